@@ -1,0 +1,43 @@
+# Two commands do everything: make demo, make test. Both set up .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench wheel clean
+
+demo: .venv/installed
+	$(BIN)/dragoman demo
+
+test: .venv/dev lint
+	$(BIN)/pytest
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/dev
+	$(BIN)/pip install -q -c constraints.txt -e '.[bench]'
+	$(BIN)/python benchmarks/ngram.py
+
+# A wheel, tried out in an empty environment.
+wheel: .venv/dev
+	rm -rf dist build/wheel-venv
+	$(BIN)/pip wheel -q --no-deps -w dist .
+	$(PYTHON) -m venv build/wheel-venv
+	build/wheel-venv/bin/pip install -q -c constraints.txt dist/*.whl
+	cd build && wheel-venv/bin/dragoman demo
+	@echo "dist/ holds a wheel that installs and runs"
+
+clean:
+	rm -rf .venv build dist
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/pip install -q -c constraints.txt -e .
+	touch $@
+
+.venv/dev: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	touch $@ .venv/installed

@@ -1,0 +1,167 @@
+"""What a person asks of any language model, and how one is kept on disk; models add only their distribution."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from dragoman.errors import DataError
+from dragoman.scorer import Carry, State, token_log_probs, unknown_log_probs
+from dragoman.storage import new_directory, write_arrays
+from dragoman.text.corpus import Corpus
+from dragoman.text.unknown import UnknownWords
+from dragoman.text.vocab import Vocab
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dragoman.text.batches import Batch
+
+FORMAT = 1  # of the model directory
+CONFIG, VOCAB, ARRAYS = "config.yaml", "vocab.tsv", "model.safetensors"
+
+
+class NextWord(NamedTuple):
+    word: str
+    prob: float
+
+
+class WordScore(NamedTuple):
+    """log P(word | words before) = log_prob + log_prob_unknown; the second part is 0 for known words."""
+
+    word: str
+    log_prob: float
+    log_prob_unknown: float = 0.0
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a model directory holds."""
+
+    path: Path
+    config: dict[str, Any]
+    vocab: Vocab
+    unknown: UnknownWords
+    arrays: Mapping[str, NDArray[Any]]
+    members: Mapping[str, LanguageModel]
+
+
+class LanguageModel(ABC):
+    """A scorer with a friendly face."""
+
+    kind: ClassVar[str]  # the name in config.yaml
+    vocab: Vocab
+    unknown: UnknownWords
+
+    # -- a model is a scorer: see dragoman.scorer ------------------------------------------------------------------
+
+    @abstractmethod
+    def start(self, batch: Batch, carry: Carry = None) -> State: ...
+
+    @abstractmethod
+    def log_probs(self, state: State) -> Tensor: ...
+
+    @abstractmethod
+    def advance(self, state: State, words: Tensor) -> State: ...
+
+    def finish(self, state: State) -> Carry:
+        return None
+
+    # -- what people ask ---------------------------------------------------------------------------------------------
+
+    def score(self, sentences: str | Iterable[str]) -> list[float]:
+        """log P(E) of each sentence, natural logs, unknown words paid for in full."""
+        return [
+            math.fsum(word.log_prob + word.log_prob_unknown for word in words) for words in self.score_words(sentences)
+        ]
+
+    def score_words(self, sentences: str | Iterable[str]) -> list[list[WordScore]]:
+        """What each word of each sentence, and its `</s>`, costs."""
+        lines = [sentences] if isinstance(sentences, str) else list(sentences)
+        return self.score_corpus(Corpus.from_sentences(lines, self.vocab))
+
+    def score_corpus(self, corpus: Corpus) -> list[list[WordScore]]:
+        log_probs = token_log_probs(self, corpus)
+        unknown = np.zeros(corpus.tokens)
+        unknown[corpus.unknown_tokens] = unknown_log_probs(self, corpus)
+        words = np.array(self.vocab.words, object)[corpus.framed(starts=0)]
+        words[corpus.unknown_tokens] = corpus.unknown_words
+        flat = [WordScore(*row) for row in zip(words, log_probs.tolist(), unknown.tolist(), strict=True)]
+        offsets = corpus.token_offsets.tolist()
+        return [flat[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+
+    def next_words(self, prefix: str = "", k: int | None = 10) -> list[NextWord]:
+        """The k most probable next words after a prefix, `</s>` and `<unk>` among them (k=None: all)."""
+        import torch
+
+        from dragoman.text.batches import Batch
+
+        state = self.start(Batch.to_generate(1))
+        for word in Corpus.from_sentences([prefix], self.vocab).ids.tolist():
+            state = self.advance(state, torch.tensor([word]))
+        probs = self.log_probs(state)[0].exp()
+        best = torch.argsort(probs, descending=True, stable=True)[:k].tolist()
+        return [NextWord(self.vocab.words[word], float(probs[word])) for word in best]
+
+    def sample(self, n: int = 1, seed: int = 0, *, temperature: float = 1.0, max_words: int = 200) -> list[str]:
+        """Draw n sentences; the same ones for the same seed."""
+        from dragoman.search import sample
+
+        drawn = sample(self, n, seed, temperature=temperature, max_words=max_words)
+        return [" ".join(self.vocab.words[word] for word in hypothesis.words) for hypothesis in drawn]
+
+    # -- on disk -----------------------------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        """What config.yaml says of this model, besides its kind and its unknown-word model."""
+        return {}
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        return {}
+
+    def members(self) -> Mapping[str, LanguageModel]:
+        """Models inside this one; each is kept in a directory of its own."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def from_saved(cls, saved: Saved) -> Self: ...
+
+    def save(self, path: str | Path, *, replace: bool = False) -> None:
+        """Write the model directory, whole or not at all."""
+        with new_directory(Path(path), replace=replace) as directory:
+            self._write(directory)
+
+    def _write(self, directory: Path) -> None:
+        config = {"kind": self.kind, "format": FORMAT, "unknown": self.unknown.config(), **self.config()}
+        (directory / CONFIG).write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        (directory / VOCAB).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
+        if arrays := self.arrays():
+            write_arrays(directory / ARRAYS, arrays)
+        for name, member in {**self.unknown.members(), **self.members()}.items():
+            (directory / name).mkdir()
+            member._write(directory / name)
+
+
+def require_same_vocab(models: Iterable[LanguageModel]) -> None:
+    """Mixtures and ensembles need members that speak of the same words; refuse others with the reason."""
+    first, *others = models
+    for number, other in enumerate(others, 2):
+        if other.vocab != first.vocab:
+            raise DataError(
+                f"model 1 and model {number} have different vocabularies ({first.vocab.difference(other.vocab)}): "
+                "train the second with --vocab and the directory of the first"
+            )
+        if other.unknown.config() != first.unknown.config():
+            raise DataError(
+                f"model 1 and model {number} pay for unknown words differently ({first.unknown.config()} and "
+                f"{other.unknown.config()}): train both with the same --unknown"
+            )

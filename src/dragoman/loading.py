@@ -1,0 +1,75 @@
+"""Models back from their directories."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dragoman.errors import DataError
+from dragoman.language_model import ARRAYS, CONFIG, FORMAT, VOCAB, LanguageModel, Saved
+from dragoman.storage import map_arrays
+from dragoman.text.unknown import Closed, Uniform, UnknownWords
+from dragoman.text.vocab import Vocab
+
+# Where each kind of model lives; imported when first met.
+KINDS = {
+    "ngram": "dragoman.ngram.model:NgramModel",
+    "class-ngram": "dragoman.ngram.classes:ClassModel",
+    "cache": "dragoman.models.cache:CacheModel",
+    "mixture": "dragoman.mixture:Mixture",
+}
+
+
+def load(path: str | Path) -> LanguageModel:
+    """Any model, from the directory it was saved in. Tables are mapped into memory, not read."""
+    directory = Path(path)
+    config = _read_config(directory)
+    kind = config.pop("kind", None)
+    if kind not in KINDS:
+        raise DataError(f"{directory / CONFIG}: unknown kind of model {kind!r}; known are {', '.join(KINDS)}")
+    if config.pop("format", None) != FORMAT:
+        raise DataError(f"{directory / CONFIG}: written in another format; train the model again")
+    vocab = Vocab.read(directory / VOCAB)
+    members = {part.parent.name: load(part.parent) for part in sorted(directory.glob(f"*/{CONFIG}"))}
+    arrays = map_arrays(directory / ARRAYS) if (directory / ARRAYS).exists() or kind == "ngram" else {}
+    try:
+        unknown = _unknown(config.pop("unknown"), vocab, members)
+        return _class(kind).from_saved(Saved(directory, config, vocab, unknown, arrays, members))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise DataError(f"{directory}: broken model directory ({type(error).__name__}: {error})") from error
+
+
+def _read_config(directory: Path) -> dict[str, Any]:
+    path = directory / CONFIG
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{directory}: not a model directory (it has no {CONFIG}); name one that train wrote") from None
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise DataError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
+    if not isinstance(config, dict):
+        raise DataError(f"{path}: broken: expected settings, found {type(config).__name__}")
+    return config
+
+
+def _unknown(config: dict[str, Any], vocab: Vocab, members: dict[str, LanguageModel]) -> UnknownWords:
+    match config["kind"]:
+        case "none":
+            return Closed(vocab.known)
+        case "uniform":
+            return Uniform(vocab.known, config["total"])
+        case "characters":
+            from dragoman.ngram.spelling import SPELLING, SpellingModel
+
+            return SpellingModel.over(vocab, members[SPELLING])
+        case kind:
+            raise ValueError(f"unknown-word model {kind!r}")
+
+
+def _class(kind: str) -> type[LanguageModel]:
+    module, _, name = KINDS[kind].partition(":")
+    found: type[LanguageModel] = getattr(import_module(module), name)
+    return found

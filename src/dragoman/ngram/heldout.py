@@ -1,0 +1,148 @@
+"""Interpolation coefficients fitted on held-out text by expectation-maximisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dragoman.ngram.counting import Counts
+from dragoman.ngram.trie import ROOT, advance, find
+from dragoman.text.corpus import Corpus
+from dragoman.text.vocab import END, START
+
+Floats = NDArray[np.float64]
+BUCKETS = 20
+ITERATIONS = 100
+TOLERANCE = 1e-9  # relative gain of the likelihood at which EM stops
+
+
+def bucket_of(context_count: NDArray[Any]) -> NDArray[np.int64]:
+    """Contexts seen once, 2-3, 4-7, 8-15, ... times share a coefficient."""
+    return np.minimum(np.log2(np.maximum(context_count, 1)).astype(np.int64), BUCKETS - 1)
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """alpha_m, by the count of the context: what goes to the shorter context."""
+
+    table: Floats  # (order, BUCKETS)
+
+    @classmethod
+    def fixed(cls, alphas: tuple[float, ...]) -> Coefficients:
+        return cls(np.repeat(np.array(alphas)[:, None], BUCKETS, axis=1))
+
+    def alpha(self, order: int, context_count: Floats) -> Floats:
+        return self.table[order - 1, bucket_of(context_count)]
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What the held-out tokens say: P_ML at every order and the bucket of its context (-1: context not seen)."""
+
+    likelihood: Floats  # (tokens, order)
+    bucket: NDArray[np.int64]  # (tokens, order)
+    zerogram: Floats  # (tokens,)
+
+
+def fit_coefficients(counts: Counts, zerogram: Floats, heldout: Corpus, *, bucketed: bool) -> Coefficients:
+    """Fit one coefficient an order, then, if asked for, one for each bucket of context counts."""
+    order = counts.trie.order
+    evidence = _gather(counts, zerogram, heldout)
+    pooled = _Evidence(evidence.likelihood, np.minimum(evidence.bucket, 0), evidence.zerogram)
+    table = _expectation_maximisation(np.full((order, BUCKETS), 0.5), pooled)
+    table = np.repeat(table[:, :1], BUCKETS, axis=1)
+    return Coefficients(_expectation_maximisation(table, evidence) if bucketed else table)
+
+
+def _gather(counts: Counts, zerogram: Floats, heldout: Corpus) -> _Evidence:
+    trie, order = counts.trie, counts.trie.order
+    tokens = heldout.framed(starts=0)
+    matches = np.zeros((len(tokens), order), np.int64)  # count of the n-gram
+    contexts = np.zeros((len(tokens), order), np.int64)  # count of its context
+    totals = _context_counts(trie.begin, counts.count)
+    _trace(trie.word, trie.begin, trie.suffix, counts.count, totals, tokens, counts.gap, matches, contexts)
+    seen = contexts > 0
+    likelihood = np.divide(matches, contexts, out=np.zeros(matches.shape), where=seen)
+    return _Evidence(likelihood, np.where(seen, bucket_of(contexts), -1), zerogram[tokens])
+
+
+def _expectation_maximisation(table: Floats, evidence: _Evidence) -> Floats:
+    before = -np.inf
+    for _ in range(ITERATIONS):
+        table, log_likelihood = _iterate(table, evidence)
+        if log_likelihood - before < TOLERANCE * abs(log_likelihood):
+            break
+        before = log_likelihood
+    return table
+
+
+def _iterate(table: Floats, evidence: _Evidence) -> tuple[Floats, float]:
+    """One step: how often, in expectation, was each coefficient asked, and how often did it pass on?"""
+    tokens, order = evidence.likelihood.shape
+    alpha = np.ones((tokens, order))
+    for m in range(order):
+        alpha[:, m] = np.where(evidence.bucket[:, m] >= 0, table[m, evidence.bucket[:, m]], 1.0)
+    prob = np.empty((tokens, order + 1))  # prob[:, m]: up to order m
+    prob[:, 0] = evidence.zerogram
+    for m in range(order):
+        prob[:, m + 1] = (1 - alpha[:, m]) * evidence.likelihood[:, m] + alpha[:, m] * prob[:, m]
+    new = table.copy()
+    arrived = np.ones(tokens)
+    for m in reversed(range(order)):
+        passed = arrived * np.divide(
+            alpha[:, m] * prob[:, m], prob[:, m + 1], where=prob[:, m + 1] > 0, out=np.ones(tokens)
+        )
+        known = evidence.bucket[:, m] >= 0
+        asked = np.bincount(evidence.bucket[known, m], arrived[known], minlength=BUCKETS)
+        went = np.bincount(evidence.bucket[known, m], passed[known], minlength=BUCKETS)
+        new[m] = np.where(asked > 0, np.clip(went / np.maximum(asked, 1e-300), 1e-6, 1 - 1e-6), table[m])
+        arrived = passed
+    with np.errstate(divide="ignore"):
+        return new, float(np.log(prob[:, -1]).sum())
+
+
+@njit(cache=True, nogil=True)
+def _context_counts(begin: Any, count: Any) -> Any:
+    totals = np.zeros(begin.size - 1, np.int64)
+    for context in range(begin.size - 1):
+        for child in range(begin[context], begin[context + 1]):
+            totals[context] += count[child]
+    return totals
+
+
+@njit(cache=True, nogil=True)
+def _trace(
+    word: Any, begin: Any, suffix: Any, count: Any, totals: Any, tokens: Any, gap: int, matches: Any, contexts: Any
+) -> None:
+    """For every token the counts of its n-gram and of its context, at every order."""
+    order = matches.shape[1]
+    start = 1 + START
+    node = start
+    since = 0  # tokens of this sentence so far
+    for t in range(tokens.size):
+        depth = _depth(suffix, node)
+        context = node
+        for k in range(depth, -1, -1):
+            contexts[t, k] = totals[context]
+            child = find(word, begin, context, tokens[t])
+            if child >= 0:
+                matches[t, k] = count[child]
+            context = suffix[context]
+        since += 1
+        if tokens[t] == END:
+            node, since = start, 0
+        elif order > 1:
+            node = advance(word, begin, suffix, node, START if since <= gap else tokens[t - gap])
+
+
+@njit(cache=True, nogil=True)
+def _depth(suffix: Any, node: int) -> int:
+    depth = 0
+    while node != ROOT:
+        node = suffix[node]
+        depth += 1
+    return depth

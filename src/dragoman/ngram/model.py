@@ -1,0 +1,225 @@
+"""The n-gram language model: counts, smoothed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.errors import DataError
+from dragoman.language_model import LanguageModel, Saved
+from dragoman.ngram.counting import Counts, count_ngrams
+from dragoman.ngram.pruning import entropy_pruned
+from dragoman.ngram.quantise import quantised
+from dragoman.ngram.smoothing import FITTED, SMOOTHINGS, Heldout, Task
+from dragoman.ngram.table import Table, compact
+from dragoman.ngram.trie import ROOT, Trie
+from dragoman.scorer import Carry, State
+from dragoman.text.corpus import Corpus
+from dragoman.text.unknown import Uniform, UnknownWords
+from dragoman.text.vocab import START, UNK, Vocab
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dragoman.text.batches import Batch
+
+HELDOUT_EVERY = 10  # without held-out text, every tenth training sentence serves to fit coefficients
+
+
+@dataclass(frozen=True)
+class NgramConfig:
+    """How an n-gram model is made."""
+
+    order: int = 5  # n: a word is predicted from the n - 1 before it
+    smoothing: str = "modified-kneser-ney"  # one of SMOOTHINGS
+    coefficients: tuple[float, ...] = ()  # alpha_1, alpha_2, ... of `interpolated`
+    prune: tuple[int, ...] = ()  # drop n-grams seen this often or less: for order 1, 2, ...; the last goes on
+    entropy_prune: float = 0.0  # drop n-grams whose loss raises the perplexity by less than this share
+    quantise: bool = False  # keep probabilities in 8 bits
+    gap: int = 0  # words between the context and the word it predicts (a skip n-gram)
+    interpolate_unigrams: bool = True  # False: what the unigrams leave over goes to `<unk>` alone
+
+    def __post_init__(self) -> None:
+        if self.order < 1:
+            raise DataError(f"order {self.order}: an n-gram has at least one word")
+        if self.smoothing not in SMOOTHINGS:
+            raise DataError(f"no smoothing {self.smoothing!r}; there are {', '.join(SMOOTHINGS)}")
+        if self.prune and (self.prune[0] != 0 or list(self.prune) != sorted(self.prune)):
+            raise DataError(f"pruning {self.prune}: thresholds start at 0 (all words stay) and never fall")
+        if not all(0 < alpha < 1 for alpha in self.coefficients):
+            raise DataError(f"coefficients {self.coefficients}: each must lie between 0 and 1")
+        if self.gap < 0 or self.entropy_prune < 0:
+            raise DataError("gap and entropy_prune cannot be negative")
+        if self.smoothing == "whole-prefix" and (self.gap or self.prune or self.entropy_prune):
+            raise DataError("whole-prefix takes neither a gap nor pruning")
+
+
+class NgramModel(LanguageModel):
+    """P(e_t | e_{t-n+1} ... e_{t-1}).
+
+    >>> from dragoman.text import Corpus
+    >>> corpus = Corpus.from_sentences(["i am from utah .", "i am here .", "you are from here ."])
+    >>> model = NgramModel.train(corpus, order=2, smoothing="witten-bell")
+    >>> [round(score, 2) for score in model.score(["i am from here ."])]
+    [-4.3]
+    >>> model.next_words("i", k=2)[0].word
+    'am'
+    >>> model.sample(2, seed=1) == model.sample(2, seed=1)
+    True
+    """
+
+    kind: ClassVar[str] = "ngram"
+
+    def __init__(
+        self, vocab: Vocab, table: Table, unknown: UnknownWords, config: NgramConfig, notes: tuple[str, ...] = ()
+    ):
+        self.vocab = vocab
+        self.table = table
+        self.unknown = unknown
+        self.settings = config
+        self.notes = notes  # what training had to say, such as discounts that could not be computed
+
+    @classmethod
+    def train(
+        cls,
+        corpus: Corpus,
+        config: NgramConfig | None = None,
+        *,
+        unknown: UnknownWords | None = None,
+        heldout: Corpus | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Count and smooth. Settings are those of `NgramConfig`: train(corpus, order=3, smoothing="katz")."""
+        config = config or NgramConfig(**settings)
+        if corpus.words == 0:
+            raise DataError("the training text has no words")
+        unknown = unknown or Uniform(corpus.vocab.known)
+        counts = _count(corpus, config)
+        keep = _kept(counts, config.prune)
+        order0 = zerogram(corpus.vocab, unknown, config.interpolate_unigrams)
+        held = _held_out(corpus, counts, heldout, config) if config.smoothing in FITTED else None
+        task = Task(counts, order0, config.coefficients, held, keep)
+        table = Table.from_estimate(counts.trie, SMOOTHINGS[config.smoothing](task))
+        return cls(corpus.vocab, _shrink(table, keep, config), unknown, config, tuple(task.notes))
+
+    # -- the scorer ------------------------------------------------------------------------------------------------
+
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        import torch
+
+        context = START + 1 if self.table.trie.contexts > 1 else ROOT
+        waiting = torch.full((batch.rows, self.settings.gap), START)  # words the context has not reached yet
+        return State((torch.full((batch.rows,), context), waiting))
+
+    def log_probs(self, state: State) -> Tensor:
+        import torch
+
+        context, _ = state.rows
+        return torch.from_numpy(self.table.distributions(context.numpy()))  # (rows, |V|)
+
+    def advance(self, state: State, words: Tensor) -> State:
+        import torch
+
+        context, waiting = state.rows
+        queue = torch.cat([waiting, words[:, None]], dim=1)  # (rows, gap + 1)
+        following = self.table.advance(context.numpy(), queue[:, 0].numpy())
+        return State((torch.from_numpy(following), queue[:, 1:]))
+
+    def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
+        return self.table.trace(corpus, self.settings.gap).log_prob
+
+    def raw_token_scores(self, corpus: Corpus) -> NDArray[np.float64]:
+        """The scores of stupid back-off before they are made to sum to one."""
+        if self.table.log_normaliser is None:
+            raise DataError("raw scores are what stupid-backoff has; other models have probabilities")
+        trace = self.table.trace(corpus, self.settings.gap)
+        return trace.log_prob + self.table.log_normaliser[trace.context]
+
+    def found_orders(self, corpus: Corpus) -> dict[int, int]:
+        """How many tokens were answered by n-grams of each order."""
+        trace = self.table.trace(corpus, self.settings.gap)
+        tally = np.bincount(trace.orders(self.table.trie), minlength=self.table.trie.order + 1)
+        return {order: int(tally[order]) for order in range(1, len(tally))}
+
+    # -- on disk -----------------------------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        settings = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self.settings).items()}
+        return {**settings, "levels": list(self.table.trie.levels)}
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        table, trie = self.table, self.table.trie
+        arrays = {
+            "word": trie.word,
+            "begin": trie.begin,
+            "suffix": trie.suffix,
+            "log_prob": table.log_prob,
+            "log_backoff": table.log_backoff,
+            "codebook": table.codebook,
+        }
+        return arrays if table.log_normaliser is None else {**arrays, "log_normaliser": table.log_normaliser}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> Self:
+        settings, arrays = dict(saved.config), saved.arrays
+        levels = tuple(settings.pop("levels"))
+        for name in ("coefficients", "prune"):
+            settings[name] = tuple(settings[name])
+        trie = Trie(levels, arrays["word"], arrays["begin"], arrays["suffix"])
+        if len(trie.word) != trie.nodes or len(trie.begin) != trie.contexts + 1 or levels[2] != len(saved.vocab) + 1:
+            raise DataError(f"{saved.path}: tables and vocabulary do not fit together; the model directory is broken")
+        table = Table(trie, arrays["log_prob"], arrays["log_backoff"], arrays["codebook"], arrays.get("log_normaliser"))
+        return cls(saved.vocab, table, saved.unknown, NgramConfig(**settings))
+
+
+def zerogram(vocab: Vocab, unknown: UnknownWords, interpolate: bool = True) -> NDArray[np.float64]:
+    """The distribution below the unigrams: all words of the language alike, or `<unk>` alone.
+
+    The words outside the vocabulary put their shares together in `<unk>` (eq. ngramlm:unkinterpolation).
+    """
+    share = 1.0 / unknown.total if interpolate else 0.0
+    distribution = np.full(len(vocab), share)
+    distribution[UNK] = 1.0 - vocab.known * share
+    distribution[START] = 0.0
+    return distribution
+
+
+def _held_out(corpus: Corpus, counts: Counts, given: Corpus | None, config: NgramConfig) -> Heldout:
+    """The text given for fitting; without one, every tenth training sentence against the counts of the others."""
+    if given is not None:
+        return Heldout(given, counts)
+    number = np.arange(len(corpus))
+    held = number % HELDOUT_EVERY == HELDOUT_EVERY - 1
+    if not held.any():
+        raise DataError(f"fitting coefficients needs held-out text, or {HELDOUT_EVERY} training sentences or more")
+    return Heldout(corpus.select(number[held]), _count(corpus.select(number[~held]), config))
+
+
+def _count(corpus: Corpus, config: NgramConfig) -> Counts:
+    if config.smoothing == "whole-prefix":
+        longest = int(np.diff(corpus.offsets).max())
+        return count_ngrams(corpus, longest + 2, anchored=True)
+    return count_ngrams(corpus, config.order, config.gap)
+
+
+def _kept(counts: Counts, thresholds: tuple[int, ...]) -> NDArray[np.bool_] | None:
+    """The n-grams seen more often than the threshold of their order; words all stay."""
+    if not thresholds:
+        return None
+    keep = np.ones(counts.trie.nodes, bool)
+    for order in range(2, counts.trie.order + 1):
+        span = counts.trie.span(order)
+        keep[span] = counts.count[span] > thresholds[min(order, len(thresholds)) - 1]
+    return keep
+
+
+def _shrink(table: Table, keep: NDArray[np.bool_] | None, config: NgramConfig) -> Table:
+    if keep is not None:
+        table = compact(table, keep)
+    if config.entropy_prune:
+        table = entropy_pruned(table, config.entropy_prune)
+    return quantised(table) if config.quantise else table

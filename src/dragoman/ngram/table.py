@@ -1,0 +1,245 @@
+"""The tables of a trained n-gram model: log-probabilities and back-off weights on a trie.
+
+log P(w | h) is `log_prob[hw]` if the trie has hw, else `log_backoff[h] + log P(w | h')` with h' = suffix(h): the ARPA
+form, to which every smoothing method comes down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dragoman.ngram.estimate import Estimate
+from dragoman.ngram.trie import ROOT, Trie, advance, find, make_trie
+from dragoman.text.corpus import Corpus
+from dragoman.text.vocab import END, START
+from dragoman.threads import share, spans
+
+PLAIN = np.zeros((0, 256), np.float32)  # the codebook of a table that is not quantised
+
+
+@dataclass(frozen=True)
+class Table:
+    """A trie with its numbers. In a quantised table `log_prob` holds codes, looked up by order in the codebook."""
+
+    trie: Trie
+    log_prob: NDArray[Any]  # (nodes,) float32, or uint8 codes
+    log_backoff: NDArray[np.float32]  # (contexts,)
+    codebook: NDArray[np.float32] = field(default_factory=lambda: PLAIN)  # (order + 1, 256) or PLAIN
+    log_normaliser: NDArray[np.float32] | None = None  # (contexts,) what stupid back-off was divided by
+
+    @classmethod
+    def from_estimate(cls, trie: Trie, estimate: Estimate) -> Table:
+        with np.errstate(divide="ignore"):
+            tables = np.log(estimate.prob), np.log(estimate.backoff)
+        normaliser = None if estimate.normaliser is None else np.log(estimate.normaliser)
+        return cls(trie, *tables, log_normaliser=normaliser)
+
+    @property
+    def quantised(self) -> bool:
+        return self.codebook.shape[0] > 0
+
+    def values(self, order: int) -> NDArray[np.float32]:
+        """The log-probabilities of the n-grams of one order, codes looked up."""
+        stored = self.log_prob[self.trie.span(order)]
+        return self.codebook[order][stored] if self.quantised else stored
+
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        trie = self.trie
+        levels = np.array(trie.levels, np.int64)
+        return levels, trie.word, trie.begin, trie.suffix, self.log_prob, self.log_backoff, self.codebook
+
+    def trace(self, corpus: Corpus, gap: int = 0) -> Trace:
+        """Walk through all sentences of a corpus, on all cores."""
+        size = corpus.tokens
+        trace = Trace(np.empty(size), np.empty(size, np.int32), np.empty(size, np.int32))
+
+        def walk(span: tuple[int, int]) -> None:
+            places = corpus.ids, corpus.offsets, gap, *span
+            _walk(*self._arrays(), *places, trace.log_prob, trace.context, trace.found)
+
+        share(walk, spans(0, len(corpus), smallest=256))
+        return trace
+
+    def distributions(self, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """log P(. | h) for each context node.  # (rows, |V|)"""
+        out = np.empty((len(contexts), self.trie.levels[2] - 1))
+        _distributions(*self._arrays(), contexts, out)
+        return out
+
+    def advance(self, contexts: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The context nodes after these words."""
+        following = np.empty_like(contexts)
+        _advance_all(self.trie.word, self.trie.begin, self.trie.suffix, contexts, words, following)
+        return following
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What happened at each token."""
+
+    log_prob: NDArray[np.float64]  # (tokens,)
+    context: NDArray[np.int32]  # (tokens,) the node it was asked of
+    found: NDArray[np.int32]  # (tokens,) the n-gram that answered
+
+    def orders(self, trie: Trie) -> NDArray[np.int64]:
+        """How many words the n-gram had that answered for each token."""
+        return np.searchsorted(np.array(trie.levels), self.found, side="right") - 1
+
+
+def renormalise(table: Table) -> Table:
+    """Choose every back-off weight anew, so that each context's distribution sums to one.
+
+    beta(h) = (1 - sum of P(w | h)) / (1 - sum of P(w | h')), both over the words listed after h.
+    """
+    trie = table.trie
+    new = Table(trie, table.log_prob, np.zeros(trie.contexts, np.float32), table.codebook)
+    for order in range(1, trie.order):  # contexts of `order` words lean on those of fewer
+
+        def fill(span: tuple[int, int]) -> None:
+            _renormalise(*new._arrays(), *span)
+
+        share(fill, spans(trie.levels[order], trie.levels[order + 1]))
+    return new
+
+
+def compact(table: Table, keep: NDArray[np.bool_]) -> Table:
+    """The table without the n-grams that are not kept. What is kept must have its prefix kept too."""
+    trie = table.trie
+    before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int32)  # kept nodes before each node
+    levels = [int(before[level]) for level in trie.levels]
+    while levels[-1] == levels[-2]:  # an order of which nothing is left
+        levels.pop()
+    contexts = np.flatnonzero(keep[: trie.contexts])[: levels[-2]]
+    begin = np.append(before[trie.begin[contexts]], levels[-1]).astype(np.int32)
+    smaller = make_trie(levels, trie.word[keep], begin)
+    normaliser = None if table.log_normaliser is None else table.log_normaliser[contexts]
+    return Table(smaller, table.log_prob[keep], table.log_backoff[contexts], table.codebook, normaliser)
+
+
+# -- kernels -----------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _value(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
+    """The log-probability stored for an n-gram."""
+    if codebook.shape[0] == 0:
+        return float(log_prob[node])
+    order = 0
+    while levels[order + 1] <= node:
+        order += 1
+    return float(codebook[order, int(log_prob[node])])
+
+
+@njit(cache=True, nogil=True)
+def _ask(
+    levels: Any, word: Any, begin: Any, suffix: Any, log_prob: Any, log_backoff: Any, codebook: Any, node: int, w: int
+) -> tuple[float, int]:
+    """log P(w | the string of `node`), and the n-gram that answered."""
+    spent = 0.0
+    child = find(word, begin, node, w)
+    while child < 0:
+        spent += log_backoff[node]
+        node = suffix[node]
+        child = find(word, begin, node, w)
+    return spent + _value(levels, log_prob, codebook, child), child
+
+
+@njit(cache=True, nogil=True)
+def _walk(
+    levels: Any,
+    word: Any,
+    begin: Any,
+    suffix: Any,
+    log_prob: Any,
+    log_backoff: Any,
+    codebook: Any,
+    ids: Any,
+    offsets: Any,
+    gap: int,
+    first: int,
+    last: int,
+    out: Any,
+    contexts: Any,
+    found: Any,
+) -> None:
+    deepest = begin.size - 1  # nodes from here on cannot be continued
+    start = 1 + START if deepest > 1 else ROOT
+    for sentence in range(first, last):
+        node = start
+        length = offsets[sentence + 1] - offsets[sentence]
+        for t in range(length + 1):
+            token = offsets[sentence] + sentence + t
+            w = ids[offsets[sentence] + t] if t < length else END
+            contexts[token] = node
+            out[token], child = _ask(levels, word, begin, suffix, log_prob, log_backoff, codebook, node, w)
+            found[token] = child
+            if gap == 0:
+                node = child if child < deepest else suffix[child]
+            elif deepest > 1:
+                late = START if t < gap else ids[offsets[sentence] + t - gap]
+                node = advance(word, begin, suffix, node, late)
+
+
+@njit(cache=True, nogil=True)
+def _distributions(
+    levels: Any,
+    word: Any,
+    begin: Any,
+    suffix: Any,
+    log_prob: Any,
+    log_backoff: Any,
+    codebook: Any,
+    contexts: Any,
+    out: Any,
+) -> None:
+    chain = np.empty(levels.size, np.int64)
+    for row in range(contexts.size):
+        depth = 0
+        node = contexts[row]
+        while node != ROOT:
+            chain[depth] = node
+            node = suffix[node]
+            depth += 1
+        for w in range(out.shape[1]):
+            out[row, w] = _value(levels, log_prob, codebook, w + 1)
+        for k in range(depth - 1, -1, -1):  # from short contexts to long ones
+            node = chain[k]
+            for w in range(out.shape[1]):
+                out[row, w] += log_backoff[node]
+            for child in range(begin[node], begin[node + 1]):
+                out[row, word[child]] = _value(levels, log_prob, codebook, child)
+
+
+@njit(cache=True, nogil=True)
+def _advance_all(word: Any, begin: Any, suffix: Any, contexts: Any, words: Any, following: Any) -> None:
+    for row in range(contexts.size):
+        following[row] = advance(word, begin, suffix, contexts[row], words[row])
+
+
+@njit(cache=True, nogil=True)
+def _renormalise(
+    levels: Any,
+    word: Any,
+    begin: Any,
+    suffix: Any,
+    log_prob: Any,
+    log_backoff: Any,
+    codebook: Any,
+    first: int,
+    last: int,
+) -> None:
+    for node in range(first, last):
+        if begin[node] == begin[node + 1]:
+            continue
+        kept = covered = 0.0
+        for child in range(begin[node], begin[node + 1]):
+            kept += np.exp(_value(levels, log_prob, codebook, child))
+            lower, _ = _ask(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
+            covered += np.exp(lower)
+        left, free = 1.0 - kept, 1.0 - covered
+        log_backoff[node] = np.log(left / free) if left > 0.0 and free > 1e-9 else -np.inf

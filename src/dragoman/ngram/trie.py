@@ -1,0 +1,123 @@
+"""All n-grams of a model as one flat trie, and the walks over it.
+
+Node 0 is the empty string; nodes 1 to |V| are the words (word w is node 1 + w); then come all bigrams, all trigrams
+and so on, each order sorted by its words from left to right. So the children of a node, the n-grams that continue it,
+stand side by side in order of their last word: `begin[node]` up to `begin[node + 1]`. `suffix[node]` is the same
+string without its first word, which is where a back-off goes.
+
+A node of less than the highest order is at once an n-gram with a probability and a context with a back-off weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dragoman.threads import share, spans
+
+ROOT = 0
+
+
+@dataclass(frozen=True)
+class Trie:
+    """The strings of an n-gram model, without their numbers."""
+
+    levels: tuple[int, ...]  # levels[k] is the first node of order k; the last entry closes the highest order
+    word: NDArray[np.int32]  # (nodes,) the last word of each string
+    begin: NDArray[np.int32]  # (contexts + 1,) the first child of each context
+    suffix: NDArray[np.int32]  # (nodes,) the string without its first word
+
+    @property
+    def order(self) -> int:
+        return len(self.levels) - 2
+
+    @property
+    def nodes(self) -> int:
+        return self.levels[-1]
+
+    @property
+    def contexts(self) -> int:
+        """Nodes below this number have less than the highest order and can be continued."""
+        return self.levels[-2]
+
+    def span(self, order: int) -> slice:
+        """The nodes of one order."""
+        return slice(self.levels[order], self.levels[order + 1])
+
+    def sizes(self) -> list[int]:
+        """How many n-grams there are of order 1, 2, ..."""
+        return [self.levels[k + 1] - self.levels[k] for k in range(1, self.order + 1)]
+
+    def parents(self, order: int) -> NDArray[np.int64]:
+        """The context of each n-gram of this order."""
+        contexts = self.span(order - 1)
+        return np.repeat(
+            np.arange(contexts.start, contexts.stop), np.diff(self.begin[contexts.start : contexts.stop + 1])
+        )
+
+    def words(self, order: int) -> NDArray[np.int32]:
+        """All n-grams of one order as rows of words.  # (n-grams, order)"""
+        rows = np.empty((self.levels[order + 1] - self.levels[order], order), np.int32)
+        node = np.arange(self.levels[order], self.levels[order + 1])
+        for k in range(order, 0, -1):
+            rows[:, k - 1] = self.word[node]
+            parents = self.parents(k)
+            node = parents[node - self.levels[k]]
+        return rows
+
+
+def make_trie(levels: list[int], word: NDArray[np.int32], begin: NDArray[np.int32]) -> Trie:
+    """Complete a trie by its suffix links."""
+    suffix = np.zeros(len(word), np.int32)
+    for order in range(2, len(levels) - 1):
+
+        def link(span: tuple[int, int]) -> None:
+            _link(word, begin, suffix, *span)
+
+        share(link, spans(levels[order - 1], levels[order]))
+    return Trie(tuple(levels), word, begin, suffix)
+
+
+@njit(cache=True, nogil=True)
+def find(word: Any, begin: Any, node: int, w: int) -> int:
+    """The child of `node` by word `w`, or -1."""
+    if node == ROOT:
+        return w + 1
+    low, high = begin[node], begin[node + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if word[middle] < w:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < begin[node + 1] and word[low] == w else -1
+
+
+@njit(cache=True, nogil=True)
+def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
+    """The longest string in the trie that ends `node` continued by `w`."""
+    while True:
+        child = find(word, begin, node, w)
+        if child >= 0:
+            return child
+        node = suffix[node]
+
+
+@njit(cache=True, nogil=True)
+def advance(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
+    """The context after `w`: the longest known string that ends the history and can be continued."""
+    child = longest(word, begin, suffix, node, w)
+    return child if child + 1 < begin.size else suffix[child]
+
+
+@njit(cache=True, nogil=True)
+def _link(word: Any, begin: Any, suffix: Any, first: int, last: int) -> None:
+    """Suffixes of the children of the contexts first..last; those of the contexts are known."""
+    for node in range(first, last):
+        shorter = suffix[node]
+        for child in range(begin[node], begin[node + 1]):
+            suffix[child] = longest(word, begin, suffix, shorter, word[child])

@@ -1,0 +1,125 @@
+"""The one interface: a conditional distribution over the next word.
+
+Every language model, translator and mixture of them is a `Scorer`. The fold over its methods, `token_log_probs`,
+defines P(E) = prod_t P(e_t | e_1 ... e_{t-1}) (eq. ngramlm:prod) and P(E | F).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.text.corpus import Corpus
+from dragoman.text.unknown import UnknownWords
+from dragoman.text.vocab import Vocab
+
+if TYPE_CHECKING:  # counting models do without torch until a distribution is asked for
+    from torch import Tensor
+
+    from dragoman.text.batches import Batch
+
+Rows = Any  # a nest of tuples of tensors, rows first
+Carry = Any  # what a model remembers of the sentences before, or None
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a scorer is in its sentences."""
+
+    rows: Rows  # what differs from hypothesis to hypothesis
+    memory: Any = None  # what belongs to the sentence; shared, never copied
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """P(e_t | e_1 ... e_{t-1}), one word at a time. No method changes anything; states are values."""
+
+    vocab: Vocab
+    unknown: UnknownWords  # which word it was, where `<unk>` is predicted
+
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        """Before the first word of each row."""
+        ...
+
+    def log_probs(self, state: State) -> Tensor:
+        """The next word's distribution: normalised natural logs; `<s>` is impossible.  # (rows, |V|)"""
+        ...
+
+    def advance(self, state: State, words: Tensor) -> State:
+        """The state after one more word in each row.  # words: (rows,)"""
+        ...
+
+    def finish(self, state: State) -> Carry:
+        """What the next sentence may know of this one."""
+        ...
+
+
+@runtime_checkable
+class BatchedScorer(Scorer, Protocol):
+    """A scorer with a faster way to the likelihood of a whole text than the fold."""
+
+    def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]: ...
+
+
+def select(state: State, rows: Tensor) -> State:
+    """The state of these rows, in this order; a row may be taken more than once."""
+    return State(_select(state.rows, rows), state.memory)
+
+
+def _select(nest: Rows, rows: Tensor) -> Rows:
+    if isinstance(nest, tuple):
+        return tuple(_select(part, rows) for part in nest)
+    return nest.index_select(0, rows)
+
+
+def fold(scorer: Scorer, batch: Batch, carry: Carry = None) -> tuple[Tensor, State]:
+    """log P of every token given those before it, and the last state.  # (rows, longest), 0 where padded
+
+    A row that has ended keeps predicting `</s>` after `</s>`; the mask drops what it says there. Only the state of
+    full-length rows is meaningful, so `finish` needs a batch without padding.
+    """
+    import torch
+
+    state = scorer.start(batch, carry)
+    steps = []
+    for words in batch.words.T:
+        steps.append(scorer.log_probs(state).gather(1, words[:, None])[:, 0])  # (rows,)
+        state = scorer.advance(state, words)
+    return torch.stack(steps, dim=1).masked_fill(~batch.mask, 0.0), state
+
+
+def log_prob(scorer: Scorer, batch: Batch, carry: Carry = None) -> Tensor:
+    """log P(E) of each row: the definition.  # (rows,)"""
+    return fold(scorer, batch, carry)[0].sum(dim=1)
+
+
+def token_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
+    """log P of every token of a text, in order, the class `<unk>` for unknown words.  # (tokens,)
+
+    The text is one stream: what a model carries from a sentence reaches the next.
+    """
+    if isinstance(scorer, BatchedScorer):
+        return scorer.token_log_probs(corpus)
+    return folded_log_probs(scorer, corpus)
+
+
+def folded_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
+    """The same by the fold, sentence by sentence."""
+    from dragoman.text.batches import Batch
+
+    carry, parts = None, [np.zeros(0)]
+    for sentence in corpus:
+        log_probs, state = fold(scorer, Batch.of([sentence]), carry)
+        carry = scorer.finish(state)
+        parts.append(log_probs[0].double().numpy())
+    return np.concatenate(parts)
+
+
+def unknown_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
+    """What the identity of each unknown word costs.  # (unknown words,)"""
+    return (
+        np.array(scorer.unknown.log_probs(corpus.spellings))[corpus.unknown_type] if corpus.spellings else np.zeros(0)
+    )

@@ -1,0 +1,136 @@
+"""Files written whole or not at all, and arrays that are mapped rather than read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.errors import DataError, DragomanError
+
+# The names that safetensors gives to NumPy's types.
+DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
+NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A temporary name to write to; it becomes `path` only when all went well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        _sync(temporary)
+        temporary.replace(path)
+        _sync(path.parent)
+    except OSError as error:
+        raise DragomanError(f"{path}: could not be written ({error.strerror}); nothing was changed") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A temporary directory that becomes `path` only when all went well."""
+    check_free(path, replace=replace)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o777 & ~_umask())
+        for file in temporary.rglob("*"):
+            _sync(file)
+        _move_into_place(temporary, path)
+        _sync(path.parent)
+    except OSError as error:
+        raise DragomanError(f"{path}: could not be written ({error.strerror}); nothing was changed") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_free(path: Path, *, replace: bool) -> None:
+    """Refuse to write over what is there, unless it is a model that may be replaced."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not path.is_dir() or not (path / "config.yaml").is_file():
+        raise DataError(f"{path}: exists and is not a model directory; choose another name")
+    if not replace:
+        raise DataError(f"{path}: holds a model already; choose another name, or --force to replace it")
+
+
+def _move_into_place(temporary: Path, path: Path) -> None:
+    if path.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+        path.replace(old)
+        temporary.replace(path)
+        shutil.rmtree(old)
+    else:
+        temporary.replace(path)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays in the safetensors format, one after the other, without a copy in memory."""
+    header: dict[str, Any] = {}
+    position = 0
+    for name, array in arrays.items():
+        header[name] = {
+            "dtype": NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [position, position + array.nbytes],
+        }
+        position += array.nbytes
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-len(encoded) % 8)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(encoded)))
+        file.write(encoded)
+        for array in arrays.values():
+            np.ascontiguousarray(array).tofile(file)
+
+
+def map_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file, mapped into memory: read when touched."""
+    try:
+        with path.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length))
+        header.pop("__metadata__", None)
+        data = np.memmap(path, np.uint8, "r")
+        return {name: _view(data, 8 + length, entry) for name, entry in header.items()}
+    except FileNotFoundError:
+        raise DataError(f"{path}: missing; this model directory is broken, train or copy it again") from None
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError, OSError):
+        raise DataError(f"{path}: damaged; this model directory is broken, train or copy it again") from None
+
+
+def _view(data: NDArray[np.uint8], start: int, entry: dict[str, Any]) -> NDArray[Any]:
+    first, last = entry["data_offsets"]
+    if start + last > len(data):
+        raise ValueError("file too short")
+    return data[start + first : start + last].view(DTYPES[entry["dtype"]]).reshape(entry["shape"]).view(np.ndarray)

@@ -1,0 +1,44 @@
+"""Sentences side by side, padded to one length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.text.vocab import END
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of target words, each closed and padded with `</s>`; a translator's batch will carry sources too."""
+
+    words: Tensor  # (rows, longest) int64
+    lengths: Tensor  # (rows,) words of each row, its `</s>` counted
+
+    @property
+    def rows(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def mask(self) -> Tensor:
+        """Where a row's own tokens stand.  # (rows, longest)"""
+        return torch.arange(self.words.shape[1]) < self.lengths[:, None]
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sequence[int] | np.ndarray]) -> Batch:
+        """A batch of sentences, given as word ids without `</s>`."""
+        rows = [torch.as_tensor(np.asarray(sentence, np.int64)) for sentence in sentences]
+        lengths = torch.tensor([len(row) + 1 for row in rows])
+        words = torch.full((len(rows), int(lengths.max())), END)
+        for row, padded in zip(rows, words, strict=True):
+            padded[: len(row)] = row
+        return cls(words, lengths)
+
+    @classmethod
+    def to_generate(cls, rows: int) -> Batch:
+        """Rows that have no words yet."""
+        return cls(torch.full((rows, 0), END), torch.zeros(rows, dtype=torch.int64))

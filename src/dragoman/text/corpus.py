@@ -1,0 +1,210 @@
+"""Texts as numbers: a flat array of word ids and the place where each sentence starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.errors import DataError, at
+from dragoman.text.formats import read_text
+from dragoman.text.scan import Scan, scan
+from dragoman.text.vocab import END, SPECIALS, START, UNK, Vocab
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentences over a vocabulary. Empty lines are sentences too.
+
+    A word outside the vocabulary has id `UNK`; its spelling is kept. A literal `<unk>` is the unknown class
+    itself, has no spelling, and its identity costs nothing.
+
+    >>> corpus = Corpus.from_sentences(["the cat sat", "", "the dog sat"])
+    >>> corpus.ids.tolist(), corpus.offsets.tolist()
+    ([3, 4, 5, 3, 6, 5], [0, 3, 3, 6])
+    >>> heard = Corpus.from_sentences(["the bird <unk>"], corpus.vocab)
+    >>> heard.ids.tolist(), heard.unknown_words
+    ([3, 2, 2], ['bird'])
+    """
+
+    vocab: Vocab
+    ids: NDArray[np.int32]  # (words,)
+    offsets: NDArray[np.int64]  # (sentences + 1,)
+    unknown_at: NDArray[np.int64]  # (unknown words,) their places in `ids`
+    unknown_type: NDArray[np.int32]  # (unknown words,) their places in `spellings`
+    spellings: tuple[str, ...]  # the distinct words outside the vocabulary
+
+    # -- making one ----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        vocab: Vocab | None = None,
+        *,
+        field: str | None = None,
+        min_count: int = 1,
+        max_size: int | None = None,
+        training: bool | None = None,
+    ) -> Corpus:
+        """Read plain text, gzip, TSV or JSONL (`-` is standard input).
+
+        Without a `vocab` one is built from the text. In training text (by default: whenever the vocabulary is
+        built here) `<s>` and `</s>` are errors; elsewhere they are unknown words.
+        """
+        scanned = scan(read_text(path, field))
+        training = vocab is None if training is None else training
+        if training:
+            _refuse_reserved(scanned, str(path))
+        if vocab is None:
+            vocab = Vocab.build(scanned.types, scanned.counts.tolist(), min_count=min_count, max_size=max_size)
+        return cls.from_scan(scanned, vocab)
+
+    @classmethod
+    def from_sentences(
+        cls, sentences: Iterable[str | Sequence[str]], vocab: Vocab | None = None, *, min_count: int = 1
+    ) -> Corpus:
+        """From strings (split at spaces and TABs) or from lists of words."""
+        lines = [line if isinstance(line, str) else " ".join(line) for line in sentences]
+        for number, line in enumerate(lines, 1):
+            if "\n" in line:
+                raise at("sentences", number, "contains a line break; give one sentence a string")
+        scanned = scan("".join(line + "\n" for line in lines).encode())
+        if vocab is None:
+            _refuse_reserved(scanned, "sentences")
+            vocab = Vocab.build(scanned.types, scanned.counts.tolist(), min_count=min_count)
+        return cls.from_scan(scanned, vocab)
+
+    @classmethod
+    def from_scan(cls, scanned: Scan, vocab: Vocab) -> Corpus:
+        id_of_type = vocab.ids(scanned.types)
+        spelled = np.array([word != SPECIALS[UNK] for word in scanned.types], bool) & (id_of_type == UNK)
+        number_of_type = np.cumsum(spelled, dtype=np.int32) - 1
+        at_ = np.flatnonzero(spelled[scanned.tokens]) if spelled.any() else np.zeros(0, np.int64)
+        return cls(
+            vocab,
+            id_of_type[scanned.tokens],
+            scanned.offsets,
+            at_,
+            number_of_type[scanned.tokens[at_]],
+            tuple(word for word, outside in zip(scanned.types, spelled.tolist(), strict=True) if outside),
+        )
+
+    # -- what it holds -------------------------------------------------------------------------------------------
+
+    @property
+    def sentences(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def words(self) -> int:
+        return len(self.ids)
+
+    @property
+    def tokens(self) -> int:
+        """Words and sentence ends: what a model predicts."""
+        return self.words + self.sentences
+
+    @property
+    def token_offsets(self) -> NDArray[np.int64]:
+        """Where each sentence starts among the tokens."""
+        return self.offsets + np.arange(self.sentences + 1)
+
+    @property
+    def unknown_tokens(self) -> NDArray[np.int64]:
+        """The places of the unknown words among the tokens."""
+        return self.unknown_at + np.searchsorted(self.offsets, self.unknown_at, side="right") - 1
+
+    @property
+    def unknown_words(self) -> list[str]:
+        return [self.spellings[number] for number in self.unknown_type.tolist()]
+
+    @property
+    def characters(self) -> int:
+        """Characters of the text written with one space between words and one line break a sentence."""
+        lengths = int(self.vocab.lengths[self.ids].sum())
+        if len(self.unknown_at):
+            spelled = np.array([len(word) for word in self.spellings])
+            lengths += int(spelled[self.unknown_type].sum()) - len(self.unknown_at) * len(SPECIALS[UNK])
+        empty = int((np.diff(self.offsets) == 0).sum())
+        return lengths + self.words + empty
+
+    def __len__(self) -> int:
+        return self.sentences
+
+    def __getitem__(self, number: int) -> NDArray[np.int32]:
+        """The word ids of one sentence."""
+        return self.ids[self.offsets[number] : self.offsets[number + 1]]
+
+    def __iter__(self) -> Iterator[NDArray[np.int32]]:
+        return (self[number] for number in range(len(self)))
+
+    def select(self, sentences: NDArray[np.integer]) -> Corpus:
+        """These sentences, in this order, as a corpus of their own."""
+        lengths = np.diff(self.offsets)[sentences]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        taken = np.repeat(self.offsets[sentences] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        spelled = np.full(self.words, -1, np.int32)
+        spelled[self.unknown_at] = self.unknown_type
+        kept = spelled[taken]
+        at_ = np.flatnonzero(kept >= 0)
+        return Corpus(self.vocab, self.ids[taken], offsets, at_, kept[at_], self.spellings)
+
+    def framed(self, starts: int = 1) -> NDArray[np.int32]:
+        """All sentences in a row, each between `starts` times `<s>` and one `</s>`."""
+        frame = starts + 1
+        flat = np.full(self.words + frame * self.sentences, START, np.int32)
+        sentence = np.repeat(np.arange(self.sentences), np.diff(self.offsets))
+        flat[np.arange(self.words) + frame * sentence + starts] = self.ids
+        flat[self.offsets[1:] + frame * np.arange(1, self.sentences + 1) - 1] = END
+        return flat
+
+
+@dataclass(frozen=True)
+class ParallelCorpus:
+    """A source and a target text of the same number of lines."""
+
+    source: Corpus
+    target: Corpus
+
+    def __post_init__(self) -> None:
+        if len(self.source) != len(self.target):
+            raise DataError(f"{len(self.source)} source lines but {len(self.target)} target lines")
+
+    @classmethod
+    def read(
+        cls,
+        source: str | Path,
+        target: str | Path,
+        source_vocab: Vocab | None = None,
+        target_vocab: Vocab | None = None,
+        *,
+        source_field: str | None = None,
+        target_field: str | None = None,
+        min_count: int = 1,
+        max_size: int | None = None,
+    ) -> ParallelCorpus:
+        """Two files aligned line by line, or one TSV or JSONL file given twice with its two fields."""
+        one, two = (
+            Corpus.read(path, vocab, field=field, min_count=min_count, max_size=max_size)
+            for path, vocab, field in ((source, source_vocab, source_field), (target, target_vocab, target_field))
+        )
+        if len(one) != len(two):
+            raise DataError(
+                f"{source} has {len(one)} lines but {target} has {len(two)}: line i of one must translate line i of "
+                "the other"
+            )
+        return cls(one, two)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def _refuse_reserved(scanned: Scan, source: str) -> None:
+    for word in SPECIALS[:UNK]:
+        if word in scanned.types:
+            line = scanned.line_of(word)
+            raise at(source, line, f"{word} is reserved in training text: sentences are framed for you; remove it")

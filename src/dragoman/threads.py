@@ -1,0 +1,28 @@
+"""Work shared out among the processor's cores; kernels and NumPy's sorts release the lock while they run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def share(work: Callable[[T], R], parts: Iterable[T]) -> list[R]:
+    """`work` done on every part, several at a time; the results in order."""
+    with ThreadPoolExecutor(cores()) as pool:
+        return list(pool.map(work, parts))
+
+
+def spans(first: int, last: int, smallest: int = 4096) -> list[tuple[int, int]]:
+    """Cut first..last into a few pieces for each core, none much smaller than `smallest`."""
+    pieces = max(1, min(4 * cores(), (last - first) // smallest))
+    cuts = [first + (last - first) * piece // pieces for piece in range(pieces + 1)]
+    return list(zip(cuts[:-1], cuts[1:], strict=True))
