@@ -1,14 +1,51 @@
-"""dragoman: language models and translators, from counts to attention, that train on the machine you have."""
+"""dragoman: language models and translators, from counts to attention, that train on the machine you have.
 
-from dragoman.errors import DataError, DragomanError
-from dragoman.language_model import LanguageModel
-from dragoman.loading import load
-from dragoman.mixture import Mixture, ensemble
-from dragoman.ngram.model import NgramConfig, NgramModel
-from dragoman.text import Corpus, ParallelCorpus, Vocab
+>>> import dragoman
+>>> corpus = dragoman.Corpus.from_sentences(["the cat sat", "the dog sat", "the cat ran"])
+>>> model = dragoman.NgramModel.train(corpus, order=2, smoothing="witten-bell")
+>>> model.next_words("the", k=2)[0].word
+'cat'
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.errors import DataError, DragomanError
+    from dragoman.language_model import LanguageModel
+    from dragoman.loading import load
+    from dragoman.mixture import Mixture, ensemble
+    from dragoman.models.cache import CacheModel
+    from dragoman.ngram.arpa import read_arpa, write_arpa
+    from dragoman.ngram.classes import ClassModel
+    from dragoman.ngram.model import NgramConfig, NgramModel
+    from dragoman.text.corpus import Corpus, ParallelCorpus
+    from dragoman.text.vocab import Vocab
 
 __version__ = "0.1.0"
+
+# Where each public name lives. Imported when first used, so that the command line answers at once.
+_HOMES = {
+    "CacheModel": "dragoman.models.cache",
+    "ClassModel": "dragoman.ngram.classes",
+    "Corpus": "dragoman.text.corpus",
+    "DataError": "dragoman.errors",
+    "DragomanError": "dragoman.errors",
+    "LanguageModel": "dragoman.language_model",
+    "Mixture": "dragoman.mixture",
+    "NgramConfig": "dragoman.ngram.model",
+    "NgramModel": "dragoman.ngram.model",
+    "ParallelCorpus": "dragoman.text.corpus",
+    "Vocab": "dragoman.text.vocab",
+    "ensemble": "dragoman.mixture",
+    "load": "dragoman.loading",
+    "read_arpa": "dragoman.ngram.arpa",
+    "write_arpa": "dragoman.ngram.arpa",
+}
+
 __all__ = [
+    "CacheModel",
+    "ClassModel",
     "Corpus",
     "DataError",
     "DragomanError",
@@ -20,4 +57,16 @@ __all__ = [
     "Vocab",
     "ensemble",
     "load",
+    "read_arpa",
+    "write_arpa",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -79,14 +78,19 @@ class LanguageModel(ABC):
 
     def score(self, sentences: str | Iterable[str]) -> list[float]:
         """log P(E) of each sentence, natural logs, unknown words paid for in full."""
-        return [
-            math.fsum(word.log_prob + word.log_prob_unknown for word in words) for words in self.score_words(sentences)
-        ]
+        return self.sentence_log_probs(self._read(sentences)).tolist()
 
     def score_words(self, sentences: str | Iterable[str]) -> list[list[WordScore]]:
         """What each word of each sentence, and its `</s>`, costs."""
-        lines = [sentences] if isinstance(sentences, str) else list(sentences)
-        return self.score_corpus(Corpus.from_sentences(lines, self.vocab))
+        return self.score_corpus(self._read(sentences))
+
+    def sentence_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
+        """log P(E) of each sentence of a corpus."""
+        if not len(corpus):
+            return np.zeros(0)
+        costs = token_log_probs(self, corpus).copy()
+        costs[corpus.unknown_tokens] += unknown_log_probs(self, corpus)
+        return np.add.reduceat(costs, corpus.token_offsets[:-1])
 
     def score_corpus(self, corpus: Corpus) -> list[list[WordScore]]:
         log_probs = token_log_probs(self, corpus)
@@ -97,6 +101,9 @@ class LanguageModel(ABC):
         flat = [WordScore(*row) for row in zip(words, log_probs.tolist(), unknown.tolist(), strict=True)]
         offsets = corpus.token_offsets.tolist()
         return [flat[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+
+    def _read(self, sentences: str | Iterable[str]) -> Corpus:
+        return Corpus.from_sentences([sentences] if isinstance(sentences, str) else sentences, self.vocab)
 
     def next_words(self, prefix: str = "", k: int | None = 10) -> list[NextWord]:
         """The k most probable next words after a prefix, `</s>` and `<unk>` among them (k=None: all)."""

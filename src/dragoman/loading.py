@@ -28,7 +28,7 @@ def load(path: str | Path) -> LanguageModel:
     directory = Path(path)
     config = _read_config(directory)
     kind = config.pop("kind", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise DataError(f"{directory / CONFIG}: unknown kind of model {kind!r}; known are {', '.join(KINDS)}")
     if config.pop("format", None) != FORMAT:
         raise DataError(f"{directory / CONFIG}: written in another format; train the model again")

@@ -33,7 +33,7 @@ class Mixture(LanguageModel):
         require_same_vocab(models)
         self.models = tuple(models)
         self.weights = np.full(len(models), 1 / len(models)) if weights is None else np.asarray(weights, float)
-        if len(self.weights) != len(models) or (self.weights < 0).any() or abs(self.weights.sum() - 1) > 1e-6:
+        if len(self.weights) != len(models) or (self.weights < 0).any() or not abs(self.weights.sum() - 1) < 1e-6:
             raise DataError(f"weights {self.weights.tolist()}: one for each of {len(models)} models, adding up to 1")
         self.vocab, self.unknown = models[0].vocab, models[0].unknown
 

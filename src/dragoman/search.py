@@ -39,8 +39,8 @@ def sample(
     A temperature other than 1 draws each word from P^(1/temperature), renormalised. Sample number i depends on the
     seed and i alone, however many are drawn.
     """
-    if not temperature > 0:
-        raise DataError(f"a temperature of {temperature}: it must be above 0")
+    if not 0 < temperature < float("inf"):
+        raise DataError(f"a temperature of {temperature}: it must be a number above 0")
     return [
         hypothesis
         for first in range(0, n, batch_size)
@@ -57,7 +57,8 @@ def _sample_batch(scorer: Scorer, numbers: range, seed: int, temperature: float,
     active = list(range(len(numbers)))
     for _ in range(max_words):
         log_probs = scorer.log_probs(state).double()  # (active, |V|)
-        tempered = (log_probs / temperature).log_softmax(dim=1)
+        best = log_probs.max(dim=1, keepdim=True).values  # so that however cold, the best stays finite
+        tempered = ((log_probs - best) / temperature).log_softmax(dim=1)
         thresholds = torch.tensor([random[row].random() for row in active], dtype=torch.float64)
         drawn = _draw(tempered, thresholds)
         for place, (row, word) in enumerate(zip(active, drawn.tolist(), strict=True)):

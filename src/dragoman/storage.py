@@ -20,44 +20,63 @@ from dragoman.errors import DataError, DragomanError
 # The names that safetensors gives to NumPy's types.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
 NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
+# What comes of reading a file that is not what it should be.
+DAMAGE = (
+    struct.error,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    OSError,
+    RecursionError,
+)
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """A temporary name to write to; it becomes `path` only when all went well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        _sync(temporary)
-        temporary.replace(path)
-        _sync(path.parent)
-    except OSError as error:
-        raise DragomanError(f"{path}: could not be written ({error.strerror}); nothing was changed") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            temporary.chmod(0o666 & ~_umask())
+            _sync(temporary)
+            temporary.replace(path)
+            _sync(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def new_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """A temporary directory that becomes `path` only when all went well."""
-    check_free(path, replace=replace)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    with _explained(path):
+        check_free(path, replace=replace)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            yield temporary
+            temporary.chmod(0o777 & ~_umask())
+            for file in temporary.rglob("*"):
+                _sync(file)
+            _move_into_place(temporary, path)
+            _sync(path.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """What may fail while something is written, said in one line."""
     try:
-        yield temporary
-        temporary.chmod(0o777 & ~_umask())
-        for file in temporary.rglob("*"):
-            _sync(file)
-        _move_into_place(temporary, path)
-        _sync(path.parent)
+        yield
     except OSError as error:
         raise DragomanError(f"{path}: could not be written ({error.strerror}); nothing was changed") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_free(path: Path, *, replace: bool) -> None:
@@ -71,13 +90,20 @@ def check_free(path: Path, *, replace: bool) -> None:
 
 
 def _move_into_place(temporary: Path, path: Path) -> None:
-    if path.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-        path.replace(old)
+    if not path.exists():
         temporary.replace(path)
-        shutil.rmtree(old)
-    else:
-        temporary.replace(path)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+    try:
+        path.replace(aside / path.name)
+        try:
+            temporary.replace(path)
+        except BaseException:
+            (aside / path.name).replace(path)
+            raise
+    finally:
+        if path.exists():  # if not even the old one could be put back, it stays aside
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:
@@ -95,10 +121,14 @@ def _umask() -> int:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays in the safetensors format, one after the other, without a copy in memory."""
+    """Write arrays in the safetensors format, one after the other, without a copy in memory.
+
+    Those of the widest numbers come first, so that mapped ones are aligned.
+    """
     header: dict[str, Any] = {}
     position = 0
-    for name, array in arrays.items():
+    ordered = dict(sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize))
+    for name, array in ordered.items():
         header[name] = {
             "dtype": NAMES[array.dtype],
             "shape": list(array.shape),
@@ -110,7 +140,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(encoded)))
         file.write(encoded)
-        for array in arrays.values():
+        for array in ordered.values():
             np.ascontiguousarray(array).tofile(file)
 
 
@@ -125,12 +155,12 @@ def map_arrays(path: Path) -> dict[str, NDArray[Any]]:
         return {name: _view(data, 8 + length, entry) for name, entry in header.items()}
     except FileNotFoundError:
         raise DataError(f"{path}: missing; this model directory is broken, train or copy it again") from None
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError, OSError):
+    except DAMAGE:
         raise DataError(f"{path}: damaged; this model directory is broken, train or copy it again") from None
 
 
 def _view(data: NDArray[np.uint8], start: int, entry: dict[str, Any]) -> NDArray[Any]:
     first, last = entry["data_offsets"]
-    if start + last > len(data):
+    if not 0 <= first <= last <= len(data) - start:
         raise ValueError("file too short")
     return data[start + first : start + last].view(DTYPES[entry["dtype"]]).reshape(entry["shape"]).view(np.ndarray)

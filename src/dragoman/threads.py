@@ -17,12 +17,15 @@ def cores() -> int:
 
 def share(work: Callable[[T], R], parts: Iterable[T]) -> list[R]:
     """`work` done on every part, several at a time; the results in order."""
+    parts = list(parts)
+    if len(parts) < 2:
+        return [work(part) for part in parts]
     with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(work, parts))
 
 
-def spans(first: int, last: int, smallest: int = 4096) -> list[tuple[int, int]]:
-    """Cut first..last into a few pieces for each core, none much smaller than `smallest`."""
-    pieces = max(1, min(4 * cores(), (last - first) // smallest))
+def spans(first: int, last: int, smallest: int = 4096, each: int = 4) -> list[tuple[int, int]]:
+    """Cut first..last into `each` pieces for each core, fewer rather than much smaller than `smallest`."""
+    pieces = max(1, min(each * cores(), (last - first) // smallest))
     cuts = [first + (last - first) * piece // pieces for piece in range(pieces + 1)]
     return list(zip(cuts[:-1], cuts[1:], strict=True))

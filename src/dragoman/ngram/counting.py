@@ -8,6 +8,7 @@ their first k - 1 words, each group of equal beginnings only has to be sorted by
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +40,15 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What one block of rows adds to the next order: its n-grams, and the rows that go on from them."""
+    """What one block of rows adds to the next order: its n-grams, and the places where they start."""
 
     word: NDArray[np.int32]  # (n-grams,)
     context: NDArray[np.int32]  # (n-grams,) node of the first k - 1 words
     count: NDArray[np.int32]  # (n-grams,)
+    first: NDArray[np.int32]  # (n-grams,) a place where it starts
     place: NDArray[np.int32]  # (rows,)
     ngram: NDArray[np.int32]  # (rows,) which n-gram of this piece starts there
+    goes_on: NDArray[np.bool_]  # (rows,) whether the text goes on from it
 
 
 def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = False) -> Counts:
@@ -61,19 +64,31 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
     unigrams[START] = 0  # given, never predicted
     word, count = [np.zeros(1, np.int32), np.arange(size, dtype=np.int32)], [np.zeros(1, np.int32), unigrams]
     begin, levels = [np.ones(1, np.int32)], [0, 1, 1 + size]
-    rows = _first_rows(text, anchored)
+    suffix = [np.zeros(1 + size, np.int32)]
+    node_at = text + np.int32(1)  # [i]: the node of the string of k - 1 words that starts at place i
+    rows, pieces = _first_rows(text, anchored), list[_Piece]()
     for k in range(2, order + 1):
-        pieces = share(lambda block, k=k: _refine(block, text, predicted, k, size), _blocks(rows))  # type: ignore[misc]
-        first, last = levels[-2:]
-        children = sum((np.bincount(p.context - first, minlength=last - first) for p in pieces), np.zeros(last - first))
-        begin.append((last + np.concatenate([[0], np.cumsum(children)[:-1]])).astype(np.int32))
+        pieces = share(partial(_refine, text=text, predicted=predicted, k=k, vocab_size=size), _blocks(rows))
+        contexts, last = slice(*levels[-2:]), levels[-1]
+        begin.append(_begins(pieces, contexts))
         word.extend(piece.word for piece in pieces)
         count.extend(piece.count for piece in pieces)
-        rows = _join(pieces, last)
+        suffix.extend(node_at[piece.first + 1] for piece in pieces)
+        rows = _next_rows(pieces, last, node_at)
         levels.append(last + sum(len(piece.word) for piece in pieces))
     begin.append(np.array(levels[-1:], np.int32))
-    trie = make_trie(levels, np.concatenate(word), np.concatenate(begin))
-    return Counts(trie, np.concatenate(count), gap)
+    del pieces, rows, node_at  # a large text needs the room
+    strings = _merged(word), _merged(begin)
+    if gap or anchored:  # a string's suffix need not start one place later
+        return Counts(make_trie(levels, *strings), _merged(count), gap)
+    return Counts(Trie(tuple(levels), *strings, _merged(suffix)), _merged(count))
+
+
+def _merged(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """All parts in one array; the list is emptied, so that only one array at a time exists twice."""
+    whole = np.concatenate(parts)
+    parts.clear()
+    return whole
 
 
 def _look_ahead(text: NDArray[np.int32], gap: int) -> NDArray[np.int32]:
@@ -107,44 +122,67 @@ def _blocks(rows: _Rows) -> list[_Rows]:
     return [_Rows(rows.place[a:b], rows.node[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
 
 
-def _refine(rows: _Rows, text: NDArray[np.int32], predicted: NDArray[np.int32], k: int, vocab_size: int) -> _Piece:
+def _refine(rows: _Rows, *, text: NDArray[np.int32], predicted: NDArray[np.int32], k: int, vocab_size: int) -> _Piece:
     """Sort a block by its k-th words and find its k-grams."""
-    next_place = rows.place + np.int32(k - 1)
-    if predicted is text:
-        row, word, counts = np.arange(len(next_place)), text[next_place], np.ones(len(next_place), bool)
-        walks = counts
-    else:  # each place both predicts a word past the gap and walks on to the next word
-        row = np.repeat(np.arange(len(next_place)), 2)
-        word = np.stack([predicted[next_place], text[next_place]], axis=1).ravel()
-        counts = np.tile([True, False], len(next_place))
+    word = text[rows.place + np.int32(k - 1)]
+    walks = counts = None
+    if predicted is not text:  # each place both predicts a word past the gap and walks on to the next word
+        rows, word, counts = _with_predictions(rows, word, predicted[rows.place + np.int32(k - 1)])
         walks = ~counts
-        row, counts, walks, word = row[word >= 0], counts[word >= 0], walks[word >= 0], word[word >= 0]
-    order = _sorted_order(rows.node[row], word, vocab_size)
-    row, word, counts, walks = row[order], word[order], counts[order], walks[order]
-    node = rows.node[row]
-    fresh = np.ones(len(row), bool)
-    fresh[1:] = (node[1:] != node[:-1]) | (word[1:] != word[:-1])
+    order, string = _sort(rows.node, word, vocab_size)
+    fresh = np.ones(len(string), bool)
+    np.not_equal(string[1:], string[:-1], out=fresh[1:])
     starts = np.flatnonzero(fresh)
     ngram = np.cumsum(fresh, dtype=np.int32) - np.int32(1)
-    count = np.diff(starts, append=len(row)) if predicted is text else np.add.reduceat(counts, starts, dtype=np.int32)
-    goes_on = walks & (word != END)
-    return _Piece(word[starts], node[starts], count.astype(np.int32), rows.place[row[goes_on]], ngram[goes_on])
+    word, place = word[order], rows.place[order]
+    count = np.diff(starts, append=len(string)) if counts is None else np.add.reduceat(counts[order], starts, dtype=int)
+    goes_on = word != END if walks is None else (word != END) & walks[order]
+    context = rows.node[order[starts]]
+    return _Piece(word[starts], context, count.astype(np.int32), place[starts], place, ngram, goes_on)
 
 
-def _sorted_order(node: NDArray[np.int32], word: NDArray[np.int32], vocab_size: int) -> NDArray[np.int64]:
-    """Where the rows go when sorted by node, then by word."""
-    word_bits, row_bits = vocab_size.bit_length(), len(node).bit_length()
+def _with_predictions(
+    rows: _Rows, word: NDArray[np.int32], predicted: NDArray[np.int32]
+) -> tuple[_Rows, NDArray[np.int32], NDArray[np.bool_]]:
+    """Each row twice, for the word it predicts, if any, and for the word it walks on to; and which is which."""
+    both = np.stack([predicted, word], axis=1).ravel()
+    counts = np.tile([True, False], len(word))
+    there = both >= 0
+    return _Rows(np.repeat(rows.place, 2)[there], np.repeat(rows.node, 2)[there]), both[there], counts[there]
+
+
+def _sort(
+    node: NDArray[np.int32], word: NDArray[np.int32], vocab_size: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Where the rows go when sorted by node, then by word; and the number of each row's string, in that order."""
+    word_bits, row_bits = np.uint64(vocab_size.bit_length()), np.uint64(len(node).bit_length())
     key = (node - node[0]).astype(np.uint64)
-    key <<= np.uint64(word_bits)
+    key <<= word_bits
     key |= word.astype(np.uint64)
-    key <<= np.uint64(row_bits)
+    key <<= row_bits
     key |= np.arange(len(node), dtype=np.uint64)
     key.sort()
-    return (key & np.uint64((1 << row_bits) - 1)).astype(np.int64)
+    order = (key & ((np.uint64(1) << row_bits) - np.uint64(1))).astype(np.int64)
+    key >>= row_bits
+    return order, key
 
 
-def _join(pieces: list[_Piece], first_node: int) -> _Rows:
-    shifts = first_node + np.cumsum([0, *(len(piece.word) for piece in pieces)])
-    nodes = [piece.ngram + np.int32(shift) for piece, shift in zip(pieces, shifts[:-1], strict=True)]
-    empty = np.zeros(0, np.int32)
-    return _Rows(np.concatenate([empty, *(piece.place for piece in pieces)]), np.concatenate([empty, *nodes]))
+def _begins(pieces: list[_Piece], contexts: slice) -> NDArray[np.int32]:
+    """The first child of each context."""
+    children = np.zeros(contexts.stop - contexts.start, np.int32)
+    for piece in pieces:  # the contexts of a piece are neighbours, and no other piece has them
+        low, high = int(piece.context[0]), int(piece.context[-1]) + 1
+        children[low - contexts.start : high - contexts.start] = np.bincount(piece.context - low)
+    return np.cumsum(children, dtype=np.int32) - children + np.int32(contexts.stop)  # none where nothing goes on
+
+
+def _next_rows(pieces: list[_Piece], first_node: int, node_at: NDArray[np.int32]) -> _Rows:
+    """The rows that go on; every place is told, in `node_at`, which string starts there."""
+    place, node = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    for piece in pieces:
+        string = piece.ngram + np.int32(first_node)
+        node_at[piece.place] = string
+        place.append(piece.place[piece.goes_on])
+        node.append(string[piece.goes_on])
+        first_node += len(piece.word)
+    return _Rows(np.concatenate(place), np.concatenate(node))

@@ -132,6 +132,7 @@ def _back_off(
     start: int,
     stop: int,
 ) -> None:
+    noise = 1e-12 if lower.itemsize == 8 else 1e-6  # a sum of lower probabilities is only so exact
     for context in range(start, stop):
         total = totals[context - first_context]
         kept = covered = 0.0
@@ -139,7 +140,12 @@ def _back_off(
             if mass[child - first_child] > 0.0:
                 kept += mass[child - first_child]
                 covered += lower[index[child]]
-        beta = 1.0 if total == 0.0 else max(0.0, 1.0 - kept / total) / max(1.0 - covered, 1e-12)
+        free = max(0.0, 1.0 - covered)  # what the shorter context gives to unseen words
+        beta = 1.0
+        if free <= noise:  # there are none to speak of: words that were seen share all the rest
+            total = kept / (1.0 - free)
+        elif total > 0.0:
+            beta = max(0.0, 1.0 - kept / total) / free
         backoff[context] = beta
         for child in range(begin[context], begin[context + 1]):
             if mass[child - first_child] > 0.0:

@@ -120,7 +120,7 @@ def _trace(
 ) -> None:
     """For every token the counts of its n-gram and of its context, at every order."""
     order = matches.shape[1]
-    start = 1 + START
+    start = 1 + START if order > 1 else ROOT
     node = start
     since = 0  # tokens of this sentence so far
     for t in range(tokens.size):

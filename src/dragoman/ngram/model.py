@@ -14,7 +14,7 @@ from dragoman.language_model import LanguageModel, Saved
 from dragoman.ngram.counting import Counts, count_ngrams
 from dragoman.ngram.pruning import entropy_pruned
 from dragoman.ngram.quantise import quantised
-from dragoman.ngram.smoothing import FITTED, SMOOTHINGS, Heldout, Task
+from dragoman.ngram.smoothing import FITTED, SMOOTHINGS, STUPID, Heldout, Task
 from dragoman.ngram.table import Table, compact
 from dragoman.ngram.trie import ROOT, Trie
 from dragoman.scorer import Carry, State
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from dragoman.text.batches import Batch
 
+IMPORTED = "imported"  # the smoothing of a model that was read from an ARPA file, whatever it was there
 HELDOUT_EVERY = 10  # without held-out text, every tenth training sentence serves to fit coefficients
 
 
@@ -35,7 +36,7 @@ class NgramConfig:
     """How an n-gram model is made."""
 
     order: int = 5  # n: a word is predicted from the n - 1 before it
-    smoothing: str = "modified-kneser-ney"  # one of SMOOTHINGS
+    smoothing: str = "modified-kneser-ney"  # one of SMOOTHINGS, or "imported"
     coefficients: tuple[float, ...] = ()  # alpha_1, alpha_2, ... of `interpolated`
     prune: tuple[int, ...] = ()  # drop n-grams seen this often or less: for order 1, 2, ...; the last goes on
     entropy_prune: float = 0.0  # drop n-grams whose loss raises the perplexity by less than this share
@@ -46,7 +47,7 @@ class NgramConfig:
     def __post_init__(self) -> None:
         if self.order < 1:
             raise DataError(f"order {self.order}: an n-gram has at least one word")
-        if self.smoothing not in SMOOTHINGS:
+        if self.smoothing not in (*SMOOTHINGS, IMPORTED):
             raise DataError(f"no smoothing {self.smoothing!r}; there are {', '.join(SMOOTHINGS)}")
         if self.prune and (self.prune[0] != 0 or list(self.prune) != sorted(self.prune)):
             raise DataError(f"pruning {self.prune}: thresholds start at 0 (all words stay) and never fall")
@@ -95,6 +96,8 @@ class NgramModel(LanguageModel):
     ) -> Self:
         """Count and smooth. Settings are those of `NgramConfig`: train(corpus, order=3, smoothing="katz")."""
         config = config or NgramConfig(**settings)
+        if config.smoothing == IMPORTED:
+            raise DataError(f"{IMPORTED} models are read from ARPA files, not trained; say a smoothing")
         if corpus.words == 0:
             raise DataError("the training text has no words")
         unknown = unknown or Uniform(corpus.vocab.known)
@@ -137,7 +140,10 @@ class NgramModel(LanguageModel):
         if self.table.log_normaliser is None:
             raise DataError("raw scores are what stupid-backoff has; other models have probabilities")
         trace = self.table.trace(corpus, self.settings.gap)
-        return trace.log_prob + self.table.log_normaliser[trace.context]
+        place = np.arange(corpus.tokens) - np.repeat(corpus.token_offsets[:-1], np.diff(corpus.token_offsets))
+        asked = np.minimum(place + 1, self.settings.order - 1)  # words of context, `<s>` among them
+        given_up = asked - (np.searchsorted(self.table.trie.levels, trace.context, side="right") - 1)  # never seen
+        return trace.log_prob + self.table.log_normaliser[trace.context] + given_up * np.log(STUPID)
 
     def found_orders(self, corpus: Corpus) -> dict[int, int]:
         """How many tokens were answered by n-grams of each order."""
@@ -207,13 +213,16 @@ def _count(corpus: Corpus, config: NgramConfig) -> Counts:
 
 
 def _kept(counts: Counts, thresholds: tuple[int, ...]) -> NDArray[np.bool_] | None:
-    """The n-grams seen more often than the threshold of their order; words all stay."""
+    """The n-grams seen more often than the threshold of their order, and their contexts; words all stay."""
     if not thresholds:
         return None
     keep = np.ones(counts.trie.nodes, bool)
-    for order in range(2, counts.trie.order + 1):
+    above = np.zeros(0, np.int64)  # contexts of what is kept one order up: with a gap they can be rarer than that
+    for order in range(counts.trie.order, 1, -1):
         span = counts.trie.span(order)
         keep[span] = counts.count[span] > thresholds[min(order, len(thresholds)) - 1]
+        keep[above] = True
+        above = counts.trie.parents(order)[keep[span]]
     return keep
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +156,7 @@ def stupid_backoff(task: Task) -> Estimate:
     normalised scores are a back-off model with weights 0.4 Z(h') / Z(h).
     """
     trie = task.counts.trie
-    score = maximum_likelihood(task).prob
+    score = maximum_likelihood(replace(task, keep=None)).prob
     words = score[trie.span(1)]
     words[:] = np.where(task.raw(1) > 0, words, STUPID * task.zerogram)  # unseen words back off to order 0
     Z = np.ones(trie.contexts)
@@ -164,13 +164,14 @@ def stupid_backoff(task: Task) -> Estimate:
     backoff = np.ones(trie.contexts, np.float32)
     for order in range(2, trie.order + 1):
         ngrams, contexts = trie.span(order), trie.span(order - 1)
-        seen = task.raw(order) > 0 if task.keep is None else task.keep[ngrams]
+        seen = task.raw(order) > 0 if task.keep is None else (task.raw(order) > 0) & task.keep[ngrams]
+        score[ngrams] = np.where(seen, score[ngrams], STUPID * score[trie.suffix[ngrams]])  # contexts only
         shorter = Z[trie.suffix[contexts]]
         listed = task.totals(order, np.where(seen, score[ngrams], 0.0))
         covered = task.totals(order, np.where(seen, score[trie.suffix[ngrams]], 0.0))
         Z[contexts] = listed + STUPID * (shorter - covered)
         backoff[contexts] = STUPID * shorter / Z[contexts]
-    prob = np.empty_like(score)
+    prob = np.zeros_like(score)
     for order in range(1, trie.order + 1):
         ngrams = trie.span(order)
         prob[ngrams] = score[ngrams] / Z[trie.parents(order)]

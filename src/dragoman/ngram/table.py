@@ -34,10 +34,12 @@ class Table:
 
     @classmethod
     def from_estimate(cls, trie: Trie, estimate: Estimate) -> Table:
-        with np.errstate(divide="ignore"):
-            tables = np.log(estimate.prob), np.log(estimate.backoff)
+        """The logarithms take the place of the estimate's probabilities, to save memory."""
         normaliser = None if estimate.normaliser is None else np.log(estimate.normaliser)
-        return cls(trie, *tables, log_normaliser=normaliser)
+        with np.errstate(divide="ignore"):
+            np.log(estimate.prob, out=estimate.prob)
+            np.log(estimate.backoff, out=estimate.backoff)
+        return cls(trie, estimate.prob, estimate.backoff, log_normaliser=normaliser)
 
     @property
     def quantised(self) -> bool:
@@ -48,7 +50,7 @@ class Table:
         stored = self.log_prob[self.trie.span(order)]
         return self.codebook[order][stored] if self.quantised else stored
 
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(self) -> tuple[NDArray[Any], ...]:
         trie = self.trie
         levels = np.array(trie.levels, np.int64)
         return levels, trie.word, trie.begin, trie.suffix, self.log_prob, self.log_backoff, self.codebook
@@ -56,11 +58,12 @@ class Table:
     def trace(self, corpus: Corpus, gap: int = 0) -> Trace:
         """Walk through all sentences of a corpus, on all cores."""
         size = corpus.tokens
+        arrays = self.arrays()
         trace = Trace(np.empty(size), np.empty(size, np.int32), np.empty(size, np.int32))
 
         def walk(span: tuple[int, int]) -> None:
             places = corpus.ids, corpus.offsets, gap, *span
-            _walk(*self._arrays(), *places, trace.log_prob, trace.context, trace.found)
+            _walk(*arrays, *places, trace.log_prob, trace.context, trace.found)
 
         share(walk, spans(0, len(corpus), smallest=256))
         return trace
@@ -68,7 +71,7 @@ class Table:
     def distributions(self, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
         """log P(. | h) for each context node.  # (rows, |V|)"""
         out = np.empty((len(contexts), self.trie.levels[2] - 1))
-        _distributions(*self._arrays(), contexts, out)
+        _distributions(*self.arrays(), contexts, out)
         return out
 
     def advance(self, contexts: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -101,7 +104,7 @@ def renormalise(table: Table) -> Table:
     for order in range(1, trie.order):  # contexts of `order` words lean on those of fewer
 
         def fill(span: tuple[int, int]) -> None:
-            _renormalise(*new._arrays(), *span)
+            _renormalise(*new.arrays(), *span)
 
         share(fill, spans(trie.levels[order], trie.levels[order + 1]))
     return new
@@ -124,8 +127,8 @@ def compact(table: Table, keep: NDArray[np.bool_]) -> Table:
 # -- kernels -----------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
-def _value(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
+@njit(cache=True, nogil=True, inline="always")
+def value(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
     """The log-probability stored for an n-gram."""
     if codebook.shape[0] == 0:
         return float(log_prob[node])
@@ -135,8 +138,8 @@ def _value(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
     return float(codebook[order, int(log_prob[node])])
 
 
-@njit(cache=True, nogil=True)
-def _ask(
+@njit(cache=True, nogil=True, inline="always")
+def ask(
     levels: Any, word: Any, begin: Any, suffix: Any, log_prob: Any, log_backoff: Any, codebook: Any, node: int, w: int
 ) -> tuple[float, int]:
     """log P(w | the string of `node`), and the n-gram that answered."""
@@ -146,7 +149,7 @@ def _ask(
         spent += log_backoff[node]
         node = suffix[node]
         child = find(word, begin, node, w)
-    return spent + _value(levels, log_prob, codebook, child), child
+    return spent + value(levels, log_prob, codebook, child), child
 
 
 @njit(cache=True, nogil=True)
@@ -176,7 +179,7 @@ def _walk(
             token = offsets[sentence] + sentence + t
             w = ids[offsets[sentence] + t] if t < length else END
             contexts[token] = node
-            out[token], child = _ask(levels, word, begin, suffix, log_prob, log_backoff, codebook, node, w)
+            out[token], child = ask(levels, word, begin, suffix, log_prob, log_backoff, codebook, node, w)
             found[token] = child
             if gap == 0:
                 node = child if child < deepest else suffix[child]
@@ -206,13 +209,13 @@ def _distributions(
             node = suffix[node]
             depth += 1
         for w in range(out.shape[1]):
-            out[row, w] = _value(levels, log_prob, codebook, w + 1)
+            out[row, w] = value(levels, log_prob, codebook, w + 1)
         for k in range(depth - 1, -1, -1):  # from short contexts to long ones
             node = chain[k]
             for w in range(out.shape[1]):
                 out[row, w] += log_backoff[node]
             for child in range(begin[node], begin[node + 1]):
-                out[row, word[child]] = _value(levels, log_prob, codebook, child)
+                out[row, word[child]] = value(levels, log_prob, codebook, child)
 
 
 @njit(cache=True, nogil=True)
@@ -238,8 +241,8 @@ def _renormalise(
             continue
         kept = covered = 0.0
         for child in range(begin[node], begin[node + 1]):
-            kept += np.exp(_value(levels, log_prob, codebook, child))
-            lower, _ = _ask(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
+            kept += np.exp(value(levels, log_prob, codebook, child))
+            lower, _ = ask(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
             covered += np.exp(lower)
         left, free = 1.0 - kept, 1.0 - covered
         log_backoff[node] = np.log(left / free) if left > 0.0 and free > 1e-9 else -np.inf

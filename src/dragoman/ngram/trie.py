@@ -82,19 +82,20 @@ def make_trie(levels: list[int], word: NDArray[np.int32], begin: NDArray[np.int3
     return Trie(tuple(levels), word, begin, suffix)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")  # a call would cost more than the search
 def find(word: Any, begin: Any, node: int, w: int) -> int:
     """The child of `node` by word `w`, or -1."""
     if node == ROOT:
         return w + 1
-    low, high = begin[node], begin[node + 1]
-    while low < high:
-        middle = (low + high) >> 1
-        if word[middle] < w:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < begin[node + 1] and word[low] == w else -1
+    low = begin[node]
+    size = begin[node + 1] - low
+    if size == 0:
+        return -1
+    while size > 1:  # a binary search without a branch to mispredict
+        half = size >> 1
+        low = low + half if word[low + half - 1] < w else low
+        size -= half
+    return low if word[low] == w else -1
 
 
 @njit(cache=True, nogil=True)

@@ -72,7 +72,11 @@ class Corpus:
         for number, line in enumerate(lines, 1):
             if "\n" in line:
                 raise at("sentences", number, "contains a line break; give one sentence a string")
-        scanned = scan("".join(line + "\n" for line in lines).encode())
+        try:
+            scanned = scan("".join(line + "\n" for line in lines).encode())
+        except UnicodeEncodeError as error:
+            number = error.object.count("\n", 0, error.start) + 1
+            raise at("sentences", number, "holds half a surrogate pair; remove or mend the character") from None
         if vocab is None:
             _refuse_reserved(scanned, "sentences")
             vocab = Vocab.build(scanned.types, scanned.counts.tolist(), min_count=min_count)

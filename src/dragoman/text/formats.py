@@ -7,6 +7,8 @@ import gzip
 import json
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dragoman.errors import DataError, at
@@ -21,13 +23,8 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
     from 1, or a name in the first line; default 1), of `.jsonl` the key `field` (default `text`). `-` is standard
     input.
     """
-    name = str(path)
-    raw = sys.stdin.buffer.read() if name == "-" else _read_bytes(Path(path))
+    text, name = read_lines(path), str(path)
     source = "<stdin>" if name == "-" else name
-    text = raw.removeprefix(BOM)
-    if not text:
-        raise DataError(f"{source}: empty; give a file with one sentence a line")
-    _check(text, source)
     kind = name.removesuffix(".gz").rsplit(".", 1)[-1].lower()
     if kind == "tsv":
         return _tsv_column(text, field or "1", source)
@@ -38,10 +35,28 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
     return text
 
 
+def read_lines(path: str | Path) -> bytes:
+    """A whole file as checked UTF-8, unpacked but not taken apart, whatever its name."""
+    source = "<stdin>" if str(path) == "-" else str(path)
+    raw = sys.stdin.buffer.read() if str(path) == "-" else _read_bytes(Path(path))
+    text = raw.removeprefix(BOM)
+    if not text:
+        raise DataError(f"{source}: empty; give a file with one sentence a line")
+    _check(text, source)
+    return text
+
+
 def _read_bytes(path: Path) -> bytes:
-    try:
+    with explained(path):
         raw = path.read_bytes()
         return gzip.decompress(raw) if path.suffix == ".gz" else raw
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """What may fail while a file is read, said in one line."""
+    try:
+        yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -108,6 +123,8 @@ def _jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:
         value = record[field] if isinstance(record, dict) else None
     except json.JSONDecodeError as error:
         raise at(source, number, f"not JSON ({error.msg} at column {error.colno})") from None
+    except (ValueError, RecursionError) as error:  # numbers too long, nests too deep
+        raise at(source, number, f"not JSON that can be read ({str(error).split(':')[0]})") from None
     except KeyError:
         raise at(source, number, f"no key {field!r}; found {', '.join(record)}") from None
     if not isinstance(value, str):

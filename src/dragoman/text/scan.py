@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dragoman.threads import share, spans
+
 NEWLINE, RETURN, SPACE, TAB = 10, 13, 32, 9
 
 
@@ -39,22 +41,48 @@ def scan(text: bytes) -> Scan:
     >>> scan(b"the cat\\n\\nthe  dog\\r\\n").offsets.tolist()
     [0, 2, 2, 4]
     """
+    pieces = share(_scan_piece, _pieces(text))
+    number: dict[str, int] = {}
+    for piece in pieces:  # one numbering for all, still in order of first use
+        number.update({word: len(number) + new for new, word in enumerate(w for w in piece.types if w not in number)})
+    counts = np.zeros(len(number), np.int64)
+    tokens, offsets, before = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)], 0
+    for piece in pieces:
+        renumber = np.array([number[word] for word in piece.types], np.int32)
+        counts[renumber] += piece.counts
+        tokens.append(renumber[piece.tokens] if len(pieces) > 1 else piece.tokens)
+        offsets.append(piece.offsets[1:] + before)
+        before += len(piece.tokens)
+    return Scan(list(number), counts, np.concatenate(tokens), np.concatenate(offsets))
+
+
+def _pieces(text: bytes) -> list[memoryview]:
+    """Cut a long text between lines, one piece for each core."""
+    cuts = [0]
+    for first, _ in spans(0, len(text), smallest=1 << 18, each=1)[1:]:
+        cuts.append(max(cuts[-1], text.find(b"\n", first) + 1))
+    whole = memoryview(text)
+    return [whole[a:b] for a, b in zip(cuts, [*cuts[1:], len(text)], strict=True) if b > a]
+
+
+def _scan_piece(text: memoryview) -> Scan:
     data = np.frombuffer(text, np.uint8)
-    tokens, lines = _count(data)
-    token_type = np.empty(tokens, np.int32)
-    offsets = np.zeros(lines + 1, np.int64)
-    starts, lengths = np.empty(tokens, np.int64), np.empty(tokens, np.int32)  # of each type; touched as needed
-    counts, hashes = np.empty(tokens, np.int64), np.empty(tokens, np.uint64)
+    most = data.size // 2 + 1  # tokens; memory is only taken as it is touched
+    token_type = np.empty(most, np.int32)
+    offsets = np.zeros(_count_lines(data) + 1, np.int64)
+    starts, lengths = np.empty(most, np.int64), np.empty(most, np.int32)  # of each type
+    counts, hashes = np.empty(most, np.int64), np.empty(most, np.uint64)
     slots = np.full(1 << 15, -1, np.int32)  # open addressing: hash -> type
-    place = (0, 0, 0, 0)  # byte, line, token, types
-    while place[0] < data.size:
-        place = _number(data, token_type, offsets, slots, starts, lengths, counts, hashes, *place)
-        slots = _rehash(hashes[: place[3]], 4 * slots.size)
-    offsets[-1] = tokens
-    types = [
-        text[a : a + n].decode() for a, n in zip(starts[: place[3]].tolist(), lengths[: place[3]].tolist(), strict=True)
-    ]
-    return Scan(types, counts[: place[3]].copy(), token_type, offsets)
+    byte = line = token = types = 0
+    while True:
+        tables = slots, starts, lengths, counts, hashes
+        byte, line, token, types = _number(data, token_type, offsets, *tables, byte, line, token, types)
+        if byte == data.size:
+            break
+        slots = rehash(hashes[:types], 4 * slots.size)
+    offsets[-1] = token
+    places = zip(starts[:types].tolist(), lengths[:types].tolist(), strict=True)
+    return Scan([str(text[a : a + n], "utf-8") for a, n in places], counts[:types], token_type[:token], offsets)
 
 
 @njit(cache=True, nogil=True)
@@ -65,21 +93,12 @@ def _ends_word(data: Any, i: int) -> bool:
         return False
     if byte == RETURN:
         return i + 1 == data.size or data[i + 1] == NEWLINE
-    return bool(byte == SPACE or byte == NEWLINE or byte == TAB)
+    return bool(byte == SPACE or byte == NEWLINE or byte == TAB)  # noqa: SIM109 - as fast as it gets
 
 
-@njit(cache=True, nogil=True)
-def _count(data: Any) -> tuple[int, int]:
-    tokens = lines = 0
-    inside = False
-    for i in range(data.size):
-        ends = _ends_word(data, i)
-        tokens += (not ends) and (not inside)
-        inside = not ends
-        lines += data[i] == NEWLINE
-    if data.size and data[-1] != NEWLINE:
-        lines += 1
-    return tokens, lines
+def _count_lines(data: NDArray[np.uint8]) -> int:
+    """Line breaks, and a last line that has none."""
+    return int((data == NEWLINE).sum()) + int(data.size > 0 and data[-1] != NEWLINE)
 
 
 @njit(cache=True, nogil=True)
@@ -138,7 +157,7 @@ def _same(data: Any, a: int, length: int, key: Any, other: int, starts: Any, len
 
 
 @njit(cache=True, nogil=True)
-def _rehash(hashes: Any, size: int) -> Any:
+def rehash(hashes: Any, size: int) -> Any:
     slots = np.full(size, -1, np.int32)
     mask = np.uint64(size - 1)
     for number in range(hashes.size):

@@ -122,6 +122,8 @@ class Vocab:
             seen[word] = number
             words.append(word)
             counts.append(int(count))
+        if tuple(words[:3]) != SPECIALS:
+            raise at(str(path), 1, f"a vocabulary begins with {', '.join(SPECIALS)}; is this a model's vocabulary?")
         return cls(words, counts)
 
 
@@ -132,6 +134,8 @@ def _lines(path: Path) -> list[str]:
         raise DataError(f"{path}: no such file; is this a model directory?") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def _first_repeated(words: Sequence[str]) -> str:

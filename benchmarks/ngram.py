@@ -1,0 +1,234 @@
+"""How fast n-gram models train and score, beside KenLM on the same machine in the same run.
+
+    python benchmarks/ngram.py                          # Zipf-distributed text made here
+    python benchmarks/ngram.py --data DIR               # also DIR/ptb/train.txt and DIR/wikitext2/train.txt
+    python benchmarks/ngram.py --lmplz build/bin/lmplz  # also KenLM's trainer, if you have built it
+
+Training is timed from text to a saved model and from text to an ARPA file: inside one process with compiled kernels
+cached, and as a whole command. Every measurement has a process of its own, so that its peak memory is its own; the
+best of --repeat runs is taken. Scoring is timed against the PyPI module `kenlm` (if installed) on the same sentences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.report.tables import table
+
+ORDER = 5
+ZIPF_TYPES = 200_000
+LMPLZ_MEMORY = "1G"  # its default, 80 % of the machine, costs it seconds on a small text
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a job took."""
+
+    seconds: float
+    gigabytes: float  # peak resident memory
+
+
+# -- jobs that run in a process of their own --------------------------------------------------------------------------
+
+
+def job_train(text: str, output: str, to: str) -> float:
+    """Seconds from text to a saved model (or an ARPA file), imports and compiled kernels not counted."""
+    import warnings
+
+    from dragoman.ngram.arpa import write_arpa
+    from dragoman.ngram.model import NgramModel
+    from dragoman.text.corpus import Corpus
+    from dragoman.text.unknown import Closed
+
+    warnings.simplefilter("ignore")
+    run = NgramModel.train(Corpus.from_sentences(["a b a", "b a b b", "a"]), order=ORDER)  # loads the kernels
+    write_arpa(run, Path(output) / "warm-up.arpa")
+    began = time.perf_counter()
+    corpus = Corpus.read(text)
+    model = NgramModel.train(corpus, order=ORDER, unknown=Closed(corpus.vocab.known))
+    if to == "arpa":
+        write_arpa(model, Path(output) / "model.arpa")
+    else:
+        model.save(Path(output) / "model")
+    return time.perf_counter() - began
+
+
+def job_score(model_directory: str, text: str) -> float:
+    """Tokens a second, from lines of text to a log-probability each."""
+    from dragoman.loading import load
+
+    lines = _lines(text)
+    model = load(model_directory)
+    model.score(lines[:100])
+    return _rate(lambda: model.score(lines), lines)
+
+
+def job_kenlm(arpa: str, text: str) -> float:
+    import kenlm
+
+    lines = _lines(text)
+    model = kenlm.Model(arpa)
+    return _rate(lambda: [model.score(line) for line in lines], lines)
+
+
+def _lines(text: str) -> list[str]:
+    return Path(text).read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def _rate(score: object, lines: list[str]) -> float:
+    tokens = sum(line.count(" ") + 2 for line in lines)
+    best = min(_timed(score) for _ in range(5))
+    return tokens / best
+
+
+def _timed(work: object) -> float:
+    began = time.perf_counter()
+    work()  # type: ignore[operator]
+    return time.perf_counter() - began
+
+
+JOBS = {"train": job_train, "score": job_score, "kenlm": job_kenlm}
+
+
+# -- running them -----------------------------------------------------------------------------------------------------
+
+
+def in_own_process(name: str, *arguments: str) -> tuple[float, float]:
+    """What a job returned, and its peak memory in GB."""
+    command = [sys.executable, __file__, "--job", name, *arguments]
+    answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return answer["result"], answer["gigabytes"]
+
+
+def whole_command(command: list[str], text: Path | None = None, output: Path | None = None) -> Cost:
+    """Wall-clock time and peak memory of a command."""
+    with (text or Path(os.devnull)).open("rb") as source, (output or Path(os.devnull)).open("wb") as sink:
+        began = time.perf_counter()
+        process = subprocess.Popen(command, stdin=source, stdout=sink, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return Cost(seconds, usage.ru_maxrss / 1e6)
+
+
+def best(costs: list[Cost]) -> Cost:
+    return min(costs, key=lambda cost: cost.seconds)
+
+
+def training(text: Path, scratch: Path, lmplz: str | None, repeat: int) -> dict[str, Cost]:
+    """All ways to train on one text, turn by turn, so that a noisy spell of the machine hits them alike."""
+    costs: dict[str, list[Cost]] = {}
+    for _ in range(repeat):
+        for to in ("model", "arpa"):
+            with tempfile.TemporaryDirectory(dir=scratch) as place:
+                costs.setdefault(f"to {to}", []).append(Cost(*in_own_process("train", str(text), place, to)))
+        with tempfile.TemporaryDirectory(dir=scratch) as place:
+            command = [sys.executable, "-m", "dragoman.cli.main", "train", "ngram", "--text", str(text)]
+            command += ["--order", str(ORDER), "--unknown", "none", "-o", f"{place}/model"]
+            costs.setdefault("command", []).append(whole_command(command))
+        if lmplz:
+            arpa = scratch / "lmplz.arpa"
+            command = [lmplz, "-o", str(ORDER), "--discount_fallback", "-S", LMPLZ_MEMORY, "-T", str(scratch)]
+            costs.setdefault("lmplz", []).append(whole_command(command, text, arpa))
+            arpa.unlink()
+    return {name: best(several) for name, several in costs.items()}
+
+
+def zipf_text(path: Path, tokens: int, seed: int = 1) -> Path:
+    """Sentences of 1 to 39 words drawn by Zipf's law."""
+    random = np.random.default_rng(seed)
+    weights = 1 / np.arange(1, ZIPF_TYPES + 1)
+    words = random.choice(ZIPF_TYPES, tokens, p=weights / weights.sum())
+    ends = np.cumsum(random.integers(1, 40, tokens // 10))
+    with path.open("w") as file:
+        for sentence in np.split(words, ends[ends < tokens]):
+            file.write(" ".join(f"w{word}" for word in sentence.tolist()) + "\n")
+    return path
+
+
+def training_table(texts: dict[str, Path], scratch: Path, lmplz: str | None, repeat: int) -> list[dict[str, object]]:
+    results, rows = [], []
+    for name, text in texts.items():
+        costs = training(text, scratch, lmplz, repeat)
+        tokens = sum(line.count(b" ") + 2 for line in text.open("rb"))
+        results.append({"text": name, "tokens": tokens, **{way: asdict(cost) for way, cost in costs.items()}})
+        ratios = (
+            [f"{costs[way].seconds / costs['lmplz'].seconds:.2f}" for way in ("to model", "to arpa", "command")]
+            if lmplz
+            else []
+        )
+        seconds = [f"{cost.seconds:.2f}" for cost in costs.values()]
+        memory = [f"{costs[way].gigabytes:.2f}" for way in ("to model", *(["lmplz"] if lmplz else []))]
+        rows.append([name, tokens, *seconds, *ratios, *memory])
+    kenlm = (["lmplz s"], ["model/lmplz", "ARPA/lmplz", "command/lmplz"], ["lmplz GB"]) if lmplz else ([], [], [])
+    print(
+        table(["text", "tokens", "to model s", "to ARPA s", "command s", *kenlm[0], *kenlm[1], "GB", *kenlm[2]], rows)
+    )
+    return results
+
+
+def scoring_table(text: Path, held_out: Path, scratch: Path) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(dir=scratch) as place:
+        for to in ("model", "arpa"):
+            in_own_process("train", str(text), place, to)
+        many = Path(place) / "text"
+        many.write_bytes(held_out.read_bytes() * max(1, 10_000_000 // held_out.stat().st_size))
+        rates = {"dragoman": in_own_process("score", f"{place}/model", str(many))[0]}
+        if find_spec("kenlm"):
+            rates["kenlm"] = in_own_process("kenlm", f"{place}/model.arpa", str(many))[0]
+    print(table(["scoring", "million tokens/s"], [[name, f"{rate / 1e6:.2f}"] for name, rate in rates.items()]))
+    return rates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder with ptb/ and wikitext2/")
+    parser.add_argument("--lmplz", default=shutil.which("lmplz"), help="KenLM's trainer")
+    parser.add_argument("--zipf", type=float, nargs="*", default=[1, 2, 4], help="million tokens of Zipf text")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/out/ngram.json"))
+    parser.add_argument("--job", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.job:
+        result = JOBS[options.job[0]](*options.job[1:])
+        print(json.dumps({"result": result, "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
+        return
+    with tempfile.TemporaryDirectory() as place:
+        scratch = Path(place)
+        texts = {f"Zipf {size:g}M": zipf_text(scratch / f"zipf{size}", int(size * 1e6)) for size in options.zipf}
+        if options.data:
+            texts |= {"PTB": options.data / "ptb/train.txt", "WikiText-2": options.data / "wikitext2/train.txt"}
+        renamed = {name: _without_unk(text, scratch) for name, text in texts.items()}
+        machine = {"machine": platform.machine(), "cores": os.cpu_count(), "order": ORDER, "repeat": options.repeat}
+        results = {**machine, "training": training_table(renamed, scratch, options.lmplz, options.repeat)}
+        print()
+        held_out = options.data / "ptb/test.txt" if options.data else zipf_text(scratch / "held-out", 100_000, seed=2)
+        results["scoring"] = scoring_table([*renamed.values()][-2 if options.data else -1], held_out, scratch)
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+def _without_unk(text: Path, scratch: Path) -> Path:
+    """A copy in which `<unk>` is an ordinary word, as lmplz refuses it."""
+    copy = scratch / f"{text.parent.name}-{text.name}.renamed"
+    copy.write_bytes(text.read_bytes().replace(b"<unk>", b"UNKNOWN"))
+    return copy
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""dragoman import"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli import options
+from dragoman.cli.messages import say, suggest, working
+
+
+def import_arpa(
+    arpa: Annotated[Path, typer.Argument(metavar="FILE", help="An ARPA file; .gz is unpacked.", show_default=False)],
+    output: options.Output,
+    vocab_pad: options.VocabPad = None,
+    closed: Annotated[bool, typer.Option("--closed", help="No word outside the vocabulary can occur.")] = False,
+    force: options.Force = False,
+) -> None:
+    """Turn an ARPA file into a model directory.
+
+    \b
+    Example:
+      dragoman import kn5.arpa.gz -o kn5
+    """
+    from dragoman.ngram.arpa import read_arpa
+    from dragoman.storage import check_free
+
+    check_free(output, replace=force)
+    with working("reading"):
+        model = read_arpa(arpa, vocab_pad=vocab_pad, closed=closed)
+    model.save(output, replace=force)
+    say(f"{output}: {model.vocab.known - 1:,} known words")
+    suggest("evaluate", output, "--text", "FILE")

@@ -1,0 +1,191 @@
+"""The command `dragoman`: finds the verb, and turns whatever goes wrong into one line and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from dragoman import __version__
+from dragoman.cli.messages import say
+from dragoman.errors import DragomanError
+
+FAILED, BAD_USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+
+# Each verb: the module, and in it the function (or, of `train`, the group of functions) that does it.
+VERBS = {
+    "train": "train:train",
+    "evaluate": "evaluate:evaluate",
+    "mix": "mix:mix",
+    "score": "score:score",
+    "sample": "sample:sample",
+    "next": "next:next_words",
+    "export": "export:export",
+    "import": "import_arpa:import_arpa",
+    "demo": "demo:demo",
+}
+
+# What typer raises for wrong options and verbs. It lives in click or inside typer, depending on typer's version.
+UsageError = typer.BadParameter.__bases__[0]
+
+
+class InOrder(TyperGroup):
+    """The verbs, listed in the order in which one meets them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+
+class Terminated(BaseException):
+    """The process was asked to end (SIGTERM)."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    with _plain_warnings(), _termination():
+        try:
+            code = _run(arguments)
+            sys.stdout.flush()  # here, so that a full disk or a closed pipe is noticed
+            return code
+        except (Exception, KeyboardInterrupt, Terminated) as error:
+            return _tell(error)
+
+
+def _run(arguments: list[str]) -> int:
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(encoding="utf-8", errors="backslashreplace")  # whatever the locale: models speak UTF-8
+    command = get_command(_app())
+    try:
+        with command.make_context("dragoman", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as done:  # --help and --version
+        return done.exit_code
+    return 0
+
+
+def _app() -> typer.Typer:
+    app = typer.Typer(cls=InOrder, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback()(_dragoman)
+    for verb, place in VERBS.items():
+        module, _, name = place.partition(":")
+        action = getattr(import_module(f"dragoman.cli.{module}"), name)
+        if isinstance(action, typer.Typer):
+            app.add_typer(action, name=verb)
+        else:
+            app.command(verb)(action)
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"dragoman {__version__}")
+        raise typer.Exit
+
+
+def _dragoman(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Language models from counts: train them, look at what they say, compare and mix them.
+
+    \b
+    A first walk:
+      dragoman train ngram --text train.txt --order 5 -o kn5
+      dragoman evaluate kn5 --text test.txt
+      dragoman sample kn5 -n 3
+
+    Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed while running,
+    2 bad usage or data, 3 training diverged, 130 and 143 interrupted.
+    """
+
+
+# -- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+def _tell(error: BaseException) -> int:
+    """Say in one line what went wrong; the exit code for it."""
+    if os.environ.get("DRAGOMAN_DEBUG"):
+        traceback.print_exception(error)
+    if isinstance(error, UsageError):
+        return _complain(_usage(error), BAD_USAGE)
+    match error:
+        case BrokenPipeError():
+            _give_up_stdout()
+            return FAILED
+        case KeyboardInterrupt():
+            return _complain("interrupted", INTERRUPTED)
+        case Terminated():
+            return _complain("terminated", TERMINATED)
+        case DragomanError():
+            return _complain(str(error), error.exit_code)
+        case MemoryError():
+            return _complain("out of memory; try less text, a lower --order or --prune", FAILED)
+        case OSError():
+            if error.errno == errno.ENOSPC:
+                _give_up_stdout()
+            place = f"{error.filename}: " if error.filename else ""
+            return _complain(f"{place}{error.strerror or error}", FAILED)
+    kind = type(error).__name__
+    return _complain(f"internal error: {kind}: {error} (set DRAGOMAN_DEBUG=1 for the traceback)", FAILED)
+
+
+def _complain(message: str, code: int) -> int:
+    say("dragoman: " + " ".join(message.split()))
+    return code
+
+
+def _usage(error: Any) -> str:
+    path = error.ctx.command_path if error.ctx else "dragoman"
+    return f"{error.format_message()} (see {path} --help)"
+
+
+def _give_up_stdout() -> None:
+    """What is still unwritten cannot be written; keep Python from trying again, loudly, when it ends."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return  # not a real file, so nothing will be tried again
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings as one plain line each."""
+
+    def show(message: Warning | str, *place: Any, **line: Any) -> None:
+        say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def _termination() -> Iterator[None]:
+    """SIGTERM as an exception, so that half-written files are cleared away."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Options that several verbs share, said once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from dragoman.errors import DataError
+
+N = TypeVar("N", int, float)
+
+Model = Annotated[Path, typer.Argument(metavar="DIR", help="A model directory.", show_default=False)]
+Models = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Model directories.", show_default=False)]
+Text = Annotated[
+    str,
+    typer.Option(
+        "--text",
+        metavar="FILE",
+        help="One sentence a line: plain, .gz, .tsv or .jsonl; - is standard input.",
+        show_default=False,
+    ),
+]
+DevText = Annotated[
+    str | None,
+    typer.Option(
+        "--dev-text", metavar="FILE", help="Held-out text, to fit on and to report about.", show_default=False
+    ),
+]
+Field = Annotated[
+    str | None,
+    typer.Option(
+        "--field",
+        metavar="NAME",
+        help="Column of a .tsv (number or name; default 1), or key of a .jsonl file (default text).",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="The model directory to write.", show_default=False)
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a model that is already there.")]
+VocabOf = Annotated[
+    Path | None,
+    typer.Option("--vocab", metavar="DIR", help="Take over this model's vocabulary.", show_default=False),
+]
+MinCount = Annotated[int, typer.Option("--min-count", min=1, metavar="N", help="Words seen less often are unknown.")]
+MaxSize = Annotated[
+    int | None,
+    typer.Option("--max-size", min=1, metavar="N", help="Most words the vocabulary may have.", show_default=False),
+]
+ReplaceSingletons = Annotated[
+    bool, typer.Option("--replace-singletons", help="Words seen once are unknown; the same as --min-count 2.")
+]
+Unknown = Annotated[
+    str | None,
+    typer.Option(
+        "--unknown",
+        metavar="KIND",
+        help="What tells unknown words apart. none: they cannot occur; uniform: all alike; characters: spelled out. "
+        "Default: uniform, or what the model of --vocab has.",
+        show_default=False,
+    ),
+]
+UnknownTotal = Annotated[
+    int | None,
+    typer.Option(
+        "--unknown-words",
+        min=1,
+        metavar="N",
+        help="Words the language has, known and unknown, if uniform. Default: 10000000.",
+        show_default=False,
+    ),
+]
+Order = Annotated[int, typer.Option("--order", metavar="N", help="The longest n-grams counted.")]
+Smoothing = Annotated[str, typer.Option("--smoothing", metavar="NAME", help="How counts become probabilities.")]
+Coefficients = Annotated[
+    str, typer.Option("--coefficients", metavar="A,A,...", help="alpha_1,alpha_2,... of interpolated.")
+]
+Prune = Annotated[
+    str,
+    typer.Option("--prune", metavar="N,N,...", help="Drop n-grams seen so often or less: 0,0,1 from order 3 on."),
+]
+VocabPad = Annotated[
+    int | None,
+    typer.Option(
+        "--vocab-pad",
+        min=1,
+        metavar="N",
+        help="Words the language has: <unk> in the ARPA file is then one unknown word's share, as for KenLM.",
+        show_default=False,
+    ),
+]
+
+
+def numbers(option: str, text: str, kind: Callable[[str], N], example: str) -> tuple[N, ...]:
+    """A list like `0.05,0.5` as numbers."""
+    try:
+        return tuple(kind(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise DataError(f"{option} {text!r}: give numbers with commas between them, such as {example}") from None

@@ -1,0 +1,56 @@
+"""dragoman train cache"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from dragoman.cli import options
+from dragoman.cli.training import read_material, save_and_tell
+
+
+def train_cache(
+    text: options.Text,
+    output: options.Output,
+    field: options.Field = None,
+    decay: Annotated[
+        float, typer.Option("--decay", metavar="X", help="What each word's weight is multiplied by, a word.")
+    ] = 0.994,
+    prior: Annotated[float, typer.Option("--prior", metavar="X", help="Weight of what shorter contexts say.")] = 2.0,
+    order: Annotated[int, typer.Option("--order", metavar="N", help="Longest n-grams remembered.")] = 3,
+    vocab: options.VocabOf = None,
+    min_count: options.MinCount = 1,
+    max_size: options.MaxSize = None,
+    replace_singletons: options.ReplaceSingletons = False,
+    unknown: options.Unknown = None,
+    unknown_total: options.UnknownTotal = None,
+    force: options.Force = False,
+) -> None:
+    """Make a cache: what was said lately is expected again.
+
+    Of use in a mixture with another model.
+
+    \b
+    Example:
+      dragoman train cache --text train.txt --vocab kn5 -o cache
+      dragoman mix kn5 cache --dev-text dev.txt -o both
+    """
+    from dragoman.models.cache import CacheModel
+    from dragoman.storage import check_free
+
+    began = perf_counter()
+    check_free(output, replace=force)
+    material = read_material(
+        text,
+        field,
+        vocab_of=vocab,
+        min_count=min_count,
+        max_size=max_size,
+        replace_singletons=replace_singletons,
+        unknown=unknown,
+        unknown_total=unknown_total,
+    )
+    model = CacheModel.train(material.corpus, unknown=material.unknown, decay=decay, prior=prior, order=order)
+    save_and_tell(model, output, force=force, began=began, size=f"a cache of {model.size:,} words", dev=None)

@@ -1,0 +1,147 @@
+"""How probable a model finds a text: log-likelihood, perplexity (eq. ngramlm:perplexity), bits per character.
+
+Every unknown word is paid for twice: its class `<unk>` by the model, its identity by the unknown-word model. The
+numbers here keep the two parts apart, and add them up only where models of different vocabularies are compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from dragoman.scorer import Scorer, token_log_probs, unknown_log_probs
+from dragoman.text.corpus import Corpus
+
+
+@runtime_checkable
+class FindsOrders(Protocol):
+    """A scorer that can say how many tokens were answered by n-grams of each order."""
+
+    def found_orders(self, corpus: Corpus) -> dict[int, int]: ...
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """What a text cost, in numbers that add up: the likelihood of two texts is the sum of theirs.
+
+    >>> one = Likelihood(sentences=1, words=1, known=-2 * math.log(4))
+    >>> round(one.perplexity, 9), round(one.perplexity_words, 9)
+    (4.0, 16.0)
+    >>> (one + one).perplexity == one.perplexity
+    True
+    """
+
+    sentences: int = 0
+    words: int = 0
+    unknown_words: int = 0  # words outside the vocabulary; a literal `<unk>` is a word like any other
+    characters: int = 0
+    impossible: int = 0  # tokens of probability 0
+    known: float = 0.0  # log P of the tokens that are not unknown words, `</s>` among them
+    unknown_class: float = 0.0  # log P(<unk>) wherever an unknown word stands
+    log_likelihood_unknown: float = 0.0  # which unknown words they were
+    found_orders: Mapping[int, int] = field(default_factory=dict)  # tokens answered by each order of n-grams
+
+    def __add__(self, other: Likelihood) -> Likelihood:
+        return Likelihood(
+            self.sentences + other.sentences,
+            self.words + other.words,
+            self.unknown_words + other.unknown_words,
+            self.characters + other.characters,
+            self.impossible + other.impossible,
+            self.known + other.known,
+            self.unknown_class + other.unknown_class,
+            self.log_likelihood_unknown + other.log_likelihood_unknown,
+            {order: self._found(order) + other._found(order) for order in {**self.found_orders, **other.found_orders}},
+        )
+
+    def _found(self, order: int) -> int:
+        return self.found_orders.get(order, 0)
+
+    @property
+    def tokens(self) -> int:
+        """Words and sentence ends."""
+        return self.words + self.sentences
+
+    @property
+    def log_likelihood(self) -> float:
+        """log P(E) of all sentences, where an unknown word costs its class alone (eq. ngramlm:loglikelihood)."""
+        return self.known + self.unknown_class
+
+    @property
+    def total(self) -> float:
+        """log P(E) with unknown words paid for in full."""
+        return self.log_likelihood + self.log_likelihood_unknown
+
+    @property
+    def perplexity(self) -> float:
+        """The full price, a token: exp(-log P / (words + sentence ends))."""
+        return _perplexity(self.total, self.tokens)
+
+    @property
+    def perplexity_words(self) -> float:
+        """The full price, a word: `</s>` is paid for but not counted: the tutorial's length."""
+        return _perplexity(self.total, self.words)
+
+    @property
+    def perplexity_class(self) -> float:
+        """A token's price where an unknown word costs only its class."""
+        return _perplexity(self.log_likelihood, self.tokens)
+
+    @property
+    def perplexity_known(self) -> float:
+        """A token's price with unknown words left out of both sum and count."""
+        return _perplexity(self.known, self.tokens - self.unknown_words)
+
+    @property
+    def bits_per_character(self) -> float:
+        """The full price in bits for each character, spaces and line breaks among them: free of any tokenisation."""
+        return -self.total / math.log(2) / self.characters if self.characters else math.nan
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain values; what is infinite or undefined is None, as JSON has no name for it."""
+        names = (
+            *("sentences", "words", "tokens", "unknown_words", "log_likelihood", "log_likelihood_unknown"),
+            *("perplexity", "perplexity_words", "perplexity_class", "perplexity_known", "bits_per_character"),
+            *("characters", "impossible"),
+        )
+        report: dict[str, Any] = {name: _finite(getattr(self, name)) for name in names}
+        return {**report, "found_orders": dict(self.found_orders)} if self.found_orders else report
+
+
+def likelihood(scorer: Scorer, corpus: Corpus) -> Likelihood:
+    """What the text costs by this model. The text must be read with the model's own vocabulary."""
+    log_probs = token_log_probs(scorer, corpus)  # (tokens,)
+    identity = unknown_log_probs(scorer, corpus)  # (unknown words,)
+    is_unknown = np.zeros(corpus.tokens, bool)
+    is_unknown[corpus.unknown_tokens] = True
+    unknown_class = log_probs[is_unknown]
+    known = log_probs[~is_unknown]
+    return Likelihood(
+        sentences=corpus.sentences,
+        words=corpus.words,
+        unknown_words=len(identity),
+        characters=corpus.characters,
+        impossible=int(np.isneginf(known).sum() + np.isneginf(unknown_class + identity).sum()),
+        known=float(known.sum()),
+        unknown_class=float(unknown_class.sum()),
+        log_likelihood_unknown=float(identity.sum()),
+        found_orders=scorer.found_orders(corpus) if isinstance(scorer, FindsOrders) else {},
+    )
+
+
+def _perplexity(log_likelihood: float, count: int) -> float:
+    """exp(-log-likelihood / count); of nothing it is undefined."""
+    if count == 0:
+        return math.nan
+    try:
+        return math.exp(-log_likelihood / count)
+    except OverflowError:
+        return math.inf
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

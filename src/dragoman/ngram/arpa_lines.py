@@ -1,0 +1,281 @@
+"""The lines of an ARPA file, `log10 P  w1 ... wn  [log10 back-off]`, to numbers and back: the loops of `arpa`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dragoman.ngram.trie import find
+from dragoman.text.scan import NEWLINE, RETURN, SPACE, TAB, rehash
+from dragoman.text.vocab import UNK
+
+LOG_10 = float(np.log(10.0))
+ZERO = -99.0  # what files write, in place of minus infinity, for the logarithm of nothing
+DECIMALS = 7
+SCALE = 10**DECIMALS
+NUMBER_ROOM = 12  # bytes that a written number takes, with the blank before it
+ROUNDING = 1e-6  # a log-probability this far above 0 is a rounding error
+POWERS = 10.0 ** np.arange(23)  # those that a float holds exactly
+GOOD, WRONG_FIELDS, BAD_NUMBER, POSITIVE = 0, 1, 2, 3  # what may be said of a line
+MINUS, PLUS, POINT, NOUGHT, LETTER_E = (ord(sign) for sign in "-+.0e")
+LETTERS_INF = np.frombuffer(b"inf", np.uint8)
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """The words of a vocabulary as bytes in a row, and a hash table that finds them."""
+
+    data: NDArray[np.uint8]
+    begin: NDArray[np.int64]  # (words + 1,) the first byte of each word
+    hashes: NDArray[np.uint64]  # (words,)
+    slots: NDArray[np.int32]  # open addressing: hash -> word
+
+    @classmethod
+    def of(cls, words: Sequence[bytes]) -> Spellings:
+        data = np.frombuffer(b"".join(words), np.uint8)
+        begin = np.concatenate([[0], np.cumsum([len(word) for word in words])]).astype(np.int64)
+        hashes = _hashes(data, begin)
+        return cls(data, begin, hashes, rehash(hashes, 1 << (2 * len(words)).bit_length()))
+
+    @property
+    def longest(self) -> int:
+        return int(np.diff(self.begin).max())
+
+
+@njit(cache=True, nogil=True)
+def _hash(data: Any, first: int, last: int) -> Any:
+    """FNV-1a of some bytes, with its upper half folded into the lower."""
+    key = np.uint64(14695981039346656037)
+    for i in range(first, last):
+        key = (key ^ np.uint64(data[i])) * np.uint64(1099511628211)
+    return key ^ (key >> np.uint64(32))
+
+
+@njit(cache=True, nogil=True)
+def _hashes(data: Any, begin: Any) -> Any:
+    hashes = np.empty(begin.size - 1, np.uint64)
+    for word in range(hashes.size):
+        hashes[word] = _hash(data, begin[word], begin[word + 1])
+    return hashes
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def split_lines(data: Any, n: int, starts: Any, ends: Any, log_prob: Any, log_backoff: Any) -> tuple[int, int, int]:
+    """Take lines of n-grams apart: where their words stand, and their two numbers as natural logs.
+
+    Returns the number of n-grams, and the place and the kind of the first mistake.
+    """
+    row = i = 0
+    while i < data.size:
+        line, fields, log_backoff[row] = i, 0, 0.0
+        while True:
+            while i < data.size and _is_blank(data[i]) and data[i] != NEWLINE:
+                i += 1
+            if i == data.size or data[i] == NEWLINE:
+                break
+            start = i
+            while i < data.size and not _is_blank(data[i]):
+                i += 1
+            if 1 <= fields <= n:
+                starts[row, fields - 1], ends[row, fields - 1] = start, i
+            elif fields == 0 or fields == n + 1:
+                value = _number(data, start, i)
+                if not value <= -ZERO:
+                    return row, line, BAD_NUMBER
+                if fields == 0 and value > ROUNDING:
+                    return row, line, POSITIVE
+                natural = -np.inf if value <= ZERO else value * LOG_10
+                if fields == 0:
+                    log_prob[row] = min(natural, 0.0)
+                else:
+                    log_backoff[row] = natural
+            fields += 1
+        i += 1
+        if fields == n + 1 or fields == n + 2:
+            row += 1
+        elif fields > 0:
+            return row, line, WRONG_FIELDS
+    return row, -1, GOOD
+
+
+@njit(cache=True, nogil=True)
+def _is_blank(byte: int) -> bool:
+    """What stands between fields; a `\\r` can only be the end of a line."""
+    return bool(byte <= SPACE and (byte == SPACE or byte == TAB or byte == NEWLINE or byte == RETURN))  # noqa: SIM109 - faster
+
+
+@njit(cache=True, nogil=True)
+def _number(data: Any, first: int, last: int) -> float:
+    """The decimal number in these bytes, or NaN if there is none."""
+    negative = data[first] == MINUS
+    i = first + 1 if negative or data[first] == PLUS else first
+    if negative and last - i == 3 and _spells_inf(data, i):
+        return -np.inf
+    digits = point = exponent = 0
+    mantissa = np.int64(0)
+    while i < last and (0 <= np.int64(data[i]) - NOUGHT <= 9 or (data[i] == POINT and point == 0)):
+        if data[i] == POINT:
+            point = 1
+        else:
+            digits += 1
+            if mantissa < 10**17:
+                mantissa = mantissa * 10 + (np.int64(data[i]) - NOUGHT)
+                exponent -= point
+            else:  # digits beyond what a float holds only move the point
+                exponent += 1 - point
+        i += 1
+    if digits > 0 and i + 1 < last and data[i] | SPACE == LETTER_E:
+        written, i = _exponent(data, i + 1, last)
+        exponent += written
+    if digits == 0 or i < last:
+        return np.nan
+    size = float(mantissa)
+    size = size / POWERS[min(-exponent, 22)] if exponent < 0 else size * POWERS[min(exponent, 22)]
+    if abs(exponent) > 22:
+        size *= 10.0 ** (exponent + 22 if exponent < 0 else exponent - 22)
+    return -size if negative else size
+
+
+@njit(cache=True, nogil=True)
+def _exponent(data: Any, i: int, last: int) -> tuple[int, int]:
+    """The signed whole number at `i`, and where it ends."""
+    sign = -1 if data[i] == MINUS else 1
+    if data[i] == MINUS or data[i] == PLUS:
+        i += 1
+    size = 0
+    if i == last:
+        return 0, i - 1  # a sign without digits is left over, and so refused
+    while i < last and 0 <= np.int64(data[i]) - NOUGHT <= 9:
+        size = min(10 * size + int(data[i]) - NOUGHT, 1000)
+        i += 1
+    return sign * size, i
+
+
+@njit(cache=True, nogil=True)
+def _spells_inf(data: Any, i: int) -> bool:
+    for k in range(3):
+        if data[i + k] | SPACE != LETTERS_INF[k]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def look_up(data: Any, starts: Any, ends: Any, spelled: Any, begin: Any, hashes: Any, slots: Any, words: Any) -> int:
+    """The numbers of the words that stand at these places; returns the first row with a word not found, or -1."""
+    mask = np.uint64(slots.size - 1)
+    for row in range(words.shape[0]):
+        for k in range(words.shape[1]):
+            first, length = starts[row, k], ends[row, k] - starts[row, k]
+            key = _hash(data, first, first + length)
+            slot = key & mask
+            while slots[slot] >= 0 and not (
+                hashes[slots[slot]] == key and _same(data, first, length, spelled, begin, slots[slot])
+            ):
+                slot = (slot + np.uint64(1)) & mask
+            if slots[slot] < 0:
+                return row
+            words[row, k] = slots[slot]
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _same(data: Any, first: int, length: int, spelled: Any, begin: Any, word: int) -> bool:
+    if begin[word + 1] - begin[word] != length:
+        return False
+    for i in range(length):
+        if data[first + i] != spelled[begin[word] + i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def find_contexts(word: Any, begin: Any, words: Any, contexts: Any) -> None:
+    """The node of each row without its last word, or -1."""
+    for row in range(words.shape[0]):
+        node = 1 + words[row, 0]
+        for k in range(1, words.shape[1] - 1):
+            node = find(word, begin, node, words[row, k])
+            if node < 0:
+                break
+        contexts[row] = node
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def write_lines(
+    word: Any,
+    begin: Any,
+    log_prob: Any,  # of the n-grams of this order, from node `first` on
+    log_backoff: Any,
+    spelled: Any,
+    spelled_begin: Any,
+    unknown_share: float,
+    longest_line: int,
+    first: int,
+    path: Any,  # (order,) the nodes of the next n-gram's prefixes, itself the last; moved on
+    last: int,
+    out: Any,
+) -> int:
+    """Write the n-grams from the end of `path` up to `last`, as many as `out` has room for; returns the bytes used."""
+    n = path.size
+    used = 0
+    while path[n - 1] < last and used + longest_line <= out.size:
+        node = path[n - 1]
+        for k in range(n - 2, -1, -1):  # an n-gram past its context's children belongs to a later context
+            while begin[path[k] + 1] <= path[k + 1]:
+                path[k] += 1
+        value = log_prob[node - first] - (unknown_share if word[node] == UNK else 0.0)
+        used = _put_number(out, used, min(value, 0.0))
+        for k in range(n):
+            out[used] = TAB if k == 0 else SPACE
+            w = word[path[k]]
+            start, end = spelled_begin[w], spelled_begin[w + 1]
+            for i in range(end - start):
+                out[used + 1 + i] = spelled[start + i]
+            used += 1 + end - start
+        if node < log_backoff.size and log_backoff[node] != 0.0:
+            out[used] = TAB
+            used = _put_number(out, used + 1, log_backoff[node])
+        out[used] = NEWLINE
+        used += 1
+        path[n - 1] += 1
+    return used
+
+
+@njit(cache=True, nogil=True)
+def _put_number(out: Any, used: int, natural: float) -> int:
+    """Write a natural log as log10 with seven decimals; the arithmetic is unsigned, which divides fastest."""
+    value = min(max(natural / LOG_10, ZERO), -ZERO)
+    units = np.uint64(abs(value) * SCALE + 0.5)
+    if units == 0:
+        out[used] = NOUGHT
+        return used + 1
+    if value < 0.0:
+        out[used] = MINUS
+        used += 1
+    whole = np.uint32(units // np.uint64(SCALE))
+    part = np.uint32(units - np.uint64(whole) * np.uint64(SCALE))
+    used = _put_digits(out, used, whole, 1 if whole < 10 else 2)
+    if part == 0:
+        return used
+    out[used] = POINT
+    return _put_digits(out, used + 1, part, DECIMALS)
+
+
+@njit(cache=True, nogil=True)
+def _put_digits(out: Any, used: int, value: Any, digits: int) -> int:
+    for k in range(used + digits - 1, used - 1, -1):
+        tenth = value // np.uint32(10)
+        out[k] = np.uint8(NOUGHT) + np.uint8(value - tenth * np.uint32(10))
+        value = tenth
+    return used + digits

@@ -1,0 +1,63 @@
+"""Tables as plain, aligned text."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+
+NUMBER = re.compile(r"-?[\d,]*\.?\d+%?")  # a number that came already written
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Columns side by side, numbers to the right.
+
+    >>> print(table(["model", "words", "perplexity"], [["one", 12345, 99.5], ["two", 7, math.inf]]))
+    model   words  perplexity
+    -----  ------  ----------
+    one    12,345       99.50
+    two         7    infinite
+    """
+    columns = [[row[number] for row in rows] for number in range(len(headers))]
+    texts = [[header, *map(cell, column)] for header, column in zip(headers, columns, strict=True)]
+    widths = [max(map(_width, text)) for text in texts]
+    padded = [
+        [_pad(entry, width, right=_is_numeric(column)) for entry in text]
+        for text, column, width in zip(texts, columns, widths, strict=True)
+    ]
+    lines = ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def cell(value: object) -> str:
+    """How one value is written: 12,345 and 99.50; what is unknown is a dash."""
+    match value:
+        case None:
+            return "-"
+        case float() if not math.isfinite(value):
+            return "infinite" if value > 0 else "-infinite" if value < 0 else "-"
+        case float():
+            return f"{value:,.2f}"
+        case bool():
+            return str(value)
+        case int():
+            return f"{value:,}"
+    return str(value)
+
+
+def _is_numeric(column: Sequence[object]) -> bool:
+    return all(
+        bool(NUMBER.fullmatch(value)) if isinstance(value, str) else value is None or isinstance(value, int | float)
+        for value in column
+    )
+
+
+def _pad(text: str, width: int, *, right: bool) -> str:
+    blanks = " " * (width - _width(text))
+    return blanks + text if right else text + blanks
+
+
+def _width(text: str) -> int:
+    """Columns a text takes on a terminal: East Asian signs take two, accents that combine none."""
+    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)

@@ -1,0 +1,147 @@
+"""Likelihood and perplexity, worked out by hand and held to the scorer."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dragoman import Corpus, DataError, NgramModel, ensemble
+from dragoman.evaluation.likelihood import Likelihood, likelihood
+from dragoman.report.tables import table
+from dragoman.text.unknown import Closed, Uniform
+
+KEYS = {
+    *("sentences", "words", "tokens", "unknown_words", "log_likelihood", "log_likelihood_unknown"),
+    *("perplexity", "perplexity_words", "perplexity_class", "perplexity_known", "bits_per_character"),
+}
+TEXT = ["the cat sat", "the dog sat on the mat", "a cat saw the dog", "", "the <unk> ran"]
+HEARD = ["the cat ran", "the bird saw a <unk>", "", "<s> is a word here", "on the mat"]
+
+
+@pytest.fixture(scope="module")
+def unigrams() -> NgramModel:
+    """Counts a: 2, b: 1, </s>: 1; alpha_1 = 1/2 goes to a language of 100 words, of which 3 are known."""
+    corpus = Corpus.from_sentences(["a a b"])
+    unknown = Uniform(corpus.vocab.known, 100)
+    return NgramModel.train(corpus, order=1, smoothing="interpolated", coefficients=(0.5,), unknown=unknown)
+
+
+@pytest.fixture(scope="module")
+def bigrams() -> NgramModel:
+    return NgramModel.train(Corpus.from_sentences(TEXT), order=2, smoothing="witten-bell")
+
+
+def test_by_hand(unigrams):
+    # P(e) = 1/2 count/4 + 1/2 1/100 (eq. ngramlm:unkinterpolation); <unk> has the shares of 97 words.
+    a, end, unk = 0.5 * 2 / 4 + 0.005, 0.5 * 1 / 4 + 0.005, 0.5 * 97 / 100
+    result = likelihood(unigrams, Corpus.from_sentences(["a zebra"], unigrams.vocab))
+    assert (result.sentences, result.words, result.tokens, result.unknown_words) == (1, 2, 3, 1)
+    assert result.characters == len("a zebra\n")
+    assert result.log_likelihood == pytest.approx(math.log(a * unk * end), rel=1e-6)
+    assert result.log_likelihood_unknown == pytest.approx(-math.log(97))
+    full = a * (unk / 97) * end
+    assert unk / 97 == pytest.approx(0.005)  # one unknown word's share
+    assert result.perplexity == pytest.approx(full ** (-1 / 3), rel=1e-6)
+    assert result.perplexity_words == pytest.approx(full ** (-1 / 2), rel=1e-6)
+    assert result.perplexity_class == pytest.approx((a * unk * end) ** (-1 / 3), rel=1e-6)
+    assert result.perplexity_known == pytest.approx((a * end) ** (-1 / 2), rel=1e-6)
+    assert result.bits_per_character == pytest.approx(-math.log2(full) / 8, rel=1e-6)
+    assert result.found_orders == {1: 3}
+
+
+def test_a_literal_unk_is_a_word_like_any_other(unigrams):
+    result = likelihood(unigrams, Corpus.from_sentences(["a <unk>"], unigrams.vocab))
+    assert (result.words, result.unknown_words, result.log_likelihood_unknown) == (2, 0, 0.0)
+    assert result.log_likelihood == pytest.approx(math.log(0.255 * 0.485 * 0.13), rel=1e-6)
+    assert result.perplexity == result.perplexity_class == result.perplexity_known
+
+
+def test_parts_add_up(bigrams):
+    first, second = (Corpus.from_sentences(lines, bigrams.vocab) for lines in (HEARD[:2], HEARD[2:]))
+    added = likelihood(bigrams, first) + likelihood(bigrams, second)
+    whole = likelihood(bigrams, Corpus.from_sentences(HEARD, bigrams.vocab))
+    one, other = added.as_dict(), whole.as_dict()
+    assert one.pop("found_orders") == other.pop("found_orders")
+    assert one == pytest.approx(other)
+    assert whole + Likelihood() == Likelihood() + whole == whole
+
+
+def test_an_order_never_found_is_still_listed():
+    none = Likelihood(found_orders={1: 2, 2: 0})
+    assert (none + none).found_orders == {1: 4, 2: 0}
+
+
+def test_agrees_with_scoring(bigrams):
+    result = likelihood(bigrams, Corpus.from_sentences(HEARD, bigrams.vocab))
+    assert result.unknown_words == 5  # bird, <s>, is, word, here; the literal <unk> is not one
+    assert result.total == pytest.approx(sum(bigrams.score(HEARD)))
+    words = [word for sentence in bigrams.score_words(HEARD) for word in sentence]
+    assert result.tokens == len(words)
+    assert result.log_likelihood == pytest.approx(sum(word.log_prob for word in words))
+    assert sum(result.found_orders.values()) == result.tokens
+
+
+def test_any_scorer_will_do(bigrams):
+    corpus = Corpus.from_sentences(HEARD, bigrams.vocab)
+    alone, doubled = likelihood(bigrams, corpus), likelihood(ensemble([bigrams, bigrams]), corpus)
+    assert doubled.perplexity == pytest.approx(alone.perplexity)
+    assert "found_orders" not in doubled.as_dict()  # a mixture has no orders
+
+
+def test_a_text_over_other_words_is_refused(bigrams):
+    strangers = Corpus.from_sentences(
+        ["quite other words stand here and there are more of them than the model has"] * 2
+    )
+    with pytest.raises(DataError, match="another vocabulary"):
+        likelihood(bigrams, strangers)
+
+
+def test_report_has_the_promised_keys(bigrams):
+    report = likelihood(bigrams, Corpus.from_sentences(HEARD, bigrams.vocab)).as_dict()
+    assert report.keys() >= KEYS
+    assert all(isinstance(report[key], int | float) for key in KEYS)
+
+
+def test_a_closed_vocabulary_makes_unknown_words_impossible():
+    corpus = Corpus.from_sentences(TEXT)
+    model = NgramModel.train(corpus, order=2, smoothing="witten-bell", unknown=Closed(corpus.vocab.known))
+    result = likelihood(model, Corpus.from_sentences(["the bird sat"], corpus.vocab))
+    assert result.perplexity == math.inf
+    assert result.impossible == 1
+    assert math.isfinite(result.perplexity_class) and math.isfinite(result.perplexity_known)
+    strict = json.loads(json.dumps(result.as_dict(), allow_nan=False))
+    assert strict["perplexity"] is strict["bits_per_character"] is strict["log_likelihood_unknown"] is None
+    assert strict["perplexity_class"] == pytest.approx(result.perplexity_class)
+
+
+def test_an_impossible_class_leaves_the_known_words_their_price():
+    """Maximum likelihood gives <unk> nothing; what the other words cost is still a number."""
+    model = NgramModel.train(Corpus.from_sentences(["a b"]), order=1, smoothing="maximum-likelihood")
+    result = likelihood(model, Corpus.from_sentences(["a x"], model.vocab))
+    assert result.perplexity == result.perplexity_class == math.inf
+    assert result.perplexity_known == pytest.approx(3.0)
+
+
+def test_nothing_has_no_perplexity():
+    report = Likelihood(sentences=2, known=-1.0, characters=2).as_dict()
+    assert report["perplexity_words"] is None
+    assert report["perplexity"] == pytest.approx(math.exp(0.5))
+    assert Likelihood().as_dict()["perplexity"] is None
+    assert Likelihood(sentences=1, known=-1e6).perplexity == math.inf
+
+
+def test_table_aligns_numbers_right_and_wide_signs_truly():
+    lines = table(["word", "n", "share"], [["東京", 1234, "0.5"], ["x", None, "12.25"]]).splitlines()
+    assert lines == ["word      n  share", "----  -----  -----", "東京  1,234    0.5", "x         -  12.25"]
+
+
+def test_table_without_rows():
+    assert table(["a", "b"], []) == "a  b\n-  -"
+
+
+def test_likelihood_leaves_the_models_numbers_alone(bigrams):
+    corpus = Corpus.from_sentences(HEARD, bigrams.vocab)
+    before = bigrams.token_log_probs(corpus)
+    likelihood(bigrams, corpus)
+    assert np.array_equal(before, bigrams.token_log_probs(corpus))

@@ -1,0 +1,120 @@
+"""Entropy pruning: what it costs to drop an n-gram, and that only cheap ones go."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from dragoman import Corpus, NgramModel
+from dragoman.ngram.pruning import context_log_probs, entropy_pruned, losses
+from dragoman.ngram.table import Table, compact, renormalise
+from dragoman.text.vocab import END, START
+
+
+def _walk(source: random.Random) -> str:
+    """A sentence in which each word depends on the one before."""
+    word, words = source.randrange(30), []
+    while source.random() < 0.85:
+        words.append(f"w{word}")
+        word = (word * 7 + source.choice([1, 1, 1, 2, 5, source.randrange(30)])) % 30
+    return " ".join(words)
+
+
+@pytest.fixture(scope="module")
+def text() -> Corpus:
+    source = random.Random(1)
+    return Corpus.from_sentences([_walk(source) for _ in range(400)])
+
+
+@pytest.fixture(scope="module")
+def trigrams(text: Corpus) -> NgramModel:
+    return NgramModel.train(text, order=3, smoothing="witten-bell")
+
+
+@pytest.fixture(scope="module")
+def bigrams() -> Table:
+    corpus = Corpus.from_sentences(["a b a b c", "b a c", "a b", "c c a"])
+    return NgramModel.train(corpus, order=2, smoothing="witten-bell").table
+
+
+def _strings(table: Table, order: int) -> set[tuple[int, ...]]:
+    return set(map(tuple, table.trie.words(order).tolist())) if order <= table.trie.order else set()
+
+
+def _perplexity(table: Table, corpus: Corpus) -> float:
+    return float(np.exp(-table.trace(corpus).log_prob.mean()))
+
+
+def test_loss_is_the_relative_entropy_between_the_model_with_and_without_the_bigram(bigrams: Table) -> None:
+    words, contexts = bigrams.trie.words(1)[:, 0], context_log_probs(bigrams)
+    closed = losses(bigrams)
+    first = bigrams.trie.levels[2]
+    assert bigrams.trie.nodes - first == 12
+    for node, parent in zip(range(first, bigrams.trie.nodes), bigrams.trie.parents(2), strict=True):
+        keep = np.ones(bigrams.trie.nodes, bool)
+        keep[node] = False
+        without = renormalise(compact(bigrams, keep))
+        before, after = (table.distributions(np.array([parent]))[0] for table in (bigrams, without))
+        possible = words != START
+        entropy = np.sum(np.exp(before[possible]) * (before[possible] - after[possible]))
+        assert closed[node] == pytest.approx(math.exp(contexts[parent]) * entropy, rel=1e-4, abs=1e-8)
+
+
+def test_contexts_have_the_probabilities_along_their_strings(trigrams: NgramModel) -> None:
+    table = trigrams.table
+    contexts = context_log_probs(table)
+    assert contexts[1 + START] == table.log_prob[1 + END]
+    node = table.trie.levels[3] - 1
+    first, _ = table.trie.words(2)[-1]
+    assert contexts[node] == pytest.approx(float(table.log_prob[1 + first] + table.log_prob[node]))
+
+
+def test_pruned_distributions_sum_to_one(trigrams: NgramModel) -> None:
+    for threshold in (1e-6, 1e-4, 1e-2):
+        pruned = entropy_pruned(trigrams.table, threshold)
+        sums = np.exp(pruned.distributions(np.arange(pruned.trie.contexts))).sum(axis=1)
+        np.testing.assert_allclose(sums, 1.0, atol=1e-5)
+
+
+def test_threshold_zero_drops_nothing(trigrams: NgramModel, text: Corpus) -> None:
+    same = entropy_pruned(trigrams.table, 0.0)
+    assert same.trie.sizes() == trigrams.table.trie.sizes()
+    assert _perplexity(same, text) == pytest.approx(_perplexity(trigrams.table, text), rel=1e-5)
+
+
+def test_a_larger_threshold_drops_more_and_costs_more(trigrams: NgramModel, text: Corpus) -> None:
+    tables = [entropy_pruned(trigrams.table, threshold) for threshold in (0.0, 1e-4, 2e-4, 3e-4, 1e-3)]
+    sizes = [table.trie.nodes for table in tables]
+    perplexities = [_perplexity(table, text) for table in tables]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert perplexities == sorted(set(perplexities))
+    assert sizes[3] < 0.5 * sizes[0]
+    assert perplexities[3] < 1.2 * perplexities[0]
+
+
+def test_dropped_are_those_of_little_loss_that_no_longer_ngram_needs(trigrams: NgramModel) -> None:
+    threshold = 2e-4
+    table = trigrams.table
+    pruned, loss = entropy_pruned(table, threshold), np.expm1(losses(table))
+    dear = [set(map(tuple, table.trie.words(k)[loss[table.trie.span(k)] >= threshold].tolist())) for k in (2, 3)]
+    needed = {string[:2] for string in dear[1]}
+    assert _strings(pruned, 3) == dear[1]
+    assert _strings(pruned, 2) == dear[0] | needed
+    assert needed - dear[0]  # the case that matters occurs
+    assert _strings(pruned, 1) == _strings(table, 1)
+
+
+def test_everything_but_words_can_go(trigrams: NgramModel, text: Corpus) -> None:
+    words = entropy_pruned(trigrams.table, 10.0)
+    assert words.trie.order == 1
+    unigrams = NgramModel(trigrams.vocab, words, trigrams.unknown, trigrams.settings)
+    assert np.isfinite(unigrams.token_log_probs(text)).all()
+    assert len(unigrams.next_words("w1", k=None)) == len(text.vocab)
+
+
+def test_training_prunes_on_request(text: Corpus, trigrams: NgramModel) -> None:
+    pruned = NgramModel.train(text, order=3, smoothing="witten-bell", entropy_prune=1e-4)
+    assert pruned.table.trie.sizes() == entropy_pruned(trigrams.table, 1e-4).trie.sizes()

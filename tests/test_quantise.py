@@ -1,0 +1,121 @@
+"""Tables in 8 bits: smaller, nearly the same, and still distributions."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dragoman
+from dragoman import Corpus, NgramModel
+from dragoman.ngram.quantise import _bin, quantised
+from dragoman.ngram.table import Table, renormalise
+from dragoman.ngram.trie import make_trie
+
+
+def _zipf(source: random.Random, sentences: int) -> list[str]:
+    words = [f"w{number}" for number in range(400)]
+    weights = [1 / (rank + 1) for rank in range(400)]
+    return [" ".join(source.choices(words, weights, k=source.randrange(12))) for _ in range(sentences)]
+
+
+@pytest.fixture(scope="module")
+def texts() -> tuple[Corpus, Corpus]:
+    source = random.Random(2)
+    train = Corpus.from_sentences(_zipf(source, 1500))
+    return train, Corpus.from_sentences(_zipf(source, 200), train.vocab)
+
+
+@pytest.fixture(scope="module")
+def plain(texts: tuple[Corpus, Corpus]) -> NgramModel:
+    return NgramModel.train(texts[0], order=3)
+
+
+@pytest.fixture(scope="module")
+def small(texts: tuple[Corpus, Corpus]) -> NgramModel:
+    return NgramModel.train(texts[0], order=3, quantise=True)
+
+
+def test_every_distribution_sums_to_one(small: NgramModel) -> None:
+    table = small.table
+    assert table.quantised
+    assert max(len(np.unique(table.values(order))) for order in (1, 2, 3)) <= 255
+    sums = np.exp(table.distributions(np.arange(table.trie.contexts))).sum(axis=1)
+    np.testing.assert_allclose(sums, 1.0, atol=1e-5)
+
+
+def test_perplexity_is_nearly_the_same(plain: NgramModel, small: NgramModel, texts: tuple[Corpus, Corpus]) -> None:
+    before, after = (np.exp(-model.token_log_probs(texts[1]).mean()) for model in (plain, small))
+    assert before != after
+    assert after == pytest.approx(before, rel=0.01)
+
+
+def test_kept_on_disk_in_less_space(
+    plain: NgramModel, small: NgramModel, texts: tuple[Corpus, Corpus], tmp_path: Path
+) -> None:
+    for name, model in (("plain", plain), ("small", small)):
+        model.save(tmp_path / name)
+    sizes = {name: (tmp_path / name / "model.safetensors").stat().st_size for name in ("plain", "small")}
+    assert sizes["plain"] - sizes["small"] > 2.5 * plain.table.trie.nodes  # three of four bytes, less the codebook
+    again = dragoman.load(tmp_path / "small")
+    assert isinstance(again, NgramModel)
+    np.testing.assert_array_equal(again.token_log_probs(texts[1]), small.token_log_probs(texts[1]))
+
+
+def test_few_distinct_values_are_kept_as_they_are() -> None:
+    values = np.array([-0.7, -2.3, -0.7, -np.inf, -1.4, 0.0], np.float32)
+    bins = _bin(values)
+    np.testing.assert_array_equal(bins.values[bins.codes], values)
+    assert bins.codes.tolist() == [3, 1, 3, 0, 2, 4]
+
+
+def test_many_values_come_close_and_in_order() -> None:
+    values = np.random.default_rng(0).normal(-8, 2, 100_000).astype(np.float32)
+    values[0] = -200.0  # one far away does not spoil the others
+    bins = _bin(values)
+    rounded = bins.values[bins.codes]
+    assert len(np.unique(bins.codes)) > 128
+    assert np.abs(rounded - values).mean() < 0.05
+    order = np.argsort(values)
+    assert (np.diff(rounded[order]) >= 0).all()
+
+
+def test_nothing_possible_at_all() -> None:
+    bins = _bin(np.full(3, -np.inf, np.float32))
+    assert bins.values[bins.codes].tolist() == [-np.inf] * 3
+
+
+def test_impossible_words_stay_impossible(texts: tuple[Corpus, Corpus]) -> None:
+    model = NgramModel.train(texts[0], order=2, smoothing="maximum-likelihood", quantise=True)
+    probs = {word.word: word.prob for word in model.next_words("w1", k=None)}
+    assert probs["<s>"] == probs["<unk>"] == 0.0
+
+
+@pytest.fixture(scope="module")
+def tight() -> Table:
+    """600 words, none as probable as another; after each, two words have all but a thousandth of the mass."""
+    size, source = 600, np.random.default_rng(3)
+    words = source.dirichlet(np.ones(size - 1))
+    unigrams = np.concatenate([[0.0], words])  # <s> first
+    halves = source.uniform(0.05, 0.95, size - 1)[:, None] * [0.999, -0.999] + [0.0, 0.999]  # (contexts, 2)
+    followers = source.integers(1, size - 1, (size - 1, 1)) + np.arange(2)  # (contexts, 2)
+    word = np.concatenate([[0], np.arange(size), followers.ravel()]).astype(np.int32)
+    begin = np.concatenate([[1, 1 + size], 1 + size + 2 * np.arange(size)]).astype(np.int32)
+    trie = make_trie([0, 1, 1 + size, 1 + size + 2 * (size - 1)], word, begin)
+    with np.errstate(divide="ignore"):
+        log_prob = np.log(np.concatenate([[1.0], unigrams, halves.ravel()])).astype(np.float32)
+    return renormalise(Table(trie, log_prob, np.zeros(trie.contexts, np.float32)))
+
+
+def test_sums_stay_one_where_rounding_up_would_leave_nothing(tight: Table) -> None:
+    for table in (tight, quantised(tight)):
+        sums = np.exp(table.distributions(np.arange(table.trie.contexts))).sum(axis=1)
+        np.testing.assert_allclose(sums, 1.0, atol=1e-5)
+
+
+def test_half_of_what_was_left_for_unseen_words_is_left_again(tight: Table) -> None:
+    listed = np.exp(quantised(tight).values(2), dtype=float).reshape(-1, 2).sum(axis=1)
+    assert (1 - listed >= 0.499 * 0.001).all()
+    assert (1 - listed).max() < 0.25  # and codes went down no further than needed

@@ -1,0 +1,234 @@
+"""The laws of a scorer, held by every model, mixture and ensemble of the zoo."""
+
+from __future__ import annotations
+
+import copy
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dragoman
+from dragoman import Corpus, LanguageModel, NgramModel
+from dragoman.scorer import BatchedScorer, Scorer, State, fold, folded_log_probs, log_prob, select, token_log_probs
+from dragoman.text.batches import Batch
+from dragoman.text.vocab import END, START
+from zoo import HELD_OUT, MODELS, TRAINING, model
+
+LENGTH = 3  # words of the sequences that are all tried out
+CLOSE = {"rtol": 0, "atol": 2e-6}  # tables hold 32-bit numbers, and back-offs multiply
+SAME = {"rtol": 0, "atol": 1e-12}
+
+every_model = pytest.mark.parametrize("scorer", MODELS, indirect=True)
+
+
+@pytest.fixture
+def scorer(request: pytest.FixtureRequest) -> LanguageModel:
+    return model(request.param)
+
+
+@pytest.fixture
+def training(scorer: LanguageModel) -> Corpus:
+    """The zoo's training text in the model's own numbers."""
+    return Corpus.from_sentences(TRAINING, scorer.vocab)
+
+
+@pytest.fixture
+def held_out(scorer: LanguageModel) -> Corpus:
+    return Corpus.from_sentences(HELD_OUT, scorer.vocab)
+
+
+def walk(scorer: Scorer, corpus: Corpus) -> list[State]:
+    """The states that sentences of a text lead through, and those at the start of each."""
+    carry, states = None, []
+    for sentence in corpus:
+        state = scorer.start(Batch.of([sentence]), carry)
+        states.append(state)
+        for word in [*sentence.tolist(), END]:
+            if scorer.log_probs(state)[0, word] == -math.inf:
+                break  # what has probability 0 leads nowhere
+            state = scorer.advance(state, torch.tensor([word]))
+            states.append(state)
+        carry = scorer.finish(state)
+    return states
+
+
+def tensors(nest: Any) -> list[torch.Tensor]:
+    if isinstance(nest, torch.Tensor):
+        return [nest]
+    return [tensor for part in nest or () for tensor in tensors(part)]
+
+
+def assert_same_state(one: State, two: State) -> None:
+    for a, b in zip(tensors(one.rows) + tensors(one.memory), tensors(two.rows) + tensors(two.memory), strict=True):
+        assert torch.equal(a, b)
+
+
+@every_model
+def test_it_is_a_scorer(scorer: LanguageModel) -> None:
+    assert isinstance(scorer, Scorer)
+    assert isinstance(scorer, BatchedScorer)
+
+
+@every_model
+def test_probabilities_sum_to_one_in_every_state(scorer: LanguageModel, training: Corpus, held_out: Corpus) -> None:
+    some = training.select(np.arange(0, len(training), 3))
+    for state in walk(scorer, some) + walk(scorer, held_out):
+        log_probs = scorer.log_probs(state)
+        assert log_probs.shape == (1, len(scorer.vocab))
+        np.testing.assert_allclose(log_probs.exp().sum(dim=1), 1.0, **CLOSE)
+        assert log_probs[0, START] == -math.inf
+
+
+@every_model
+def test_all_sequences_and_what_is_unfinished_sum_to_one(scorer: LanguageModel) -> None:
+    state = scorer.start(Batch.to_generate(1))
+    prefix = torch.zeros(1, dtype=torch.float64)  # log P of each prefix
+    finished = 0.0
+    for _ in range(LENGTH):
+        joint = prefix[:, None] + scorer.log_probs(state).double()  # (prefixes, |V|)
+        finished += float(joint[:, END].exp().sum())
+        joint[:, END] = -math.inf
+        rows, words = torch.nonzero(joint > -math.inf, as_tuple=True)
+        prefix = joint[rows, words]
+        if not len(rows):
+            break
+        state = scorer.advance(select(state, rows), words)
+    assert finished + float(prefix.exp().sum()) == pytest.approx(1.0, abs=LENGTH * 2e-6)
+
+
+@every_model
+def test_fold_equals_batched_likelihood(scorer: LanguageModel, training: Corpus, held_out: Corpus) -> None:
+    for text in (training, held_out):
+        np.testing.assert_allclose(folded_log_probs(scorer, text), token_log_probs(scorer, text), rtol=0, atol=1e-9)
+
+
+@every_model
+def test_padded_row_equals_the_sentence_alone(scorer: LanguageModel, held_out: Corpus) -> None:
+    together, _ = fold(scorer, Batch.of(held_out))
+    for row, sentence in zip(together, held_out, strict=True):
+        alone, _ = fold(scorer, Batch.of([sentence]))
+        np.testing.assert_allclose(row[: len(sentence) + 1], alone[0], **SAME)
+        assert not row[len(sentence) + 1 :].any()
+
+
+@every_model
+def test_log_prob_is_the_sum_of_the_fold(scorer: LanguageModel, held_out: Corpus) -> None:
+    batch = Batch.of(held_out)
+    np.testing.assert_allclose(log_prob(scorer, batch), fold(scorer, batch)[0].sum(dim=1), **SAME)
+
+
+@every_model
+def test_rows_carry_their_own_history(scorer: LanguageModel, training: Corpus) -> None:
+    """Two streams side by side, sentences of equal length, say what each says alone."""
+    by_length: dict[int, list[np.ndarray]] = {}
+    for sentence in training:
+        by_length.setdefault(len(sentence), []).append(sentence)
+    pairs = [tuple(same[:2]) for same in by_length.values() if len(same) >= 2]
+    assert len(pairs) >= 2
+    both = streams(scorer, [list(pair) for pair in pairs])
+    for row in range(2):
+        alone = streams(scorer, [[pair[row]] for pair in pairs])
+        np.testing.assert_allclose(both[row], alone[0], **SAME)
+
+
+def streams(scorer: Scorer, batches: list[list[np.ndarray]]) -> np.ndarray:
+    carry, parts = None, []
+    for sentences in batches:
+        log_probs, state = fold(scorer, Batch.of(sentences), carry)
+        carry = scorer.finish(state)
+        parts.append(log_probs.numpy())
+    return np.concatenate(parts, axis=1)
+
+
+@every_model
+def test_advance_leaves_its_argument_alone(scorer: LanguageModel, held_out: Corpus) -> None:
+    for state in walk(scorer, held_out):
+        before, says = copy.deepcopy(state), scorer.log_probs(state).clone()
+        scorer.advance(state, torch.tensor([END + 1]))
+        scorer.finish(state)
+        assert_same_state(state, before)
+        assert torch.equal(scorer.log_probs(state), says)
+        assert_same_state(state, before)
+
+
+@every_model
+def test_select_commutes_with_advance(scorer: LanguageModel, held_out: Corpus) -> None:
+    state = scorer.start(Batch.to_generate(4))
+    rows = torch.tensor([2, 0, 0, 3, 1])
+    for words in (torch.tensor([3, 4, 5, 6]), torch.tensor([4, 2, 7, 4]), torch.tensor([5, 5, 2, 3])):
+        following = scorer.advance(state, words)
+        assert_same_state(select(following, rows), scorer.advance(select(state, rows), words[rows]))
+        assert torch.equal(scorer.log_probs(select(following, rows)), scorer.log_probs(following)[rows])
+        state = following
+
+
+@every_model
+def test_same_text_scores_the_same_twice(scorer: LanguageModel, held_out: Corpus) -> None:
+    assert np.array_equal(token_log_probs(scorer, held_out), token_log_probs(scorer, held_out))
+    assert scorer.score(HELD_OUT) == scorer.score(HELD_OUT)
+
+
+@every_model
+def test_score_is_the_sum_of_its_words(scorer: LanguageModel, held_out: Corpus) -> None:
+    words = scorer.score_words(HELD_OUT)
+    assert [word.word for word in words[3]] == ["the", "unicorn", "sees", "a", "<unk>", "unicorn", ".", "</s>"]
+    for sentence, score in zip(words, scorer.score(HELD_OUT), strict=True):
+        assert sum(word.log_prob + word.log_prob_unknown for word in sentence) == pytest.approx(score, abs=1e-9)
+    flat = [word.log_prob for sentence in words for word in sentence]
+    assert flat == token_log_probs(scorer, held_out).tolist()
+
+
+@every_model
+def test_unknown_words_pay_for_class_and_identity(scorer: LanguageModel) -> None:
+    (words,) = scorer.score_words("the unicorn sees a <unk> .")
+    identity = scorer.unknown.log_probs(["unicorn"])[0]
+    assert [word.log_prob_unknown for word in words] == [0, identity, 0, 0, 0, 0, 0]
+
+
+@every_model
+def test_next_words_are_the_distribution(scorer: LanguageModel) -> None:
+    following = scorer.next_words("the dog", k=None)
+    assert sum(word.prob for word in following) == pytest.approx(1.0, abs=2e-6)
+    assert [word.prob for word in following] == sorted((word.prob for word in following), reverse=True)
+    dog = dict(scorer.next_words("the", k=None))["dog"]
+    assert math.exp(scorer.score_words("the dog")[0][1].log_prob) == pytest.approx(dog, rel=1e-6)
+
+
+@every_model
+def test_saved_and_loaded_it_says_the_same(scorer: LanguageModel, training: Corpus, tmp_path: Path) -> None:
+    scorer.save(tmp_path / "model")
+    files = sorted((tmp_path / "model").rglob("*"))
+    for path in [*files, tmp_path / "model"]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    loaded = dragoman.load(tmp_path / "model")
+    assert type(loaded) is type(scorer)
+    assert loaded.vocab == scorer.vocab
+    assert np.array_equal(token_log_probs(loaded, training), token_log_probs(scorer, training))
+    assert loaded.score(HELD_OUT) == scorer.score(HELD_OUT)
+    assert loaded.next_words("the dog") == scorer.next_words("the dog")
+    assert sorted((tmp_path / "model").rglob("*")) == files
+    for path in [tmp_path / "model", *files]:
+        path.chmod(0o755)
+
+
+@every_model
+def test_loaded_ngram_tables_are_mapped_not_read(scorer: LanguageModel, tmp_path: Path) -> None:
+    scorer.save(tmp_path / "model")
+    loaded = dragoman.load(tmp_path / "model")
+    for part in (loaded, *parts(loaded)):
+        if isinstance(part, NgramModel):
+            assert all(is_mapped(array) for array in part.arrays().values() if array.size)
+
+
+def parts(whole: LanguageModel) -> list[LanguageModel]:
+    return [part for member in whole.members().values() for part in (member, *parts(member))]
+
+
+def is_mapped(array: Any) -> bool:
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    return isinstance(array, np.memmap)

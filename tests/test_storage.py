@@ -1,0 +1,339 @@
+"""Files written whole or not at all, and arrays mapped into memory."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
+
+import dragoman
+from dragoman import DataError, DragomanError, storage
+from dragoman.storage import DTYPES, map_arrays, new_directory, new_file, write_arrays
+from zoo import model
+
+
+def some_arrays() -> dict[str, np.ndarray]:
+    """One of each type, of sizes that do not fit together, an empty one and one of three dimensions."""
+    arrays = {f"of {name}": (np.arange(7) % 2).astype(code) for name, code in DTYPES.items()}
+    return {"codes": np.arange(5, dtype=np.uint8), "none": np.zeros((0, 3), np.float32), **arrays, "cube": cube()}
+
+
+def cube() -> np.ndarray:
+    return np.arange(24, dtype=np.float64).reshape(2, 3, 4)
+
+
+def assert_same(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> None:
+    assert one.keys() == two.keys()
+    for name in one:
+        assert one[name].dtype == two[name].dtype
+        assert np.array_equal(one[name], two[name])
+
+
+# -- arrays --------------------------------------------------------------------------------------------------------
+
+
+def test_safetensors_reads_what_we_write(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "a", some_arrays())
+    assert_same(load_file(tmp_path / "a"), some_arrays())
+
+
+def test_we_read_what_safetensors_writes(tmp_path: Path) -> None:
+    save_file(some_arrays(), tmp_path / "a", metadata={"made": "elsewhere"})
+    assert_same(map_arrays(tmp_path / "a"), some_arrays())
+
+
+def test_we_read_what_we_write(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "a", some_arrays())
+    assert_same(map_arrays(tmp_path / "a"), some_arrays())
+
+
+def test_strided_arrays_are_written_as_they_look(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "a", {"turned": cube().T, "every second": np.arange(9)[::2]})
+    assert_same(map_arrays(tmp_path / "a"), {"turned": cube().T, "every second": np.arange(0, 9, 2)})
+
+
+def test_mapped_arrays_are_aligned_and_cannot_be_written(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "a", some_arrays())
+    for array in map_arrays(tmp_path / "a").values():
+        assert array.flags.aligned
+        assert not array.flags.writeable
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="missing; this model directory is broken"):
+        map_arrays(tmp_path / "nothing")
+
+
+def test_a_cut_file_is_damaged_wherever_it_was_cut(tmp_path: Path) -> None:
+    write_arrays(tmp_path / "a", {"cube": cube(), "codes": np.arange(5, dtype=np.uint8)})
+    whole = (tmp_path / "a").read_bytes()
+    for length in range(len(whole)):
+        (tmp_path / "cut").write_bytes(whole[:length])
+        with pytest.raises(DataError, match=r"cut: damaged"):
+            map_arrays(tmp_path / "cut")
+
+
+def headed(header: Any, data: bytes = b"12345678") -> bytes:
+    encoded = json.dumps(header).encode()
+    return struct.pack("<Q", len(encoded)) + encoded + data
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        struct.pack("<Q", 1 << 63),
+        struct.pack("<Q", 5) + b"\xff\xfe\xfd\xfc\xfb",
+        struct.pack("<Q", 100_000) + b"[" * 100_000,
+        headed([]),
+        headed(None),
+        headed({"a": 5}),
+        headed({"a": {"dtype": "F64", "shape": [1]}}),
+        headed({"a": {"dtype": "F99", "shape": [1], "data_offsets": [0, 8]}}),
+        headed({"a": {"dtype": "F64", "shape": [2], "data_offsets": [0, 8]}}),
+        headed({"a": {"dtype": "F64", "shape": ["x"], "data_offsets": [0, 8]}}),
+        headed({"a": {"dtype": "F64", "shape": [1], "data_offsets": [-8, 0]}}),
+        headed({"a": {"dtype": "F64", "shape": [0], "data_offsets": [8, 0]}}),
+        headed({"a": {"dtype": "F64", "shape": [1], "data_offsets": [8, 16]}}),
+        headed({"a": {"dtype": "F64", "shape": [1], "data_offsets": [0, 7]}}),
+        headed({"a": {"dtype": "F64", "shape": [1], "data_offsets": ["0", "8"]}}),
+    ],
+)
+def test_garbage_is_damaged(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(DataError, match=r"a: damaged"):
+        map_arrays(tmp_path / "a")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_arrays_or_damaged(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "any"
+    path.write_bytes(content)
+    try:
+        arrays = map_arrays(path)
+    except DataError as error:
+        assert "damaged" in str(error)
+    else:
+        assert all(isinstance(array, np.ndarray) for array in arrays.values())
+
+
+def test_a_directory_is_damaged(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="damaged"):
+        map_arrays(tmp_path)
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def full_disk(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def write_and_fail(path: Path, failure: BaseException) -> None:
+    with new_file(path) as temporary:
+        temporary.write_text("half")
+        raise failure
+
+
+def test_a_new_file_appears_whole(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file.txt"
+    with new_file(path) as temporary:
+        temporary.write_text("new")
+        assert not path.exists()
+        assert temporary.parent == path.parent
+    assert path.read_text() == "new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_new_file_has_ordinary_permissions(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    with new_file(tmp_path / "file") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_new_file_replaces_the_old_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    with new_file(tmp_path / "file") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "file").read_text() == "new"
+
+
+@pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt(), DataError("no")])
+def test_a_failure_leaves_the_old_file(tmp_path: Path, failure: BaseException) -> None:
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(type(failure)):
+        write_and_fail(tmp_path / "file", failure)
+    assert (tmp_path / "file").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
+def test_a_full_disk_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("old")
+    monkeypatch.setattr(storage, "_sync", full_disk)
+    with pytest.raises(DragomanError, match=r"file: could not be written \(No space left.*nothing was changed"):
+        write_text(tmp_path / "file", "new")
+    assert (tmp_path / "file").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
+def write_text(path: Path, text: str) -> None:
+    with new_file(path) as temporary:
+        temporary.write_text(text)
+
+
+# -- model directories ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A directory with one model in it."""
+    model("witten-bell, order 2").save(tmp_path / "model")
+    return tmp_path
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def make(path: Path, *, replace: bool = False) -> None:
+    model("mixture").save(path, replace=replace)
+
+
+def test_a_model_in_the_way_is_not_overwritten(saved: Path) -> None:
+    before = content(saved)
+    with pytest.raises(DataError, match=r"model: holds a model already; .*--force"):
+        make(saved / "model")
+    assert content(saved) == before
+
+
+def test_a_model_is_replaced_when_asked_for(saved: Path) -> None:
+    make(saved / "model", replace=True)
+    assert dragoman.load(saved / "model").kind == "mixture"
+    assert [path.name for path in saved.iterdir()] == ["model"]
+
+
+def test_what_is_not_a_model_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter").write_text("years of work")
+    (tmp_path / "file").write_text("more work")
+    for name in ("thesis", "file"):
+        with pytest.raises(DataError, match=rf"{name}: exists and is not a model directory"):
+            make(tmp_path / name, replace=True)
+    assert (tmp_path / "thesis" / "chapter").read_text() == "years of work"
+
+
+def test_an_empty_directory_may_be_filled(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    make(tmp_path / "empty")
+    assert dragoman.load(tmp_path / "empty").kind == "mixture"
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_a_link_to_a_model_may_be_replaced(saved: Path) -> None:
+    (saved / "link").symlink_to("model")
+    before = content(saved / "model")
+    make(saved / "link", replace=True)
+    assert dragoman.load(saved / "link").kind == "mixture"
+    assert content(saved / "model") == before
+    assert sorted(path.name for path in saved.iterdir()) == ["link", "model"]
+
+
+def fail_second(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with a disk that is full at its second call."""
+    calls = []
+
+    def failing(*arguments: Any, **named: Any) -> Any:
+        calls.append(arguments)
+        return full_disk() if len(calls) == 2 else function(*arguments, **named)
+
+    return failing
+
+
+@pytest.mark.parametrize("place", ["write_arrays", "_sync", "move away", "move in"])
+def test_a_full_disk_leaves_the_old_model(saved: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    before = content(saved)
+    match place:
+        case "write_arrays":
+            monkeypatch.setattr("dragoman.language_model.write_arrays", full_disk)
+        case "_sync":
+            monkeypatch.setattr(storage, "_sync", fail_second(storage._sync))
+        case "move away":
+            monkeypatch.setattr(Path, "replace", full_disk)
+        case "move in":
+            monkeypatch.setattr(Path, "replace", fail_second(Path.replace))
+    with pytest.raises(DragomanError, match=r"model: could not be written \(No space left.*nothing was changed"):
+        make(saved / "model", replace=True)
+    monkeypatch.undo()
+    assert content(saved) == before
+    assert [path.name for path in saved.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt(), DataError("no")])
+def test_a_failure_leaves_nothing_behind(tmp_path: Path, failure: BaseException) -> None:
+    with pytest.raises(type(failure)):
+        fill_and_fail(tmp_path / "model", failure)
+    assert list(tmp_path.iterdir()) == []
+
+
+def fill_and_fail(path: Path, failure: BaseException) -> None:
+    with new_directory(path) as directory:
+        (directory / "half").write_text("half")
+        raise failure
+
+
+def test_a_file_where_a_directory_should_be_is_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DragomanError, match="model: could not be written"):
+        make(tmp_path / "file" / "model")
+    with pytest.raises(DragomanError, match="arpa: could not be written"):
+        write_text(tmp_path / "file" / "arpa", "x")
+
+
+# -- broken model directories --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "complaint"),
+    [
+        ("config.yaml", None, "not a model directory"),
+        ("config.yaml", "[a, list]", "expected settings"),
+        ("config.yaml", "kind: [", "cannot be read"),
+        ("config.yaml", "kind: parrot\nformat: 1", "unknown kind of model 'parrot'; known are ngram"),
+        ("config.yaml", "kind: ngram\nformat: 99", "another format"),
+        ("config.yaml", "kind: ngram\nformat: 1", "broken model directory"),
+        ("config.yaml", "kind: [ngram]\nformat: 1", "unknown kind of model"),
+        ("vocab.tsv", None, "no such file"),
+        ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\na\t1\na\t1\n", "vocab.tsv:5: 'a' is already on line 4"),
+        ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\na\n", "vocab.tsv:4: expected `word TAB count`"),
+        ("vocab.tsv", "a\t1\n", "vocab.tsv:1: a vocabulary begins with <s>"),
+        ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\nother\t1\n", "do not fit together"),
+        ("model.safetensors", None, "model.safetensors: missing"),
+        ("model.safetensors", "garbage", "model.safetensors: damaged"),
+    ],
+)
+def test_broken_models_are_refused_in_one_line(saved: Path, file: str, text: str | None, complaint: str) -> None:
+    path = saved / "model" / file
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises(DataError) as refusal:
+        dragoman.load(saved / "model")
+    assert complaint in str(refusal.value)
+    assert str(saved / "model") in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_no_model_directory_at_all(tmp_path: Path) -> None:
+    (tmp_path / "file.gz").write_bytes(gzip.compress(b"x"))
+    for path in (tmp_path, tmp_path / "nothing", tmp_path / "file.gz"):
+        with pytest.raises(DataError):
+            dragoman.load(path)
