@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import dragoman
 from dragoman.errors import DataError, DragomanError
-from dragoman.ngram import arpa
-from dragoman.ngram.arpa import read_arpa, write_arpa
-from dragoman.ngram.arpa_lines import _number, _put_number
+from dragoman.ngram.arpa import read_arpa, sections, write_arpa, writing
+from dragoman.ngram.arpa.lines import _number, _put_number
 from dragoman.ngram.model import NgramConfig, NgramModel
 from dragoman.text import END, START, UNK, Corpus
 from dragoman.text.unknown import Closed, Uniform
@@ -178,7 +177,7 @@ def test_blocks_of_any_size_read_alike(file: Path, corpus: Corpus, monkeypatch: 
     write_arpa(train(corpus), file)
     whole = read_arpa(file)
     for size in (1, 7, 100):
-        monkeypatch.setattr(arpa, "BLOCK", size)
+        monkeypatch.setattr(sections, "BLOCK", size)
         same(read_arpa(file), whole)
 
 
@@ -293,7 +292,7 @@ WRONG = {
 def test_what_is_wrong_is_said(
     text: str | bytes, message: str, block: int, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arpa, "BLOCK", block)
+    monkeypatch.setattr(sections, "BLOCK", block)
     with pytest.raises(DataError, match=re.escape(str(file)) + ".*" + message) as error:
         read_text(file, text)
     assert "\n" not in str(error.value)
@@ -349,8 +348,8 @@ def test_blocks_of_any_size_write_alike(corpus: Corpus, file: Path, monkeypatch:
     write_arpa(model, file)
     whole = file.read_bytes()
     for rows, line in ((1, 1), (3, 0), (50, 2)):
-        monkeypatch.setattr(arpa, "ROWS", rows)
-        monkeypatch.setattr(arpa, "LINE", line)  # too little room for most lines
+        monkeypatch.setattr(writing, "ROWS", rows)
+        monkeypatch.setattr(writing, "LINE", line)  # too little room for most lines
         write_arpa(model, file)
         assert file.read_bytes() == whole
 
@@ -387,7 +386,7 @@ def test_nothing_is_left_of_a_file_half_written(corpus: Corpus, file: Path, monk
         raise OSError(28, "No space left on device")
 
     file.write_text("before")
-    monkeypatch.setattr(arpa, "write_lines", full)
+    monkeypatch.setattr(writing, "write_lines", full)
     with pytest.raises(DragomanError, match="No space left on device"):
         write_arpa(train(corpus), file)
     assert [path.name for path in file.parent.iterdir()] == [file.name]

@@ -23,7 +23,7 @@ MAY_KNOW = {
     "storage": GROUND,
     "text": {*GROUND, "threads"},
     "lab": {*GROUND, "text"},
-    "scorer": {"text"},
+    "scorer": {*GROUND, "text"},
     "search": {*GROUND, "text", "scorer"},
     "evaluation": {*GROUND, "text", "scorer"},
     "language_model": {*GROUND, "text", "scorer", "storage", "search"},

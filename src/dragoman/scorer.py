@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
 from dragoman.text.corpus import Corpus
 from dragoman.text.unknown import UnknownWords
 from dragoman.text.vocab import Vocab
@@ -102,9 +101,7 @@ def token_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
 
     The text is one stream: what a model carries from a sentence reaches the next.
     """
-    if corpus.vocab is not scorer.vocab and corpus.vocab != scorer.vocab:
-        why = corpus.vocab.difference(scorer.vocab)
-        raise DataError(f"the text was read with another vocabulary than the model's ({why}); read it with the model's")
+    corpus.require(scorer.vocab)
     if isinstance(scorer, BatchedScorer):
         return scorer.token_log_probs(corpus)
     return folded_log_probs(scorer, corpus)

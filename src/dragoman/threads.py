@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -22,6 +23,13 @@ def share(work: Callable[[T], R], parts: Iterable[T]) -> list[R]:
         return [work(part) for part in parts]
     with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(work, parts))
+
+
+def stream(work: Callable[[T], R], parts: Iterable[T], at_once: int) -> Iterator[R]:
+    """`work` done on parts as they come, so many at a time: parts and results need not all fit in memory."""
+    waiting = iter(parts)
+    while batch := list(islice(waiting, at_once)):
+        yield from share(work, batch)
 
 
 def spans(first: int, last: int, smallest: int = 4096, each: int = 4) -> list[tuple[int, int]]:

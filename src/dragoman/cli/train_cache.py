@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.training import read_material, save_and_tell
+from dragoman.cli.training import UnknownChoice, VocabChoice, read_material, save_and_tell
 
 
 def train_cache(
@@ -42,15 +42,8 @@ def train_cache(
 
     began = perf_counter()
     check_free(output, replace=force)
-    material = read_material(
-        text,
-        field,
-        vocab_of=vocab,
-        min_count=min_count,
-        max_size=max_size,
-        replace_singletons=replace_singletons,
-        unknown=unknown,
-        unknown_total=unknown_total,
-    )
+    words = VocabChoice(vocab, min_count, max_size, replace_singletons)
+    material = read_material(text, None, field, words, UnknownChoice(unknown, unknown_total))
     model = CacheModel.train(material.corpus, unknown=material.unknown, decay=decay, prior=prior, order=order)
-    save_and_tell(model, output, force=force, began=began, size=f"a cache of {model.size:,} words", dev=None)
+    size = f"a cache of {model.size:,} words"
+    save_and_tell(model, output, force=force, began=began, size=size, dev_text=None, material=material)

@@ -9,7 +9,7 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.messages import working
-from dragoman.cli.training import read_material, save_and_tell
+from dragoman.cli.training import UnknownChoice, VocabChoice, read_material, save_and_tell
 
 
 def train_class_ngram(
@@ -47,7 +47,6 @@ def train_class_ngram(
     from dragoman.ngram.classes import ClassModel, read_classes
     from dragoman.ngram.model import NgramConfig
     from dragoman.storage import check_free
-    from dragoman.text.corpus import Corpus
 
     began = perf_counter()
     check_free(output, replace=force)
@@ -58,18 +57,9 @@ def train_class_ngram(
         prune=options.numbers("--prune", prune, int, "0,0,1"),
     )
     class_of = read_classes(classes)
-    with working("reading and counting"):
-        material = read_material(
-            text,
-            field,
-            vocab_of=vocab,
-            min_count=min_count,
-            max_size=max_size,
-            replace_singletons=replace_singletons,
-            unknown=unknown,
-            unknown_total=unknown_total,
-        )
-        dev = Corpus.read(dev_text, material.corpus.vocab, field=field) if dev_text else None
-        model = ClassModel.train(material.corpus, class_of, config, unknown=material.unknown, heldout=dev)
+    words = VocabChoice(vocab, min_count, max_size, replace_singletons)
+    material = read_material(text, dev_text, field, words, UnknownChoice(unknown, unknown_total))
+    with working("counting"):
+        model = ClassModel.train(material.corpus, class_of, config, unknown=material.unknown, heldout=material.dev)
     size = f"{len(model.inner.vocab):,} classes and single words"
-    save_and_tell(model, output, force=force, began=began, size=size, dev=(dev_text, dev) if dev_text and dev else None)
+    save_and_tell(model, output, force=force, began=began, size=size, dev_text=dev_text, material=material)

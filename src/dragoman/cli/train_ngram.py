@@ -9,7 +9,7 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.messages import working
-from dragoman.cli.training import read_material, save_and_tell
+from dragoman.cli.training import UnknownChoice, VocabChoice, read_material, save_and_tell
 
 # The names are those of dragoman.ngram.smoothing.SMOOTHINGS, which would take long to import.
 MEANINGS = {
@@ -69,7 +69,6 @@ def train_ngram(
 ) -> None:
     from dragoman.ngram.model import NgramConfig, NgramModel
     from dragoman.storage import check_free
-    from dragoman.text.corpus import Corpus
 
     began = perf_counter()
     check_free(output, replace=force)
@@ -83,23 +82,12 @@ def train_ngram(
         gap=gap,
         interpolate_unigrams=not no_interpolate_unigrams,
     )
-    with working("reading and counting"):
-        material = read_material(
-            text,
-            field,
-            vocab_of=vocab,
-            min_count=min_count,
-            max_size=max_size,
-            replace_singletons=replace_singletons,
-            unknown=unknown,
-            unknown_total=unknown_total,
-        )
-        dev = Corpus.read(dev_text, material.corpus.vocab, field=field) if dev_text else None
-        model = NgramModel.train(material.corpus, config, unknown=material.unknown, heldout=dev)
+    words = VocabChoice(vocab, min_count, max_size, replace_singletons)
+    material = read_material(text, dev_text, field, words, UnknownChoice(unknown, unknown_total))
+    with working("counting"):
+        model = NgramModel.train(material.corpus, config, unknown=material.unknown, heldout=material.dev)
     sizes = ", ".join(f"{size:,} {n}-grams" for n, size in enumerate(model.table.trie.sizes(), 1))
-    save_and_tell(
-        model, output, force=force, began=began, size=sizes, dev=(dev_text, dev) if dev_text and dev else None
-    )
+    save_and_tell(model, output, force=force, began=began, size=sizes, dev_text=dev_text, material=material)
 
 
 train_ngram.__doc__ = HELP

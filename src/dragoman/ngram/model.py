@@ -53,8 +53,8 @@ class NgramConfig:
             raise DataError(f"pruning {self.prune}: thresholds start at 0 (all words stay) and never fall")
         if not all(0 < alpha < 1 for alpha in self.coefficients):
             raise DataError(f"coefficients {self.coefficients}: each must lie between 0 and 1")
-        if self.gap < 0 or self.entropy_prune < 0:
-            raise DataError("gap and entropy_prune cannot be negative")
+        if self.gap < 0 or not 0 <= self.entropy_prune < 1:
+            raise DataError("a gap cannot be negative, and entropy pruning takes a share between 0 and 1, such as 1e-8")
         if self.smoothing == "whole-prefix" and (self.gap or self.prune or self.entropy_prune):
             raise DataError("whole-prefix takes neither a gap nor pruning")
 

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dragoman.ngram.estimate import Estimate
-from dragoman.ngram.trie import ROOT, Trie, advance, find, make_trie
+from dragoman.ngram.trie import ROOT, Trie, advance, descend, make_trie
 from dragoman.text.corpus import Corpus
 from dragoman.text.vocab import END, START
 from dragoman.threads import share, spans
@@ -127,7 +127,7 @@ def compact(table: Table, keep: NDArray[np.bool_]) -> Table:
 # -- kernels -----------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def value(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
     """The log-probability stored for an n-gram."""
     if codebook.shape[0] == 0:
@@ -138,17 +138,12 @@ def value(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
     return float(codebook[order, int(log_prob[node])])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def ask(
     levels: Any, word: Any, begin: Any, suffix: Any, log_prob: Any, log_backoff: Any, codebook: Any, node: int, w: int
 ) -> tuple[float, int]:
     """log P(w | the string of `node`), and the n-gram that answered."""
-    spent = 0.0
-    child = find(word, begin, node, w)
-    while child < 0:
-        spent += log_backoff[node]
-        node = suffix[node]
-        child = find(word, begin, node, w)
+    spent, child = descend(word, begin, suffix, log_backoff, node, w)
     return spent + value(levels, log_prob, codebook, child), child
 
 
@@ -179,7 +174,8 @@ def _walk(
             token = offsets[sentence] + sentence + t
             w = ids[offsets[sentence] + t] if t < length else END
             contexts[token] = node
-            out[token], child = ask(levels, word, begin, suffix, log_prob, log_backoff, codebook, node, w)
+            spent, child = descend(word, begin, suffix, log_backoff, node, w)
+            out[token] = spent + value(levels, log_prob, codebook, child)
             found[token] = child
             if gap == 0:
                 node = child if child < deepest else suffix[child]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.errors import DataError, at
-from dragoman.text.formats import read_text
+from dragoman.text.formats import read_text, source_name
 from dragoman.text.scan import Scan, scan
 from dragoman.text.vocab import END, SPECIALS, START, UNK, Vocab
 
@@ -58,7 +58,7 @@ class Corpus:
         scanned = scan(read_text(path, field))
         training = vocab is None if training is None else training
         if training:
-            _refuse_reserved(scanned, str(path))
+            _refuse_reserved(scanned, source_name(path))
         if vocab is None:
             vocab = Vocab.build(scanned.types, scanned.counts.tolist(), min_count=min_count, max_size=max_size)
         return cls.from_scan(scanned, vocab)
@@ -145,6 +145,12 @@ class Corpus:
 
     def __iter__(self) -> Iterator[NDArray[np.int32]]:
         return (self[number] for number in range(len(self)))
+
+    def require(self, vocab: Vocab) -> None:
+        """Refuse to be read by the numbers of another vocabulary: they would mean other words, or none."""
+        if self.vocab is not vocab and self.vocab != vocab:
+            why = self.vocab.difference(vocab)
+            raise DataError(f"the text was read with another vocabulary than the model's ({why}); use the model's own")
 
     def select(self, sentences: NDArray[np.integer]) -> Corpus:
         """These sentences, in this order, as a corpus of their own."""

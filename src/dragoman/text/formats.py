@@ -23,9 +23,8 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
     from 1, or a name in the first line; default 1), of `.jsonl` the key `field` (default `text`). `-` is standard
     input.
     """
-    text, name = read_lines(path), str(path)
-    source = "<stdin>" if name == "-" else name
-    kind = name.removesuffix(".gz").rsplit(".", 1)[-1].lower()
+    text, source = read_lines(path), source_name(path)
+    kind = source.removesuffix(".gz").rsplit(".", 1)[-1].lower()
     if kind == "tsv":
         return _tsv_column(text, field or "1", source)
     if kind == "jsonl":
@@ -35,9 +34,14 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
     return text
 
 
+def source_name(path: str | Path) -> str:
+    """What messages call a file."""
+    return "<stdin>" if str(path) == "-" else str(path)
+
+
 def read_lines(path: str | Path) -> bytes:
     """A whole file as checked UTF-8, unpacked but not taken apart, whatever its name."""
-    source = "<stdin>" if str(path) == "-" else str(path)
+    source = source_name(path)
     raw = sys.stdin.buffer.read() if str(path) == "-" else _read_bytes(Path(path))
     text = raw.removeprefix(BOM)
     if not text:

@@ -1,4 +1,4 @@
-"""The lines of an ARPA file, `log10 P  w1 ... wn  [log10 back-off]`, to numbers and back: the loops of `arpa`."""
+"""The lines of an ARPA file, `log10 P  w1 ... wn  [log10 back-off]`, to numbers and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ DECIMALS = 7
 SCALE = 10**DECIMALS
 NUMBER_ROOM = 12  # bytes that a written number takes, with the blank before it
 ROUNDING = 1e-6  # a log-probability this far above 0 is a rounding error
-POWERS = 10.0 ** np.arange(23)  # those that a float holds exactly
+LARGEST_POWER = 22  # of those that a float holds exactly
+POWERS = 10.0 ** np.arange(LARGEST_POWER + 1)
 GOOD, WRONG_FIELDS, BAD_NUMBER, POSITIVE = 0, 1, 2, 3  # what may be said of a line
 MINUS, PLUS, POINT, NOUGHT, LETTER_E = (ord(sign) for sign in "-+.0e")
 LETTERS_INF = np.frombuffer(b"inf", np.uint8)
@@ -138,9 +139,10 @@ def _number(data: Any, first: int, last: int) -> float:
     if digits == 0 or i < last:
         return np.nan
     size = float(mantissa)
-    size = size / POWERS[min(-exponent, 22)] if exponent < 0 else size * POWERS[min(exponent, 22)]
-    if abs(exponent) > 22:
-        size *= 10.0 ** (exponent + 22 if exponent < 0 else exponent - 22)
+    exact = max(-LARGEST_POWER, min(exponent, LARGEST_POWER))
+    size = size / POWERS[-exact] if exact < 0 else size * POWERS[exact]
+    if exponent != exact:
+        size *= 10.0 ** (exponent - exact)
     return -size if negative else size
 
 
@@ -197,15 +199,17 @@ def _same(data: Any, first: int, length: int, spelled: Any, begin: Any, word: in
 
 
 @njit(cache=True, nogil=True)
-def find_contexts(word: Any, begin: Any, words: Any, contexts: Any) -> None:
-    """The node of each row without its last word, or -1."""
+def find_contexts(word: Any, begin: Any, first: int, words: Any) -> Any:
+    """Each row without its last word, by its place among the strings of that length, from node `first` on; or -1."""
+    contexts = np.empty(words.shape[0], np.int32)
     for row in range(words.shape[0]):
         node = 1 + words[row, 0]
         for k in range(1, words.shape[1] - 1):
             node = find(word, begin, node, words[row, k])
             if node < 0:
                 break
-        contexts[row] = node
+        contexts[row] = node - first if node >= 0 else -1
+    return contexts
 
 
 # -- writing -----------------------------------------------------------------------------------------------------
@@ -215,11 +219,11 @@ def find_contexts(word: Any, begin: Any, words: Any, contexts: Any) -> None:
 def write_lines(
     word: Any,
     begin: Any,
-    log_prob: Any,  # of the n-grams of this order, from node `first` on
+    log_prob: Any,  # (n-grams of this order,) from node `first` on
     log_backoff: Any,
     spelled: Any,
     spelled_begin: Any,
-    unknown_share: float,
+    log_members: float,  # of the class `<unk>`, as a log; one of them is written
     longest_line: int,
     first: int,
     path: Any,  # (order,) the nodes of the next n-gram's prefixes, itself the last; moved on
@@ -234,7 +238,7 @@ def write_lines(
         for k in range(n - 2, -1, -1):  # an n-gram past its context's children belongs to a later context
             while begin[path[k] + 1] <= path[k + 1]:
                 path[k] += 1
-        value = log_prob[node - first] - (unknown_share if word[node] == UNK else 0.0)
+        value = log_prob[node - first] - (log_members if word[node] == UNK else 0.0)
         used = _put_number(out, used, min(value, 0.0))
         for k in range(n):
             out[used] = TAB if k == 0 else SPACE

@@ -1,0 +1,105 @@
+"""Writing ARPA files: the trie walked in order, block by block, on all cores."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.errors import DataError
+from dragoman.ngram.arpa.lines import NUMBER_ROOM, Spellings, write_lines
+from dragoman.ngram.model import NgramModel
+from dragoman.ngram.table import Table
+from dragoman.ngram.trie import Trie
+from dragoman.storage import new_file
+from dragoman.text.unknown import Uniform
+from dragoman.text.vocab import Vocab
+from dragoman.threads import cores, stream
+
+ROWS = 1 << 16  # n-grams written at a time
+LINE = 64  # bytes that few lines exceed
+
+Bytes = bytes | memoryview
+Pack = Callable[[Bytes], Bytes]
+
+
+def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = None) -> None:
+    """Write a model as an ARPA file, gzipped if the name ends in `.gz`; whole or not at all.
+
+    With `vocab_pad`, `<unk>` is written as the share of one unknown word in a language of that many words.
+    """
+    target, trie, known = Path(path), model.table.trie, model.vocab.known
+    if model.settings.gap:
+        raise DataError(
+            f"{target}: a model that skips words (gap {model.settings.gap}) has no ARPA form; train another"
+        )
+    spellings = _spellings(model.vocab)
+    members = 1 if vocab_pad is None else Uniform(known, vocab_pad).total - known
+    pack = _packed if target.suffix == ".gz" else _plain
+    sizes = "".join(f"ngram {order}={size}\n" for order, size in enumerate(trie.sizes(), 1))
+    with new_file(target) as temporary, temporary.open("wb") as file:
+        file.write(pack(f"\\data\\\n{sizes}".encode()))
+        for order in range(1, trie.order + 1):
+            section = _Section(model.table, order, model.table.values(order), spellings, math.log(members))
+            file.writelines(section.text(pack))
+        file.write(pack(b"\n\\end\\\n"))
+
+
+def _spellings(vocab: Vocab) -> Spellings:
+    for word in vocab.words:
+        if not word or set(word) & set(" \t\r\n\0"):
+            raise DataError(f"the word {word!r} cannot be written to an ARPA file: it is empty or holds a blank")
+    return Spellings.of([word.encode() for word in vocab.words])
+
+
+def _plain(text: Bytes) -> Bytes:
+    return text
+
+
+def _packed(text: Bytes) -> Bytes:
+    """A gzip member of its own; a file may have many, so that blocks are packed on all cores."""
+    return gzip.compress(text, compresslevel=4, mtime=0)
+
+
+@dataclass(frozen=True)
+class _Section:
+    """The n-grams of one order."""
+
+    table: Table
+    order: int
+    log_prob: NDArray[np.float32]  # (n-grams of this order,) looked up, if the table is quantised
+    spellings: Spellings
+    log_members: float  # of the class `<unk>`, as a log; one of them is written
+
+    def text(self, pack: Pack) -> Iterator[Bytes]:
+        """The section in blocks, each packed by itself."""
+        nodes = self.table.trie.span(self.order)
+        yield pack(b"\n\\%d-grams:\n" % self.order)
+        yield from stream(lambda first: pack(self._lines(first)), range(nodes.start, nodes.stop, ROWS), 4 * cores())
+
+    def _lines(self, first: int) -> memoryview:
+        """The lines of ROWS n-grams from node `first` on."""
+        trie, spellings, nodes = self.table.trie, self.spellings, self.table.trie.span(self.order)
+        last = min(first + ROWS, nodes.stop)
+        path = _path(trie, self.order, first)
+        longest_line = 2 * NUMBER_ROOM + self.order * (spellings.longest + 1)
+        tables = trie.word, trie.begin, self.log_prob, self.table.log_backoff, spellings.data, spellings.begin
+        written = []
+        while path[-1] < last:  # once, unless the words are long
+            out = np.empty(LINE * (last - int(path[-1])) + longest_line, np.uint8)
+            used = write_lines(*tables, self.log_members, longest_line, nodes.start, path, last, out)
+            written.append(out[:used])
+        return (written[0] if len(written) == 1 else np.concatenate(written)).data
+
+
+def _path(trie: Trie, order: int, node: int) -> NDArray[np.int64]:
+    """A node after its prefixes, from one word up."""
+    path = [node]
+    for _ in range(1, order):  # the parent is the last context that begins no later
+        path.insert(0, int(np.searchsorted(trie.begin, np.int32(path[0]), side="right")) - 1)
+    return np.array(path, np.int64)
