@@ -13,12 +13,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.memory import release_freed_memory
 from dragoman.ngram.trie import Trie, make_trie
 from dragoman.text.corpus import Corpus
 from dragoman.text.vocab import END, START
 from dragoman.threads import share
 
-BLOCK = 1 << 19  # rows sorted at a time
+BLOCK = 1 << 18  # rows sorted at a time
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
     begin, levels = [np.ones(1, np.int32)], [0, 1, 1 + size]
     suffix = [np.zeros(1 + size, np.int32)]
     node_at = text + np.int32(1)  # [i]: the node of the string of k - 1 words that starts at place i
-    rows, pieces = _first_rows(text, anchored), list[_Piece]()
+    rows = _first_rows(text, anchored)
     for k in range(2, order + 1):
         pieces = share(partial(_refine, text=text, predicted=predicted, k=k, vocab_size=size), _blocks(rows))
         contexts, last = slice(*levels[-2:]), levels[-1]
@@ -74,10 +75,13 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
         word.extend(piece.word for piece in pieces)
         count.extend(piece.count for piece in pieces)
         suffix.extend(node_at[piece.first + 1] for piece in pieces)
-        rows = _next_rows(pieces, last, node_at)
+        if k < order:
+            rows = _next_rows(pieces, last, node_at)
         levels.append(last + sum(len(piece.word) for piece in pieces))
+        pieces.clear()  # a large text needs the room
     begin.append(np.array(levels[-1:], np.int32))
-    del pieces, rows, node_at  # a large text needs the room
+    del rows, node_at
+    release_freed_memory()
     strings = _merged(word), _merged(begin)
     if gap or anchored:  # a string's suffix need not start one place later
         return Counts(make_trie(levels, *strings), _merged(count), gap)

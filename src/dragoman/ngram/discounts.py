@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from dragoman.ngram.counting import Counts
@@ -18,7 +21,7 @@ class DiscountError(ValueError):
 
 def count_of_counts(counts: NDArray[np.integer], most: int) -> Floats:
     """n_1, n_2, ..., n_most: how many n-grams occur once, twice, ... Index 0 is not used."""
-    return np.bincount(counts[(counts > 0) & (counts <= most)], minlength=most + 1).astype(float)
+    return np.array([0.0, *(np.count_nonzero(counts == count) for count in range(1, most + 1))])
 
 
 def one_discount(n: Floats) -> Floats:
@@ -61,21 +64,29 @@ def good_turing(n: Floats, most: int) -> Floats:
 # -- adjusted counts of Kneser-Ney -------------------------------------------------------------------------------
 
 
-def adjusted_counts(counts: Counts, order: int) -> NDArray[np.int64]:
+def adjusted_counts(counts: Counts, order: int) -> NDArray[np.int32]:
     """In how many different words an n-gram can be preceded.
 
     The highest order, and n-grams that begin with `<s>` and so have no left neighbour, keep their raw counts.
     """
     trie, span = counts.trie, counts.trie.span(order)
-    raw = counts.count[span].astype(np.int64)
+    raw = counts.count[span]
     if order == trie.order:
         return raw
     longer = trie.span(order + 1)
-    ends_with = trie.suffix[longer][counts.count[longer] > 0] - span.start
-    adjusted = np.bincount(ends_with[ends_with >= 0], minlength=len(raw))
+    adjusted = np.zeros(len(raw), np.int32)
+    _count_suffixes(trie.suffix[longer], counts.count[longer], span.start, adjusted)
     begun = sentence_starts(counts, order)
     adjusted[:begun] = raw[:begun]
     return adjusted
+
+
+@njit(cache=True, nogil=True)
+def _count_suffixes(suffix: Any, count: Any, first: int, tally: Any) -> None:
+    """How many n-grams that occur end in each string from node `first` on."""
+    for ngram in range(suffix.size):
+        if count[ngram] > 0 and suffix[ngram] >= first:
+            tally[suffix[ngram] - first] += 1
 
 
 def sentence_starts(counts: Counts, order: int) -> int:
@@ -94,13 +105,14 @@ def adjusted_count_of_counts(counts: Counts, order: int, most: int = 4) -> Float
     The estimate hardly feels it; agreement to the last digit does.
     """
     adjusted = adjusted_counts(counts, order)
+    statistics = count_of_counts(adjusted, most)
     if order < counts.trie.order:
         for node in _last_suffixes(counts):
             place = node - counts.trie.levels[order]
             if 0 <= place < len(adjusted):
-                adjusted = adjusted.copy()
-                adjusted[place] = counts.count[node]
-    return count_of_counts(adjusted, most)
+                statistics += count_of_counts(counts.count[node : node + 1], most)
+                statistics -= count_of_counts(adjusted[place : place + 1], most)
+    return statistics
 
 
 def _last_suffixes(counts: Counts) -> list[int]:

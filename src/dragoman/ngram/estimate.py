@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 class Level:
     """The n-grams of one order: P(w | h) keeps mass(hw) / total(h); a total of 0 means h was never seen."""
 
-    mass: Floats  # (n-grams,)
+    mass: NDArray[np.floating]  # (n-grams,)
     total: Floats  # (contexts,)
 
 

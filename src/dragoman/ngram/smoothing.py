@@ -68,7 +68,7 @@ def maximum_likelihood(task: Task) -> Estimate:
     """P(e_t | context) = c(context e_t) / c(context): eq. ngramlm:mle. Unseen words have probability 0."""
 
     def level(order: int) -> Level:
-        counts = task.raw(order).astype(float)
+        counts = task.raw(order).astype(np.float32)
         return Level(counts, task.totals(order, counts))
 
     return interpolate(task.counts, task.zerogram, level, task.keep)
@@ -97,7 +97,7 @@ def witten_bell(task: Task) -> Estimate:
     """alpha(h) = N(h) / (N(h) + c(h)), where N(h) different words were seen after h (Witten and Bell 1991)."""
 
     def level(order: int) -> Level:
-        counts = task.raw(order).astype(float)
+        counts = task.raw(order).astype(np.float32)
         return Level(counts, task.totals(order, counts) + task.totals(order, counts > 0))
 
     return interpolate(task.counts, task.zerogram, level, task.keep)
@@ -206,7 +206,9 @@ def _discounted(
         D = discounts(statistics)
     except DiscountError as error:
         D = _fall_back(task, order, error, "discounts")
-    return Level(counts - D[np.minimum(counts, 3)], task.totals(order, counts))
+    mass = D.astype(np.float32)[np.minimum(counts, 3)]
+    np.subtract(counts, mass, out=mass, casting="same_kind")
+    return Level(mass, task.totals(order, counts))
 
 
 def _fall_back(task: Task, order: int, error: DiscountError, what: str) -> Floats:
@@ -218,7 +220,7 @@ def _fall_back(task: Task, order: int, error: DiscountError, what: str) -> Float
 
 def _with_coefficients(task: Task, coefficients: Coefficients) -> Estimate:
     def level(order: int) -> Level:
-        counts = task.raw(order).astype(float)
+        counts = task.raw(order).astype(np.float32)
         seen = task.totals(order, counts)
         with np.errstate(divide="ignore"):
             return Level(counts, seen / (1 - coefficients.alpha(order, seen)))

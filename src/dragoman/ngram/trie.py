@@ -114,10 +114,10 @@ def descend(word: Any, begin: Any, suffix: Any, log_backoff: Any, node: int, w: 
                 low = low + half if word[low + half - 1] < w else low
                 size -= half
             if word[low] == w:
-                return spent, np.int64(low)
+                return spent, low
         spent += log_backoff[node]
         node = suffix[node]
-    return spent, np.int64(w + 1)
+    return spent, w + 1
 
 
 @njit(cache=True, nogil=True)
