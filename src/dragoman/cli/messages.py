@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -16,7 +18,14 @@ def say(message: str) -> None:
 
 def suggest(*words: str | Path) -> None:
     """The next command to try, ready to be pasted."""
-    say("next: " + shlex.join(["dragoman", *map(str, words)]))
+    say("next: " + shlex.join([_program(), *map(str, words)]))
+
+
+def _program() -> str:
+    """How to call this program again: by its name if that is on the path, else by its place."""
+    if shutil.which("dragoman") or not sys.argv[0].endswith("dragoman"):
+        return "dragoman"
+    return os.path.relpath(sys.argv[0])
 
 
 def working(message: str) -> AbstractContextManager[Any]:
