@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench wheel clean
+.PHONY: demo test lint boundscheck bench wheel clean
 
 demo: .venv/installed
 	$(BIN)/dragoman demo
@@ -14,6 +14,10 @@ lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The tests once more, with every array access of the compiled kernels checked.
+boundscheck: .venv/dev
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/boundscheck $(BIN)/pytest
 
 bench: .venv/dev
 	$(BIN)/pip install -q -c constraints.txt -e '.[bench]'

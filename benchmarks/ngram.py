@@ -2,6 +2,7 @@
 
     python benchmarks/ngram.py                          # Zipf-distributed text made here
     python benchmarks/ngram.py --data DIR               # also DIR/ptb/train.txt and DIR/wikitext2/train.txt
+    python benchmarks/ngram.py --text FILE ...          # also texts of your own
     python benchmarks/ngram.py --lmplz build/bin/lmplz  # also KenLM's trainer, if you have built it
 
 Training is timed from text to a saved model and from text to an ARPA file: inside one process with compiled kernels
@@ -199,6 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with ptb/ and wikitext2/")
     parser.add_argument("--lmplz", default=shutil.which("lmplz"), help="KenLM's trainer")
+    parser.add_argument("--text", type=Path, nargs="*", default=[], help="texts of your own to train on")
     parser.add_argument("--zipf", type=float, nargs="*", default=[1, 2, 4], help="million tokens of Zipf text")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", type=Path, default=Path("benchmarks/out/ngram.json"))
@@ -213,12 +215,18 @@ def main() -> None:
         texts = {f"Zipf {size:g}M": zipf_text(scratch / f"zipf{size}", int(size * 1e6)) for size in options.zipf}
         if options.data:
             texts |= {"PTB": options.data / "ptb/train.txt", "WikiText-2": options.data / "wikitext2/train.txt"}
+        texts |= {text.name: text for text in options.text}
         renamed = {name: _without_unk(text, scratch) for name, text in texts.items()}
         machine = {"machine": platform.machine(), "cores": os.cpu_count(), "order": ORDER, "repeat": options.repeat}
         results = {**machine, "training": training_table(renamed, scratch, options.lmplz, options.repeat)}
         print()
-        held_out = options.data / "ptb/test.txt" if options.data else zipf_text(scratch / "held-out", 100_000, seed=2)
-        results["scoring"] = scoring_table([*renamed.values()][-2 if options.data else -1], held_out, scratch)
+        held_out = (
+            _without_unk(options.data / "ptb/test.txt", scratch)
+            if options.data
+            else zipf_text(scratch / "held-out", 100_000, seed=2)
+        )
+        to_train = renamed["PTB"] if options.data else zipf_text(scratch / "to-train", 1_000_000)
+        results["scoring"] = scoring_table(to_train, held_out, scratch)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(results, indent=2) + "\n")
 
