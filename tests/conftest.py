@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+from command import good, run, shared
 from dragoman import Corpus
 from zoo import HELD_OUT, LANGUAGE, TRAINING
+
+__all__ = ["good", "run", "shared"]  # fixtures of the command line
 
 # The same examples in every run, and no stop-watch: the first example may compile a kernel.
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False)

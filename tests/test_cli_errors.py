@@ -1,0 +1,263 @@
+"""The command line and trouble: every bad input is answered by one line and the right exit code."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dragoman
+from command import COMMAND, in_a_process, is_one_line
+
+# -- bad usage and bad data -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["conjure"], "No such command 'conjure'"),
+        (["train"], "Missing command"),
+        (["train", "loglinar"], "No such command"),
+        (["train", "ngram", "-o", "OUT"], "--text"),
+        (["train", "ngram", "--text", "TEXT"], "--output"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--oder", "2"], "--order"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--order", "two"], "--order"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--order", "0"], "order 0"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--smoothing", "smooth"], "modified-kneser-ney"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--coefficients", "half"], "--coefficients 'half'"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--coefficients", "1.5"], "between 0 and 1"),
+        (
+            ["train", "ngram", "--text", "TEXT", "-o", "OUT", "--smoothing", "interpolated", "--coefficients", ".1,.2"],
+            "order 5 needs 5",
+        ),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--prune", "1,0"], "start at 0"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--prune", "0,x"], "--prune"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--unknown", "guess"], "characters"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--unknown-words", "3"], "--unknown-words"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--unknown", "none", "--unknown-words", "99"], "uniform"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--vocab", "BI", "--min-count", "2"], "--min-count"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--vocab", "NOWHERE"], "not a model directory"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--min-count", "0"], "--min-count"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--field", "2"], "field"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--dev-text", "NOWHERE"], "no such file"),
+        (["train", "class-ngram", "--text", "TEXT", "-o", "OUT"], "--classes"),
+        (["train", "class-ngram", "--text", "TEXT", "-o", "OUT", "--classes", "TEXT"], "TAB"),
+        (["train", "cache", "--text", "TEXT", "-o", "OUT", "--decay", "2"], "decay"),
+        (["evaluate", "BI"], "--text"),
+        (["evaluate", "--text", "TEXT"], "DIR"),
+        (["evaluate", "NOWHERE", "--text", "TEXT"], "not a model directory"),
+        (["evaluate", "TEXT", "--text", "TEXT"], "cannot be read"),
+        (["evaluate", "BI", "--text", "BI"], "is a directory"),
+        (["mix", "BI", "TRI", "-o", "OUT"], "--dev-text"),
+        (["mix", "BI", "TRI", "-o", "OUT", "--dev-text", "TEXT", "--equal-weights"], "either"),
+        (["mix", "BI", "OTHER", "-o", "OUT", "--dev-text", "TEXT"], "different vocabularies"),
+        (["mix", "BI", "OTHER", "-o", "OUT", "--equal-weights"], "different vocabularies"),
+        (["score", "BI", "--raw", "--text", "TEXT"], "stupid-backoff"),
+        (["score", "BOTH", "--raw", "--text", "TEXT"], "stupid-backoff"),
+        (["sample", "BI", "-n", "0"], "-n"),
+        (["sample", "BI", "--seed", "-1"], "--seed"),
+        (["sample", "BI", "--temperature", "0"], "temperature"),
+        (["next", "BI", "two\nlines"], "line break"),
+        (["next", "BI", "bad\udcff"], "UTF-8"),
+        (["export", "BI"], "--arpa"),
+        (["export", "BOTH", "--arpa", "OUT"], "mixture"),
+        (["import", "NOWHERE", "-o", "OUT"], "nowhere"),
+        (["import", "TEXT", "-o", "OUT"], "train.txt"),
+    ],
+)
+def test_bad_usage(run, shared, tmp_path, arguments, says):
+    places = {name.upper(): shared / name for name in ("bi", "tri", "both", "other")}
+    places |= {"TEXT": shared / "train.txt", "OUT": tmp_path / "out", "NOWHERE": tmp_path / "nowhere"}
+    outcome = run(*[str(places.get(word, word)) for word in arguments])
+    assert (outcome.code, outcome.out) == (2, ""), outcome.err
+    assert is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"fine\nnot \xff fine\n", ":2: not UTF-8 (byte 0xff at column 5); convert it"),
+        (b"fine\n\na\0b\n", ":3: NUL byte at column 2"),
+        (b"", "empty"),
+        (b"\xef\xbb\xbf", "empty"),
+        (b"fine\nthe <s> here\n", ":2: <s> is reserved"),
+        (b"fine\nthe </s>\n", ":2: </s> is reserved"),
+        (b"\n\n\n", "no words"),
+    ],
+)
+def test_bad_training_text(run, tmp_path, content, says):
+    text = tmp_path / "bad.txt"
+    text.write_bytes(content)
+    outcome = run("train", "ngram", "--text", text, "-o", tmp_path / "out")
+    assert outcome.code == 2
+    assert is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert list(tmp_path.iterdir()) == [text]
+
+
+def test_reserved_symbols_are_refused_with_a_lent_vocabulary_too(run, shared, tmp_path):
+    lent = ("--vocab", shared / "bi", "-o", tmp_path / "out")
+    outcome = run("train", "ngram", "--text", "-", *lent, stdin="fine\nthe <s> here\n")
+    assert outcome.code == 2 and is_one_line(outcome.err) and ":2: <s> is reserved" in outcome.err, outcome.err
+
+
+@pytest.mark.parametrize("stdin", [b"\xff\n", b"a\0\n", b""])
+@pytest.mark.parametrize("verb", [("score",), ("evaluate", "--text", "-")])
+def test_bad_text_to_score(run, shared, verb, stdin):
+    outcome = run(*verb, shared / "bi", stdin=stdin)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert is_one_line(outcome.err) and "<stdin>" in outcome.err
+
+
+@pytest.mark.parametrize(("name", "content"), [("t.gz", b"no gzip"), ("t.jsonl", b"{]\n"), ("t.tsv", b"one\n")])
+def test_bad_containers(run, shared, tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    field = ("--field", "2") if name.endswith("tsv") else ()
+    outcome = run("evaluate", shared / "bi", "--text", tmp_path / name, *field)
+    assert outcome.code == 2
+    assert is_one_line(outcome.err) and name in outcome.err, outcome.err
+
+
+def write(name: str, content: bytes):
+    return lambda place: (place / name).write_bytes(content)
+
+
+def edit(name: str, old: bytes, new: bytes):
+    return lambda place: (place / name).write_bytes((place / name).read_bytes().replace(old, new))
+
+
+def truncate(name: str, size: int):
+    return lambda place: (place / name).write_bytes((place / name).read_bytes()[:size])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda place: (place / "config.yaml").unlink(), id="no config"),
+        pytest.param(lambda place: (place / "vocab.tsv").unlink(), id="no vocabulary"),
+        pytest.param(lambda place: (place / "model.safetensors").unlink(), id="no tables"),
+        pytest.param(truncate("model.safetensors", -8), id="tables cut short"),
+        pytest.param(truncate("model.safetensors", 100), id="tables cut in the header"),
+        pytest.param(write("model.safetensors", b""), id="tables empty"),
+        pytest.param(write("model.safetensors", b"\xff" * 64), id="tables of nonsense"),
+        pytest.param(edit("model.safetensors", b'"log_prob"', b'"log_brop"'), id="a table missing"),
+        pytest.param(edit("model.safetensors", b'"F32"', b'"F99"'), id="a table of no known type"),
+        pytest.param(write("config.yaml", b"{broken: [yaml"), id="broken yaml"),
+        pytest.param(write("config.yaml", b""), id="empty yaml"),
+        pytest.param(write("config.yaml", b"\xff\xfe"), id="yaml not UTF-8"),
+        pytest.param(write("config.yaml", b"!!python/object/apply:os.system ['true']"), id="yaml with code"),
+        pytest.param(edit("config.yaml", b"kind: ngram", b"kind: oracle"), id="wrong kind"),
+        pytest.param(edit("config.yaml", b"kind: ngram", b"kind: [1]"), id="kind of a wrong type"),
+        pytest.param(edit("config.yaml", b"kind: ngram", b"kind: mixture"), id="kind of another model"),
+        pytest.param(edit("config.yaml", b"format: 1", b"format: 99"), id="format of the future"),
+        pytest.param(edit("config.yaml", b"order: 2", b"order: two"), id="order not a number"),
+        pytest.param(edit("config.yaml", b"order: 2", b"ordre: 2"), id="unknown setting"),
+        pytest.param(edit("config.yaml", b"unknown:", b"unwissend:"), id="no unknown-word model"),
+        pytest.param(edit("config.yaml", b"kind: uniform", b"kind: psychic"), id="no such unknown-word model"),
+        pytest.param(edit("config.yaml", b"levels:", b"levels: 7\nold:"), id="levels not a list"),
+        pytest.param(edit("vocab.tsv", b"dog\t", b"cat\t"), id="a word twice"),
+        pytest.param(edit("vocab.tsv", b"dog\t", b"dog "), id="a word without a count"),
+        pytest.param(write("vocab.tsv", b"<s>\t0\n</s>\t0\n<unk>\t0\n"), id="vocabulary too small"),
+        pytest.param(write("vocab.tsv", b"cat\t1\n"), id="vocabulary without specials"),
+        pytest.param(write("vocab.tsv", b"\xff\t1\n"), id="vocabulary not UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("whose", ["alone", "member"])
+def test_broken_model_directory(run, shared, tmp_path, damage, whose):
+    """Wherever the damage is, also in a member of a mixture."""
+    model = tmp_path / "m"
+    shutil.copytree(shared / ("bi" if whose == "alone" else "both"), model)
+    damage(model if whose == "alone" else model / "member-1")
+    outcome = run("score", model, stdin="the cat .\n")
+    assert (outcome.code, outcome.out) == (2, ""), outcome.err
+    assert is_one_line(outcome.err) and str(model) in outcome.err, outcome.err
+
+
+@pytest.mark.parametrize("verb", ["train", "mix", "import"])
+def test_what_is_there_stays(run, shared, tmp_path, verb):
+    """An output directory that is taken is refused before any work is done."""
+    arpa = tmp_path / "never.arpa"  # does not exist, so reading it first would give another message
+    commands = {
+        "train": ("train", "ngram", "--text", tmp_path / "no.txt"),
+        "mix": ("mix", tmp_path / "no", "--equal-weights"),
+        "import": ("import", arpa),
+    }
+    for name, content in (("model", "config.yaml"), ("notes", "diary.txt")):
+        taken = tmp_path / name
+        taken.mkdir()
+        (taken / content).write_text("mine")
+        outcome = run(*commands[verb], "-o", taken)
+        assert outcome.code == 2 and is_one_line(outcome.err) and str(taken) in outcome.err
+        assert (taken / content).read_text() == "mine"
+    assert run(*commands[verb], "-o", tmp_path / "notes", "--force").code == 2
+    assert (tmp_path / "notes" / "diary.txt").read_text() == "mine"
+
+
+# -- what goes wrong while running ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 1, "out of memory"),
+        (OSError(28, "No space left on device", "some/file"), 1, "some/file: No space left on device"),
+        (ZeroDivisionError("two\nlines"), 1, "internal error: ZeroDivisionError: two lines (set DRAGOMAN_DEBUG=1"),
+        (dragoman.DragomanError("broke"), 1, "broke"),
+        (dragoman.DataError("bad"), 2, "bad"),
+    ],
+)
+def test_every_failure_is_one_line(run, shared, monkeypatch, error, code, says):
+    monkeypatch.delenv("DRAGOMAN_DEBUG", raising=False)
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("dragoman.loading.load", fail)
+    outcome = run("sample", shared / "bi")
+    assert outcome.code == code
+    assert is_one_line(outcome.err) and says in outcome.err
+
+
+def test_debugging_shows_the_traceback(run, shared, monkeypatch):
+    monkeypatch.setenv("DRAGOMAN_DEBUG", "1")
+    monkeypatch.setattr("dragoman.loading.load", lambda path: 1 / 0)
+    outcome = run("sample", shared / "bi")
+    assert outcome.code == 1 and "Traceback" in outcome.err
+
+
+def test_sigterm_ends_the_work_and_leaves_nothing(shared, tmp_path):
+    """A stop while the model is being written: 143, one line, and no half-written directory."""
+    script = (
+        "import sys, time; from dragoman import language_model; from dragoman.cli.main import main\n"
+        "def slow(*_):\n    print('writing', flush=True); time.sleep(60)\n"
+        "language_model.write_arrays = slow\n"
+        "sys.exit(main())"
+    )
+    train = ("train", "ngram", "--text", shared / "train.txt", "--order", "1", "--smoothing", "witten-bell")
+    command = [sys.executable, "-c", script, *map(str, train), "-o", str(tmp_path / "m")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert errors == "dragoman: terminated\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_pipe_is_no_news():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = in_a_process(COMMAND, "--version", stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_line():
+    with Path("/dev/full").open("w") as full:
+        done = in_a_process(COMMAND, "--version", stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (1, "dragoman: No space left on device\n")
