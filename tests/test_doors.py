@@ -15,10 +15,11 @@ import dragoman
 PACKAGE = Path(dragoman.__file__).parent
 
 # Each room, and the rooms it may know besides itself. A room is a module or a folder of the package.
-GROUND = {"errors", "memory"}
+GROUND = {"errors", "kernels", "memory"}
 MODEL = {*GROUND, "threads", "storage", "text", "scorer", "language_model"}
 MAY_KNOW = {
     "errors": set[str](),
+    "kernels": set[str](),
     "memory": set[str](),
     "threads": set[str](),
     "storage": GROUND,

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dragoman.errors import DataError
+from dragoman.kernels import kernel
 from dragoman.language_model import LanguageModel, Saved
 from dragoman.scorer import Carry, State
 from dragoman.text.corpus import Corpus
@@ -141,7 +141,7 @@ def _unigram(corpus: Corpus) -> NDArray[np.float64]:
     return counts / counts.sum()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _stream(tokens: Any, unigram: Any, weights: Any, prior: float, order: int) -> Any:
     """P of every token given all before it; the work a token takes is the use of its last word in the cache."""
     size = weights.size - 1
@@ -168,7 +168,7 @@ def _stream(tokens: Any, unigram: Any, weights: Any, prior: float, order: int) -
     return probs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_followers(tokens: Any, before: Any, weights: Any, t: int, mass: Any, total: Any) -> None:
     """For each length k of context, the weight of what followed it in the cache, and of token t among that."""
     if t == 0 or mass.size == 1:

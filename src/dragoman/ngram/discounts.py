@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dragoman.kernels import kernel
 from dragoman.ngram.counting import Counts
 from dragoman.text.vocab import START
 
@@ -81,7 +81,7 @@ def adjusted_counts(counts: Counts, order: int) -> NDArray[np.int32]:
     return adjusted
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_suffixes(suffix: Any, count: Any, first: int, tally: Any) -> None:
     """How many n-grams that occur end in each string from node `first` on."""
     for ngram in range(suffix.size):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dragoman.kernels import kernel
 from dragoman.ngram.counting import Counts
 from dragoman.threads import share, spans
 
@@ -81,7 +81,7 @@ def _estimate(
     return Estimate(prob, backoff)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sums(begin: Any, first: int, last: int, value: Any) -> Any:
     sums = np.zeros(last - first)
     for context in range(first, last):
@@ -90,7 +90,7 @@ def _sums(begin: Any, first: int, last: int, value: Any) -> Any:
     return sums
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _interpolate(
     begin: Any,
     prob: Any,
@@ -118,7 +118,7 @@ def _interpolate(
             prob[child] = mass[child - first_child] / total + alpha * lower[index[child]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _back_off(
     begin: Any,
     prob: Any,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dragoman.kernels import kernel
 from dragoman.ngram.counting import Counts
 from dragoman.ngram.trie import ROOT, advance, find
 from dragoman.text.corpus import Corpus
@@ -105,7 +105,7 @@ def _iterate(table: Floats, evidence: _Evidence) -> tuple[Floats, float]:
         return new, float(np.log(prob[:, -1]).sum())
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _context_counts(begin: Any, count: Any) -> Any:
     totals = np.zeros(begin.size - 1, np.int64)
     for context in range(begin.size - 1):
@@ -114,7 +114,7 @@ def _context_counts(begin: Any, count: Any) -> Any:
     return totals
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _trace(
     word: Any, begin: Any, suffix: Any, count: Any, totals: Any, tokens: Any, gap: int, matches: Any, contexts: Any
 ) -> None:
@@ -139,7 +139,7 @@ def _trace(
             node = advance(word, begin, suffix, node, START if since <= gap else tokens[t - gap])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _depth(suffix: Any, node: int) -> int:
     depth = 0
     while node != ROOT:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dragoman.kernels import kernel
 from dragoman.ngram.table import Table, ask, compact, renormalise, value
 from dragoman.text.vocab import END, START
 from dragoman.threads import share, spans
@@ -66,7 +66,7 @@ def context_log_probs(table: Table) -> Floats:
 # -- kernels -----------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _losses(
     levels: Any,
     word: Any,
@@ -94,7 +94,7 @@ def _losses(
             loss[child] = _divergence(kept, loss[child], left, free) * marginal[node] if marginal[node] > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _divergence(kept: float, lower: float, left: float, free: float) -> float:
     """sum_w P(w | h) log P(w | h) / P'(w | h), where P' backs off for one listed word more.
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dragoman.kernels import kernel
 from dragoman.ngram.table import Table, renormalise
 from dragoman.threads import share, spans
 
@@ -89,7 +89,7 @@ def _round_down(
     share(lower, spans(first, last))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lower(begin: Any, values: Any, first_child: int, codes: Any, book: Any, first: int, last: int) -> None:
     """Go down code by code until at least half of what was left after each context is left again."""
     for node in range(first, last):

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dragoman.kernels import kernel
 from dragoman.ngram.estimate import Estimate
 from dragoman.ngram.trie import ROOT, Trie, advance, descend, make_trie
 from dragoman.text.corpus import Corpus
@@ -127,7 +127,7 @@ def compact(table: Table, keep: NDArray[np.bool_]) -> Table:
 # -- kernels -----------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def value(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
     """The log-probability stored for an n-gram."""
     if codebook.shape[0] == 0:
@@ -138,7 +138,7 @@ def value(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
     return float(codebook[order, int(log_prob[node])])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ask(
     levels: Any, word: Any, begin: Any, suffix: Any, log_prob: Any, log_backoff: Any, codebook: Any, node: int, w: int
 ) -> tuple[float, int]:
@@ -147,7 +147,7 @@ def ask(
     return spent + value(levels, log_prob, codebook, child), child
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _walk(
     levels: Any,
     word: Any,
@@ -184,7 +184,7 @@ def _walk(
                 node = advance(word, begin, suffix, node, late)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _distributions(
     levels: Any,
     word: Any,
@@ -214,13 +214,13 @@ def _distributions(
                 out[row, word[child]] = value(levels, log_prob, codebook, child)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _advance_all(word: Any, begin: Any, suffix: Any, contexts: Any, words: Any, following: Any) -> None:
     for row in range(contexts.size):
         following[row] = advance(word, begin, suffix, contexts[row], words[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _renormalise(
     levels: Any,
     word: Any,

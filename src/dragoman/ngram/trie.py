@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dragoman.kernels import kernel
 from dragoman.threads import share, spans
 
 ROOT = 0
@@ -82,7 +82,7 @@ def make_trie(levels: list[int], word: NDArray[np.int32], begin: NDArray[np.int3
     return Trie(tuple(levels), word, begin, suffix)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find(word: Any, begin: Any, node: int, w: int) -> int:
     """The child of `node` by word `w`, or -1."""
     if node == ROOT:
@@ -98,7 +98,7 @@ def find(word: Any, begin: Any, node: int, w: int) -> int:
     return low if word[low] == w else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(word: Any, begin: Any, suffix: Any, log_backoff: Any, node: int, w: int) -> tuple[float, int]:
     """The longest string in the trie that ends `node` continued by `w`, and the back-off weights paid on the way.
 
@@ -120,7 +120,7 @@ def descend(word: Any, begin: Any, suffix: Any, log_backoff: Any, node: int, w: 
     return spent, w + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
     """The longest string in the trie that ends `node` continued by `w`."""
     while True:
@@ -130,14 +130,14 @@ def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
         node = suffix[node]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
     """The context after `w`: the longest known string that ends the history and can be continued."""
     child = longest(word, begin, suffix, node, w)
     return child if child + 1 < begin.size else suffix[child]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _link(word: Any, begin: Any, suffix: Any, first: int, last: int) -> None:
     """Suffixes of the children of the contexts first..last; those of the contexts are known."""
     for node in range(first, last):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dragoman.kernels import kernel
 from dragoman.threads import share, spans
 
 NEWLINE, RETURN, SPACE, TAB = 10, 13, 32, 9
@@ -85,7 +85,7 @@ def _scan_piece(text: memoryview) -> Scan:
     return Scan([str(text[a : a + n], "utf-8") for a, n in places], counts[:types], token_type[:token], offsets)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ends_word(data: Any, i: int) -> bool:
     """A word ends at a blank, at the end of the line, and before the one `\\r` that may close a line."""
     byte = data[i]
@@ -101,7 +101,7 @@ def _count_lines(data: NDArray[np.uint8]) -> int:
     return int((data == NEWLINE).sum()) + int(data.size > 0 and data[-1] != NEWLINE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number(
     data: Any,
     token_type: Any,
@@ -144,7 +144,7 @@ def _number(
     return i, line, token, types
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _same(data: Any, a: int, length: int, key: Any, other: int, starts: Any, lengths: Any, hashes: Any) -> bool:
     """Whether the word at byte `a` is the type `other`."""
     if key != hashes[other] or length != lengths[other]:
@@ -156,7 +156,7 @@ def _same(data: Any, a: int, length: int, key: Any, other: int, starts: Any, len
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rehash(hashes: Any, size: int) -> Any:
     slots = np.full(size, -1, np.int32)
     mask = np.uint64(size - 1)

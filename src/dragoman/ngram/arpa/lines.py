@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dragoman.kernels import kernel
 from dragoman.ngram.trie import find
 from dragoman.text.scan import NEWLINE, RETURN, SPACE, TAB, rehash
 from dragoman.text.vocab import UNK
@@ -48,7 +48,7 @@ class Spellings:
         return int(np.diff(self.begin).max())
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hash(data: Any, first: int, last: int) -> Any:
     """FNV-1a of some bytes, with its upper half folded into the lower."""
     key = np.uint64(14695981039346656037)
@@ -57,7 +57,7 @@ def _hash(data: Any, first: int, last: int) -> Any:
     return key ^ (key >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hashes(data: Any, begin: Any) -> Any:
     hashes = np.empty(begin.size - 1, np.uint64)
     for word in range(hashes.size):
@@ -68,7 +68,7 @@ def _hashes(data: Any, begin: Any) -> Any:
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_lines(data: Any, n: int, starts: Any, ends: Any, log_prob: Any, log_backoff: Any) -> tuple[int, int, int]:
     """Take lines of n-grams apart: where their words stand, and their two numbers as natural logs.
 
@@ -107,13 +107,13 @@ def split_lines(data: Any, n: int, starts: Any, ends: Any, log_prob: Any, log_ba
     return row, -1, GOOD
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_blank(byte: int) -> bool:
     """What stands between fields; a `\\r` can only be the end of a line."""
     return bool(byte <= SPACE and (byte == SPACE or byte == TAB or byte == NEWLINE or byte == RETURN))  # noqa: SIM109 - faster
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number(data: Any, first: int, last: int) -> float:
     """The decimal number in these bytes, or NaN if there is none."""
     negative = data[first] == MINUS
@@ -146,7 +146,7 @@ def _number(data: Any, first: int, last: int) -> float:
     return -size if negative else size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _exponent(data: Any, i: int, last: int) -> tuple[int, int]:
     """The signed whole number at `i`, and where it ends."""
     sign = -1 if data[i] == MINUS else 1
@@ -161,7 +161,7 @@ def _exponent(data: Any, i: int, last: int) -> tuple[int, int]:
     return sign * size, i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _spells_inf(data: Any, i: int) -> bool:
     for k in range(3):
         if data[i + k] | SPACE != LETTERS_INF[k]:
@@ -169,7 +169,7 @@ def _spells_inf(data: Any, i: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def look_up(data: Any, starts: Any, ends: Any, spelled: Any, begin: Any, hashes: Any, slots: Any, words: Any) -> int:
     """The numbers of the words that stand at these places; returns the first row with a word not found, or -1."""
     mask = np.uint64(slots.size - 1)
@@ -188,7 +188,7 @@ def look_up(data: Any, starts: Any, ends: Any, spelled: Any, begin: Any, hashes:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _same(data: Any, first: int, length: int, spelled: Any, begin: Any, word: int) -> bool:
     if begin[word + 1] - begin[word] != length:
         return False
@@ -198,7 +198,7 @@ def _same(data: Any, first: int, length: int, spelled: Any, begin: Any, word: in
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_contexts(word: Any, begin: Any, first: int, words: Any) -> Any:
     """Each row without its last word, by its place among the strings of that length, from node `first` on; or -1."""
     contexts = np.empty(words.shape[0], np.int32)
@@ -215,7 +215,7 @@ def find_contexts(word: Any, begin: Any, first: int, words: Any) -> Any:
 # -- writing -----------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_lines(
     word: Any,
     begin: Any,
@@ -256,7 +256,7 @@ def write_lines(
     return used
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put_number(out: Any, used: int, natural: float) -> int:
     """Write a natural log as log10 with seven decimals; the arithmetic is unsigned, which divides fastest."""
     value = min(max(natural / LOG_10, ZERO), -ZERO)
@@ -276,7 +276,7 @@ def _put_number(out: Any, used: int, natural: float) -> int:
     return _put_digits(out, used + 1, part, DECIMALS)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put_digits(out: Any, used: int, value: Any, digits: int) -> int:
     for k in range(used + digits - 1, used - 1, -1):
         tenth = value // np.uint32(10)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dragoman.errors import DataError
+from dragoman.kernels import kernel
 from dragoman.ngram.arpa.lines import Spellings, find_contexts, look_up
 from dragoman.ngram.arpa.sections import (
     DATA,
@@ -232,7 +232,7 @@ def _table(levels: list[_Ngrams]) -> Table:
     return table
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _back_off(levels: Any, word: Any, begin: Any, suffix: Any, log_prob: Any, log_backoff: Any, codebook: Any) -> None:
     """Give n-grams that were put in what backing off gives them, short ones first."""
     for node in range(1, begin.size - 1):

@@ -1,0 +1,36 @@
+"""Compiled loops, where what was compiled can be kept and where it cannot."""
+
+import numpy as np
+import pytest
+
+from dragoman import kernels
+
+
+def test_a_kernel_computes_what_the_function_says():
+    doubled = kernels.kernel(_double)
+    assert doubled(np.array([1, 2])).tolist() == [2, 4]
+
+
+def test_a_kernel_is_compiled_anew_where_nothing_can_be_kept(monkeypatch):
+    """As with a read-only package and no home directory: numba then refuses to cache, when it is asked to."""
+
+    def refuse_to_cache(**options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(kernels, "njit", refuse_to_cache)
+    assert kernels.kernel(_double) is _double
+
+
+def test_other_troubles_are_not_hidden(monkeypatch):
+    def fail(**options):
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr(kernels, "njit", fail)
+    with pytest.raises(RuntimeError):
+        kernels.kernel(_double)
+
+
+def _double(array):
+    return array * 2
