@@ -42,7 +42,7 @@ def run(capsys, monkeypatch):
 
     def call(*arguments, stdin=""):
         raw = stdin if isinstance(stdin, bytes) else stdin.encode()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(raw))))
         monkeypatch.setattr(sys, "argv", ["dragoman", *map(str, arguments)])
         code = command_line.main()
         captured = capsys.readouterr()

@@ -241,8 +241,8 @@ def test_a_file_without_unk(file: Path) -> None:
 # -- what can be wrong ---------------------------------------------------------------------------------------------
 
 WRONG = {
-    "empty": ("", r": ends before \\data\\"),
-    "other text": ("the cat\nsat\n", r": ends before \\data\\"),
+    "empty": ("", r": not an ARPA file.*\\data\\"),
+    "other text": ("the cat\nsat\n", r": not an ARPA file.*\\data\\"),
     "no counts": ("\\data\\\n\n\\end\\\n", "declares no n-grams"),
     "bad count": (SMALL.replace("2=2", "2=two"), r":3: expected `ngram 2=COUNT`, found 'ngram 2=two'"),
     "order left out": (SMALL.replace("ngram 2=2\n", ""), r":3: expected `ngram 2=COUNT`"),

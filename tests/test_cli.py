@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 import dragoman
-from command import DEV, KEYS, ODD, TRAIN, in_a_process
+from command import COMMAND, DEV, KEYS, ODD, TRAIN, in_a_process
+from dragoman.cli import demo
 from dragoman.cli import main as command_line
 from dragoman.cli.train_ngram import MEANINGS
 from dragoman.ngram.smoothing import SMOOTHINGS
@@ -24,7 +25,7 @@ def test_train_then_evaluate(good, shared, tmp_path):
     )
     assert trained.out == ""
     assert "3-grams" in trained.err and "seconds" in trained.err and "perplexity" in trained.err
-    assert trained.err.splitlines()[-1] == f"next: dragoman evaluate {tmp_path / 'm'} --text {shared / 'dev.txt'}"
+    assert trained.err.splitlines()[-1] == f"next: dragoman sample {tmp_path / 'm'} -n 3"
     report = json.loads(good("evaluate", tmp_path / "m", "--text", shared / "dev.txt", "--json").out)
     assert report.keys() >= KEYS
     assert {key for key in KEYS if isinstance(report[key], int)} == {"sentences", "words", "tokens", "unknown_words"}
@@ -62,7 +63,9 @@ def test_what_is_infinite_is_null(good, tmp_path):
     report = json.loads(good("evaluate", tmp_path / "m", "--text", "-", "--json", stdin="a c\n").out)
     assert report["perplexity"] is None and report["log_likelihood"] is None
     assert report["perplexity_known"] == pytest.approx(3)
-    assert "infinite" in good("evaluate", tmp_path / "m", "--text", "-", stdin="a c\n").out
+    for models in ([tmp_path / "m"], [tmp_path / "m"] * 2):
+        report = good("evaluate", *models, "--text", "-", stdin="a c\n").out
+        assert "infinite" in report and not {"inf", "-inf"} & set(report.split())
 
 
 def test_a_mixture_is_a_model_like_any_other(good, shared, tmp_path):
@@ -128,6 +131,10 @@ def test_raw_scores_of_stupid_backoff(good, shared):
     assert float(line) == pytest.approx(sum(float(row.split("\t")[1]) for row in raw), abs=1e-5)
 
 
+def test_nothing_to_score(good, shared):
+    assert good("score", shared / "tri", stdin="").out == good("score", shared / "tri", "--words", stdin="").out == ""
+
+
 def test_samples_follow_the_seed(good, shared):
     first = good("sample", shared / "tri", "-n", 5, "--seed", 7).out
     assert first == good("sample", shared / "tri", "-n", 5, "--seed", 7).out
@@ -152,6 +159,23 @@ def test_there_and_back_by_arpa(good, shared, tmp_path):
     assert [float(x) for x in after] == pytest.approx([float(x) for x in before], abs=1e-3)
 
 
+def test_an_arpa_file_is_replaced_only_by_force(run, good, shared, tmp_path):
+    arpa = tmp_path / "m.arpa"
+    arpa.write_text("mine")
+    refused = run("export", shared / "bi", "--arpa", arpa)
+    assert refused.code == 2 and "--force" in refused.err and arpa.read_text() == "mine"
+    told = good("export", shared / "bi", "--arpa", arpa, "--force").err
+    assert "<unk> is all unknown words together (--vocab-pad N" in told and arpa.read_text().startswith("\\data\\")
+    told = good("export", shared / "bi", "--arpa", arpa, "--force", "--vocab-pad", 1000).err
+    assert "one unknown word's share in a language of 1,000 words" in told
+
+
+def test_an_arpa_file_on_standard_output(shared, good, tmp_path):
+    good("export", shared / "bi", "--arpa", tmp_path / "m.arpa")
+    done = in_a_process(COMMAND, "export", shared / "bi", "--arpa", "-", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (0, (tmp_path / "m.arpa").read_text())
+
+
 @pytest.mark.parametrize(
     ("name", "content", "options"),
     [
@@ -166,6 +190,21 @@ def test_kinds_of_text_make_the_same_model(good, shared, tmp_path, name, content
     train = ("train", "ngram", "--order", 2, "--smoothing", "witten-bell", "--text")
     good(*train, tmp_path / name, *options, "-o", tmp_path / "m")
     assert good("score", tmp_path / "m", stdin=DEV).out == good("score", shared / "bi", stdin=DEV).out
+
+
+def test_a_field_is_taken_from_files_that_have_one(good, run, shared, tmp_path):
+    """Plain dev text beside a TSV is read as it is; the field goes on into the next command."""
+    (tmp_path / "t.tsv").write_text("".join(f"x\t{line}\n" for line in TRAIN.splitlines()))
+    train = ("train", "ngram", "--order", 2, "--smoothing", "witten-bell", "--field", 2, "--text")
+    good(*train, tmp_path / "t.tsv", "--dev-text", shared / "dev.txt", "-o", tmp_path / "m")
+    assert good("score", tmp_path / "m", stdin=DEV).out == good("score", shared / "bi", stdin=DEV).out
+    trained = good(*train, tmp_path / "t.tsv", "-o", tmp_path / "n")
+    assert trained.err.splitlines()[-1] == f"next: dragoman evaluate {tmp_path / 'n'} --text FILE --field 2"
+    both = (shared / "bi", shared / "tri")
+    mixed = good("mix", *both, "--dev-text", tmp_path / "t.tsv", "--field", 2, "-o", tmp_path / "mixed")
+    assert mixed.err.splitlines()[-1].endswith("mixed --text FILE --field 2")
+    neither = run(*train, shared / "train.txt", "--dev-text", shared / "dev.txt", "-o", tmp_path / "o")
+    assert neither.code == 2 and "--field 2 goes with .tsv and .jsonl" in neither.err
 
 
 def test_training_text_from_standard_input(good, shared, tmp_path):
@@ -202,13 +241,18 @@ def test_a_lent_vocabulary_makes_models_that_mix(good, shared, tmp_path):
     small = ("--order", 2, "--smoothing", "witten-bell")
     good("train", "ngram", "--text", shared / "train.txt", *small, "--unknown", "characters", "-o", tmp_path / "news")
     lent = ("--text", tmp_path / "talk.txt", "--vocab", tmp_path / "news")
-    good("train", "ngram", *lent, *small, "-o", tmp_path / "talk")
-    good("train", "cache", *lent, "-o", tmp_path / "cache")
+    talk = good("train", "ngram", *lent, *small, "-o", tmp_path / "talk")
+    assert f"1 of 9 words are not in the vocabulary of {tmp_path / 'news'} and became <unk>" in talk.err
+    assert "warning" not in talk.err
+    cache = good("train", "cache", *lent, "-o", tmp_path / "cache")
+    assert f"next: dragoman mix {tmp_path / 'news'} {tmp_path / 'cache'} --dev-text FILE -o MIXED" in cache.err
     (tmp_path / "classes.tsv").write_text("cat\tANIMAL\ndog\tANIMAL\nmouse\tANIMAL\n")
     good("train", "class-ngram", *lent, *small, "--classes", tmp_path / "classes.tsv", "-o", tmp_path / "classes")
     members = [tmp_path / name for name in ("news", "talk", "cache", "classes")]
     assert len(good("mix", *members, "--dev-text", shared / "dev.txt", "-o", tmp_path / "m").lines) == 4
     assert dragoman.load(tmp_path / "m").unknown.config()["kind"] == "characters"
+    exported = good("export", tmp_path / "news", "--arpa", tmp_path / "news.arpa")
+    assert "warning: the model that spells unknown words out" in exported.err
 
 
 def test_force_replaces_a_model(good, shared, tmp_path):
@@ -226,6 +270,49 @@ def test_fallbacks_are_told_as_plain_warnings(good, tmp_path):
     assert ".py:" not in trained.err
 
 
+def test_many_orders_are_told_in_short(good, tmp_path):
+    (tmp_path / "t.txt").write_text("a text of a few words that is much too small for all of the orders here\n")
+    trained = good("train", "ngram", "--text", tmp_path / "t.txt", "--order", 15, "-o", tmp_path / "m")
+    assert "n-grams of orders 1 to 15; " in trained.err
+    told = [line for line in trained.err.splitlines() if line.startswith("warning: ")]
+    assert len(told) < 6 and any(line.startswith("warning: orders ") and " to 15: " in line for line in told)
+
+
+def test_a_text_of_strange_words_is_doubted(good, shared, tmp_path):
+    doubt = "10 of 11 words are unknown; wrong column, language or tokenisation?"
+    text = "Die Katze sieht den Hund und den Vogel und mich .\n"  # only the full stop is known
+    for command in (("score", shared / "bi"), ("evaluate", shared / "bi", "--text", "-")):
+        assert doubt in good(*command, stdin=text).err
+        assert "warning" not in good(*command, stdin=DEV).err
+    lent = ("train", "ngram", "--text", "-", "--vocab", shared / "bi", "--order", 1, "--smoothing", "witten-bell")
+    assert doubt in good(*lent, "-o", tmp_path / "m", stdin=text).err
+
+
+def test_fitted_coefficients_are_told(good, shared, tmp_path):
+    train = ("train", "ngram", "--text", shared / "train.txt", "--order", 2, "--smoothing", "interpolated-fitted")
+    alone = good(*train, "-o", tmp_path / "m").err
+    assert "coefficients fitted on every 10th training sentence (without --dev-text): alpha_1 " in alone
+    beside = good(*train, "--dev-text", shared / "dev.txt", "-o", tmp_path / "n").err
+    corpus = dragoman.Corpus.read(shared / "train.txt")
+    dev = dragoman.Corpus.read(shared / "dev.txt", corpus.vocab)
+    fitted = dragoman.NgramModel.train(corpus, heldout=dev, order=2, smoothing="interpolated-fitted").fitted
+    one, two = fitted.table[:, 0].tolist()
+    assert f"coefficients fitted on {shared / 'dev.txt'}: alpha_1 {one:.3g}, alpha_2 {two:.3g}\n" in beside
+    assert "the coefficients were fitted on this very text" in beside
+
+
+def test_a_demo_takes_only_its_own_directory(run, good, tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "LADDER", {"Witten-Bell": {"smoothing": "witten-bell", "order": 2}})
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "train.txt").write_text("mine\n")
+    refused = run("demo", "-o", mine)
+    assert refused.code == 2 and str(mine) in refused.err
+    assert [path.read_text() for path in mine.iterdir()] == ["mine\n"]
+    for _ in range(2):  # again into the directory of the first
+        assert "Witten-Bell" in good("demo", "-o", tmp_path / "new").out
+
+
 # -- help -----------------------------------------------------------------------------------------------------------
 
 
@@ -237,6 +324,8 @@ def test_help_teaches(good):
         if verb != "train":
             assert "Example" in good(verb, "--help").out
     assert good().out == overview
+    assert good("-h").out == overview and good("train", "ngram", "-h").out == good("train", "ngram", "--help").out
+    assert "..." not in (overview + good("train", "--help").out).replace("[ARGS]...", "")  # no summary is cut off
     for kind in ("ngram", "class-ngram", "cache"):
         assert "Example" in good("train", kind, "--help").out
     assert good("--version").out == f"dragoman {dragoman.__version__}\n"

@@ -20,6 +20,8 @@ from command import COMMAND, in_a_process, is_one_line
     [
         (["conjure"], "No such command 'conjure'"),
         (["train"], "Missing command"),
+        (["train", "--text", "TEXT", "-o", "OUT"], "dragoman train ngram --text"),
+        (["next", "BI", "the", "cat"], "put the prefix in quotes"),
         (["train", "loglinar"], "No such command"),
         (["train", "ngram", "-o", "OUT"], "--text"),
         (["train", "ngram", "--text", "TEXT"], "--output"),
@@ -33,6 +35,14 @@ from command import COMMAND, in_a_process, is_one_line
             ["train", "ngram", "--text", "TEXT", "-o", "OUT", "--smoothing", "interpolated", "--coefficients", ".1,.2"],
             "order 5 needs 5",
         ),
+        (
+            ["train", "ngram", "--text", "TEXT", "-o", "OUT", "--coefficients", ".1,.2"],
+            "0.1,0.2: for interpolated",
+        ),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--order", "2", "--prune", "0,0,1"], "0,0,1: 3 thresholds"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--smoothing", "whole-prefix", "--order", "5"], "--order 5"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--gap", "-1"], "gap -1"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--entropy-prune", "2"], "entropy pruning 2.0"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--prune", "1,0"], "start at 0"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--prune", "0,x"], "--prune"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--unknown", "guess"], "characters"),
@@ -49,12 +59,13 @@ from command import COMMAND, in_a_process, is_one_line
         (["evaluate", "BI"], "--text"),
         (["evaluate", "--text", "TEXT"], "DIR"),
         (["evaluate", "NOWHERE", "--text", "TEXT"], "not a model directory"),
-        (["evaluate", "TEXT", "--text", "TEXT"], "cannot be read"),
+        (["evaluate", "TEXT", "--text", "TEXT"], "is a file, not a model directory; turn an ARPA file into one"),
         (["evaluate", "BI", "--text", "BI"], "is a directory"),
         (["mix", "BI", "TRI", "-o", "OUT"], "--dev-text"),
         (["mix", "BI", "TRI", "-o", "OUT", "--dev-text", "TEXT", "--equal-weights"], "either"),
         (["mix", "BI", "OTHER", "-o", "OUT", "--dev-text", "TEXT"], "different vocabularies"),
-        (["mix", "BI", "OTHER", "-o", "OUT", "--equal-weights"], "different vocabularies"),
+        (["mix", "BI", "OTHER", "-o", "OUT", "--equal-weights"], "other have different vocabularies"),
+        (["mix", "BI", "TRI", "-o", "OUT", "--equal-weights", "--field", "2"], "--field 2"),
         (["score", "BI", "--raw", "--text", "TEXT"], "stupid-backoff"),
         (["score", "BOTH", "--raw", "--text", "TEXT"], "stupid-backoff"),
         (["sample", "BI", "-n", "0"], "-n"),
@@ -65,7 +76,8 @@ from command import COMMAND, in_a_process, is_one_line
         (["export", "BI"], "--arpa"),
         (["export", "BOTH", "--arpa", "OUT"], "mixture"),
         (["import", "NOWHERE", "-o", "OUT"], "nowhere"),
-        (["import", "TEXT", "-o", "OUT"], "train.txt"),
+        (["import", "TEXT", "-o", "OUT"], "train.txt: not an ARPA file"),
+        (["export", "BI", "--arpa", "BI"], "is not a file"),
     ],
 )
 def test_bad_usage(run, shared, tmp_path, arguments, says):
@@ -86,7 +98,8 @@ def test_bad_usage(run, shared, tmp_path, arguments, says):
         (b"\xef\xbb\xbf", "empty"),
         (b"fine\nthe <s> here\n", ":2: <s> is reserved"),
         (b"fine\nthe </s>\n", ":2: </s> is reserved"),
-        (b"\n\n\n", "no words"),
+        (b"\n\n\n", "bad.txt: the training text has no words"),
+        (b"\x1f\x8b\x08", "this is gzip; give it a name that ends in .gz"),
     ],
 )
 def test_bad_training_text(run, tmp_path, content, says):
@@ -104,7 +117,20 @@ def test_reserved_symbols_are_refused_with_a_lent_vocabulary_too(run, shared, tm
     assert outcome.code == 2 and is_one_line(outcome.err) and ":2: <s> is reserved" in outcome.err, outcome.err
 
 
-@pytest.mark.parametrize("stdin", [b"\xff\n", b"a\0\n", b""])
+def test_dev_text_without_words(run, shared, tmp_path):
+    train = ("train", "ngram", "--text", shared / "train.txt", "--order", 1)
+    for command in (("mix", shared / "bi", shared / "tri"), train):
+        outcome = run(*command, "--dev-text", "-", "-o", tmp_path / "out", stdin="\n\n")
+        assert outcome.code == 2 and is_one_line(outcome.err) and "<stdin>: the dev text has no words" in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whole_prefix_has_an_order_by_itself(run, shared, tmp_path):
+    train = ("train", "ngram", "--text", shared / "train.txt", "--smoothing", "whole-prefix")
+    assert run(*train, "-o", tmp_path / "m").code == 0
+
+
+@pytest.mark.parametrize("stdin", [b"\xff\n", b"a\0\n", b"\x1f\x8b\x08"])
 @pytest.mark.parametrize("verb", [("score",), ("evaluate", "--text", "-")])
 def test_bad_text_to_score(run, shared, verb, stdin):
     outcome = run(*verb, shared / "bi", stdin=stdin)
@@ -174,6 +200,45 @@ def test_broken_model_directory(run, shared, tmp_path, damage, whose):
     outcome = run("score", model, stdin="the cat .\n")
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
     assert is_one_line(outcome.err) and str(model) in outcome.err, outcome.err
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda place: shutil.rmtree(place / "member-2"), "broken model directory: member-2 is missing"),
+        (edit("member-2/config.yaml", b"order: 3", b"ordre: 3"), "no setting 'ordre'; did you mean 'order'?"),
+        (edit("member-2/config.yaml", b"order: 3", b"order: 3\ncolour: red"), "no setting 'colour'; there are order"),
+        (write("config.yaml", b"kind: mixture\nunknown: {kind: uni"), "config.yaml:2: broken or cut short"),
+        (lambda place: (place / "vocab.tsv").unlink(), "vocab.tsv: missing; this model directory is broken"),
+    ],
+)
+def test_damage_is_named(run, shared, tmp_path, damage, says):
+    model = tmp_path / "m"
+    shutil.copytree(shared / "both", model)
+    damage(model)
+    outcome = run("score", model, stdin="the cat .\n")
+    assert outcome.code == 2 and is_one_line(outcome.err) and says in outcome.err, outcome.err
+
+
+def test_mixing_names_the_models_and_how_they_differ(run, shared, tmp_path):
+    lent = ("--vocab", shared / "bi", "--unknown", "none", "--order", 1, "--smoothing", "witten-bell")
+    assert run("train", "ngram", "--text", shared / "train.txt", *lent, "-o", tmp_path / "m").code == 0
+    outcome = run("mix", shared / "bi", tmp_path / "m", "--equal-weights", "-o", tmp_path / "out")
+    assert outcome.code == 2 and is_one_line(outcome.err)
+    assert f"{shared / 'bi'} and {tmp_path / 'm'} pay for unknown words differently" in outcome.err
+    assert "(uniform over 10,000,000 words, and none)" in outcome.err
+
+
+def test_a_disk_that_fills_while_numpy_writes(run, shared, tmp_path, monkeypatch):
+    """NumPy's own message has no reason in it."""
+
+    def fail(*_):
+        raise OSError("1000 requested and 0 written")
+
+    monkeypatch.setattr("dragoman.language_model.write_arrays", fail)
+    outcome = run("train", "ngram", "--order", 1, "--text", shared / "train.txt", "-o", tmp_path / "m")
+    assert outcome.code == 1 and list(tmp_path.iterdir()) == []
+    assert "(1000 requested and 0 written; is the disk full?); nothing was changed" in outcome.err
 
 
 @pytest.mark.parametrize("verb", ["train", "mix", "import"])
@@ -253,7 +318,7 @@ def test_a_closed_pipe_is_no_news():
     os.close(reader)
     done = in_a_process(COMMAND, "--version", stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

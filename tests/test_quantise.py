@@ -119,3 +119,14 @@ def test_half_of_what_was_left_for_unseen_words_is_left_again(tight: Table) -> N
     listed = np.exp(quantised(tight).values(2), dtype=float).reshape(-1, 2).sum(axis=1)
     assert (1 - listed >= 0.499 * 0.001).all()
     assert (1 - listed).max() < 0.25  # and codes went down no further than needed
+
+
+def test_contexts_that_list_every_word_are_left_in_full() -> None:
+    """They have no back-off to even out the rounding."""
+    source, words = np.random.default_rng(5), [f"w{number}" for number in range(30)]
+    every_pair = [f"{one} {two} <unk> {one}" for one in words for two in words]
+    corpus = Corpus.from_sentences([*every_pair, *(" ".join(source.choice(words, 9)) for _ in range(400))])
+    with pytest.warns(UserWarning, match="not quantised"):
+        model = NgramModel.train(corpus, order=2, smoothing="witten-bell", quantise=True)
+    sums = np.exp(model.table.distributions(np.arange(model.table.trie.contexts))).sum(axis=1)
+    np.testing.assert_allclose(sums, 1.0, atol=1e-5)

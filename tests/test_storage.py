@@ -227,10 +227,13 @@ def test_what_is_not_a_model_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter").write_text("years of work")
     (tmp_path / "file").write_text("more work")
-    for name in ("thesis", "file"):
-        with pytest.raises(DataError, match=rf"{name}: exists and is not a model directory"):
+    make(tmp_path / "both")
+    (tmp_path / "both" / "chapter").write_text("a model, and years of work beside it")
+    for name in ("thesis", "file", "both"):
+        with pytest.raises(DataError, match=rf"{name}: exists and is not \(only\) a model directory"):
             make(tmp_path / name, replace=True)
     assert (tmp_path / "thesis" / "chapter").read_text() == "years of work"
+    assert (tmp_path / "both" / "chapter").exists()
 
 
 def test_an_empty_directory_may_be_filled(tmp_path: Path) -> None:
@@ -307,13 +310,13 @@ def test_a_file_where_a_directory_should_be_is_told_in_a_line(tmp_path: Path) ->
     ("file", "text", "complaint"),
     [
         ("config.yaml", None, "not a model directory"),
-        ("config.yaml", "[a, list]", "expected settings"),
-        ("config.yaml", "kind: [", "cannot be read"),
+        ("config.yaml", "[a, list]", "holds no settings"),
+        ("config.yaml", "kind: [", "broken or cut short"),
         ("config.yaml", "kind: parrot\nformat: 1", "unknown kind of model 'parrot'; known are ngram"),
         ("config.yaml", "kind: ngram\nformat: 99", "another format"),
         ("config.yaml", "kind: ngram\nformat: 1", "broken model directory"),
         ("config.yaml", "kind: [ngram]\nformat: 1", "unknown kind of model"),
-        ("vocab.tsv", None, "no such file"),
+        ("vocab.tsv", None, "vocab.tsv: missing"),
         ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\na\t1\na\t1\n", "vocab.tsv:5: 'a' is already on line 4"),
         ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\na\n", "vocab.tsv:4: expected `word TAB count`"),
         ("vocab.tsv", "a\t1\n", "vocab.tsv:1: a vocabulary begins with <s>"),

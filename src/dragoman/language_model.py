@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError
 from dragoman.scorer import Carry, State, token_log_probs, unknown_log_probs
-from dragoman.storage import new_directory, write_arrays
+from dragoman.storage import ARRAYS, CONFIG, VOCAB, new_directory, write_arrays
 from dragoman.text.corpus import Corpus
 from dragoman.text.unknown import UnknownWords
 from dragoman.text.vocab import Vocab
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dragoman.text.batches import Batch
 
 FORMAT = 1  # of the model directory
-CONFIG, VOCAB, ARRAYS = "config.yaml", "vocab.tsv", "model.safetensors"
 
 
 class NextWord(NamedTuple):
@@ -77,7 +76,10 @@ class LanguageModel(ABC):
     # -- what people ask ---------------------------------------------------------------------------------------------
 
     def score(self, sentences: str | Iterable[str]) -> list[float]:
-        """log P(E) of each sentence, natural logs, unknown words paid for in full."""
+        """log P(E) of each sentence, natural logs, unknown words paid for in full.
+
+        The sentences are one text: a model that carries something over, as a cache does, has read the earlier ones.
+        """
         return self.sentence_log_probs(self._read(sentences)).tolist()
 
     def score_words(self, sentences: str | Iterable[str]) -> list[list[WordScore]]:
@@ -158,17 +160,26 @@ class LanguageModel(ABC):
             member._write(directory / name)
 
 
-def require_same_vocab(models: Iterable[LanguageModel]) -> None:
+def require_same_vocab(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> None:
     """Mixtures and ensembles need members that speak of the same words; refuse others with the reason."""
-    first, *others = models
-    for number, other in enumerate(others, 2):
-        if other.vocab != first.vocab:
-            raise DataError(
-                f"model 1 and model {number} have different vocabularies ({first.vocab.difference(other.vocab)}): "
-                "train the second with --vocab and the directory of the first"
-            )
-        if other.unknown.config() != first.unknown.config():
-            raise DataError(
-                f"model 1 and model {number} pay for unknown words differently ({first.unknown.config()} and "
-                f"{other.unknown.config()}): train both with the same --unknown"
-            )
+    names = names or [f"model {number}" for number in range(1, len(models) + 1)]
+    first, one = models[0], names[0]
+    for model, other in zip(models[1:], names[1:], strict=True):
+        remedy = f"train {other} with --vocab and the directory of {one}"
+        if model.vocab != first.vocab:
+            why = first.vocab.difference(model.vocab)
+            raise DataError(f"{one} and {other} have different vocabularies ({why}): {remedy}")
+        if model.unknown.config() != first.unknown.config():
+            why = f"{_described(first.unknown)}, and {_described(model.unknown)}"
+            raise DataError(f"{one} and {other} pay for unknown words differently ({why}): {remedy}, without --unknown")
+
+
+def _described(unknown: UnknownWords) -> str:
+    """An unknown-word model in the words of --unknown."""
+    match unknown.config():
+        case {"kind": "uniform"}:
+            return f"uniform over {unknown.total:,} words"
+        case {"kind": "characters", "checksum": checksum}:
+            return f"characters, checksum {checksum}"
+        case config:
+            return str(config["kind"])

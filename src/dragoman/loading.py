@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from dragoman.errors import DataError
-from dragoman.language_model import ARRAYS, CONFIG, FORMAT, VOCAB, LanguageModel, Saved
-from dragoman.storage import map_arrays
+from dragoman.language_model import FORMAT, LanguageModel, Saved
+from dragoman.storage import ARRAYS, CONFIG, VOCAB, map_arrays
 from dragoman.text.unknown import Closed, Uniform, UnknownWords
 from dragoman.text.vocab import Vocab
 
@@ -32,26 +32,37 @@ def load(path: str | Path) -> LanguageModel:
         raise DataError(f"{directory / CONFIG}: unknown kind of model {kind!r}; known are {', '.join(KINDS)}")
     if config.pop("format", None) != FORMAT:
         raise DataError(f"{directory / CONFIG}: written in another format; train the model again")
+    if not (directory / VOCAB).exists():
+        raise DataError(f"{directory / VOCAB}: missing; this model directory is broken, train or copy it again")
     vocab = Vocab.read(directory / VOCAB)
     members = {part.parent.name: load(part.parent) for part in sorted(directory.glob(f"*/{CONFIG}"))}
     arrays = map_arrays(directory / ARRAYS) if (directory / ARRAYS).exists() or kind == "ngram" else {}
     try:
         unknown = _unknown(config.pop("unknown"), vocab, members)
         return _class(kind).from_saved(Saved(directory, config, vocab, unknown, arrays, members))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except KeyError as error:
+        raise DataError(f"{directory}: broken model directory: {error} is missing; train or copy it again") from error
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise DataError(f"{directory}: broken model directory ({type(error).__name__}: {error})") from error
 
 
 def _read_config(directory: Path) -> dict[str, Any]:
     path = directory / CONFIG
+    if directory.is_file():
+        remedy = "turn an ARPA file into one with dragoman import"
+        raise DataError(f"{directory}: is a file, not a model directory; {remedy}")
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{directory}: not a model directory (it has no {CONFIG}); name one that train wrote") from None
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise DataError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}" if mark else f"{path}"
+        raise DataError(f"{place}: broken or cut short; train the model or copy its directory again") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     if not isinstance(config, dict):
-        raise DataError(f"{path}: broken: expected settings, found {type(config).__name__}")
+        raise DataError(f"{path}: holds no settings; train the model or copy its directory again")
     return config
 
 

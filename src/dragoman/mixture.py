@@ -80,7 +80,11 @@ class Mixture(LanguageModel):
     @classmethod
     def from_saved(cls, saved: Saved) -> Self:
         weights = saved.config["weights"]
-        return cls([saved.members[f"member-{number}"] for number in range(1, len(weights) + 1)], weights)
+        names = [f"member-{number}" for number in range(1, len(weights) + 1)]
+        for name in names:
+            if name not in saved.members:
+                raise DataError(f"{saved.path}: broken model directory: {name} is missing; train or copy it again")
+        return cls([saved.members[name] for name in names], weights)
 
 
 def ensemble(models: Sequence[LanguageModel]) -> Mixture:

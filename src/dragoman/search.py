@@ -13,6 +13,7 @@ from dragoman.text.batches import Batch
 from dragoman.text.vocab import END
 
 MAX_WORDS = 200
+DISTRIBUTIONS = 1 << 21  # probabilities to hold at a time, unless a batch size is given
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def sample(
     *,
     temperature: float = 1.0,
     max_words: int = MAX_WORDS,
-    batch_size: int = 64,
+    batch_size: int | None = None,
 ) -> list[Hypothesis]:
     """Draw n sentences E ~ P(E), word by word (ancestral sampling).
 
@@ -41,6 +42,9 @@ def sample(
     """
     if not 0 < temperature < float("inf"):
         raise DataError(f"a temperature of {temperature}: it must be a number above 0")
+    if seed < 0:
+        raise DataError(f"seed {seed}: it must be 0 or more")
+    batch_size = batch_size or max(1, min(64, DISTRIBUTIONS // len(scorer.vocab)))
     return [
         hypothesis
         for first in range(0, n, batch_size)

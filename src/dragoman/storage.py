@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError, DragomanError
 
+CONFIG, VOCAB, ARRAYS = "config.yaml", "vocab.tsv", "model.safetensors"  # the files of a model directory
+
 # The names that safetensors gives to NumPy's types.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
 NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
@@ -76,17 +78,25 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DragomanError(f"{path}: could not be written ({error.strerror}); nothing was changed") from error
+        why = error.strerror or f"{error}; is the disk full?"  # NumPy does not say why
+        raise DragomanError(f"{path}: could not be written ({why}); nothing was changed") from error
 
 
 def check_free(path: Path, *, replace: bool) -> None:
     """Refuse to write over what is there, unless it is a model that may be replaced."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
-    if not path.is_dir() or not (path / "config.yaml").is_file():
-        raise DataError(f"{path}: exists and is not a model directory; choose another name")
+    if not path.is_dir() or not _is_model(path):
+        raise DataError(f"{path}: exists and is not (only) a model directory; choose another name")
     if not replace:
         raise DataError(f"{path}: holds a model already; choose another name, or --force to replace it")
+
+
+def _is_model(path: Path) -> bool:
+    """Whether a directory holds a model and nothing else, so that replacing it loses nothing else."""
+    return (path / CONFIG).is_file() and all(
+        file.name in (CONFIG, VOCAB, ARRAYS) for file in path.rglob("*") if not file.is_dir()
+    )
 
 
 def _move_into_place(temporary: Path, path: Path) -> None:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.messages import say, suggest
+from dragoman.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.ngram.model import NgramModel
     from dragoman.text.corpus import Corpus
 
 TRAIN, DEV, TEST = 4000, 500, 500  # sentences
+MARK = "ABOUT-THESE-FILES.txt"  # by which a demo knows the directory of an earlier one
+ABOUT = "dragoman demo wrote these files, and writes them anew when it runs again: keep nothing of your own here.\n"
 # From counts as they are to modified Kneser-Ney: name in the table, settings.
 LADDER: dict[str, dict[str, Any]] = {
     "whole prefix": {"smoothing": "whole-prefix"},
@@ -39,7 +42,9 @@ def demo(
     ] = Path("runs/demo"),
     seed: Annotated[int, typer.Option("--seed", help="Of the text and of the samples.")] = 1,
 ) -> None:
-    """Train the n-gram models, from maximum likelihood to modified Kneser-Ney, on a toy text made here.
+    """Compare all n-gram models on a toy text made here.
+
+    From maximum likelihood to modified Kneser-Ney.
 
     \b
     Example:
@@ -47,6 +52,7 @@ def demo(
     """
     from dragoman.report.tables import table
 
+    _claim(output)
     train, dev, test = _texts(output, seed)
     say(f"{output}: {train.sentences:,} sentences to train on, {train.words:,} words, {train.vocab.known - 1:,} types")
     rows = []
@@ -63,6 +69,18 @@ def demo(
     say("")
     suggest("next", output / "model", "the farmer")
     suggest("evaluate", output / "model", "--text", output / "test.txt")
+
+
+def _claim(output: Path) -> None:
+    """Take a directory that is new, empty or an earlier demo's; leave all others alone."""
+    from dragoman.storage import new_file
+
+    if output.exists() and not output.is_dir():
+        raise DataError(f"{output}: is a file; give the demo a directory of its own with -o")
+    if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
+        raise DataError(f"{output}: holds files that are not a demo's; give it a directory of its own with -o")
+    with new_file(output / MARK) as path:
+        path.write_text(ABOUT, encoding="utf-8")
 
 
 def _texts(output: Path, seed: int) -> tuple[Corpus, Corpus, Corpus]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dragoman.cli import options
+from dragoman.cli.messages import doubt
 
 if TYPE_CHECKING:
     from dragoman.evaluation.likelihood import Likelihood
@@ -43,15 +45,16 @@ def _likelihoods(models: list[Path], text: str, field: str | None) -> list[tuple
     from dragoman.evaluation.likelihood import likelihood
     from dragoman.loading import load
     from dragoman.text.corpus import Corpus
-    from dragoman.text.formats import read_text
+    from dragoman.text.formats import read_text, source_name
     from dragoman.text.scan import scan
 
     loaded = [(path, load(path)) for path in models]
-    scanned = scan(read_text(text, field))
+    scanned = scan(read_text(text, options.field_of(text, field)))
     results, corpus = [], None
     for path, model in loaded:
         if corpus is None or corpus.vocab != model.vocab:
             corpus = Corpus.from_scan(scanned, model.vocab)
+            doubt(corpus, f"{source_name(text)}, by the vocabulary of {path}")
         results.append((path, likelihood(model, corpus)))
     return results
 
@@ -83,15 +86,20 @@ def _report(path: Path, result: Likelihood) -> str:
 
 def _paid(result: Likelihood) -> str:
     """What the two halves of the price come to."""
-    main = f"the model paid {-result.log_likelihood / max(1, result.tokens):.2f} nats a token"
+    from dragoman.report.tables import cell
+
+    main = f"the model paid {cell(-result.log_likelihood / max(1, result.tokens))} nats a token"
     if not result.unknown_words:
         return f"{main}; there were no unknown words"
     identity = -result.log_likelihood_unknown / result.unknown_words
-    return f"{main}, and the unknown-word model {identity:.2f} more for each unknown word"
+    return f"{main}, and the unknown-word model {cell(identity)} more for each unknown word"
 
 
 def _bits(result: Likelihood) -> str:
-    return f"{result.bits_per_character:.4f}"
+    from dragoman.report.tables import cell
+
+    bits = result.bits_per_character
+    return f"{bits:.4f}" if math.isfinite(bits) else cell(bits)
 
 
 def _comparison(results: list[tuple[Path, Likelihood]]) -> str:

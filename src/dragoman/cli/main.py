@@ -22,7 +22,7 @@ from dragoman import __version__
 from dragoman.cli.messages import say
 from dragoman.errors import DragomanError
 
-FAILED, BAD_USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+FAILED, BAD_USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 
 # Each verb: the module, and in it the function (or, of `train`, the group of functions) that does it.
 VERBS = {
@@ -77,7 +77,13 @@ def _run(arguments: list[str]) -> int:
 
 
 def _app() -> typer.Typer:
-    app = typer.Typer(cls=InOrder, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app = typer.Typer(
+        cls=InOrder,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
     app.callback()(_dragoman)
     for verb, place in VERBS.items():
         module, _, name = place.partition(":")
@@ -109,7 +115,7 @@ def _dragoman(
       dragoman sample kn5 -n 3
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed while running,
-    2 bad usage or data, 3 training diverged, 130 and 143 interrupted.
+    2 bad usage or data, 130 and 143 interrupted.
     """
 
 
@@ -125,7 +131,7 @@ def _tell(error: BaseException) -> int:
     match error:
         case BrokenPipeError():
             _give_up_stdout()
-            return FAILED
+            return BROKEN_PIPE
         case KeyboardInterrupt():
             return _complain("interrupted", INTERRUPTED)
         case Terminated():
@@ -150,7 +156,18 @@ def _complain(message: str, code: int) -> int:
 
 def _usage(error: Any) -> str:
     path = error.ctx.command_path if error.ctx else "dragoman"
-    return f"{error.format_message()} (see {path} --help)"
+    message = error.format_message()
+    hint = _hint(path, message)
+    return f"{message.rstrip('.')}; {hint}" if hint else f"{message} (see {path} --help)"
+
+
+def _hint(path: str, message: str) -> str:
+    """What was probably meant, where newcomers stumble."""
+    if path.endswith(" train") and "Did you mean" not in message:
+        return "say first what to train, such as: dragoman train ngram --text FILE -o DIR (see dragoman train --help)"
+    if path.endswith(" next") and "extra argument" in message:
+        return 'put the prefix in quotes, such as: dragoman next DIR "the cat"'
+    return ""
 
 
 def _give_up_stdout() -> None:

@@ -6,9 +6,15 @@ import os
 import shlex
 import shutil
 import sys
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.text.corpus import Corpus
 
 
 def say(message: str) -> None:
@@ -19,6 +25,39 @@ def say(message: str) -> None:
 def suggest(*words: str | Path) -> None:
     """The next command to try, ready to be pasted."""
     say("next: " + shlex.join([_program(), *map(str, words)]))
+
+
+def doubt(corpus: Corpus, source: str) -> None:
+    """Warn of a text most of whose words a model does not know."""
+    unknown = len(corpus.unknown_at)
+    if 2 * unknown > corpus.words:
+        found = f"{unknown:,} of {corpus.words:,} words are unknown"
+        say(f"warning: {source}: {found}; wrong column, language or tokenisation?")
+
+
+@contextmanager
+def few_warnings() -> Iterator[None]:
+    """Warnings that several orders share, said once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for message in collapsed(str(warning.message) for warning in caught):
+        say(f"warning: {message}")
+
+
+def collapsed(messages: Iterable[str]) -> list[str]:
+    """Messages `order N: problem`, with those in a row that have the same problem made one.
+
+    >>> collapsed(["order 1: odd", "order 3: too few", "order 4: too few", "order 5: too few"])
+    ['order 1: odd', 'orders 3 to 5: too few']
+    """
+    result = []
+    for problem, same in groupby(messages, key=lambda message: message.partition(": ")[2]):
+        first, *others = (message.partition(": ")[0] for message in same)
+        if others and first.startswith("order "):
+            first = f"orders {first.removeprefix('order ')} to {others[-1].removeprefix('order ')}"
+        result.append(f"{first}: {problem}" if problem else first)
+    return result
 
 
 def _program() -> str:

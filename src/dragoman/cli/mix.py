@@ -8,6 +8,7 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.messages import suggest, working
+from dragoman.cli.training import read_dev
 from dragoman.errors import DataError
 
 
@@ -31,21 +32,24 @@ def mix(
     Example:
       dragoman mix news talk --dev-text dev.txt -o mixed
     """
+    from dragoman.language_model import require_same_vocab
     from dragoman.loading import load
     from dragoman.mixture import Mixture, ensemble
     from dragoman.storage import check_free
-    from dragoman.text.corpus import Corpus
 
     check_free(output, replace=force)
     if (dev_text is None) is not equal_weights:
         raise DataError("give either --dev-text FILE to fit weights on, or --equal-weights")
+    if dev_text is None and field is not None:
+        raise DataError(f"--field {field} goes with --dev-text; --equal-weights reads no text")
     members = [load(path) for path in models]
+    require_same_vocab(members, list(map(str, models)))
     if dev_text is None:
         mixture = ensemble(members)
     else:
         with working("fitting weights"):
-            mixture = Mixture.fit(members, Corpus.read(dev_text, members[0].vocab, field=field))
+            mixture = Mixture.fit(members, read_dev(dev_text, members[0].vocab, options.field_of(dev_text, field)))
     mixture.save(output, replace=force)
     for path, weight in zip(models, mixture.weights.tolist(), strict=True):
         print(f"{weight:.6f}\t{path}")
-    suggest("evaluate", *models, output, "--text", dev_text or "FILE")
+    suggest("evaluate", *models, output, "--text", "FILE", *options.with_field(field))

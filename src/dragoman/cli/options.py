@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.ngram.model import NgramConfig
 
 N = TypeVar("N", int, float)
 
@@ -34,7 +37,8 @@ Field = Annotated[
     typer.Option(
         "--field",
         metavar="NAME",
-        help="Column of a .tsv (number or name; default 1), or key of a .jsonl file (default text).",
+        help="Of .tsv files: the column, by its number if there is no header (default 1), or by its name in a header, "
+        "the first line. Of .jsonl files: the key (default text).",
         show_default=False,
     ),
 ]
@@ -74,7 +78,10 @@ UnknownTotal = Annotated[
         show_default=False,
     ),
 ]
-Order = Annotated[int, typer.Option("--order", metavar="N", help="The longest n-grams counted.")]
+Order = Annotated[
+    int | None,
+    typer.Option("--order", metavar="N", help="The longest n-grams counted. Default: 5.", show_default=False),
+]
 Smoothing = Annotated[str, typer.Option("--smoothing", metavar="NAME", help="How counts become probabilities.")]
 Coefficients = Annotated[
     str, typer.Option("--coefficients", metavar="A,A,...", help="alpha_1,alpha_2,... of interpolated.")
@@ -93,6 +100,38 @@ VocabPad = Annotated[
         show_default=False,
     ),
 ]
+
+
+def field_of(path: str, field: str | None, *others: str | None) -> str | None:
+    """The field to take from a file: plain text among several files has none. Refused if no file has any."""
+    from dragoman.text.formats import has_fields, source_name
+
+    if field is None or has_fields(path):
+        return field
+    if not any(other is not None and has_fields(other) for other in others):
+        raise DataError(f"{source_name(path)}: --field {field} goes with .tsv and .jsonl files only")
+    return None
+
+
+def with_field(field: str | None) -> list[str]:
+    """The option as it is given to another command."""
+    return [] if field is None else ["--field", field]
+
+
+def ngram_config(order: int | None, smoothing: str, coefficients: str, prune: str, **others: Any) -> NgramConfig:
+    """The settings of an n-gram model from what was typed."""
+    from dragoman.ngram.model import NgramConfig
+
+    if smoothing == "whole-prefix" and order is not None:
+        raise DataError(f"--order {order}: whole-prefix looks at the whole sentence so far and has no order; leave it")
+    if order is not None:
+        others["order"] = order
+    return NgramConfig(
+        smoothing=smoothing,
+        coefficients=numbers("--coefficients", coefficients, float, "0.05,0.5"),
+        prune=numbers("--prune", prune, int, "0,0,1"),
+        **others,
+    )
 
 
 def numbers(option: str, text: str, kind: Callable[[str], N], example: str) -> tuple[N, ...]:

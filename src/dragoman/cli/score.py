@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli import options
+from dragoman.cli.messages import doubt
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ def score(
 ) -> None:
     """Print the log-probability of each line of a text.
 
-    Unknown words are paid for in full. One output line for each input line, empty ones too. With --words, a row
-    `word TAB log-probability` for each word and for </s>, and an empty line between sentences.
+    Unknown words are paid for in full; what cannot occur has -inf. One output line for each input line, empty ones
+    too. With --words, a row `word TAB log-probability` for each word and for </s>, and an empty line between sentences.
 
     \b
     Example:
@@ -41,11 +43,15 @@ def score(
     """
     from dragoman.loading import load
     from dragoman.text.corpus import Corpus
+    from dragoman.text.formats import source_name
 
     scorer = load(model)
     if raw:
         scorer = _raw(scorer)
-    corpus = Corpus.read(text, scorer.vocab, field=field)
+    if text == "-" and not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
+        return  # no lines in, no lines out
+    corpus = Corpus.read(text, scorer.vocab, field=options.field_of(text, field))
+    doubt(corpus, source_name(text))
     unit = math.log(10) if log10 else 1.0
     if words:
         print("\n\n".join(_rows(sentence, scorer.vocab, unit) for sentence in scorer.score_corpus(corpus)))

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.training import UnknownChoice, VocabChoice, read_material, save_and_tell
+from dragoman.cli.messages import suggest
+from dragoman.cli.training import Outcome, UnknownChoice, VocabChoice, read_material, save_and_tell
 
 
 def train_cache(
@@ -46,4 +47,8 @@ def train_cache(
     material = read_material(text, None, field, words, UnknownChoice(unknown, unknown_total))
     model = CacheModel.train(material.corpus, unknown=material.unknown, decay=decay, prior=prior, order=order)
     size = f"a cache of {model.size:,} words"
-    save_and_tell(model, output, force=force, began=began, size=size, dev_text=None, material=material)
+    save_and_tell(Outcome(model, size, began), output, force=force, dev_text=None, material=material)
+    if vocab is not None:
+        suggest("mix", vocab, output, "--dev-text", "FILE", *options.with_field(field), "-o", "MIXED")
+    else:  # it needs a partner first
+        suggest("train", "ngram", "--text", text, *options.with_field(field), "--vocab", output, "-o", "DIR")

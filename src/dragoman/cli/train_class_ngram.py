@@ -8,8 +8,16 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import working
-from dragoman.cli.training import UnknownChoice, VocabChoice, read_material, save_and_tell
+from dragoman.cli.messages import few_warnings, working
+from dragoman.cli.training import (
+    Outcome,
+    UnknownChoice,
+    VocabChoice,
+    fitted_told,
+    read_material,
+    save_and_tell,
+    suggest_after,
+)
 
 
 def train_class_ngram(
@@ -23,7 +31,7 @@ def train_class_ngram(
     output: options.Output,
     dev_text: options.DevText = None,
     field: options.Field = None,
-    order: options.Order = 5,
+    order: options.Order = None,
     smoothing: options.Smoothing = "modified-kneser-ney",
     coefficients: options.Coefficients = "",
     prune: options.Prune = "",
@@ -45,21 +53,18 @@ def train_class_ngram(
       dragoman train class-ngram --text train.txt --classes classes.tsv -o classes3 --order 3
     """
     from dragoman.ngram.classes import ClassModel, read_classes
-    from dragoman.ngram.model import NgramConfig
+    from dragoman.ngram.model import NgramModel
     from dragoman.storage import check_free
 
     began = perf_counter()
     check_free(output, replace=force)
-    config = NgramConfig(
-        order=order,
-        smoothing=smoothing,
-        coefficients=options.numbers("--coefficients", coefficients, float, "0.05,0.5"),
-        prune=options.numbers("--prune", prune, int, "0,0,1"),
-    )
+    config = options.ngram_config(order, smoothing, coefficients, prune)
     class_of = read_classes(classes)
     words = VocabChoice(vocab, min_count, max_size, replace_singletons)
     material = read_material(text, dev_text, field, words, UnknownChoice(unknown, unknown_total))
-    with working("counting"):
+    with working("counting"), few_warnings():
         model = ClassModel.train(material.corpus, class_of, config, unknown=material.unknown, heldout=material.dev)
     size = f"{len(model.inner.vocab):,} classes and single words"
-    save_and_tell(model, output, force=force, began=began, size=size, dev_text=dev_text, material=material)
+    told = fitted_told(model.inner, dev_text) if isinstance(model.inner, NgramModel) else ""
+    save_and_tell(Outcome(model, size, began, told), output, force=force, dev_text=dev_text, material=material)
+    suggest_after(output, dev_text, field)

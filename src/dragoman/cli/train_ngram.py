@@ -8,15 +8,24 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import working
-from dragoman.cli.training import UnknownChoice, VocabChoice, read_material, save_and_tell
+from dragoman.cli.messages import few_warnings, working
+from dragoman.cli.training import (
+    Outcome,
+    UnknownChoice,
+    VocabChoice,
+    fitted_told,
+    read_material,
+    save_and_tell,
+    sizes_told,
+    suggest_after,
+)
 
 # The names are those of dragoman.ngram.smoothing.SMOOTHINGS, which would take long to import.
 MEANINGS = {
     "maximum-likelihood": "counts as they are; what was not seen cannot occur",
     "whole-prefix": "maximum likelihood given the whole sentence so far: why not to",
     "interpolated": "with shorter contexts, by fixed --coefficients",
-    "interpolated-fitted": "the same, coefficients fitted on --dev-text",
+    "interpolated-fitted": "the same, fitted on --dev-text or every tenth sentence",
     "interpolated-bucketed": "the same, by how often the context was seen",
     "witten-bell": "by how many different words followed the context",
     "katz": "Good-Turing discounts, backing off",
@@ -28,7 +37,8 @@ MEANINGS = {
 WIDEST = max(map(len, MEANINGS))
 HELP = "\n".join(
     [
-        "Train an n-gram model: a word is predicted from the n - 1 words before it.",
+        "Train an n-gram model.",
+        "\nA word is predicted from the n - 1 words before it.",
         "\n\b\nExample:",
         "  dragoman train ngram --text train.txt --dev-text dev.txt --order 5 -o kn5",
         "\n\b\nSmoothing methods:",
@@ -42,7 +52,7 @@ def train_ngram(
     output: options.Output,
     dev_text: options.DevText = None,
     field: options.Field = None,
-    order: options.Order = 5,
+    order: options.Order = None,
     smoothing: options.Smoothing = "modified-kneser-ney",
     coefficients: options.Coefficients = "",
     prune: options.Prune = "",
@@ -67,16 +77,13 @@ def train_ngram(
     unknown_total: options.UnknownTotal = None,
     force: options.Force = False,
 ) -> None:
-    from dragoman.ngram.model import NgramConfig, NgramModel
+    from dragoman.ngram.model import NgramModel
     from dragoman.storage import check_free
 
     began = perf_counter()
     check_free(output, replace=force)
-    config = NgramConfig(
-        order=order,
-        smoothing=smoothing,
-        coefficients=options.numbers("--coefficients", coefficients, float, "0.05,0.5"),
-        prune=options.numbers("--prune", prune, int, "0,0,1"),
+    config = options.ngram_config(
+        *(order, smoothing, coefficients, prune),
         entropy_prune=entropy_prune,
         quantise=quantise,
         gap=gap,
@@ -84,10 +91,11 @@ def train_ngram(
     )
     words = VocabChoice(vocab, min_count, max_size, replace_singletons)
     material = read_material(text, dev_text, field, words, UnknownChoice(unknown, unknown_total))
-    with working("counting"):
+    with working("counting"), few_warnings():
         model = NgramModel.train(material.corpus, config, unknown=material.unknown, heldout=material.dev)
-    sizes = ", ".join(f"{size:,} {n}-grams" for n, size in enumerate(model.table.trie.sizes(), 1))
-    save_and_tell(model, output, force=force, began=began, size=sizes, dev_text=dev_text, material=material)
+    outcome = Outcome(model, sizes_told(model.table.trie.sizes()), began, fitted_told(model, dev_text))
+    save_and_tell(outcome, output, force=force, dev_text=dev_text, material=material)
+    suggest_after(output, dev_text, field)
 
 
 train_ngram.__doc__ = HELP

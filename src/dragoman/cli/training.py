@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dragoman.cli.messages import say, suggest, working
+from dragoman.cli import options
+from dragoman.cli.messages import doubt, say, suggest, working
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.language_model import LanguageModel
+    from dragoman.ngram.model import NgramModel
     from dragoman.text.corpus import Corpus
     from dragoman.text.unknown import UnknownWords
+    from dragoman.text.vocab import Vocab
+
+
+MANY = 8  # orders, above which they are not told one by one
 
 
 @dataclass(frozen=True)
@@ -70,30 +77,88 @@ class Material:
 def read_material(
     text: str, dev_text: str | None, field: str | None, vocab: VocabChoice, unknown: UnknownChoice
 ) -> Material:
-    from dragoman.text.corpus import Corpus
+    from dragoman.text.formats import source_name
 
     with working("reading"):
-        corpus = vocab.read(text, field)
-        dev = None if dev_text is None else Corpus.read(dev_text, corpus.vocab, field=field)
-        return Material(corpus, unknown.make(corpus, vocab.lender), dev)
+        corpus = vocab.read(text, options.field_of(text, field, dev_text))
+        if not corpus.words:
+            raise DataError(f"{source_name(text)}: the training text has no words")
+        dev = None
+        if dev_text is not None:
+            dev = read_dev(dev_text, corpus.vocab, options.field_of(dev_text, field, text))
+        material = Material(corpus, unknown.make(corpus, vocab.lender), dev)
+    if vocab.lender is not None:
+        outside = f"{len(corpus.unknown_at):,} of {corpus.words:,} words"
+        say(f"{source_name(text)}: {outside} are not in the vocabulary of {vocab.lender} and became <unk>")
+        doubt(corpus, source_name(text))
+    return material
 
 
-def save_and_tell(
-    model: LanguageModel,
-    output: Path,
-    *,
-    force: bool,
-    began: float,
-    size: str,
-    dev_text: str | None,
-    material: Material,
-) -> None:
-    """Write the model, then say how large it is, how long it took, what it makes of the dev text, and what is next."""
+def read_dev(path: str, vocab: Vocab, field: str | None) -> Corpus:
+    """Held-out text, which must have words."""
+    from dragoman.text.corpus import Corpus
+    from dragoman.text.formats import source_name
+
+    dev = Corpus.read(path, vocab, field=field)
+    if not dev.words:
+        raise DataError(f"{source_name(path)}: the dev text has no words")
+    doubt(dev, source_name(path))
+    return dev
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A model that was trained, and what there is to say of it."""
+
+    model: LanguageModel
+    size: str
+    began: float  # by `perf_counter`
+    fitted: str = ""  # which coefficients were found, and on what
+
+
+def save_and_tell(outcome: Outcome, output: Path, *, force: bool, dev_text: str | None, material: Material) -> None:
+    """Write the model, then say how large it is, how long it took, and what it makes of the dev text."""
+    model, size = outcome.model, outcome.size
     model.save(output, replace=force)
-    say(f"{output}: {size}; {model.vocab.known - 1:,} known words; {perf_counter() - began:.1f} seconds")
+    say(f"{output}: {size}; {model.vocab.known - 1:,} known words; {perf_counter() - outcome.began:.1f} seconds")
+    if outcome.fitted:
+        say(outcome.fitted)
     if material.dev is not None:
         from dragoman.evaluation.likelihood import likelihood
+        from dragoman.report.tables import cell
 
         dev = likelihood(model, material.dev)
-        say(f"{dev_text}: perplexity {dev.perplexity:,.2f} over {dev.tokens:,} tokens, {dev.unknown_words:,} unknown")
-    suggest("evaluate", output, "--text", dev_text or "FILE")
+        found = f"perplexity {cell(dev.perplexity)} over {dev.tokens:,} tokens, {dev.unknown_words:,} unknown"
+        caution = "; the coefficients were fitted on this very text" if outcome.fitted else ""
+        say(f"{dev_text}: {found}{caution}")
+
+
+def suggest_after(output: Path, dev_text: str | None, field: str | None) -> None:
+    """What one has not seen yet: samples, or a perplexity."""
+    if dev_text is not None:
+        suggest("sample", output, "-n", "3")
+    else:
+        suggest("evaluate", output, "--text", "FILE", *options.with_field(field))
+
+
+def sizes_told(sizes: Sequence[int]) -> str:
+    """How many n-grams of each order there are; of many orders, all together."""
+    if len(sizes) > MANY:
+        return f"{sum(sizes):,} n-grams of orders 1 to {len(sizes)}"
+    return ", ".join(f"{size:,} {n}-grams" for n, size in enumerate(sizes, 1))
+
+
+def fitted_told(model: NgramModel, dev_text: str | None) -> str:
+    """The coefficients that training found, and on what; of methods that fit none, nothing."""
+    from dragoman.ngram.model import HELDOUT_EVERY
+
+    if model.fitted is None:
+        return ""
+    source = dev_text or f"every {HELDOUT_EVERY}th training sentence (without --dev-text)"
+    alphas = [f"alpha_{n} {_span(row)}" for n, row in enumerate(model.fitted.table.tolist(), 1)]
+    return f"coefficients fitted on {source}: {', '.join(alphas)}"
+
+
+def _span(numbers: Sequence[float]) -> str:
+    """From the lowest to the highest, if that is not the same to three digits."""
+    return " to ".join(dict.fromkeys(f"{number:.3g}" for number in (min(numbers), max(numbers))))

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.errors import DataError
 from dragoman.memory import release_freed_memory
 from dragoman.ngram.trie import Trie, make_trie
 from dragoman.text.corpus import Corpus
@@ -20,6 +21,7 @@ from dragoman.text.vocab import END, START
 from dragoman.threads import share
 
 BLOCK = 1 << 18  # rows sorted at a time
+LARGEST = 2**31 - 1  # places and nodes are numbered in 32 bits
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
     With a `gap`, contexts end that many words early. `anchored` counts only the strings that begin a sentence, the
     tutorial's c_prefix (above order 1).
     """
+    if corpus.tokens + (1 + gap) * corpus.sentences >= LARGEST:
+        raise DataError(f"{corpus.tokens:,} tokens: n-grams are counted in texts of up to {LARGEST:,}; divide the text")
     text = corpus.framed(starts=1 + gap)  # contexts are strings of this
     predicted = _look_ahead(text, gap)  # [i]: the word that a context ending before place i predicts
     size = len(corpus.vocab)
@@ -69,15 +73,18 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
     node_at = text + np.int32(1)  # [i]: the node of the string of k - 1 words that starts at place i
     rows = _first_rows(text, anchored)
     for k in range(2, order + 1):
+        if not len(rows.place):  # no sentence is as long as that
+            break
         pieces = share(partial(_refine, text=text, predicted=predicted, k=k, vocab_size=size), _blocks(rows))
         contexts, last = slice(*levels[-2:]), levels[-1]
         begin.append(_begins(pieces, contexts))
         word.extend(piece.word for piece in pieces)
         count.extend(piece.count for piece in pieces)
         suffix.extend(node_at[piece.first + 1] for piece in pieces)
-        if k < order:
-            rows = _next_rows(pieces, last, node_at)
+        rows = _next_rows(pieces, last, node_at) if k < order else rows
         levels.append(last + sum(len(piece.word) for piece in pieces))
+        if levels[-1] >= LARGEST:
+            raise DataError(f"more than {LARGEST:,} n-grams; lower the order, or train on less text")
         pieces.clear()  # a large text needs the room
     begin.append(np.array(levels[-1:], np.int32))
     del rows, node_at
@@ -160,7 +167,9 @@ def _sort(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """Where the rows go when sorted by node, then by word; and the number of each row's string, in that order."""
     word_bits, row_bits = np.uint64(vocab_size.bit_length()), np.uint64(len(node).bit_length())
-    key = (node - node[0]).astype(np.uint64)
+    key = np.zeros(len(node), np.uint64)  # the number of each row's group in this block
+    np.cumsum(node[1:] != node[:-1], out=key[1:])
+    assert int(key[-1]).bit_length() + word_bits + row_bits <= 64  # a block is small, or one group
     key <<= word_bits
     key |= word.astype(np.uint64)
     key <<= row_bits

@@ -13,6 +13,7 @@ from dragoman.ngram.counting import Counts
 from dragoman.ngram.trie import ROOT, advance, find
 from dragoman.text.corpus import Corpus
 from dragoman.text.vocab import END, START
+from dragoman.threads import share, spans
 
 Floats = NDArray[np.float64]
 BUCKETS = 20
@@ -36,15 +37,16 @@ class Coefficients:
         return cls(np.repeat(np.array(alphas)[:, None], BUCKETS, axis=1))
 
     def alpha(self, order: int, context_count: Floats) -> Floats:
-        return self.table[order - 1, bucket_of(context_count)]
+        """Orders that the fitted text did not reach take the coefficient of the longest that it did."""
+        return self.table[min(order, len(self.table)) - 1, bucket_of(context_count)]
 
 
 @dataclass(frozen=True)
 class _Evidence:
     """What the held-out tokens say: P_ML at every order and the bucket of its context (-1: context not seen)."""
 
-    likelihood: Floats  # (tokens, order)
-    bucket: NDArray[np.int64]  # (tokens, order)
+    likelihood: NDArray[np.float32]  # (tokens, order)
+    bucket: NDArray[np.int8]  # (tokens, order)
     zerogram: Floats  # (tokens,)
 
 
@@ -52,7 +54,7 @@ def fit_coefficients(counts: Counts, zerogram: Floats, heldout: Corpus, *, bucke
     """Fit one coefficient an order, then, if asked for, one for each bucket of context counts."""
     order = counts.trie.order
     evidence = _gather(counts, zerogram, heldout)
-    pooled = _Evidence(evidence.likelihood, np.minimum(evidence.bucket, 0), evidence.zerogram)
+    pooled = _Evidence(evidence.likelihood, np.minimum(evidence.bucket, np.int8(0)), evidence.zerogram)
     table = _expectation_maximisation(np.full((order, BUCKETS), 0.5), pooled)
     table = np.repeat(table[:, :1], BUCKETS, axis=1)
     return Coefficients(_expectation_maximisation(table, evidence) if bucketed else table)
@@ -61,13 +63,13 @@ def fit_coefficients(counts: Counts, zerogram: Floats, heldout: Corpus, *, bucke
 def _gather(counts: Counts, zerogram: Floats, heldout: Corpus) -> _Evidence:
     trie, order = counts.trie, counts.trie.order
     tokens = heldout.framed(starts=0)
-    matches = np.zeros((len(tokens), order), np.int64)  # count of the n-gram
-    contexts = np.zeros((len(tokens), order), np.int64)  # count of its context
+    matches = np.zeros((len(tokens), order), np.int32)  # count of the n-gram
+    contexts = np.zeros((len(tokens), order), np.int32)  # count of its context
     totals = _context_counts(trie.begin, counts.count)
     _trace(trie.word, trie.begin, trie.suffix, counts.count, totals, tokens, counts.gap, matches, contexts)
     seen = contexts > 0
-    likelihood = np.divide(matches, contexts, out=np.zeros(matches.shape), where=seen)
-    return _Evidence(likelihood, np.where(seen, bucket_of(contexts), -1), zerogram[tokens])
+    likelihood = np.divide(matches, contexts, out=np.zeros(matches.shape, np.float32), where=seen, casting="same_kind")
+    return _Evidence(likelihood, np.where(seen, bucket_of(contexts), -1).astype(np.int8), zerogram[tokens])
 
 
 def _expectation_maximisation(table: Floats, evidence: _Evidence) -> Floats:
@@ -82,27 +84,40 @@ def _expectation_maximisation(table: Floats, evidence: _Evidence) -> Floats:
 
 def _iterate(table: Floats, evidence: _Evidence) -> tuple[Floats, float]:
     """One step: how often, in expectation, was each coefficient asked, and how often did it pass on?"""
-    tokens, order = evidence.likelihood.shape
-    alpha = np.ones((tokens, order))
-    for m in range(order):
-        alpha[:, m] = np.where(evidence.bucket[:, m] >= 0, table[m, evidence.bucket[:, m]], 1.0)
-    prob = np.empty((tokens, order + 1))  # prob[:, m]: up to order m
-    prob[:, 0] = evidence.zerogram
-    for m in range(order):
-        prob[:, m + 1] = (1 - alpha[:, m]) * evidence.likelihood[:, m] + alpha[:, m] * prob[:, m]
-    new = table.copy()
-    arrived = np.ones(tokens)
-    for m in reversed(range(order)):
-        passed = arrived * np.divide(
-            alpha[:, m] * prob[:, m], prob[:, m + 1], where=prob[:, m + 1] > 0, out=np.ones(tokens)
-        )
-        known = evidence.bucket[:, m] >= 0
-        asked = np.bincount(evidence.bucket[known, m], arrived[known], minlength=BUCKETS)
-        went = np.bincount(evidence.bucket[known, m], passed[known], minlength=BUCKETS)
-        new[m] = np.where(asked > 0, np.clip(went / np.maximum(asked, 1e-300), 1e-6, 1 - 1e-6), table[m])
-        arrived = passed
-    with np.errstate(divide="ignore"):
-        return new, float(np.log(prob[:, -1]).sum())
+
+    def gather(span: tuple[int, int]) -> tuple[Floats, Floats, float]:
+        asked, passed = np.zeros_like(table), np.zeros_like(table)
+        arrays = evidence.likelihood, evidence.bucket, evidence.zerogram
+        return asked, passed, _expect(table, *arrays, *span, asked, passed)
+
+    parts = share(gather, spans(0, len(evidence.zerogram), each=1))
+    asked, passed = (sum(part[k] for part in parts) for k in (0, 1))
+    new = np.clip(passed / np.maximum(asked, 1e-300), 1e-6, 1 - 1e-6)
+    return np.where(asked > 0, new, table), sum(part[2] for part in parts)
+
+
+@kernel
+def _expect(
+    table: Any, likelihood: Any, bucket: Any, zerogram: Any, first: int, last: int, asked: Any, passed: Any
+) -> float:
+    """Add up how often these tokens ask each coefficient and are passed on; return their log-likelihood."""
+    order = likelihood.shape[1]
+    prob = np.empty(order + 1)  # prob[m]: up to order m
+    log_likelihood = 0.0
+    for t in range(first, last):
+        prob[0] = zerogram[t]
+        for m in range(order):
+            alpha = table[m, bucket[t, m]] if bucket[t, m] >= 0 else 1.0
+            prob[m + 1] = (1.0 - alpha) * likelihood[t, m] + alpha * prob[m]
+        arrived = 1.0
+        for m in range(order - 1, -1, -1):
+            if bucket[t, m] >= 0:
+                asked[m, bucket[t, m]] += arrived
+                if prob[m + 1] > 0.0:
+                    arrived *= table[m, bucket[t, m]] * prob[m] / prob[m + 1]
+                passed[m, bucket[t, m]] += arrived
+        log_likelihood += np.log(prob[order])
+    return log_likelihood
 
 
 @kernel

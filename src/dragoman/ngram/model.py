@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -11,13 +13,16 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError
 from dragoman.language_model import LanguageModel, Saved
+from dragoman.ngram.checking import check_table
 from dragoman.ngram.counting import Counts, count_ngrams
+from dragoman.ngram.heldout import Coefficients
 from dragoman.ngram.pruning import entropy_pruned
 from dragoman.ngram.quantise import quantised
 from dragoman.ngram.smoothing import FITTED, SMOOTHINGS, STUPID, Heldout, Task
-from dragoman.ngram.table import Table, compact
+from dragoman.ngram.table import Table, Trace, compact
 from dragoman.ngram.trie import ROOT, Trie
 from dragoman.scorer import Carry, State
+from dragoman.storage import CONFIG
 from dragoman.text.corpus import Corpus
 from dragoman.text.unknown import Uniform, UnknownWords
 from dragoman.text.vocab import START, UNK, Vocab
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from dragoman.text.batches import Batch
 
 IMPORTED = "imported"  # the smoothing of a model that was read from an ARPA file, whatever it was there
+WIDEST_GAP = 100
 HELDOUT_EVERY = 10  # without held-out text, every tenth training sentence serves to fit coefficients
 
 
@@ -50,13 +56,27 @@ class NgramConfig:
         if self.smoothing not in (*SMOOTHINGS, IMPORTED):
             raise DataError(f"no smoothing {self.smoothing!r}; there are {', '.join(SMOOTHINGS)}")
         if self.prune and (self.prune[0] != 0 or list(self.prune) != sorted(self.prune)):
-            raise DataError(f"pruning {self.prune}: thresholds start at 0 (all words stay) and never fall")
+            raise DataError(f"prune {_listed(self.prune)}: thresholds start at 0 (all words stay) and never fall")
+        if len(self.prune) > self.order:
+            raise DataError(f"prune {_listed(self.prune)}: {len(self.prune)} thresholds, but order {self.order}")
         if not all(0 < alpha < 1 for alpha in self.coefficients):
-            raise DataError(f"coefficients {self.coefficients}: each must lie between 0 and 1")
-        if self.gap < 0 or not 0 <= self.entropy_prune < 1:
-            raise DataError("a gap cannot be negative, and entropy pruning takes a share between 0 and 1, such as 1e-8")
+            raise DataError(f"coefficients {_listed(self.coefficients)}: each must lie between 0 and 1")
+        if self.coefficients and self.smoothing != "interpolated":
+            raise DataError(f"coefficients {_listed(self.coefficients)}: for interpolated only, not {self.smoothing}")
+        if self.coefficients and len(self.coefficients) != self.order:
+            given, n = len(self.coefficients), self.order
+            raise DataError(f"{given} coefficients given, but order {n} needs {n} (alpha_1, alpha_2, ...)")
+        if not 0 <= self.gap <= WIDEST_GAP:
+            raise DataError(f"gap {self.gap}: from 0 to {WIDEST_GAP} words can be skipped")
+        if not 0 <= self.entropy_prune < 1:
+            raise DataError(f"entropy pruning {self.entropy_prune}: give a share between 0 and 1, such as 1e-8")
         if self.smoothing == "whole-prefix" and (self.gap or self.prune or self.entropy_prune):
             raise DataError("whole-prefix takes neither a gap nor pruning")
+
+
+def _listed(numbers: tuple[float, ...]) -> str:
+    """As on the command line: 0,0,1."""
+    return ",".join(map(str, numbers))
 
 
 class NgramModel(LanguageModel):
@@ -76,13 +96,20 @@ class NgramModel(LanguageModel):
     kind: ClassVar[str] = "ngram"
 
     def __init__(
-        self, vocab: Vocab, table: Table, unknown: UnknownWords, config: NgramConfig, notes: tuple[str, ...] = ()
+        self,
+        vocab: Vocab,
+        table: Table,
+        unknown: UnknownWords,
+        config: NgramConfig,
+        notes: tuple[str, ...] = (),
+        fitted: Coefficients | None = None,
     ):
         self.vocab = vocab
         self.table = table
         self.unknown = unknown
         self.settings = config
         self.notes = notes  # what training had to say, such as discounts that could not be computed
+        self.fitted = fitted  # the interpolation coefficients that training found; not kept on disk
 
     @classmethod
     def train(
@@ -95,7 +122,8 @@ class NgramModel(LanguageModel):
         **settings: Any,
     ) -> Self:
         """Count and smooth. Settings are those of `NgramConfig`: train(corpus, order=3, smoothing="katz")."""
-        config = config or NgramConfig(**settings)
+        _check_names(settings, "NgramModel.train")
+        config = replace(config or NgramConfig(), **settings)
         if config.smoothing == IMPORTED:
             raise DataError(f"{IMPORTED} models are read from ARPA files, not trained; say a smoothing")
         if corpus.words == 0:
@@ -107,7 +135,8 @@ class NgramModel(LanguageModel):
         held = _held_out(corpus, counts, heldout, config) if config.smoothing in FITTED else None
         task = Task(counts, order0, config.coefficients, held, keep)
         table = Table.from_estimate(counts.trie, SMOOTHINGS[config.smoothing](task))
-        return cls(corpus.vocab, _shrink(table, keep, config), unknown, config, tuple(task.notes))
+        fitted = task.fitted[0] if task.fitted else None
+        return cls(corpus.vocab, _shrink(table, keep, config), unknown, config, tuple(task.notes), fitted)
 
     # -- the scorer ------------------------------------------------------------------------------------------------
 
@@ -133,13 +162,18 @@ class NgramModel(LanguageModel):
         return State((torch.from_numpy(following), queue[:, 1:]))
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        return self.table.trace(corpus, self.settings.gap).log_prob
+        return self.trace(corpus).log_prob
+
+    def trace(self, corpus: Corpus) -> Trace:
+        """Every token's log-probability, and which n-gram of the table answered."""
+        corpus.require(self.vocab)
+        return self.table.trace(corpus, self.settings.gap)
 
     def raw_token_scores(self, corpus: Corpus) -> NDArray[np.float64]:
         """The scores of stupid back-off before they are made to sum to one."""
         if self.table.log_normaliser is None:
             raise DataError("raw scores are what stupid-backoff has; other models have probabilities")
-        trace = self.table.trace(corpus, self.settings.gap)
+        trace = self.trace(corpus)
         place = np.arange(corpus.tokens) - np.repeat(corpus.token_offsets[:-1], np.diff(corpus.token_offsets))
         asked = np.minimum(place + 1, self.settings.order - 1)  # words of context, `<s>` among them
         given_up = asked - (np.searchsorted(self.table.trie.levels, trace.context, side="right") - 1)  # never seen
@@ -147,7 +181,7 @@ class NgramModel(LanguageModel):
 
     def found_orders(self, corpus: Corpus) -> dict[int, int]:
         """How many tokens were answered by n-grams of each order."""
-        trace = self.table.trace(corpus, self.settings.gap)
+        trace = self.trace(corpus)
         tally = np.bincount(trace.orders(self.table.trie), minlength=self.table.trie.order + 1)
         return {order: int(tally[order]) for order in range(1, len(tally))}
 
@@ -173,13 +207,23 @@ class NgramModel(LanguageModel):
     def from_saved(cls, saved: Saved) -> Self:
         settings, arrays = dict(saved.config), saved.arrays
         levels = tuple(settings.pop("levels"))
+        _check_names(settings, saved.path / CONFIG)
         for name in ("coefficients", "prune"):
             settings[name] = tuple(settings[name])
         trie = Trie(levels, arrays["word"], arrays["begin"], arrays["suffix"])
-        if len(trie.word) != trie.nodes or len(trie.begin) != trie.contexts + 1 or levels[2] != len(saved.vocab) + 1:
-            raise DataError(f"{saved.path}: tables and vocabulary do not fit together; the model directory is broken")
         table = Table(trie, arrays["log_prob"], arrays["log_backoff"], arrays["codebook"], arrays.get("log_normaliser"))
+        check_table(table, len(saved.vocab))
         return cls(saved.vocab, table, saved.unknown, NgramConfig(**settings))
+
+
+def _check_names(settings: Mapping[str, Any], source: Path | str) -> None:
+    """Refuse a setting that there is not, and say which one may have been meant."""
+    known = [field.name for field in fields(NgramConfig)]
+    for name in settings:
+        if name not in known:
+            near = get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise DataError(f"{source}: no setting {name!r}; {hint}")
 
 
 def zerogram(vocab: Vocab, unknown: UnknownWords, interpolate: bool = True) -> NDArray[np.float64]:
@@ -197,11 +241,12 @@ def zerogram(vocab: Vocab, unknown: UnknownWords, interpolate: bool = True) -> N
 def _held_out(corpus: Corpus, counts: Counts, given: Corpus | None, config: NgramConfig) -> Heldout:
     """The text given for fitting; without one, every tenth training sentence against the counts of the others."""
     if given is not None:
+        given.require(corpus.vocab)
         return Heldout(given, counts)
     number = np.arange(len(corpus))
     held = number % HELDOUT_EVERY == HELDOUT_EVERY - 1
     if not held.any():
-        raise DataError(f"fitting coefficients needs held-out text, or {HELDOUT_EVERY} training sentences or more")
+        raise DataError(f"coefficients are fitted on --dev-text, or on {HELDOUT_EVERY} training sentences or more")
     return Heldout(corpus.select(number[held]), _count(corpus.select(number[~held]), config))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,8 @@ def quantised(table: Table) -> Table:
     """The table with each log-probability replaced by one of 255 values of its order.
 
     Back-off weights stay in full and are chosen anew: they are what makes every distribution sum to one. Words alone
-    have nothing to back off to, so their 255 values are scaled instead.
+    have nothing to back off to, so their 255 values are scaled instead. Where a context lists every word, and so backs
+    off to none, there is no such freedom: such a table is left as it is, with a warning.
     """
     trie = table.trie
     codebook = np.zeros((trie.order + 1, CODES), np.float32)
@@ -33,7 +35,14 @@ def quantised(table: Table) -> Table:
             codebook[order] -= np.log(np.exp(bins.values[bins.codes], dtype=float).sum())
         else:
             _round_down(table, order, values, codes, codebook[order])
-    return renormalise(Table(trie, codes, table.log_backoff, codebook))
+    rounded = renormalise(Table(trie, codes, table.log_backoff, codebook))
+    if (np.isneginf(rounded.log_backoff) & np.isfinite(table.log_backoff)).any():
+        warnings.warn(
+            "not quantised: some contexts list every word there is, and nothing would be left to even out the rounding",
+            stacklevel=2,
+        )
+        return table
+    return rounded
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ class Task:
     heldout: Heldout | None = None  # what coefficients are fitted on
     keep: NDArray[np.bool_] | None = None  # n-grams that pruning leaves
     notes: list[str] = field(default_factory=list)  # what the user should know
+    fitted: list[Coefficients] = field(default_factory=list)  # what a method fitted
 
     def raw(self, order: int) -> NDArray[np.int32]:
         return self.counts.count[self.counts.trie.span(order)]
@@ -78,9 +79,7 @@ def fixed_interpolation(task: Task) -> Estimate:
     """(1 - alpha_m) P_ML + alpha_m P_{m-1} with given alpha_m: eq. ngramlm:recursiveinterpolation."""
     order = task.counts.trie.order
     given = task.coefficients or (FIRST_COEFFICIENT, *[COEFFICIENT] * (order - 1))
-    if len(given) != order:
-        raise DataError(f"{len(given)} coefficients given, but order {order} needs {order} (alpha_1, alpha_2, ...)")
-    return _with_coefficients(task, Coefficients.fixed(given))
+    return _with_coefficients(task, Coefficients.fixed(given[:order]))  # a short text may not reach the last ones
 
 
 def fitted_interpolation(task: Task) -> Estimate:
@@ -231,4 +230,6 @@ def _with_coefficients(task: Task, coefficients: Coefficients) -> Estimate:
 def _fit(task: Task, *, bucketed: bool) -> Coefficients:
     if task.heldout is None:
         raise DataError("fitted coefficients need held-out text: give --dev-text")
-    return fit_coefficients(task.heldout.counts, task.zerogram, task.heldout.text, bucketed=bucketed)
+    coefficients = fit_coefficients(task.heldout.counts, task.zerogram, task.heldout.text, bucketed=bucketed)
+    task.fitted.append(coefficients)
+    return coefficients

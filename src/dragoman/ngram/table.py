@@ -76,6 +76,8 @@ class Table:
 
     def advance(self, contexts: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:
         """The context nodes after these words."""
+        if len(words) and not (words.min() >= 0 and words.max() < self.trie.levels[2] - 1):
+            raise ValueError(f"words {words.tolist()}: ids go from 0 to {self.trie.levels[2] - 2}")
         following = np.empty_like(contexts)
         _advance_all(self.trie.word, self.trie.begin, self.trie.suffix, contexts, words, following)
         return following

@@ -15,7 +15,7 @@ from dragoman.text.scan import Scan, scan
 from dragoman.text.vocab import END, SPECIALS, START, UNK, Vocab
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Corpus:
     """Sentences over a vocabulary. Empty lines are sentences too.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from dragoman.errors import DataError, at
 
 BOM = codecs.BOM_UTF8
+GZIP = b"\x1f\x8b"  # how packed data begins
 
 
 def read_text(path: str | Path, field: str | None = None) -> bytes:
@@ -23,8 +24,7 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
     from 1, or a name in the first line; default 1), of `.jsonl` the key `field` (default `text`). `-` is standard
     input.
     """
-    text, source = read_lines(path), source_name(path)
-    kind = source.removesuffix(".gz").rsplit(".", 1)[-1].lower()
+    text, source, kind = read_lines(path), source_name(path), _kind(path)
     if kind == "tsv":
         return _tsv_column(text, field or "1", source)
     if kind == "jsonl":
@@ -32,6 +32,15 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
     if field is not None:
         raise DataError(f"{source}: a field ({field}) can be taken from .tsv and .jsonl files only")
     return text
+
+
+def _kind(path: str | Path) -> str:
+    return source_name(path).removesuffix(".gz").rsplit(".", 1)[-1].lower()
+
+
+def has_fields(path: str | Path) -> bool:
+    """Whether a file, by its name, has columns or keys to choose from."""
+    return _kind(path) in ("tsv", "jsonl")
 
 
 def source_name(path: str | Path) -> str:
@@ -42,12 +51,21 @@ def source_name(path: str | Path) -> str:
 def read_lines(path: str | Path) -> bytes:
     """A whole file as checked UTF-8, unpacked but not taken apart, whatever its name."""
     source = source_name(path)
-    raw = sys.stdin.buffer.read() if str(path) == "-" else _read_bytes(Path(path))
+    raw = _read_stdin() if str(path) == "-" else _read_bytes(Path(path))
     text = raw.removeprefix(BOM)
     if not text:
         raise DataError(f"{source}: empty; give a file with one sentence a line")
+    if text.startswith(GZIP):
+        remedy = "pipe it through zcat" if str(path) == "-" else "give it a name that ends in .gz"
+        raise DataError(f"{source}: this is gzip; {remedy}")
     _check(text, source)
     return text
+
+
+def _read_stdin() -> bytes:
+    if sys.stdin is None:
+        raise DataError("<stdin>: closed; give a file, or text on standard input")
+    return sys.stdin.buffer.read()
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -109,6 +127,8 @@ def _tsv_column(text: bytes, field: str, source: str) -> bytes:
         if field not in header:
             raise at(source, 1, f"no column {field!r}; the first line has {', '.join(header)}")
         column, first, rows = header.index(field), 2, rows[1:]
+        if not rows:
+            raise DataError(f"{source}: empty below its first line; give a row a sentence")
     for number, row in enumerate(rows, first):
         if not 0 <= column < len(row):
             raise at(source, number, f"{len(row)} columns, but column {column + 1} is wanted")

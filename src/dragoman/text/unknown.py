@@ -68,7 +68,10 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Closed:
-    """A closed vocabulary: no word outside it can occur. `<unk>` counts as one more word, as for KenLM."""
+    """A closed vocabulary: every word outside it is impossible.
+
+    The class `<unk>` itself, which a text may spell out literally, counts as one more word, as it does for KenLM.
+    """
 
     known: int
 

@@ -117,7 +117,7 @@ class Vocab:
             word, _, count = line.partition("\t")
             if word in seen:
                 raise at(str(path), number, f"{word!r} is already on line {seen[word]}; remove one of the two")
-            if not count.isdecimal():
+            if not count.isdecimal() or len(count) > 18:
                 raise at(str(path), number, f"expected `word TAB count`, found {line!r}")
             seen[word] = number
             words.append(word)

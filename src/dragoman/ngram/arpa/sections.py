@@ -79,6 +79,8 @@ def read_sections(source: Path) -> Sections:
 def next_section(sections: Sections, name: bytes, source: Path) -> Iterator[Piece]:
     """The next section, which must have this name."""
     found, pieces = next(sections, (None, iter(())))
+    if found is None and name == DATA:
+        raise DataError(f"{source}: not an ARPA file (it has no line \\data\\); give one that begins with its counts")
     if found is None:
         raise DataError(f"{source}: ends before \\{name.decode()}: {CUT_SHORT}")
     if found != name:
@@ -148,7 +150,7 @@ class Declared:
 def read_header(pieces: Iterator[Piece], source: Path) -> list[Declared]:
     declared: list[Declared] = []
     for order, (number, line) in enumerate(_numbered(pieces), 1):
-        found = re.fullmatch(rb"ngram\s+(\d+)\s*=\s*(\d+)\s*", line)
+        found = re.fullmatch(rb"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})\s*", line)
         if found is None or int(found[1]) != order:
             raise at(str(source), number, f"expected `ngram {order}=COUNT`, found {_shown(line)}")
         declared.append(Declared(order, int(found[2]), number))

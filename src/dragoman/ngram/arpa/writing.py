@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import math
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +32,7 @@ Pack = Callable[[Bytes], Bytes]
 
 
 def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = None) -> None:
-    """Write a model as an ARPA file, gzipped if the name ends in `.gz`; whole or not at all.
+    """Write a model as an ARPA file, gzipped if the name ends in `.gz`; whole or not at all. `-` is standard output.
 
     With `vocab_pad`, `<unk>` is written as the share of one unknown word in a language of that many words.
     """
@@ -42,12 +45,21 @@ def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = N
     members = 1 if vocab_pad is None else Uniform(known, vocab_pad).total - known
     pack = _packed if target.suffix == ".gz" else _plain
     sizes = "".join(f"ngram {order}={size}\n" for order, size in enumerate(trie.sizes(), 1))
-    with new_file(target) as temporary, temporary.open("wb") as file:
+    with _opened(target) as file:
         file.write(pack(f"\\data\\\n{sizes}".encode()))
         for order in range(1, trie.order + 1):
             section = _Section(model.table, order, model.table.values(order), spellings, math.log(members))
             file.writelines(section.text(pack))
         file.write(pack(b"\n\\end\\\n"))
+
+
+@contextmanager
+def _opened(target: Path) -> Iterator[IO[bytes]]:
+    if str(target) == "-":
+        yield sys.stdout.buffer
+        return
+    with new_file(target) as temporary, temporary.open("wb") as file:
+        yield file
 
 
 def _spellings(vocab: Vocab) -> Spellings:
