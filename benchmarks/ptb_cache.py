@@ -20,6 +20,7 @@ import numpy as np
 
 from dragoman import Corpus, LanguageModel, Mixture, NgramModel
 from dragoman.models.cache import CacheModel
+from dragoman.report.tables import table
 from dragoman.scorer import token_log_probs
 
 GOAL = 125.7  # test perplexity published for a Kneser-Ney 5-gram with a cache
@@ -64,10 +65,11 @@ def processor() -> str:
 
 
 def print_table(rows: list[Row]) -> None:
-    print(f"{'model':28}{'weights':>16}{'valid':>10}{'test':>10}{'seconds':>10}")
-    for row in rows:
-        weights = " ".join(f"{weight:.3f}" for weight in row.weights)
-        print(f"{row.model:28}{weights:>16}{row.valid:10.2f}{row.test:10.2f}{row.seconds:10.2f}")
+    cells = [
+        [row.model, " ".join(f"{weight:.3f}" for weight in row.weights), row.valid, row.test, f"{row.seconds:.2f}"]
+        for row in rows
+    ]
+    print(table(["model", "weights", "valid", "test", "seconds"], cells))
     print(f"\npublished for KN5 with a cache: {GOAL} on test; reached: {rows[-1].test:.2f}\nprocessor: {processor()}")
 
 

@@ -24,7 +24,16 @@ KINDS = {
 
 
 def load(path: str | Path) -> LanguageModel:
-    """Any model, from the directory it was saved in. Tables are mapped into memory, not read."""
+    """Any model, from the directory it was saved in. Tables are mapped into memory and looked over once.
+
+    >>> import tempfile
+    >>> from dragoman import Corpus, NgramModel
+    >>> model = NgramModel.train(Corpus.from_sentences(["a b", "b a"]), order=2, smoothing="witten-bell")
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     model.save(f"{place}/model")
+    ...     load(f"{place}/model").score("a b") == model.score("a b")
+    True
+    """
     directory = Path(path)
     config = _read_config(directory)
     kind = config.pop("kind", None)

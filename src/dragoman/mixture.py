@@ -23,7 +23,15 @@ TOLERANCE = 1e-10  # gain in log-likelihood a token at which EM stops
 
 
 class Mixture(LanguageModel):
-    """P(w | h) = sum_i weight_i P_i(w | h). With equal weights: an ensemble."""
+    """P(w | h) = sum_i weight_i P_i(w | h). With equal weights: an ensemble.
+
+    >>> from dragoman import NgramModel
+    >>> corpus = Corpus.from_sentences(["the cat sat", "the dog sat", "a cat ran"])
+    >>> models = [NgramModel.train(corpus, order=order, smoothing="witten-bell") for order in (1, 3)]
+    >>> one, three = Mixture.fit(models, Corpus.from_sentences(["a dog ran", "the cat sat"], corpus.vocab)).weights
+    >>> three > one
+    np.True_
+    """
 
     kind: ClassVar[str] = "mixture"
 
@@ -88,7 +96,14 @@ class Mixture(LanguageModel):
 
 
 def ensemble(models: Sequence[LanguageModel]) -> Mixture:
-    """The average of the models' probabilities."""
+    """The average of the models' probabilities.
+
+    >>> from dragoman import NgramModel
+    >>> corpus = Corpus.from_sentences(["the cat sat", "the dog sat"])
+    >>> both = ensemble([NgramModel.train(corpus, order=n, smoothing="witten-bell") for n in (1, 2)])
+    >>> both.weights.tolist()
+    [0.5, 0.5]
+    """
     return Mixture(models)
 
 

@@ -39,6 +39,11 @@ def sample(
 
     A temperature other than 1 draws each word from P^(1/temperature), renormalised. Sample number i depends on the
     seed and i alone, however many are drawn.
+
+    >>> from dragoman import Corpus, NgramModel
+    >>> model = NgramModel.train(Corpus.from_sentences(["a b"]), order=2, smoothing="maximum-likelihood")
+    >>> [(drawn.words, drawn.log_prob) for drawn in sample(model, 1)]
+    [((3, 4), 0.0)]
     """
     if not 0 < temperature < float("inf"):
         raise DataError(f"a temperature of {temperature}: it must be a number above 0")
