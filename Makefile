@@ -25,7 +25,7 @@ bench: .venv/dev
 
 # A wheel, tried out in an empty environment.
 wheel: .venv/dev
-	rm -rf dist build/wheel-venv
+	rm -rf dist build
 	$(BIN)/pip wheel -q --no-deps -w dist .
 	$(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/pip install -q -c constraints.txt dist/*.whl

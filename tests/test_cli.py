@@ -1,6 +1,7 @@
 """The command line at work: every verb, the help, and what is imported."""
 
 import gzip
+import inspect
 import json
 import math
 import subprocess
@@ -12,7 +13,10 @@ import dragoman
 from command import COMMAND, DEV, KEYS, ODD, TRAIN, in_a_process
 from dragoman.cli import demo
 from dragoman.cli import main as command_line
-from dragoman.cli.train_ngram import MEANINGS
+from dragoman.cli.sample import sample as sample_verb
+from dragoman.cli.train_cache import train_cache
+from dragoman.cli.train_class_ngram import train_class_ngram
+from dragoman.cli.train_ngram import MEANINGS, train_ngram
 from dragoman.ngram.smoothing import SMOOTHINGS
 
 # -- good paths -----------------------------------------------------------------------------------------------------
@@ -368,3 +372,20 @@ def test_ngrams_do_without_torch(shared, tmp_path):
     )
     assert "numba" in used
     assert not {"torch", "rich"} & used
+
+
+# -- defaults ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verb", "library", "names"),
+    [
+        (train_ngram, dragoman.NgramConfig, ["smoothing", "entropy_prune", "quantise", "gap"]),
+        (train_class_ngram, dragoman.NgramConfig, ["smoothing"]),
+        (train_cache, dragoman.CacheModel.train, ["decay", "prior", "order"]),
+        (sample_verb, dragoman.LanguageModel.sample, ["temperature", "max_words"]),
+    ],
+)
+def test_the_command_line_has_the_defaults_of_the_library(verb, library, names):
+    ours, theirs = inspect.signature(verb).parameters, inspect.signature(library).parameters
+    assert {name: ours[name].default for name in names} == {name: theirs[name].default for name in names}
