@@ -74,7 +74,7 @@ def prob(model: NgramModel, prefix: str) -> dict[str, float]:
     return {word: round(p, 5) for word, p in model.next_words(prefix, k=None)}
 
 
-def same(one: NgramModel, two: NgramModel) -> None:
+def assert_same(one: NgramModel, two: NgramModel) -> None:
     """Both have the same tables."""
     assert one.vocab == two.vocab
     assert one.table.trie.levels == two.table.trie.levels
@@ -134,7 +134,7 @@ def test_an_imported_model_is_saved_but_not_trained(file: Path, tmp_path: Path, 
 )
 def test_forms_that_mean_the_same(changed: str, file: Path) -> None:
     assert changed != SMALL
-    same(read_text(file, SMALL), read_text(file, changed))
+    assert_same(read_text(file, SMALL), read_text(file, changed))
 
 
 def test_missing_contexts_are_put_in(file: Path) -> None:
@@ -178,7 +178,7 @@ def test_blocks_of_any_size_read_alike(file: Path, corpus: Corpus, monkeypatch: 
     whole = read_arpa(file)
     for size in (1, 7, 100):
         monkeypatch.setattr(sections, "BLOCK", size)
-        same(read_arpa(file), whole)
+        assert_same(read_arpa(file), whole)
 
 
 # -- what <unk> means ----------------------------------------------------------------------------------------------
@@ -217,19 +217,22 @@ def test_a_sum_far_from_one_is_a_warning(file: Path) -> None:
     with pytest.warns(UserWarning, match=r"sum to 2.*is --vocab-pad the number"):
         read_text(file, share, vocab_pad=1103)
     with pytest.warns(UserWarning, match=r"sum to 1\.2.*taken as they stand"):
-        read_text(file, SMALL.replace("-0.30103\ta", "-0.1549\ta"))
+        model = read_text(file, SMALL.replace("-0.30103\ta", "-0.1549\ta"))
+    assert sum(prob(model, "b").values()) == pytest.approx(1.2, abs=1e-3)
 
 
 def test_a_model_that_cannot_end(file: Path) -> None:
     text = SMALL.replace("-0.69897\t</s>", "-99\t</s>").replace("-0.69897\tb", "-0.39794\tb")
     with pytest.warns(UserWarning, match="no sentence of this model can end"):
-        read_text(file, text)
+        model = read_text(file, text)
+    assert prob(model, "b")["</s>"] == 0.0
 
 
 def test_a_good_file_gives_no_warning(file: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_text(file, SMALL)
+        model = read_text(file, SMALL)
+    assert sum(prob(model, "b").values()) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_a_file_without_unk(file: Path) -> None:
@@ -331,7 +334,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_there_and_back(settings: dict[str, object], name: str, corpus: Corpus, tmp_path: Path) -> None:
     model = train(corpus, **settings)
     write_arpa(model, tmp_path / name)
-    same(read_arpa(tmp_path / name), model)
+    assert_same(read_arpa(tmp_path / name), model)
 
 
 def test_what_is_written(corpus: Corpus, file: Path, tmp_path: Path) -> None:
@@ -357,7 +360,7 @@ def test_blocks_of_any_size_write_alike(corpus: Corpus, file: Path, monkeypatch:
 def test_a_class_is_written_as_a_share(corpus: Corpus, file: Path) -> None:
     model = train(corpus, unknown=Uniform(corpus.vocab.known, 1000))
     write_arpa(model, file, vocab_pad=1000)
-    same(read_arpa(file, vocab_pad=1000), model)
+    assert_same(read_arpa(file, vocab_pad=1000), model)
     assert read_arpa(file, vocab_pad=1000).score(["the x"]) == pytest.approx(model.score(["the x"]), abs=1e-5)
     unigram = next(line for line in file.read_text().split("\n") if "\t<unk>" in line)
     share = model.table.log_prob[1 + UNK] - math.log(1000 - corpus.vocab.known)
@@ -369,7 +372,7 @@ def test_a_class_is_written_as_a_share(corpus: Corpus, file: Path) -> None:
 def test_long_words(file: Path) -> None:
     model = train(Corpus.from_sentences([f"{'x' * 9000} {'ж' * 500} b", "b a", "a"]), smoothing="witten-bell")
     write_arpa(model, file)
-    same(read_arpa(file), model)
+    assert_same(read_arpa(file), model)
 
 
 def test_what_cannot_be_written(corpus: Corpus, file: Path) -> None:

@@ -48,7 +48,7 @@ def score(
     scorer = load(model)
     if raw:
         scorer = _raw(scorer)
-    if text == "-" and not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
+    if text == "-" and sys.stdin is not None and not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
         return  # no lines in, no lines out
     corpus = Corpus.read(text, scorer.vocab, field=options.field_of(text, field))
     doubt(corpus, source_name(text))

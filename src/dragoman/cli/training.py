@@ -32,17 +32,16 @@ class VocabChoice:
     max_size: int | None
     replace_singletons: bool
 
-    def read(self, text: str, field: str | None) -> Corpus:
+    def read(self, text: str, field: str | None, lender: LanguageModel | None) -> Corpus:
         """The training text over these words."""
-        from dragoman.loading import load
         from dragoman.text.corpus import Corpus
 
         min_count = max(self.min_count, 2) if self.replace_singletons else self.min_count
-        if self.lender is None:
+        if lender is None:
             return Corpus.read(text, field=field, min_count=min_count, max_size=self.max_size)
         if min_count > 1 or self.max_size is not None:
             raise DataError("--vocab takes a vocabulary as it is: no --min-count, --max-size or --replace-singletons")
-        return Corpus.read(text, load(self.lender).vocab, field=field, training=True)
+        return Corpus.read(text, lender.vocab, field=field, training=True)
 
 
 @dataclass(frozen=True)
@@ -53,15 +52,14 @@ class UnknownChoice:
     kind: str | None
     total: int | None
 
-    def make(self, corpus: Corpus, lender: Path | None) -> UnknownWords:
-        from dragoman.loading import load
+    def make(self, corpus: Corpus, lender: LanguageModel | None) -> UnknownWords:
         from dragoman.ngram.spelling import unknown_words
         from dragoman.text.unknown import ALL_WORDS
 
         if self.total is not None and self.kind not in (None, "uniform"):
             raise DataError(f"--unknown-words goes with --unknown uniform, not {self.kind}")
         if lender is not None and self.kind is None and self.total is None:
-            return load(lender).unknown
+            return lender.unknown
         return unknown_words(self.kind or "uniform", corpus, self.total or ALL_WORDS)
 
 
@@ -77,16 +75,18 @@ class Material:
 def read_material(
     text: str, dev_text: str | None, field: str | None, vocab: VocabChoice, unknown: UnknownChoice
 ) -> Material:
+    from dragoman.loading import load
     from dragoman.text.formats import source_name
 
     with working("reading"):
-        corpus = vocab.read(text, options.field_of(text, field, dev_text))
+        lender = load(vocab.lender) if vocab.lender is not None else None
+        corpus = vocab.read(text, options.field_of(text, field, dev_text), lender)
         if not corpus.words:
             raise DataError(f"{source_name(text)}: the training text has no words")
         dev = None
         if dev_text is not None:
             dev = read_dev(dev_text, corpus.vocab, options.field_of(dev_text, field, text))
-        material = Material(corpus, unknown.make(corpus, vocab.lender), dev)
+        material = Material(corpus, unknown.make(corpus, lender), dev)
     if vocab.lender is not None:
         outside = f"{len(corpus.unknown_at):,} of {corpus.words:,} words"
         say(f"{source_name(text)}: {outside} are not in the vocabulary of {vocab.lender} and became <unk>")

@@ -172,7 +172,7 @@ class NgramModel(LanguageModel):
     def raw_token_scores(self, corpus: Corpus) -> NDArray[np.float64]:
         """The scores of stupid back-off before they are made to sum to one."""
         if self.table.log_normaliser is None:
-            raise DataError("raw scores are what stupid-backoff has; other models have probabilities")
+            raise DataError("raw scores are what stupid-backoff has, unless pruned by entropy or quantised")
         trace = self.trace(corpus)
         place = np.arange(corpus.tokens) - np.repeat(corpus.token_offsets[:-1], np.diff(corpus.token_offsets))
         asked = np.minimum(place + 1, self.settings.order - 1)  # words of context, `<s>` among them
