@@ -233,6 +233,14 @@ def test_characters_of_the_text_as_it_would_be_written(corpus: Corpus) -> None:
     assert wide.characters == len("ß 語 😀😀\n")
 
 
+def test_sentences_come_back_as_text(corpus: Corpus) -> None:
+    assert corpus.sentences_as_text() == LINES
+    assert corpus.select(np.array([3, 1])).sentences_as_text() == [LINES[3], LINES[1]]
+    spaced = Corpus.from_sentences(["  ß  語 \t 😀😀 ", " "], corpus.vocab)
+    assert spaced.sentences_as_text() == ["ß 語 😀😀", ""]
+    assert Corpus.from_sentences([], corpus.vocab).sentences_as_text() == []
+
+
 def test_select_takes_sentences_with_their_spellings(corpus: Corpus) -> None:
     taken = corpus.select(np.array([3, 1, 2, 3]))
     again = Corpus.from_sentences([LINES[3], LINES[1], LINES[2], LINES[3]], corpus.vocab)

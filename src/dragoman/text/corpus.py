@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +146,17 @@ class Corpus:
 
     def __iter__(self) -> Iterator[NDArray[np.int32]]:
         return (self[number] for number in range(len(self)))
+
+    def sentences_as_text(self) -> list[str]:
+        """The sentences with every word spelled out and one space between words.
+
+        >>> corpus = Corpus.from_sentences(["the cat sat"])
+        >>> Corpus.from_sentences(["the   bird sat", ""], corpus.vocab).sentences_as_text()
+        ['the bird sat', '']
+        """
+        words = np.array(self.vocab.words, object)[self.ids]
+        words[self.unknown_at] = self.unknown_words
+        return [" ".join(words[first:last]) for first, last in pairwise(self.offsets.tolist())]
 
     def require(self, vocab: Vocab) -> None:
         """Refuse to be read by the numbers of another vocabulary: they would mean other words, or none."""

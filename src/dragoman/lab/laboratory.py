@@ -1,0 +1,90 @@
+"""The laboratory: pairs of sentences, and the truth about them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.lab.exact import Entropy, Exact, LogProbs, entropy
+from dragoman.lab.german_english import grammar
+from dragoman.lab.inside import inside, inside_full
+from dragoman.lab.meaning import Meanings, Node, Said, alignment, say, words_of
+from dragoman.lab.side import SideGrammar
+from dragoman.lab.synchronous import ENGLISH, GERMAN, SIDES, Grammar
+from dragoman.text.corpus import Corpus
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A meaning, said in German (F) and in English (E)."""
+
+    german: Said
+    english: Said
+    alignment: list[tuple[int, int]]  # places in German and English, from 0
+    log_probs: LogProbs
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """A grammar and what can be asked of it."""
+
+    grammar: Grammar
+
+    @cached_property
+    def _meanings(self) -> Meanings:
+        return Meanings(self.grammar)
+
+    @cached_property
+    def _exact(self) -> Exact:
+        return Exact(self.grammar)
+
+    @cached_property
+    def entropy(self) -> Entropy:
+        return entropy(self.grammar)
+
+    @cached_property
+    def _sides(self) -> dict[str, SideGrammar]:
+        return {}
+
+    def meanings(self, count: int, seed: int, part: str = "train") -> Iterator[Node]:
+        """Meanings of one part; each part and seed has its own, and more of them begin with the same ones."""
+        uniform = random.Random(f"{seed} {part}").random
+        return (self._meanings.draw(uniform) for _ in repeat(None, count))
+
+    def pairs(self, count: int, seed: int, part: str = "train") -> Iterator[Pair]:
+        """Pairs of sentences with their trees, alignment and probabilities."""
+        return map(self.pair, self.meanings(count, seed, part))
+
+    def pair(self, meaning: Node) -> Pair:
+        german, english = say(meaning, GERMAN), say(meaning, ENGLISH)
+        return Pair(german, english, alignment(german, english), self._exact.log_probs(meaning))
+
+    def text(self, language: str, count: int, seed: int, part: str = "train") -> list[str]:
+        """One side of the pairs, `de` or `en`, as plain sentences."""
+        side = SIDES[language]
+        return [" ".join(words_of(meaning, side)) for meaning in self.meanings(count, seed, part)]
+
+    def log_probs(self, language: str, corpus: Corpus) -> NDArray[np.float64]:
+        """The true log P of each sentence, where words outside the corpus' vocabulary are one word, `<unk>`."""
+        return inside(self._side(language), corpus)
+
+    def log_probs_spelled(self, language: str, corpus: Corpus) -> NDArray[np.float64]:
+        """The true log P of each sentence, every word spelled out."""
+        return inside_full(self._side(language), corpus.sentences_as_text())
+
+    def _side(self, language: str) -> SideGrammar:
+        if language not in self._sides:
+            self._sides[language] = SideGrammar.of(self.grammar, SIDES[language])
+        return self._sides[language]
+
+
+@cache
+def laboratory() -> Laboratory:
+    """The one of German and English."""
+    return Laboratory(grammar())
