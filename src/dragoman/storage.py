@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,17 @@ from numpy.typing import NDArray
 from dragoman.errors import DataError, DragomanError
 
 CONFIG, VOCAB, ARRAYS = "config.yaml", "vocab.tsv", "model.safetensors"  # the files of a model directory
+
+
+class Contents(NamedTuple):
+    """What a directory of some kind holds, and nothing else: so much may be replaced without losing anything else."""
+
+    name: str
+    mark: str  # the file by which it is known
+    files: frozenset[str]
+
+
+MODEL = Contents("model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS)))
 
 # The names that safetensors gives to NumPy's types.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
@@ -55,10 +66,10 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def new_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
+def new_directory(path: Path, *, replace: bool = False, contents: Contents = MODEL) -> Iterator[Path]:
     """A temporary directory that becomes `path` only when all went well."""
     with _explained(path):
-        check_free(path, replace=replace)
+        check_free(path, replace=replace, contents=contents)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
@@ -82,21 +93,19 @@ def _explained(path: Path) -> Iterator[None]:
         raise DragomanError(f"{path}: could not be written ({why}); nothing was changed") from error
 
 
-def check_free(path: Path, *, replace: bool) -> None:
-    """Refuse to write over what is there, unless it is a model that may be replaced."""
+def check_free(path: Path, *, replace: bool, contents: Contents = MODEL) -> None:
+    """Refuse to write over what is there, unless it is of the kind that may be replaced."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
-    if not path.is_dir() or not _is_model(path):
-        raise DataError(f"{path}: exists and is not (only) a model directory; choose another name")
+    if not path.is_dir() or not _holds(path, contents):
+        raise DataError(f"{path}: exists and is not (only) a {contents.name} directory; choose another name")
     if not replace:
-        raise DataError(f"{path}: holds a model already; choose another name, or --force to replace it")
+        raise DataError(f"{path}: holds a {contents.name} already; choose another name, or --force to replace it")
 
 
-def _is_model(path: Path) -> bool:
-    """Whether a directory holds a model and nothing else, so that replacing it loses nothing else."""
-    return (path / CONFIG).is_file() and all(
-        file.name in (CONFIG, VOCAB, ARRAYS) for file in path.rglob("*") if not file.is_dir()
-    )
+def _holds(path: Path, contents: Contents) -> bool:
+    files = (file for file in path.rglob("*") if not file.is_dir())
+    return (path / contents.mark).is_file() and all(file.name in contents.files for file in files)
 
 
 def _move_into_place(temporary: Path, path: Path) -> None:

@@ -1,0 +1,28 @@
+"""Where laboratory text lies on disk, told without making the grammar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SETTINGS = "lab.yaml"  # beside the texts: the mark of a laboratory's directory, and how it was written
+KIND = "dragoman laboratory"  # what the file says of itself under `kind`
+LANGUAGES = ("de", "en")
+RAW = ".raw"  # before the language: text as it would be printed, of which no probabilities are known
+
+
+def language_of(path: str | Path) -> str | None:
+    """The language of a laboratory's text, by its name and by what lies beside it; None for text from elsewhere."""
+    stem, _, language = Path(path).name.removesuffix(".gz").rpartition(".")
+    if language not in LANGUAGES or stem.endswith(RAW) or not _is_laboratory(Path(path).parent):
+        return None
+    return language
+
+
+def _is_laboratory(directory: Path) -> bool:
+    import yaml
+
+    try:
+        settings = yaml.safe_load((directory / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        return False  # none there, or someone else's
+    return isinstance(settings, dict) and settings.get("kind") == KIND
