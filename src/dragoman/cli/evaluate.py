@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import doubt
+from dragoman.cli.messages import doubt, say, working
+from dragoman.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.evaluation.floor import Measured, Truth
     from dragoman.evaluation.likelihood import Likelihood
+    from dragoman.text.corpus import Corpus
 
 
 def evaluate(
@@ -21,15 +24,21 @@ def evaluate(
     text: options.Text,
     field: options.Field = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object; what is infinite is null.")] = False,
+    no_floor: Annotated[
+        bool, typer.Option("--no-floor", help="Of laboratory text: leave out what the truth itself pays.")
+    ] = False,
 ) -> None:
     """Report how probable models find a text. Of several models: a table.
+
+    Beside models on laboratory text stands the floor: the price by the true distribution, which in expectation no
+    model can beat. Laboratory text is told by its ending, .de or .en, and by the lab.yaml beside it.
 
     \b
     Example:
       dragoman evaluate kn5 --text test.txt
       dragoman evaluate kn3 kn5 both --text test.txt --json
     """
-    results = _likelihoods(models, text, field)
+    results = _results(models, text, field, floor=not no_floor)
     if as_json:
         reports = [{"model": str(path), **result.as_dict()} for path, result in results]
         report: dict[str, Any] = reports[0] if len(reports) == 1 else {"models": reports}
@@ -40,9 +49,10 @@ def evaluate(
         print(_comparison(results))
 
 
-def _likelihoods(models: list[Path], text: str, field: str | None) -> list[tuple[Path, Likelihood]]:
-    """Each model's likelihood. The text is read once, and turned into numbers once for each vocabulary."""
-    from dragoman.evaluation.likelihood import likelihood
+def _results(models: list[Path], text: str, field: str | None, *, floor: bool) -> list[tuple[Path, Measured]]:
+    """What the text costs by each model. It is read once, and turned into numbers once for each vocabulary."""
+    from dragoman.evaluation.floor import measured
+    from dragoman.lab.place import language_of
     from dragoman.loading import load
     from dragoman.text.corpus import Corpus
     from dragoman.text.formats import read_text, source_name
@@ -50,18 +60,43 @@ def _likelihoods(models: list[Path], text: str, field: str | None) -> list[tuple
 
     loaded = [(path, load(path)) for path in models]
     scanned = scan(read_text(text, options.field_of(text, field)))
-    results, corpus = [], None
+    language = language_of(text) if floor else None
+    results: list[tuple[Path, Measured]] = []
+    corpus, truth = None, None
     for path, model in loaded:
         if corpus is None or corpus.vocab != model.vocab:
             corpus = Corpus.from_scan(scanned, model.vocab)
             doubt(corpus, f"{source_name(text)}, by the vocabulary of {path}")
-        results.append((path, likelihood(model, corpus)))
+            truth = _truth(language, corpus, text) if language else None
+            language = language if truth else None  # the text does not become possible by another vocabulary
+        results.append((path, measured(model, corpus, truth)))
+    _suspect(results)
     return results
 
 
-def _report(path: Path, result: Likelihood) -> str:
+def _truth(language: str, corpus: Corpus, text: str) -> Truth | None:
+    """The truth about laboratory text; None, with a warning, if the text has been changed since it was written."""
+    with working("asking the laboratory for the floor"):
+        from dragoman.report.floor import truth_of
+
+        try:
+            return truth_of(language, corpus, text)
+        except DataError as error:
+            say(f"warning: no floor: {error}")
+            return None
+
+
+def _suspect(results: list[tuple[Path, Measured]]) -> None:
+    """Warn of models that are better than the truth."""
+    for path, result in results:
+        if result.gap is not None and result.gap.is_below:
+            say(f"warning: {path} beats the floor by more than the standard error: was it trained on this text?")
+
+
+def _report(path: Path, measured: Measured) -> str:
     from dragoman.report.tables import table
 
+    result, floor = measured.likelihood, _floor_cells(measured)
     rows: list[tuple[str, object, str]] = [
         ("sentences", result.sentences, "lines, empty ones too"),
         ("words", result.words, ""),
@@ -77,11 +112,39 @@ def _report(path: Path, result: Likelihood) -> str:
     ]
     if result.impossible:
         rows.append(("impossible tokens", result.impossible, "of probability 0: perplexity is infinite"))
-    lines = [table([str(path), "", ""], rows), "", _paid(result)]
+    if floor:
+        headers = [str(path), "", "floor", ""]
+        lines = [table(headers, [(name, value, floor.get(name, ""), note) for name, value, note in rows])]
+    else:
+        lines = [table([str(path), "", ""], rows)]
+    lines += ["", _paid(result), *_above(measured)]
     if result.found_orders:
         found = [(order, count, 100 * count / result.tokens) for order, count in sorted(result.found_orders.items())]
         lines += ["", table(["n-grams of order", "found for tokens", "%"], found)]
     return "\n".join(lines)
+
+
+def _floor_cells(measured: Measured) -> dict[str, object]:
+    """The floor of each row of the report that has one."""
+    floor = measured.floor
+    if floor is None:
+        return {}
+    from dragoman.report.tables import plus_minus
+
+    return {
+        "perplexity": plus_minus(*floor.perplexity),
+        "perplexity words": plus_minus(*floor.perplexity_words),
+        "perplexity class": plus_minus(*floor.perplexity_class),
+        "bits per character": plus_minus(*floor.bits_per_character, digits=4),
+    }
+
+
+def _above(measured: Measured) -> list[str]:
+    if measured.gap is None:
+        return []
+    from dragoman.report.floor import above
+
+    return [above(measured.gap), "the floor is what the true distribution pays, ± its standard error"]
 
 
 def _paid(result: Likelihood) -> str:
@@ -102,7 +165,7 @@ def _bits(result: Likelihood) -> str:
     return f"{bits:.4f}" if math.isfinite(bits) else cell(bits)
 
 
-def _comparison(results: list[tuple[Path, Likelihood]]) -> str:
+def _comparison(results: list[tuple[Path, Measured]]) -> str:
     from dragoman.report.tables import table
 
     headers = ["model", "perplexity", "words", "class", "known", "bits/char", "unknown", "log-lik.", "log-lik. unknown"]
@@ -112,10 +175,20 @@ def _comparison(results: list[tuple[Path, Likelihood]]) -> str:
             *(result.perplexity, result.perplexity_words, result.perplexity_class, result.perplexity_known),
             *(_bits(result), result.unknown_words, result.log_likelihood, result.log_likelihood_unknown),
         )
-        for path, result in results
+        for path, result in ((path, measured.likelihood) for path, measured in results)
     ]
-    _, first = results[0]
+    first = results[0][1].likelihood
     caption = f"{first.sentences:,} sentences, {first.words:,} words, {first.tokens:,} tokens"
-    return (
-        f"{table(headers, rows)}\n\n{caption}; perplexity: in full, by words without </s>, by class, known words only"
-    )
+    explained = f"{caption}; perplexity: in full, by words without </s>, by class, known words only"
+    return "\n\n".join([table(headers, rows), explained, *_beside_the_floor(results)])
+
+
+def _beside_the_floor(results: list[tuple[Path, Measured]]) -> list[str]:
+    if results[0][1].floor is None:
+        return []
+    from dragoman.report.floor import floor_table
+
+    return [
+        floor_table([(str(path), measured) for path, measured in results]),
+        "floor: what the true distribution pays, ± its standard error; nats above it a token: by class, then in full",
+    ]

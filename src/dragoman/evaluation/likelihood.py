@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.scorer import Scorer, token_log_probs, unknown_log_probs
 from dragoman.text.corpus import Corpus
@@ -108,29 +109,68 @@ class Likelihood:
             *("perplexity", "perplexity_words", "perplexity_class", "perplexity_known", "bits_per_character"),
             *("characters", "impossible"),
         )
-        report: dict[str, Any] = {name: _finite(getattr(self, name)) for name in names}
+        report: dict[str, Any] = {name: finite(getattr(self, name)) for name in names}
         return {**report, "found_orders": dict(self.found_orders)} if self.found_orders else report
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """What each token of a text cost by a model, before anything is added up."""
+
+    corpus: Corpus
+    log_probs: NDArray[np.float64]  # (tokens,) the class `<unk>` for unknown words
+    identity: NDArray[np.float64]  # (unknown words,) which word each of them was
+    found_orders: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def sentences_class(self) -> NDArray[np.float64]:
+        """log P of each sentence, where an unknown word costs its class alone.  # (sentences,)"""
+        return self._by_sentence(self.log_probs)
+
+    @property
+    def sentences(self) -> NDArray[np.float64]:
+        """log P of each sentence with unknown words paid for in full.  # (sentences,)"""
+        in_full = self.log_probs.copy()
+        in_full[self.corpus.unknown_tokens] += self.identity
+        return self._by_sentence(in_full)
+
+    def _by_sentence(self, tokens: NDArray[np.float64]) -> NDArray[np.float64]:
+        if not len(self.corpus):
+            return np.zeros(0)
+        return np.add.reduceat(tokens, self.corpus.token_offsets[:-1])
+
+    def likelihood(self) -> Likelihood:
+        """The sum of it all."""
+        is_unknown = np.zeros(self.corpus.tokens, bool)
+        is_unknown[self.corpus.unknown_tokens] = True
+        unknown_class = self.log_probs[is_unknown]
+        known = self.log_probs[~is_unknown]
+        return Likelihood(
+            sentences=self.corpus.sentences,
+            words=self.corpus.words,
+            unknown_words=len(self.identity),
+            characters=self.corpus.characters,
+            impossible=int(np.isneginf(known).sum() + np.isneginf(unknown_class + self.identity).sum()),
+            known=float(known.sum()),
+            unknown_class=float(unknown_class.sum()),
+            log_likelihood_unknown=float(self.identity.sum()),
+            found_orders=self.found_orders,
+        )
+
+
+def prices(scorer: Scorer, corpus: Corpus) -> Prices:
+    """What each token costs by this model. The text must be read with the model's own vocabulary."""
+    return Prices(
+        corpus,
+        token_log_probs(scorer, corpus),
+        unknown_log_probs(scorer, corpus),
+        scorer.found_orders(corpus) if isinstance(scorer, FindsOrders) else {},
+    )
 
 
 def likelihood(scorer: Scorer, corpus: Corpus) -> Likelihood:
     """What the text costs by this model. The text must be read with the model's own vocabulary."""
-    log_probs = token_log_probs(scorer, corpus)  # (tokens,)
-    identity = unknown_log_probs(scorer, corpus)  # (unknown words,)
-    is_unknown = np.zeros(corpus.tokens, bool)
-    is_unknown[corpus.unknown_tokens] = True
-    unknown_class = log_probs[is_unknown]
-    known = log_probs[~is_unknown]
-    return Likelihood(
-        sentences=corpus.sentences,
-        words=corpus.words,
-        unknown_words=len(identity),
-        characters=corpus.characters,
-        impossible=int(np.isneginf(known).sum() + np.isneginf(unknown_class + identity).sum()),
-        known=float(known.sum()),
-        unknown_class=float(unknown_class.sum()),
-        log_likelihood_unknown=float(identity.sum()),
-        found_orders=scorer.found_orders(corpus) if isinstance(scorer, FindsOrders) else {},
-    )
+    return prices(scorer, corpus).likelihood()
 
 
 def _perplexity(log_likelihood: float, count: int) -> float:
@@ -143,5 +183,6 @@ def _perplexity(log_likelihood: float, count: int) -> float:
         return math.inf
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """A value that JSON has a name for, or None."""
     return value if math.isfinite(value) else None

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-NUMBER = re.compile(r"-?[\d,]*\.?\d+%?")  # a number that came already written
+NUMBER = re.compile(r"-?[\d,]*\.?\d+%?( ± [\d,]*\.?\d+)?")  # a number that came already written
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -44,6 +44,17 @@ def cell(value: object) -> str:
         case int():
             return f"{value:,}"
     return str(value)
+
+
+def plus_minus(value: float, error: float, digits: int = 2) -> str | float:
+    """A number with its standard error, ready for a table; without it where there is none.
+
+    >>> plus_minus(13.604, 0.312), plus_minus(1.0, math.nan), plus_minus(math.inf, math.nan)
+    ('13.60 ± 0.31', '1.00', inf)
+    """
+    if not math.isfinite(value):
+        return value
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}" if math.isfinite(error) else f"{value:,.{digits}f}"
 
 
 def _is_numeric(column: Sequence[object]) -> bool:

@@ -1,0 +1,66 @@
+"""The floor of laboratory text: what its truth comes to in numbers, and models beside it in a table.
+
+>>> from dragoman.lab.laboratory import laboratory
+>>> from dragoman.text.corpus import Corpus
+>>> corpus = Corpus.from_sentences(laboratory().text("en", 20, seed=1, part="test"))
+>>> floor = floor_of("en", corpus)
+>>> floor.perplexity_class == floor.perplexity  # every word is known
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dragoman.evaluation.floor import Floor, Gap, Measured, Ratio, Truth
+from dragoman.lab.laboratory import laboratory
+from dragoman.report.tables import cell, plus_minus, table
+from dragoman.text.corpus import Corpus
+
+NATS = 4  # digits of nats a token
+
+
+def truth_of(language: str, corpus: Corpus, source: str = "sentences") -> Truth:
+    """The truth about a laboratory's text, `de` or `en`, by the vocabulary that the text was read with.
+
+    `evaluation.floor.measured` holds a model of that vocabulary to it. Refused if a sentence cannot have been drawn
+    from the grammar; `source` is what the message then calls the text.
+    """
+    truth = laboratory()
+    return Truth(
+        truth.log_probs(language, corpus),
+        truth.log_probs_spelled(language, corpus),
+        np.diff(corpus.offsets),
+        np.array([len(sentence) + 1 for sentence in corpus.sentences_as_text()], np.int64),
+        source,
+    )
+
+
+def floor_of(language: str, corpus: Corpus) -> Floor:
+    """The least that any model can be expected to pay for a laboratory's text, by the text's vocabulary."""
+    return Floor.of(truth_of(language, corpus))
+
+
+def floor_table(results: Sequence[tuple[str, Measured]]) -> str:
+    """Named models beside the floor: by class, then in full. Models without a floor are left out."""
+    headers = ["model", "class", "floor", "nats above", "perplexity", "floor", "nats above"]
+    rows = [
+        (
+            *(name, result.likelihood.perplexity_class, plus_minus(*floor.perplexity_class), _nats(gap.by_class)),
+            *(result.likelihood.perplexity, plus_minus(*floor.perplexity), _nats(gap.full)),
+        )
+        for name, result in results
+        if (floor := result.floor) is not None and (gap := result.gap) is not None
+    ]
+    return table(headers, rows)
+
+
+def above(gap: Gap) -> str:
+    """How far above the floor a model is, in a sentence."""
+    return f"above the floor: {cell(_nats(gap.by_class))} nats a token by class, {cell(_nats(gap.full))} in full"
+
+
+def _nats(ratio: Ratio) -> str | float:
+    return plus_minus(*ratio.estimate, NATS)

@@ -1,0 +1,363 @@
+"""The floor of laboratory text: exact examples, honest standard errors, every model above it, and the command line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from command import KEYS, in_a_process
+from dragoman import Corpus, DataError, NgramModel, Vocab
+from dragoman.evaluation.floor import Floor, Gap, Measured, Ratio, Truth, measured
+from dragoman.evaluation.likelihood import Prices, likelihood, prices
+from dragoman.lab.laboratory import laboratory
+from dragoman.lab.place import KIND, SETTINGS, language_of
+from dragoman.report.floor import floor_of, floor_table, truth_of
+from dragoman.text.vocab import SPECIALS
+from zoo import MODELS, Text
+
+LANGUAGES = ("de", "en")
+FEW = 12  # words of a vocabulary so small that models come close to the floor
+
+# -- by hand --------------------------------------------------------------------------------------------------------
+
+TWO = Truth(np.log([1 / 4, 1 / 8]), np.log([1 / 8, 1 / 64]), np.array([1, 2]), np.array([3, 6]))
+
+
+def test_prices_of_the_truth_by_hand() -> None:
+    """Three bits for 2 tokens and six bits for 3; by class two for 2 and three for 3."""
+    floor = Floor.of(TWO)
+    assert floor.perplexity.value == pytest.approx(2 ** (9 / 5))
+    assert floor.perplexity_words.value == pytest.approx(2 ** (9 / 3))
+    assert floor.perplexity_class.value == pytest.approx(2 ** (5 / 5))
+    assert floor.bits_per_character.value == pytest.approx(9 / 9)
+
+
+def test_errors_of_the_truth_by_hand() -> None:
+    """With r = 9/5 bits a token, 3 - 2r = -0.6 and 6 - 3r = 0.6 are left: the root of 2 * (0.36 + 0.36), over 5."""
+    floor = Floor.of(TWO)
+    bits = math.sqrt(2 * 0.72) / 5
+    assert floor.perplexity.error == pytest.approx(bits * math.log(2) * 2 ** (9 / 5))
+    assert floor.perplexity_class.error == pytest.approx(0, abs=1e-7)  # one bit a token, both times
+    assert floor.bits_per_character.error == pytest.approx(0, abs=1e-7)  # one bit a character, both times
+    assert floor.as_dict()["perplexity_error"] == floor.perplexity.error
+
+
+def paid(truth: Truth, more: float = 0.0, identity: float = 0.0) -> Prices:
+    """A model that pays what the truth pays by class, so many nats a token more, and for the unknown words `x`."""
+    corpus = Corpus.from_sentences(["x" + " a" * int(words - 1) for words in truth.words], Vocab([*SPECIALS, "a"]))
+    log_probs = np.repeat(truth.log_probs_class / truth.tokens - more, truth.tokens)
+    return Prices(corpus, log_probs, np.full(len(truth.words), identity))
+
+
+def test_the_gap_by_hand() -> None:
+    gap = Gap.of(TWO, paid(TWO, more=0.5, identity=-2.0))
+    assert gap.by_class.estimate == pytest.approx((0.5, 0), abs=1e-7)
+    # In full, the model pays 2 nats a sentence for what costs the truth log 2 and log 8.
+    left = 5 * 0.5 + 4 - math.log(16)
+    assert gap.full.estimate.value == pytest.approx(left / 5)
+    assert gap.full.estimate.error > 0
+
+
+def test_the_truth_itself_is_at_the_floor_and_less_is_below_it() -> None:
+    spelled_free = replace(TWO, log_probs=TWO.log_probs_class)
+    assert not Gap.of(spelled_free, paid(TWO)).is_below
+    assert not Gap.of(spelled_free, paid(TWO, more=0.01)).is_below
+    assert Gap.of(spelled_free, paid(TWO, more=-0.01)).is_below
+
+
+def test_what_a_model_finds_impossible_is_infinitely_far_above() -> None:
+    gap = Gap.of(TWO, paid(TWO, identity=-math.inf))
+    assert gap.full.estimate.value == math.inf and math.isnan(gap.full.estimate.error)
+    assert math.isfinite(gap.by_class.estimate.value) and not gap.is_below
+    assert gap.as_dict() == {"nats": None, "nats_error": None, "nats_class": pytest.approx(0), "nats_class_error": 0}
+
+
+@pytest.mark.parametrize("name", ["log_probs", "log_probs_class"])
+def test_what_cannot_have_been_drawn_is_refused(name: str) -> None:
+    wrong = np.log([0.5, 1.0])
+    wrong[1] = -math.inf
+    with pytest.raises(DataError, match=r"^test\.en:2: impossible"):
+        replace(TWO, source="test.en", **{name: wrong})
+
+
+def test_parts_add_up() -> None:
+    whole = truth_of("en", drawn("en").test)
+    parts = [
+        Truth(whole.log_probs_class[s], whole.log_probs[s], whole.words[s], whole.characters[s])
+        for s in (slice(0, 70), slice(70, None))
+    ]
+    one, two = map(Floor.of, parts)
+    assert (one + two).as_dict() == pytest.approx(Floor.of(whole).as_dict())
+    gaps = [Gap.of(part, paid(part, more=0.1, identity=-3.0)) for part in parts]
+    assert (gaps[0] + gaps[1]).as_dict() == pytest.approx(
+        Gap.of(whole, paid(whole, more=0.1, identity=-3.0)).as_dict(), abs=1e-7
+    )
+
+
+def test_too_little_has_no_error() -> None:
+    assert math.isnan(Ratio.of(np.ones(1), np.ones(1, int)).estimate.error)
+    assert math.isnan(Ratio().estimate.value)
+    assert Floor.of(Truth(*np.zeros((2, 1)), np.ones(1, int), np.ones(1, int))).as_dict()["perplexity_error"] is None
+
+
+# -- standard errors ------------------------------------------------------------------------------------------------
+
+
+def simulated(source: np.random.Generator, *shape: int) -> tuple[Any, Any]:
+    """Costs and counts of sentences: long ones cost more, and some words much more than others."""
+    counts = source.poisson(9, shape) + 1
+    return 2.5 * counts + source.normal(0, 2, shape) * np.sqrt(counts) + source.exponential(4, shape), counts
+
+
+def test_the_error_is_that_of_the_bootstrap() -> None:
+    source = np.random.default_rng(1)
+    costs, counts = simulated(source, 300)
+    ratio = Ratio.of(costs, counts)
+    taken = source.integers(0, 300, (4000, 300))
+    ratios = costs[taken].sum(axis=1) / counts[taken].sum(axis=1)
+    assert ratio.estimate.error == pytest.approx(ratios.std(), rel=0.08)
+    assert ratio.exponential.error == pytest.approx(np.exp(ratios).std(), rel=0.08)
+    assert ratio.scaled(2.0).error == pytest.approx(ratios.std() / 2, rel=0.08)
+
+
+def test_the_error_is_the_spread_over_many_texts() -> None:
+    costs, counts = simulated(np.random.default_rng(2), 4000, 100)
+    estimates = [Ratio.of(*text).estimate for text in zip(costs, counts, strict=True)]
+    assert np.mean([error for _, error in estimates]) == pytest.approx(
+        np.std([value for value, _ in estimates]), rel=0.05
+    )
+
+
+# -- the laboratory -------------------------------------------------------------------------------------------------
+
+
+class Drawn:
+    """A laboratory's text to train on and another to be held to, with the truth about it."""
+
+    def __init__(self, language: str, sentences: int, vocab: Vocab | None = None) -> None:
+        self.language = language
+        corpus = Corpus.from_sentences(laboratory().text(language, 1500, 1, "train"), vocab, min_count=2)
+        self.text = Text(corpus, {word: f"-{word[-2:].upper()}" for word in corpus.vocab.words[len(SPECIALS) :]})
+        self.test = Corpus.from_sentences(laboratory().text(language, sentences, 1, "test"), corpus.vocab)
+        self.truth = truth_of(language, self.test)
+
+
+@cache
+def drawn(language: str) -> Drawn:
+    """With the words seen twice or more."""
+    return Drawn(language, 500)
+
+
+@cache
+def drawn_with_few_words(language: str) -> Drawn:
+    """With the most frequent words only: nearly everything is `<unk>`, and there is little to learn.
+
+    Fewer sentences, as almost any part of them may then be anything, and the truth has long sums.
+    """
+    frequent = drawn(language).text.corpus.vocab
+    order = np.argsort(-frequent.counts, kind="stable")
+    words = [frequent.words[number] for number in order if frequent.words[number] not in SPECIALS]
+    return Drawn(language, 100, Vocab([*SPECIALS, *words[:FEW]]))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("sample", [drawn, drawn_with_few_words])
+@pytest.mark.parametrize("name", MODELS)
+def test_no_model_beats_the_floor(name: str, sample: Callable[[str], Drawn], language: str) -> None:
+    text = sample(language)
+    result = measured(MODELS[name](text.text), text.test, text.truth)
+    assert result.gap is not None and not result.gap.is_below, result.as_dict()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("sample", [drawn, drawn_with_few_words])
+def test_a_model_that_knows_the_text_is_caught(sample: Callable[[str], Drawn], language: str) -> None:
+    text = sample(language)
+    cheat = NgramModel.train(text.test, order=5, smoothing="witten-bell")
+    result = measured(cheat, text.test, text.truth)
+    assert result.gap is not None and result.gap.is_below
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_with_few_words_models_come_close_enough_to_be_caught_by_little(language: str) -> None:
+    """A seventh of a nat too much for every token, and even a model of so little text would be below."""
+    text = drawn_with_few_words(language)
+    result = prices(MODELS["kneser-ney, order 5"](text.text), text.test)
+    gap = Gap.of(text.truth, result)
+    assert 0 < gap.by_class.estimate.value < 0.14 and not gap.is_below
+    assert Gap.of(text.truth, replace(result, log_probs=result.log_probs + 0.15)).is_below
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_floor_is_the_entropy_of_the_grammar(language: str) -> None:
+    corpus = Corpus.from_sentences(laboratory().text(language, 2000, 2, "test"))
+    truth = truth_of(language, corpus)
+    entropy = laboratory().entropy
+    exact = entropy.english if language == "en" else entropy.german
+    mean, error = Ratio.of(-truth.log_probs, np.ones(len(corpus), int)).estimate
+    assert abs(mean - exact) < 4 * error < 0.1 * exact
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_truth_counts_as_likelihood_does(language: str) -> None:
+    """The floor is a price of the same text: the same tokens, words and characters, and less if words collapse."""
+    text = drawn(language)
+    result = likelihood(MODELS["witten-bell, order 1"](text.text), text.test)
+    truth = text.truth
+    assert (truth.tokens.sum(), truth.words.sum()) == (result.tokens, result.words)
+    assert truth.characters.sum() == result.characters
+    more = truth.log_probs_class - truth.log_probs
+    has_unknown = np.diff(np.searchsorted(text.test.unknown_at, text.test.offsets)) > 0
+    assert has_unknown.any() and more[has_unknown].max() > 1 and more.min() > -1e-9
+    assert np.abs(more[~has_unknown]).max() < 1e-9
+    assert floor_of(language, text.test).as_dict() == Floor.of(truth).as_dict()
+
+
+def test_the_sum_of_a_sentences_prices_is_the_models_score() -> None:
+    text = drawn("en")
+    model = MODELS["unknown words spelled out"](text.text)
+    paid_for = prices(model, text.test)
+    assert paid_for.sentences == pytest.approx(model.sentence_log_probs(text.test))
+    assert paid_for.sentences.sum() == pytest.approx(likelihood(model, text.test).total)
+    assert paid_for.sentences_class.sum() == pytest.approx(likelihood(model, text.test).log_likelihood)
+    nothing = prices(model, Corpus.from_sentences([], model.vocab))
+    assert len(nothing.sentences) == len(nothing.sentences_class) == 0
+
+
+def test_a_table_for_those_with_a_floor() -> None:
+    text = drawn("en")
+    model = MODELS["with a closed vocabulary"](text.text)
+    without = Measured(likelihood(model, text.test))
+    lines = floor_table([("none", without), ("closed", measured(model, text.test, text.truth))]).splitlines()
+    assert [line.split()[0] for line in lines[2:]] == ["closed"]
+    assert lines[2].split()[-1] == "infinite" and lines[2].count("±") == 3
+
+
+# -- the command line -----------------------------------------------------------------------------------------------
+
+
+def shown(language: str) -> Corpus:
+    """The sentences that lie in the laboratory's directory."""
+    return drawn(language).test.select(np.arange(100))
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A laboratory's directory with two English models in it."""
+    place = tmp_path_factory.mktemp("lab")
+    for language in LANGUAGES:
+        (place / f"test.{language}").write_text("\n".join(shown(language).sentences_as_text()) + "\n")
+    (place / "test.en.gz").write_bytes(gzip.compress((place / "test.en").read_bytes()))
+    (place / "copy.txt").write_bytes((place / "test.en").read_bytes())
+    (place / SETTINGS).write_text(f"kind: {KIND}\nseed: 1\n")
+    for name in ("kneser-ney, order 2", "witten-bell, order 1", "with a closed vocabulary"):
+        MODELS[name](drawn("en").text).save(place / name.split()[-1])
+    NgramModel.train(shown("en"), order=5, smoothing="witten-bell").save(place / "cheat")
+    NgramModel.train(drawn_with_few_words("en").text.corpus, order=1, smoothing="witten-bell").save(place / "few")
+    return place
+
+
+def test_the_floor_stands_beside_a_model(good, lab):
+    out = good("evaluate", lab / "2", "--text", lab / "test.en")
+    floor = floor_of("en", shown("en"))
+    for name in ("perplexity", "perplexity_words", "perplexity_class"):
+        value, error = getattr(floor, name)
+        [line] = [line for line in out.lines if line.startswith(name.replace("_", " ") + "  ")]
+        assert f"{value:,.2f} ± {error:.2f}" in line
+    assert f"{floor.bits_per_character.value:.4f} ± " in out.out
+    assert "above the floor: " in out.out and out.err == ""
+    assert all("±" not in line for line in out.lines if line.startswith("perplexity known"))
+
+
+def test_the_floor_in_json(good, lab):
+    for text in ("test.en", "test.en.gz"):
+        report = json.loads(good("evaluate", lab / "2", "--text", lab / text, "--json").out)
+        assert report.keys() >= KEYS
+        model = MODELS["kneser-ney, order 2"](drawn("en").text)
+        expected = measured(model, shown("en"), truth_of("en", shown("en")))
+        assert report["floor"] == pytest.approx(expected.floor.as_dict())
+        assert report["above_floor"] == pytest.approx(expected.gap.as_dict())
+    names = ("perplexity", "perplexity_words", "perplexity_class", "bits_per_character")
+    assert set(report["floor"]) == {key for name in names for key in (name, f"{name}_error")}
+    assert set(report["above_floor"]) == {"nats", "nats_error", "nats_class", "nats_class_error"}
+
+
+def test_each_model_has_the_floor_of_its_own_vocabulary(good, lab):
+    models = [lab / name for name in ("2", "few", "vocabulary")]
+    reports = json.loads(good("evaluate", *models, "--text", lab / "test.en", "--json").out)["models"]
+    two, few, closed = (report["floor"] for report in reports)
+    assert two == closed and few["perplexity_class"] < two["perplexity_class"] / 2
+    assert few["perplexity"] == pytest.approx(two["perplexity"])
+    assert reports[2]["above_floor"]["nats"] is None and reports[2]["above_floor"]["nats_class"] > 0
+    lines = good("evaluate", *models, "--text", lab / "test.en").lines
+    beside = [line for line in lines if "±" in line and line.startswith(str(lab))]
+    assert [line.split()[0] for line in beside] == list(map(str, models))
+    for line, report in zip(beside, reports, strict=True):
+        assert (
+            f"{report['floor']['perplexity_class']:.2f} ±" in line and f"{report['floor']['perplexity']:.2f} ±" in line
+        )
+
+
+def test_a_model_below_the_floor_is_suspected(good, lab):
+    told = good("evaluate", lab / "2", lab / "cheat", "--text", lab / "test.en").err
+    assert (
+        told
+        == f"warning: {lab / 'cheat'} beats the floor by more than the standard error: was it trained on this text?\n"
+    )
+
+
+@pytest.mark.parametrize("models", [["2"], ["2", "1", "few"]])
+def test_edited_text_has_no_floor(good, lab, tmp_path, models):
+    lines = (lab / "test.en").read_text().splitlines()
+    (tmp_path / "test.en").write_text("\n".join([*lines[:3], "of the of the", *lines[3:]]) + "\n")
+    (tmp_path / SETTINGS).write_text(f"kind: {KIND}\n")
+    places = [lab / model for model in models]
+    outcome = good("evaluate", *places, "--text", tmp_path / "test.en", "--json")
+    assert "floor" not in outcome.out
+    [warning] = [line for line in outcome.err.splitlines() if "wrong column" not in line]
+    assert warning.startswith(f"warning: no floor: {tmp_path / 'test.en'}:4: impossible")
+    outcome = good("evaluate", *places, "--text", tmp_path / "test.en")
+    assert "floor" not in outcome.out
+
+
+def test_without_the_floor(good, lab):
+    models = lab / "2", lab / "1"
+    plain = good("evaluate", *models, "--text", lab / "copy.txt")
+    asked = good("evaluate", *models, "--text", lab / "test.en", "--no-floor")
+    assert plain.out == asked.out and "floor" not in plain.out and plain.err == asked.err == ""
+    alone = good("evaluate", lab / "2", "--text", lab / "copy.txt").out
+    assert alone == good("evaluate", lab / "2", "--text", lab / "test.en", "--no-floor").out
+
+
+ASK = """
+import sys
+from dragoman.cli.main import main
+model, *texts = sys.argv[1:]
+for text in texts:
+    assert main(["evaluate", model, "--text", text]) == 0
+    print("imported:", "dragoman.lab.laboratory" in sys.modules)
+"""
+
+
+def test_text_from_elsewhere_costs_no_grammar(lab):
+    done = in_a_process(ASK, lab / "2", lab / "copy.txt", lab / "test.en", capture_output=True)
+    told = [line for line in done.stdout.splitlines() if line.startswith("imported: ")]
+    assert told == ["imported: False", "imported: True"], done.stderr
+
+
+def test_how_laboratory_text_is_told(lab, tmp_path):
+    assert [language_of(lab / name) for name in ("test.de", "test.en", "test.en.gz")] == ["de", "en", "en"]
+    assert language_of(lab / "copy.txt") is language_of(lab / "test.raw.en") is language_of("-") is None
+    assert language_of(tmp_path / "test.en") is None
+    for settings in ("kind: something else\n", "[", "- kind\n", "\xff"):
+        (tmp_path / SETTINGS).write_text(settings, encoding="latin-1")
+        assert language_of(tmp_path / "test.en") is None
