@@ -1,0 +1,201 @@
+"""dragoman contrast"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli.messages import say, working
+from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.evaluation.contrast import Accuracy
+    from dragoman.lab.contrasts import Contrast
+    from dragoman.language_model import LanguageModel
+
+Kind = tuple[str, int]  # phenomenon, and the smallest distance of its class
+Results = dict[str, dict[Kind, "Accuracy"]]  # of each model
+LANGUAGES = {"de": "German", "en": "English"}
+STRANGE = 0.5  # unknown words among all words from which on a model does not speak the language
+
+
+def contrast(
+    models: Annotated[
+        list[Path] | None, typer.Argument(metavar="DIR...", help="Model directories.", show_default=False)
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language",
+            metavar="NAME",
+            help="de or en. Default: the one of which the first model knows more words.",
+            show_default=False,
+        ),
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", min=1, metavar="N", help="Contrasts for each phenomenon and class of distance.")
+    ] = 100,
+    seed: Annotated[int, typer.Option("--seed", help="The same contrasts for the same seed.")] = 1,
+    examples: Annotated[
+        bool, typer.Option("--examples", help="Show one contrast of each phenomenon, and leave.")
+    ] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option("--write", metavar="FILE", help="Write the contrasts as TSV.", show_default=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Ask models of laboratory text which of two sentences is right.
+
+    The two differ in one thing: a verb's number, himself or herself, a word of another topic. Accuracy says how often
+    the right one is the more probable one; guessing gives 50%. By distance: words between what decides and what is
+    decided. Contrasts are drawn from the laboratory's grammar, so train the model on its text: see dragoman lab.
+
+    \b
+    Example:
+      dragoman contrast lab-kn5
+      dragoman contrast lab-kn2 lab-kn5 --json
+      dragoman contrast --language de --examples
+    """
+    from dragoman.loading import load
+
+    loaded = [(path, load(path)) for path in models or []]
+    if not loaded and not (examples or write):
+        raise DataError("give model directories, or --examples or --write to see the contrasts themselves")
+    with working("drawing contrasts"):
+        language, found = _contrasts(language, count, seed, loaded)
+    if write is not None:
+        _write(write, found)
+        say(f"{write}: {len(found):,} contrasts")
+    if examples:
+        print(_examples(found))
+        return
+    if loaded:
+        results = measure({str(path): model for path, model in loaded}, found)
+        print(json.dumps(_as_dict(language, results)) if as_json else report(language, results))
+
+
+def _contrasts(
+    language: str | None, count: int, seed: int, loaded: Sequence[tuple[Path, LanguageModel]]
+) -> tuple[str, list[Contrast]]:
+    """Contrasts in the language that was asked for, or in that of the first model."""
+    from dragoman.lab.contrasts import contrasts
+
+    if language is not None and language not in LANGUAGES:
+        raise DataError(f"--language {language}: the laboratory speaks de and en")
+    chosen = language or (_language_of(*loaded[0]) if loaded else "en")
+    return chosen, contrasts(chosen, count, seed)
+
+
+def _language_of(path: Path, model: LanguageModel) -> str:
+    """The language of which a model knows more words."""
+    from dragoman.lab.contrasts import contrasts
+    from dragoman.text.corpus import Corpus
+
+    unknown = {}
+    for language in LANGUAGES:
+        corpus = Corpus.from_sentences((contrast.right for contrast in contrasts(language, count=2)), model.vocab)
+        unknown[language] = len(corpus.unknown_at) / corpus.words
+    best = min(unknown, key=unknown.__getitem__)
+    if unknown[best] > STRANGE:
+        remedy = "train it on text of dragoman lab, or say --language"
+        raise DataError(f"{path}: knows neither the German nor the English of the laboratory; {remedy}")
+    return best
+
+
+def measure(models: Mapping[str, LanguageModel], found: list[Contrast]) -> Results:
+    """How often each model is right, by phenomenon and class of distance."""
+    from dragoman.evaluation.contrast import accuracy
+    from dragoman.lab.contrasts import distance_class
+
+    def kind(contrast: Contrast) -> Kind:
+        return contrast.phenomenon, distance_class(contrast.distance)
+
+    return {name: accuracy(model, found, kind) for name, model in models.items()}
+
+
+def report(language: str, results: Results) -> str:
+    """A row for each phenomenon, one for each class of distance where there are several, and all four of a group."""
+    from dragoman.report.tables import table
+
+    first, *_ = results.values()
+    rows: list[list[object]] = []
+    for phenomenon in dict.fromkeys(name for name, _ in first):
+        rows += _rows(phenomenon, [_of(phenomenon, found) for found in results.values()])
+    headers = [LANGUAGES[language], "distance", "contrasts", *results]
+    legend = "% of contrasts whose right sentence is the more probable one; guessing gives 50%, all four of a group 6%"
+    return f"{table(headers, rows)}\n\n{legend}"
+
+
+def _rows(phenomenon: str, parts: list[dict[int, Accuracy]]) -> Iterator[list[object]]:
+    """Of one phenomenon: the accuracies of each model by distance."""
+    wholes = [_sum(part) for part in parts]
+    yield [phenomenon, "", wholes[0].contrasts, *(_percent(whole.share) for whole in wholes)]
+    if wholes[0].groups < wholes[0].contrasts:
+        yield ["  all four of a group", "", wholes[0].groups, *(_percent(whole.share_of_groups) for whole in wholes)]
+    if len(parts[0]) > 1:
+        for least in sorted(parts[0]):
+            shares = [_percent(part[least].share) for part in parts]
+            yield ["", f"{_distances(least)} words between", parts[0][least].contrasts, *shares]
+
+
+def _of(phenomenon: str, found: dict[Kind, Accuracy]) -> dict[int, Accuracy]:
+    return {least: own for (name, least), own in found.items() if name == phenomenon}
+
+
+def _sum(parts: dict[int, Accuracy]) -> Accuracy:
+    from dragoman.evaluation.contrast import Accuracy
+
+    return sum(parts.values(), Accuracy())
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _distances(least: int) -> str:
+    """The class of distance that begins here."""
+    from dragoman.lab.contrasts import DISTANCES
+
+    following = [start for start in DISTANCES if start > least]
+    if not following:
+        return f"{least} and more"
+    return f"{least} to {following[0] - 1}" if following[0] - 1 > least else str(least)
+
+
+def _as_dict(language: str, results: Results) -> dict[str, Any]:
+    models = [{"model": name, "contrasts": _kinds(found)} for name, found in results.items()]
+    return {"language": language, "models": models}
+
+
+def _kinds(found: dict[Kind, Accuracy]) -> list[dict[str, Any]]:
+    return [
+        {
+            "phenomenon": phenomenon,
+            "distance_from": least,
+            "contrasts": own.contrasts,
+            "accuracy": own.share,
+            "groups": own.groups,
+            "groups_accuracy": own.share_of_groups,
+        }
+        for (phenomenon, least), own in sorted(found.items())
+    ]
+
+
+def _examples(found: Iterable[Contrast]) -> str:
+    first: dict[str, Contrast] = {}
+    for contrast in sorted(found, key=lambda contrast: len(contrast.right)):
+        first.setdefault(contrast.phenomenon, contrast)
+    return "\n\n".join(f"{name}\n  right: {one.right}\n  wrong: {one.wrong}" for name, one in first.items())
+
+
+def _write(path: Path, found: Iterable[Contrast]) -> None:
+    from dragoman.lab.contrasts import to_tsv
+    from dragoman.storage import new_file
+
+    with new_file(path) as temporary:
+        temporary.write_text(to_tsv(found), encoding="utf-8", newline="\n")
