@@ -26,8 +26,11 @@ FAILED, BAD_USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 
 # Each verb: the module, and in it the function (or, of `train`, the group of functions) that does it.
 VERBS = {
+    "lab": "lab:lab",
+    "doctor": "doctor:doctor",
     "train": "train:train",
     "evaluate": "evaluate:evaluate",
+    "contrast": "contrast:contrast",
     "mix": "mix:mix",
     "score": "score:score",
     "sample": "sample:sample",

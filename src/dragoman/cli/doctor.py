@@ -1,0 +1,251 @@
+"""dragoman doctor"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli import options
+from dragoman.cli.messages import say, suggest, working
+from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.doctor.examine import Files, Report
+    from dragoman.doctor.findings import Finding
+    from dragoman.doctor.fix import Fixed
+    from dragoman.doctor.single import Limits
+
+SHOWN = 5  # places of each kind
+
+
+def _file(name: str, meaning: str) -> Any:
+    return typer.Option(name, metavar="FILE", help=meaning, show_default=False)
+
+
+def _field(side: str) -> Any:
+    return typer.Option(f"--{side}-field", metavar="NAME", help=f"The same, of the {side} files.", show_default=False)
+
+
+OutputOfFix = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="DIR", help="With --fix: the directory to write.", show_default=False),
+]
+Show = Annotated[int, typer.Option("--show", min=0, metavar="N", help="Places to show of each kind.")]
+MaxWords = Annotated[int, typer.Option("--max-words", min=1, metavar="N", help="In a line.")]
+MaxWordLength = Annotated[int, typer.Option("--max-word-length", min=1, metavar="N", help="Characters of a word.")]
+MaxRatio = Annotated[
+    float, typer.Option("--max-ratio", min=1, metavar="X", help="By which a translation's length may be unusual.")
+]
+KeepDuplicates = Annotated[
+    bool, typer.Option("--keep-duplicates", help="Repeated lines are wanted: do not report or drop them.")
+]
+
+
+def doctor(
+    text: Annotated[str | None, _file("--text", "A text, one sentence a line; - is standard input.")] = None,
+    src: Annotated[str | None, _file("--src", "Of pairs: the source.")] = None,
+    tgt: Annotated[str | None, _file("--tgt", "Of pairs: its translation.")] = None,
+    dev_text: Annotated[str | None, _file("--dev-text", "Held-out text.")] = None,
+    dev_src: Annotated[str | None, _file("--dev-src", "Held-out source.")] = None,
+    dev_tgt: Annotated[str | None, _file("--dev-tgt", "Its translation.")] = None,
+    field: options.Field = None,
+    src_field: Annotated[str | None, _field("src")] = None,
+    tgt_field: Annotated[str | None, _field("tgt")] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Write a cleaned copy to the directory -o.")] = False,
+    output: OutputOfFix = None,
+    show: Show = SHOWN,
+    show_all: Annotated[bool, typer.Option("--all", help="Show all places.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with every finding.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 if there are errors.")] = False,
+    max_words: MaxWords = 250,
+    max_word_length: MaxWordLength = 60,
+    max_ratio: MaxRatio = 2.5,
+    keep_duplicates: KeepDuplicates = False,
+    no_cost: Annotated[bool, typer.Option("--no-cost", help="Do not estimate what training would cost.")] = False,
+) -> None:
+    """Look over a text, or pairs, before training.
+
+    Finds encoding trouble, empty, overlong and repeated lines, pairs out of step or in the wrong language, dev lines
+    that are in the training text, and says what training would cost.
+
+    \b
+    Example:
+      dragoman doctor --text train.txt --dev-text dev.txt
+      dragoman doctor --src train.de --tgt train.en --fix -o cleaned
+    """
+    from dragoman.doctor.single import Limits
+    from dragoman.storage import check_free
+
+    if fix is (output is None):
+        raise DataError("--fix and -o DIR go together: the cleaned copy is written to a directory of its own")
+    if output is not None:
+        check_free(output, replace=False)
+    files = _files((text, src, tgt), (dev_text, dev_src, dev_tgt), (field, src_field, tgt_field))
+    limits = Limits(max_words, max_word_length, max_ratio, keep_duplicates)
+    report, fixed, places = _examine(files, limits, output, with_cost=not no_cost)
+    if as_json:
+        print(json.dumps({**report.as_dict(), "fix": _fix_dict(fixed)}, allow_nan=False, ensure_ascii=False))
+    else:
+        print("\n\n".join(_sections(report, len(report.findings) if show_all else show)))
+    if fixed is not None:
+        _tell_fix(fixed, output)
+    _suggest_next(report, files, places)
+    if strict and report.count("error"):
+        raise typer.Exit(1)
+
+
+def _examine(
+    files: Files, limits: Limits, output: Path | None, *, with_cost: bool
+) -> tuple[Report, Fixed | None, dict[str, Path]]:
+    """The report; with a directory to write to, what was cleaned and where it went."""
+    from dragoman.doctor.examine import read, report_on
+    from dragoman.doctor.fix import fix, write
+
+    with working("looking"):
+        material = read(files)
+        report = report_on(material, limits, with_cost=with_cost)
+        if output is None:
+            return report, None, {}
+        fixed = fix(material, limits)
+    return report, fixed, write(fixed, output)
+
+
+def _files(
+    train: tuple[str | None, ...], dev: tuple[str | None, ...], fields: tuple[str | None, str | None, str | None]
+) -> Files:
+    """One text or two, from what was typed."""
+    from dragoman.doctor.examine import Files
+
+    (text, src, tgt), (dev_text, dev_src, dev_tgt), (field, src_field, tgt_field) = train, dev, fields
+    if (text is None) is (src is None) or (src is None) is not (tgt is None):
+        raise DataError("give either --text FILE, or --src FILE and --tgt FILE")
+    if text is not None:
+        if dev_src is not None or dev_tgt is not None:
+            raise DataError("--dev-src and --dev-tgt go with --src and --tgt; with --text give --dev-text")
+        return Files((text,), (dev_text,) if dev_text is not None else (), (field, None))
+    if dev_text is not None or (dev_src is None) is not (dev_tgt is None):
+        raise DataError("with --src and --tgt give both --dev-src and --dev-tgt, or neither")
+    pair = tuple(path for path in (src, tgt) if path is not None)
+    dev_pair = tuple(path for path in (dev_src, dev_tgt) if path is not None)
+    return Files(pair, dev_pair, (src_field or field, tgt_field or field))
+
+
+# -- the report -------------------------------------------------------------------------------------------------------
+
+
+def _sections(report: Report, show: int) -> Iterator[str]:
+    from dragoman.doctor.findings import grouped
+
+    yield _figures(report)
+    if report.dev:
+        yield _dev(report)
+    if report.costs:
+        yield _costs(report)
+    for kind, found in grouped(report.findings).items():
+        yield "\n".join(_kind(kind, found, show))
+    if report.remarks:
+        yield "\n".join(report.remarks)
+    counts = {severity: report.count(severity) for severity in ("error", "warning", "note")}
+    told = ", ".join(f"{count:,} {name}{'s' if count != 1 else ''}" for name, count in counts.items())
+    yield f"found: {told}" if report.findings else "found: nothing"
+
+
+def _figures(report: Report) -> str:
+    from dragoman.report.tables import table
+
+    headers = ["file", "lines", "words", "types", "once", "characters", "words a line", "median", "95%", "longest"]
+    rows = [
+        [f.file, f.lines, f.tokens, f.types, f.once, f.characters, f.mean, f.median, f.percentile_95, f.longest]
+        for f in report.files
+    ]
+    lines = [table(headers, rows)]
+    if report.pairs:
+        p = report.pairs
+        lines += [
+            "",
+            f"{p.pairs:,} pairs; {p.word_ratio:.2f} target words a source word, {p.character_ratio:.2f} characters a "
+            f"character; {p.identical:,} with the same on both sides; {p.repeated:,} repeated; {p.other_target:,} "
+            "with a source that came before with another target",
+        ]
+    return "\n".join(lines)
+
+
+def _dev(report: Report) -> str:
+    from dragoman.report.tables import table
+
+    rows = [
+        [
+            d.file,
+            d.lines,
+            d.in_train,
+            d.source_in_train,
+            f"{100 * d.unknown_tokens:.2f}%",
+            f"{100 * d.unknown_types:.2f}%",
+        ]
+        for d in report.dev
+    ]
+    return table(["dev", "lines", "in train", "source in train", "unknown words", "unknown types"], rows)
+
+
+def _costs(report: Report) -> str:
+    from dragoman.report.tables import table
+
+    rows = [
+        [c.file, c.ngrams, f"{c.memory / 1e6:,.0f}", f"{c.disk / 1e6:,.1f}", f"{c.seconds / 60:.3f}", c.basis]
+        for c in report.costs
+    ]
+    headers = ["to train the default n-gram model", "n-grams", "MB memory", "MB disk", "minutes", "basis"]
+    return table(headers, rows)
+
+
+def _kind(kind: str, found: list[Finding], show: int) -> Iterator[str]:
+    about = found[0].about
+    yield f"{about.severity}: {about.title} ({len(found):,}) [{kind}]"
+    for finding in found[:show]:
+        yield f"  {finding.place}: {finding.what}"
+    if len(found) > show:
+        yield f"  and {len(found) - show:,} more" + ("" if show else " (--show N shows some)")
+    yield f"  -> {about.advice}"
+
+
+# -- after it ---------------------------------------------------------------------------------------------------------
+
+
+def _fix_dict(fixed: Fixed | None) -> dict[str, object] | None:
+    if fixed is None:
+        return None
+    return {
+        "dropped": [{**line.finding.as_dict(), "texts": list(line.texts)} for line in fixed.dropped],
+        "mended": [{"file": file, "kind": kind, "lines": count} for (file, kind), count in fixed.mended.items()],
+        "kept": {document.name: len(document) for document in fixed.material.documents},
+    }
+
+
+def _tell_fix(fixed: Fixed, output: Path | None) -> None:
+    what = "pairs" if len(fixed.material.train) == 2 else "lines"
+    kept = f"{len(fixed.material.train[0]):,} training {what} kept"
+    say(f"{output}: {kept}, {len(fixed.dropped):,} dropped (dropped.tsv), {sum(fixed.mended.values()):,} places mended")
+
+
+def _suggest_next(report: Report, files: Files, places: dict[str, Path]) -> None:
+    """Clean if there is something to clean, else train."""
+    names = ("--text",) if len(files.train) == 1 else ("--src", "--tgt")
+    dev_names = tuple(name.replace("--", "--dev-") for name in names)
+    if report.fixable and not places and "-" not in (*files.train, *files.dev) and not _out_of_step(report):
+        given = [*zip(names, files.train, strict=True), *zip(dev_names, files.dev, strict=False)]
+        fields = zip(("--field",) if len(names) == 1 else ("--src-field", "--tgt-field"), files.fields, strict=False)
+        chosen = [(name, field) for name, field in fields if field is not None]
+        suggest("doctor", *(word for pair in (*given, *chosen) for word in pair), "--fix", "-o", "cleaned")
+        return
+    text = files.train[-1]
+    dev = ["--dev-text", str(places.get(files.dev[-1], files.dev[-1]))] if files.dev else []
+    field = files.fields[len(files.train) - 1]
+    suggest("train", "ngram", "--text", places.get(text, text), *dev, *options.with_field(field), "-o", "model")
+
+
+def _out_of_step(report: Report) -> bool:
+    return any(finding.kind == "line-counts" for finding in report.findings)

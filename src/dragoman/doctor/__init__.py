@@ -1,0 +1,1 @@
+"""The doctor: looks a text over before a model is trained on it."""

@@ -1,0 +1,167 @@
+"""A cleaned copy: lines set right where that is certain, lines that cannot be trusted left out."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.doctor.characters import mended
+from dragoman.doctor.examine import Material, diagnose, writing_findings
+from dragoman.doctor.findings import DROP, MEND, Finding
+from dragoman.doctor.reading import Document, joined
+from dragoman.doctor.single import Limits
+from dragoman.errors import DataError
+from dragoman.storage import new_directory
+
+DROPPED, MENDED = "dropped.tsv", "mended.tsv"
+STDIN = "stdin.txt"
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A line, or a pair of lines, that was left out."""
+
+    finding: Finding
+    texts: tuple[str, ...]  # as it was, on each side
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Cleaned documents, and what was done to them."""
+
+    material: Material
+    dropped: tuple[Dropped, ...]
+    mended: Counter[tuple[str, str]]  # lines (or files) mended, by file and kind
+
+
+def fix(raw: Material, limits: Limits) -> Fixed:
+    """Mend, then drop until nothing is found any more that should be dropped.
+
+    What is learned from a text changes a little with every line that is left out, so it is looked at again, until
+    the examination of the very lines that are kept finds nothing to drop. Every round leaves fewer lines.
+    """
+    _require_step(raw)
+    writing = list(writing_findings(raw))
+    counts = Counter((finding.file, finding.kind) for finding in writing if finding.about.fix == MEND)
+    sound, dropped = raw.mended(), list[Dropped]()
+    found = [finding for finding in writing if finding.about.fix == DROP]
+    while True:
+        sound, gone = _without(sound, _reasons(found))
+        dropped += gone
+        diagnosis = diagnose(sound, limits)
+        found = [finding for finding in diagnosis.findings if finding.about.fix == DROP]
+        if not found:
+            return Fixed(sound, tuple(dropped), counts)
+        found += diagnosis.near  # else they would go one by one
+
+
+def _require_step(raw: Material) -> None:
+    for part in (raw.train, raw.dev):
+        if len({len(document) for document in part}) > 1:
+            both = " and ".join(f"{document.name} ({len(document):,} lines)" for document in part)
+            raise DataError(f"{both} are not in step and cannot be cleaned: find the missing or extra lines first")
+
+
+def _reasons(findings: Iterable[Finding]) -> dict[tuple[str, int], Finding]:
+    """For each line to be dropped, by part and index, the first reason."""
+    reasons: dict[tuple[str, int], Finding] = {}
+    for finding in findings:
+        if finding.index is not None:
+            last = finding.index + (finding.last_line or finding.line or 0) - (finding.line or 0)
+            for index in range(finding.index, last + 1):
+                reasons.setdefault((finding.part, index), finding)
+    return reasons
+
+
+def _without(material: Material, reasons: dict[tuple[str, int], Finding]) -> tuple[Material, list[Dropped]]:
+    parts, dropped = [], []
+    for name, part in (("train", material.train), ("dev", material.dev)):
+        places = part[0].places.tolist() if part else []
+        kept = [line for line, place in enumerate(places) if (name, place) not in reasons]
+        if part and not kept:
+            raise DataError(f"{part[0].name}: no line would be left; look at the findings before cleaning")
+        chosen = set(kept)
+        for line in (line for line in range(len(places)) if line not in chosen):
+            finding = reasons[name, places[line]]
+            dropped.append(Dropped(_moved(finding, part, line), tuple(document.lines[line] for document in part)))
+        parts.append(tuple(document.select(np.array(kept, np.int64)) for document in part))
+    return Material(*parts), dropped
+
+
+def _moved(finding: Finding, part: Sequence[Document], line: int) -> Finding:
+    """The finding at this line: a run's is at its first."""
+    if finding.last_line is None:
+        return finding
+    document = next(document for document in part if document.name == finding.file)
+    return document.finding(finding.kind, line, finding.what)
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def write(fixed: Fixed, directory: Path) -> dict[str, Path]:
+    """Write the cleaned files, whole or not at all; by the old paths, where the new files are."""
+    names = output_names([document.layout.path for document in fixed.material.documents])
+    with new_directory(directory) as place:
+        for path, name in names.items():
+            sides = [document for document in fixed.material.documents if document.layout.path == path]
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(_packed(_file(sides), name))
+        (place / DROPPED).write_bytes(joined(_dropped_rows(fixed.dropped)))
+        (place / MENDED).write_bytes(joined(_mended_rows(fixed.mended)))
+    return {path: directory / name for path, name in names.items()}
+
+
+def output_names(paths: Iterable[str]) -> dict[str, str]:
+    """The name of each file in the new directory: its own; where two are the same, with its folder's.
+
+    >>> output_names(["a/train.de", "a/train.en"])
+    {'a/train.de': 'train.de', 'a/train.en': 'train.en'}
+    >>> output_names(["train/text", "dev/text"])
+    {'train/text': 'train/text', 'dev/text': 'dev/text'}
+    """
+    files = {path: Path(STDIN if path == "-" else path) for path in dict.fromkeys(paths)}
+    taken = Counter([DROPPED, MENDED, *(file.name for file in files.values())])
+    names = {
+        path: file.name if taken[file.name] == 1 else str(Path(file.absolute().parent.name, file.name))
+        for path, file in files.items()
+    }
+    if len(set(names.values())) < len(names):
+        raise DataError(f"several files would be written as {Counter(names.values()).most_common(1)[0][0]}; rename one")
+    return names
+
+
+def _file(sides: Sequence[Document]) -> bytes:
+    """The file that these documents were read from: one, or two fields of one."""
+    layout = sides[0].layout
+    rows = [layout.rows[place] for place in sides[0].places.tolist()]
+    for document in sides:
+        rows = [document.layout.row(row, line) for row, line in zip(rows, document.lines, strict=True)]
+    header = [] if layout.header is None else [mended_header(layout.header)]
+    return joined([*header, *rows])
+
+
+def mended_header(header: str) -> str:
+    return "\t".join(mended(name) for name in header.split("\t"))
+
+
+def _packed(text: bytes, name: str) -> bytes:
+    return gzip.compress(text, mtime=0) if name.endswith(".gz") else text
+
+
+def _dropped_rows(dropped: Sequence[Dropped]) -> list[str]:
+    rows = ["file\tline\tkind\treason\ttext"]
+    for line in dropped:
+        finding = line.finding
+        cells = [finding.file, str(finding.line), finding.kind, finding.what, *line.texts]
+        rows.append("\t".join(" ".join(cell.split()) for cell in cells))
+    return rows
+
+
+def _mended_rows(counts: Counter[tuple[str, str]]) -> list[str]:
+    return ["file\tkind\tlines", *(f"{file}\t{kind}\t{count}" for (file, kind), count in counts.items())]

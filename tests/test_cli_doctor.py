@@ -1,0 +1,113 @@
+"""dragoman doctor, as it is called."""
+
+import json
+
+import pytest
+
+from command import is_one_line
+from doctor_texts import pairs, write
+
+SOUND = [f"the {what} sat on the mat" for what in ("cat", "dog", "bird", "mouse")]
+
+
+@pytest.fixture
+def texts(tmp_path, monkeypatch):
+    """Files in the working directory, so that messages are short."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "sound.txt", SOUND)
+    write(tmp_path / "rough.txt", [*SOUND, "a\0b", "the  cat", *(f"line {n} \u200b" for n in range(9))])
+    write(tmp_path / "dev.txt", [SOUND[0], "a new line"])
+    for side, lines in zip("st", pairs(), strict=True):
+        write(tmp_path / f"train.{side}", lines[:400])
+    return tmp_path
+
+
+def test_a_sound_text_goes_on_to_training(good, texts):
+    outcome = good("doctor", "--text", "sound.txt")
+    assert "found: nothing" in outcome.out and "n-grams" in outcome.out and "whole text" in outcome.out
+    assert outcome.err.splitlines()[-1] == "next: dragoman train ngram --text sound.txt -o model"
+
+
+def test_findings_are_shown_by_kind_the_worst_first(good, texts):
+    outcome = good("doctor", "--text", "rough.txt", "--no-cost", "--show", 2)
+    lines = outcome.lines
+    error, warning = (next(n for n, line in enumerate(lines) if line.startswith(word)) for word in ("error", "warning"))
+    assert lines[error : error + 3] == [
+        "error: NUL characters (1) [nul]",
+        "  rough.txt:5:2: U+0000 control character",
+        "  -> training refuses them; --fix removes them",
+    ]
+    assert error < warning and lines[warning].endswith("(9) [invisible]") and lines[warning + 3] == "  and 7 more"
+    assert lines[-1] == "found: 1 error, 9 warnings, 1 note"
+    assert outcome.err.splitlines()[-1] == "next: dragoman doctor --text rough.txt --fix -o cleaned"
+    assert "more" not in good("doctor", "--text", "rough.txt", "--no-cost", "--all").out
+
+
+def test_the_suggested_commands_work(good, texts):
+    outcome = good("doctor", "--text", "rough.txt", "--dev-text", "dev.txt", "--no-cost")
+    words = outcome.err.splitlines()[-1].split()[2:]
+    fixed = good(*words, "--no-cost")
+    assert "dropped" in fixed.err
+    trained = good(*fixed.err.splitlines()[-1].split()[2:], "--order", 2, "--smoothing", "witten-bell")
+    assert "2-grams" in trained.err
+    again = good("doctor", "--text", "cleaned/rough.txt", "--dev-text", "cleaned/dev.txt", "--no-cost")
+    assert "next: dragoman train ngram" in again.err
+
+
+def test_json_has_every_finding_with_place_and_advice(good, texts):
+    report = json.loads(good("doctor", "--text", "rough.txt", "--json").out)
+    assert report["counts"]["invisible"] == 9
+    assert len(report["findings"]) == sum(report["counts"].values())
+    for finding in report["findings"]:
+        assert finding["file"] == "rough.txt" and finding["line"] and finding["advice"] and finding["kind"]
+    assert report["files"][0]["lines"] == 15 and report["costs"][0]["ngrams"] > 0 and report["fix"] is None
+    fixed = json.loads(good("doctor", "--text", "rough.txt", "--json", "--no-cost", "--fix", "-o", "out").out)["fix"]
+    assert fixed["kept"] == {"rough.txt": 15} and {"file": "rough.txt", "kind": "nul", "lines": 1} in fixed["mended"]
+
+
+def test_pairs(good, texts):
+    outcome = good("doctor", "--src", "train.s", "--tgt", "train.t", "--dev-src", "train.s", "--dev-tgt", "train.t")
+    assert "400 pairs" in outcome.out and "in train" in outcome.out and "[overlap]" in outcome.out
+    command = "next: dragoman doctor --src train.s --tgt train.t --dev-src train.s --dev-tgt train.t --fix -o cleaned"
+    assert outcome.err.splitlines()[-1] == command
+
+
+def test_strict_is_for_machines(run, texts):
+    assert run("doctor", "--text", "rough.txt", "--no-cost").code == 0
+    assert run("doctor", "--text", "rough.txt", "--no-cost", "--strict").code == 1
+    assert run("doctor", "--text", "sound.txt", "--no-cost", "--strict").code == 0
+
+
+def test_standard_input(good, texts):
+    outcome = good("doctor", "--text", "-", "--no-cost", stdin=b"caf\xe9 noir\n")
+    assert "<stdin>:1:4: byte 0xe9" in outcome.out
+
+
+def test_fields(good, texts):
+    (texts / "p.tsv").write_text("de\ten\neins \tone\n")
+    outcome = good("doctor", "--text", "p.tsv", "--field", "de", "--no-cost")
+    assert "p.tsv:2:5" in outcome.out
+    assert outcome.err.splitlines()[-1] == "next: dragoman doctor --text p.tsv --field de --fix -o cleaned"
+    both = good("doctor", "--src", "p.tsv", "--tgt", "p.tsv", "--src-field", "de", "--tgt-field", "en", "--no-cost")
+    assert "--src-field de --tgt-field en --fix" in both.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--text", "sound.txt", "--src", "train.s", "--tgt", "train.t"),
+        ("--src", "train.s"),
+        ("--text", "sound.txt", "--dev-src", "train.s"),
+        ("--src", "train.s", "--tgt", "train.t", "--dev-text", "dev.txt"),
+        ("--src", "train.s", "--tgt", "train.t", "--dev-src", "dev.txt"),
+        ("--text", "sound.txt", "--fix"),
+        ("--text", "sound.txt", "-o", "out"),
+        ("--text", "rough.txt", "--fix", "-o", "."),
+        ("--text", "missing.txt"),
+        ("--text", "sound.txt", "--field", "2"),
+    ],
+)
+def test_misuse_is_one_line(run, texts, arguments):
+    outcome = run("doctor", *arguments)
+    assert outcome.code == 2 and is_one_line(outcome.err) and outcome.out == ""
