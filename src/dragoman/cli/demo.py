@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.messages import say, suggest
+from dragoman.cli.messages import say, suggest, working
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.evaluation.floor import Truth
     from dragoman.ngram.model import NgramModel
     from dragoman.text.corpus import Corpus
 
-TRAIN, DEV, TEST = 4000, 500, 500  # sentences
+SIZES = {"train": 10_000, "dev": 500, "test": 1000}  # sentence pairs
 MARK = "ABOUT-THESE-FILES.txt"  # by which a demo knows the directory of an earlier one
 ABOUT = "dragoman demo wrote these files, and writes them anew when it runs again: keep nothing of your own here.\n"
 # From counts as they are to modified Kneser-Ney: name in the table, settings.
@@ -34,6 +35,8 @@ LADDER: dict[str, dict[str, Any]] = {
     "Kneser-Ney": {"smoothing": "kneser-ney", "order": 4},
     "modified Kneser-Ney": {"smoothing": "modified-kneser-ney", "order": 4},
 }
+CONTRASTED = {"modified Kneser-Ney, 2-gram": 2, "4-gram": 4}  # orders of the models that are asked about contrasts
+CONTRASTS = 40  # of each kind
 
 
 def demo(
@@ -42,33 +45,32 @@ def demo(
     ] = Path("runs/demo"),
     seed: Annotated[int, typer.Option("--seed", help="Of the text and of the samples.")] = 1,
 ) -> None:
-    """Compare all n-gram models on a toy text made here.
+    """Compare all n-gram models on text whose truth is known.
 
-    From maximum likelihood to modified Kneser-Ney.
+    The text is drawn from the laboratory's grammar (see dragoman lab): the exact floor of perplexity is printed beside
+    every model, from maximum likelihood to modified Kneser-Ney, then what models have learnt and have not.
 
     \b
     Example:
       dragoman demo
     """
-    from dragoman.report.tables import table
-
     _claim(output)
-    train, dev, test = _texts(output, seed)
+    with working("drawing German and English sentences from the laboratory's grammar"):
+        train, dev, test, truth = _texts(output, seed)
     say(f"{output}: {train.sentences:,} sentences to train on, {train.words:,} words, {train.vocab.known - 1:,} types")
-    rows = []
-    for name, settings in LADDER.items():
-        model, seconds = _train(train, dev, settings)
-        rows.append(_row(name, model, test, seconds))
-    headers = ["model", "perplexity", "by class", "unknown words", "n-grams", "seconds"]
-    print(table(headers, rows))
-    _explain()
-    model.save(output / "model", replace=True)
+    _show_pairs(output)
+    _compare_with_floor(train, dev, test, truth)
+    models = {name: _train(train, dev, {"order": order}) for name, order in CONTRASTED.items()}
+    _compare_by_contrasts(models, seed)
+    best = list(models.values())[-1]
+    best.save(output / "model", replace=True)
     print("\nThree sentences drawn from the last model:")
-    for sentence in model.sample(3, seed=seed):
+    for sentence in best.sample(3, seed=seed):
         print(f"  {sentence}")
     say("")
+    suggest("contrast", output / "model")
+    suggest("evaluate", output / "model", "--text", output / "lab" / "test.en")
     suggest("next", output / "model", "the farmer")
-    suggest("evaluate", output / "model", "--text", output / "test.txt")
 
 
 def _claim(output: Path) -> None:
@@ -83,44 +85,70 @@ def _claim(output: Path) -> None:
         path.write_text(ABOUT, encoding="utf-8")
 
 
-def _texts(output: Path, seed: int) -> tuple[Corpus, Corpus, Corpus]:
-    """Write the three texts, and read them as anybody's would be read."""
-    from dragoman.lab.village import village_text
-    from dragoman.storage import new_file
+def _texts(output: Path, seed: int) -> tuple[Corpus, Corpus, Corpus, Truth]:
+    """Write the laboratory's corpus, and read its English as anybody's text would be read."""
+    from dragoman.lab.laboratory import laboratory
+    from dragoman.lab.writing import write
+    from dragoman.report.floor import truth_of
     from dragoman.text.corpus import Corpus
 
-    lines = village_text(TRAIN + DEV + TEST, seed)
-    parts = {"train": lines[:TRAIN], "dev": lines[TRAIN : TRAIN + DEV], "test": lines[TRAIN + DEV :]}
-    for name, part in parts.items():
-        with new_file(output / f"{name}.txt") as path:
-            path.write_text("".join(f"{line}\n" for line in part), encoding="utf-8")
-    train = Corpus.read(output / "train.txt")
-    return train, Corpus.read(output / "dev.txt", train.vocab), Corpus.read(output / "test.txt", train.vocab)
+    corpus = output / "lab"
+    write(laboratory(), corpus, SIZES, seed, replace=True)
+    train = Corpus.read(corpus / "train.en")
+    dev, test = (Corpus.read(corpus / f"{part}.en", train.vocab) for part in ("dev", "test"))
+    return train, dev, test, truth_of("en", test)
 
 
-def _train(train: Corpus, dev: Corpus, settings: dict[str, Any]) -> tuple[NgramModel, float]:
-    from dragoman.ngram.model import NgramModel
+def _show_pairs(output: Path) -> None:
+    print("\nThree of the sentence pairs:")
+    german, english = (
+        (output / "lab" / f"train.raw.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")
+    )
+    for one, other in list(zip(german, english, strict=True))[:3]:
+        print(f"  {one}\n    {other}")
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a toy text has too few counts for some discounts; it says so below
-        NgramModel.train(train, heldout=dev, **settings)  # once to compile, so that the time is the method's own
+
+def _compare_with_floor(train: Corpus, dev: Corpus, test: Corpus, truth: Truth) -> None:
+    """A row for each model: what the text costs by it, and by the truth."""
+    from dragoman.evaluation.floor import Floor, measured
+    from dragoman.report.tables import plus_minus, table
+
+    rows: list[list[object]] = []
+    for name, settings in LADDER.items():
+        _train(train, dev, settings)  # once to compile, so that the time is the method's own
         began = perf_counter()
-        return NgramModel.train(train, heldout=dev, **settings), perf_counter() - began
-
-
-def _row(name: str, model: NgramModel, test: Corpus, seconds: float) -> list[object]:
-    from dragoman.evaluation.likelihood import likelihood
-
-    result = likelihood(model, test)
-    name += " *" if model.notes else ""
-    size = model.table.trie.nodes - 1
-    return [name, result.perplexity, result.perplexity_class, result.unknown_words, size, f"{seconds:.3f}"]
-
-
-def _explain() -> None:
+        model = _train(train, dev, settings)
+        seconds = perf_counter() - began
+        result = measured(model, test, truth)
+        assert result.gap is not None, "the truth is given"
+        above, cost = plus_minus(*result.gap.by_class.estimate, 3), result.likelihood
+        name += " *" if model.notes else ""
+        rows.append([name, cost.perplexity, cost.perplexity_class, above, model.table.trie.nodes - 1, f"{seconds:.3f}"])
+    floor = Floor.of(truth)
+    full, by_class = plus_minus(*floor.perplexity), plus_minus(*floor.perplexity_class)
+    rows.append(["the floor: the truth itself", full, by_class, "0", None, None])
+    headers = ["English", "perplexity", "by class", "nats above the floor", "n-grams", "seconds"]
+    print(f"\n{table(headers, rows)}")
     print(
         "\nPerplexity: out of how many words, on average, does the model pick the next one? Infinite: some word of\n"
         "the test text has probability 0. An unknown word is paid for in full, as one of 10,000,000; by class, it\n"
-        "only costs being unknown.\n"
+        "only costs being unknown. No model can be expected below the floor, which is what the text costs by the\n"
+        "grammar it was drawn from; ± is a standard error.\n"
         "* too few counts for this method's own discounts at some order; fixed ones were used there."
     )
+
+
+def _train(train: Corpus, dev: Corpus, settings: dict[str, Any]) -> NgramModel:
+    from dragoman.ngram.model import NgramModel
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a small text has too few counts for some discounts; the table says so
+        return NgramModel.train(train, heldout=dev, **settings)
+
+
+def _compare_by_contrasts(models: dict[str, NgramModel], seed: int) -> None:
+    from dragoman.cli.contrast import measure, report
+    from dragoman.lab.contrasts import contrasts
+
+    print("\nWhich of two sentences is right? The laboratory knows; how often do the models?\n")
+    print(report("en", measure(models, contrasts("en", CONTRASTS, seed))))
