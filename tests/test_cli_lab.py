@@ -1,0 +1,229 @@
+"""`dragoman lab` and `dragoman contrast`: what they write, print and refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from command import is_one_line
+from dragoman import Corpus, Mixture, NgramModel
+from dragoman.evaluation.contrast import Accuracy, accuracy
+from dragoman.lab.contrasts import contrasts
+from dragoman.lab.laboratory import laboratory
+from dragoman.lab.writing import ENDINGS, raw
+from dragoman.models.cache import CacheModel
+
+PARTS = ("train", "dev", "test")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """A small corpus of the laboratory, written by the command."""
+    from dragoman.cli.main import main
+
+    place = tmp_path_factory.mktemp("lab") / "lab"
+    assert main(["lab", "--pairs", "1500", "--dev", "60", "--test", "80", "-o", str(place)]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def models(corpus, tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("models")
+    for language in ("de", "en"):
+        text = Corpus.read(corpus / f"train.{language}")
+        NgramModel.train(text, order=2, smoothing="witten-bell").save(place / f"{language}2")
+    NgramModel.train(text, order=1, smoothing="witten-bell").save(place / "en1")
+    return place
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_every_file_is_written_and_in_step(corpus):
+    assert {path.name for path in corpus.iterdir()} == {"lab.yaml", *(f"{p}.{e}" for p in PARTS for e in ENDINGS)}
+    for part, size in zip(PARTS, (1500, 60, 80), strict=True):
+        assert {len(lines(corpus / f"{part}.{ending}")) for ending in ENDINGS} == {size}
+
+
+def test_files_agree_with_each_other(corpus):
+    laboratory_pairs = laboratory().pairs(60, seed=1, part="dev")
+    columns = (lines(corpus / f"dev.{ending}") for ending in ("de", "en", "en.trees", "align", "logprob", "raw.de"))
+    for pair, (de, en, tree, align, logprob, printed) in zip(laboratory_pairs, zip(*columns, strict=True), strict=True):
+        assert de.split() == list(pair.german.words)
+        assert re.findall(r" ([^\s()]+)\)", tree) == en.split()
+        places = [tuple(map(int, link.split("-"))) for link in align.split()]
+        assert all(0 <= german < len(de.split()) and 0 <= english < len(en.split()) for german, english in places)
+        english, german, given = map(float, logprob.split("\t"))
+        assert english == pytest.approx(pair.log_probs.english, abs=1e-8)
+        assert german == pytest.approx(pair.log_probs.german, abs=1e-8)
+        assert given == pytest.approx(pair.log_probs.both - pair.log_probs.german, abs=1e-8)
+        assert given < 1e-8
+        assert printed == raw(pair.german)
+
+
+def test_raw_text_has_capitals_and_punctuation(corpus):
+    for language in ("de", "en"):
+        for tokens, printed in zip(
+            lines(corpus / f"dev.{language}"), lines(corpus / f"dev.raw.{language}"), strict=True
+        ):
+            assert re.sub(r"([,.!?])", r" \1", printed).lower() == tokens
+            assert printed[0].isupper()
+            assert printed[-1] in ".!?"
+    german = " ".join(lines(corpus / "train.raw.de"))
+    assert "der Bauer" in german
+    assert "bauer" not in german
+
+
+def test_the_same_seed_writes_the_same_files_and_another_one_others(corpus, good, tmp_path):
+    size = ("--pairs", 300, "--dev", 60, "--test", 80)
+    good("lab", *size, "-o", tmp_path / "same")
+    good("lab", *size, "--seed", 2, "-o", tmp_path / "other")
+    for ending in ENDINGS:
+        assert (tmp_path / "same" / f"dev.{ending}").read_bytes() == (corpus / f"dev.{ending}").read_bytes()
+        assert lines(tmp_path / "same" / f"train.{ending}") == lines(corpus / f"train.{ending}")[:300]
+    assert lines(tmp_path / "other" / "test.en") != lines(corpus / "test.en")
+
+
+def test_train_dev_and_test_are_different_sentences(corpus):
+    train, dev, test = (set(lines(corpus / f"{part}.en")) for part in PARTS)
+    assert len(dev & train) < len(dev) / 4  # a few are short enough to come twice
+    assert len(test & dev) < len(test) / 4
+
+
+def test_some_words_come_once_and_some_of_test_never(corpus):
+    """Rare words of the lexicon, and names: unknown ones have to be copied, so that they are on both sides."""
+    counts = Counter(" ".join(lines(corpus / "train.en")).split())
+    assert sum(count == 1 for count in counts.values()) > 100
+    unknown = {language: unknown_words(corpus, language) for language in ("de", "en")}
+    assert len(unknown["en"] & unknown["de"]) > 5
+
+
+def unknown_words(corpus: Path, language: str) -> set[str]:
+    known = set(" ".join(lines(corpus / f"train.{language}")).split())
+    return set(" ".join(lines(corpus / f"test.{language}")).split()) - known
+
+
+def test_the_manifest_says_what_it_is(corpus):
+    manifest = yaml.safe_load((corpus / "lab.yaml").read_text(encoding="utf-8"))
+    assert manifest["kind"] == "dragoman laboratory"
+    assert "ynthetic" in manifest["about"]
+    assert manifest["pairs"] == {"train": 1500, "dev": 60, "test": 80}
+    assert manifest["entropy_nats_a_sentence"]["en"] == pytest.approx(laboratory().entropy.english, abs=1e-5)
+
+
+def test_the_next_command_is_said(good, tmp_path):
+    outcome = good("lab", "--pairs", 5, "--dev", 1, "--test", 1, "-o", tmp_path / "x")
+    assert outcome.out == ""
+    assert f"train ngram --text {tmp_path / 'x' / 'train.en'}" in outcome.err
+
+
+def test_a_corpus_is_replaced_only_if_asked_and_nothing_else_is_lost(run, good, tmp_path):
+    size, there = ("--pairs", 5, "--dev", 1, "--test", 1), tmp_path / "x"
+    good("lab", *size, "-o", there)
+    refused = run("lab", *size, "-o", there)
+    assert (refused.code, is_one_line(refused.err)) == (2, True)
+    assert "--force" in refused.err
+    good("lab", *size, "--seed", 3, "--force", "-o", there)
+    (there / "notes.txt").write_text("mine")
+    assert run("lab", *size, "--force", "-o", there).code == 2
+    assert (there / "notes.txt").read_text() == "mine"
+
+
+# -- contrasts -------------------------------------------------------------------------------------------------------
+
+
+def test_contrasts_are_a_table_for_each_language(good, models):
+    english = good("contrast", models / "en2", models / "en1", "--count", 6)
+    assert english.lines[0].split()[:3] == ["English", "distance", "contrasts"]
+    assert {"agreement", "reflexive", "selection"} <= {line.split()[0] for line in english.lines if line.strip()}
+    german = good("contrast", models / "de2", "--count", 6)
+    assert german.lines[0].startswith("German")
+    assert any(line.startswith("verb-final") for line in german.lines)
+
+
+def test_a_bigram_gets_no_crossed_quadruple_and_every_second_contrast_of_it(good, models):
+    found = json.loads(good("contrast", models / "en2", "--count", 12, "--json").out)
+    assert found["language"] == "en"
+    parts = found["models"][0]["contrasts"]
+    selection = [part for part in parts if part["phenomenon"] == "selection"]
+    assert sum(part["contrasts"] for part in selection) >= 12
+    assert {part["accuracy"] for part in selection} == {0.5}
+    assert {part["groups_accuracy"] for part in selection} == {0.0}
+    article = next(part for part in parts if part["phenomenon"] == "article")
+    assert article["accuracy"] > 0.8, "what is next to each other a bigram knows"
+
+
+def test_contrasts_can_be_written_and_looked_at(good, tmp_path):
+    good("contrast", "--language", "de", "--count", 3, "--write", tmp_path / "c.tsv")
+    header, *rows = lines(tmp_path / "c.tsv")
+    assert header.split("\t") == ["phenomenon", "distance", "right", "wrong", "group"]
+    assert len(rows) > 20
+    assert {len(row.split("\t")) for row in rows} == {5}
+    shown = good("contrast", "--language", "de", "--count", 3, "--examples").out
+    assert shown.count("right: ") == shown.count("wrong: ") == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "--examples"),
+        (("--language", "fr", "--examples"), "de and en"),
+        (("nowhere",), "nowhere"),
+    ],
+)
+def test_contrast_refuses_in_one_line(run, arguments, said):
+    outcome = run("contrast", *arguments)
+    assert outcome.code == 2
+    assert is_one_line(outcome.err)
+    assert said in outcome.err
+
+
+def test_a_model_of_other_text_is_refused(run, shared):
+    outcome = run("contrast", shared / "bi")
+    assert outcome.code == 2
+    assert "dragoman lab" in outcome.err
+    assert run("contrast", shared / "bi", "--language", "en", "--count", 2).code == 0, "unless one insists"
+
+
+# -- the numbers -----------------------------------------------------------------------------------------------------
+
+
+class Pair:
+    def __init__(self, right, wrong, group):
+        self.right, self.wrong, self.group = right, wrong, group
+
+
+def test_accuracy_counts_ties_as_half_and_groups_as_wholes():
+    model = NgramModel.train(Corpus.from_sentences(["a b", "a b", "a c"]), order=2, smoothing="witten-bell")
+    right, wrong, tied = Pair("a b", "a c", 1), Pair("a c", "a b", 1), Pair("a b", "a b", 2)
+    found = accuracy(model, [right, wrong, tied, Pair("a b", "a c", 3)], by=lambda pair: "all")
+    assert found == {"all": Accuracy(contrasts=4, right=2.5, groups=3, groups_right=1)}
+
+
+def test_nothing_is_carried_from_one_contrast_to_the_next():
+    """A cache would remember the right sentence when it reads the wrong one."""
+    text = Corpus.from_sentences(["a b", "a c", "b a", "c a"])
+    ngram = NgramModel.train(text, order=1, smoothing="witten-bell")
+    model = Mixture([ngram, CacheModel.train(text, order=1)], [0.1, 0.9])
+    pairs = [Pair("a a a b", "a a a c", 1), Pair("c c c b", "b b b c", 2)]
+    alone = [accuracy(model, [pair], by=lambda pair: 0)[0].right for pair in pairs]
+    both = accuracy(model, pairs, by=lambda pair: pair.group)
+    assert [both[1].right, both[2].right] == alone
+
+
+def test_right_sentences_are_preferred_by_the_truth_trained_long_enough():
+    """A sanity check of the whole chain: more text, more right."""
+    found = contrasts("en", count=10)
+    shares = []
+    for size in (50, 3000):
+        model = NgramModel.train(
+            Corpus.from_sentences(laboratory().text("en", size, seed=1)), order=3, smoothing="witten-bell"
+        )
+        shares.append(sum(accuracy(model, found, by=lambda pair: 0).values(), Accuracy()).share)
+    assert shares[0] < shares[1]
