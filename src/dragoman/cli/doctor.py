@@ -195,11 +195,20 @@ def _costs(report: Report) -> str:
     from dragoman.report.tables import table
 
     rows = [
-        [c.file, c.ngrams, f"{c.memory / 1e6:,.0f}", f"{c.disk / 1e6:,.1f}", f"{c.seconds / 60:.3f}", c.basis]
+        [c.file, c.ngrams, f"{c.memory / 1e6:,.0f}", f"{c.disk / 1e6:,.1f}", _duration(c.seconds), c.basis]
         for c in report.costs
     ]
-    headers = ["to train the default n-gram model", "n-grams", "MB memory", "MB disk", "minutes", "basis"]
+    headers = ["to train the default n-gram model", "n-grams", "MB memory", "MB disk", "time", "basis"]
     return table(headers, rows)
+
+
+def _duration(seconds: float) -> str:
+    """In minutes, or in seconds if it is less than one.
+
+    >>> _duration(0.83), _duration(150)
+    ('0.8 seconds', '2.5 minutes')
+    """
+    return f"{seconds:.1f} seconds" if seconds < 60 else f"{seconds / 60:.1f} minutes"
 
 
 def _kind(kind: str, found: list[Finding], show: int) -> Iterator[str]:

@@ -112,7 +112,8 @@ def _dragoman(
     """Language models from counts: train them, look at what they say, compare and mix them.
 
     \b
-    A first walk:
+    A first walk (no text at hand? dragoman lab -o lab writes one):
+      dragoman doctor --text train.txt
       dragoman train ngram --text train.txt --order 5 -o kn5
       dragoman evaluate kn5 --text test.txt
       dragoman sample kn5 -n 3

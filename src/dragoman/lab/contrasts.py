@@ -25,7 +25,7 @@ from dragoman.lab.words import CROSSED_OBJECTS, CROSSED_SUBJECTS, NUMBERS, PEOPL
 
 DISTANCES = (0, 1, 4, 8, 16)  # classes of distance begin here: 0, 1 to 3, 4 to 7, 8 to 15, 16 and more
 NESTING = 0.45  # more relative clauses than usual, so that there are long distances
-MANY = 40  # meanings drawn for each contrast wanted, at most
+MANY = 60  # meanings drawn for each contrast wanted, at most
 TOPICAL = ("N", "AN", "V", "PLACE")  # words that tell the topic
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from dragoman.lab.weights import falling, shares
 
-CONSONANTS = "kmlnrtsbvdzfpg"
+CONSONANTS = "mlnrtsbvdwj"
 VOWELS = "aoieu"
 FEMALE, MALE = "ai", "ou"  # how names end
 SYLLABLES = tuple(c + v for v in VOWELS for c in CONSONANTS)
@@ -24,7 +24,7 @@ class Names:
     """Names of two or three syllables; the last one tells women's from men's.
 
     >>> women = Names.ending(FEMALE)
-    >>> women.prob("kalina") > 0, women.prob("kalino"), women.prob("kal")
+    >>> women.prob("malina") > 0, women.prob("malino"), women.prob("mal")
     (True, 0.0, 0.0)
     """
 
