@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.errors import DataError, DragomanError
+    from dragoman.lab.laboratory import laboratory
     from dragoman.language_model import LanguageModel
     from dragoman.loading import load
     from dragoman.mixture import Mixture, ensemble
@@ -38,6 +39,7 @@ _HOMES = {
     "ParallelCorpus": "dragoman.text.corpus",
     "Vocab": "dragoman.text.vocab",
     "ensemble": "dragoman.mixture",
+    "laboratory": "dragoman.lab.laboratory",
     "load": "dragoman.loading",
     "read_arpa": "dragoman.ngram.arpa",
     "write_arpa": "dragoman.ngram.arpa",
@@ -56,6 +58,7 @@ __all__ = [
     "ParallelCorpus",
     "Vocab",
     "ensemble",
+    "laboratory",
     "load",
     "read_arpa",
     "write_arpa",

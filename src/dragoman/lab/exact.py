@@ -54,9 +54,8 @@ class Exact:
     """The exact probabilities of what is drawn from a grammar."""
 
     def __init__(self, grammar: Grammar):
-        self._masses: dict[int, _Masses] = {}
-        for rules in grammar.rules.values():
-            self._masses.update(_masses(rules))
+        self._rules = grammar.rules
+        self._known: dict[int, _Masses] = {}  # of each rule, by its identity
 
     def log_probs(self, node: Node) -> LogProbs:
         """Of the pair of sentences that a meaning was said as."""
@@ -64,14 +63,19 @@ class Exact:
         waiting = [node]
         while waiting:
             rule, (f, e), children = waiting.pop()
-            masses = self._masses.get(id(rule))
-            if masses is None:  # a word of an open class
-                masses = _of_one_way(rule.prob)
+            masses = self._known.get(id(rule)) or self._masses(rule)
             german += masses.german[f]
             english += masses.english[e]
             both += masses.both[f][e]
             waiting += children
         return LogProbs(english, german, both)
+
+    def _masses(self, rule: Rule) -> _Masses:
+        """Worked out when first asked for, with those of all rules of the same parent."""
+        if rule.parent not in self._rules:  # a word of an open class
+            return _of_one_way(rule.prob)
+        self._known.update(_masses(self._rules[rule.parent]))
+        return self._known[id(rule)]
 
 
 def _of_one_way(prob: float) -> _Masses:

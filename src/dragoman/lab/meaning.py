@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class Said:
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
-    links: tuple[Link | None, ...]
+    links: tuple[Link | None, ...] = field(compare=False, repr=False)  # good only beside the other side of the pair
     tree: str
 
 
