@@ -135,6 +135,16 @@ def test_a_corpus_is_replaced_only_if_asked_and_nothing_else_is_lost(run, good, 
     assert (there / "notes.txt").read_text() == "mine"
 
 
+def test_training_tells_the_floor_of_its_dev_text(good, corpus, tmp_path):
+    train = ("train", "ngram", "--text", corpus / "train.en", "--order", 2, "--smoothing", "witten-bell")
+    told = good(*train, "--dev-text", corpus / "dev.en", "-o", tmp_path / "model").err
+    perplexity, floor = map(float, re.search(r"perplexity ([\d.]+) \(floor ([\d.]+) ± ", told).groups())
+    assert floor < perplexity
+    other = tmp_path / "dev.txt"
+    other.write_bytes((corpus / "dev.en").read_bytes())
+    assert "floor" not in good(*train, "--dev-text", other, "-o", tmp_path / "other").err
+
+
 # -- contrasts -------------------------------------------------------------------------------------------------------
 
 

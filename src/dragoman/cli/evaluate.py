@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import doubt, say, working
-from dragoman.errors import DataError
+from dragoman.cli.floor import known_truth
+from dragoman.cli.messages import doubt, say
 
 if TYPE_CHECKING:
-    from dragoman.evaluation.floor import Measured, Truth
+    from dragoman.evaluation.floor import Measured
     from dragoman.evaluation.likelihood import Likelihood
-    from dragoman.text.corpus import Corpus
 
 
 def evaluate(
@@ -67,23 +66,11 @@ def _results(models: list[Path], text: str, field: str | None, *, floor: bool) -
         if corpus is None or corpus.vocab != model.vocab:
             corpus = Corpus.from_scan(scanned, model.vocab)
             doubt(corpus, f"{source_name(text)}, by the vocabulary of {path}")
-            truth = _truth(language, corpus, text) if language else None
+            truth = known_truth(language, corpus, text) if language else None
             language = language if truth else None  # the text does not become possible by another vocabulary
         results.append((path, measured(model, corpus, truth)))
     _suspect(results)
     return results
-
-
-def _truth(language: str, corpus: Corpus, text: str) -> Truth | None:
-    """The truth about laboratory text; None, with a warning, if the text has been changed since it was written."""
-    with working("asking the laboratory for the floor"):
-        from dragoman.report.floor import truth_of
-
-        try:
-            return truth_of(language, corpus, text)
-        except DataError as error:
-            say(f"warning: no floor: {error}")
-            return None
 
 
 def _suspect(results: list[tuple[Path, Measured]]) -> None:

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from dragoman.cli import options
+from dragoman.cli.floor import known_truth
 from dragoman.cli.messages import doubt, say, suggest, working
 from dragoman.errors import DataError
 
@@ -123,14 +124,22 @@ def save_and_tell(outcome: Outcome, output: Path, *, force: bool, dev_text: str 
     say(f"{output}: {size}; {model.vocab.known - 1:,} known words; {perf_counter() - outcome.began:.1f} seconds")
     if outcome.fitted:
         say(outcome.fitted)
-    if material.dev is not None:
-        from dragoman.evaluation.likelihood import likelihood
-        from dragoman.report.tables import cell
-
-        dev = likelihood(model, material.dev)
-        found = f"perplexity {cell(dev.perplexity)} over {dev.tokens:,} tokens, {dev.unknown_words:,} unknown"
+    if material.dev is not None and dev_text is not None:
         caution = "; the coefficients were fitted on this very text" if outcome.fitted else ""
-        say(f"{dev_text}: {found}{caution}")
+        say(f"{dev_text}: {_dev_told(model, material.dev, dev_text)}{caution}")
+
+
+def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> str:
+    """What a model makes of the dev text; of laboratory text also the floor."""
+    from dragoman.evaluation.floor import measured
+    from dragoman.lab.place import language_of
+    from dragoman.report.tables import cell, plus_minus
+
+    language = language_of(source)
+    result = measured(model, corpus, known_truth(language, corpus, source) if language else None)
+    dev, floor = result.likelihood, result.floor
+    least = f" (floor {plus_minus(*floor.perplexity)})" if floor else ""
+    return f"perplexity {cell(dev.perplexity)}{least} over {dev.tokens:,} tokens, {dev.unknown_words:,} unknown"
 
 
 def suggest_after(output: Path, dev_text: str | None, field: str | None) -> None:
