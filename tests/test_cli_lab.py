@@ -13,7 +13,6 @@ import yaml
 from command import is_one_line
 from dragoman import Corpus, Mixture, NgramModel
 from dragoman.evaluation.contrast import Accuracy, accuracy
-from dragoman.lab.contrasts import contrasts
 from dragoman.lab.laboratory import laboratory
 from dragoman.lab.writing import ENDINGS, raw
 from dragoman.models.cache import CacheModel
@@ -142,7 +141,23 @@ def test_training_tells_the_floor_of_its_dev_text(good, corpus, tmp_path):
     assert floor < perplexity
     other = tmp_path / "dev.txt"
     other.write_bytes((corpus / "dev.en").read_bytes())
-    assert "floor" not in good(*train, "--dev-text", other, "-o", tmp_path / "other").err
+    assert "(floor " not in good(*train, "--dev-text", other, "-o", tmp_path / "other").err
+
+
+def test_text_of_another_version_has_no_floor(good, corpus, models, tmp_path):
+    (tmp_path / "test.en").write_bytes((corpus / "test.en").read_bytes())
+    manifest = (corpus / "lab.yaml").read_text(encoding="utf-8")
+    (tmp_path / "lab.yaml").write_text(manifest.replace("grammar: 1", "grammar: 0"), encoding="utf-8")
+    outcome = good("evaluate", models / "en2", "--text", tmp_path / "test.en")
+    assert "floor" not in outcome.out
+    assert "another version" in outcome.err
+
+
+def test_the_directory_one_is_in_is_not_replaced(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = run("lab", "--pairs", 5, "-o", ".")
+    assert outcome.code == 2
+    assert "name a new one" in outcome.err
 
 
 # -- contrasts -------------------------------------------------------------------------------------------------------
@@ -185,6 +200,7 @@ def test_contrasts_can_be_written_and_looked_at(good, tmp_path):
         ((), "--examples"),
         (("--language", "fr", "--examples"), "de and en"),
         (("nowhere",), "nowhere"),
+        (("--examples", "--json"), "--json"),
     ],
 )
 def test_contrast_refuses_in_one_line(run, arguments, said):
@@ -227,13 +243,11 @@ def test_nothing_is_carried_from_one_contrast_to_the_next():
     assert [both[1].right, both[2].right] == alone
 
 
-def test_right_sentences_are_preferred_by_the_truth_trained_long_enough():
-    """A sanity check of the whole chain: more text, more right."""
-    found = contrasts("en", count=10)
-    shares = []
-    for size in (50, 3000):
-        model = NgramModel.train(
-            Corpus.from_sentences(laboratory().text("en", size, seed=1)), order=3, smoothing="witten-bell"
-        )
-        shares.append(sum(accuracy(model, found, by=lambda pair: 0).values(), Accuracy()).share)
-    assert shares[0] < shares[1]
+def test_order_alone_does_not_make_a_bag_of_words_prefer_one():
+    """Rounding differs with the order of words; a preference that small is none."""
+    text = Corpus.from_sentences(["a b c d e", "b c d", "e e a", "c c c c d"])
+    one, two = (NgramModel.train(text, order=1, smoothing=name) for name in ("witten-bell", "interpolated"))
+    words = ["a", "b", "c", "d", "e", "a", "a", "b", "c"]
+    pairs = [Pair(" ".join(words), " ".join(words[turn:] + words[:turn]), turn) for turn in range(1, len(words))]
+    found = accuracy(Mixture([one, two], [0.3, 0.7]), pairs, by=lambda pair: 0)[0]
+    assert found.right == len(pairs) / 2

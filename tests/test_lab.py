@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice, product
 
@@ -23,8 +24,9 @@ from dragoman.lab.laboratory import Pair, laboratory
 from dragoman.lab.lexicon import TOPICS
 from dragoman.lab.meaning import Meanings, Node, say
 from dragoman.lab.names import FEMALE, MALE, Digits, Names
+from dragoman.lab.place import VERSION
 from dragoman.lab.side import SideGrammar
-from dragoman.lab.synchronous import ENGLISH, GERMAN, SIDES, Builder, Draft, Grammar, Leaf, label
+from dragoman.lab.synchronous import ENGLISH, GERMAN, SIDES, Builder, Draft, Grammar, Leaf, Rule, label
 from dragoman.lab.words import CROSSED_OBJECTS, CROSSED_SUBJECTS, Words
 
 LAB = laboratory()
@@ -159,6 +161,26 @@ def test_each_side_tells_its_meaning(side):
 
 
 @pytest.mark.parametrize("side", SIDE_NAMES)
+def test_each_side_tells_its_meaning_with_rare_words_too(side):
+    """The same with all words of a kind alike, so that rare ones come as often as others."""
+    even = Grammar(
+        LAB.grammar.start, {s: evened(rules) for s, rules in LAB.grammar.rules.items()}, LAB.grammar.open_classes
+    )
+    meanings, exact, chance = Meanings(even), Exact(even), random.Random(4).random
+    nodes = [meanings.draw(chance) for _ in range(2000)]
+    by_inside = inside_full(SideGrammar.of(even, side), [" ".join(say(node, side).words) for node in nodes])
+    by_node = [getattr(exact.log_probs(node), SIDE_NAMES[side]) for node in nodes]
+    np.testing.assert_allclose(by_inside, by_node, rtol=0, atol=1e-9)
+
+
+def evened(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Rules of words made alike; others as they are."""
+    if any(rule.children for rule in rules):
+        return tuple(rules)
+    return tuple(Rule(rule.parent, 1 / len(rules), (), rule.ways, rule.name) for rule in rules)
+
+
+@pytest.mark.parametrize("side", SIDE_NAMES)
 def test_each_side_tells_its_meaning_in_deeply_nested_sentences(side):
     nested = grammar(Words(nesting=0.4))
     meanings, exact, chance = Meanings(nested), Exact(nested), random.Random(3).random
@@ -266,6 +288,27 @@ def additive_model_exists(preferred: dict[tuple[str, str], str]) -> bool:
     return result.status == 0
 
 
+def digest(g: Grammar) -> str:
+    """What a grammar says, down to the last bit of its probabilities."""
+    told = hashlib.sha256()
+    for symbol in sorted(g.rules):
+        for rule in g.rules[symbol]:
+            told.update(repr((symbol, rule.prob.hex(), rule.children, rule.ways)).encode())
+    for symbol in sorted(g.open_classes):
+        told.update(repr((symbol, g.open_classes[symbol])).encode())
+    return told.hexdigest()[:16]
+
+
+def test_a_changed_grammar_has_another_version():
+    """Text that was written by another grammar has another truth. Changed the grammar? Raise VERSION, and note both."""
+    assert (VERSION, digest(LAB.grammar)) == (1, "34d97d8ed102f6ea")
+
+
+def test_the_same_seed_gives_the_same_pairs_on_every_machine():
+    said = "".join(f"{' '.join(pair.german.words)}\t{' '.join(pair.english.words)}\n" for pair in LAB.pairs(50, seed=1))
+    assert hashlib.sha256(said.encode()).hexdigest()[:16] == "547658414649e130"
+
+
 # -- trees and alignments --------------------------------------------------------------------------------------------
 
 
@@ -296,7 +339,9 @@ def test_names_and_digits_are_aligned_with_themselves():
     seen = 0
     for pair in drawn():
         for german, english in pair.alignment:
-            if pair.german.tags[german] in ("NNP", "CD") and pair.english.tags[english] == pair.german.tags[german]:
+            if (pair.german.tags[german], pair.english.tags[english]) in (("NE", "NNP"), ("CARD", "CD")):
+                if not pair.german.words[german].isdigit() and pair.german.tags[german] == "CARD":
+                    continue  # a number as a word
                 assert pair.german.words[german] == pair.english.words[english]
                 seen += 1
     assert seen > 100
@@ -309,7 +354,7 @@ def test_content_words_are_all_aligned():
         aligned = [set(places) for places in zip(*pair.alignment, strict=True)]
         for said, places in zip((pair.german, pair.english), aligned, strict=True):
             left.update(word for place, word in enumerate(said.words) if place not in places)
-    assert set(left) == {",", "dass"} or set(left) == {","}
+    assert set(left) == {","}
 
 
 def test_fertility_goes_both_ways():
@@ -376,7 +421,7 @@ def some_contrasts(language: str) -> list[Contrast]:
 
 @pytest.mark.parametrize("language", SIDES)
 def test_right_sentences_are_more_probable_than_wrong_ones(language):
-    found = some_contrasts(language)
+    found = contrasts(language)  # as many as the command takes
     right, wrong = (
         inside_full(side_grammar(SIDES[language]), [getattr(contrast, which) for contrast in found])
         for which in ("right", "wrong")

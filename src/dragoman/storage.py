@@ -95,6 +95,8 @@ def _explained(path: Path) -> Iterator[None]:
 
 def check_free(path: Path, *, replace: bool, contents: Contents = MODEL) -> None:
     """Refuse to write over what is there, unless it is of the kind that may be replaced."""
+    if path.resolve() == Path.cwd():
+        raise DataError(f"{path}: is the directory you are in, which cannot be replaced; name a new one inside it")
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if not path.is_dir() or not _holds(path, contents):

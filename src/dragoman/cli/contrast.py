@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Kind = tuple[str, int]  # phenomenon, and the smallest distance of its class
 Results = dict[str, dict[Kind, "Accuracy"]]  # of each model
 LANGUAGES = {"de": "German", "en": "English"}
+FEW = 10  # contrasts, below which a share says nothing
 STRANGE = 0.5  # unknown words among all words from which on a model does not speak the language
 
 
@@ -64,6 +65,8 @@ def contrast(
     from dragoman.loading import load
 
     loaded = [(path, load(path)) for path in models or []]
+    if examples and (loaded or as_json):
+        raise DataError("--examples shows contrasts alone: leave out models and --json")
     if not loaded and not (examples or write):
         raise DataError("give model directories, or --examples or --write to see the contrasts themselves")
     with working("drawing contrasts"):
@@ -138,7 +141,7 @@ def _rows(phenomenon: str, parts: list[dict[int, Accuracy]]) -> Iterator[list[ob
     if wholes[0].groups < wholes[0].contrasts:
         yield ["  all four of a group", "", wholes[0].groups, *(_percent(whole.share_of_groups) for whole in wholes)]
     if len(parts[0]) > 1:
-        for least in sorted(parts[0]):
+        for least in sorted(least for least, own in parts[0].items() if own.contrasts >= FEW):
             shares = [_percent(part[least].share) for part in parts]
             yield ["", f"{_distances(least)} words between", parts[0][least].contrasts, *shares]
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dragoman.evaluation.floor import Measured
     from dragoman.evaluation.likelihood import Likelihood
 
+CERTAIN = 3.0  # standard errors below the floor from which on something must be wrong
+
 
 def evaluate(
     models: options.Models,
@@ -76,8 +78,8 @@ def _results(models: list[Path], text: str, field: str | None, *, floor: bool) -
 def _suspect(results: list[tuple[Path, Measured]]) -> None:
     """Warn of models that are better than the truth."""
     for path, result in results:
-        if result.gap is not None and result.gap.is_below:
-            say(f"warning: {path} beats the floor by more than the standard error: was it trained on this text?")
+        if result.gap is not None and result.gap.is_below(CERTAIN):
+            say(f"warning: {path} beats the floor by more than chance can explain: was it trained on this text?")
 
 
 def _report(path: Path, measured: Measured) -> str:

@@ -30,6 +30,8 @@ class Contrast(Protocol):
         ...
 
 
+ROUNDING = 1e-9  # of a log-probability, as the order of adding up may change it
+
 C = TypeVar("C", bound=Contrast)
 K = TypeVar("K", bound=Hashable)
 
@@ -65,10 +67,14 @@ class Accuracy:
 
 
 def judge(scorer: Scorer, contrasts: Sequence[Contrast]) -> NDArray[np.float64]:
-    """1 where the right sentence is the more probable one, 0 where the wrong one is, 1/2 where neither is."""
+    """1 where the right sentence is the more probable one, 0 where the wrong one is, 1/2 where neither is.
+
+    The same words in another order may differ by rounding alone: that is not more probable.
+    """
     right = _log_probs(scorer, [contrast.right for contrast in contrasts])
     wrong = _log_probs(scorer, [contrast.wrong for contrast in contrasts])
-    return np.where(right == wrong, 0.5, (right > wrong).astype(np.float64))
+    alike = np.isclose(right, wrong, rtol=ROUNDING, atol=0)
+    return np.where(alike, 0.5, (right > wrong).astype(np.float64))
 
 
 def _log_probs(scorer: Scorer, sentences: list[str]) -> NDArray[np.float64]:

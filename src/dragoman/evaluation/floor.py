@@ -199,10 +199,10 @@ class Gap:
     def __add__(self, other: Gap) -> Gap:
         return Gap(self.full + other.full, self.by_class + other.by_class)
 
-    @property
-    def is_below(self) -> bool:
-        """Whether the model beats the floor by more than the standard error, by either price."""
-        return any(_is_below(*ratio.estimate) for ratio in (self.full, self.by_class))
+    def is_below(self, errors: float = 1.0) -> bool:
+        """Whether the model beats the floor by more than so many standard errors, by either price."""
+        estimates = (ratio.estimate for ratio in (self.full, self.by_class))
+        return any(gap < -(errors * error + ROUNDING) for gap, error in estimates)
 
     def as_dict(self) -> dict[str, float | None]:
         """Nats a token and their standard errors as plain values; what is infinite or undefined is None."""
@@ -231,10 +231,6 @@ def measured(scorer: Scorer, corpus: Corpus, truth: Truth | None = None) -> Meas
     if truth is None:
         return Measured(paid.likelihood())
     return Measured(paid.likelihood(), Floor.of(truth), Gap.of(truth, paid))
-
-
-def _is_below(gap: float, error: float) -> bool:
-    return gap < -(error + ROUNDING)
 
 
 def _with_errors(estimates: dict[str, Estimate]) -> dict[str, float | None]:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from dragoman.lab.synchronous import Builder, Ways, symbol
 from dragoman.lab.words import NUMBERS, VerbGroup, Words
 
-MODES = ("main", "inverted", "subordinate")
+MODES = ("main", "inverted", "subordinate", "conditional")  # conditional: subordinate after a conjunction
 TENSES = {"present": 0.6, "future": 0.2, "perfect": 0.2}
 NUMBER_SHARES = {"sg": 0.6, "pl": 0.4}
-ADVERBIAL = 0.35  # how often a clause says when or where
+ADVERBIALS = {"": 0.65, "ADV": 0.28, "ADVS": 0.07}  # how often a clause says when or where, or both
 SELVES = {"man": "himself", "woman": "herself", "person": "themselves"}
 PREFERENCE = 0.9  # how often a crossed quadruple has the object that subject and verb together prefer
 CONJOINED = {  # a main clause and another: German and English
@@ -42,9 +42,9 @@ def _ends(b: Builder) -> None:
 
 def _sentence(b: Builder, t: str, r: str) -> None:
     parent = symbol("S", t, r)
-    main, inverted, subordinate = (symbol("CL", t, r, mode) for mode in MODES)
+    main, inverted, subordinate, conditional = (symbol("CL", t, r, mode) for mode in MODES)
     b.add(parent, 0.6, {"m": main}, "{m}", "{m}", ("plain",))
-    two = {"c": symbol("CONJ", r), "s": subordinate}
+    two = {"c": symbol("CONJ", r), "s": conditional}
     b.add(parent, 0.15, {"m": main, **two}, *CONJOINED["then"], ("then",))
     b.add(parent, 0.09, {**two, "m": inverted}, *CONJOINED["first"], ("first",))
     for number in NUMBERS:
@@ -56,11 +56,11 @@ def _sentence(b: Builder, t: str, r: str) -> None:
 
 
 def _adverbials(b: Builder, t: str, r: str) -> None:
-    parent = symbol("ADV", t, r)
+    """One, which may come first of all, or two."""
     time, place = {"t": symbol("TIME", r)}, {"p": symbol("PLACE", t, r)}
-    b.add(parent, 0.5, time, "{t}", "{t}")
-    b.add(parent, 0.3, place, "{p}", "{p}")
-    b.add(parent, 0.2, {**time, **place}, "{t} {p}", {"{p} {t}": 0.6, "{t} {p}": 0.4})
+    b.add(symbol("ADV", t, r), 0.6, time, "{t}", "{t}")
+    b.add(symbol("ADV", t, r), 0.4, place, "{p}", "{p}")
+    b.add(symbol("ADVS", t, r), 1.0, {**time, **place}, "{t} {p}", {"{p} {t}": 0.6, "{t} {p}": 0.4})
 
 
 # -- clauses ----------------------------------------------------------------------------------------------------------
@@ -90,10 +90,15 @@ def _clauses(b: Builder, words: Words, t: str, r: str, mode: str) -> None:
     for group in words.verb_groups(t, r):
         for number in NUMBERS:
             for subject, obj, weight in _participants(group, number):
-                for tense, share in TENSES.items():
+                for tense, share in _tenses(mode).items():
                     weight_ = weight * group.weight * NUMBER_SHARES[number] * share
                     who = Participants(t, r, subject, number, obj)
                     _clause(b, group, who, mode, tense, weight_)
+
+
+def _tenses(mode: str) -> dict[str, float]:
+    """No future after "when" and "if"."""
+    return {tense: share for tense, share in TENSES.items() if mode != "conditional" or tense != "future"}
 
 
 class Participants(NamedTuple):
@@ -119,25 +124,26 @@ def _participants(group: VerbGroup, number: str) -> Iterator[tuple[str, str, flo
 
 
 def _clause(b: Builder, group: VerbGroup, who: Participants, mode: str, tense: str, weight: float) -> None:
-    """One clause, with and without an adverbial."""
+    """One clause, with and without adverbials."""
     t, r = who.topic, who.register
     predicate = _predicate(group, who.number, mode, tense)
-    for adverbial in (False, True):
+    for adverbial, share in ADVERBIALS.items():
         pieces = _pieces(group, who, predicate, adverbial)
         children = {"s": symbol("SUBJ", t, r, who.subject, who.number, _end(ends_with_subject(pieces, mode)))}
         children["v"] = group.symbol(t, r, predicate.form)
         if pieces.object:
-            last = mode != "subordinate" and not predicate.rest
-            children["o"] = symbol("OBJ", t, r, who.object, _end(last))
+            last = not _is_verb_final(mode) and not predicate.rest
+            full = "full" if adverbial and who.object == "person" else ""
+            children["o"] = symbol("OBJ", t, r, who.object, full, _end(last))
         if adverbial:
-            children["a"] = symbol("ADV", t, r)
+            children["a"] = symbol(adverbial, t, r)
         b.add(
             symbol("CL", t, r, mode),
-            weight * (ADVERBIAL if adverbial else 1 - ADVERBIAL),
+            weight * share,
             children,
-            german_order(pieces, mode),
-            english_order(predicate, who, pieces, mode),
-            ("clause", group.key, who.subject, who.number, who.object, tense, "adverbial" if adverbial else ""),
+            german_order(pieces, mode, may_front=adverbial == "ADV"),
+            english_order(predicate, who, pieces, may_front=adverbial == "ADV" and mode == "main"),
+            ("clause", group.key, who.subject, who.number, who.object, tense, adverbial),
         )
 
 
@@ -150,7 +156,11 @@ def ends_with_subject(pieces: Pieces, mode: str) -> bool:
     return mode == "inverted" and not (pieces.reflexive or pieces.object or pieces.rest or pieces.adverbial)
 
 
-def _pieces(group: VerbGroup, who: Participants, predicate: Predicate, adverbial: bool) -> Pieces:
+def _is_verb_final(mode: str) -> bool:
+    return mode in ("subordinate", "conditional")
+
+
+def _pieces(group: VerbGroup, who: Participants, predicate: Predicate, adverbial: str) -> Pieces:
     reflexive = "sich/PRF=x" if who.object == "self" else "sich/PRF={v}" if group.sich else ""
     obj = "{o}" if who.object not in ("", "self") else ""
     return Pieces("{s}", predicate.finite, reflexive, obj, predicate.rest, "{a}" if adverbial else "")
@@ -160,7 +170,7 @@ def _predicate(group: VerbGroup, number: str, mode: str, tense: str) -> Predicat
     """Present, future and perfect; "going to" is another English future, and motion is perfect with "sein"."""
     singular = number == "sg"
     if tense == "present":
-        if mode == "subordinate":
+        if _is_verb_final(mode):
             return Predicate("{v}", "", "{v}", f"joined-{number}")
         return Predicate("{v}", f"{group.particle}/PTKVZ={{v}}" if group.particle else "", "{v}", f"finite-{number}")
     if tense == "future":
@@ -172,29 +182,29 @@ def _predicate(group: VerbGroup, number: str, mode: str, tense: str) -> Predicat
     return Predicate(f"{have}/VAFIN=h", "{v}", f"{'has' if singular else 'have'}/VBZ=h {{v}}", "participle")
 
 
-def german_order(p: Pieces, mode: str) -> Ways:
+def german_order(p: Pieces, mode: str, *, may_front: bool) -> Ways:
     """The verb second, first after another clause, last in a subordinate one; an adverbial may come first of all."""
     middle = (p.reflexive, p.adverbial, p.object)
-    if mode == "subordinate":
+    if _is_verb_final(mode):
         return _joined(p.subject, *middle, p.rest, p.finite)
     if mode == "inverted":
         return _joined(p.finite, p.subject, *middle, p.rest)
     usual = _joined(p.subject, p.finite, *middle, p.rest)
     follows = p.reflexive or p.object or p.rest  # a clause never ends with its subject here
-    if not (p.adverbial and follows):
+    if not (may_front and follows):
         return usual
     fronted = _joined(p.adverbial, p.finite, p.subject, p.reflexive, p.object, p.rest)
     return {usual: 0.5, fronted: 0.5}
 
 
-def english_order(predicate: Predicate, who: Participants, p: Pieces, mode: str) -> Ways:
+def english_order(predicate: Predicate, who: Participants, p: Pieces, *, may_front: bool) -> Ways:
     """Subject, verb, object; an adverbial at the end, or before everything in a main clause."""
     obj = f"{SELVES[who.subject]}/PRP=x" if who.object == "self" else p.object
     verbs = {predicate.english: 1.0} if isinstance(predicate.english, str) else predicate.english
     ways = {}
     for verb, share in verbs.items():
         core = _joined(p.subject, verb, obj)
-        front = 0.4 if p.adverbial and mode == "main" else 0.0
+        front = 0.4 if may_front else 0.0
         ways[_joined(core, p.adverbial)] = share * (1 - front)
         if front:
             ways[_joined(p.adverbial, core)] = share * front

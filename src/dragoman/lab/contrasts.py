@@ -98,13 +98,15 @@ def contrasts(language: str, count: int = 100, seed: int = 1) -> list[Contrast]:
     meanings, chance = Meanings(rules), random.Random(f"{seed} contrasts {language}")
     phenomena, have, groups = PHENOMENA[language], Counter[tuple[str, int]](), count_from(1)
     found: dict[str, list[Contrast]] = {name: [] for name in phenomena}
+    seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
     for _ in range(MANY * count):
         sentence = Sentence(rules, meanings.draw(chance.random), side, chance)
         for name, phenomenon in phenomena.items():
             for distance, pairs in phenomenon(sentence):
                 kind = (name, distance_class(distance))
-                if have[kind] < count:
+                if have[kind] < count and seen.isdisjoint(pairs):
                     have[kind] += len(pairs)
+                    seen.update(pairs)
                     found[name] += _contrasts(name, distance, pairs, next(groups))
     return [contrast for some in found.values() for contrast in some]
 
@@ -195,17 +197,20 @@ def topic(sentence: Sentence) -> Iterator[Set]:
     topical.sort(key=lambda place: order[id(place.node)][0])
     for before, place in pairwise(topical):
         if place.category == "N":
-            wrong = sentence.with_node(place, _of_another_topic(sentence, place.node))
-            if len(wrong) == len(sentence.said.words) and wrong != sentence.said.words:
+            other = _of_another_topic(sentence, place.node)
+            wrong = sentence.with_node(place, other) if other else ()
+            if len(wrong) == len(sentence.said.words):
                 there, here = order[id(before.node)][-1], order[id(place.node)][0]
                 yield sentence.against(wrong, max(0, here - there - 1))
 
 
-def _of_another_topic(sentence: Sentence, noun: Node) -> Node:
-    """A noun as frequent in its topic as this one may be in its own; the noun itself, if there is none."""
+def _of_another_topic(sentence: Sentence, noun: Node) -> Node | None:
+    """A noun that is used elsewhere as often as this one may be here; nothing, if that topic has none."""
     own = features(noun.rule)[0]
     other = sentence.chance.choice([name for name in TOPICS if name != own])
-    rules = sentence.grammar.rules.get(with_feature(noun.rule.parent, own, other), (noun.rule,))
+    rules = sentence.grammar.rules.get(with_feature(noun.rule.parent, own, other))
+    if rules is None:
+        return None
     return Node(sentence.chance.choices(rules, [rule.prob for rule in rules])[0], (0, 0), ())
 
 
@@ -282,7 +287,8 @@ def verb_final(sentence: Sentence) -> Iterator[Set]:
     """The finite verb of a subordinate clause comes last, not second."""
     for place in sentence.clauses():
         items = place.node.rule.ways[GERMAN][place.node.ways[GERMAN]].items
-        if "subordinate" in features(place.node.rule) and "+" not in place.node.rule.name[1] and len(items) > 2:
+        verb_final_mode = {"subordinate", "conditional"} & set(features(place.node.rule))
+        if verb_final_mode and "+" not in place.node.rule.name[1] and len(items) > 2:
             wrong = sentence.with_node(place, said_otherwise(place.node, GERMAN, (items[0], items[-1], *items[1:-1])))
             last = sentence.differences(wrong)[-1]
             yield sentence.against(wrong, sentence.distance(head(place.node.children[0]), last))

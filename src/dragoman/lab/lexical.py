@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 
@@ -9,7 +10,7 @@ from dragoman.lab.inflection import CASES, GENDERS, INDEFINITE, mixed_ending
 from dragoman.lab.lexicon import ADJECTIVE_ENDINGS, EnglishVerb, GermanNoun, GermanVerb, Noun, Phrase, Verb
 from dragoman.lab.names import FEMALE, MALE, Digits, Names
 from dragoman.lab.synchronous import Builder, symbol
-from dragoman.lab.words import GENERAL, NUMBERS, Words, synonym_shares
+from dragoman.lab.words import GENERAL, NUMBERS, ROLES, Words, synonym_shares
 
 Expression = Sequence[str]  # one or more words
 
@@ -21,7 +22,7 @@ DIGITS = 0.12  # how many numbers are written in digits
 def lexical(b: Builder, words: Words) -> None:
     """All of them, and the classes of words that are made up."""
     for topic, register in words.scenes():
-        for kind in words.kinds(topic):
+        for kind in ROLES:
             _nouns(b, words, topic, register, kind)
         _verbs(b, words, topic, register)
         _phrases(b, words, topic, register, "place", "PLACE")
@@ -101,10 +102,10 @@ def german_verb(verb: GermanVerb, form: str) -> str:
         case "finite-pl":
             return verb.plural
         case "joined-sg":
-            return verb.particle + verb.singular
+            return verb.joined(verb.singular)
         case "participle":
-            return verb.particle + verb.participle
-    return verb.particle + verb.plural
+            return verb.joined(verb.participle)
+    return verb.joined(verb.plural)
 
 
 def english_verb(verb: EnglishVerb, form: str) -> Expression:
@@ -147,7 +148,7 @@ def _inflected(phrase: Phrase, ending: str) -> list[Expression]:
 def _numbers(b: Builder, words: Words) -> None:
     """Numbers as words; some are copied from one side to the other in digits."""
     found = words.phrases(GENERAL, words.registers[0], "number")
-    total = sum(weight for _, weight in found)
+    total = math.fsum(weight for _, weight in found)
     for phrase, weight in found:
         german, english = said(phrase.german, "CARD"), said(phrase.english, "CD")
         b.add("NUM", (1 - DIGITS) * weight / total, {}, german, english, ("number", phrase.german[0][0]))

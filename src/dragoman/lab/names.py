@@ -31,7 +31,7 @@ class Names:
     first: Mapping[str, float]  # a syllable before the last, and its share
     last: Mapping[str, float]
     lengths: Mapping[int, float]  # syllables before the last
-    tag: str = "NNP"
+    tags: tuple[str, str] = ("NE", "NNP")
     _cumulative: tuple[Sequence[float], Sequence[float], Sequence[float]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class Digits:
 
     smallest: int = 100
     largest: int = 999
-    tag: str = "CD"
+    tags: tuple[str, str] = ("CARD", "CD")
 
     def draw(self, uniform: Callable[[], float]) -> str:
         return str(self.smallest + int(uniform() * self._count()))

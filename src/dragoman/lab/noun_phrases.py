@@ -18,9 +18,8 @@ from dragoman.lab.inflection import (
 )
 from dragoman.lab.lexicon import ADJECTIVE_ENDINGS
 from dragoman.lab.synchronous import Builder, Ways, symbol
-from dragoman.lab.words import NUMBERS, PEOPLE, Words
+from dragoman.lab.words import NUMBERS, PEOPLE, ROLES, Words
 
-OTHER_NUMBER = {"sg": "pl", "pl": "sg"}
 PRONOUNS = {  # of people: nominative, accusative
     "man": (("er", "he"), ("ihn", "him")),
     "woman": (("sie", "she"), ("sie", "her")),
@@ -47,13 +46,13 @@ MORE_ADJECTIVES = 0.1  # how often another one follows
 def noun_phrases(b: Builder, words: Words) -> None:
     """All rules of noun phrases."""
     for topic, register in words.scenes():
-        for kind in words.kinds(topic):
+        for kind in ROLES:
             for number in NUMBERS:
                 _subject(b, words, topic, register, kind, number)
             _noun_phrase(b, words, topic, register, kind)
-            _object(b, words, topic, register, kind)
+            _object(b, topic, register, kind)
         _subject_of_people(b, words, topic, register)
-        _object_of_people(b, words, topic, register)
+        _object_of_people(b, topic, register)
         _with(b, words, topic, register)
         for role in ("person", "beast", "thing"):
             _relative_clauses(b, words, topic, register, role)
@@ -87,31 +86,30 @@ def _subject_of_people(b: Builder, words: Words, t: str, r: str) -> None:
         if number == "pl":
             (they, they_en), _ = PRONOUNS["people"]
             b.add(parent, 0.2, {}, f"{they}/PPER=", f"{they_en}/PRP=", ("pronoun",))
-            _joined(b, words, t, r, parent)
+            for one, other in product(words.genders_of_people(t, r), repeat=2):
+                _joined(b, parent, symbol("BASE", t, r, *one, "sg", "nom"), symbol("BASE", t, r, *other, "sg", "nom"))
 
 
-def _joined(b: Builder, words: Words, t: str, r: str, parent: str) -> None:
-    both = "{x} und/KON=a {y}", "{x} and/CC=a {y}"
-    for (k, g), (k2, g2) in product(words.genders_of_people(t, r), repeat=2):
-        pair = {"x": symbol("BASE", t, r, k, g, "sg", "nom"), "y": symbol("BASE", t, r, k2, g2, "sg", "nom")}
-        b.add(parent, 0.04, pair, *both, ("joined",))
+def _joined(b: Builder, parent: str, one: str, other: str) -> None:
+    b.add(parent, 0.04, {"x": one, "y": other}, "{x} und/KON=a {y}", "{x} and/CC=a {y}", ("joined",))
 
 
-def _object(b: Builder, words: Words, t: str, r: str, kind: str) -> None:
+def _object(b: Builder, t: str, r: str, kind: str) -> None:
     for end in ("", "end"):
         for number, weight in (("sg", 0.6), ("pl", 0.4)):
             phrase = symbol("NP", t, r, kind, number, "acc", end)
             b.add(symbol("OBJ", t, r, kind, end), weight, {"x": phrase}, "{x}", "{x}", (number,))
 
 
-def _object_of_people(b: Builder, words: Words, t: str, r: str) -> None:
-    for end in ("", "end"):
-        parent = symbol("OBJ", t, r, "person", end)
+def _object_of_people(b: Builder, t: str, r: str) -> None:
+    """Men, women, names and pronouns; `full` ones are no pronouns, which German wants before an adverbial."""
+    for full, end in product(("", "full"), ("", "end")):
+        parent = symbol("OBJ", t, r, "person", full, end)
         for kind, weight in PEOPLE.items():
             b.add(parent, weight, {"x": symbol("OBJ", t, r, kind, end)}, "{x}", "{x}", (kind,))
             b.add(parent, 0.25 * weight, {"x": symbol("NAME", kind)}, "{x}", "{x}", ("name", kind))
         for whom, (_, (him, him_en)) in PRONOUNS.items():
-            b.add(parent, 0.08, {}, f"{him}/PPER=", f"{him_en}/PRP=", ("pronoun", whom))
+            b.add(parent, 0.0 if full else 0.08, {}, f"{him}/PPER=", f"{him_en}/PRP=", ("pronoun", whom))
 
 
 # -- noun phrases -----------------------------------------------------------------------------------------------------
@@ -119,7 +117,7 @@ def _object_of_people(b: Builder, words: Words, t: str, r: str) -> None:
 
 def _noun_phrase(b: Builder, words: Words, t: str, r: str, kind: str) -> None:
     """A noun phrase, alone, with a relative clause or with another thing."""
-    role = words.role(kind)
+    role = ROLES[kind]
     plain = 1 - words.nesting - words.company
     for number, case, end in product(NUMBERS, CASES, ("", "end")):
         parent = symbol("NP", t, r, kind, number, case, end)

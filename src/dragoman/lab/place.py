@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 SETTINGS = "lab.yaml"  # beside the texts: the mark of a laboratory's directory, and how it was written
 KIND = "dragoman laboratory"  # what the file says of itself under `kind`
+VERSION = 1  # of the grammar: one more whenever rules, words or weights change, as the truth does then
 LANGUAGES = ("de", "en")
 RAW = ".raw"  # before the language: text as it would be printed, of which no probabilities are known
 
@@ -25,4 +27,9 @@ def _is_laboratory(directory: Path) -> bool:
         settings = yaml.safe_load((directory / SETTINGS).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return False  # none there, or someone else's
-    return isinstance(settings, dict) and settings.get("kind") == KIND
+    if not isinstance(settings, dict) or settings.get("kind") != KIND:
+        return False
+    if settings.get("grammar") != VERSION:
+        warnings.warn(f"{directory}: written by another version of the laboratory, so no floor is known", stacklevel=2)
+        return False
+    return True

@@ -57,8 +57,8 @@ class OpenClass(Protocol):
     """Words that are made up as they are needed, the same on both sides."""
 
     @property
-    def tag(self) -> str:
-        """Their part of speech."""
+    def tags(self) -> tuple[str, str]:
+        """Their part of speech on each side."""
         ...
 
     def draw(self, uniform: Callable[[], float]) -> str:
@@ -95,8 +95,8 @@ class Grammar:
     def rule_of_word(self, symbol: str, word: str) -> Rule:
         """A word of an open class, as a rule."""
         opened = self.open_classes[symbol]
-        way = (Way(1.0, (Leaf(word, opened.tag, ""),)),)
-        return Rule(symbol, opened.prob(word), (), (way, way))
+        german, english = ((Way(1.0, (Leaf(word, tag, ""),)),) for tag in opened.tags)
+        return Rule(symbol, opened.prob(word), (), (german, english))
 
 
 def symbol(category: str, *features: str) -> str:

@@ -108,12 +108,6 @@ class Words:
 
     # -- nouns --------------------------------------------------------------------------------------------------------
 
-    def kinds(self, topic: str) -> Sequence[str]:
-        return (*KINDS, *CROSSED_SUBJECTS, *CROSSED_OBJECTS)
-
-    def role(self, kind: str) -> str:
-        return ROLES[kind]
-
     def nouns(self, topic: str, register: str, kind: str, gender: str | None = None) -> list[tuple[Noun, float]]:
         """Nouns of a kind, the earlier in the lexicon the more often; a crossed one stands for itself alone."""
         nouns = self.taken(topic, register, Noun)

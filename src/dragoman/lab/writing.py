@@ -11,10 +11,10 @@ import yaml
 
 from dragoman.lab.laboratory import Laboratory, Pair
 from dragoman.lab.meaning import Said
-from dragoman.lab.place import KIND, SETTINGS
+from dragoman.lab.place import KIND, SETTINGS, VERSION
 from dragoman.storage import Contents, new_directory
 
-CAPITALS = ("NN", "NNP")  # German nouns, names, and what the lexicon writes with a capital
+CAPITALS = ("NN", "NE", "NNP")  # German nouns, names, and what the lexicon writes with a capital
 CLOSING = ",.!?"
 
 # What is known of a pair, one line in the file of this ending.
@@ -79,6 +79,7 @@ def _manifest(laboratory: Laboratory, sizes: Mapping[str, int], seed: int) -> di
     entropy = laboratory.entropy
     return {
         "kind": KIND,
+        "grammar": VERSION,
         "about": "Synthetic sentence pairs drawn from a grammar; see .logprob for the exact log P(E), P(F), P(E | F).",
         "seed": seed,
         "pairs": dict(sizes),
