@@ -288,6 +288,18 @@ def additive_model_exists(preferred: dict[tuple[str, str], str]) -> bool:
     return result.status == 0
 
 
+def test_what_is_said_alike_has_its_children_in_the_same_order():
+    """`Exact` adds up rules whose words and children are the same, in order: no two rules differ in the order alone."""
+    for side in SIDES.values():
+        for rules in LAB.grammar.rules.values():
+            orders = defaultdict(set)
+            for rule in rules:
+                for way in rule.ways[side]:
+                    told = tuple(item.word if isinstance(item, Leaf) else rule.children[item] for item in way.items)
+                    orders[told].add((rule.children, tuple(item for item in way.items if isinstance(item, int))))
+            assert all(len(found) == 1 for found in orders.values())
+
+
 def digest(g: Grammar) -> str:
     """What a grammar says, down to the last bit of its probabilities."""
     told = hashlib.sha256()
