@@ -66,10 +66,68 @@ def test_json_has_every_finding_with_place_and_advice(good, texts):
 
 
 def test_pairs(good, texts):
-    outcome = good("doctor", "--src", "train.s", "--tgt", "train.t", "--dev-src", "train.s", "--dev-tgt", "train.t")
+    for side, lines in zip("st", pairs(), strict=True):
+        write(texts / f"dev.{side}", lines[300:420])
+    outcome = good("doctor", "--src", "train.s", "--tgt", "train.t", "--dev-src", "dev.s", "--dev-tgt", "dev.t")
     assert "400 pairs" in outcome.out and "in train" in outcome.out and "[overlap]" in outcome.out
-    command = "next: dragoman doctor --src train.s --tgt train.t --dev-src train.s --dev-tgt train.t --fix -o cleaned"
+    command = "next: dragoman doctor --src train.s --tgt train.t --dev-src dev.s --dev-tgt dev.t --fix -o cleaned"
     assert outcome.err.splitlines()[-1] == command
+
+
+def test_one_file_given_twice(run, texts):
+    outcome = run("doctor", "--src", "train.s", "--tgt", "train.s", "--strict", "--no-cost")
+    assert outcome.code == 1 and "error: the two sides are the same text (1) [same-text]" in outcome.out
+    assert "400 with the same on both sides, 400 of them untranslated" in outcome.out
+    assert "(400) [untranslated]" in outcome.out and "was one file given twice" in outcome.out
+    assert outcome.err == ""  # neither cleaning nor training would help
+    write(texts / "names", [SOUND[0], *(f"Bo Ek {letter}" for letter in "abcdefghijklmnopqrstuvwxyz")])
+    names = run("doctor", "--src", "names", "--tgt", "names", "--strict", "--no-cost")
+    assert names.code == 1 and "27 with the same on both sides, 1 of them untranslated" in names.out
+    assert names.err == ""
+
+
+def test_nothing_is_suggested_that_cannot_work(good, texts):
+    def suggested(*arguments, **options):
+        return [line for line in good("doctor", *arguments, "--no-cost", **options).err.splitlines() if "next" in line]
+
+    assert suggested("--text", "-", stdin="a sound line\n") == []
+    (texts / "empty.txt").write_text("\n \n")
+    assert suggested("--text", "empty.txt") == []
+    write(texts / "short.t", pairs()[1][:399])
+    assert suggested("--src", "train.s", "--tgt", "short.t") == []
+    cleaned = suggested("--text", "-", "--fix", "-o", "out", stdin="a  line\n")
+    assert cleaned == ["next: dragoman train ngram --text out/stdin.txt -o model"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--text", "p.tsv", "--src-field", "de"), "go with --src and --tgt"),
+        (("--text", "p.tsv", "--field", "0"), "columns count from 1"),
+        (("--src", "-", "--tgt", "-"), "standard input (-) can be given once"),
+        (("--text", "-", "--dev-text", "-"), "standard input (-) can be given once"),
+        (("--text", "sound.txt", "--fix", "-o", "."), "exists already and is not empty"),
+        (("--text", "sound.txt", "--fix", "-o", "dev.txt"), "dev.txt: exists already; choose"),
+        (("--text", "bom.tsv", "--field", "de"), "bom.tsv: empty"),
+        (("--text", "bom.txt"), "bom.txt: empty"),
+        (("--text", "bom16.txt"), "bom16.txt: empty"),
+        (("--text", "header.tsv", "--field", "de"), "header.tsv: empty below"),
+    ],
+)
+def test_the_refusal_says_what_is_wrong(run, texts, arguments, told):
+    (texts / "p.tsv").write_text("de\ten\neins\tone\n")
+    (texts / "header.tsv").write_text("de\ten\n")
+    for name, mark in (("bom.tsv", b"\xef\xbb\xbf"), ("bom.txt", b"\xef\xbb\xbf"), ("bom16.txt", b"\xff\xfe")):
+        (texts / name).write_bytes(mark)
+    outcome = run("doctor", *arguments, stdin="a line\n")
+    assert outcome.code == 2 and is_one_line(outcome.err) and told in outcome.err
+
+
+def test_rows_that_are_not_json(good, texts):
+    write(texts / "t.jsonl", ['{"text": "a b"}', '{"text": "c d", "n": ' + "9" * 5000 + "}", '{"text": ', '{"n": 1}'])
+    outcome = good("doctor", "--text", "t.jsonl", "--no-cost")
+    assert "t.jsonl:2: Exceeds the limit" in outcome.out and "t.jsonl:3: Expecting value at column 10" in outcome.out
+    assert "(2) [not-json]" in outcome.out and "(1) [no-field]" in outcome.out
 
 
 def test_strict_is_for_machines(run, texts):

@@ -175,6 +175,31 @@ def test_lines_in_the_wrong_language():
     assert found(material, "misaligned") == []  # something plainer is known of these
 
 
+@pytest.mark.parametrize(("lines", "copies"), [(50, 20), (200, 100), (1200, 720), (1200, 1200)])
+def test_copies_are_found_however_many_there_are(lines, copies):
+    source, target = (list(side[:lines]) for side in pairs())
+    target[:copies] = source[:copies]
+    diagnosis = diagnose(two(source, target), Limits())
+    by_kind = {kind: [f for f in diagnosis.findings if f.kind == kind] for kind in ("untranslated", "same-text")}
+    assert [f.line for f in by_kind["untranslated"]] == list(range(1, copies + 1))
+    assert [f.what for f in by_kind["same-text"]] == [f"{copies:,} of {lines:,} pairs are the same in s and t"]
+    assert {"swapped", "wrong-language"}.isdisjoint(f.kind for f in diagnosis.findings)
+
+
+def test_a_few_copies_do_not_make_the_sides_the_same_text():
+    source, target = (list(side[:100]) for side in pairs())
+    target[:20] = source[:20]
+    assert "same-text" not in found(two(source, target)) and len(found(two(source, target), "untranslated")) == 20
+    assert "same-text" not in found(two(source[:19], source[:19]))  # too few to say so
+
+
+def test_other_faults_are_seen_beside_many_copies():
+    source, target = map(list, pairs(3000))
+    target[:1800] = source[:1800]
+    source[2500], target[2500] = target[2500], source[2500]
+    assert found(two(source, target), "swapped") == [2501]
+
+
 def test_names_and_numbers_may_be_the_same_on_both_sides():
     source, target = map(list, pairs())
     source[100] = target[100] = "Miri Zatopek 1984"

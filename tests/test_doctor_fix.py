@@ -3,15 +3,17 @@
 import gzip
 import json
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from doctor_texts import pairs, write
-from dragoman.doctor.examine import Files, examine, read, report_on
+from dragoman.doctor.examine import Files, diagnose, examine, read, report_on
 from dragoman.doctor.findings import LEAVE
 from dragoman.doctor.fix import DROPPED, MENDED, fix, output_names
 from dragoman.doctor.fix import write as write_fixed
+from dragoman.doctor.reading import Layout
 from dragoman.doctor.single import Limits
 from dragoman.errors import DataError
 from dragoman.text.formats import read_text
@@ -96,7 +98,8 @@ def spoiled(tmp_path_factory):
 def test_what_the_text_itself_tells_is_dropped_until_nothing_is_left(spoiled, tmp_path):
     fixed, cleaned = clean(spoiled, tmp_path / "out")
     gone = {finding.finding.line: finding.finding.kind for finding in fixed.dropped}
-    assert gone.items() >= {(101, "misaligned"), (201, "misaligned"), (301, "untranslated")}
+    assert gone[101] == gone[201] == "nearly-misaligned"  # the run beside them makes chance look better than it is
+    assert gone[301] == "untranslated"
     assert gone.items() >= {(501, "swapped"), (601, "wrong-language"), (701, "empty-side"), (11, "overlap")}
     assert sum(line in gone for line in range(401, 421)) >= 18
     assert not fixable(cleaned)
@@ -137,6 +140,99 @@ def test_what_was_mended_is_counted(tmp_path):
     clean(files, tmp_path / "out")
     counts = [row.split("\t")[1:] for row in (tmp_path / "out" / MENDED).read_text().splitlines()[1:]]
     assert sorted(counts) == [["control", "1"], ["spaces", "2"]]
+
+
+def test_what_was_dropped_is_not_counted_as_mended(tmp_path):
+    (tmp_path / "t").write_bytes("\ufeffa  b\r\nMa\u0308d  \ufffd\r\nM\u00e4d\r\n".encode())
+    fixed, _ = clean(Files((str(tmp_path / "t"),)), tmp_path / "out")
+    assert len(fixed.dropped) == 1
+    assert {(m.kind, m.lines) for m in fixed.mended} == {("bom", None), ("crlf", None), ("spaces", 1)}
+    rows = (tmp_path / "out" / MENDED).read_text().splitlines()
+    assert f"{tmp_path / 't'}\tcrlf\twhole file" in rows
+
+
+def test_what_was_dropped_is_shown_as_it_was(tmp_path):
+    line = "Ma\u0308d  \ufffd\t\u200bgr\u00c3\u00bcn "
+    clean(Files((write(tmp_path / "t", ["a", line]),)), tmp_path / "one")
+    assert dropped_rows(tmp_path / "one")[0][4] == line.replace("\t", r"\t")
+    write(tmp_path / "t.jsonl", ['{"text": "a"}', '{"title":  5}'])
+    clean(Files((str(tmp_path / "t.jsonl"),)), tmp_path / "two")
+    assert dropped_rows(tmp_path / "two")[0][2:] == ["no-field", "no field 'text' in this row", '{"title":  5}']
+
+
+def test_an_empty_line_takes_no_sound_pairs_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.doctor.alignment.MARGIN", 5.0)  # so that nearly all pairs are nearly misaligned
+    source, target = map(list, pairs())
+    target[700] = ""
+    files = Files((write(tmp_path / "s", source), write(tmp_path / "t", target)))
+    raw = read(files)
+    assert len(diagnose(raw, Limits()).near) > 500
+    assert [line.finding.kind for line in fix(raw, Limits(keep_duplicates=True)).dropped] == ["empty-side"]
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    exchanged=st.sampled_from([10, 60, 150, 300]),
+    seed=st.integers(0, 99),
+    emptied=st.sets(st.integers(0, 1199), max_size=3),
+    run=st.sampled_from([(0, 0), (500, 520)]),
+)
+def test_cleaning_twice_is_cleaning_once(tmp_path_factory, exchanged, seed, emptied, run):
+    place = tmp_path_factory.mktemp("twice")
+    source, target = map(list, pairs())
+    target[slice(*run)] = target[run[0] + 1 : run[1] + 1] if run[1] else []
+    chosen = np.random.default_rng(seed).choice(len(target), exchanged, replace=False)  # 150: several rounds are needed
+    for line, other in zip(chosen.tolist(), np.roll(chosen, 1).tolist(), strict=True):
+        target[line] = pairs()[1][other]
+    for line in emptied:
+        target[line] = ""
+    files = Files((write(place / "s", source), write(place / "t", target)))
+    fixed, cleaned = clean(files, place / "out")
+    assert emptied <= {line.finding.index for line in fixed.dropped}
+    again, _ = clean(cleaned, place / "again")
+    assert not again.dropped and not again.mended
+
+
+JSON_ROWS = [
+    '{"text":"sound",  "n": 1.50, "e": 1e400, "s": "\\ud800 \\u00e4", "d": 1, "d": 2}',
+    '{"e":1e400,"n":1.50 , "text" : "two  spaces" ,"s":"\\ud800","d":1,"d":{"text":"a  b"},"l":1234567890123456789.10}',
+    '{"text": "first  of two", "text": "second  of two"}',
+    '{ "text": "esc\\u0061ped \\" quote" }',
+]
+
+
+def test_rows_of_json_keep_their_letters(tmp_path):
+    write(tmp_path / "t.jsonl", JSON_ROWS)
+    _, cleaned = clean(Files((str(tmp_path / "t.jsonl"),)), tmp_path / "out")
+    rows = (tmp_path / "out" / "t.jsonl").read_text(encoding="utf-8").splitlines()
+    assert rows == [
+        JSON_ROWS[0],
+        JSON_ROWS[1].replace("two  spaces", "two spaces"),
+        JSON_ROWS[2].replace("second  of", "second of"),
+        JSON_ROWS[3],
+    ]
+    assert not fixable(cleaned)
+
+
+@settings(max_examples=80)
+@given(
+    record=st.dictionaries(
+        st.text(max_size=3),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+            max_leaves=5,
+        ),
+    ),
+    value=st.text(),
+    ascii_only=st.booleans(),
+    indent=st.sampled_from([None, 1]),
+)
+def test_only_the_value_of_a_row_is_changed(record, value, ascii_only, indent):
+    before = {"k": 1, **record, "text": "to be mended", "z": [1.0]}
+    row = json.dumps(before, ensure_ascii=ascii_only, indent=indent)
+    changed = Layout("t.jsonl", "jsonl", "text", [row]).row(row, value)
+    assert json.loads(changed) == {**before, "text": value} and list(json.loads(changed)) == list(before)
 
 
 def test_files_out_of_step_are_refused(tmp_path):

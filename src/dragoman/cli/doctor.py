@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,13 +78,13 @@ def doctor(
       dragoman doctor --text train.txt --dev-text dev.txt
       dragoman doctor --src train.de --tgt train.en --fix -o cleaned
     """
+    from dragoman.doctor.fix import check_new
     from dragoman.doctor.single import Limits
-    from dragoman.storage import check_free
 
     if fix is (output is None):
         raise DataError("--fix and -o DIR go together: the cleaned copy is written to a directory of its own")
     if output is not None:
-        check_free(output, replace=False)
+        check_new(output)
     files = _files((text, src, tgt), (dev_text, dev_src, dev_tgt), (field, src_field, tgt_field))
     limits = Limits(max_words, max_word_length, max_ratio, keep_duplicates)
     report, fixed, places = _examine(files, limits, output, with_cost=not no_cost)
@@ -126,6 +127,8 @@ def _files(
     if text is not None:
         if dev_src is not None or dev_tgt is not None:
             raise DataError("--dev-src and --dev-tgt go with --src and --tgt; with --text give --dev-text")
+        if src_field is not None or tgt_field is not None:
+            raise DataError("--src-field and --tgt-field go with --src and --tgt; with --text give --field")
         return Files((text,), (dev_text,) if dev_text is not None else (), (field, None))
     if dev_text is not None or (dev_src is None) is not (dev_tgt is None):
         raise DataError("with --src and --tgt give both --dev-src and --dev-tgt, or neither")
@@ -165,11 +168,12 @@ def _figures(report: Report) -> str:
     lines = [table(headers, rows)]
     if report.pairs:
         p = report.pairs
+        untranslated = sum(found.kind == "untranslated" and found.part == "train" for found in report.findings)
         lines += [
             "",
             f"{p.pairs:,} pairs; {p.word_ratio:.2f} target words a source word, {p.character_ratio:.2f} characters a "
-            f"character; {p.identical:,} with the same on both sides; {p.repeated:,} repeated; {p.other_target:,} "
-            "with a source that came before with another target",
+            f"character; {p.identical:,} with the same on both sides, {untranslated:,} of them untranslated; "
+            f"{p.repeated:,} repeated; {p.other_target:,} with a source that came before with another target",
         ]
     return "\n".join(lines)
 
@@ -229,7 +233,7 @@ def _fix_dict(fixed: Fixed | None) -> dict[str, object] | None:
         return None
     return {
         "dropped": [{**line.finding.as_dict(), "texts": list(line.texts)} for line in fixed.dropped],
-        "mended": [{"file": file, "kind": kind, "lines": count} for (file, kind), count in fixed.mended.items()],
+        "mended": [asdict(mended) for mended in fixed.mended],
         "kept": {document.name: len(document) for document in fixed.material.documents},
     }
 
@@ -237,18 +241,27 @@ def _fix_dict(fixed: Fixed | None) -> dict[str, object] | None:
 def _tell_fix(fixed: Fixed, output: Path | None) -> None:
     what = "pairs" if len(fixed.material.train) == 2 else "lines"
     kept = f"{len(fixed.material.train[0]):,} training {what} kept"
-    say(f"{output}: {kept}, {len(fixed.dropped):,} dropped (dropped.tsv), {sum(fixed.mended.values()):,} places mended")
+    places = sum(mended.lines or 0 for mended in fixed.mended)
+    told = f"{places:,} place{'s' if places != 1 else ''}"
+    whole = "".join(f", {mended.kind} of {mended.file}" for mended in fixed.mended if mended.lines is None)
+    say(f"{output}: {kept}, {len(fixed.dropped):,} dropped (dropped.tsv), {told} mended{whole}")
 
 
 def _suggest_next(report: Report, files: Files, places: dict[str, Path]) -> None:
-    """Clean if there is something to clean, else train."""
+    """Clean if there is something to clean, else train; nothing where neither would work."""
+    from dragoman.doctor.fix import leaves_nothing
+
+    if leaves_nothing(report) or _has(report, "same-text"):  # only a person can tell what went wrong there
+        return
     names = ("--text",) if len(files.train) == 1 else ("--src", "--tgt")
     dev_names = tuple(name.replace("--", "--dev-") for name in names)
-    if report.fixable and not places and "-" not in (*files.train, *files.dev) and not _out_of_step(report):
+    if not places and _can_clean(report, files):
         given = [*zip(names, files.train, strict=True), *zip(dev_names, files.dev, strict=False)]
         fields = zip(("--field",) if len(names) == 1 else ("--src-field", "--tgt-field"), files.fields, strict=False)
         chosen = [(name, field) for name, field in fields if field is not None]
         suggest("doctor", *(word for pair in (*given, *chosen) for word in pair), "--fix", "-o", "cleaned")
+        return
+    if not _can_train(report, files, places):
         return
     text = files.train[-1]
     dev = ["--dev-text", str(places.get(files.dev[-1], files.dev[-1]))] if files.dev else []
@@ -256,5 +269,24 @@ def _suggest_next(report: Report, files: Files, places: dict[str, Path]) -> None
     suggest("train", "ngram", "--text", places.get(text, text), *dev, *options.with_field(field), "-o", "model")
 
 
-def _out_of_step(report: Report) -> bool:
-    return any(finding.kind == "line-counts" for finding in report.findings)
+def _can_clean(report: Report, files: Files) -> bool:
+    return report.fixable and not _is_piped(files) and not _has(report, "line-counts")
+
+
+def _can_train(report: Report, files: Files, places: dict[str, Path]) -> bool:
+    """Whether there are words, in files, and no errors but those that were just mended."""
+    from dragoman.doctor.findings import LEAVE
+
+    wrong = [found for found in report.findings if found.about.severity == "error"]
+    if places:
+        wrong = [found for found in wrong if found.about.fix == LEAVE]
+    words = report.files[len(files.train) - 1].tokens  # of the text that would be trained on
+    return not wrong and words > 0 and (bool(places) or not _is_piped(files))
+
+
+def _has(report: Report, kind: str) -> bool:
+    return any(finding.kind == kind for finding in report.findings)
+
+
+def _is_piped(files: Files) -> bool:
+    return "-" in (*files.train, *files.dev)

@@ -34,7 +34,6 @@ class Alignment:
 
     findings: tuple[Finding, ...]
     remark: str  # why some pairs were not judged
-    judged: int  # pairs
     near: tuple[Finding, ...] = ()  # pairs that are hardly better than misaligned ones
 
 
@@ -88,28 +87,31 @@ def _strangers(target: Sets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def alignment(source: Document, target: Document) -> Alignment:
     """Judge how well lines that stand in the same place translate each other."""
     if len(source) < ENOUGH:
-        return Alignment((), f"{len(source):,} pairs are too few to tell misaligned ones; {ENOUGH} are needed", 0)
+        return Alignment((), f"{len(source):,} pairs are too few to tell misaligned ones; {ENOUGH} are needed")
     one, two = word_sets(source.lines), word_sets(target.lines)
     judge, paired = Judge.of(one, two)
     edge = judge.edge(np.arange(len(source)))
     judged = ~np.isnan(paired) & np.isfinite(edge)
     if 2 * int(judged.sum()) < len(source):
-        return Alignment((), "most pairs have too few words that are known from others to tell misaligned ones", 0)
+        return Alignment((), "most pairs have too few words that are known from others to tell misaligned ones")
     runs = [run for run in _runs(_steps(judge, paired)) if _is_clear(run, paired, judge)]
     in_run = np.zeros(len(source), np.bool_)
     for run in runs:
         in_run[run.first : run.last + 1] = True
     findings, near = (
-        [_pair_finding(source, target, line) for line in np.flatnonzero(judged & ~in_run & poor).tolist()]
-        for poor in (paired < edge, (paired >= edge) & (paired < edge + MARGIN))
+        [_pair_finding(kind, source, target, line) for line in np.flatnonzero(judged & ~in_run & poor).tolist()]
+        for kind, poor in (
+            ("misaligned", paired < edge),
+            ("nearly-misaligned", (paired >= edge) & (paired < edge + MARGIN)),
+        )
     )
     told = (*(_run_finding(source, target, run) for run in runs), *findings)
-    return Alignment(told, "", int(judged.sum()), tuple(near))
+    return Alignment(told, "", tuple(near))
 
 
-def _pair_finding(source: Document, target: Document, line: int) -> Finding:
+def _pair_finding(kind: str, source: Document, target: Document, line: int) -> Finding:
     what = f"{shortened(source.lines[line], 40)!r} beside {shortened(target.lines[line], 40)!r}"
-    return source.finding("misaligned", line, what)
+    return source.finding(kind, line, what)
 
 
 # -- runs that are out of step ----------------------------------------------------------------------------------------

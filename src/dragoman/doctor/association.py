@@ -43,9 +43,6 @@ class Sets:
     def sizes(self) -> NDArray[np.int64]:
         return np.diff(self.offsets)
 
-    def of(self, line: int) -> NDArray[np.int32]:
-        return self.words[self.offsets[line] : self.offsets[line + 1]]
-
 
 def word_sets(lines: Sequence[str]) -> Sets:
     """

@@ -48,6 +48,8 @@ class Files:
         if self.dev and len(self.dev) != len(self.train):
             kind = "one dev text" if len(self.train) == 1 else "a dev source and a dev target"
             raise DataError(f"give {kind}, as for training")
+        if (*self.train, *self.dev).count("-") > 1:
+            raise DataError("standard input (-) can be given once")
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ KINDS = {
     "cr-lines": Kind("error", "lines end in CR alone", "training would see one line; --fix ends them in LF", MEND),
     "nul": Kind("error", "NUL characters", "training refuses them; --fix removes them", MEND),
     "no-field": Kind("error", "rows without the field", "mend the file; --fix drops such rows", DROP),
+    "not-json": Kind("error", "rows that cannot be read as JSON", "mend the file; --fix drops such rows", DROP),
     "reserved": Kind("error", "reserved words <s> or </s>", "training refuses them; --fix removes the words", MEND),
     "mojibake": Kind("warning", "UTF-8 that was decoded twice", "--fix decodes it back", MEND),
     "replacement": Kind(
@@ -72,6 +73,9 @@ KINDS = {
     ),
     # -- pairs
     "line-counts": Kind("error", "files of different line counts", "line i of one must translate line i of the other"),
+    "same-text": Kind(
+        "error", "the two sides are the same text", "was one file given twice, or was most of it never translated?"
+    ),
     "empty-side": Kind("warning", "pairs with an empty side", "--fix drops them", DROP),
     "long-pair": Kind("warning", "pairs with an overlong side", "--fix drops them; --max-words sets the limit", DROP),
     "length-ratio": Kind("warning", "pairs of very different lengths", "look at them; --fix drops them", DROP),
@@ -80,6 +84,7 @@ KINDS = {
     ),
     "shifted": Kind("error", "runs of lines out of step", "find the missing or extra line; --fix drops the run", DROP),
     "misaligned": Kind("warning", "pairs that look misaligned", "look at them; --fix drops them", DROP),
+    "nearly-misaligned": Kind("warning", "pairs that are nearly misaligned", "--fix drops them with others", DROP),
     "swapped": Kind("error", "pairs with the two languages exchanged", "swap them back; --fix drops them", DROP),
     "wrong-language": Kind("warning", "lines in the other side's language", "--fix drops the pairs", DROP),
     "untranslated": Kind("warning", "pairs with the same words on both sides", "--fix drops them", DROP),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.doctor.characters import mended
-from dragoman.doctor.examine import Material, diagnose, writing_findings
+from dragoman.doctor.examine import Material, Report, diagnose, writing_findings
 from dragoman.doctor.findings import DROP, MEND, Finding
 from dragoman.doctor.reading import Document, joined
 from dragoman.doctor.single import Limits
@@ -20,6 +21,9 @@ from dragoman.storage import new_directory
 
 DROPPED, MENDED = "dropped.tsv", "mended.tsv"
 STDIN = "stdin.txt"
+WHOLE_FILE = frozenset(("utf-16", "cr-lines", "crlf", "bom"))  # mended by writing the file, whichever lines are kept
+WITHOUT_VALUE = frozenset(("no-field", "not-json"))  # such rows are shown whole
+OUT_OF_STEP = frozenset(("misaligned", "shifted"))
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,16 @@ class Dropped:
     """A line, or a pair of lines, that was left out."""
 
     finding: Finding
-    texts: tuple[str, ...]  # as it was, on each side
+    texts: tuple[str, ...]  # as it was in the file, on each side
+
+
+@dataclass(frozen=True)
+class Mended:
+    """How many of the lines that were kept were set right for what."""
+
+    file: str
+    kind: str
+    lines: int | None  # None: the whole file
 
 
 @dataclass(frozen=True)
@@ -36,7 +49,7 @@ class Fixed:
 
     material: Material
     dropped: tuple[Dropped, ...]
-    mended: Counter[tuple[str, str]]  # lines (or files) mended, by file and kind
+    mended: tuple[Mended, ...]
 
 
 def fix(raw: Material, limits: Limits) -> Fixed:
@@ -47,17 +60,17 @@ def fix(raw: Material, limits: Limits) -> Fixed:
     """
     _require_step(raw)
     writing = list(writing_findings(raw))
-    counts = Counter((finding.file, finding.kind) for finding in writing if finding.about.fix == MEND)
     sound, dropped = raw.mended(), list[Dropped]()
     found = [finding for finding in writing if finding.about.fix == DROP]
     while True:
-        sound, gone = _without(sound, _reasons(found))
+        sound, gone = _without(sound, _reasons(found), raw)
         dropped += gone
         diagnosis = diagnose(sound, limits)
         found = [finding for finding in diagnosis.findings if finding.about.fix == DROP]
         if not found:
-            return Fixed(sound, tuple(dropped), counts)
-        found += diagnosis.near  # else they would go one by one
+            return Fixed(sound, tuple(dropped), _mended(writing, dropped))
+        if any(finding.kind in OUT_OF_STEP for finding in found):
+            found += diagnosis.near  # else they would go one by one
 
 
 def _require_step(raw: Material) -> None:
@@ -78,9 +91,32 @@ def _reasons(findings: Iterable[Finding]) -> dict[tuple[str, int], Finding]:
     return reasons
 
 
-def _without(material: Material, reasons: dict[tuple[str, int], Finding]) -> tuple[Material, list[Dropped]]:
+def _mended(writing: Iterable[Finding], dropped: Iterable[Dropped]) -> tuple[Mended, ...]:
+    """What was mended and kept, each line once for each kind."""
+    gone = {(line.finding.part, line.finding.index) for line in dropped}
+    lines: dict[tuple[str, str], set[tuple[str, int | None]]] = {}
+    for finding in writing:
+        place = finding.part, finding.index
+        if finding.about.fix == MEND and (finding.kind in WHOLE_FILE or place not in gone):
+            lines.setdefault((finding.file, finding.kind), set()).add(place)
+    return tuple(
+        Mended(file, kind, None if kind in WHOLE_FILE else len(found)) for (file, kind), found in lines.items()
+    )
+
+
+def leaves_nothing(report: Report) -> bool:
+    """Whether so much would be dropped that no training line, or no dev line, would be left."""
+    reasons = _reasons(finding for finding in report.findings if finding.about.fix == DROP)
+    gone = Counter(part for part, _ in reasons)
+    lines = {"train": report.files[0].lines, "dev": report.dev[0].lines if report.dev else 0}
+    return any(count >= lines[part] > 0 for part, count in gone.items())
+
+
+def _without(
+    material: Material, reasons: dict[tuple[str, int], Finding], raw: Material
+) -> tuple[Material, list[Dropped]]:
     parts, dropped = [], []
-    for name, part in (("train", material.train), ("dev", material.dev)):
+    for name, part, before in (("train", material.train, raw.train), ("dev", material.dev, raw.dev)):
         places = part[0].places.tolist() if part else []
         kept = [line for line, place in enumerate(places) if (name, place) not in reasons]
         if part and not kept:
@@ -88,9 +124,14 @@ def _without(material: Material, reasons: dict[tuple[str, int], Finding]) -> tup
         chosen = set(kept)
         for line in (line for line in range(len(places)) if line not in chosen):
             finding = reasons[name, places[line]]
-            dropped.append(Dropped(_moved(finding, part, line), tuple(document.lines[line] for document in part)))
+            texts = tuple(_as_it_was(document, places[line], finding.kind) for document in before)
+            dropped.append(Dropped(_moved(finding, part, line), texts))
         parts.append(tuple(document.select(np.array(kept, np.int64)) for document in part))
     return Material(*parts), dropped
+
+
+def _as_it_was(document: Document, place: int, kind: str) -> str:
+    return document.layout.rows[place] if kind in WITHOUT_VALUE else document.lines[place]
 
 
 def _moved(finding: Finding, part: Sequence[Document], line: int) -> Finding:
@@ -106,6 +147,7 @@ def _moved(finding: Finding, part: Sequence[Document], line: int) -> Finding:
 
 def write(fixed: Fixed, directory: Path) -> dict[str, Path]:
     """Write the cleaned files, whole or not at all; by the old paths, where the new files are."""
+    check_new(directory)
     names = output_names([document.layout.path for document in fixed.material.documents])
     with new_directory(directory) as place:
         for path, name in names.items():
@@ -115,6 +157,14 @@ def write(fixed: Fixed, directory: Path) -> dict[str, Path]:
         (place / DROPPED).write_bytes(joined(_dropped_rows(fixed.dropped)))
         (place / MENDED).write_bytes(joined(_mended_rows(fixed.mended)))
     return {path: directory / name for path, name in names.items()}
+
+
+def check_new(directory: Path) -> None:
+    """Refuse to write where something is. Nothing of it may be replaced, whatever it is."""
+    if directory.exists() and not directory.is_dir():
+        raise DataError(f"{directory}: exists already; choose another name")
+    if directory.is_dir() and any(directory.iterdir()):
+        raise DataError(f"{directory}: exists already and is not empty; choose another name")
 
 
 def output_names(paths: Iterable[str]) -> dict[str, str]:
@@ -159,9 +209,17 @@ def _dropped_rows(dropped: Sequence[Dropped]) -> list[str]:
     for line in dropped:
         finding = line.finding
         cells = [finding.file, str(finding.line), finding.kind, finding.what, *line.texts]
-        rows.append("\t".join(" ".join(cell.split()) for cell in cells))
+        rows.append("\t".join(BREAK.sub(_written_out, cell) for cell in cells))
     return rows
 
 
-def _mended_rows(counts: Counter[tuple[str, str]]) -> list[str]:
-    return ["file\tkind\tlines", *(f"{file}\t{kind}\t{count}" for (file, kind), count in counts.items())]
+BREAK = re.compile("[\0\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # what would break a row or a cell somewhere
+
+
+def _written_out(sign: re.Match[str]) -> str:
+    return sign[0].encode("unicode_escape").decode()
+
+
+def _mended_rows(mended: Iterable[Mended]) -> list[str]:
+    rows = (f"{m.file}\t{m.kind}\t{'whole file' if m.lines is None else m.lines}" for m in mended)
+    return ["file\tkind\tlines", *rows]

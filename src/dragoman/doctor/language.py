@@ -1,4 +1,4 @@
-"""What language a line is in, by the letters: models of three letters' sequences, learned from the texts themselves."""
+"""What language a line is in, by models of sequences of four letters, learned from the texts themselves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dragoman.doctor.findings import Finding
 from dragoman.doctor.letters import Letters
+from dragoman.doctor.pairs import copied
 from dragoman.doctor.reading import Document
 from dragoman.doctor.single import Measured, shortened
 from dragoman.kernels import kernel
@@ -113,8 +114,13 @@ class Languages:
 
 
 def pair_languages(pair: Sequence[Measured]) -> Languages:
-    """Lines that the other side's model explains far better than their own side's does."""
-    (source, target), (one, two) = (side.document for side in pair), (side.letters for side in pair)
+    """Lines that the other side's model explains far better than their own side's does.
+
+    Copied sentences are known without that, and would teach each model the other language: they are left out.
+    """
+    kept = np.flatnonzero(~copied(pair[0], pair[1]))
+    source, target = (side.document.select(kept) for side in pair)
+    one, two = (side.letters.select(kept) for side in pair)
     if min(len(one.codes), len(two.codes)) < ENOUGH:
         return Languages((), f"too little text to learn the two languages from; {ENOUGH:,} letters are needed")
     models = LetterModel.learn(one), LetterModel.learn(two)

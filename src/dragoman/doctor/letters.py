@@ -38,6 +38,13 @@ class Letters:
         spaced, offsets = _spaced(codes, kinds, len(lines))
         return cls(spaced, offsets)
 
+    def select(self, lines: NDArray[np.int64]) -> Letters:
+        """Some of the lines."""
+        sizes = self.sizes[lines]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        taken = np.repeat(self.offsets[lines] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Letters(self.codes[taken], offsets)
+
     def words(self) -> Scan:
         """The words of each line."""
         codes = self.codes.copy()

@@ -16,6 +16,11 @@ from dragoman.doctor.single import Limits, Measured, habits, repeats, shortened
 
 FAR = 5.0  # standard deviations (robust) from the usual length
 UNKNOWN = 0.15  # share of dev's words, above which something is probably wrong
+SENTENCE = 4  # words of letters; names and titles, which have fewer, may be the same in two languages
+SAME, SAME_OF = (
+    0.2,
+    20,
+)  # share of the pairs, and of how many: with more copies than that, something is wrong with a file
 DIFFERENT = 0.5  # difference of two shares, above which habits of writing differ
 
 
@@ -38,10 +43,21 @@ def pair_figures(source: Measured, target: Measured) -> PairFigures:
         pairs=len(pairs),
         word_ratio=_ratio(target.words, source.words),
         character_ratio=_ratio(target.characters, source.characters),
-        identical=sum(one == two != "" for one, two in pairs),
+        identical=int(_same(source.document, target.document).sum()),
         repeated=len(pairs) - len(set(pairs)),
         other_target=sum(distinct.values()) - len(distinct),
     )
+
+
+def copied(source: Measured, target: Measured) -> NDArray[np.bool_]:
+    """Sentences that stand on both sides as they are. That needs no knowledge of the languages."""
+    words = np.diff(source.letters.words().offsets)
+    return _same(source.document, target.document) & (words >= SENTENCE)
+
+
+def _same(source: Document, target: Document) -> NDArray[np.bool_]:
+    pairs = zip(source.lines, target.lines, strict=True)
+    return np.fromiter((one == two != "" for one, two in pairs), np.bool_, len(source))
 
 
 def _ratio(one: NDArray[np.int64], two: NDArray[np.int64]) -> float:
@@ -63,7 +79,7 @@ def line_counts(source: Document, target: Document) -> Finding:
 
 
 def pair_findings(source: Measured, target: Measured, limits: Limits) -> Iterator[Finding]:
-    """Empty and overlong sides, unusual lengths, repeated pairs."""
+    """Empty, overlong and copied sides, unusual lengths, repeated pairs."""
     one, two = source.document, target.document
     for line in np.flatnonzero((source.words == 0) | (target.words == 0)).tolist():
         wrong = one if source.words[line] == 0 else two
@@ -73,10 +89,21 @@ def pair_findings(source: Measured, target: Measured, limits: Limits) -> Iterato
         for line in np.flatnonzero(side.words > limits.max_words).tolist():
             yield side.document.finding("long-pair", line, f"{side.words[line]:,} words")
     yield from _unusual_lengths(source, target, limits)
+    yield from _copies(source, target)
     if one.part == "train":
         for line, first in repeats(list(zip(one.lines, two.lines, strict=True))):
             if one.lines[line] and two.lines[line]:
                 yield one.finding("duplicate-pair", line, f"the same pair as in line {one.number(first)}")
+
+
+def _copies(source: Measured, target: Measured) -> Iterator[Finding]:
+    one, two = source.document, target.document
+    same = int(_same(one, two).sum())
+    if len(one) >= SAME_OF and same > SAME * len(one):
+        what = f"{same:,} of {len(one):,} pairs are the same in {one.name} and {two.name}"
+        yield two.finding("same-text", None, what)
+    for line in np.flatnonzero(copied(source, target)).tolist():
+        yield two.finding("untranslated", line, repr(shortened(two.lines[line])))
 
 
 def _unusual_lengths(source: Measured, target: Measured, limits: Limits) -> Iterator[Finding]:

@@ -48,13 +48,22 @@ class Layout:
             cells[self.column] = value
             return "\t".join(cells)
         if self.kind == "jsonl":
-            return json.dumps({**json.loads(row), self.field: value}, ensure_ascii=False)
+            return _with_value(row, self.field, value)
         return value
 
     @property
     def column(self) -> int:
         names = self.header.split("\t") if self.header is not None else []
         return names.index(self.field) if names else int(self.field) - 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a row holds in its field; if nothing, what kind of fault that is."""
+
+    value: str
+    fault: str = ""  # a kind of finding
+    what: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,10 @@ def read_document(path: str, part: str, field_name: str | None = None) -> Docume
     if not raw:
         raise DataError(f"{name}: empty; give a file with one sentence a line")
     notes = Notes(name, part)
-    rows = _rows(_decode(raw, notes), notes)
+    text = _decode(raw, notes)
+    if not text:
+        raise DataError(f"{name}: empty but for a byte order mark; give a file with one sentence a line")
+    rows = _rows(text, notes)
     if has_fields(path):
         layout, lines = _take_field(path, field_name, rows, notes)
     elif field_name is None:
@@ -215,33 +227,80 @@ def _take_field(path: str, wanted: str | None, rows: list[str], notes: Notes) ->
     kind = path.removesuffix(".gz").rsplit(".", 1)[-1].lower()
     name = wanted or ("1" if kind == "tsv" else "text")
     header = None
+    if kind == "tsv" and name.isdecimal() and not int(name):
+        raise DataError(f"{notes.name}: no column {name}; columns count from 1")
     if kind == "tsv" and not name.isdecimal():
         header, rows = rows[0], rows[1:]
         if name not in header.split("\t"):
             raise at(notes.name, 1, f"no column {name!r}; the first line has {', '.join(header.split(chr(9)))}")
+        if not rows:
+            raise DataError(f"{notes.name}: empty below its first line; give a row a sentence")
     layout = Layout(path, kind, name, rows, header)
-    values = _columns(layout) if kind == "tsv" else _values(layout)
     lines = []
-    for number, value in enumerate(values, 1 if header is None else 2):
-        if value is None:
-            notes.add("no-field", number, f"no field {name!r} in this row")
-        lines.append(value or "")
+    for number, cell in enumerate(_columns(layout) if kind == "tsv" else _values(layout), 1 if header is None else 2):
+        if cell.fault:
+            notes.add(cell.fault, number, cell.what)
+        lines.append(cell.value)
     return layout, lines
 
 
-def _columns(layout: Layout) -> Iterator[str | None]:
+def _columns(layout: Layout) -> Iterator[Cell]:
     for row in layout.rows:
         cells = row.split("\t")
-        yield cells[layout.column] if 0 <= layout.column < len(cells) else None
+        yield Cell(cells[layout.column]) if layout.column < len(cells) else _no_field(layout.field)
 
 
-def _values(layout: Layout) -> Iterator[str | None]:
-    for row in layout.rows:
-        try:
-            value = json.loads(row)[layout.field]
-        except (ValueError, LookupError, TypeError, RecursionError):
-            value = None
-        yield _one_line(value) if isinstance(value, str) else None
+def _no_field(name: str) -> Cell:
+    return Cell("", "no-field", f"no field {name!r} in this row")
+
+
+def _values(layout: Layout) -> Iterator[Cell]:
+    return (_json_value(row, layout.field) for row in layout.rows)
+
+
+def _json_value(row: str, name: str) -> Cell:
+    """What training would read from a row, or why it would refuse the row."""
+    try:
+        record = json.loads(row)
+    except json.JSONDecodeError as error:
+        return Cell("", "not-json", f"{error.msg} at column {error.colno}")
+    except (ValueError, RecursionError) as error:  # numbers too long, nests too deep
+        return Cell("", "not-json", str(error).split(":")[0])
+    value = record.get(name) if isinstance(record, dict) else None
+    return Cell(_one_line(value)) if isinstance(value, str) else _no_field(name)
+
+
+JSON = json.JSONDecoder()
+BLANK = re.compile(r"[ \t\r\n]*[,:{]?[ \t\r\n]*")  # what stands between the keys and values of an object
+
+
+def _with_value(row: str, name: str, value: str) -> str:
+    """A row of JSON with another string for this key. All else keeps its very letters: numbers as they were written,
+    escapes, spaces, and keys that stand there twice, of which the last one counts.
+
+    >>> _with_value('{"n": 1.50, "text":"a  b"}', "text", "a b")
+    '{"n": 1.50, "text":"a b"}'
+    """
+    if _json_value(row, name).value == value:
+        return row
+    first, last = [(first, last) for key, first, last in _json_members(row) if key == name][-1]
+    return row[:first] + json.dumps(value, ensure_ascii=False) + row[last:]
+
+
+def _json_members(row: str) -> Iterator[tuple[str, int, int]]:
+    """The keys of an object, and where in the row the value of each begins and ends."""
+    place = _after_blank(row, 0)
+    while row[place] != "}":
+        key, place = JSON.raw_decode(row, place)
+        first = _after_blank(row, place)
+        _, last = JSON.raw_decode(row, first)
+        yield key, first, last
+        place = _after_blank(row, last)
+
+
+def _after_blank(row: str, place: int) -> int:
+    blank = BLANK.match(row, place)
+    return blank.end() if blank else place
 
 
 def _one_line(value: str) -> str:
