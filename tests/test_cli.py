@@ -307,6 +307,8 @@ def test_fitted_coefficients_are_told(good, shared, tmp_path):
 
 def test_a_demo_takes_only_its_own_directory(run, good, tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "LADDER", {"Witten-Bell": {"smoothing": "witten-bell", "order": 2}})
+    monkeypatch.setattr(demo, "SIZES", {"train": 300, "dev": 20, "test": 20})
+    monkeypatch.setattr(demo, "CONTRASTS", 2)
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "train.txt").write_text("mine\n")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from command import is_one_line
-from dragoman import Corpus, Mixture, NgramModel
+from dragoman import Corpus, DataError, Mixture, NgramModel
 from dragoman.evaluation.contrast import Accuracy, accuracy
 from dragoman.lab.laboratory import laboratory
 from dragoman.lab.writing import ENDINGS, raw
@@ -208,6 +208,31 @@ def test_contrast_refuses_in_one_line(run, arguments, said):
     assert outcome.code == 2
     assert is_one_line(outcome.err)
     assert said in outcome.err
+
+
+def test_a_model_of_the_other_language_is_doubted(good, models):
+    told = good("contrast", models / "en2", "--language", "DE", "--count", 2).err
+    assert "German words are unknown" in told
+    assert good("contrast", models / "en2", "--count", 2).err == ""
+
+
+def test_contrasts_are_not_written_over_a_file(run, tmp_path):
+    (tmp_path / "c.tsv").write_text("mine")
+    assert run("contrast", "--language", "de", "--count", 1, "--write", tmp_path / "c.tsv").code == 2
+    assert (tmp_path / "c.tsv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("wrong", [("fr", "train"), ("en", "tets")])
+def test_the_laboratory_refuses_what_it_does_not_have(wrong):
+    language, part = wrong
+    with pytest.raises(DataError, match="laboratory"):
+        laboratory().text(language, 1, seed=1, part=part)
+
+
+def test_text_as_printed_has_no_floor_and_says_so(good, corpus, models):
+    outcome = good("evaluate", models / "en2", "--text", corpus / "test.raw.en")
+    assert "floor" not in outcome.out
+    assert "take test.en instead" in outcome.err
 
 
 def test_a_model_of_other_text_is_refused(run, shared):

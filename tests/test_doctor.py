@@ -10,7 +10,7 @@ from dragoman.doctor.cost import WHOLE, _extrapolated, cost
 from dragoman.doctor.examine import Files, Material, diagnose, examine
 from dragoman.doctor.letters import Letters
 from dragoman.doctor.reading import Document, Layout
-from dragoman.doctor.single import Limits, Measured, figures, style_findings
+from dragoman.doctor.single import Limits, Measured, figures, habits, style_findings
 from dragoman.errors import DataError
 from dragoman.ngram.model import NgramModel
 from dragoman.text.corpus import Corpus
@@ -73,7 +73,7 @@ def test_a_line_in_another_language():
 
 def test_too_little_text_is_said_to_be_so():
     remarks = diagnose(two(*(side[:50] for side in pairs())), Limits()).remarks
-    assert any("too few" in remark for remark in remarks) and any("too little" in remark for remark in remarks)
+    assert all(any(missed in remark for remark in remarks) for missed in ("misaligned pairs", "swapped sides"))
 
 
 def test_a_text_sorted_by_length():
@@ -313,3 +313,10 @@ def test_growth_goes_on_by_a_sinking_power():
 
 def test_the_languages_have_no_word_in_common():
     assert not set(vocabulary(SOURCE, 1)) & set(vocabulary(TARGET, 2))
+
+
+def test_words_that_are_always_capital_are_no_habit_of_writing():
+    lines = ["I see the dog", "the dog sees me", "what do I see"] * 200
+    assert habits(document(lines))["begin with a capital letter"] == 0
+    mixed = ["The dog sees me", "the dog sees me"] * 300
+    assert habits(document(mixed))["begin with a capital letter"] == 0.5

@@ -356,7 +356,9 @@ def test_text_from_elsewhere_costs_no_grammar(lab):
 
 def test_how_laboratory_text_is_told(lab, tmp_path):
     assert [language_of(lab / name) for name in ("test.de", "test.en", "test.en.gz")] == ["de", "en", "en"]
-    assert language_of(lab / "copy.txt") is language_of(lab / "test.raw.en") is language_of("-") is None
+    assert language_of(lab / "copy.txt") is language_of("-") is None
+    with pytest.warns(UserWarning, match=r"test\.en instead"):
+        assert language_of(lab / "test.raw.en") is None
     assert language_of(tmp_path / "test.en") is None
     for settings in ("kind: something else\n", "[", "- kind\n", "\xff"):
         (tmp_path / SETTINGS).write_text(settings, encoding="latin-1")

@@ -21,7 +21,11 @@ Kind = tuple[str, int]  # phenomenon, and the smallest distance of its class
 Results = dict[str, dict[Kind, "Accuracy"]]  # of each model
 LANGUAGES = {"de": "German", "en": "English"}
 FEW = 10  # contrasts, below which a share says nothing
+DOUBTFUL = 0.15  # unknown words among all words: more than made-up names can be
 STRANGE = 0.5  # unknown words among all words from which on a model does not speak the language
+LEGEND = f"""\
+% of contrasts whose right sentence is the more probable one; one half where both are alike. Guessing gives 50%, and
+6% on all four of a group. Distances of which there are fewer than {FEW} contrasts have no row of their own."""
 
 
 def contrast(
@@ -67,10 +71,14 @@ def contrast(
     loaded = [(path, load(path)) for path in models or []]
     if examples and (loaded or as_json):
         raise DataError("--examples shows contrasts alone: leave out models and --json")
+    if write is not None and write.exists():
+        raise DataError(f"{write}: exists already; choose another name")
     if not loaded and not (examples or write):
         raise DataError("give model directories, or --examples or --write to see the contrasts themselves")
     with working("drawing contrasts"):
         language, found = _contrasts(language, count, seed, loaded)
+    for path, model in loaded:
+        _doubt(path, model, language, found)
     if write is not None:
         _write(write, found)
         say(f"{write}: {len(found):,} contrasts")
@@ -88,6 +96,7 @@ def _contrasts(
     """Contrasts in the language that was asked for, or in that of the first model."""
     from dragoman.lab.contrasts import contrasts
 
+    language = language.lower() if language else None
     if language is not None and language not in LANGUAGES:
         raise DataError(f"--language {language}: the laboratory speaks de and en")
     chosen = language or (_language_of(*loaded[0]) if loaded else "en")
@@ -97,17 +106,28 @@ def _contrasts(
 def _language_of(path: Path, model: LanguageModel) -> str:
     """The language of which a model knows more words."""
     from dragoman.lab.contrasts import contrasts
-    from dragoman.text.corpus import Corpus
 
-    unknown = {}
-    for language in LANGUAGES:
-        corpus = Corpus.from_sentences((contrast.right for contrast in contrasts(language, count=2)), model.vocab)
-        unknown[language] = len(corpus.unknown_at) / corpus.words
+    unknown = {language: _unknown(model, contrasts(language, count=2)) for language in LANGUAGES}
     best = min(unknown, key=unknown.__getitem__)
     if unknown[best] > STRANGE:
         remedy = "train it on text of dragoman lab, or say --language"
         raise DataError(f"{path}: knows neither the German nor the English of the laboratory; {remedy}")
     return best
+
+
+def _doubt(path: Path, model: LanguageModel, language: str, found: Sequence[Contrast]) -> None:
+    """Warn of a model that hardly knows the words it is asked about."""
+    share = _unknown(model, found)
+    if share > DOUBTFUL:
+        say(f"warning: {path}: {100 * share:.0f}% of the {LANGUAGES[language]} words are unknown to it; other text?")
+
+
+def _unknown(model: LanguageModel, found: Iterable[Contrast]) -> float:
+    """The share of unknown words."""
+    from dragoman.text.corpus import Corpus
+
+    corpus = Corpus.from_sentences((contrast.right for contrast in found), model.vocab)
+    return len(corpus.unknown_at) / corpus.words
 
 
 def measure(models: Mapping[str, LanguageModel], found: list[Contrast]) -> Results:
@@ -130,8 +150,7 @@ def report(language: str, results: Results) -> str:
     for phenomenon in dict.fromkeys(name for name, _ in first):
         rows += _rows(phenomenon, [_of(phenomenon, found) for found in results.values()])
     headers = [LANGUAGES[language], "distance", "contrasts", *results]
-    legend = "% of contrasts whose right sentence is the more probable one; guessing gives 50%, all four of a group 6%"
-    return f"{table(headers, rows)}\n\n{legend}"
+    return f"{table(headers, rows)}\n\n{LEGEND}"
 
 
 def _rows(phenomenon: str, parts: list[dict[int, Accuracy]]) -> Iterator[list[object]]:

@@ -87,7 +87,7 @@ def _strangers(target: Sets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def alignment(source: Document, target: Document) -> Alignment:
     """Judge how well lines that stand in the same place translate each other."""
     if len(source) < ENOUGH:
-        return Alignment((), f"{len(source):,} pairs are too few to tell misaligned ones; {ENOUGH} are needed")
+        return Alignment((), f"not checked for misaligned pairs: {len(source):,} are too few, that takes {ENOUGH}")
     one, two = word_sets(source.lines), word_sets(target.lines)
     judge, paired = Judge.of(one, two)
     edge = judge.edge(np.arange(len(source)))

@@ -77,7 +77,9 @@ def _require_step(raw: Material) -> None:
     for part in (raw.train, raw.dev):
         if len({len(document) for document in part}) > 1:
             both = " and ".join(f"{document.name} ({len(document):,} lines)" for document in part)
-            raise DataError(f"{both} are not in step and cannot be cleaned: find the missing or extra lines first")
+            raise DataError(
+                f"{both} are not in step and cannot be cleaned: without --fix the doctor says about where they part"
+            )
 
 
 def _reasons(findings: Iterable[Finding]) -> dict[tuple[str, int], Finding]:
@@ -205,7 +207,8 @@ def _packed(text: bytes, name: str) -> bytes:
 
 
 def _dropped_rows(dropped: Sequence[Dropped]) -> list[str]:
-    rows = ["file\tline\tkind\treason\ttext"]
+    sides = ["source", "target"] if any(len(line.texts) == 2 for line in dropped) else ["text"]
+    rows = ["\t".join(["file", "line", "kind", "reason", *sides])]
     for line in dropped:
         finding = line.finding
         cells = [finding.file, str(finding.line), finding.kind, finding.what, *line.texts]

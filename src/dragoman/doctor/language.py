@@ -122,7 +122,9 @@ def pair_languages(pair: Sequence[Measured]) -> Languages:
     source, target = (side.document.select(kept) for side in pair)
     one, two = (side.letters.select(kept) for side in pair)
     if min(len(one.codes), len(two.codes)) < ENOUGH:
-        return Languages((), f"too little text to learn the two languages from; {ENOUGH:,} letters are needed")
+        return Languages(
+            (), f"not checked for swapped sides and wrong languages: that takes {ENOUGH:,} letters of pairs that differ"
+        )
     models = LetterModel.learn(one), LetterModel.learn(two)
     gains = _gain(one, models[1], models[0]), _gain(two, models[0], models[1])
     if max(_usual(gains[0], one), _usual(gains[1], two)) > -APART:
@@ -167,7 +169,7 @@ def text_language(measured: Measured) -> Languages:
     """Lines that are spelled unlike all others."""
     document, letters = measured.document, measured.letters
     if len(letters.codes) < ENOUGH:
-        return Languages((), f"too little text to learn its spelling from; {ENOUGH:,} letters are needed")
+        return Languages((), f"not checked for lines in other languages: that takes {ENOUGH:,} letters")
     model = LetterModel.learn(letters)
     return Languages(tuple(_unlike_the_rest(document, letters, model, np.ones(len(document), np.bool_))))
 

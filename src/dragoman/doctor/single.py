@@ -227,7 +227,12 @@ def style_findings(document: Document) -> Iterator[Finding]:
 def habits(document: Document) -> dict[str, float]:
     """Habits of writing, and the share of the lines (that could have them) which have them."""
     lines = document.lines[:: max(1, len(document) // ASKED)]
-    cased = [line[0].isupper() for line in lines if line and line[0].isalpha() and _has_case(line[0])]
+    small = {word for line in lines for word in line.split() if word[0].islower()}  # "I" is never one of these
+    cased = [
+        line[0].isupper()
+        for line in lines
+        if line and _has_case(line[0]) and (line[0].islower() or line.split()[0].lower() in small)
+    ]
     stops = [line[-2] == " " for line in lines if len(line) > 2 and line[-1] in ".?!" and line[-2] != "."]
     found = {"begin with a capital letter": cased, "have a space before the full stop": stops}
     return {name: float(np.mean(have)) for name, have in found.items() if len(have) >= SORTED_LINES}

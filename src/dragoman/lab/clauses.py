@@ -175,11 +175,11 @@ def _predicate(group: VerbGroup, number: str, mode: str, tense: str) -> Predicat
         return Predicate("{v}", f"{group.particle}/PTKVZ={{v}}" if group.particle else "", "{v}", f"finite-{number}")
     if tense == "future":
         be = "is" if singular else "are"
-        going = f"{be}/VBZ=f going/VBG=f to/TO=f {{v}}"
+        going = f"{be}/AUX=f going/VBG=f to/TO=f {{v}}"
         german = f"{'wird' if singular else 'werden'}/VAFIN=f"
         return Predicate(german, "{v}", {"will/MD=f {v}": 0.7, going: 0.3}, "infinitive")
     have = ("ist" if singular else "sind") if group.sein else ("hat" if singular else "haben")
-    return Predicate(f"{have}/VAFIN=h", "{v}", f"{'has' if singular else 'have'}/VBZ=h {{v}}", "participle")
+    return Predicate(f"{have}/VAFIN=h", "{v}", f"{'has' if singular else 'have'}/AUX=h {{v}}", "participle")
 
 
 def german_order(p: Pieces, mode: str, *, may_front: bool) -> Ways:

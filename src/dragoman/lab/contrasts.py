@@ -7,10 +7,10 @@ the right one more probable.
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import count as count_from
 from itertools import pairwise, product
 from typing import NamedTuple
@@ -18,9 +18,10 @@ from typing import NamedTuple
 from dragoman.lab.german_english import grammar
 from dragoman.lab.grafting import Place, features, graft, head, places, positions, renamed, said_otherwise, with_feature
 from dragoman.lab.inflection import DEFINITE
+from dragoman.lab.laboratory import side_of
 from dragoman.lab.lexicon import TOPICS
 from dragoman.lab.meaning import Meanings, Node, Said, say, words_of
-from dragoman.lab.synchronous import GERMAN, SIDES, Grammar
+from dragoman.lab.synchronous import GERMAN, Grammar
 from dragoman.lab.words import CROSSED_OBJECTS, CROSSED_SUBJECTS, NUMBERS, PEOPLE, REGISTERS, Words
 
 DISTANCES = (0, 1, 4, 8, 16)  # classes of distance begin here: 0, 1 to 3, 4 to 7, 8 to 15, 16 and more
@@ -87,6 +88,7 @@ class Set(NamedTuple):
 
     distance: int
     pairs: list[tuple[tuple[str, ...], tuple[str, ...]]]
+    kind: str = ""  # of which there shall be as many as of the other: singulars and plurals
 
 
 Phenomenon = Callable[[Sentence], Iterator[Set]]
@@ -94,17 +96,17 @@ Phenomenon = Callable[[Sentence], Iterator[Set]]
 
 def contrasts(language: str, count: int = 100, seed: int = 1) -> list[Contrast]:
     """About `count` contrasts for each phenomenon and class of distance, or as many as the meanings drawn have."""
-    side, rules = SIDES[language], grammar(Words(nesting=NESTING))
+    side, rules = side_of(language), grammar(Words(nesting=NESTING))
     meanings, chance = Meanings(rules), random.Random(f"{seed} contrasts {language}")
-    phenomena, have, groups = PHENOMENA[language], Counter[tuple[str, int]](), count_from(1)
+    phenomena, have, groups = PHENOMENA[language], Counter[tuple[str, int, str]](), count_from(1)
     found: dict[str, list[Contrast]] = {name: [] for name in phenomena}
     seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
     for _ in range(MANY * count):
         sentence = Sentence(rules, meanings.draw(chance.random), side, chance)
         for name, phenomenon in phenomena.items():
-            for distance, pairs in phenomenon(sentence):
-                kind = (name, distance_class(distance))
-                if have[kind] < count and seen.isdisjoint(pairs):
+            for distance, pairs, balanced in phenomenon(sentence):
+                kind = (name, distance_class(distance), balanced)
+                if have[kind] < (count / 2 if balanced else count) and seen.isdisjoint(pairs):
                     have[kind] += len(pairs)
                     seen.update(pairs)
                     found[name] += _contrasts(name, distance, pairs, next(groups))
@@ -142,7 +144,8 @@ def agreement(sentence: Sentence) -> Iterator[Set]:
         plural = Node(rule, place.node.ways, (noun, verb._replace(rule=other_verb), *others))
         wrong = sentence.with_node(place, plural)
         if differences := sentence.differences(wrong):  # "will" has no number
-            yield sentence.against(wrong, sentence.distance(head(noun), differences[0]))
+            found = sentence.against(wrong, sentence.distance(head(noun), differences[0]))
+            yield found._replace(kind=number)
 
 
 def _of_any_number(sentence: Sentence, noun: Node) -> bool:
@@ -311,12 +314,23 @@ def particle(sentence: Sentence) -> Iterator[Set]:
         there = positions(sentence.said, verb)
         if len(there) == 2 and sentence.said.tags[there[1]] == "PTKVZ":
             words = sentence.said.words
-            others = sorted(PARTICLES - _particles_of(sentence.grammar, verb, words[there[0]]))
-            wrong = (*words[: there[1]], sentence.chance.choice(others), *words[there[1] + 1 :])
+            fitting = _particles_of(sentence.grammar, verb, words[there[0]])
+            others = {other: share for other, share in _particle_shares().items() if other not in fitting}
+            (other,) = sentence.chance.choices(list(others), list(others.values()))
+            wrong = (*words[: there[1]], other, *words[there[1] + 1 :])
             yield sentence.against(wrong, there[1] - there[0] - 1)
 
 
-PARTICLES = frozenset(("ab", "an", "auf", "aus", "ein", "hin", "los", "um", "weg", "zu"))
+@cache
+def _particle_shares() -> dict[str, float]:
+    """How often each particle is met, so that wrong ones are as frequent as right ones."""
+    shares: dict[str, float] = defaultdict(float)
+    for symbol, rules in grammar(Words(nesting=NESTING)).rules.items():
+        for rule in rules if symbol.startswith("CL[") else ():
+            for item in rule.ways[GERMAN][0].items:
+                if not isinstance(item, int) and item.tag == "PTKVZ":
+                    shares[item.word] += rule.prob
+    return shares
 
 
 def _particles_of(g: Grammar, verb: Node, form: str) -> set[str]:

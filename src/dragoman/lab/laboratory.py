@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.errors import DataError
 from dragoman.lab.exact import Entropy, Exact, LogProbs, entropy
 from dragoman.lab.german_english import grammar
 from dragoman.lab.inside import inside, inside_full
@@ -18,6 +19,8 @@ from dragoman.lab.meaning import Meanings, Node, Said, alignment, say, words_of
 from dragoman.lab.side import SideGrammar
 from dragoman.lab.synchronous import ENGLISH, GERMAN, SIDES, Grammar
 from dragoman.text.corpus import Corpus
+
+PARTS = ("train", "dev", "test")  # each is drawn for itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Pair:
 class Laboratory:
     """A grammar and what can be asked of it."""
 
-    grammar: Grammar
+    grammar: Grammar = field(repr=False)
 
     @cached_property
     def _meanings(self) -> Meanings:
@@ -54,6 +57,8 @@ class Laboratory:
 
     def meanings(self, count: int, seed: int, part: str = "train") -> Iterator[Node]:
         """Meanings of one part; each part and seed has its own, and more of them begin with the same ones."""
+        if part not in PARTS:
+            raise DataError(f"no part {part!r} of the laboratory's corpus: there are {', '.join(PARTS)}")
         uniform = random.Random(f"{seed} {part}").random
         return (self._meanings.draw(uniform) for _ in repeat(None, count))
 
@@ -67,7 +72,7 @@ class Laboratory:
 
     def text(self, language: str, count: int, seed: int, part: str = "train") -> list[str]:
         """One side of the pairs, `de` or `en`, as plain sentences."""
-        side = SIDES[language]
+        side = side_of(language)
         return [" ".join(words_of(meaning, side)) for meaning in self.meanings(count, seed, part)]
 
     def log_probs(self, language: str, corpus: Corpus) -> NDArray[np.float64]:
@@ -80,8 +85,15 @@ class Laboratory:
 
     def _side(self, language: str) -> SideGrammar:
         if language not in self._sides:
-            self._sides[language] = SideGrammar.of(self.grammar, SIDES[language])
+            self._sides[language] = SideGrammar.of(self.grammar, side_of(language))
         return self._sides[language]
+
+
+def side_of(language: str) -> int:
+    """German or English, by the language's short name."""
+    if language not in SIDES:
+        raise DataError(f"language {language!r}: the laboratory speaks {' and '.join(SIDES)}")
+    return SIDES[language]
 
 
 @cache

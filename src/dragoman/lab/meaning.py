@@ -16,7 +16,15 @@ from typing import NamedTuple
 from dragoman.lab.synchronous import ENGLISH, GERMAN, Grammar, Rule, Way, label
 
 INLINE = ""
-SHOWN = {"SUBJ": "NP", "OBJ": "NP", "BASE": "NP", "NAME": "NP", "AN": "NP", "AA": INLINE}  # as trees call them
+SHOWN = {
+    "SUBJ": "NP",
+    "OBJ": "NP",
+    "BASE": "NP",
+    "NAME": "NP",
+    "AN": "NP",
+    "AP": INLINE,
+    "AA": INLINE,
+}  # as trees call them
 
 Uniform = Callable[[], float]  # the next number, drawn evenly between 0 and 1
 Link = tuple[int, str]  # what a word translates: a mark of one node
@@ -93,7 +101,7 @@ def say(node: Node, side: int) -> Said:
         items = rule.ways[side][ways[side]].items
         shown = _shown(rule.parent)
         if len(items) == 1 and children and shown == _shown(children[0].rule.parent):
-            return visit(children[0])
+            return visit(children[0])  # one noun phrase is enough
         parts = []
         for item in items:
             if isinstance(item, int):
@@ -104,7 +112,7 @@ def say(node: Node, side: int) -> Said:
                 tags.append(tag)
                 links.append(_link(node, link))
                 parts.append(f"({tag} {word})")
-        is_one_word = len(items) == 1 and not children
+        is_one_word = len(items) == 1 and not children and shown != "NP"
         return " ".join(parts) if is_one_word or shown == INLINE else f"({shown} {' '.join(parts)})"
 
     tree = visit(node)

@@ -247,7 +247,7 @@ def _of_the_subject(words: Words, t: str, r: str, role: str, number: str) -> Ite
         if not group.sein:
             done = {"v": group.symbol(t, r, "participle"), **objects}
             german = f"{sich}{o}{{v}} {has[0]}/VAFIN=h"
-            yield 0.25 * group.weight, done, german, f"{has[1]}/VBZ=h {{v}} {o}".strip()
+            yield 0.25 * group.weight, done, german, f"{has[1]}/AUX=h {{v}} {o}".strip()
 
 
 def _of_the_object(words: Words, t: str, r: str, role: str) -> Iterator[Clause]:

@@ -15,7 +15,11 @@ RAW = ".raw"  # before the language: text as it would be printed, of which no pr
 def language_of(path: str | Path) -> str | None:
     """The language of a laboratory's text, by its name and by what lies beside it; None for text from elsewhere."""
     stem, _, language = Path(path).name.removesuffix(".gz").rpartition(".")
-    if language not in LANGUAGES or stem.endswith(RAW) or not _is_laboratory(Path(path).parent):
+    if language not in LANGUAGES or not _is_laboratory(Path(path).parent):
+        return None
+    if stem.endswith(RAW):
+        words = f"{stem.removesuffix(RAW)}.{language}"
+        warnings.warn(f"{path}: no floor is known of text as printed; take {words} instead", stacklevel=2)
         return None
     return language
 

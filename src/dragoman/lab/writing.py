@@ -9,7 +9,7 @@ from typing import TextIO
 
 import yaml
 
-from dragoman.lab.laboratory import Laboratory, Pair
+from dragoman.lab.laboratory import PARTS, Laboratory, Pair
 from dragoman.lab.meaning import Said
 from dragoman.lab.place import KIND, SETTINGS, VERSION
 from dragoman.storage import Contents, new_directory
@@ -29,7 +29,6 @@ ENDINGS: dict[str, Callable[[Pair], str]] = {
     "logprob": lambda pair: "\t".join(f"{log_prob:.9f}" for log_prob in three(pair)),
 }
 
-PARTS = ("train", "dev", "test")
 CORPUS = Contents("corpus", SETTINGS, frozenset((SETTINGS, *(f"{part}.{end}" for part in PARTS for end in ENDINGS))))
 
 

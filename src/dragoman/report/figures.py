@@ -1,8 +1,8 @@
 """Pictures: plain numbers in, one file out, written whole or not at all; the same bytes for the same numbers.
 
 The file's ending says the format, .svg or .png. Lines are labelled where they end, so that nobody has to match colours
-with a legend. Colours are those that colour-blind eyes tell apart (Okabe and Ito 2008), or shades from dark to light
-where the lines have an order. Matplotlib is imported only when something is drawn.
+with a legend. Colours are those that colour-blind eyes tell apart (Okabe and Ito's, and one of Tol's), or shades from
+dark to light where the lines have an order. Matplotlib is imported only when something is drawn.
 """
 
 from __future__ import annotations
@@ -22,23 +22,26 @@ if TYPE_CHECKING:
 
 # What is written into a file beside the picture: neither date nor version.
 METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
-COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+COLOURS = ("#7F7F7F", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255")
 SHADES = "viridis"
 LIGHTEST = 0.85  # of the shades: lighter ones are hard to see on white
-MARKERS = "osD^vPX*"
+MARKERS = "osD^vPX*<"
 QUIET = "#555555"  # what is not data
 WIDTH = 8.0  # inches
 DPI = 200  # of .png
 FONT = 9.5  # points
 POINTS = 72  # an inch
+TIES = 20  # lines that end within this part of the spacing are taken to end together
 SPACING = 1.35  # of labels, in sizes of their letters
-LEAD = 0.025  # inches are WIDTH times this: from the end of a line to its label
+LEAD = 0.2  # inches from the edge of the axes to a label
+SHIFT = 0.07  # of a distance, between lines that would hide each other
 FLOOR = "the floor: the truth itself"
 GUESSING = "guessing"
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "dragoman",  # names inside the file are the same every time
-    "font.family": "DejaVu Sans",  # comes with Matplotlib, so that every machine draws the same
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],  # the first one comes with Matplotlib
     "font.size": FONT,
     "axes.titlesize": FONT + 1.5,
     "axes.spines.top": False,
@@ -78,7 +81,6 @@ class Look(NamedTuple):
 
     colour: str
     marker: str
-    style: str = "-"
 
 
 def learning_curves(
@@ -89,13 +91,12 @@ def learning_curves(
     Where the models have an order (`ordered`), so have their colours.
     """
     _require({"": curves}, path)
-    height = 4.6
-    with _figure(height, path) as figure:
+    with _figure(4.6, path) as figure:
         axes = figure.add_axes((0.07, 0.12, 0.66, 0.79))
         labels = []
         for look, (name, points) in zip(_looks(len(curves), ordered=ordered), curves.items(), strict=True):
             sizes = sorted(points)
-            axes.plot(sizes, [points[size] for size in sizes], look.style, color=look.colour, marker=look.marker)
+            axes.plot(sizes, [points[size] for size in sizes], color=look.colour, marker=look.marker)
             labels.append(Label(name, sizes[-1], points[sizes[-1]], look.colour))
         _axis_of_sizes(axes, {size for points in curves.values() for size in points})
         axes.set_ylim(0, 1.05 * max(max(points.values()) for points in curves.values()))
@@ -110,28 +111,33 @@ def accuracy_by_distance(
 ) -> None:
     """How often models are right, side by side for each phenomenon: {phenomenon: {model: {distance: share}}}.
 
-    Models and distances have an order, that in which they come. Bars are standard errors.
+    Models and distances have an order, that in which they come. Bars are standard errors, as of independent trials.
     """
     _require(panels, path)
     distances = list(dict.fromkeys(d for models in panels.values() for points in models.values() for d in points))
+    shares = [share for models in panels.values() for points in models.values() for share in points.values()]
+    lowest = math.floor(4 * min(chance, *(share.value - share.error for share in shares))) / 4
     names = list(dict.fromkeys(name for models in panels.values() for name in models))
     looks = dict(zip(names, _looks(len(names), ordered=True), strict=True))
     with _figure(3.6, path) as figure:
-        width = 0.81 / len(panels)
+        width = 0.785 / len(panels)
         for number, (phenomenon, models) in enumerate(panels.items()):
-            axes = figure.add_axes((0.075 + number * width, 0.145, 0.92 * width, 0.67))
-            labels = [_accuracies(axes, distances, name, points, looks[name]) for name, points in models.items()]
-            _axis_of_shares(axes, distances, chance, outer=number == 0)
+            axes = figure.add_axes((0.1 + number * width, 0.145, 0.92 * width, 0.67))
+            labels = [_accuracies(axes, distances, name, points, looks) for name, points in models.items()]
+            _axis_of_shares(axes, distances, lowest, chance, outer=number == 0)
             axes.set_title(phenomenon, loc="left", fontsize=FONT)
         _label(figure, axes, labels)  # those of the last one: the others have the same colours
-        figure.text(0.075, 0.925, title, fontsize=FONT + 1.5)
+        figure.text(0.1, 0.925, title, fontsize=FONT + 1.5)
 
 
 # -- parts of a picture ----------------------------------------------------------------------------------------------
 
 
-def _accuracies(axes: Axes, distances: Sequence[str], name: str, points: Mapping[str, Share], look: Look) -> Label:
-    places = [distances.index(distance) for distance in points]
+def _accuracies(
+    axes: Axes, distances: Sequence[str], name: str, points: Mapping[str, Share], looks: Mapping[str, Look]
+) -> Label:
+    look, shift = looks[name], SHIFT * (list(looks).index(name) - (len(looks) - 1) / 2)
+    places = [distances.index(distance) + shift for distance in points]
     values, errors = [share.value for share in points.values()], [share.error for share in points.values()]
     axes.errorbar(places, values, errors, color=look.colour, marker=look.marker, elinewidth=0.7, clip_on=False)
     return Label(name, places[-1], values[-1], look.colour)
@@ -140,23 +146,22 @@ def _accuracies(axes: Axes, distances: Sequence[str], name: str, points: Mapping
 def _axis_of_sizes(axes: Axes, sizes: Iterable[int]) -> None:
     every = sorted(sizes)
     axes.set_xscale("log")
-    axes.set_xticks(every, [f"{size:,}" for size in every], rotation=0)
+    axes.set_xticks(every, [f"{size:,}" for size in every])
     axes.minorticks_off()
     axes.set_xlim(every[0] / 1.15, every[-1] * 1.05)
     axes.set_xlabel("sentences of training text")
 
 
-def _axis_of_shares(axes: Axes, distances: Sequence[str], chance: float, *, outer: bool) -> None:
+def _axis_of_shares(axes: Axes, distances: Sequence[str], lowest: float, chance: float, *, outer: bool) -> None:
     """The outermost one has numbers, and says what the line of chance is."""
-    ticks = [0, 0.25, 0.5, 0.75, 1]
+    ticks = sorted({chance, *(quarter / 4 for quarter in range(round(4 * lowest), 5))})
+    names = [f"{GUESSING}\n{tick:.0%}" if tick == chance else f"{tick:.0%}" for tick in ticks]
     axes.set_xticks(range(len(distances)), distances)
-    axes.set_xlim(-0.3, len(distances) - 0.7)
-    axes.set_ylim(0, 1)
-    axes.set_yticks(ticks, [f"{tick:.0%}" if outer else "" for tick in ticks])
+    axes.set_xlim(-0.4, len(distances) - 0.6)
+    axes.set_ylim(lowest, 1)
+    axes.set_yticks(ticks, names if outer else [""] * len(ticks))
     axes.set_xlabel("words between")
     axes.axhline(chance, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
-    if outer:
-        axes.annotate(GUESSING, (-0.25, chance), (0, -3), textcoords="offset points", va="top", color=QUIET)
 
 
 def _label(figure: Figure, axes: Axes, labels: Sequence[Label]) -> None:
@@ -165,9 +170,11 @@ def _label(figure: Figure, axes: Axes, labels: Sequence[Label]) -> None:
     low, high = axes.get_ylim()
     gap = SPACING * FONT / POINTS / inches * (high - low)
     across = axes.get_yaxis_transform()  # x as a share of the axes' width, y as it is
-    edge = 1 + LEAD * WIDTH / (axes.get_position().width * figure.get_figwidth())
+    edge = 1 + LEAD / (axes.get_position().width * figure.get_figwidth())
     from_data = axes.transData - axes.transAxes
-    for label, y in zip(labels, spread_out([label.y for label in labels], gap), strict=True):
+    upwards = labels[::-1]
+    wanted = [round(TIES * label.y / gap) * gap / TIES for label in upwards]  # nearly alike: in the order they came
+    for label, y in zip(upwards, spread_out(wanted, gap), strict=True):
         end = from_data.transform((label.x, label.y))[0]
         axes.plot([end, edge], [label.y, y], color=label.colour, linewidth=0.6, transform=across, clip_on=False)
         axes.text(edge, y, f" {label.text}", color=label.colour, va="center", transform=across)
@@ -205,10 +212,7 @@ def _looks(count: int, *, ordered: bool) -> list[Look]:
         colours = [to_hex(shades(LIGHTEST * number / max(1, count - 1))) for number in range(count)]
     else:
         colours = [COLOURS[number % len(COLOURS)] for number in range(count)]
-    return [
-        Look(colour, MARKERS[number % len(MARKERS)], "-" if number < len(MARKERS) else "--")
-        for number, colour in enumerate(colours)
-    ]
+    return [Look(colour, MARKERS[number % len(MARKERS)]) for number, colour in enumerate(colours)]
 
 
 # -- the file --------------------------------------------------------------------------------------------------------
