@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,11 +144,17 @@ def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> str:
 
 
 def suggest_after(output: Path, dev_text: str | None, field: str | None) -> None:
-    """What one has not seen yet: samples, or a perplexity."""
-    if dev_text is not None:
-        suggest("sample", output, "-n", "3")
-    else:
+    """What one has not seen yet: samples, or a perplexity; of laboratory text, contrasts."""
+    from dragoman.lab.place import language_of
+
+    if dev_text is None:
         suggest("evaluate", output, "--text", "FILE", *options.with_field(field))
+        return
+    with warnings.catch_warnings(action="ignore"):  # what there was to say has been said
+        is_laboratory = language_of(dev_text) is not None
+    if is_laboratory:
+        suggest("contrast", output)
+    suggest("sample", output, "-n", "3")
 
 
 def sizes_told(sizes: Sequence[int]) -> str:
