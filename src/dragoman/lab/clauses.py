@@ -90,10 +90,9 @@ def _clauses(b: Builder, words: Words, t: str, r: str, mode: str) -> None:
     for group in words.verb_groups(t, r):
         for number in NUMBERS:
             for subject, obj, weight in _participants(group, number):
+                who = Participants(t, r, subject, number, obj)
                 for tense, share in _tenses(mode).items():
-                    weight_ = weight * group.weight * NUMBER_SHARES[number] * share
-                    who = Participants(t, r, subject, number, obj)
-                    _clause(b, group, who, mode, tense, weight_)
+                    _clause(b, group, who, mode, tense, weight * group.weight * NUMBER_SHARES[number] * share)
 
 
 def _tenses(mode: str) -> dict[str, float]:
@@ -102,6 +101,8 @@ def _tenses(mode: str) -> dict[str, float]:
 
 
 class Participants(NamedTuple):
+    """Who does it to whom, and where one is."""
+
     topic: str
     register: str
     subject: str  # a kind

@@ -52,8 +52,12 @@ class Laboratory:
         return entropy(self.grammar)
 
     @cached_property
-    def _sides(self) -> dict[str, SideGrammar]:
-        return {}
+    def _german(self) -> SideGrammar:
+        return SideGrammar.of(self.grammar, GERMAN)
+
+    @cached_property
+    def _english(self) -> SideGrammar:
+        return SideGrammar.of(self.grammar, ENGLISH)
 
     def meanings(self, count: int, seed: int, part: str = "train") -> Iterator[Node]:
         """Meanings of one part; each part and seed has its own, and more of them begin with the same ones."""
@@ -84,9 +88,7 @@ class Laboratory:
         return inside_full(self._side(language), corpus.sentences_as_text())
 
     def _side(self, language: str) -> SideGrammar:
-        if language not in self._sides:
-            self._sides[language] = SideGrammar.of(self.grammar, side_of(language))
-        return self._sides[language]
+        return self._german if side_of(language) == GERMAN else self._english
 
 
 def side_of(language: str) -> int:
