@@ -21,12 +21,12 @@ from dragoman.lab.exact import Exact, entropy, expected_counts
 from dragoman.lab.german_english import grammar
 from dragoman.lab.inside import inside_full
 from dragoman.lab.laboratory import Pair, laboratory
-from dragoman.lab.lexicon import TOPICS
 from dragoman.lab.meaning import Meanings, Node, say
 from dragoman.lab.names import FEMALE, MALE, Digits, Names
 from dragoman.lab.place import VERSION
 from dragoman.lab.side import SideGrammar
 from dragoman.lab.synchronous import ENGLISH, GERMAN, SIDES, Builder, Draft, Grammar, Leaf, Rule, label
+from dragoman.lab.word_tables import TOPICS
 from dragoman.lab.words import CROSSED_OBJECTS, CROSSED_SUBJECTS, Words
 
 LAB = laboratory()

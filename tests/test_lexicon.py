@@ -11,7 +11,6 @@ import pytest
 
 from dragoman.lab.lexicon import (
     ADJECTIVE_ENDINGS,
-    TOPICS,
     VERB_KINDS,
     Crossed,
     EnglishNoun,
@@ -27,6 +26,7 @@ from dragoman.lab.lexicon import (
     parse,
 )
 from dragoman.lab.names import FEMALE, MALE, Names
+from dragoman.lab.word_tables import TOPICS
 
 TABLES = (*TOPICS, "general")
 MADE_UP_NAMES = (Names.ending(FEMALE), Names.ending(MALE))

@@ -19,9 +19,9 @@ from dragoman.lab.german_english import grammar
 from dragoman.lab.grafting import Place, features, graft, head, places, positions, renamed, said_otherwise, with_feature
 from dragoman.lab.inflection import DEFINITE
 from dragoman.lab.laboratory import side_of
-from dragoman.lab.lexicon import TOPICS
 from dragoman.lab.meaning import Meanings, Node, Said, say, words_of
 from dragoman.lab.synchronous import GERMAN, Grammar
+from dragoman.lab.word_tables import TOPICS
 from dragoman.lab.words import CROSSED_OBJECTS, CROSSED_SUBJECTS, NUMBERS, PEOPLE, REGISTERS, Words
 
 DISTANCES = (0, 1, 4, 8, 16)  # classes of distance begin here: 0, 1 to 3, 4 to 7, 8 to 15, 16 and more

@@ -10,9 +10,10 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple, TypeVar
 
-from dragoman.lab.lexicon import TOPICS, Crossed, Entry, Noun, Phrase, Verb, entries
+from dragoman.lab.lexicon import Crossed, Entry, Noun, Phrase, Verb, entries
 from dragoman.lab.synchronous import symbol
 from dragoman.lab.weights import falling, shares
+from dragoman.lab.word_tables import TOPICS
 
 GENERAL = "general"  # words of every topic
 REGISTERS = {"formal": 0.45, "casual": 0.55}
