@@ -109,6 +109,7 @@ def symbol(category: str, *features: str) -> str:
     return f"{category}[{given}]" if given else category
 
 
+@cache
 def label(symbol: str) -> str:
     """The category alone: `NP[farm,sg]` is an `NP`."""
     return symbol.partition("[")[0]
