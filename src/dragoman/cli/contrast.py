@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,19 +13,13 @@ from dragoman.cli.messages import say, working
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.evaluation.contrast import Accuracy
     from dragoman.lab.contrasts import Contrast
     from dragoman.language_model import LanguageModel
+    from dragoman.report.contrasts import Accuracies, Results
 
-Kind = tuple[str, int]  # phenomenon, and the smallest distance of its class
-Results = dict[str, dict[Kind, "Accuracy"]]  # of each model
 LANGUAGES = {"de": "German", "en": "English"}
-FEW = 10  # contrasts, below which a share says nothing
 DOUBTFUL = 0.15  # unknown words among all words: more than made-up names can be
 STRANGE = 0.5  # unknown words among all words from which on a model does not speak the language
-LEGEND = f"""\
-% of contrasts whose right sentence is the more probable one; one half where both are alike. Guessing gives 50%, and
-6% on all four of a group. Distances of which there are fewer than {FEW} contrasts have no row of their own."""
 
 
 def contrast(
@@ -86,8 +80,10 @@ def contrast(
         print(_examples(found))
         return
     if loaded:
+        from dragoman.report.contrasts import contrast_table, measure
+
         results = measure({str(path): model for path, model in loaded}, found)
-        print(json.dumps(_as_dict(language, results)) if as_json else report(language, results))
+        print(json.dumps(_as_dict(language, results)) if as_json else contrast_table(LANGUAGES[language], results))
 
 
 def _contrasts(
@@ -130,71 +126,12 @@ def _unknown(model: LanguageModel, found: Iterable[Contrast]) -> float:
     return len(corpus.unknown_at) / corpus.words
 
 
-def measure(models: Mapping[str, LanguageModel], found: list[Contrast]) -> Results:
-    """How often each model is right, by phenomenon and class of distance."""
-    from dragoman.evaluation.contrast import accuracy
-    from dragoman.lab.contrasts import distance_class
-
-    def kind(contrast: Contrast) -> Kind:
-        return contrast.phenomenon, distance_class(contrast.distance)
-
-    return {name: accuracy(model, found, kind) for name, model in models.items()}
-
-
-def report(language: str, results: Results) -> str:
-    """A row for each phenomenon, one for each class of distance where there are several, and all four of a group."""
-    from dragoman.report.tables import table
-
-    first, *_ = results.values()
-    rows: list[list[object]] = []
-    for phenomenon in dict.fromkeys(name for name, _ in first):
-        rows += _rows(phenomenon, [_of(phenomenon, found) for found in results.values()])
-    headers = [LANGUAGES[language], "distance", "contrasts", *results]
-    return f"{table(headers, rows)}\n\n{LEGEND}"
-
-
-def _rows(phenomenon: str, parts: list[dict[int, Accuracy]]) -> Iterator[list[object]]:
-    """Of one phenomenon: the accuracies of each model by distance."""
-    wholes = [_sum(part) for part in parts]
-    yield [phenomenon, "", wholes[0].contrasts, *(_percent(whole.share) for whole in wholes)]
-    if wholes[0].groups < wholes[0].contrasts:
-        yield ["  all four of a group", "", wholes[0].groups, *(_percent(whole.share_of_groups) for whole in wholes)]
-    if len(parts[0]) > 1:
-        for least in sorted(least for least, own in parts[0].items() if own.contrasts >= FEW):
-            shares = [_percent(part[least].share) for part in parts]
-            yield ["", f"{_distances(least)} words between", parts[0][least].contrasts, *shares]
-
-
-def _of(phenomenon: str, found: dict[Kind, Accuracy]) -> dict[int, Accuracy]:
-    return {least: own for (name, least), own in found.items() if name == phenomenon}
-
-
-def _sum(parts: dict[int, Accuracy]) -> Accuracy:
-    from dragoman.evaluation.contrast import Accuracy
-
-    return sum(parts.values(), Accuracy())
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
-def _distances(least: int) -> str:
-    """The class of distance that begins here."""
-    from dragoman.lab.contrasts import DISTANCES
-
-    following = [start for start in DISTANCES if start > least]
-    if not following:
-        return f"{least} and more"
-    return f"{least} to {following[0] - 1}" if following[0] - 1 > least else str(least)
-
-
 def _as_dict(language: str, results: Results) -> dict[str, Any]:
     models = [{"model": name, "contrasts": _kinds(found)} for name, found in results.items()]
     return {"language": language, "models": models}
 
 
-def _kinds(found: dict[Kind, Accuracy]) -> list[dict[str, Any]]:
+def _kinds(found: Accuracies) -> list[dict[str, Any]]:
     return [
         {
             "phenomenon": phenomenon,

@@ -147,8 +147,8 @@ def _train(train: Corpus, dev: Corpus, settings: dict[str, Any]) -> NgramModel:
 
 
 def _compare_by_contrasts(models: dict[str, NgramModel], seed: int) -> None:
-    from dragoman.cli.contrast import measure, report
     from dragoman.lab.contrasts import contrasts
+    from dragoman.report.contrasts import contrast_table, measure
 
     print("\nWhich of two sentences is right? The laboratory knows; how often do the models?\n")
-    print(report("en", measure(models, contrasts("en", CONTRASTS, seed))))
+    print(contrast_table("English", measure(models, contrasts("en", CONTRASTS, seed))))

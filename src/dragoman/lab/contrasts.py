@@ -141,8 +141,8 @@ def agreement(sentence: Sentence) -> Iterator[Set]:
             continue
         other_verb = sentence.grammar.named(rule.children[1], verb.rule.name)
         assert other_verb is not None, "every verb has both numbers"
-        plural = Node(rule, place.node.ways, (noun, verb._replace(rule=other_verb), *others))
-        wrong = sentence.with_node(place, plural)
+        disagreeing = Node(rule, place.node.ways, (noun, verb._replace(rule=other_verb), *others))
+        wrong = sentence.with_node(place, disagreeing)
         if differences := sentence.differences(wrong):  # "will" has no number
             found = sentence.against(wrong, sentence.distance(head(noun), differences[0]))
             yield found._replace(kind=number)

@@ -237,7 +237,7 @@ def _of_the_subject(words: Words, t: str, r: str, role: str, number: str) -> Ite
     """... who buys the bread; ... who has bought it."""
     has = {"sg": ("hat", "has"), "pl": ("haben", "have")}[number]
     for group in words.verb_groups(t, r, role):
-        if group.object in ("self", "crossed"):
+        if group.object == "self":
             continue
         objects = {"o": symbol("OBJ", t, r, group.object, "")} if group.object else {}
         o = "{o} " if objects else ""

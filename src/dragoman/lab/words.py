@@ -109,19 +109,18 @@ class Words:
 
     # -- nouns --------------------------------------------------------------------------------------------------------
 
-    def nouns(self, topic: str, register: str, kind: str, gender: str | None = None) -> list[tuple[Noun, float]]:
+    def nouns(self, topic: str, register: str, kind: str) -> list[tuple[Noun, float]]:
         """Nouns of a kind, the earlier in the lexicon the more often; a crossed one stands for itself alone."""
         nouns = self.taken(topic, register, Noun)
         if kind in KINDS:
-            found = weighted(noun for noun in nouns if noun.kind == kind)
-        else:
-            wanted = self._crossed(topic)[kind]
-            found = [(noun, 1.0) for noun in nouns if noun.german[0].singular == wanted][:1]
-        return [(noun, weight) for noun, weight in found if gender in (None, noun.gender)]
+            return weighted(noun for noun in nouns if noun.kind == kind)
+        crossed = self._crossed(topic)
+        names = zip((*CROSSED_SUBJECTS, *CROSSED_OBJECTS), (*crossed.subjects, *crossed.objects), strict=True)
+        wanted = dict(names)[kind]
+        return [(noun, 1.0) for noun in nouns if noun.german[0].singular == wanted][:1]
 
-    def _crossed(self, topic: str) -> dict[str, str]:
-        crossed = next(entry for entry in self._tables[topic] if isinstance(entry, Crossed))
-        return dict(zip((*CROSSED_SUBJECTS, *CROSSED_OBJECTS), (*crossed.subjects, *crossed.objects), strict=True))
+    def _crossed(self, topic: str) -> Crossed:
+        return next(entry for entry in self._tables[topic] if isinstance(entry, Crossed))
 
     def noun_masses(self, topic: str, register: str, kind: str) -> dict[str, float]:
         """The share of each gender."""
@@ -153,10 +152,7 @@ class Words:
         return [pair for frame in FRAMES for pair in weighted(by_frame[frame], even=frame == "quad")]
 
     def group_key(self, topic: str, verb: Verb) -> tuple[str, str, bool, int]:
-        number = 0
-        if verb.kind == "quad":
-            crossed = next(entry for entry in self._tables[topic] if isinstance(entry, Crossed))
-            number = crossed.verbs.index(verb.german[0].plural)
+        number = self._crossed(topic).verbs.index(verb.german[0].plural) if verb.kind == "quad" else 0
         return verb.kind, verb.german[0].particle, verb.sein, number
 
     # -- words of every topic -----------------------------------------------------------------------------------------

@@ -1,0 +1,69 @@
+"""How often models are right about the laboratory's contrasts, as a table: by phenomenon and distance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dragoman.evaluation.contrast import Accuracy, accuracy
+from dragoman.lab.contrasts import DISTANCES, Contrast, distance_class
+from dragoman.language_model import LanguageModel
+from dragoman.report.tables import table
+
+Kind = tuple[str, int]  # phenomenon, and the smallest distance of its class
+Accuracies = dict[Kind, Accuracy]
+Results = dict[str, Accuracies]  # of each model
+FEW = 10  # contrasts, below which a share says nothing
+LEGEND = f"""\
+% of contrasts whose right sentence is the more probable one; one half where both are alike. Guessing gives 50%, and
+6% on all four of a group. Distances of which there are fewer than {FEW} contrasts have no row of their own."""
+
+
+def measure(models: Mapping[str, LanguageModel], found: Sequence[Contrast]) -> Results:
+    """How often each model is right, by phenomenon and class of distance."""
+
+    def kind(contrast: Contrast) -> Kind:
+        return contrast.phenomenon, distance_class(contrast.distance)
+
+    return {name: accuracy(model, found, kind) for name, model in models.items()}
+
+
+def contrast_table(title: str, results: Results) -> str:
+    """A row for each phenomenon, one for each class of distance where there are several, and all four of a group."""
+    first, *_ = results.values()
+    rows: list[list[object]] = []
+    for phenomenon in dict.fromkeys(name for name, _ in first):
+        rows += _rows(phenomenon, [_of(phenomenon, found) for found in results.values()])
+    headers = [title, "distance", "contrasts", *results]
+    return f"{table(headers, rows)}\n\n{LEGEND}"
+
+
+def _rows(phenomenon: str, parts: list[dict[int, Accuracy]]) -> Iterator[list[object]]:
+    """Of one phenomenon: the accuracies of each model by distance."""
+    wholes = [_sum(part) for part in parts]
+    yield [phenomenon, "", wholes[0].contrasts, *(_percent(whole.share) for whole in wholes)]
+    if wholes[0].groups < wholes[0].contrasts:
+        yield ["  all four of a group", "", wholes[0].groups, *(_percent(whole.share_of_groups) for whole in wholes)]
+    if len(parts[0]) > 1:
+        for least in sorted(least for least, own in parts[0].items() if own.contrasts >= FEW):
+            shares = [_percent(part[least].share) for part in parts]
+            yield ["", f"{_distances(least)} words between", parts[0][least].contrasts, *shares]
+
+
+def _of(phenomenon: str, found: Accuracies) -> dict[int, Accuracy]:
+    return {least: own for (name, least), own in found.items() if name == phenomenon}
+
+
+def _sum(parts: dict[int, Accuracy]) -> Accuracy:
+    return sum(parts.values(), Accuracy())
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _distances(least: int) -> str:
+    """The class of distance that begins here."""
+    following = [start for start in DISTANCES if start > least]
+    if not following:
+        return f"{least} and more"
+    return f"{least} to {following[0] - 1}" if following[0] - 1 > least else str(least)
