@@ -1,0 +1,387 @@
+"""Settings: files read to the line, values taken at their word, one line about what will not do."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import yaml
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+from pydantic import Field, ValidationError, model_validator
+
+from dragoman.errors import DataError
+from dragoman.settings import (
+    Given,
+    Settings,
+    choices,
+    differences,
+    from_text,
+    item_of,
+    read_settings,
+    scalar,
+    sections,
+    shown,
+    validated,
+    without_none,
+)
+from dragoman.training.config import TrainingConfig
+
+
+class Net(Settings):
+    """A small network's settings."""
+
+    order: int = Field(5, ge=2, le=9)
+    """How many words."""
+    hidden: tuple[int, ...] = (400,)
+    tied: bool = False
+    name: str = "net"
+    start: Path | None = None
+    shape: Literal["tanh", "relu"] | None = None
+    dropout: float = Field(0.0, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Net:
+        if self.tied and not self.hidden:
+            raise ValueError("tied needs a hidden layer")
+        return self
+
+
+class Needy(Settings):
+    size: int
+    """There is no default."""
+
+
+KINDS = {"model": Net, "training": TrainingConfig}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a file of settings."""
+
+    def write(content: str | bytes) -> Path:
+        path = tmp_path / "exp.yaml"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def complaint(action, *arguments) -> str:
+    """What is said, in one line, about something that will not do."""
+    with pytest.raises(DataError) as caught:
+        action(*arguments)
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 600, message
+    return message
+
+
+# -- reading --------------------------------------------------------------------------------------------------------
+
+
+def test_values_remember_their_lines(written):
+    path = written("# an experiment\nmodel: {order: 5, hidden: [400, 200]}\n\ntraining:\n  optimizer: adam\n  clip:\n")
+    read = read_settings(path)
+    assert read == {
+        "model": Given({"order": Given(5, f"{path}:2"), "hidden": Given([400, 200], f"{path}:2")}, f"{path}:2"),
+        "training": Given({"optimizer": Given("adam", f"{path}:5"), "clip": Given(None, f"{path}:6")}, f"{path}:4"),
+    }
+
+
+def test_a_file_may_be_named_by_text_and_begin_with_a_mark(written):
+    path = written(b"\xef\xbb\xbfmodel:\r\n  order: 5\r\n")
+    assert read_settings(str(path)) == {"model": Given({"order": Given(5, f"{path}:2")}, f"{path}:1")}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("5", 5), ("-5", -5), ("+5", 5), ("012", 12), ("5.", 5.0), (".5", 0.5), ("-2.5e3", -2500.0)),
+        *(("1e-3", 0.001), ("1E5", 1e5), ("1e400", math.inf), (".inf", math.inf), ("-.INF", -math.inf)),
+        *(("true", True), ("False", False), ("null", None), ("~", None), ("", None)),
+        *(("no", "no"), ("on", "on"), ("1:30", "1:30"), ("0x1f", "0x1f"), ("2001-01-01", "2001-01-01")),
+        *(("1_000", "1_000"), ("e5", "e5"), (".", "."), ("-", "-"), ("9" * 19, 1e19), ("٣", "٣")),
+    ],
+)
+def test_unquoted_words(text, value):
+    assert scalar(text) == value and type(scalar(text)) is type(value)
+
+
+def test_what_is_not_a_number_is_known_for_one():
+    assert math.isnan(scalar(".nan")) and math.isnan(scalar("nan"))
+
+
+def test_quoted_words_are_text(written):
+    path = written("a: '5'\nb: \"true\"\nc: |\n  1e-3\nd: 1e-3\n")
+    assert [one.value for one in read_settings(path).values()] == ["5", "true", "1e-3\n", 0.001]
+
+
+def test_what_pyyaml_writes_is_read_back(written):
+    values = {"model": {"a": 1e-05, "b": None, "c": [1, 2], "d": "no", "e": "5", "f": True, "g": -0.5, "h": "x: y"}}
+    read = read_settings(written(yaml.safe_dump(values)))["model"].value
+    assert {name: one.value for name, one in read.items()} == values["model"]
+
+
+DEEP = "a: " + "[" * 50_000
+BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "says"),
+    [
+        (b"model:\n  order: \xff\n", 2, "not UTF-8 (byte 0xff)"),
+        (b"\xef\xbb\xbfmodel:\n  order: \xff\n", 2, "not UTF-8 (byte 0xff)"),
+        ("model:\n  order: [5\n", 3, "not YAML"),
+        ("model:\n\torder: 5\n", 2, "not YAML"),
+        ("model: 'open\n", 2, "not YAML"),
+        ("a: 1\n---\nb: 2\n", 2, "not YAML"),
+        ("model:\n  order: \x07\n", 2, "U+0007 is not allowed"),
+        ("model:\n  order: a\0\n", 2, "U+0000 is not allowed"),
+        ("", 1, "no settings; write `section:`"),
+        ("# nothing\n", 1, "no settings"),
+        ("\n- a\n- b\n", 2, "no settings"),
+        ("just words\n", 1, "no settings"),
+        ("model:\n  order: 5\n  tied: true\n  order: 6\n", 4, "key 'order' a second time (first in line 2)"),
+        ("model: {}\ntraining: {}\nmodel: {}\n", 3, "key 'model' a second time (first in line 1)"),
+        ("model:\n  'order': 5\n  order: 5\n", 3, "a second time"),
+        ("model:\n  [a, b]: 5\n", 2, "not a name"),
+        (BOMB, 2, "alias *a; write the value out"),
+        ("a: &a\n  b: *a\n", 2, "alias *a"),
+        ("model:\n  order: !!python/object/apply:os.system [true]\n", 2, "tag tag:yaml.org,2002:python/object/apply"),
+        ("model: !!str 5\n", 1, "tag tag:yaml.org,2002:str"),
+        (DEEP, 1, "nested more than 8 deep"),
+        ("a:\n" + "".join(" " * depth + "b:\n" for depth in range(1, 2000)), 9, "nested more than 8 deep"),
+    ],
+)
+def test_damage(written, content, line, says):
+    path = written(content)
+    message = complaint(read_settings, path)
+    assert message.startswith(f"{path}:{line}: ") and says in message, message
+
+
+def test_no_file(tmp_path):
+    assert complaint(read_settings, tmp_path / "no.yaml") == f"{tmp_path / 'no.yaml'}: no such file"
+    assert complaint(read_settings, tmp_path).startswith(f"{tmp_path}: is a directory; ")
+
+
+@drawn(st.binary(max_size=40) | st.text(alphabet="ab:{}[]-?&*!|>'\"#%@, \n\t\\x5.~", max_size=40).map(str.encode))
+def test_any_file_is_read_or_refused_in_one_line(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(content)
+    try:
+        read = read_settings(path)
+    except DataError as error:
+        assert str(error).startswith(f"{path}:") and "\n" not in str(error)
+        return
+    assert all(isinstance(one, Given) for one in read.values())
+
+
+# -- sections -------------------------------------------------------------------------------------------------------
+
+
+def test_sections_that_there_are(written):
+    path = written("model:\ntraining:\n  seed: 7\n")
+    assert sections(read_settings(path), KINDS) == {"model": {}, "training": {"seed": Given(7, f"{path}:3")}}
+    assert sections({}, KINDS) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("model: {}\ntrainin: {}\n", ":2: unknown section 'trainin'; did you mean 'training'?"),
+        ("zoo: 5\n", ":1: unknown section 'zoo'; the sections are model, training"),
+        ("\nlearning_rate: 1\n", ":2: learning_rate belongs to section training; write it under `training:`, indented"),
+        ("model: 5\n", ":1: section model holds 5; write `key: value` lines under it, indented"),
+        ("model: [order, 5]\n", ":1: section model holds order,5; write"),
+    ],
+)
+def test_sections_that_there_are_not(written, content, says):
+    assert says in complaint(sections, read_settings(written(content)), KINDS)
+
+
+# -- validating -----------------------------------------------------------------------------------------------------
+
+
+def read_section(path: Path, name: str) -> Settings:
+    found = sections(read_settings(path), KINDS)
+    return validated(KINDS[name], found[name], str(path), name)
+
+
+def test_good_values(written):
+    path = written(
+        "model: {order: 3, hidden: [400, 200], tied: true, start: a/b, shape: relu}\n"
+        "training:\n  learning_rate: 1e-3\n  clip: 5\n  minutes: null\n"
+    )
+    net, training = read_section(path, "model"), read_section(path, "training")
+    assert net == Net(order=3, hidden=(400, 200), tied=True, start=Path("a/b"), shape="relu")
+    assert training == TrainingConfig(learning_rate=0.001, clip=5.0, minutes=None)
+    assert isinstance(training.clip, float)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("order: 1", "order 1: must be at least 2"),
+        ("order: 10", "order 10: must be at most 9"),
+        ("dropout: -0.5", "dropout -0.5: must be at least 0"),
+        ("dropout: 1", "dropout 1: must be below 1"),
+        ("order: 5.0", "order 5.0: must be a whole number"),
+        ("order: 1e1", "order 10.0: must be a whole number"),
+        ("order: five", "order five: must be a whole number"),
+        ("order: '5'", 'order "5": must be a whole number; take away the quotes'),
+        ("order: true", "order true: must be a whole number"),
+        ("order: null", "order none: must be a whole number"),
+        ("order: [5]", "order [5]: must be a whole number"),
+        ("order: {a: 5}", "order {a: 5}: must be a whole number"),
+        ("order: " + "9" * 200, "order 1e+200: must be a whole number"),
+        ("order: " + "9" * 5000, "order inf: must be a whole number"),
+        ("dropout: true", "dropout true: must be a number"),
+        ("dropout: '1e-3'", 'dropout "1e-3": must be a number; take away the quotes'),
+        ("dropout: .nan", "dropout nan: must be a finite number"),
+        ("dropout: nan", "dropout nan: must be a finite number"),
+        ("dropout: .inf", "dropout inf: must be a finite number"),
+        ("dropout: 1e999", "dropout inf: must be a finite number"),
+        ("tied: 1", "tied 1: must be true or false"),
+        ("tied: yes", "tied yes: must be true or false"),
+        ("tied: 'true'", 'tied "true": must be true or false; take away the quotes'),
+        ("name: 5", "name 5: must be text; put it in quotes"),
+        ("hidden: 400", "hidden 400: must be a list, such as [400, 200]"),
+        ("hidden: [400, x]", "hidden [400,x]: must be a whole number"),
+        ("shape: rellu", "shape rellu: must be 'tanh' or 'relu'; did you mean 'relu'?"),
+        ("shape: 7", "shape 7: must be 'tanh' or 'relu'"),
+        ('name: "\\ud800"', 'name "\\ud800": is not UTF-8 text; write it anew'),
+        ('hidden: ["\\ud800"]', 'hidden ["\\ud800"]: is not UTF-8 text; write it anew'),
+        ('"\\ud800": 5', "a key that is not a name; write `key: value`"),
+        ("oder: 5", "unknown key 'oder' in model; did you mean 'order'?"),
+        ("colour: 5", "unknown key 'colour' in model; there are order, hidden, tied, name, start, shape, dropout"),
+        ("{oder: 5, order: 1}", "unknown key 'oder' in model; did you mean 'order'?"),
+    ],
+)
+def test_bad_values(written, line, says):
+    path = written(f"training:\n  seed: 1\nmodel:\n  {line}\n")
+    message = complaint(read_section, path, "model")
+    assert message == f"{path}:4: {says}"
+
+
+def test_the_example_of_a_near_name(written):
+    path = written("training:\n  optimizer: adam\n\n  lerning_rate: 0.1\n")
+    expected = f"{path}:4: unknown key 'lerning_rate' in training; did you mean 'learning_rate'?"
+    assert complaint(read_section, path, "training") == expected
+
+
+def test_values_that_do_not_go_together(written):
+    path = written("model:\n  tied: true\n  hidden: []\n")
+    assert complaint(read_section, path, "model") == f"{path}: model: tied needs a hidden layer"
+
+
+def test_values_that_are_missing():
+    assert complaint(validated, Needy, {}, "exp.yaml", "model") == "exp.yaml: size is missing in model; give it a value"
+    assert "unknown key 'sise'; did you mean 'size'?" in complaint(validated, Needy, {"sise": 5}, "exp.yaml")
+
+
+def test_values_from_python():
+    assert validated(Net, {"hidden": (3, 2), "start": Path("a")}, "fit") == Net(hidden=(3, 2), start=Path("a"))
+    assert complaint(validated, TrainingConfig, {"clip": 0}, "fit") == "fit: clip 0: must be above 0"
+
+
+def test_values_from_options_are_named_by_these():
+    wrong = {"order": Given(1, "--order"), "hidden": Given([1, "x"], "--hidden")}
+    assert complaint(validated, Net, wrong, "exp.yaml") == "--order 1: must be at least 2"
+    del wrong["order"]
+    assert complaint(validated, Net, wrong, "exp.yaml") == "--hidden 1,x: must be a whole number"
+
+
+def test_an_instance_gives_the_defaults():
+    base = Net(order=3, hidden=(7, 8), start=Path("a"))
+    assert validated(base, {"order": Given(4, "--order")}, "x") == Net(order=4, hidden=(7, 8), start=Path("a"))
+    assert validated(base, {}, "x") == base
+
+
+def test_long_values_are_cut_short():
+    assert complaint(validated, Net, {"order": "x" * 10_000}, "x").count("x") < 70
+    assert complaint(validated, Net, {"y" * 10_000: 5}, "x").count("y") < 70
+    assert complaint(validated, Net, {"order": "two\nlines"}, "x") == 'x: order "two\\nlines": must be a whole number'
+
+
+def test_settings_stand_still_and_are_finite():
+    with pytest.raises(ValidationError):
+        Net().order = 7
+    with pytest.raises(ValidationError):
+        TrainingConfig(learning_rate=math.inf)
+    with pytest.raises(ValidationError):
+        Net(oder=5)
+    assert Net.model_fields["order"].description == "How many words."
+
+
+# -- types, words of the command line ---------------------------------------------------------------------------------
+
+
+def test_types_taken_apart():
+    assert without_none(int | None) is int and without_none(None | int) is int and without_none(int) is int
+    assert without_none(int | str | None) == int | str | None
+    assert choices(Literal["a", "b"] | None) == ("a", "b") and choices(tuple[str, str]) == ()
+    assert item_of(tuple[int, ...]) is item_of(list[int] | None) is item_of(tuple[int, int]) is int
+    assert item_of(tuple[int, str]) is item_of(int) is item_of(Literal["a"]) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        *((int, "5", 5), (int, "five", "five"), (int, "true", "true"), (int, "", ""), (int, "none", "none")),
+        *((float, "1e-3", 0.001), (float | None, "none", None), (int | None, "5", 5)),
+        *((str, "5", "5"), (str, "none", "none"), (str | None, "none", None), (Path, "a/b", "a/b")),
+        *((tuple[int, ...], "400,200", [400, 200]), (tuple[int, ...], "400, 200", [400, 200])),
+        *((tuple[int, ...], "", []), (tuple[str, ...], "5", ["5"]), (list[float] | None, "none", None)),
+        *((Literal[1, 2], "2", 2), (Literal["1", "2"], "2", "2"), (Literal["a"], "b", "b")),
+    ],
+)
+def test_words_by_type(kind, text, value):
+    assert from_text(kind, text) == value and type(from_text(kind, text)) is type(value)
+
+
+# -- differences ------------------------------------------------------------------------------------------------------
+
+
+def test_what_differs():
+    one = {"model": {"order": 5, "hidden": (400, 200)}, "training": {"learning_rate": 0.001, "seed": 1, "clip": None}}
+    two = {"model": {"order": 5, "hidden": [400]}, "training": {"learning_rate": 0.01, "seed": 1, "clip": 5.0}}
+    assert differences(one, two) == [
+        "model.hidden: 400,200 -> 400",
+        "training.learning_rate: 0.001 -> 0.01",
+        "training.clip: none -> 5.0",
+    ]
+    assert differences(one, one) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ((1, 2), [1, 2], None),
+        (True, 1, "true -> 1"),
+        ("5", 5, '"5" -> 5'),
+        ("none", None, '"none" -> none'),
+        ("", None, '"" -> none'),
+        ([], [0], "[] -> 0"),
+        ("two words", "two\nlines", 'two words -> "two\\nlines"'),
+    ],
+)
+def test_differences_are_seen_and_can_be_told_apart(old, new, told):
+    assert differences({"a": old}, {"a": new}) == ([f"a: {told}"] if told else [])
+
+
+def test_what_is_in_one_alone_differs():
+    assert differences({"a": 1, "b": {"c": 2}}, {"d": {"e": 3}}) == [
+        "a: 1 -> not set",
+        "b.c: 2 -> not set",
+        "d.e: not set -> 3",
+    ]
+    assert differences({"a": {}}, {"a": {"b": 1}}) == ["a: {} -> not set", "a.b: not set -> 1"]
+
+
+@drawn(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_numbers_differ_to_the_last_digit(one, two):
+    told = differences({"a": one}, {"a": two})
+    assert bool(told) == (one != two or math.copysign(1, one) != math.copysign(1, two))
+    assert float(shown(one)) == one
