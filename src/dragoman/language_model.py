@@ -147,17 +147,22 @@ class LanguageModel(ABC):
     def save(self, path: str | Path, *, replace: bool = False) -> None:
         """Write the model directory, whole or not at all."""
         with new_directory(Path(path), replace=replace) as directory:
-            self._write(directory)
+            self.write_into(directory)
 
-    def _write(self, directory: Path) -> None:
-        config = {"kind": self.kind, "format": FORMAT, "unknown": self.unknown.config(), **self.config()}
-        (directory / CONFIG).write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    def whole_config(self) -> dict[str, Any]:
+        """All that config.yaml says."""
+        return {"kind": self.kind, "format": FORMAT, "unknown": self.unknown.config(), **self.config()}
+
+    def write_into(self, directory: Path) -> None:
+        """Write the files of the model into a new directory."""
+        config = yaml.safe_dump(self.whole_config(), sort_keys=False, allow_unicode=True)
+        (directory / CONFIG).write_text(config, encoding="utf-8")
         (directory / VOCAB).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
         if arrays := self.arrays():
             write_arrays(directory / ARRAYS, arrays)
         for name, member in {**self.unknown.members(), **self.members()}.items():
             (directory / name).mkdir()
-            member._write(directory / name)
+            member.write_into(directory / name)
 
 
 def require_same_vocab(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dragoman.errors import DataError, DragomanError
 
 CONFIG, VOCAB, ARRAYS = "config.yaml", "vocab.tsv", "model.safetensors"  # the files of a model directory
+CHECKPOINT, METRICS = "training.safetensors", "metrics.jsonl"  # and those that training leaves there
 
 
 class Contents(NamedTuple):
@@ -28,7 +29,7 @@ class Contents(NamedTuple):
     files: frozenset[str]
 
 
-MODEL = Contents("model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS)))
+MODEL = Contents("model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CHECKPOINT, METRICS)))
 
 # The names that safetensors gives to NumPy's types.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
@@ -141,12 +142,12 @@ def _umask() -> int:
     return mask
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], notes: Mapping[str, str] | None = None) -> None:
     """Write arrays in the safetensors format, one after the other, without a copy in memory.
 
-    Those of the widest numbers come first, so that mapped ones are aligned.
+    Those of the widest numbers come first, so that mapped ones are aligned. Notes are what the format calls metadata.
     """
-    header: dict[str, Any] = {}
+    header: dict[str, Any] = {"__metadata__": dict(notes)} if notes else {}
     position = 0
     ordered = dict(sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize))
     for name, array in ordered.items():
@@ -167,13 +168,18 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def map_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of a safetensors file, mapped into memory: read when touched."""
+    return map_annotated_arrays(path)[0]
+
+
+def map_annotated_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """The arrays of a safetensors file, mapped into memory, and its notes."""
     try:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(length))
-        header.pop("__metadata__", None)
+        notes = header.pop("__metadata__", {})
         data = np.memmap(path, np.uint8, "r")
-        return {name: _view(data, 8 + length, entry) for name, entry in header.items()}
+        return {name: _view(data, 8 + length, entry) for name, entry in header.items()}, notes
     except FileNotFoundError:
         raise DataError(f"{path}: missing; this model directory is broken, train or copy it again") from None
     except DAMAGE:

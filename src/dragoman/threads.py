@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from typing import TypeVar
 
@@ -12,8 +14,27 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+_limit: ContextVar[int | None] = ContextVar("_limit", default=None)
+
+
 def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """How many cores there are to use, or as many as `at_most` allows."""
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return _limit.get() or there
+
+
+@contextmanager
+def at_most(threads: int | None) -> Iterator[None]:
+    """Use this many threads and no more, here and in torch, until done."""
+    import torch
+
+    before, token = torch.get_num_threads(), _limit.set(threads)
+    torch.set_num_threads(cores())
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+        torch.set_num_threads(before)
 
 
 def share(work: Callable[[T], R], parts: Iterable[T]) -> list[R]:

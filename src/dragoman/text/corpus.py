@@ -119,6 +119,11 @@ class Corpus:
         return self.offsets + np.arange(self.sentences + 1)
 
     @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Tokens of each sentence, its end counted.  # (sentences,)"""
+        return np.diff(self.offsets) + 1
+
+    @property
     def unknown_tokens(self) -> NDArray[np.int64]:
         """The places of the unknown words among the tokens."""
         return self.unknown_at + np.searchsorted(self.offsets, self.unknown_at, side="right") - 1

@@ -1,0 +1,171 @@
+"""Feed-forward neural language models (tutorial, section "Neural-network Language Models"; Bengio et al. 2003)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from pydantic import Field
+from torch import Generator, Tensor
+
+from dragoman.language_model import Saved
+from dragoman.layers.dropout import dropout
+from dragoman.layers.initial import glorot, log_unigram, uniform
+from dragoman.layers.perceptron import ACTIVATIONS, affine, hidden
+from dragoman.layers.softmax import never_start, target_log_probs, word_log_probs
+from dragoman.models.neural import NeuralModel, settings_of
+from dragoman.scorer import Carry, State
+from dragoman.settings import Settings, validated
+from dragoman.text.batches import Batch
+from dragoman.text.corpus import Corpus
+from dragoman.text.unknown import Uniform, UnknownWords
+from dragoman.text.vocab import START, Vocab
+from dragoman.text.windows import context_windows
+
+EMBEDDING_REACH = 0.1  # embeddings start between minus this and this
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+
+
+class FeedForwardConfig(Settings):
+    """The shape of a feed-forward language model."""
+
+    order: int = Field(default=5, ge=2, le=100)
+    """n: a word is predicted from the n - 1 before it."""
+    embedding: int = Field(default=200, ge=1)
+    """Length of the vector that stands for a word."""
+    hidden: tuple[int, ...] = (400,)
+    """Sizes of the hidden layers, from the first to the last."""
+    activation: Literal["tanh", "relu"] = "tanh"
+    """What makes a hidden layer more than a matrix."""
+    direct: bool = False
+    """Connect the words' vectors with the scores directly as well, past the hidden layers."""
+    tied: bool = False
+    """Use the words' vectors as the output weights too; the last hidden layer is brought to their length."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of each hidden layer that is left out at random in training."""
+    embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the words' vectors' elements that is left out at random in training."""
+    precision: Literal["float32", "float64"] = "float32"
+    """Of all numbers; the longer ones take twice the time and memory."""
+
+
+class FeedForwardModel(NeuralModel):
+    """m = concat(M_{e_{t-n+1}}, ..., M_{e_{t-1}}), h = tanh(W_mh m + b_h), p = softmax(W_hs h + b_s) (eq. nnlm:nnlm).
+
+    >>> from dragoman import Corpus, fit
+    >>> corpus = Corpus.from_sentences(["cows eat hay", "farmers grow hay", "farmers eat meat"] * 20)
+    >>> model = FeedForwardModel.create(corpus, order=3, embedding=8, hidden=(16,))
+    >>> fitted = fit(model, corpus, max_epochs=20, learning_rate=0.02)
+    >>> model.next_words("farmers eat")[0].word
+    'meat'
+    """
+
+    kind: ClassVar[str] = "feed-forward"
+    settings: FeedForwardConfig
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        unknown: UnknownWords,
+        settings: FeedForwardConfig,
+        parameters: Mapping[str, Tensor],
+        record: Mapping[str, Any] | None = None,
+    ):
+        self.vocab, self.unknown, self.settings = vocab, unknown, settings
+        self._parameters = dict(parameters)
+        self.record = dict(record or {})
+
+    @classmethod
+    def create(
+        cls,
+        corpus: Corpus,
+        settings: FeedForwardConfig | None = None,
+        *,
+        unknown: UnknownWords | None = None,
+        seed: int = 1,
+        **others: Any,
+    ) -> Self:
+        """An untrained model of a text's words. Other settings are those of `FeedForwardConfig`."""
+        base = settings.model_dump(exclude_unset=True) if settings else {}
+        settings = validated(FeedForwardConfig, {**base, **others}, "settings")
+        first = _first_parameters(len(corpus.vocab), settings, Generator().manual_seed(seed))
+        first["b_s"] = log_unigram(corpus, PRECISIONS[settings.precision])
+        return cls(corpus.vocab, unknown or Uniform(corpus.vocab.known), settings, first)
+
+    def parameters(self) -> Mapping[str, Tensor]:
+        return self._parameters
+
+    # -- the network -------------------------------------------------------------------------------------------------
+
+    def _hidden(self, contexts: Tensor, noise: Generator | None) -> Tensor:
+        """What the output layer sees of a context.  # (rows, n - 1) -> (rows, outputs)"""
+        settings, parameters = self.settings, self._parameters
+        m = parameters["M"][contexts].flatten(1)  # (rows, (n - 1) L_m)
+        m = dropout(m, settings.embedding_dropout, noise)
+        h = m
+        for layer in range(1, len(settings.hidden) + 1):
+            W, b = parameters[f"W_{layer}"], parameters[f"b_{layer}"]
+            h = hidden(h, W, b, ACTIVATIONS[settings.activation])  # (rows, hidden)
+            h = dropout(h, settings.dropout, noise)
+        if "W_out" in parameters:
+            h = affine(h, parameters["W_out"], parameters["b_out"])  # (rows, L_m)
+        return torch.cat([h, m], dim=1) if settings.direct else h
+
+    def _output(self) -> tuple[Tensor, Tensor]:
+        """W_hs and b_s; with direct connections, beside each other what the hidden layer and the words' vectors get."""
+        parameters = self._parameters
+        W = parameters["M"] if self.settings.tied else parameters["W_hs"]  # (|V|, hidden)
+        if self.settings.direct:
+            W = torch.cat([W, parameters["W_ms"]], dim=1)
+        return W, never_start(parameters["b_s"])
+
+    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
+        device = self._parameters["M"].device
+        contexts = torch.from_numpy(context_windows(corpus, self.settings.order - 1)).long().to(device)
+        targets = torch.from_numpy(corpus.framed(starts=0)).long().to(device)
+        return target_log_probs(self._hidden(contexts, noise), *self._output(), targets)
+
+    # -- the scorer ------------------------------------------------------------------------------------------------
+
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        return State(torch.full((batch.rows, self.settings.order - 1), START))
+
+    def log_probs(self, state: State) -> Tensor:
+        contexts: Tensor = state.rows  # (rows, n - 1)
+        device = self._parameters["M"].device
+        return word_log_probs(self._hidden(contexts.to(device), None), *self._output()).cpu()
+
+    def advance(self, state: State, words: Tensor) -> State:
+        return State(torch.cat([state.rows[:, 1:], words[:, None]], dim=1))
+
+    # -- on disk -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> Self:
+        settings = settings_of(saved, FeedForwardConfig)
+        first = _first_parameters(len(saved.vocab), settings, Generator())
+        record = {key: value for key, value in saved.config.items() if key != "model"}
+        model = cls(saved.vocab, saved.unknown, settings, first, record)
+        return model.take(saved.arrays, str(saved.path))
+
+
+def _first_parameters(words: int, settings: FeedForwardConfig, chance: Generator) -> dict[str, Tensor]:
+    """Random matrices and zero biases of the sizes that the settings ask for."""
+    dtype = PRECISIONS[settings.precision]
+    context = settings.embedding * (settings.order - 1)
+    parameters = {"M": uniform((words, settings.embedding), EMBEDDING_REACH, chance, dtype)}
+    sizes = [context, *settings.hidden]
+    for layer, (inputs, outputs) in enumerate(pairwise(sizes), 1):
+        parameters[f"W_{layer}"] = glorot(outputs, inputs, chance, dtype)
+        parameters[f"b_{layer}"] = torch.zeros(outputs, dtype=dtype)
+    if settings.tied and sizes[-1] != settings.embedding:
+        parameters["W_out"] = glorot(settings.embedding, sizes[-1], chance, dtype)
+        parameters["b_out"] = torch.zeros(settings.embedding, dtype=dtype)
+    if not settings.tied:
+        parameters["W_hs"] = glorot(words, sizes[-1], chance, dtype)
+    if settings.direct:
+        parameters["W_ms"] = torch.zeros((words, context), dtype=dtype)
+    parameters["b_s"] = torch.zeros(words, dtype=dtype)
+    return parameters

@@ -1,0 +1,82 @@
+"""What models with trained parameters have in common: the way to the likelihood of a text, and to disk."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from dragoman.errors import DataError
+from dragoman.language_model import LanguageModel, Saved
+from dragoman.settings import Settings, validated
+from dragoman.storage import CONFIG
+from dragoman.text.corpus import Corpus
+from dragoman.text.unknown import UnknownWords
+from dragoman.text.vocab import Vocab
+
+S = TypeVar("S", bound=Settings)
+
+TOKENS_AT_ONCE = 4096  # while the likelihood of a text is computed
+
+
+class NeuralModel(LanguageModel):
+    """A language model whose distribution is a differentiable function of its parameters."""
+
+    vocab: Vocab
+    unknown: UnknownWords
+    settings: Settings
+    record: Mapping[str, Any] = {}  # how it was trained, once it is: training's settings and its texts
+
+    @abstractmethod
+    def parameters(self) -> Mapping[str, Tensor]:
+        """All that training changes, by name."""
+
+    @abstractmethod
+    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
+        """log P of every token of these sentences; with noise, as in training.  # (tokens,)"""
+
+    def penalised(self) -> Mapping[str, Tensor]:
+        """Matrices are penalised; biases, which are vectors, are not."""
+        return {name: tensor for name, tensor in self.parameters().items() if tensor.dim() > 1}
+
+    def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
+        with torch.no_grad():
+            parts = [self.batch_log_probs(part).double().cpu().numpy() for part in _pieces(corpus)]
+        return np.concatenate([np.zeros(0), *parts])
+
+    # -- on disk -----------------------------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        return {"model": self.settings.model_dump(mode="json"), **self.record}
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        return {name: tensor.detach().cpu().numpy() for name, tensor in self.parameters().items()}
+
+    def take(self, arrays: Mapping[str, NDArray[Any]], source: str) -> Self:
+        """Give the parameters these values."""
+        for name, tensor in self.parameters().items():
+            if name not in arrays or arrays[name].shape != tuple(tensor.shape):
+                raise DataError(f"{source}: {name} does not fit the settings; the model directory is broken")
+            with torch.no_grad():
+                tensor.copy_(torch.from_numpy(np.array(arrays[name])))
+        return self
+
+
+def settings_of(saved: Saved, kind: type[S]) -> S:
+    """The model's settings as config.yaml has them."""
+    return validated(kind, saved.config["model"], f"{saved.path / CONFIG}", "model")
+
+
+def _pieces(corpus: Corpus) -> Iterator[Corpus]:
+    """The text in pieces of so many tokens, or one sentence."""
+    offsets, first = corpus.token_offsets, 0
+    while first < len(corpus):
+        last = int(np.searchsorted(offsets, offsets[first] + TOKENS_AT_ONCE, side="right")) - 1
+        last = max(last, first + 1)
+        yield corpus.select(np.arange(first, last))
+        first = last

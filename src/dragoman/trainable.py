@@ -1,0 +1,62 @@
+"""What can be trained by following gradients, whichever model it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # counting models do without torch
+    from torch import Generator, Tensor
+
+    from dragoman.text.corpus import Corpus
+
+
+class Examples(Protocol):
+    """What is learned from: a text, pairs of sentences, points on a plane."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many predictions each example asks for: of a sentence, its words and its end.  # (examples,)"""
+        ...
+
+    def select(self, examples: NDArray[np.integer]) -> Self:
+        """These examples, in this order."""
+        ...
+
+
+class Trainable(Protocol):
+    """Anything with parameters. Training turns their gradients on, and off again."""
+
+    def parameters(self) -> Mapping[str, Tensor]: ...
+
+    def penalised(self) -> Mapping[str, Tensor]:
+        """The parameters that L1 and L2 penalties fall on: usually all but the biases."""
+        ...
+
+
+class TrainableScorer(Trainable, Protocol):
+    """A language model with gradients: its batched path is what it is trained by."""
+
+    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
+        """log P of every token given those before it in its sentence; with noise, as in training.  # (tokens,)"""
+        ...
+
+
+class StorableModel(Trainable, Protocol):
+    """What a training directory can hold: a model that knows how to write itself."""
+
+    record: Mapping[str, Any]  # how it was trained, for config.yaml
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Its tables, the parameters among them by their names."""
+        ...
+
+    def whole_config(self) -> dict[str, Any]: ...
+
+    def write_into(self, directory: Path) -> None: ...

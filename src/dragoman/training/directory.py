@@ -1,0 +1,107 @@
+"""The directory that a training writes to: a model that can be used at any time, and all that is needed to go on."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from dragoman.errors import DataError, DragomanError
+from dragoman.settings import differences
+from dragoman.storage import ARRAYS, CHECKPOINT, CONFIG, METRICS, new_directory, new_file, write_arrays
+from dragoman.training.checkpoint import read_position, restore, write_checkpoint
+from dragoman.training.position import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dragoman.text.corpus import Corpus
+    from dragoman.trainable import StorableModel
+    from dragoman.training.loop import Learner
+
+NOT_COMPARED = ("threads", "device")  # settings of the machine rather than of the training
+
+
+@dataclass(frozen=True)
+class TrainingDirectory:
+    """Where one training lives."""
+
+    path: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / CHECKPOINT
+
+    def position(self) -> Position | None:
+        """How far the training here is; None if there is none."""
+        return read_position(self.checkpoint) if self.checkpoint.is_file() else None
+
+    def begin(self, learner: Learner, model: StorableModel, *, replace: bool) -> None:
+        """Write the model as it is before the first step."""
+        with new_directory(self.path, replace=replace) as directory:
+            model.write_into(directory)
+            (directory / METRICS).touch()
+            write_checkpoint(directory / CHECKPOINT, learner)
+
+    def resume(self, learner: Learner) -> None:
+        """Put the learner where the last checkpoint was, and forget what was measured after it."""
+        restore(learner, self.checkpoint)
+        lines = (self.path / METRICS).read_text(encoding="utf-8").splitlines() if (self.path / METRICS).exists() else []
+        with new_file(self.path / METRICS) as temporary:
+            kept = [line for line in lines if _update_of(line) <= learner.position.update]
+            temporary.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+
+    def require_same(self, model: StorableModel) -> None:
+        """Refuse to go on with another configuration than the one this directory was begun with."""
+        there = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
+        here = yaml.safe_load(yaml.safe_dump(model.whole_config()))
+        for config in (there, here):
+            for key in NOT_COMPARED:
+                config.get("training", {}).pop(key, None)
+        if changes := differences(there, here):
+            remedy = "repeat the settings it was begun with, choose another directory, or --force to train anew"
+            raise DataError(f"{self.path}: holds another training ({'; '.join(changes)}); {remedy}")
+
+    def keep(self, learner: Learner, model: StorableModel) -> None:
+        """Make the parameters kept the model of this directory."""
+        arrays = {**model.arrays(), **{name: tensor.cpu().numpy() for name, tensor in learner.kept.items()}}
+        with self._saving(), new_file(self.path / ARRAYS) as temporary:
+            write_arrays(temporary, arrays)
+
+    def save(self, learner: Learner) -> None:
+        with self._saving():
+            write_checkpoint(self.checkpoint, learner)
+
+    def note(self, measured: Mapping[str, Any]) -> None:
+        """Add a line to metrics.jsonl."""
+        with self._saving(), (self.path / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(measured) + "\n")
+
+    @contextmanager
+    def _saving(self) -> Iterator[None]:
+        try:
+            yield
+        except (DragomanError, OSError) as error:
+            why = str(error) if isinstance(error, DragomanError) else f"{error.filename}: {error.strerror}"
+            remedy = "the last checkpoint is intact: make room and run the same command again"
+            raise DragomanError(f"{why}; {remedy}") from error
+
+
+def _update_of(line: str) -> int:
+    """The step that a line of metrics.jsonl tells of; a line that was cut off tells of none to be kept."""
+    try:
+        return int(json.loads(line)["update"])
+    except (ValueError, KeyError, TypeError):
+        return 1 << 62
+
+
+def described(corpus: Corpus) -> dict[str, Any]:
+    """By what a text is known again."""
+    checksum = zlib.crc32(corpus.offsets.tobytes(), zlib.crc32(corpus.ids.tobytes()))
+    return {"sentences": corpus.sentences, "tokens": corpus.tokens, "checksum": f"{checksum:08x}"}

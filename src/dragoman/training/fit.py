@@ -1,0 +1,197 @@
+"""Training a model: in memory, or in a directory where it can be stopped and taken up again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from dragoman.errors import DataError
+from dragoman.settings import validated
+from dragoman.text.corpus import Corpus
+from dragoman.threads import at_most
+from dragoman.trainable import StorableModel, Trainable
+from dragoman.training.config import TrainingConfig
+from dragoman.training.directory import TrainingDirectory, described
+from dragoman.training.loop import Learner, Moment, Task, learn, put_back
+from dragoman.training.objectives import Objective, negative_log_likelihood
+from dragoman.training.position import Position
+from dragoman.training.signals import StoppedError, stop_requests
+
+
+@dataclass(frozen=True)
+class Started:
+    """Training begins, or goes on."""
+
+    position: Position
+    parameters: int  # numbers that are learned
+    items: int  # predictions in the training text
+    batches: int  # steps an epoch
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """How a training ended. The model has the best parameters by the dev text, or the last ones without."""
+
+    position: Position
+    was_finished: bool = False  # before this was asked
+
+    @property
+    def why(self) -> str:
+        return self.position.finished
+
+
+Report = Callable[[Started | Moment], None]
+
+
+def fit(
+    model: Any,
+    examples: Any,
+    dev: Any = None,
+    config: TrainingConfig | None = None,
+    *,
+    output: str | Path | None = None,
+    force: bool = False,
+    report: Report | None = None,
+    objective: Objective = negative_log_likelihood,
+    **settings: Any,
+) -> Fitted:
+    """Train a model on a text; settings are those of `TrainingConfig`.
+
+    With an `output` directory, training that was stopped or killed goes on where it was when the same is asked again,
+    to the same result bit by bit. The model given is trained in place.
+
+    >>> from dragoman import Corpus, FeedForwardModel, fit
+    >>> corpus = Corpus.from_sentences(["the cat sat", "the dog sat", "a cat ran", "a dog ran"])
+    >>> model = FeedForwardModel.create(corpus, order=2, embedding=4, hidden=(8,))
+    >>> before = model.score("the cat sat")
+    >>> fit(model, corpus, max_epochs=30, learning_rate=0.05).why
+    '30 epochs'
+    >>> model.score("the cat sat") > before
+    True
+    """
+    config = configured(config, settings)
+    task = Task(examples, dev, objective, config, perf_counter)
+    _check(task)
+    with at_most(config.threads), learning(model, config.device):
+        learner = Learner.beginner(model, config)
+        if output is None:
+            _follow(learner, task, None, model, report)
+            return Fitted(learner.position)
+        _record(model, config, examples, dev)
+        directory = TrainingDirectory(Path(output))
+        was_finished = _take_up(learner, model, directory, force)
+        if not was_finished:
+            _follow(learner, task, directory, model, report)
+        put_back(model, learner.kept)
+        return Fitted(learner.position, was_finished)
+
+
+def configured(config: TrainingConfig | None, settings: dict[str, Any]) -> TrainingConfig:
+    base = config.model_dump(exclude_unset=True) if config else {}
+    return validated(TrainingConfig, {**base, **settings}, "settings")
+
+
+def _check(task: Task) -> None:
+    if not task.items:
+        raise DataError("the training text is empty")
+    if task.dev is not None and not task.dev.sizes.sum():
+        raise DataError("the dev text is empty")
+
+
+@contextmanager
+def learning(model: Trainable, device: str) -> Iterator[None]:
+    """The parameters on their device, with gradients; without them afterwards."""
+    for tensor in model.parameters().values():
+        tensor.data = tensor.data.to(_device(device))
+        tensor.requires_grad_(True)
+    try:
+        yield
+    finally:
+        for tensor in model.parameters().values():
+            tensor.requires_grad_(False)
+            tensor.grad = None
+
+
+def _device(name: str) -> torch.device:
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise DataError(f"device {name!r} cannot be used here ({str(error).splitlines()[0]}); try cpu") from None
+
+
+def _record(model: StorableModel, config: TrainingConfig, examples: Corpus, dev: Corpus | None) -> None:
+    """What config.yaml shall say of how the model was trained."""
+    data = {"train": described(examples), "dev": None if dev is None else described(dev)}
+    model.record = {"training": config.model_dump(mode="json"), "data": data}
+
+
+def _take_up(learner: Learner, model: StorableModel, directory: TrainingDirectory, force: bool) -> bool:
+    """Begin in a directory, or go on with what is there; whether that is at its end already."""
+    if force or directory.position() is None:
+        directory.begin(learner, model, replace=force)
+        return False
+    directory.require_same(model)
+    directory.resume(learner)
+    return bool(learner.position.finished)
+
+
+def _follow(
+    learner: Learner, task: Task, directory: TrainingDirectory | None, model: StorableModel, report: Report | None
+) -> None:
+    """Learn to the end, saving and telling on the way."""
+    tell = report or (lambda event: None)
+    parameters = sum(tensor.numel() for tensor in learner.model.parameters().values())
+    tell(Started(learner.position, parameters, task.items, len(task.batches(learner.position.epoch))))
+    with stop_requests() as requests:
+        for moment in learn(learner, task):
+            tell(moment)
+            stopping = requests.number  # looked at once: what comes later is seen to after the next step
+            if directory is not None:
+                _write(learner, model, task, moment, directory, stopping=bool(stopping))
+            if stopping and not moment.position.finished:
+                raise StoppedError(stopping, _told_stopped(moment.position, directory))
+    put_back(learner.model, learner.kept)
+
+
+def _write(
+    learner: Learner, model: StorableModel, task: Task, moment: Moment, directory: TrainingDirectory, *, stopping: bool
+) -> None:
+    """What a step leaves on disk. The model comes before the checkpoint: a training at its end has its model."""
+    position = moment.position
+    if moment.train_loss is not None or moment.went_back:
+        directory.note(measured(moment))
+    if moment.judged and position.best_update == position.update:
+        directory.keep(learner, model)
+    if moment.judged or stopping or position.update % task.config.save_every == 0:
+        directory.save(learner)
+
+
+def measured(moment: Moment) -> dict[str, Any]:
+    """A line of metrics.jsonl."""
+    position = moment.position
+    line = {
+        "update": position.update,
+        "epoch": position.epoch,
+        "seconds": round(position.seconds, 3),
+        "learning_rate": moment.rate,
+        "gradient_norm": moment.gradient,
+        "train_loss": moment.train_loss,
+        "dev_loss": moment.dev_loss,
+        "best_dev_loss": position.best,
+        "went_back": moment.went_back,
+    }
+    return {key: value for key, value in line.items() if value is not None and math.isfinite(value)}
+
+
+def _told_stopped(position: Position, directory: TrainingDirectory | None) -> str:
+    where = f"stopped after update {position.update:,}"
+    if directory is None:
+        return f"{where}; nothing was saved (no output directory)"
+    return f"{where} and saved to {directory.path}; run the same command again to go on"

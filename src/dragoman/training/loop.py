@@ -1,0 +1,217 @@
+"""The training loop: every model that has gradients learns by this one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+from torch.optim import Optimizer
+
+from dragoman.errors import DragomanError
+from dragoman.trainable import Examples, Trainable
+from dragoman.training import penalties
+from dragoman.training.config import TrainingConfig
+from dragoman.training.objectives import Objective
+from dragoman.training.optimizers import optimizer_for, set_rate
+from dragoman.training.order import cut, epoch_batches
+from dragoman.training.position import Position
+from dragoman.training.schedule import scheduled_rate
+
+AT_ONCE = 4096  # predictions computed together; larger batches are gathered from several such pieces
+
+
+class DivergedError(DragomanError):
+    """The loss was not finite, twice."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Task:
+    """What there is to learn, and how."""
+
+    examples: Examples
+    dev: Examples | None
+    objective: Objective
+    config: TrainingConfig
+    clock: Callable[[], float]  # seconds
+
+    @cached_property
+    def items(self) -> int:
+        """Predictions in the training text."""
+        return int(self.examples.sizes.sum())
+
+    def batches(self, epoch: int) -> list[np.ndarray]:
+        return epoch_batches(self.examples.sizes, self.config.batch_size, self.config.seed, epoch)
+
+
+@dataclass
+class Learner:
+    """A model that is learning: all that a step changes, and so all that a checkpoint holds."""
+
+    model: Trainable
+    optimizer: Optimizer
+    kept: dict[str, Tensor]  # the best parameters so far by the dev text, or the last ones
+    position: Position
+
+    @classmethod
+    def beginner(cls, model: Trainable, config: TrainingConfig) -> Learner:
+        parameters = model.parameters()
+        return cls(model, optimizer_for(parameters, config), copied(parameters), Position())
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What there is to tell after a step."""
+
+    position: Position
+    loss: float  # mean loss of the batch
+    items: int  # predictions in it
+    rate: float  # the learning rate
+    gradient: float  # its norm, before clipping
+    share: float  # how much of the training is done
+    went_back: bool  # a loss was not finite, and the parameters are again those kept
+    judged: bool  # the model was judged, and kept if it is the best so far
+    dev_loss: float | None  # by which it was judged, if there is a dev text
+    train_loss: float | None  # mean since it was last told, where it is to be told
+
+
+def learn(learner: Learner, task: Task) -> Iterator[Moment]:
+    """Take step after step until a bound is reached or the dev text is no longer predicted better.
+
+    Whoever asks for the next moment may first save, report or stop; what follows is the same.
+    """
+    while not learner.position.finished:
+        batches = task.batches(learner.position.epoch)
+        for batch in batches[learner.position.batch :]:
+            yield _one_batch_on(learner, task, task.examples.select(batch), len(batches))
+            if learner.position.finished:
+                return
+
+
+def _one_batch_on(learner: Learner, task: Task, batch: Examples, batches: int) -> Moment:
+    config, began = task.config, task.clock()
+    share = learner.position.share(config, batches)
+    rate = scheduled_rate(config, learner.position.update, share) * learner.position.rate
+    loss, gradient = _gradients(learner, task, batch)
+    went_back = not (math.isfinite(loss) and math.isfinite(gradient))
+    if went_back:
+        _go_back(learner, config)
+    else:
+        _step(learner, task, rate, gradient)
+    items = int(batch.sizes.sum())
+    told = (0.0, 0) if went_back else (loss * items, items)
+    learner.position = learner.position.after_batch(batches, *told, task.clock() - began)
+    judged = _is_due(learner.position, config)
+    dev_loss = _judge(learner, task) if judged else None
+    train_loss = _told(learner, config, judged)
+    return Moment(learner.position, loss, items, rate, gradient, share, went_back, judged, dev_loss, train_loss)
+
+
+def _gradients(learner: Learner, task: Task, batch: Examples) -> tuple[float, float]:
+    """Mean loss of a batch and the norm of its gradient, which is left in the parameters.
+
+    Large batches are gone through in pieces, whose gradients add up.
+    """
+    config, update = task.config, learner.position.update
+    parameters = list(learner.model.parameters().values())
+    learner.optimizer.zero_grad(set_to_none=True)
+    items, total = int(batch.sizes.sum()), 0.0
+    for piece, numbers in enumerate(cut(np.arange(len(batch)), batch.sizes, AT_ONCE)):
+        noise = noise_of(config.seed, update, piece, parameters[0].device)
+        loss = task.objective(learner.model, batch.select(numbers), noise).sum() / items
+        loss.backward()
+        total += float(loss.detach())
+    weights = list(learner.model.penalised().values())
+    penalties.add_gradients(weights, config.l1 / task.items, config.l2 / task.items)
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    return total, float(torch.nn.utils.get_total_norm(gradients))
+
+
+def _step(learner: Learner, task: Task, rate: float, gradient: float) -> None:
+    """theta <- theta - eta * gradient, as the optimiser sees it."""
+    config = task.config
+    if config.clip is not None and gradient > config.clip:
+        for parameter in learner.model.parameters().values():
+            if parameter.grad is not None:
+                parameter.grad.mul_(config.clip / gradient)
+    weights = list(learner.model.penalised().values()) if config.l1 else []
+    before = penalties.signs(weights)
+    set_rate(learner.optimizer, rate)
+    learner.optimizer.step()
+    penalties.stop_at_zero(weights, before)
+
+
+def _go_back(learner: Learner, config: TrainingConfig) -> None:
+    """To the parameters kept, with half the rate and an optimiser that remembers nothing; but once only."""
+    if learner.position.went_back:
+        where = f"update {learner.position.update:,}"
+        raise DivergedError(
+            f"the loss is not finite (at {where}), after going back once; lower --learning-rate or --clip"
+        )
+    put_back(learner.model, learner.kept)
+    learner.optimizer = optimizer_for(learner.model.parameters(), config)
+    learner.position = replace(learner.position, went_back=True, rate=learner.position.rate / 2)
+
+
+def _is_due(position: Position, config: TrainingConfig) -> bool:
+    """The model is judged at the end of each epoch, or every so many steps, and at the end of the training."""
+    if position.bound_reached(config):
+        return True
+    return position.update % config.check_every == 0 if config.check_every else position.batch == 0
+
+
+def _judge(learner: Learner, task: Task) -> float | None:
+    """Look at the dev text, and keep the parameters if they are the best so far; without one, keep the last ones."""
+    began = task.clock()
+    dev_loss = None if task.dev is None else mean_loss(learner.model, task.dev, task.objective)
+    if dev_loss is not None and not math.isfinite(dev_loss):
+        _go_back(learner, task.config)
+    else:
+        learner.position = learner.position.after_look(dev_loss, task.config)
+        if learner.position.best_update == learner.position.update:
+            learner.kept = copied(learner.model.parameters())
+    why = learner.position.finished or learner.position.bound_reached(task.config)
+    seconds = learner.position.seconds + task.clock() - began
+    learner.position = replace(learner.position, finished=why, seconds=seconds)
+    return dev_loss
+
+
+def _told(learner: Learner, config: TrainingConfig, judged: bool) -> float | None:
+    """The mean training loss since it was last told, every so many steps."""
+    if not (judged or learner.position.update % config.report_every == 0):
+        return None
+    loss = learner.position.mean_loss
+    learner.position = replace(learner.position, loss=0.0, items=0)
+    return loss
+
+
+def mean_loss(model: Trainable, examples: Examples, objective: Objective) -> float:
+    """Mean loss of the predictions that examples ask for, without noise."""
+    with torch.no_grad():
+        pieces = cut(np.arange(len(examples)), examples.sizes, AT_ONCE)
+        total = sum(float(objective(model, examples.select(piece), None).double().sum()) for piece in pieces)
+    return total / int(examples.sizes.sum())
+
+
+def noise_of(seed: int, update: int, piece: int, device: Any) -> Generator:
+    """The randomness of one piece of one batch: it depends on nothing else, so nothing of it needs saving."""
+    drawn = np.random.SeedSequence([seed, update, piece]).generate_state(1, np.uint64)
+    return Generator(device).manual_seed(int(drawn[0]) >> 1)
+
+
+def copied(parameters: Any) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in parameters.items()}
+
+
+def put_back(model: Trainable, values: dict[str, Tensor]) -> None:
+    """Give the parameters these values."""
+    with torch.no_grad():
+        for name, tensor in model.parameters().items():
+            tensor.copy_(values[name])

@@ -1,0 +1,81 @@
+"""How far a training is."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields, replace
+
+from dragoman.training.config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a training is. With the model's parameters and the optimiser's memory, all that it needs to go on."""
+
+    epoch: int = 0  # passes that are complete
+    batch: int = 0  # batches done of the next one
+    update: int = 0  # steps taken
+    seconds: float = 0.0  # spent, in all runs
+    best: float | None = None  # dev loss of the model kept
+    best_update: int = 0  # when that was
+    stale: int = 0  # looks at the dev text since
+    rate: float = 1.0  # what plateaus and mishaps have left of the learning rate
+    went_back: bool = False  # after a loss that was not finite
+    loss: float = 0.0  # of the training text since the last line of metrics.jsonl, summed
+    items: int = 0  # predictions that it is the sum over
+    finished: str = ""  # why it is at its end
+
+    def share(self, config: TrainingConfig, batches: int) -> float:
+        """How much of the training is done, by the bound that is nearest."""
+        shares = [(self.epoch + self.batch / batches) / config.max_epochs]
+        if config.max_updates is not None:
+            shares.append(self.update / config.max_updates)
+        if config.minutes is not None:
+            shares.append(self.seconds / (60 * config.minutes))
+        return max(shares)
+
+    def bound_reached(self, config: TrainingConfig) -> str:
+        """Which bound ends the training here, if one does."""
+        if self.epoch >= config.max_epochs:
+            return f"{config.max_epochs} epochs"
+        if config.max_updates is not None and self.update >= config.max_updates:
+            return f"{config.max_updates} updates"
+        if config.minutes is not None and self.seconds >= 60 * config.minutes:
+            return f"{config.minutes:g} minutes"
+        return ""
+
+    def after_batch(self, batches: int, loss: float, items: int, seconds: float) -> Position:
+        """One batch on; at the last of an epoch, at the beginning of the next."""
+        ended = self.batch + 1 >= batches
+        return replace(
+            self,
+            epoch=self.epoch + ended,
+            batch=0 if ended else self.batch + 1,
+            update=self.update + 1,
+            loss=self.loss + loss,
+            items=self.items + items,
+            seconds=self.seconds + seconds,
+        )
+
+    def after_look(self, loss: float | None, config: TrainingConfig) -> Position:
+        """The dev text has been looked at: a new best, or one more look without. If there is none, the last is best."""
+        if loss is None or self.best is None or loss < self.best:
+            return replace(self, best=loss, best_update=self.update, stale=0)
+        stale = self.stale + 1
+        finished = f"no improvement in {stale} looks at the dev text" if stale >= config.patience else ""
+        return replace(self, stale=stale, rate=self.rate * config.decay, finished=finished)
+
+    @property
+    def mean_loss(self) -> float:
+        return self.loss / self.items if self.items else math.nan
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Position:
+        values = json.loads(text)
+        if set(values) != {field.name for field in fields(cls)}:
+            raise ValueError("position with other fields")
+        return cls(**values)

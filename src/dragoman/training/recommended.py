@@ -1,0 +1,8 @@
+"""Settings of training to begin with, for each kind of model; each was found on the Penn Treebank's dev text."""
+
+from __future__ import annotations
+
+from dragoman.training.config import TrainingConfig
+
+FEED_FORWARD = TrainingConfig(optimizer="adam", learning_rate=0.001, batch_size=500, clip=1.0, max_epochs=20)
+LOG_LINEAR = TrainingConfig(optimizer="adagrad", learning_rate=0.1, batch_size=2000, max_epochs=20)
