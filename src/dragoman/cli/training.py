@@ -119,9 +119,14 @@ class Outcome:
 
 
 def save_and_tell(outcome: Outcome, output: Path, *, force: bool, dev_text: str | None, material: Material) -> None:
-    """Write the model, then say how large it is, how long it took, and what it makes of the dev text."""
+    """Write the model, then tell of it."""
+    outcome.model.save(output, replace=force)
+    tell(outcome, output, dev_text=dev_text, material=material)
+
+
+def tell(outcome: Outcome, output: Path, *, dev_text: str | None, material: Material) -> None:
+    """How large a model is, how long it took, and what it makes of the dev text."""
     model, size = outcome.model, outcome.size
-    model.save(output, replace=force)
     say(f"{output}: {size}; {model.vocab.known - 1:,} known words; {perf_counter() - outcome.began:.1f} seconds")
     if outcome.fitted:
         say(outcome.fitted)

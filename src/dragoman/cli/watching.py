@@ -1,0 +1,145 @@
+"""Watching a training: a bar on a terminal, one plain line for each report elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from dragoman.cli.messages import say
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from dragoman.training.fit import Report, Started
+    from dragoman.training.loop import Moment
+
+QUIET = 30.0  # seconds after which there is a line even if the model was not judged meanwhile
+
+
+class Pace:
+    """How fast training goes, by the predictions of the last while."""
+
+    def __init__(self) -> None:
+        self.items, self.began, self.first_share = 0, monotonic(), 0.0
+
+    def after(self, items: int) -> None:
+        self.items += items
+
+    @property
+    def per_second(self) -> float:
+        return self.items / max(monotonic() - self.began, 1e-9)
+
+    def left(self, share: float) -> float:
+        """Seconds to the bound, if all goes on like this."""
+        gone = share - self.first_share
+        return (monotonic() - self.began) * (1 - share) / gone if gone > 0 else math.inf
+
+
+@contextmanager
+def watching() -> Iterator[Report]:
+    """Something for `fit` to report to."""
+    if not sys.stderr.isatty():
+        yield PlainWatch(say)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = [BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.description}")]
+    console = Console(stderr=True, highlight=False)
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield BarWatch(progress, console.print)
+
+
+class PlainWatch:
+    """A line when the model is judged, and now and then between."""
+
+    def __init__(self, line: Callable[[str], None]):
+        self.line = line
+        self.pace = Pace()
+        self.last = monotonic()
+
+    def __call__(self, event: Started | Moment) -> None:
+        from dragoman.training.fit import Started
+
+        if isinstance(event, Started):
+            self.line(begun(event))
+            return
+        self.pace.first_share = self.pace.first_share or event.share
+        self.pace.after(event.items)
+        self.step(event)
+        due = event.train_loss is not None and monotonic() - self.last > QUIET
+        if event.judged or event.went_back or due:
+            self.line(told(event, self.pace))
+            self.last = monotonic()
+
+    def step(self, moment: Moment) -> None:
+        """Between the lines there is nothing to show."""
+
+
+class BarWatch(PlainWatch):
+    """The same lines, above a bar that moves with every step."""
+
+    def __init__(self, progress: Progress, line: Callable[[str], None]):
+        super().__init__(line)
+        self.progress = progress
+        self.task = progress.add_task("", total=1.0)
+
+    def step(self, moment: Moment) -> None:
+        left = _duration(self.pace.left(moment.share))
+        described = (
+            f"epoch {moment.position.epoch + 1}, {self.pace.per_second:,.0f} words/s, loss {moment.loss:.3f}, "
+            f"perplexity {_perplexity(moment.loss)}, at most {left} left"
+        )
+        self.progress.update(self.task, completed=moment.share, description=described)
+
+
+def begun(started: Started) -> str:
+    """What there is to do."""
+    position = started.position
+    sizes = f"{started.parameters:,} parameters, {started.items:,} words, {started.batches:,} updates an epoch"
+    return f"going on after update {position.update:,}: {sizes}" if position.update else f"training: {sizes}"
+
+
+def told(moment: Moment, pace: Pace) -> str:
+    """One line about where training is."""
+    position = moment.position
+    parts = [f"epoch {_epochs(moment)}, update {position.update:,}:"]
+    if moment.train_loss is not None and math.isfinite(moment.train_loss):
+        parts.append(f"train perplexity {_perplexity(moment.train_loss)},")
+    if moment.dev_loss is not None:
+        best = " (best)" if position.best_update == position.update else ""
+        parts.append(f"dev perplexity {_perplexity(moment.dev_loss)}{best},")
+    parts.append(f"{pace.per_second:,.0f} words/s, {_duration(position.seconds)}")
+    if moment.went_back:
+        parts.append("; the loss was not finite: back to the model kept, with half the learning rate")
+    return " ".join(parts).replace(" ;", ";")
+
+
+def _epochs(moment: Moment) -> str:
+    """The epoch a step belongs to; of its last one, too."""
+    position = moment.position
+    return str(position.epoch if position.batch == 0 else position.epoch + 1)
+
+
+def _perplexity(loss: float) -> str:
+    """Of a word, by class: what an unknown word is called is not counted while training."""
+    return f"{math.exp(loss):,.2f}" if loss < 700 else "infinite"
+
+
+def _duration(seconds: float) -> str:
+    """
+    >>> _duration(42), _duration(125), _duration(3 * 3600 + 60)
+    ('42 s', '2 min 5 s', '3 h 1 min')
+    """
+    if not math.isfinite(seconds):
+        return "?"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

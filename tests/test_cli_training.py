@@ -1,0 +1,167 @@
+"""Training from the command line: killed, stopped, finished, refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from command import COMMAND, DEV, TRAIN, good, run  # noqa: F401
+from dragoman.storage import ARRAYS, CHECKPOINT, METRICS, map_annotated_arrays
+
+SETTINGS = ("--order", "3", "--embedding", "6", "--hidden", "8", "--dropout", "0.2", "--threads", "1")
+LONG = (*SETTINGS, "--batch-size", "10", "--save-every", "1", "--report-every", "10", "--max-updates", "400")
+KILLS = 4
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("texts")
+    (place / "train.txt").write_text(TRAIN)
+    (place / "dev.txt").write_text(DEV)
+    return place
+
+
+def command(texts: Path, output: Path, *settings: str) -> list[str]:
+    files = ("--text", str(texts / "train.txt"), "--dev-text", str(texts / "dev.txt"), "-o", str(output))
+    return ["train", "feed-forward", *files, *settings]
+
+
+def begin(arguments: list[str]) -> subprocess.Popen[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *arguments], stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def wait_for(process: subprocess.Popen[str], directory: Path, updates: int) -> None:
+    """Until training has got so far."""
+    patience = time.monotonic() + 60
+    while time.monotonic() < patience and process.poll() is None:
+        if (directory / METRICS).is_file() and len((directory / METRICS).read_text().splitlines()) > updates // 10:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"it did not get to update {updates}: {process.communicate()[1]}")
+
+
+@pytest.fixture(scope="module")
+def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training that nobody disturbed."""
+    directory = tmp_path_factory.mktemp("whole") / "model"
+    process = begin(command(texts, directory, *LONG))
+    assert process.wait(120) == 0, process.communicate()[1]
+    return directory
+
+
+def assert_same_training(one: Path, two: Path) -> None:
+    assert (one / ARRAYS).read_bytes() == (two / ARRAYS).read_bytes()
+    (mine, _), (theirs, _) = (map_annotated_arrays(directory / CHECKPOINT) for directory in (one, two))
+    assert mine.keys() == theirs.keys()
+    assert all(mine[name].tobytes() == theirs[name].tobytes() for name in mine)
+
+
+def test_killed_at_random_moments_it_ends_the_same(texts: Path, whole: Path, tmp_path: Path) -> None:
+    chance = random.Random()
+    directory = tmp_path / "model"
+    for kill in range(KILLS):
+        process = begin(command(texts, directory, *LONG))
+        wait_for(process, directory, 60 * kill)
+        time.sleep(0.2 * chance.random())
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        assert map_annotated_arrays(directory / CHECKPOINT)[0], "the last checkpoint is whole"
+    process = begin(command(texts, directory, *LONG))
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    assert "going on after update" in said
+    assert_same_training(directory, whole)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_stopped_it_saves_and_says_how_to_go_on(
+    texts: Path, whole: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    directory = tmp_path / "model"
+    process = begin(command(texts, directory, *LONG))
+    wait_for(process, directory, 50)
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == code, said
+    assert "run the same command again to go on" in said
+    assert "Traceback" not in said
+    process = begin(command(texts, directory, *LONG))
+    assert process.wait(120) == 0
+    assert_same_training(directory, whole)
+
+
+SHORT = (*SETTINGS, "--max-epochs", "2")
+
+
+def test_a_finished_directory_says_so(texts, tmp_path, good):  # noqa: F811
+    first = good(*command(texts, tmp_path / "model", *SHORT))
+    assert "next: " in first.err
+    assert first.out == ""
+    again = good(*command(texts, tmp_path / "model", *SHORT))
+    assert "finished already" in again.err
+    assert "next: " in again.err
+
+
+def test_another_configuration_is_refused_with_the_difference(texts, tmp_path, good, run):  # noqa: F811
+    good(*command(texts, tmp_path / "model", *SHORT))
+    refused = run(*command(texts, tmp_path / "model", *SHORT, "--learning-rate", "0.5"))
+    assert refused.code == 2
+    assert "training.learning_rate" in refused.err
+    assert "0.5" in refused.err
+    assert len(refused.err.splitlines()) == 1
+    good(*command(texts, tmp_path / "model", *SHORT, "--learning-rate", "0.5", "--force"))
+
+
+def test_a_loss_that_is_not_finite_ends_with_3(texts, tmp_path, run):  # noqa: F811
+    settings = ("--optimizer", "sgd", "--learning-rate", "1e30", "--clip", "1e30", "--batch-size", "10")
+    failed = run(*command(texts, tmp_path / "model", *SETTINGS, *settings))
+    assert failed.code == 3
+    assert "not finite" in failed.err
+    assert "Traceback" not in failed.err
+
+
+def test_settings_from_a_file_and_from_options(texts, tmp_path, good, run):  # noqa: F811
+    config = tmp_path / "small.yaml"
+    config.write_text("model:\n  embedding: 5\n  hidden: [4]\ntraining:\n  max_epochs: 1\n  learning_rate: 1e-2\n")
+    good(*command(texts, tmp_path / "model", "-c", str(config), "--embedding", "7", "--threads", "1"))
+    saved = (tmp_path / "model" / "config.yaml").read_text()
+    assert "embedding: 7" in saved
+    assert "max_epochs: 1" in saved
+    assert "learning_rate: 0.01" in saved
+    config.write_text("training:\n  max_epochs: 1\n  lerning_rate: 0.1\n")
+    refused = run(*command(texts, tmp_path / "other", "-c", str(config)))
+    assert refused.code == 2
+    assert f"{config}:3" in refused.err
+    assert "learning_rate" in refused.err
+    assert not (tmp_path / "other").exists()
+
+
+def test_every_step_that_is_told_is_measured(texts, tmp_path, good):  # noqa: F811
+    good(*command(texts, tmp_path / "model", *SHORT, "--report-every", "1"))
+    lines = [json.loads(line) for line in (tmp_path / "model" / METRICS).read_text().splitlines()]
+    assert [line["update"] for line in lines] == list(range(1, len(lines) + 1))
+    assert all(line["train_loss"] > 0 and line["learning_rate"] > 0 for line in lines)
+    assert sum("dev_loss" in line for line in lines) == 2
+
+
+def test_the_trained_model_serves_every_verb(texts, tmp_path, good):  # noqa: F811
+    directory = tmp_path / "model"
+    good(*command(texts, directory, *SHORT))
+    assert "perplexity" in good("evaluate", directory, "--text", texts / "dev.txt").out
+    assert len(good("sample", directory, "-n", "3").lines) == 3
+    assert good("score", directory, stdin="the cat met nobody .\n").lines
+    assert good("next", directory, "the cat").lines
+    ngram = tmp_path / "ngram"
+    good("train", "ngram", "--text", texts / "train.txt", "--vocab", directory, "-o", ngram, "--order", "2")
+    good("mix", directory, ngram, "--dev-text", texts / "dev.txt", "-o", tmp_path / "mixed")
