@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import pytest
 import typer
 from pydantic import Field
+from typer.main import get_command
 
 from command import in_a_process, is_one_line
 from dragoman.cli import main as command_line
@@ -377,3 +378,11 @@ def test_settings_wait_until_their_verb_is_used():
     assert "--learning-rate X" in out and not heavy - {"pydantic", "yaml", "dragoman.settings"}
     out, heavy = imported_by("train", "toy", "--seed", "7")
     assert out == "seed 7\n" and "torch" not in heavy
+
+
+def test_until_then_there_are_no_options():
+    toy = configured(training="no.such.module:Anything")(lambda text, settings: None)
+    app = typer.Typer()
+    app.command("toy", cls=ConfiguredCommand)(toy)
+    stub = get_command(app)
+    assert {option for one in stub.params for option in one.opts} <= {"--install-completion", "--show-completion"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 import yaml
@@ -323,6 +323,7 @@ def test_types_taken_apart():
     assert without_none(int | str | None) == int | str | None
     assert choices(Literal["a", "b"] | None) == ("a", "b") and choices(tuple[str, str]) == ()
     assert item_of(tuple[int, ...]) is item_of(list[int] | None) is item_of(tuple[int, int]) is int
+    assert item_of(tuple[Annotated[int, Field(ge=1)], ...]) is int
     assert item_of(tuple[int, str]) is item_of(int) is item_of(Literal["a"]) is None
 
 

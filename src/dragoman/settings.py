@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -286,8 +286,13 @@ def choices(annotation: Any) -> tuple[Any, ...]:
 def item_of(annotation: Any) -> Any:
     """The type of the items of a list or a tuple, if they are all of one type; None of other types."""
     inner = without_none(annotation)
-    items = [item for item in get_args(inner) if item is not Ellipsis]
+    items = [_bare(item) for item in get_args(inner) if item is not Ellipsis]
     return items[0] if get_origin(inner) in (list, tuple) and len(set(items)) == 1 else None
+
+
+def _bare(annotation: Any) -> Any:
+    """The type itself, without what pydantic is told to check besides."""
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def from_text(annotation: Any, text: str) -> Any:

@@ -81,7 +81,6 @@ class Verb:
         self._named = sections
         # As long as the options have not been made, typer is to find none.
         self.__signature__ = inspect.Signature()
-        self.__annotations__ = dict[str, Any]()
 
     def __call__(self, **arguments: Any) -> None:
         """Run the function: options that are settings, and the file, become its `settings`."""

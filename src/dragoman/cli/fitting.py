@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from dragoman.cli.messages import say
 from dragoman.cli.training import Material, Outcome, UnknownChoice, VocabChoice, read_material, suggest_after, tell
 from dragoman.cli.watching import watching
+from dragoman.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.models.neural import NeuralModel
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import Fitted
+
+Choose = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--choose",
+        metavar="NAME=X,X,...",
+        help="Train with each of these values of a setting of training, such as l2=0.1,0.3,1, and keep the best by the "
+        "dev text; may be given for several settings.",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -29,27 +43,96 @@ class Job:
     unknown: UnknownChoice
     output: Path
     force: bool
+    choose: Sequence[str] | None
 
 
-def train_by_gradients(job: Job, create: Callable[[Material], NeuralModel], training: TrainingConfig) -> None:
+Create = Callable[[Material], "NeuralModel"]
+
+
+def train_by_gradients(job: Job, create: Create, training: TrainingConfig) -> None:
     """Read, train, tell. A training that was stopped goes on; one that is finished is left as it is."""
     from dragoman.storage import CHECKPOINT, check_free
-    from dragoman.training.fit import fit
 
     began = perf_counter()
     if not (job.output / CHECKPOINT).is_file():
         check_free(job.output, replace=job.force)
+    choices = _choices(job.choose)
     material = read_material(job.text, job.dev_text, job.field, job.vocab, job.unknown)
-    model = create(material)
+    if choices:
+        _train_candidates(job, create, training, choices, material)
+        model = _kept(job)
+    else:
+        model = create(material)
+        if _train_one(job, model, training, material):
+            suggest_after(job.output, job.dev_text, job.field)
+            return
+    size = f"{sum(tensor.numel() for tensor in model.parameters().values()):,} parameters"
+    tell(Outcome(model, size, began), job.output, dev_text=job.dev_text, material=material)
+    suggest_after(job.output, job.dev_text, job.field)
+
+
+def _train_one(job: Job, model: NeuralModel, training: TrainingConfig, material: Material) -> bool:
+    """Train a model; whether it was finished already."""
+    from dragoman.training.fit import fit
+
     with watching() as report:
         fitted = fit(model, material.corpus, material.dev, training, output=job.output, force=job.force, report=report)
     if fitted.was_finished:
         say(f"{job.output}: finished already, after {_ended(fitted)}; --force trains anew")
     else:
         say(f"finished after {_ended(fitted)}")
-        size = f"{sum(tensor.numel() for tensor in model.parameters().values()):,} parameters"
-        tell(Outcome(model, size, began), job.output, dev_text=job.dev_text, material=material)
-    suggest_after(job.output, job.dev_text, job.field)
+    return fitted.was_finished
+
+
+def _train_candidates(
+    job: Job, create: Create, training: TrainingConfig, choices: dict[str, list[Any]], material: Material
+) -> None:
+    from math import exp
+
+    from dragoman.report.tables import table
+    from dragoman.training.choice import fit_best
+
+    with watching() as report:
+
+        def watched(name: str) -> Any:
+            say(f"with {name}:")
+            return report
+
+        tried = fit_best(
+            *(lambda: create(material), material.corpus, material.dev, training, choices, job.output),
+            force=job.force,
+            report=watched,
+        )
+    rows = [[one.name, exp(one.dev_loss), one.fitted.position.best_update] for one in tried]
+    say(f"{table(['settings', 'dev perplexity, by class', 'updates'], rows)}\n{tried[0].name} is the best")
+
+
+def _kept(job: Job) -> NeuralModel:
+    from dragoman.loading import load
+    from dragoman.models.neural import NeuralModel
+
+    model = load(job.output)
+    assert isinstance(model, NeuralModel), "it was trained by gradients"
+    return model
+
+
+def _choices(given: Sequence[str] | None) -> dict[str, list[Any]]:
+    """`l2=0.1,1` as a setting and its values."""
+    from dragoman.settings import from_text
+    from dragoman.training.config import TrainingConfig
+
+    choices = {}
+    for one in given or ():
+        name, equals, values = one.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not values:
+            raise DataError(f"--choose {one!r}: give a setting and its values, such as l2=0.1,0.3,1")
+        if name in choices:
+            raise DataError(f"--choose {one!r}: {name} is given twice; put all its values into one")
+        field = TrainingConfig.model_fields.get(name)
+        kind = field.annotation if field else str
+        choices[name] = [from_text(kind, value.strip()) for value in values.split(",")]
+    return choices
 
 
 def _ended(fitted: Fitted) -> str:

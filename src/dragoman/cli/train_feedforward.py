@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli import options
 from dragoman.cli.configured import Configured, configured
-from dragoman.cli.fitting import Job, train_by_gradients
+from dragoman.cli.fitting import Choose, Job, train_by_gradients
 from dragoman.cli.training import Material, UnknownChoice, VocabChoice
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @configured(
-    model="dragoman.models.feedforward:FeedForwardConfig", training="dragoman.training.recommended:FEED_FORWARD"
+    model="dragoman.models.feedforward_config:FeedForwardConfig", training="dragoman.training.recommended:FEED_FORWARD"
 )
 def train_feedforward(
     text: options.Text,
@@ -22,6 +22,7 @@ def train_feedforward(
     settings: Configured,
     dev_text: options.DevText = None,
     field: options.Field = None,
+    choose: Choose = None,
     vocab: options.VocabOf = None,
     min_count: options.MinCount = 1,
     max_size: options.MaxSize = None,
@@ -49,5 +50,5 @@ def train_feedforward(
         return FeedForwardModel.create(material.corpus, settings.model, unknown=material.unknown, seed=seed)
 
     words = VocabChoice(vocab, min_count, max_size, replace_singletons)
-    job = Job(text, dev_text, field, words, UnknownChoice(unknown, unknown_total), output, force)
+    job = Job(text, dev_text, field, words, UnknownChoice(unknown, unknown_total), output, force, choose)
     train_by_gradients(job, create, settings.training)

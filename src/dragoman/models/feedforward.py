@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import torch
-from pydantic import Field
 from torch import Generator, Tensor
 
 from dragoman.language_model import Saved
@@ -15,40 +14,19 @@ from dragoman.layers.dropout import dropout
 from dragoman.layers.initial import glorot, log_unigram, uniform
 from dragoman.layers.perceptron import ACTIVATIONS, affine, hidden
 from dragoman.layers.softmax import never_start, target_log_probs, word_log_probs
+from dragoman.models.feedforward_config import FeedForwardConfig
 from dragoman.models.neural import NeuralModel, settings_of
 from dragoman.scorer import Carry, State
-from dragoman.settings import Settings, validated
+from dragoman.settings import validated
 from dragoman.text.batches import Batch
 from dragoman.text.corpus import Corpus
 from dragoman.text.unknown import Uniform, UnknownWords
 from dragoman.text.vocab import START, Vocab
 from dragoman.text.windows import context_windows
+from dragoman.text.word_vectors import WordVectors
 
 EMBEDDING_REACH = 0.1  # embeddings start between minus this and this
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
-
-
-class FeedForwardConfig(Settings):
-    """The shape of a feed-forward language model."""
-
-    order: int = Field(default=5, ge=2, le=100)
-    """n: a word is predicted from the n - 1 before it."""
-    embedding: int = Field(default=200, ge=1)
-    """Length of the vector that stands for a word."""
-    hidden: tuple[int, ...] = (400,)
-    """Sizes of the hidden layers, from the first to the last."""
-    activation: Literal["tanh", "relu"] = "tanh"
-    """What makes a hidden layer more than a matrix."""
-    direct: bool = False
-    """Connect the words' vectors with the scores directly as well, past the hidden layers."""
-    tied: bool = False
-    """Use the words' vectors as the output weights too; the last hidden layer is brought to their length."""
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of each hidden layer that is left out at random in training."""
-    embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the words' vectors' elements that is left out at random in training."""
-    precision: Literal["float32", "float64"] = "float32"
-    """Of all numbers; the longer ones take twice the time and memory."""
 
 
 class FeedForwardModel(NeuralModel):
@@ -88,14 +66,17 @@ class FeedForwardModel(NeuralModel):
         **others: Any,
     ) -> Self:
         """An untrained model of a text's words. Other settings are those of `FeedForwardConfig`."""
-        base = settings.model_dump(exclude_unset=True) if settings else {}
-        settings = validated(FeedForwardConfig, {**base, **others}, "settings")
+        settings = validated(settings or FeedForwardConfig, others, "settings")
         first = _first_parameters(len(corpus.vocab), settings, Generator().manual_seed(seed))
         first["b_s"] = log_unigram(corpus, PRECISIONS[settings.precision])
         return cls(corpus.vocab, unknown or Uniform(corpus.vocab.known), settings, first)
 
     def parameters(self) -> Mapping[str, Tensor]:
         return self._parameters
+
+    def word_vectors(self) -> WordVectors:
+        """M: the vector that stands for each word, `<s>`, `</s>` and `<unk>` among them."""
+        return WordVectors(self.vocab.words, self._parameters["M"].detach().cpu().numpy())
 
     # -- the network -------------------------------------------------------------------------------------------------
 

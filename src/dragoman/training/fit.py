@@ -76,7 +76,7 @@ def fit(
     >>> model.score("the cat sat") > before
     True
     """
-    config = configured(config, settings)
+    config = validated(config or TrainingConfig, settings, "settings")
     task = Task(examples, dev, objective, config, perf_counter)
     _check(task)
     with at_most(config.threads), learning(model, config.device):
@@ -91,11 +91,6 @@ def fit(
             _follow(learner, task, directory, model, report)
         put_back(model, learner.kept)
         return Fitted(learner.position, was_finished)
-
-
-def configured(config: TrainingConfig | None, settings: dict[str, Any]) -> TrainingConfig:
-    base = config.model_dump(exclude_unset=True) if config else {}
-    return validated(TrainingConfig, {**base, **settings}, "settings")
 
 
 def _check(task: Task) -> None:

@@ -1,0 +1,32 @@
+"""The settings of a feed-forward model; apart from it, as telling them must not wait for torch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, PositiveInt
+
+from dragoman.settings import Settings
+
+
+class FeedForwardConfig(Settings):
+    """The shape of a feed-forward language model."""
+
+    order: int = Field(default=5, ge=2, le=100)
+    """n: a word is predicted from the n - 1 before it."""
+    embedding: int = Field(default=200, ge=1)
+    """Length of the vector that stands for a word."""
+    hidden: tuple[PositiveInt, ...] = (400,)
+    """Sizes of the hidden layers, from the first to the last."""
+    activation: Literal["tanh", "relu"] = "tanh"
+    """What makes a hidden layer more than a matrix."""
+    direct: bool = False
+    """Connect the words' vectors with the scores directly as well, past the hidden layers."""
+    tied: bool = False
+    """Use the words' vectors as the output weights too; the last hidden layer is brought to their length."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of each hidden layer that is left out at random in training."""
+    embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the words' vectors' elements that is left out at random in training."""
+    precision: Literal["float32", "float64"] = "float32"
+    """Of all numbers; the longer ones take twice the time and memory."""
