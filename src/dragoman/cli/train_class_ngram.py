@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
+from dragoman.cli.cluster import clustered, wanted_classes
 from dragoman.cli.messages import few_warnings, working
 from dragoman.cli.training import (
     Outcome,
@@ -25,7 +26,11 @@ def train_class_ngram(
     classes: Annotated[
         str,
         typer.Option(
-            "--classes", metavar="FILE", help="`word TAB class` a line; other words stand alone.", show_default=False
+            "--classes",
+            metavar="FILE",
+            help="`word TAB class` a line, or what dragoman cluster writes; other words stand alone. brown:N finds N "
+            "classes in the text.",
+            show_default=False,
         ),
     ],
     output: options.Output,
@@ -43,7 +48,7 @@ def train_class_ngram(
     unknown_total: options.UnknownTotal = None,
     force: options.Force = False,
 ) -> None:
-    """Train n-grams over given word classes.
+    """Train n-grams over word classes.
 
     The class of the next word is predicted from the classes before it, then the word within its class. Smoothing
     methods are those of `dragoman train ngram`.
@@ -51,6 +56,7 @@ def train_class_ngram(
     \b
     Example:
       dragoman train class-ngram --text train.txt --classes classes.tsv -o classes3 --order 3
+      dragoman train class-ngram --text train.txt --classes brown:200 -o classes5
     """
     from dragoman.ngram.classes import ClassModel, read_classes
     from dragoman.ngram.model import NgramModel
@@ -59,9 +65,12 @@ def train_class_ngram(
     began = perf_counter()
     check_free(output, replace=force)
     config = options.ngram_config(order, smoothing, coefficients, prune)
-    class_of = read_classes(classes)
+    wanted = wanted_classes(classes)
+    class_of = {} if wanted is not None else read_classes(classes)
     words = VocabChoice(vocab, min_count, max_size, replace_singletons)
     material = read_material(text, dev_text, field, words, UnknownChoice(unknown, unknown_total))
+    if wanted is not None:
+        class_of = clustered(material.corpus, wanted).as_mapping()
     with working("counting"), few_warnings():
         model = ClassModel.train(material.corpus, class_of, config, unknown=material.unknown, heldout=material.dev)
     size = f"{len(model.inner.vocab):,} classes and single words"

@@ -36,6 +36,14 @@ class ClassModel(LanguageModel):
     >>> model = ClassModel.train(corpus, cities, order=3, smoothing="witten-bell")
     >>> model.score(["drive to oslo ."]) == model.score(["drive to paris ."])
     True
+
+    Classes can be found in the text itself:
+
+    >>> from dragoman.text.brown import brown_clusters
+    >>> found = brown_clusters(corpus, classes=4).as_mapping()
+    >>> found["rome"] == found["paris"] == found["oslo"]
+    True
+    >>> model = ClassModel.train(corpus, found, order=3, smoothing="witten-bell")
     """
 
     kind: ClassVar[str] = "class-ngram"
