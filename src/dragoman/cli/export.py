@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from gzip import GzipFile
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO, cast
 
 import typer
 
@@ -11,48 +16,110 @@ from dragoman.cli import options
 from dragoman.cli.messages import say, working
 from dragoman.errors import DataError
 
+if TYPE_CHECKING:
+    from dragoman.text.word_vectors import WordVectors
+
 STDOUT = Path("-")
 
 
 def export(
     model: options.Model,
     arpa: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--arpa",
             metavar="FILE",
-            help="The file to write; .gz is packed, - is standard output.",
+            help="Write an n-gram model to this ARPA file; .gz is packed, - is standard output.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    word_vectors: Annotated[
+        Path | None,
+        typer.Option(
+            "--word-vectors",
+            metavar="FILE",
+            help="Write the words' vectors to this file, as text in word2vec's format; .gz is packed, - is standard "
+            "output.",
+            show_default=False,
+        ),
+    ] = None,
     vocab_pad: options.VocabPad = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is already there.")] = False,
 ) -> None:
-    """Write an n-gram model as an ARPA file for other tools.
+    """Write a model, or its words' vectors, to a file for other tools.
 
     \b
-    Example:
+    Examples:
       dragoman export kn5 --arpa kn5.arpa.gz
+      dragoman export ff5 --word-vectors ff5.vectors.txt
     """
+    if arpa is not None and word_vectors is None:
+        _export_arpa(model, arpa, vocab_pad, force)
+    elif word_vectors is not None and arpa is None and vocab_pad is None:
+        _export_vectors(model, word_vectors, force)
+    else:
+        raise DataError("give either --arpa FILE, with --vocab-pad if you like, or --word-vectors FILE")
+
+
+def _export_arpa(model: Path, arpa: Path, vocab_pad: int | None, force: bool) -> None:
     from dragoman.loading import load
     from dragoman.ngram.arpa import write_arpa
     from dragoman.ngram.model import NgramModel
 
     if arpa != STDOUT:
-        _check_free(arpa, replace=force)
+        check_file_free(arpa, replace=force)
     loaded = load(model)
     if not isinstance(loaded, NgramModel):
         raise DataError(f"{model}: ARPA files hold n-gram models; this is a {loaded.kind} model")
     with working("writing"):
         write_arpa(loaded, arpa, vocab_pad=vocab_pad)
-    say(f"{'standard output' if arpa == STDOUT else arpa}: written; {_meaning(vocab_pad)}")
+    say(f"{_named(arpa)}: written; {_meaning(vocab_pad)}")
     if loaded.unknown.config()["kind"] == "characters":
         say("warning: the model that spells unknown words out has no place in an ARPA file and was left out")
 
 
-def _check_free(path: Path, *, replace: bool) -> None:
+def _export_vectors(model: Path, path: Path, force: bool) -> None:
+    from dragoman.loading import load
+
+    if path != STDOUT:
+        check_file_free(path, replace=force)
+    loaded = load(model)
+    if not hasattr(loaded, "word_vectors"):
+        raise DataError(
+            f"{model}: a {loaded.kind} model has no vectors of words; train feed-forward makes one that has"
+        )
+    vectors: WordVectors = loaded.word_vectors()
+    with working("writing"), _text_file(path) as file:
+        file.writelines(vectors.lines())
+    say(f"{_named(path)}: written; {len(vectors):,} vectors of {vectors.dimension} numbers")
+
+
+@contextmanager
+def _text_file(path: Path) -> Iterator[TextIO]:
+    """A file to write text to, packed if its name ends in .gz; it is there when all is written."""
+    from dragoman.storage import new_file
+
+    if path == STDOUT:
+        yield sys.stdout
+        return
+    # No name and no date go into a packed file: the same vectors give the same bytes.
+    with (
+        new_file(path) as temporary,
+        temporary.open("wb") as raw,
+        GzipFile("", "wb", 6, raw, 0) if path.suffix == ".gz" else nullcontext(raw) as file,
+        TextIOWrapper(cast(BinaryIO, file), encoding="utf-8", newline="\n") as text,
+    ):
+        yield text
+
+
+def _named(path: Path) -> str:
+    return "standard output" if path == STDOUT else str(path)
+
+
+def check_file_free(path: Path, *, replace: bool) -> None:
+    """Refuse to write over what is there, unless it is a file that may be replaced."""
     if path.exists() and not path.is_file():
-        raise DataError(f"{path}: is not a file that can be replaced; name another, or - for standard output")
+        raise DataError(f"{path}: is not a file that can be replaced; name another")
     if path.exists() and not replace:
         raise DataError(f"{path}: exists already; choose another name, or --force to replace it")
 
