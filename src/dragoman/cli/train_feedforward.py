@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from dragoman.cli import options
 from dragoman.cli.configured import Configured, configured
 from dragoman.cli.fitting import Choose, Job, train_by_gradients
+from dragoman.cli.messages import say
 from dragoman.cli.training import Material, UnknownChoice, VocabChoice
 
 if TYPE_CHECKING:
     from dragoman.models.feedforward import FeedForwardModel
+    from dragoman.text.vocab import Vocab
+    from dragoman.text.word_vectors import WordVectors
 
 
 @configured(
@@ -22,6 +27,15 @@ def train_feedforward(
     settings: Configured,
     dev_text: options.DevText = None,
     field: options.Field = None,
+    word_vectors: Annotated[
+        str | None,
+        typer.Option(
+            "--word-vectors",
+            metavar="FILE",
+            help="Start with these vectors of words, in the text format of word2vec.",
+            show_default=False,
+        ),
+    ] = None,
     choose: Choose = None,
     vocab: options.VocabOf = None,
     min_count: options.MinCount = 1,
@@ -46,9 +60,25 @@ def train_feedforward(
     def create(material: Material) -> FeedForwardModel:
         from dragoman.models.feedforward import FeedForwardModel
 
-        seed = settings.training.seed
-        return FeedForwardModel.create(material.corpus, settings.model, unknown=material.unknown, seed=seed)
+        return FeedForwardModel.create(
+            material.corpus,
+            settings.model,
+            unknown=material.unknown,
+            seed=settings.training.seed,
+            vectors=_vectors(word_vectors, material.corpus.vocab),
+        )
 
     words = VocabChoice(vocab, min_count, max_size, replace_singletons)
     job = Job(text, dev_text, field, words, UnknownChoice(unknown, unknown_total), output, force, choose)
     train_by_gradients(job, create, settings.training)
+
+
+def _vectors(path: str | None, vocab: Vocab) -> WordVectors | None:
+    """The vectors of the model's words that a file has."""
+    from dragoman.text.word_vectors import read_word_vectors
+
+    if path is None:
+        return None
+    vectors = read_word_vectors(path, set(vocab.words))
+    say(f"{path}: has {len(vectors):,} of the {vocab.known - 1:,} known words")
+    return vectors

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from dragoman.errors import DataError
 from dragoman.language_model import Saved
+from dragoman.layers import class_softmax, softmax
+from dragoman.layers.class_softmax import WordClasses, class_log_probs, frequency_classes
 from dragoman.layers.dropout import dropout
 from dragoman.layers.initial import glorot, log_unigram, uniform
 from dragoman.layers.perceptron import ACTIVATIONS, affine, hidden
-from dragoman.layers.softmax import never_start, target_log_probs, word_log_probs
+from dragoman.layers.softmax import never_start
 from dragoman.models.feedforward_config import FeedForwardConfig
 from dragoman.models.neural import NeuralModel, settings_of
 from dragoman.scorer import Carry, State
 from dragoman.settings import validated
 from dragoman.text.batches import Batch
+from dragoman.text.brown import brown_clusters
 from dragoman.text.corpus import Corpus
 from dragoman.text.unknown import Uniform, UnknownWords
 from dragoman.text.vocab import START, Vocab
 from dragoman.text.windows import context_windows
-from dragoman.text.word_vectors import WordVectors
+from dragoman.text.word_vectors import WordVectors, vectors_for
 
+CLASS_OF = "class_of"  # the table of the softmax's classes on disk
 EMBEDDING_REACH = 0.1  # embeddings start between minus this and this
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
@@ -49,10 +57,12 @@ class FeedForwardModel(NeuralModel):
         unknown: UnknownWords,
         settings: FeedForwardConfig,
         parameters: Mapping[str, Tensor],
+        classes: WordClasses | None = None,
         record: Mapping[str, Any] | None = None,
     ):
         self.vocab, self.unknown, self.settings = vocab, unknown, settings
         self._parameters = dict(parameters)
+        self.classes = classes  # of the softmax, if it has them
         self.record = dict(record or {})
 
     @classmethod
@@ -63,13 +73,22 @@ class FeedForwardModel(NeuralModel):
         *,
         unknown: UnknownWords | None = None,
         seed: int = 1,
+        vectors: WordVectors | None = None,
         **others: Any,
     ) -> Self:
-        """An untrained model of a text's words. Other settings are those of `FeedForwardConfig`."""
+        """An untrained model of a text's words. Other settings are those of `FeedForwardConfig`.
+
+        Words that are among the `vectors` given start with theirs.
+        """
         settings = validated(settings or FeedForwardConfig, others, "settings")
-        first = _first_parameters(len(corpus.vocab), settings, Generator().manual_seed(seed))
+        classes = _classes(corpus, settings)
+        first = _first_parameters(len(corpus.vocab), settings, Generator().manual_seed(seed), classes)
         first["b_s"] = log_unigram(corpus, PRECISIONS[settings.precision])
-        return cls(corpus.vocab, unknown or Uniform(corpus.vocab.known), settings, first)
+        if classes is not None:
+            first["b_c"] = class_log_probs(first["b_s"], classes)
+        if vectors is not None:
+            _take_vectors(first["M"], corpus.vocab, vectors)
+        return cls(corpus.vocab, unknown or Uniform(corpus.vocab.known), settings, first, classes)
 
     def parameters(self) -> Mapping[str, Tensor]:
         return self._parameters
@@ -102,11 +121,18 @@ class FeedForwardModel(NeuralModel):
             W = torch.cat([W, parameters["W_ms"]], dim=1)
         return W, never_start(parameters["b_s"])
 
+    def _by_class(self, classes: WordClasses) -> class_softmax.Output:
+        """The same, and the scores of classes that come before those of their words."""
+        return class_softmax.Output(*self._output(), self._parameters["W_c"], self._parameters["b_c"], classes)
+
     def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
         device = self._parameters["M"].device
         contexts = torch.from_numpy(context_windows(corpus, self.settings.order - 1)).long().to(device)
         targets = torch.from_numpy(corpus.framed(starts=0)).long().to(device)
-        return target_log_probs(self._hidden(contexts, noise), *self._output(), targets)
+        h = self._hidden(contexts, noise)
+        if self.classes is None:
+            return softmax.target_log_probs(h, *self._output(), targets)
+        return class_softmax.target_log_probs(h, self._by_class(self.classes), targets)
 
     # -- the scorer ------------------------------------------------------------------------------------------------
 
@@ -116,23 +142,62 @@ class FeedForwardModel(NeuralModel):
     def log_probs(self, state: State) -> Tensor:
         contexts: Tensor = state.rows  # (rows, n - 1)
         device = self._parameters["M"].device
-        return word_log_probs(self._hidden(contexts.to(device), None), *self._output()).cpu()
+        h = self._hidden(contexts.to(device), None)
+        if self.classes is None:
+            return softmax.word_log_probs(h, *self._output()).cpu()
+        return class_softmax.word_log_probs(h, self._by_class(self.classes)).cpu()
 
     def advance(self, state: State, words: Tensor) -> State:
         return State(torch.cat([state.rows[:, 1:], words[:, None]], dim=1))
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        classes = {} if self.classes is None else {CLASS_OF: self.classes.class_of.numpy()}
+        return {**super().arrays(), **classes}
+
     @classmethod
     def from_saved(cls, saved: Saved) -> Self:
         settings = settings_of(saved, FeedForwardConfig)
-        first = _first_parameters(len(saved.vocab), settings, Generator())
+        classes = _saved_classes(saved) if settings.softmax != "full" else None
+        first = _first_parameters(len(saved.vocab), settings, Generator(), classes)
         record = {key: value for key, value in saved.config.items() if key != "model"}
-        model = cls(saved.vocab, saved.unknown, settings, first, record)
+        model = cls(saved.vocab, saved.unknown, settings, first, classes, record)
         return model.take(saved.arrays, str(saved.path))
 
 
-def _first_parameters(words: int, settings: FeedForwardConfig, chance: Generator) -> dict[str, Tensor]:
+def _classes(corpus: Corpus, settings: FeedForwardConfig) -> WordClasses | None:
+    """The classes of words that the softmax goes by, if it does."""
+    wanted = settings.classes or max(1, round(math.sqrt(len(corpus.vocab))))
+    match settings.softmax:
+        case "frequency":
+            return frequency_classes(np.bincount(corpus.framed(starts=0), minlength=len(corpus.vocab)), wanted)
+        case "brown":
+            return WordClasses.of(brown_clusters(corpus, wanted).class_of)
+        case _:
+            return None
+
+
+def _saved_classes(saved: Saved) -> WordClasses:
+    class_of = saved.arrays[CLASS_OF]
+    if class_of.shape != (len(saved.vocab),):
+        raise DataError(f"{saved.path}: classes and vocabulary do not fit together; the model directory is broken")
+    return WordClasses.of(np.array(class_of))
+
+
+def _take_vectors(M: Tensor, vocab: Vocab, vectors: WordVectors) -> None:
+    """Words that have a vector start with it."""
+    if vectors.dimension != M.shape[1]:
+        raise DataError(
+            f"the word vectors have {vectors.dimension} numbers, embeddings {M.shape[1]}; make them the same"
+        )
+    given = vectors_for(vocab, vectors)
+    M[torch.from_numpy(given.found)] = torch.from_numpy(given.matrix[given.found]).to(M)
+
+
+def _first_parameters(
+    words: int, settings: FeedForwardConfig, chance: Generator, classes: WordClasses | None
+) -> dict[str, Tensor]:
     """Random matrices and zero biases of the sizes that the settings ask for."""
     dtype = PRECISIONS[settings.precision]
     context = settings.embedding * (settings.order - 1)
@@ -149,4 +214,8 @@ def _first_parameters(words: int, settings: FeedForwardConfig, chance: Generator
     if settings.direct:
         parameters["W_ms"] = torch.zeros((words, context), dtype=dtype)
     parameters["b_s"] = torch.zeros(words, dtype=dtype)
+    if classes is not None:
+        last = settings.embedding if settings.tied else sizes[-1]
+        parameters["W_c"] = torch.zeros((len(classes), last + context * settings.direct), dtype=dtype)
+        parameters["b_c"] = torch.zeros(len(classes), dtype=dtype)
     return parameters

@@ -24,6 +24,11 @@ class FeedForwardConfig(Settings):
     """Connect the words' vectors with the scores directly as well, past the hidden layers."""
     tied: bool = False
     """Use the words' vectors as the output weights too; the last hidden layer is brought to their length."""
+    softmax: Literal["full", "frequency", "brown"] = "full"
+    """full: over all words; else over classes and then the words of one, which trains faster: classes of like
+    frequency, or Brown classes."""
+    classes: int | None = Field(default=None, ge=1)
+    """How many classes such a softmax has. Default: the square root of the number of words."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of each hidden layer that is left out at random in training."""
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)

@@ -21,6 +21,8 @@ from dragoman.training.position import Position
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from torch import Tensor
+
     from dragoman.text.corpus import Corpus
     from dragoman.trainable import StorableModel
     from dragoman.training.loop import Learner
@@ -105,3 +107,11 @@ def described(corpus: Corpus) -> dict[str, Any]:
     """By what a text is known again."""
     checksum = zlib.crc32(corpus.offsets.tobytes(), zlib.crc32(corpus.ids.tobytes()))
     return {"sentences": corpus.sentences, "tokens": corpus.tokens, "checksum": f"{checksum:08x}"}
+
+
+def fingerprint(parameters: Mapping[str, Tensor]) -> str:
+    """By what the parameters that a training began with are known again."""
+    checksum = 0
+    for tensor in parameters.values():
+        checksum = zlib.crc32(tensor.detach().cpu().numpy().tobytes(), checksum)
+    return f"{checksum:08x}"

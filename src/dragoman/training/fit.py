@@ -18,7 +18,7 @@ from dragoman.text.corpus import Corpus
 from dragoman.threads import at_most
 from dragoman.trainable import StorableModel, Trainable
 from dragoman.training.config import TrainingConfig
-from dragoman.training.directory import TrainingDirectory, described
+from dragoman.training.directory import TrainingDirectory, described, fingerprint
 from dragoman.training.loop import Learner, Moment, Task, learn, put_back
 from dragoman.training.objectives import Objective, negative_log_likelihood
 from dragoman.training.position import Position
@@ -123,7 +123,11 @@ def _device(name: str) -> torch.device:
 
 def _record(model: StorableModel, config: TrainingConfig, examples: Corpus, dev: Corpus | None) -> None:
     """What config.yaml shall say of how the model was trained."""
-    data = {"train": described(examples), "dev": None if dev is None else described(dev)}
+    data = {
+        "train": described(examples),
+        "dev": None if dev is None else described(dev),
+        "start": fingerprint(model.parameters()),
+    }
     model.record = {"training": config.model_dump(mode="json"), "data": data}
 
 
