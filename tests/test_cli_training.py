@@ -165,3 +165,57 @@ def test_the_trained_model_serves_every_verb(texts, tmp_path, good):  # noqa: F8
     ngram = tmp_path / "ngram"
     good("train", "ngram", "--text", texts / "train.txt", "--vocab", directory, "-o", ngram, "--order", "2")
     good("mix", directory, ngram, "--dev-text", texts / "dev.txt", "-o", tmp_path / "mixed")
+
+
+def log_linear(texts: Path, output: Path, *settings: str) -> list[str]:
+    return ["train", "log-linear", *command(texts, output, "--threads", "1", "--max-epochs", "2", *settings)[2:]]
+
+
+def test_log_linear_models_are_trained_and_explained(texts, tmp_path, good):  # noqa: F811
+    features = "word1,word1+word2,class1,suffix1,bag"
+    told = good(*log_linear(texts, tmp_path / "model", "--features", features, "--classes", "brown:4"))
+    assert "next: dragoman explain" in told.err
+    assert "word1=cat" in good("explain", tmp_path / "model", "the cat").out
+
+
+def test_settings_are_chosen_on_the_dev_text(texts, tmp_path, good, run):  # noqa: F811
+    told = good(*log_linear(texts, tmp_path / "model", "--choose", "l2=0.001,1000", "--choose", "l1=0"))
+    assert "l2=0.001,l1=0 is the best" in told.err
+    assert "l2: 0.001" in (tmp_path / "model" / "config.yaml").read_text()
+    tried = sorted(place.name for place in (tmp_path / "model.candidates").iterdir())
+    assert tried == ["l2=0.001,l1=0", "l2=1000,l1=0"]
+    for wrong, told_so in [("l2", "such as l2="), ("l3=1,2", "l2"), ("l2=-1", "l2"), ("optimizer=newton", "adam")]:
+        refused = run(*log_linear(texts, tmp_path / "other", "--choose", wrong))
+        assert refused.code == 2
+        assert told_so in refused.err
+    without_dev = run("train", "log-linear", "--text", texts / "train.txt", "-o", tmp_path / "x", "--choose", "l2=1,2")
+    assert without_dev.code == 2
+    assert "--dev-text" in without_dev.err
+
+
+def test_features_of_ones_own(texts, tmp_path, good, run, monkeypatch):  # noqa: F811
+    own = tmp_path / "own.py"
+    own.write_text(
+        "from dragoman.models.loglinear.features import atom, feature\n"
+        "@atom('vowel')\ndef vowel(word): return word[-1] in 'aeiou'\n"
+        "@feature('long')\ndef long(words): return ['long'] if len(words) > 3 else []\n"
+    )
+    given = ("--features", "word1,vowel1+word2,long", "--features-from", str(own))
+    good(*log_linear(texts, tmp_path / "model", *given))
+    monkeypatch.setenv("DRAGOMAN_FEATURES", str(own))
+    assert "long" in good("explain", tmp_path / "model", "the cat saw the").out
+
+
+def test_word_vectors_start_a_network(texts, tmp_path, good, run):  # noqa: F811
+    good(*command(texts, tmp_path / "model", *SHORT))
+    good("export", tmp_path / "model", "--word-vectors", tmp_path / "vectors.txt")
+    told = good(*command(texts, tmp_path / "again", *SHORT, "--word-vectors", str(tmp_path / "vectors.txt")))
+    assert "has 14 of 14 words" in told.err
+    refused = run(
+        *command(texts, tmp_path / "x", *SHORT, "--embedding", "7", "--word-vectors", str(tmp_path / "vectors.txt"))
+    )
+    assert refused.code == 2
+    assert "make them the same" in refused.err
+    changed = run(*command(texts, tmp_path / "again", *SHORT))
+    assert changed.code == 2
+    assert "data.start" in changed.err

@@ -29,9 +29,13 @@ MAY_KNOW = {
     "search": {*GROUND, "text", "scorer"},
     "evaluation": {*GROUND, "text", "scorer"},
     "language_model": {*GROUND, "text", "scorer", "storage", "search"},
+    "trainable": {*GROUND, "text"},
+    "settings": {*GROUND, "text"},
+    "layers": {*GROUND, "text"},
     "ngram": MODEL,
     "mixture": MODEL,
-    "models": {*MODEL, "ngram"},
+    "models": {*MODEL, "ngram", "layers", "settings"},
+    "training": {*GROUND, "threads", "storage", "text", "settings", "trainable"},  # no model by name
     "loading": {*MODEL, "ngram"},
     "doctor": {*MODEL, "ngram"},
     "report": {*MODEL, "evaluation", "lab"},  # the floor: evaluation's numbers of the laboratory's truth

@@ -162,7 +162,8 @@ def test_select_commutes_with_advance(scorer: LanguageModel, held_out: Corpus) -
     for words in (torch.tensor([3, 4, 5, 6]), torch.tensor([4, 2, 7, 4]), torch.tensor([5, 5, 2, 3])):
         following = scorer.advance(state, words)
         assert_same_state(select(following, rows), scorer.advance(select(state, rows), words[rows]))
-        assert torch.equal(scorer.log_probs(select(following, rows)), scorer.log_probs(following)[rows])
+        selected, all_rows = scorer.log_probs(select(following, rows)), scorer.log_probs(following)
+        np.testing.assert_allclose(selected, all_rows[rows], **SAME)  # matrices of other sizes add up in another order
         state = following
 
 

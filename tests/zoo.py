@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dragoman import Corpus, LanguageModel, Mixture, NgramModel, ensemble
+from dragoman import Corpus, FeedForwardModel, LanguageModel, LogLinearModel, Mixture, NgramModel, ensemble, fit
 from dragoman.models.cache import CacheModel
 from dragoman.ngram.arpa import read_arpa, write_arpa
 from dragoman.ngram.classes import ClassModel
@@ -79,6 +79,21 @@ def _cache(text: Text, **settings: Any) -> CacheModel:
     return CacheModel.train(text.corpus, **settings)
 
 
+def _feedforward(text: Text, **settings: Any) -> FeedForwardModel:
+    """In 64 bits, so that laws hold to the last digits."""
+    model = FeedForwardModel.create(text.corpus, embedding=6, precision="float64", **settings)
+    fit(model, text.corpus, max_updates=30, learning_rate=0.02, batch_size=100, threads=1)
+    return model
+
+
+def _loglinear(text: Text, features: str, **settings: Any) -> LogLinearModel:
+    model = LogLinearModel.create(
+        text.corpus, features=features, classes=text.classes, precision="float64", suffix_types=2, **settings
+    )
+    fit(model, text.corpus, optimizer="adagrad", max_updates=15, learning_rate=0.5, batch_size=200, l2=0.1, threads=1)
+    return model
+
+
 MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     **{
         f"{smoothing}, order {order}": lambda text, smoothing=smoothing, order=order: _ngram(
@@ -108,6 +123,21 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     "unigrams from an ARPA file": lambda text: _imported(text, "model.arpa", order=1),
     "cache of single words": lambda text: _cache(text, order=1, decay=0.9, prior=1.0),
     "cache": lambda text: _cache(text, order=3, decay=0.8, prior=0.5),
+    "feed-forward": lambda text: _feedforward(text, order=3, hidden=(8,)),
+    "feed-forward, deep, tied, direct": lambda text: _feedforward(
+        text, order=4, hidden=(8, 7), activation="relu", tied=True, direct=True, dropout=0.2, embedding_dropout=0.1
+    ),
+    "feed-forward, softmax by classes": lambda text: _feedforward(
+        text, order=3, hidden=(8,), softmax="frequency", classes=4, direct=True
+    ),
+    "feed-forward, softmax by Brown classes": lambda text: _feedforward(
+        text, order=3, hidden=(8,), softmax="brown", classes=3, tied=True
+    ),
+    "feed-forward without a hidden layer": lambda text: _feedforward(text, order=2, hidden=()),
+    "log-linear, single words": lambda text: _loglinear(text, "words-2", weights="full", min_seen=5),
+    "log-linear, conjunctions": lambda text: _loglinear(text, "4-gram", weights="seen", dropout=0.2),
+    "log-linear, hashed": lambda text: _loglinear(text, "word1,word1+word3", weights="hashed", hash_bits=13),
+    "log-linear, every sort of feature": lambda text: _loglinear(text, "word1+word2,class1+word3,suffix1,bag"),
     "mixture": lambda text: Mixture([_ngram(text, order=3), _cache(text, order=2)], [0.9, 0.1]),
     "mixture with a skip n-gram": lambda text: Mixture(
         [_ngram(text, order=3), _ngram(text, order=2, gap=1)], [0.7, 0.3]
@@ -118,6 +148,9 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     "mixture with classes": lambda text: Mixture([_ngram(text, order=3), _classes(text, order=3)], [0.5, 0.5]),
     "mixture of mixtures": lambda text: Mixture(
         [ensemble([_cache(text, order=1), _cache(text, order=2)]), _ngram(text, order=2)], [0.2, 0.8]
+    ),
+    "mixture with a feed-forward": lambda text: Mixture(
+        [_ngram(text, order=3), _feedforward(text, order=3, hidden=(8,))], [0.5, 0.5]
     ),
     "ensemble": lambda text: ensemble([_ngram(text, order=2, smoothing="maximum-likelihood"), _ngram(text, order=1)]),
 }

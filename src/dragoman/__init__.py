@@ -17,11 +17,18 @@ if TYPE_CHECKING:
     from dragoman.loading import load
     from dragoman.mixture import Mixture, ensemble
     from dragoman.models.cache import CacheModel
+    from dragoman.models.feedforward import FeedForwardModel
+    from dragoman.models.feedforward_config import FeedForwardConfig
+    from dragoman.models.loglinear.config import LogLinearConfig
+    from dragoman.models.loglinear.model import LogLinearModel
     from dragoman.ngram.arpa import read_arpa, write_arpa
     from dragoman.ngram.classes import ClassModel
     from dragoman.ngram.model import NgramConfig, NgramModel
+    from dragoman.text.brown import Clustering, brown_clusters
     from dragoman.text.corpus import Corpus, ParallelCorpus
     from dragoman.text.vocab import Vocab
+    from dragoman.training.config import TrainingConfig
+    from dragoman.training.fit import fit
 
 __version__ = "0.1.0"
 
@@ -29,16 +36,24 @@ __version__ = "0.1.0"
 _HOMES = {
     "CacheModel": "dragoman.models.cache",
     "ClassModel": "dragoman.ngram.classes",
+    "Clustering": "dragoman.text.brown",
     "Corpus": "dragoman.text.corpus",
     "DataError": "dragoman.errors",
     "DragomanError": "dragoman.errors",
+    "FeedForwardConfig": "dragoman.models.feedforward_config",
+    "FeedForwardModel": "dragoman.models.feedforward",
     "LanguageModel": "dragoman.language_model",
+    "LogLinearConfig": "dragoman.models.loglinear.config",
+    "LogLinearModel": "dragoman.models.loglinear.model",
     "Mixture": "dragoman.mixture",
     "NgramConfig": "dragoman.ngram.model",
     "NgramModel": "dragoman.ngram.model",
     "ParallelCorpus": "dragoman.text.corpus",
+    "TrainingConfig": "dragoman.training.config",
     "Vocab": "dragoman.text.vocab",
+    "brown_clusters": "dragoman.text.brown",
     "ensemble": "dragoman.mixture",
+    "fit": "dragoman.training.fit",
     "laboratory": "dragoman.lab.laboratory",
     "load": "dragoman.loading",
     "read_arpa": "dragoman.ngram.arpa",
@@ -48,16 +63,24 @@ _HOMES = {
 __all__ = [
     "CacheModel",
     "ClassModel",
+    "Clustering",
     "Corpus",
     "DataError",
     "DragomanError",
+    "FeedForwardConfig",
+    "FeedForwardModel",
     "LanguageModel",
+    "LogLinearConfig",
+    "LogLinearModel",
     "Mixture",
     "NgramConfig",
     "NgramModel",
     "ParallelCorpus",
+    "TrainingConfig",
     "Vocab",
+    "brown_clusters",
     "ensemble",
+    "fit",
     "laboratory",
     "load",
     "read_arpa",

@@ -19,6 +19,8 @@ KINDS = {
     "ngram": "dragoman.ngram.model:NgramModel",
     "class-ngram": "dragoman.ngram.classes:ClassModel",
     "cache": "dragoman.models.cache:CacheModel",
+    "feed-forward": "dragoman.models.feedforward:FeedForwardModel",
+    "log-linear": "dragoman.models.loglinear.model:LogLinearModel",
     "mixture": "dragoman.mixture:Mixture",
 }
 

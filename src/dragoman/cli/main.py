@@ -28,6 +28,7 @@ FAILED, BAD_USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 VERBS = {
     "lab": "lab:lab",
     "doctor": "doctor:doctor",
+    "cluster": "cluster:cluster",
     "train": "train:train",
     "evaluate": "evaluate:evaluate",
     "contrast": "contrast:contrast",
@@ -35,9 +36,11 @@ VERBS = {
     "score": "score:score",
     "sample": "sample:sample",
     "next": "next:next_words",
+    "explain": "explain:explain",
     "export": "export:export",
     "import": "import_arpa:import_arpa",
     "demo": "demo:demo",
+    "ladder": "ladder:ladder",
 }
 
 # What typer raises for wrong options and verbs. It lives in click or inside typer, depending on typer's version.
@@ -109,7 +112,7 @@ def _dragoman(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
     ] = False,
 ) -> None:
-    """Language models from counts: train them, look at what they say, compare and mix them.
+    """Language models from counts to networks: train them, look at what they say, compare and mix them.
 
     \b
     A first walk (no text at hand? dragoman lab -o lab writes one):
@@ -119,7 +122,7 @@ def _dragoman(
       dragoman sample kn5 -n 3
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed while running,
-    2 bad usage or data, 130 and 143 interrupted.
+    2 bad usage or data, 3 training diverged, 130 and 143 interrupted.
     """
 
 

@@ -8,10 +8,12 @@ from dragoman.cli.configured import ConfiguredCommand
 from dragoman.cli.train_cache import train_cache
 from dragoman.cli.train_class_ngram import train_class_ngram
 from dragoman.cli.train_feedforward import train_feedforward
+from dragoman.cli.train_loglinear import train_loglinear
 from dragoman.cli.train_ngram import train_ngram
 
 train = typer.Typer(help="Train a model on a text; the next word says which kind.", rich_markup_mode=None)
 train.command("ngram")(train_ngram)
 train.command("class-ngram")(train_class_ngram)
 train.command("cache")(train_cache)
+train.command("log-linear", cls=ConfiguredCommand)(train_loglinear)
 train.command("feed-forward", cls=ConfiguredCommand)(train_feedforward)

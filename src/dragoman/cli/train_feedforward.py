@@ -80,5 +80,5 @@ def _vectors(path: str | None, vocab: Vocab) -> WordVectors | None:
     if path is None:
         return None
     vectors = read_word_vectors(path, set(vocab.words))
-    say(f"{path}: has {len(vectors):,} of the {vocab.known - 1:,} known words")
+    say(f"{path}: has {len(vectors):,} of {len(vocab):,} words (<s>, </s> and <unk> among them)")
     return vectors

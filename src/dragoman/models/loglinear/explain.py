@@ -1,0 +1,143 @@
+"""Why a model says what it says: which features pushed which next words up and down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.errors import DataError
+from dragoman.models.loglinear.history import History
+from dragoman.models.loglinear.lookup import EMPTY
+from dragoman.text.corpus import Corpus
+from dragoman.text.vocab import START, Vocab
+
+if TYPE_CHECKING:  # the model knows this module
+    from dragoman.models.loglinear.model import LogLinearModel
+
+PUSHED = 3  # words shown that a feature pushes most, up and down each
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one feature adds to the score of one word: W_{w,j} x_j. None: it has no weight for this word."""
+
+    feature: str
+    amount: float | None
+
+
+@dataclass(frozen=True)
+class ExplainedWord:
+    """A next word: its probability, and the sum of which it came, bias and contributions."""
+
+    word: str
+    prob: float
+    score: float
+    bias: float
+    contributions: tuple[Contribution, ...]
+
+
+@dataclass(frozen=True)
+class Push:
+    word: str
+    amount: float
+
+
+@dataclass(frozen=True)
+class ExplainedFeature:
+    """A feature that is on, how strongly, and the words it pushes most."""
+
+    feature: str
+    value: float  # x_j
+    up: tuple[Push, ...]
+    down: tuple[Push, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What follows a prefix, and why."""
+
+    prefix: str
+    words: tuple[ExplainedWord, ...]
+    features: tuple[ExplainedFeature, ...]
+    unseen: tuple[str, ...]  # features that would be on, had training met them
+
+
+@dataclass(frozen=True)
+class _On:
+    """A feature that is on after the prefix, with its column of W."""
+
+    name: str
+    value: float
+    words: NDArray[np.int64]  # (weights,) the words it has weights for
+    amounts: NDArray[np.float64]  # (weights,) W_{w,j} x_j
+
+
+def explain(model: LogLinearModel, prefix: str, words: Sequence[str], k: int) -> Explanation:
+    """The k most probable next words after a prefix and those asked for, each taken apart."""
+    rows = Corpus.from_sentences([prefix], model.vocab).ids[None, :].astype(np.int64)
+    history = History.of_rows(np.concatenate([np.full((1, 1), START), rows], axis=1))
+    features, unseen = _features(model, history)
+    scores = model.scores(model.contexts.active(history))[0]
+    log_probs = scores - np.logaddexp.reduce(scores)
+    best = np.argsort(-log_probs, kind="stable")[: min(k, len(scores) - 1)]  # `<s>` is the last of all
+    chosen = dict.fromkeys([*best.tolist(), *(_number(word, model.vocab) for word in words)])
+    bias = model.bias.double().numpy()
+    explained = tuple(
+        ExplainedWord(
+            model.vocab.words[word],
+            float(np.exp(log_probs[word])),
+            float(scores[word]),
+            float(bias[word]),
+            tuple(Contribution(on.name, _amount(on, word)) for on in features),
+        )
+        for word in chosen
+    )
+    return Explanation(prefix, explained, tuple(_pushes(on, model.vocab) for on in features), unseen)
+
+
+def _number(word: str, vocab: Vocab) -> int:
+    """The number of a word that can come next, `</s>` and `<unk>` among them."""
+    if word not in vocab.words[START + 1 :]:
+        raise DataError(f"{word!r} is not among the words the model predicts; ask for others, or for <unk>")
+    return vocab.words.index(word)
+
+
+def _features(model: LogLinearModel, history: History) -> tuple[list[_On], tuple[str, ...]]:
+    """What is on after a prefix, and what training never met."""
+    contexts, seen, unseen = model.contexts, list[_On](), list[str]()
+    for feature in contexts.features:
+        found = feature.occurrences(history, contexts.tables, contexts.vocab)
+        names = feature.names(history, contexts.tables, contexts.vocab)
+        numbers = contexts.lookup.find(found.key).tolist()
+        for name, number, value in zip(names, numbers, found.value.tolist(), strict=True):
+            if number == EMPTY:
+                unseen.append(name)
+            else:
+                seen.append(_on(model, name, number, value))
+    return seen, tuple(unseen)
+
+
+def _on(model: LogLinearModel, name: str, number: int, value: float) -> _On:
+    weights, size = model.weights(), len(model.vocab)
+    pairs, place = slice(weights.begin[number], weights.begin[number + 1]), weights.place[number]
+    if place < 0:
+        return _On(name, value, weights.word[pairs].astype(np.int64), value * weights.pairs[pairs].astype(float))
+    window = weights.windows[place + 1 : place + size].astype(float)  # without `<s>`
+    return _On(name, value, np.arange(1, size), value * window)
+
+
+def _amount(on: _On, word: int) -> float | None:
+    place = int(np.searchsorted(on.words, word))
+    return float(on.amounts[place]) if place < len(on.words) and on.words[place] == word else None
+
+
+def _pushes(on: _On, vocab: Vocab) -> ExplainedFeature:
+    order = np.argsort(-on.amounts, kind="stable")
+    pushes = [Push(vocab.words[on.words[place]], float(on.amounts[place])) for place in order.tolist()]
+    up = tuple(push for push in pushes[:PUSHED] if push.amount > 0)
+    down = tuple(push for push in pushes[: -PUSHED - 1 : -1] if push.amount < 0)
+    return ExplainedFeature(on.name, on.value, up, down)

@@ -1,0 +1,214 @@
+"""Which weights there are, and where: a column of the tutorial's W for every feature, kept in one of three ways.
+
+`seen`: a weight for each next word that the feature was seen with in training, and for no other, as maximum-entropy
+toolkits do. `full`: a weight for every word, the tutorial's W. `hashed`: the same, but columns are windows of one table
+of bounded size and may overlap (Mikolov et al. 2011). A full column is a window that overlaps no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.errors import DataError
+from dragoman.models.loglinear.config import LogLinearConfig
+from dragoman.models.loglinear.features import Feature, Occurrences, mixed
+from dragoman.models.loglinear.history import History
+from dragoman.models.loglinear.lookup import EMPTY, Lookup
+from dragoman.models.loglinear.values import Values
+from dragoman.text.corpus import Corpus
+from dragoman.text.vocab import START, Vocab
+
+AUTOMATIC = 1 << 25  # weights that full columns may take up when nobody asked for them: 128 MiB
+MOST_WEIGHTS = 1 << 29  # that can be asked for: 2 GiB
+NOWHERE = -1  # the place of a feature that has no window
+TOKENS_AT_ONCE = 1 << 17  # while features are counted
+
+
+class Active(NamedTuple):
+    """The features that are on at each prediction: those of prediction t stand from begin[t] to begin[t + 1]."""
+
+    begin: NDArray[np.int64]  # (predictions + 1,)
+    feature: NDArray[np.int32]  # (active features,)
+    value: NDArray[np.float64]  # (active features,) x_j
+
+
+class Layout(NamedTuple):
+    """The columns of W. Feature j has the pairs from begin[j] to begin[j + 1] and, if place[j] >= 0, a window."""
+
+    begin: NDArray[np.int64]  # (features + 1,)
+    word: NDArray[np.int32]  # (pairs,) the next word, increasing within each feature
+    place: NDArray[np.int64]  # (features,) where the window of |V| weights starts
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """What turns histories into active features: the features, the values of words, and the features' numbers."""
+
+    vocab: Vocab
+    features: tuple[Feature, ...]
+    tables: Mapping[str, Values]  # by the name of the atom
+    lookup: Lookup
+
+    @property
+    def reach(self) -> int | None:
+        """How many words back the features look; None: to the beginning of the sentence."""
+        reaches = [feature.reach for feature in self.features]
+        return None if None in reaches else max(reach for reach in reaches if reach is not None)
+
+    def active(self, history: History) -> Active:
+        found = [feature.occurrences(history, self.tables, self.vocab) for feature in self.features]
+        together = Occurrences(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        number = self.lookup.find(together.key)
+        known = number != EMPTY
+        prediction = together.prediction[known]
+        order = np.argsort(prediction, kind="stable")  # features stay in the order in which they were given
+        begin = np.concatenate([[0], np.cumsum(np.bincount(prediction, minlength=len(history)))])
+        return Active(begin, number[known][order], together.value[known][order])
+
+
+# -- counting --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Which features a text has, and how often each came with which next word."""
+
+    key: NDArray[np.uint64]  # (features,) increasing
+    source: NDArray[np.int64]  # (features,) which of the given features it is an instance of
+    begin: NDArray[np.int64]  # (features + 1,) its next words
+    word: NDArray[np.int32]  # (pairs,)
+    count: NDArray[np.int64]  # (pairs,)
+
+    @property
+    def of_feature(self) -> NDArray[np.int64]:
+        """How often each feature came.  # (features,)"""
+        return np.add.reduceat(self.count, self.begin[:-1]) if len(self.key) else np.zeros(0, np.int64)
+
+
+def count_features(corpus: Corpus, features: tuple[Feature, ...], tables: Mapping[str, Values]) -> Counts:
+    """Look over a text piece by piece; what differs between pieces is only ever added up."""
+    parts = [part for piece in _pieces(corpus) for part in _count_piece(piece, features, tables)]
+    key = np.concatenate([part.key for part in parts])
+    word = np.concatenate([part.word for part in parts])
+    count = np.concatenate([part.count for part in parts])
+    source = np.concatenate([part.source for part in parts])
+    keys, first, number = np.unique(key, return_index=True, return_inverse=True)
+    pairs, place = np.unique(number * len(corpus.vocab) + word, return_inverse=True)
+    feature, word = np.divmod(pairs, len(corpus.vocab))
+    begin = np.searchsorted(feature, np.arange(len(keys) + 1))
+    counts = np.bincount(place, count, len(pairs)).astype(np.int64)
+    return Counts(keys, source[first], begin, word.astype(np.int32), counts)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The pairs of feature and next word that a stretch of text has."""
+
+    key: NDArray[np.uint64]  # (pairs,)
+    source: NDArray[np.int64]  # (pairs,)
+    word: NDArray[np.int64]  # (pairs,)
+    count: NDArray[np.int64]  # (pairs,)
+
+
+def _count_piece(corpus: Corpus, features: tuple[Feature, ...], tables: Mapping[str, Values]) -> list[_Pairs]:
+    """The pairs of each feature."""
+    history, target = History.of_corpus(corpus), corpus.framed(starts=0)
+    parts = []
+    for source, feature in enumerate(features):
+        found = feature.occurrences(history, tables, corpus.vocab)
+        keys, number = np.unique(found.key, return_inverse=True)
+        pairs, count = np.unique(number * len(corpus.vocab) + target[found.prediction], return_counts=True)
+        number, word = np.divmod(pairs, len(corpus.vocab))
+        parts.append(_Pairs(keys[number], np.full(len(pairs), source), word, count))
+    return parts
+
+
+def _pieces(corpus: Corpus) -> Iterable[Corpus]:
+    pieces = max(1, corpus.tokens // TOKENS_AT_ONCE)
+    return (corpus.select(sentences) for sentences in np.array_split(np.arange(len(corpus)), pieces))
+
+
+# -- laying out ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The features that have weights, where the weights are, and how many there are."""
+
+    key: NDArray[np.uint64]  # (features,)
+    layout: Layout
+    windows: int  # weights in windows, together
+    note: str = ""  # what had to be decided
+
+
+def lay_out(counts: Counts, features: tuple[Feature, ...], vocab_size: int, settings: LogLinearConfig) -> Plan:
+    """Give each feature its column, in the way that was chosen."""
+    windowed, note = _windowed(counts, features, vocab_size, settings)
+    kept_pair = (counts.count >= settings.min_seen) & ~np.repeat(windowed, np.diff(counts.begin))
+    sizes = np.diff(np.concatenate([[0], np.cumsum(kept_pair)])[counts.begin])  # pairs of each feature
+    kept = windowed | (sizes > 0)
+    begin = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+    place = np.full(len(counts.key), NOWHERE, np.int64)
+    place[windowed], windows = _places(counts.key[windowed], vocab_size, settings)
+    return Plan(counts.key[kept], Layout(begin, counts.word[kept_pair], place[kept]), windows, note)
+
+
+def _windowed(
+    counts: Counts, features: tuple[Feature, ...], vocab_size: int, settings: LogLinearConfig
+) -> tuple[NDArray[np.bool_], str]:
+    """Which features have a window; and what there is to say about it.
+
+    Without a choice, those of single words have one, as long as these are not too many.
+    """
+    enough = counts.of_feature >= settings.min_seen
+    if settings.weights in ("full", "hashed"):
+        return enough, ""
+    single = np.array([feature.is_single for feature in features])
+    wanted = enough & single[counts.source]
+    needed = int(wanted.sum()) * vocab_size
+    if settings.weights == "auto" and needed <= AUTOMATIC:
+        return wanted, ""
+    note = f"{needed:,} weights would be needed for full columns of single words; those of pairs not seen were left out"
+    return np.zeros_like(enough), note if settings.weights == "auto" else ""
+
+
+def _places(keys: NDArray[np.uint64], vocab_size: int, settings: LogLinearConfig) -> tuple[NDArray[np.int64], int]:
+    """Where the window of each of these features starts, and how many weights all windows take up."""
+    if settings.weights == "hashed" and len(keys):
+        size = 1 << settings.hash_bits
+        if size < vocab_size:
+            remedy = f"choose {vocab_size.bit_length()} or more"
+            raise DataError(
+                f"hash_bits {settings.hash_bits}: a column of {vocab_size:,} weights does not fit; {remedy}"
+            )
+        return (mixed(keys, np.zeros(len(keys), np.int64)) % np.uint64(size - vocab_size + 1)).astype(np.int64), size
+    size = len(keys) * vocab_size
+    if size > MOST_WEIGHTS:
+        raise DataError(f"{len(keys):,} full columns of {vocab_size:,} weights are too many; choose seen or hashed")
+    return np.arange(len(keys)) * vocab_size, size
+
+
+def check_layout(layout: Layout, windows: int, vocab_size: int, features: int, pairs: int) -> None:
+    """Raise ValueError if these are not what training writes: kernels trust their arrays blindly."""
+    begin, word, place = layout
+    _require(begin.dtype == np.int64 and word.dtype == np.int32 and place.dtype == np.int64, "tables of another kind")
+    _require(begin.shape == (features + 1,) and place.shape == (features,), "not one column for each feature")
+    _require(word.shape == (pairs,), "not one weight for each pair")
+    _require(begin[0] == 0 and begin[-1] == pairs and bool(np.all(np.diff(begin) >= 0)), "columns out of order")
+    _require(pairs == 0 or bool(word.min() > START and word.max() < vocab_size), "pairs with words that do not exist")
+    new = np.ones(pairs, bool)
+    new[1:] = word[1:] > word[:-1]
+    new[begin[:-1][begin[:-1] < pairs]] = True
+    _require(bool(new.all()), "a column's words out of order")
+    inside = (place >= NOWHERE) & ((place == NOWHERE) | (place <= windows - vocab_size))
+    _require(bool(inside.all()), "windows outside their table")
+
+
+def _require(condition: bool | np.bool_, problem: str) -> None:
+    if not condition:
+        raise ValueError(problem)

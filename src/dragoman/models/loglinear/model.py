@@ -1,0 +1,241 @@
+"""The log-linear (maximum entropy) language model: s = sum_{j: x_j != 0} W_{.,j} x_j + b, p = softmax(s)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from dragoman.errors import DataError
+from dragoman.language_model import Saved
+from dragoman.layers.initial import log_unigram
+from dragoman.models.loglinear import scoring
+from dragoman.models.loglinear.config import LogLinearConfig
+from dragoman.models.loglinear.explain import Explanation, explain
+from dragoman.models.loglinear.features import ATOMS, Atom, Conjunction, Feature, parse, read_environment_features
+from dragoman.models.loglinear.history import NOTHING, History
+from dragoman.models.loglinear.layout import Active, Contexts, Layout, check_layout, count_features, lay_out
+from dragoman.models.loglinear.likelihood import log_probs
+from dragoman.models.loglinear.lookup import Lookup
+from dragoman.models.loglinear.values import Values, by_class, by_function, by_suffix, checked, identities
+from dragoman.models.neural import NeuralModel, settings_of
+from dragoman.scorer import Carry, State
+from dragoman.settings import validated
+from dragoman.text.batches import Batch
+from dragoman.text.corpus import Corpus
+from dragoman.text.unknown import Uniform, UnknownWords
+from dragoman.text.vocab import START, Vocab
+
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+VALUES, NAMES = "values.", "names."  # before the name of an atom: its table on disk
+Classes = Mapping[str, str] | NDArray[np.integer]
+
+
+class LogLinearModel(NeuralModel):
+    """Features of the context each push next words up and down; the softmax makes probabilities of the sums.
+
+    >>> from dragoman import fit
+    >>> corpus = Corpus.from_sentences(["farmers eat meat", "cows eat hay"])
+    >>> model = LogLinearModel.create(corpus, features="word1,word2,word1+word2")
+    >>> fitted = fit(model, corpus, optimizer="adagrad", learning_rate=0.5, max_epochs=20)
+    >>> model.next_words("farmers eat")[0].word
+    'meat'
+    """
+
+    kind: ClassVar[str] = "log-linear"
+    settings_type = LogLinearConfig
+    settings: LogLinearConfig
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        unknown: UnknownWords,
+        settings: LogLinearConfig,
+        contexts: Contexts,
+        layout: Layout,
+        *,
+        windows: int = 0,
+        notes: tuple[str, ...] = (),
+        record: Mapping[str, Any] | None = None,
+    ):
+        dtype = PRECISIONS[settings.precision]
+        self.vocab, self.unknown, self.settings = vocab, unknown, settings
+        self.contexts, self.layout = contexts, layout
+        self.notes = notes  # what had to be decided about the weights
+        self.record = dict(record or {})
+        self.bias = torch.zeros(len(vocab), dtype=dtype)  # b; that of `<s>`, which is never predicted, is of no use
+        self.pairs = torch.zeros(len(layout.word), dtype=dtype)  # weights of features and next words seen together
+        self.windows = torch.zeros(windows, dtype=dtype)  # weights of features and all words
+
+    @classmethod
+    def create(
+        cls,
+        corpus: Corpus,
+        settings: LogLinearConfig | None = None,
+        *,
+        unknown: UnknownWords | None = None,
+        classes: Classes | None = None,
+        **others: Any,
+    ) -> Self:
+        """A model with the features of a text, untrained: so far it knows how frequent words are and no more.
+
+        Other settings are those of `LogLinearConfig`. Features of classes need the class of each word.
+        """
+        base = settings.model_dump(exclude_unset=True) if settings else {}
+        settings, vocab = validated(LogLinearConfig, {**base, **others}, "settings"), corpus.vocab
+        features = parse(settings.features)
+        tables = _tables(features, vocab, settings, classes)
+        plan = lay_out(count_features(corpus, features, tables), features, len(vocab), settings)
+        contexts = Contexts(vocab, features, tables, Lookup.of(plan.key))
+        unknown = unknown or Uniform(vocab.known)
+        notes = (plan.note,) if plan.note else ()
+        model = cls(vocab, unknown, settings, contexts, plan.layout, windows=plan.windows, notes=notes)
+        model.bias.copy_(log_unigram(corpus, model.bias.dtype))
+        return model
+
+    # -- what training needs -----------------------------------------------------------------------------------------
+
+    def parameters(self) -> Mapping[str, Tensor]:
+        every = {"bias": self.bias, "pairs": self.pairs, "windows": self.windows}
+        return {name: tensor for name, tensor in every.items() if len(tensor)}
+
+    def penalised(self) -> Mapping[str, Tensor]:
+        """The weights of features; the bias may be as large as frequencies make it."""
+        return {name: tensor for name, tensor in self.parameters().items() if name != "bias"}
+
+    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
+        if self.bias.device.type != "cpu":
+            raise DataError(f"device {self.bias.device}: a log-linear model computes on the processor; choose cpu")
+        active = _dropped(self.contexts.active(History.of_corpus(corpus)), self.settings.dropout, noise)
+        groups = scoring.grouped(active, self.layout, len(self.windows) > 0)
+        return log_probs(self.bias, self.pairs, self.windows, self.layout, groups, corpus.framed(starts=0))
+
+    # -- the scorer ------------------------------------------------------------------------------------------------
+
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        """Rows hold as many words as features look back on, or all of them."""
+        rows = torch.full((batch.rows, self.contexts.reach or 1), NOTHING)
+        rows[:, -1] = START
+        return State(rows)
+
+    def advance(self, state: State, words: Tensor) -> State:
+        kept = state.rows if self.contexts.reach is None else state.rows[:, 1:]
+        return State(torch.cat([kept, words[:, None]], dim=1))
+
+    def log_probs(self, state: State) -> Tensor:
+        active = self.contexts.active(History.of_rows(state.rows.numpy()))
+        return torch.log_softmax(torch.from_numpy(self.scores(active)), dim=1)
+
+    def scores(self, active: Active) -> NDArray[np.float64]:
+        """s of each prediction, and -inf for `<s>`.  # (predictions, |V|)"""
+        out = np.empty((len(active.begin) - 1, len(self.vocab)))
+        scoring.all_scores(self.weights(), *active, out)
+        return out
+
+    def weights(self) -> scoring.Weights:
+        tensors = self.bias, self.pairs, self.windows
+        return scoring.Weights(*self.layout, *(tensor.detach().numpy() for tensor in tensors))
+
+    def explain(self, prefix: str = "", *, words: Sequence[str] = (), k: int = 5) -> Explanation:
+        """Which features pushed the k most probable next words, and those asked for, up and down."""
+        return explain(self, prefix, words, k)
+
+    # -- on disk -----------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        tables = {name: values for name, values in self.contexts.tables.items() if name != "word"}
+        names = {name: json.dumps(values.names).encode() for name, values in tables.items()}
+        return {
+            **super().arrays(),
+            "keys": self.contexts.lookup.keys.view(np.int64),
+            **self.layout._asdict(),
+            **{VALUES + name: values.number for name, values in tables.items()},
+            **{NAMES + name: np.frombuffer(encoded, np.uint8) for name, encoded in names.items()},
+        }
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> Self:
+        settings = settings_of(saved, LogLinearConfig)
+        arrays = {name: np.array(array) for name, array in saved.arrays.items()}
+        tables = {"word": identities(saved.vocab), **_saved_tables(arrays, len(saved.vocab))}
+        features = _saved_features(saved, settings, tables)
+        keys, layout = arrays["keys"].view(np.uint64), Layout(*(arrays[name] for name in Layout._fields))
+        windows, pairs = len(arrays.get("windows", ())), len(arrays.get("pairs", ()))
+        check_layout(layout, windows, len(saved.vocab), len(keys), pairs)
+        contexts = Contexts(saved.vocab, features, tables, Lookup.of(keys))
+        record = {key: value for key, value in saved.config.items() if key != "model"}
+        model = cls(saved.vocab, saved.unknown, settings, contexts, layout, windows=windows, record=record)
+        model.take(arrays, str(saved.path))
+        if not all(bool(tensor.isfinite().all()) for tensor in model.parameters().values()):
+            raise ValueError("weights that are no numbers")
+        return model
+
+
+# -- parts -----------------------------------------------------------------------------------------------------------
+
+
+def _tables(
+    features: tuple[Feature, ...], vocab: Vocab, settings: LogLinearConfig, classes: Classes | None
+) -> dict[str, Values]:
+    """The values of words, for all atoms that the features have."""
+    made: dict[str, Values] = {}
+    for atom in _atoms(features):
+        match atom.table:
+            case "word":
+                made["word"] = identities(vocab)
+            case "suffix":
+                made["suffix"] = by_suffix(vocab, settings.suffix_types)
+            case "class":
+                made["class"] = by_class(vocab, _given(classes, atom))
+            case name:
+                made[name] = by_function(vocab, ATOMS[name])
+    return made
+
+
+def _given(classes: Classes | None, atom: Atom) -> Classes:
+    if classes is None:
+        raise DataError(f"feature {atom.name}: needs the class of each word; give classes, or leave the feature out")
+    return classes
+
+
+def _atoms(features: tuple[Feature, ...]) -> list[Atom]:
+    """One atom for each table that the features look into."""
+    every = [atom for feature in features if isinstance(feature, Conjunction) for atom in feature.atoms]
+    return list({atom.table: atom for atom in every}.values())
+
+
+def _saved_tables(arrays: Mapping[str, NDArray[Any]], vocab_size: int) -> dict[str, Values]:
+    tables = {}
+    for name in arrays:
+        if name.startswith(VALUES):
+            table = name.removeprefix(VALUES)
+            names = json.loads(arrays[NAMES + table].tobytes())
+            tables[table] = checked(Values(arrays[name], tuple(map(str, names))), vocab_size)
+    return tables
+
+
+def _saved_features(saved: Saved, settings: LogLinearConfig, tables: Mapping[str, Values]) -> tuple[Feature, ...]:
+    """The features that a model names. What users defined must be defined again, except for atoms: these are tables."""
+    read_environment_features()
+    try:
+        features = parse(settings.features, known=tables)
+    except DataError as error:
+        raise DataError(f"{saved.path}: {error}") from None
+    missing = sorted({atom.table for atom in _atoms(features)} - tables.keys())
+    if missing:
+        raise ValueError(f"no values of {', '.join(missing)}")
+    return features
+
+
+def _dropped(active: Active, rate: float, noise: Generator | None) -> Active:
+    """Each active feature left out with this probability, the others made stronger to make good."""
+    if noise is None or rate == 0.0:
+        return active
+    kept = (torch.rand(len(active.feature), generator=noise) >= rate).numpy()
+    begin = np.concatenate([[0], np.cumsum(kept)])[active.begin]
+    return Active(begin, active.feature[kept], active.value[kept] / (1.0 - rate))

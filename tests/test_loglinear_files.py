@@ -1,0 +1,187 @@
+"""Log-linear models on disk: what is kept of features that users defined, and files that were damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import dragoman
+from dragoman import Corpus, DataError, LogLinearModel, fit
+from dragoman.models.loglinear import features as notation
+from dragoman.storage import map_arrays, write_arrays
+from zoo import CLASSES
+
+FEATURES = "word1,word1+word2,class1+word3,suffix1,bag"
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+@pytest.fixture(scope="module")
+def saved(training: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained model with both ways to keep weights."""
+    model = LogLinearModel.create(training, features=FEATURES, classes=CLASSES, suffix_types=2)
+    fit(model, training, optimizer="adagrad", learning_rate=0.3, max_updates=3)
+    path = tmp_path_factory.mktemp("models") / "model"
+    model.save(path)
+    return path
+
+
+def damaged(saved: Path, path: Path, damage: Callable[[Arrays], object]) -> Path:
+    """A copy of the model with other arrays."""
+    path.mkdir()
+    for name in ("config.yaml", "vocab.tsv"):
+        (path / name).write_bytes((saved / name).read_bytes())
+    arrays = {name: np.array(array) for name, array in map_arrays(saved / "model.safetensors").items()}
+    damage(arrays)
+    write_arrays(path / "model.safetensors", arrays)
+    return path
+
+
+def put(name: str, place: int, value: int) -> Callable[[Arrays], None]:
+    def damage(arrays: Arrays) -> None:
+        arrays[name][place] = value
+
+    return damage
+
+
+def change(name: str, function: Callable[[Any], Any]) -> Callable[[Arrays], None]:
+    def damage(arrays: Arrays) -> None:
+        arrays[name] = function(arrays[name])
+
+    return damage
+
+
+def remove(name: str) -> Callable[[Arrays], object]:
+    return lambda arrays: arrays.pop(name)
+
+
+DAMAGES = {
+    "fewer biases": change("bias", lambda a: a[:-1]),
+    "fewer pairs": change("pairs", lambda a: a[:-1]),
+    "fewer words": change("word", lambda a: a[:-1]),
+    "fewer windows": change("windows", lambda a: a[:-1]),
+    "fewer keys": change("keys", lambda a: a[:-1]),
+    "fewer places": change("place", lambda a: a[:-1]),
+    "short keys": change("keys", lambda a: a.astype(np.int32)),
+    "square keys": change("keys", lambda a: a.reshape(1, -1)),
+    "the same key twice": change("keys", lambda a: np.full_like(a, 7)),
+    "words of another kind": change("word", lambda a: a.astype(np.int64)),
+    "a word past the vocabulary": put("word", 0, 99),
+    "a pair with <s>": put("word", 0, 0),
+    "a negative word": put("word", 0, -5),
+    "words out of order": change("word", lambda a: np.ascontiguousarray(a[::-1])),
+    "columns that do not begin": put("begin", 0, 1),
+    "columns out of order": put("begin", 3, 10_000),
+    "columns that end early": put("begin", -1, 3),
+    "a window past the table": put("place", 0, 10_000_000),
+    "a window before the table": put("place", 0, -2),
+    "windows all gone": remove("windows"),
+    "pairs all gone": remove("pairs"),
+    "no keys": remove("keys"),
+    "no names": remove("names.class"),
+    "no classes": remove("values.class"),
+    "names that are no list": change("names.class", lambda a: np.frombuffer(b"17", np.uint8)),
+    "names that are nothing": change("names.class", lambda a: np.frombuffer(b"{", np.uint8)),
+    "a class that does not exist": put("values.class", 4, 99),
+    "a negative class": put("values.class", 4, -1),
+    "fewer classes": change("values.class", lambda a: a[:-1]),
+    "weights that are no numbers": change("pairs", lambda a: np.full_like(a, np.nan)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_tables_are_refused(damage: str, saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="model"):
+        dragoman.load(damaged(saved, tmp_path / "model", DAMAGES[damage]))
+
+
+def test_the_copy_that_is_damaged_is_sound_before(saved: Path, tmp_path: Path, held_out: Corpus) -> None:
+    copy = dragoman.load(damaged(saved, tmp_path / "model", lambda arrays: None))
+    np.testing.assert_array_equal(copy.token_log_probs(held_out), dragoman.load(saved).token_log_probs(held_out))
+
+
+def test_settings_that_make_no_sense_are_refused(saved: Path, tmp_path: Path) -> None:
+    path = damaged(saved, tmp_path / "model", lambda arrays: None)
+    config = yaml.safe_load((path / "config.yaml").read_text())
+    for key, value in {"features": ["wrod1"], "weights": "some", "min_seen": 0, "colour": "red"}.items():
+        broken = {**config, "model": {**config["model"], key: value}}
+        (path / "config.yaml").write_text(yaml.safe_dump(broken))
+        with pytest.raises(DataError, match="model"):
+            dragoman.load(path)
+
+
+def test_how_it_was_trained_is_kept(training: Corpus, tmp_path: Path) -> None:
+    model = LogLinearModel.create(training, features="word1")
+    fit(model, training, max_updates=2, output=tmp_path / "model")
+    again = dragoman.load(tmp_path / "model")
+    assert isinstance(again, LogLinearModel)
+    assert again.record["training"]["max_updates"] == 2
+    assert again.settings == model.settings
+
+
+# -- features that users defined ------------------------------------------------------------------------------------
+
+MINE = """
+from dragoman.models.loglinear.features import atom, feature
+
+@atom("vowels")
+def vowels(word):
+    return sum(letter in "aeiou" for letter in word) or None
+
+@feature("length")
+def length(words):
+    return [f"{len(words)} words"]
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of definitions, which are not in force yet and are forgotten afterwards."""
+    monkeypatch.setattr(notation, "ATOMS", {})
+    monkeypatch.setattr(notation, "FEATURES", {})
+    monkeypatch.setattr("dragoman.models.loglinear.model.ATOMS", notation.ATOMS)
+    path = tmp_path / "mine.py"
+    path.write_text(MINE)
+    return path
+
+
+def make(corpus: Corpus, features: str, path: Path) -> LogLinearModel:
+    model = LogLinearModel.create(corpus, features=features)
+    fit(model, corpus, optimizer="adagrad", learning_rate=0.3, max_updates=3)
+    model.save(path)
+    return model
+
+
+def test_an_atom_is_kept_as_a_table(mine: Path, training: Corpus, held_out: Corpus, tmp_path: Path) -> None:
+    notation.read_features(mine)
+    model = make(training, "vowels1+word2,vowels2", tmp_path / "model")
+    notation.ATOMS.clear()
+    again = dragoman.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.token_log_probs(held_out), model.token_log_probs(held_out))
+    assert again.explain("the bird sees").features[-1].feature == "vowels2=1"
+
+
+def test_a_feature_must_be_defined_again(
+    mine: Path, training: Corpus, held_out: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notation.read_features(mine)
+    model = make(training, "word1,length", tmp_path / "model")
+    told = model.token_log_probs(held_out)
+    notation.FEATURES.clear()
+    with pytest.raises(DataError, match=r"model: feature 'length': .* DRAGOMAN_FEATURES"):
+        dragoman.load(tmp_path / "model")
+    monkeypatch.setenv(notation.ENVIRONMENT, str(mine))
+    np.testing.assert_array_equal(dragoman.load(tmp_path / "model").token_log_probs(held_out), told)
+
+
+def test_a_feature_of_the_whole_sentence_reaches_the_states(mine: Path, training: Corpus, tmp_path: Path) -> None:
+    from dragoman.scorer import folded_log_probs
+
+    notation.read_features(mine)
+    model = make(training, "length", tmp_path / "model")
+    np.testing.assert_allclose(folded_log_probs(model, training), model.token_log_probs(training), atol=1e-9)
+    assert model.explain("the old dog").features[0].feature == "length: 3 words"
