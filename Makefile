@@ -2,10 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint boundscheck bench wheel clean
+.PHONY: demo ladder test lint boundscheck bench wheel clean
 
 demo: .venv/installed
 	$(BIN)/dragoman demo
+
+# Every kind of model on the laboratory's text; takes a while, and goes on where it was if it is stopped.
+ladder: .venv/installed
+	$(BIN)/dragoman ladder
 
 test: .venv/dev lint
 	$(BIN)/pytest

@@ -15,7 +15,7 @@ from dragoman.errors import DataError
 if TYPE_CHECKING:
     from dragoman.lab.contrasts import Contrast
     from dragoman.language_model import LanguageModel
-    from dragoman.report.contrasts import Accuracies, Results
+    from dragoman.report.contrasts import Results
 
 LANGUAGES = {"de": "German", "en": "English"}
 DOUBTFUL = 0.15  # unknown words among all words: more than made-up names can be
@@ -127,22 +127,10 @@ def _unknown(model: LanguageModel, found: Iterable[Contrast]) -> float:
 
 
 def _as_dict(language: str, results: Results) -> dict[str, Any]:
-    models = [{"model": name, "contrasts": _kinds(found)} for name, found in results.items()]
+    from dragoman.report.contrasts import as_dicts
+
+    models = [{"model": name, "contrasts": as_dicts(found)} for name, found in results.items()]
     return {"language": language, "models": models}
-
-
-def _kinds(found: Accuracies) -> list[dict[str, Any]]:
-    return [
-        {
-            "phenomenon": phenomenon,
-            "distance_from": least,
-            "contrasts": own.contrasts,
-            "accuracy": own.share,
-            "groups": own.groups,
-            "groups_accuracy": own.share_of_groups,
-        }
-        for (phenomenon, least), own in sorted(found.items())
-    ]
 
 
 def _examples(found: Iterable[Contrast]) -> str:

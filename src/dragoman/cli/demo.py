@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.messages import say, suggest, working
-from dragoman.errors import DataError
+from dragoman.cli.workplace import Texts, claim, read_texts, write_corpus
 
 if TYPE_CHECKING:
-    from dragoman.evaluation.floor import Truth
     from dragoman.ngram.model import NgramModel
     from dragoman.text.corpus import Corpus
 
 SIZES = {"train": 10_000, "dev": 500, "test": 1000}  # sentence pairs
-MARK = "ABOUT-THESE-FILES.txt"  # by which a demo knows the directory of an earlier one
-ABOUT = "dragoman demo wrote these files, and writes them anew when it runs again: keep nothing of your own here.\n"
 # From counts as they are to modified Kneser-Ney: name in the table, settings.
 LADDER: dict[str, dict[str, Any]] = {
     "whole prefix": {"smoothing": "whole-prefix"},
@@ -54,12 +51,14 @@ def demo(
     Example:
       dragoman demo
     """
-    _claim(output)
+    claim(output, "demo", "writes them anew when it runs again")
     with working("drawing German and English sentences from the laboratory's grammar"):
-        train, dev, test, truth = _texts(output, seed)
+        write_corpus(output / "lab", SIZES, seed)
+        texts = read_texts(output / "lab")
+    train, dev = texts.train, texts.dev
     say(f"{output}: {train.sentences:,} sentences to train on, {train.words:,} words, {train.vocab.known - 1:,} types")
     _show_pairs(output)
-    _compare_with_floor(train, dev, test, truth)
+    _compare_with_floor(texts)
     models = {name: _train(train, dev, {"order": order}) for name, order in CONTRASTED.items()}
     _compare_by_contrasts(models, seed)
     best = list(models.values())[-1]
@@ -73,32 +72,6 @@ def demo(
     suggest("next", output / "model", "the farmer")
 
 
-def _claim(output: Path) -> None:
-    """Take a directory that is new, empty or an earlier demo's; leave all others alone."""
-    from dragoman.storage import new_file
-
-    if output.exists() and not output.is_dir():
-        raise DataError(f"{output}: is a file; give the demo a directory of its own with -o")
-    if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
-        raise DataError(f"{output}: holds files that are not a demo's; give it a directory of its own with -o")
-    with new_file(output / MARK) as path:
-        path.write_text(ABOUT, encoding="utf-8")
-
-
-def _texts(output: Path, seed: int) -> tuple[Corpus, Corpus, Corpus, Truth]:
-    """Write the laboratory's corpus, and read its English as anybody's text would be read."""
-    from dragoman.lab.laboratory import laboratory
-    from dragoman.lab.writing import write
-    from dragoman.report.floor import truth_of
-    from dragoman.text.corpus import Corpus
-
-    corpus = output / "lab"
-    write(laboratory(), corpus, SIZES, seed, replace=True)
-    train = Corpus.read(corpus / "train.en")
-    dev, test = (Corpus.read(corpus / f"{part}.en", train.vocab) for part in ("dev", "test"))
-    return train, dev, test, truth_of("en", test)
-
-
 def _show_pairs(output: Path) -> None:
     print("\nThree of the sentence pairs:")
     german, english = (
@@ -108,23 +81,23 @@ def _show_pairs(output: Path) -> None:
         print(f"  {one}\n    {other}")
 
 
-def _compare_with_floor(train: Corpus, dev: Corpus, test: Corpus, truth: Truth) -> None:
+def _compare_with_floor(texts: Texts) -> None:
     """A row for each model: what the text costs by it, and by the truth."""
     from dragoman.evaluation.floor import Floor, measured
     from dragoman.report.tables import plus_minus, table
 
     rows: list[list[object]] = []
     for name, settings in LADDER.items():
-        _train(train, dev, settings)  # once to compile, so that the time is the method's own
+        _train(texts.train, texts.dev, settings)  # once to compile, so that the time is the method's own
         began = perf_counter()
-        model = _train(train, dev, settings)
+        model = _train(texts.train, texts.dev, settings)
         seconds = perf_counter() - began
-        result = measured(model, test, truth)
+        result = measured(model, texts.test, texts.truth)
         assert result.gap is not None, "the truth is given"
         above, cost = plus_minus(*result.gap.by_class.estimate, 3), result.likelihood
         name += " *" if model.notes else ""
         rows.append([name, cost.perplexity, cost.perplexity_class, above, model.table.trie.nodes - 1, f"{seconds:.3f}"])
-    floor = Floor.of(truth)
+    floor = Floor.of(texts.truth)
     full, by_class = plus_minus(*floor.perplexity), plus_minus(*floor.perplexity_class)
     rows.append(["the floor: the truth itself", full, by_class, "0", None, None])
     headers = ["English", "perplexity", "by class", "nats above the floor", "n-grams", "seconds"]

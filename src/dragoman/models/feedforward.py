@@ -33,7 +33,6 @@ from dragoman.text.windows import context_windows
 from dragoman.text.word_vectors import WordVectors, vectors_for
 
 CLASS_OF = "class_of"  # the table of the softmax's classes on disk
-EMBEDDING_REACH = 0.1  # embeddings start between minus this and this
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -201,7 +200,7 @@ def _first_parameters(
     """Random matrices and zero biases of the sizes that the settings ask for."""
     dtype = PRECISIONS[settings.precision]
     context = settings.embedding * (settings.order - 1)
-    parameters = {"M": uniform((words, settings.embedding), EMBEDDING_REACH, chance, dtype)}
+    parameters = {"M": uniform((words, settings.embedding), settings.embedding_reach, chance, dtype)}
     sizes = [context, *settings.hidden]
     for layer, (inputs, outputs) in enumerate(pairwise(sizes), 1):
         parameters[f"W_{layer}"] = glorot(outputs, inputs, chance, dtype)

@@ -16,6 +16,9 @@ class FeedForwardConfig(Settings):
     """n: a word is predicted from the n - 1 before it."""
     embedding: int = Field(default=200, ge=1)
     """Length of the vector that stands for a word."""
+    embedding_reach: float = Field(default=0.1, gt=0)
+    """First vectors of words have numbers between minus this and this. Small ones make for a start that is nearly linear,
+    large ones for combinations of words being found sooner."""
     hidden: tuple[PositiveInt, ...] = (400,)
     """Sizes of the hidden layers, from the first to the last."""
     activation: Literal["tanh", "relu"] = "tanh"

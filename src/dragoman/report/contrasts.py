@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from dragoman.evaluation.contrast import Accuracy, accuracy
 from dragoman.lab.contrasts import DISTANCES, Contrast, distance_class
@@ -35,6 +36,21 @@ def contrast_table(title: str, results: Results) -> str:
         rows += _rows(phenomenon, [_of(phenomenon, found) for found in results.values()])
     headers = [title, "distance", "contrasts", *results]
     return f"{table(headers, rows)}\n\n{LEGEND}"
+
+
+def as_dicts(found: Accuracies) -> list[dict[str, Any]]:
+    """The accuracies of one model as plain values, by phenomenon and class of distance."""
+    return [
+        {
+            "phenomenon": phenomenon,
+            "distance_from": least,
+            "contrasts": own.contrasts,
+            "accuracy": own.share,
+            "groups": own.groups,
+            "groups_accuracy": own.share_of_groups,
+        }
+        for (phenomenon, least), own in sorted(found.items())
+    ]
 
 
 def _rows(phenomenon: str, parts: list[dict[int, Accuracy]]) -> Iterator[list[object]]:

@@ -90,8 +90,8 @@ def learning_curves(
 
     Where the models have an order (`ordered`), so have their colours.
     """
-    _require({"": curves}, path)
-    with _figure(4.6, path) as figure:
+    require_points({"": curves}, path)
+    with new_figure(4.6, path) as figure:
         axes = figure.add_axes((0.07, 0.12, 0.66, 0.79))
         labels = []
         for look, (name, points) in zip(_looks(len(curves), ordered=ordered), curves.items(), strict=True):
@@ -113,13 +113,13 @@ def accuracy_by_distance(
 
     Models and distances have an order, that in which they come. Bars are standard errors, as of independent trials.
     """
-    _require(panels, path)
+    require_points(panels, path)
     distances = list(dict.fromkeys(d for models in panels.values() for points in models.values() for d in points))
     shares = [share for models in panels.values() for points in models.values() for share in points.values()]
     lowest = math.floor(4 * min(chance, *(share.value - share.error for share in shares))) / 4
     names = list(dict.fromkeys(name for models in panels.values() for name in models))
     looks = dict(zip(names, _looks(len(names), ordered=True), strict=True))
-    with _figure(3.6, path) as figure:
+    with new_figure(3.6, path) as figure:
         width = 0.785 / len(panels)
         for number, (phenomenon, models) in enumerate(panels.items()):
             axes = figure.add_axes((0.1 + number * width, 0.145, 0.92 * width, 0.67))
@@ -219,7 +219,7 @@ def _looks(count: int, *, ordered: bool) -> list[Look]:
 
 
 @contextmanager
-def _figure(height: float, path: Path) -> Iterator[Figure]:
+def new_figure(height: float, path: Path) -> Iterator[Figure]:
     """An empty picture to draw in; it is written when all is drawn."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -227,21 +227,22 @@ def _figure(height: float, path: Path) -> Iterator[Figure]:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, height))
         yield figure
-        kind = _format(path)
+        kind = format_of(path)
         with new_file(path) as temporary:
             figure.savefig(temporary, format=kind, dpi=DPI, metadata=METADATA[kind])
 
 
-def _format(path: Path) -> str:
+def format_of(path: Path) -> str:
+    """The format that the file's ending asks for; others than those known are refused."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in METADATA:
         raise DataError(f"{path}: no picture can be written in this format; end the name in .svg or .png")
     return kind
 
 
-def _require(panels: Mapping[str, Mapping[str, Mapping[Any, Any]]], path: Path) -> None:
+def require_points(panels: Mapping[str, Mapping[str, Mapping[Any, Any]]], path: Path) -> None:
     """Refuse to draw nothing, and what has no place in a picture."""
-    _format(path)
+    format_of(path)
     lines = [(name, points) for models in panels.values() for name, points in models.items()]
     if not lines or not all(panels.values()):
         raise DataError(f"{path}: there is nothing to draw; give at least one line")

@@ -1,0 +1,66 @@
+"""A directory that a verb fills by itself, as a demo or a ladder does: taken, and given the laboratory's texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.evaluation.floor import Truth
+    from dragoman.text.corpus import Corpus
+
+MARK = "ABOUT-THESE-FILES.txt"  # by which a verb knows the directory of an earlier run
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The laboratory's English, read as anybody's text would be, and the truth about the test text."""
+
+    train: Corpus
+    dev: Corpus
+    test: Corpus
+    truth: Truth
+
+
+def claim(output: Path, verb: str, habit: str) -> None:
+    """Take a directory that is new, empty or an earlier run's of the same verb; leave all others alone.
+
+    `habit` is what the verb does when it runs again: the mark tells it to whoever looks into the directory.
+    """
+    from dragoman.storage import new_file
+
+    remedy = "give it a directory of its own with -o"
+    about = f"dragoman {verb} wrote these files, and {habit}: keep nothing of your own here.\n"
+    if output.exists() and not output.is_dir():
+        raise DataError(f"{output}: is a file, not the directory of a {verb}; {remedy}")
+    if output.is_dir() and any(output.iterdir()) and not _is_marked(output, about):
+        raise DataError(f"{output}: holds files that are not a {verb}'s; {remedy}")
+    with new_file(output / MARK) as path:
+        path.write_text(about, encoding="utf-8")
+
+
+def _is_marked(output: Path, about: str) -> bool:
+    mark = output / MARK
+    return mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == about
+
+
+def write_corpus(corpus: Path, sizes: Mapping[str, int], seed: int) -> None:
+    """Write the laboratory's corpus, over an older one."""
+    from dragoman.lab.laboratory import laboratory
+    from dragoman.lab.writing import write
+
+    write(laboratory(), corpus, sizes, seed, replace=True)
+
+
+def read_texts(corpus: Path) -> Texts:
+    """The English of the laboratory's corpus."""
+    from dragoman.report.floor import truth_of
+    from dragoman.text.corpus import Corpus
+
+    train = Corpus.read(corpus / "train.en")
+    dev, test = (Corpus.read(corpus / f"{part}.en", train.vocab) for part in ("dev", "test"))
+    return Texts(train, dev, test, truth_of("en", test))

@@ -1,0 +1,256 @@
+"""The ladder: a row for each rung and the floor, nothing made twice, and a stopped training that goes on."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import dragoman
+from command import Outcome, is_one_line
+from dragoman import DataError
+from dragoman.cli import ladder
+from dragoman.cli import main as command_line
+from dragoman.cli.rungs import RUNGS, Ground, Recipe, Workshop, chosen, feed_forward, megabytes, mixed
+from dragoman.cli.workplace import MARK, claim
+from dragoman.evaluation.contrast import Accuracy
+from dragoman.lab.contrasts import PHENOMENA
+from dragoman.report.figures import FLOOR
+from dragoman.report.ladder import QUESTIONS, WINDOW, Question
+from dragoman.report.ladder_figure import draw_ladder
+from test_figures import texts_of
+
+PAIRS = 150
+SHORT = 0.0005  # minutes: a step or two of each network
+
+
+def climb(output: Path, *options: str | Path | float) -> Outcome:
+    """Run `dragoman ladder` on a tiny laboratory."""
+    out, err = io.StringIO(), io.StringIO()
+    arguments = ["ladder", "-o", output, "--pairs", PAIRS, "--minutes", SHORT, *options]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name, small in {"DEV": 20, "TEST": 20, "CONTRASTS": 4}.items():
+            patch.setattr(ladder, name, small)
+        code = command_line.main(list(map(str, arguments)))
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def stamps(output: Path) -> dict[Path, int]:
+    """When each file of the texts and rungs was written."""
+    files = [file for part in ("lab", "rungs") for file in (output / part).rglob("*") if file.is_file()]
+    return {file: file.stat().st_mtime_ns for file in files}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Outcome]]:
+    """A ladder of all rungs."""
+    output = tmp_path_factory.mktemp("ladder") / "new"
+    outcome = climb(output)
+    assert outcome.code == 0, outcome.err
+    yield output, outcome
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_every_rung_and_the_floor_have_a_row(whole: tuple[Path, Outcome]) -> None:
+    output, outcome = whole
+    starts = [line.partition("  ")[0] for line in outcome.lines]
+    for name in RUNGS:
+        assert starts.count(name) == 2, "in either half of the table"
+    assert starts.count(FLOOR) == 1
+    in_markdown = [
+        line.split("|")[1].strip() for line in (output / "ladder.md").read_text().splitlines() if "|" in line
+    ]
+    assert in_markdown[2:-1] == [*RUNGS, FLOOR]
+
+
+def test_the_plain_values_are_those_of_the_models(whole: tuple[Path, Outcome]) -> None:
+    output, _ = whole
+    found = json.loads((output / "ladder.json").read_text())
+    assert found["pairs"] == PAIRS
+    assert [model["model"] for model in found["models"]] == list(RUNGS)
+    test = output / "lab" / "test.en"
+    for model in found["models"]:
+        loaded = dragoman.load(output / "rungs" / model["model"])
+        total = sum(loaded.score(test.read_text().splitlines()))
+        assert model["log_likelihood"] + model["log_likelihood_unknown"] == pytest.approx(total)
+        assert model["above_floor"]["nats"] > 0
+        assert model["megabytes"] == round(megabytes(output / "rungs" / model["model"]), 3)
+        assert {kind["phenomenon"] for kind in model["contrasts"]} <= set(PHENOMENA["en"])
+
+
+def test_the_picture_names_every_rung_and_question(whole: tuple[Path, Outcome]) -> None:
+    written = texts_of(whole[0] / "ladder.svg")
+    assert {*RUNGS, *(question.name for question in QUESTIONS)} <= written
+
+
+def test_the_next_commands_are_about_the_best_rung(whole: tuple[Path, Outcome]) -> None:
+    output, outcome = whole
+    models = json.loads((output / "ladder.json").read_text())["models"]
+    best = min(models, key=lambda model: model["perplexity"])["model"]
+    suggested = [line for line in outcome.err.splitlines() if line.startswith("next: ")]
+    assert len(suggested) == 3
+    assert all(str(output / "rungs" / best) in line for line in suggested)
+
+
+def test_what_is_finished_is_loaded_and_not_made_again(whole: tuple[Path, Outcome]) -> None:
+    output, outcome = whole
+    before = stamps(output)
+    again = climb(output)
+    assert again.code == 0
+    assert again.out == outcome.out, "the seconds, too, are those of the first run"
+    assert stamps(output) == before
+    assert all(f"{name}: finished already" in again.err for name in RUNGS)
+    assert "making" not in again.err
+
+
+def test_a_rung_that_was_taken_away_is_made_again(whole: tuple[Path, Outcome], tmp_path: Path) -> None:
+    (whole[0] / "rungs" / "kn-2").rename(tmp_path / "kn-2")
+    again = climb(whole[0], "--models", "kn-1, kn-2")
+    assert "kn-2: making it" in again.err
+    assert "kn-1: making it" not in again.err
+    assert (whole[0] / "rungs" / "kn-2" / "config.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "difference"), [(("--pairs", 160), "pairs: 150 -> 160"), (("--seed", 2), "seed: 1 -> 2")]
+)
+def test_another_ladder_is_refused(
+    whole: tuple[Path, Outcome], options: tuple[str | int, ...], difference: str
+) -> None:
+    before = stamps(whole[0])
+    refused = climb(whole[0], *options)
+    assert refused.code == 2
+    assert is_one_line(refused.err)
+    assert difference in refused.err
+    assert stamps(whole[0]) == before
+
+
+def test_an_unknown_rung_is_refused_with_the_near_name(tmp_path: Path) -> None:
+    refused = climb(tmp_path / "new", "--models", "kn-5,feed-foward")
+    assert refused.code == 2
+    assert is_one_line(refused.err)
+    assert "did you mean feed-forward?" in refused.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_stopped_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked to end while a network trains, the ladder saves; the next run takes the network up where it was."""
+    asked = []
+
+    def stop_once(moment: object, pace: object) -> str:
+        if not asked:
+            os.kill(os.getpid(), signal.SIGTERM)
+        asked.append(moment)
+        return "told"
+
+    training = {"max_updates": 6, "check_every": 2}
+    small = partial(feed_forward, order=3, embedding=4, hidden=(4,), training=training)
+    monkeypatch.setitem(RUNGS, "feed-forward", Recipe(small, by_gradients=True))
+    monkeypatch.setattr("dragoman.cli.watching.told", stop_once)
+    options = ("--minutes", 9, "--models", "kn-1,feed-forward")
+    stopped = climb(tmp_path / "new", *options)
+    assert stopped.code == 143
+    assert "run the same command again to go on" in stopped.err
+    resumed = climb(tmp_path / "new", *options)
+    assert resumed.code == 0, resumed.err
+    assert "kn-1: finished already" in resumed.err
+    assert "going on after update" in resumed.err
+    lines = (tmp_path / "new" / "rungs" / "feed-forward" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["update"] for line in lines] == [2, 4, 6], "no step was taken twice"
+
+
+# -- the directory ---------------------------------------------------------------------------------------------------
+
+
+def test_only_its_own_directory_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "train.txt").write_text("mine")
+    claim(tmp_path / "other", "demo", "does as it does")
+    for name in ("file", "mine", "other"):
+        refused = climb(tmp_path / name)
+        assert refused.code == 2
+        assert is_one_line(refused.err)
+        assert str(tmp_path / name) in refused.err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted([MARK, "file", "mine", "other", "train.txt"]), (
+        "nothing was written"
+    )
+
+
+# -- rungs -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_rung_can_be_asked_for() -> None:
+    assert chosen("") == list(RUNGS)
+    for name in RUNGS:
+        assert chosen(name) == [name]
+        assert Path(name).name == name, "the name of a directory"
+    first, second, *_ = RUNGS
+    assert chosen(f" {second},{first},{second}") == [first, second], "in the ladder's order, once each"
+
+
+def test_rungs_are_made_of_those_below() -> None:
+    names = list(RUNGS)
+    for name, recipe in RUNGS.items():
+        assert all(names.index(part) < names.index(name) for part in recipe.parts)
+
+
+def test_an_unknown_rung_far_from_all_is_answered_with_the_list() -> None:
+    with pytest.raises(DataError, match="there are kn-1, "):
+        chosen("zzz")
+
+
+def test_a_mixture_costs_the_time_of_its_members(
+    training: dragoman.Corpus, held_out: dragoman.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RUNGS, "both", Recipe(mixed, ("kn-1", "kn-2")))
+    workshop = Workshop(tmp_path, Ground(training, held_out, 1, None, tmp_path))
+    both = workshop.rung("both")
+    members = [workshop.rung(name) for name in ("kn-1", "kn-2")]
+    assert both.seconds >= sum(member.seconds for member in members) > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["both", "kn-1", "kn-2", "seconds.json"]
+
+
+# -- questions and the picture ---------------------------------------------------------------------------------------
+
+
+def test_every_phenomenon_is_asked_about() -> None:
+    assert {question.phenomenon for question in QUESTIONS} == set(PHENOMENA["en"])
+
+
+def test_near_and_far_part_where_the_window_ends() -> None:
+    found = {
+        ("selection", 1): Accuracy(8, 8.0, 2, 2),
+        ("selection", 4): Accuracy(4, 1.0, 1, 0),
+        ("selection", 16): Accuracy(4, 2.0, 1, 1),
+        ("topic", 0): Accuracy(10, 5.0, 10, 5),
+    }
+    assert Question("", "selection", below=WINDOW).share(found) == 1.0
+    assert Question("", "selection", least=WINDOW).share(found) == 3 / 8
+    assert Question("", "selection", least=WINDOW, all_four=True).share(found) == 1 / 2
+    assert math.isnan(Question("", "reflexive").share(found))
+
+
+def test_the_picture_leaves_out_what_is_infinite_or_undefined(tmp_path: Path) -> None:
+    shares = {"one": {"topic": 0.25, "article": math.nan}, "two": {"topic": 0.75, "article": 1.0}}
+    draw_ladder({"one": math.inf, "two": 20.0}, 10.0, shares, tmp_path / "picture.svg", title="a <title>")
+    written = texts_of(tmp_path / "picture.svg")
+    assert {"one", "two", "topic", "article", "25", "75", "100", "20.0", "the floor: 10.0", "a <title>"} <= written
+    assert not {"inf", "nan", "infinite"} & written
+
+
+@pytest.mark.parametrize(("perplexity", "file"), [(math.inf, "picture.svg"), (20.0, "picture.pdf")])
+def test_no_picture_of_nothing_or_of_another_format(tmp_path: Path, perplexity: float, file: str) -> None:
+    with pytest.raises(DataError, match=file):
+        draw_ladder({"one": perplexity}, 10.0, {"one": {"topic": 0.5}}, tmp_path / file)
+    assert list(tmp_path.iterdir()) == []
