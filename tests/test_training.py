@@ -634,3 +634,114 @@ def test_nothing_to_learn_from_is_refused() -> None:
 def test_a_position_survives_its_file() -> None:
     position = Position(3, 5, 77, 0.1 + 0.2, 1 / 3, 70, 2, 0.25, True, 1e-300, 9, "")
     assert Position.from_json(position.to_json()) == position
+
+
+def test_parameters_that_are_not_finite_are_never_written(tmp_path: Path) -> None:
+    """The loss of the step before was finite: it is the step that was too large."""
+    wild = {"optimizer": "sgd", "learning_rate": 1e300, "max_epochs": 1, "batch_size": 0, **ONE_THREAD}
+    fitted = fit(network(), CORPUS, output=tmp_path / "model", **wild)
+    assert fitted.position.went_back
+    for file in (ARRAYS, CHECKPOINT):
+        assert all(np.isfinite(array).all() for array in map_arrays(tmp_path / "model" / file).values())
+    with pytest.raises(DivergedError):
+        fit(network(), CORPUS, **{**wild, "max_epochs": 2, "learning_rate": 1e305})
+
+
+def test_a_dev_loss_that_was_never_finite_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_by(monkeypatch, [math.nan])
+    with pytest.raises(DivergedError, match="never finite"):
+        fit(network(), CORPUS, DEV, batch_size=0, max_epochs=1, **ONE_THREAD)
+
+
+def test_going_back_because_of_the_dev_text_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_by(monkeypatch, [3.0, math.inf, 2.0])
+    watch = Watch()
+    fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, report=watch, **ONE_THREAD)
+    assert [moment.went_back for moment in watch.moments] == [False, True, False]
+
+
+def test_models_that_are_not_finite_are_not_loaded(tmp_path: Path) -> None:
+    model = network()
+    model.parameters()["b_s"][3] = math.nan
+    model.save(tmp_path / "model")
+    with pytest.raises(DataError, match="b_s"):
+        dragoman.load(tmp_path / "model")
+
+
+def test_texts_over_other_words_are_refused() -> None:
+    other = Corpus.from_sentences(["quite another language"])
+    with pytest.raises(DataError, match="another vocabulary"):
+        fit(network(), CORPUS, other)
+    with pytest.raises(DataError, match="another vocabulary"):
+        fit(network(), other)
+
+
+def test_how_it_was_trained_is_kept_in_memory_too(tmp_path: Path) -> None:
+    model = network()
+    fit(model, CORPUS, max_epochs=1, learning_rate=0.0125, **ONE_THREAD)
+    model.save(tmp_path / "model")
+    assert dragoman.load(tmp_path / "model").config()["training"]["learning_rate"] == 0.0125
+
+
+def test_what_a_kill_left_behind_is_cleared_away(tmp_path: Path) -> None:
+    settings = {"batch_size": 30, "max_epochs": 2, "save_every": 1, **ONE_THREAD}
+    for again in ({}, {"force": True}):
+        stop_at(tmp_path / "model", 4, **settings, **again)
+        (tmp_path / "model" / ".training.safetensors.x1y2").write_bytes(b"half")
+        fit(network(dropout=0.3), CORPUS, output=tmp_path / "model", **settings, **again)
+        assert sorted(file.name for file in (tmp_path / "model").iterdir()) == sorted(
+            ["config.yaml", "vocab.tsv", ARRAYS, CHECKPOINT, METRICS]
+        )
+
+
+@pytest.mark.parametrize("damage", ["config.yaml", "vocab.tsv", ARRAYS])
+def test_broken_directories_are_not_called_finished(tmp_path: Path, damage: str) -> None:
+    settings = {"output": tmp_path / "model", "max_epochs": 1, **ONE_THREAD}
+    fit(network(), CORPUS, **settings)
+    (tmp_path / "model" / damage).unlink()
+    with pytest.raises(DataError, match="broken training directory"):
+        fit(network(), CORPUS, **settings)
+    (tmp_path / "model" / "config.yaml").write_text("{: broken")
+    with pytest.raises(DataError, match="broken training directory"):
+        fit(network(), CORPUS, **settings)
+
+
+def test_other_classes_are_another_training(tmp_path: Path) -> None:
+    def model(**classes: str) -> dragoman.LogLinearModel:
+        every = {"dog": "A", "cat": "A", "bird": "A", "sees": "B", "hears": "B", **classes}
+        return dragoman.LogLinearModel.create(CORPUS, features="class1", classes=every)
+
+    settings = {"output": tmp_path / "model", "max_epochs": 1, **ONE_THREAD}
+    fit(model(), CORPUS, **settings)
+    assert fit(model(), CORPUS, **settings).was_finished
+    with pytest.raises(DataError, match=r"data\.start"):
+        fit(model(bird="B"), CORPUS, **settings)
+
+
+# -- unknown words ----------------------------------------------------------------------------------------------------
+
+RARE = [f"the {word} sat" for word in ("cat", "cat", "dog", "dog", "emu", "gnu", "owl", "yak")]
+
+
+def unknown_after_the(**settings: Any) -> float:
+    corpus = Corpus.from_sentences(RARE)
+    model = FeedForwardModel.create(corpus, order=2, embedding=4, hidden=(8,))
+    fit(model, corpus, max_epochs=150, learning_rate=0.02, **settings, **ONE_THREAD)
+    return dict(model.next_words("the", k=None))["<unk>"]
+
+
+def test_words_seen_once_teach_what_unknown_words_are_like() -> None:
+    """Half the words after `the` are seen once, and half of these are unknown: a quarter."""
+    assert unknown_after_the() == pytest.approx(0.25, abs=0.12)
+    assert unknown_after_the(unknown_rate=0.0) < 0.02
+
+
+def test_texts_that_have_unknown_words_teach_it_themselves() -> None:
+    watched = []
+
+    def objective(model: Any, corpus: Corpus, noise: Any) -> torch.Tensor:
+        watched.append(corpus.ids.copy())
+        return negative_log_likelihood(model, corpus, noise)
+
+    fit(network(), CORPUS, objective=objective, batch_size=0, max_epochs=1, **ONE_THREAD)
+    assert sorted(watched[0].tolist()) == sorted(CORPUS.ids.tolist())

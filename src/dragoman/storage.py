@@ -108,7 +108,20 @@ def check_free(path: Path, *, replace: bool, contents: Contents = MODEL) -> None
 
 def _holds(path: Path, contents: Contents) -> bool:
     files = (file for file in path.rglob("*") if not file.is_dir())
-    return (path / contents.mark).is_file() and all(file.name in contents.files for file in files)
+    known = all(file.name in contents.files or _unfinished(file, contents) for file in files)
+    return (path / contents.mark).is_file() and known
+
+
+def _unfinished(file: Path, contents: Contents) -> bool:
+    """Whether this is what a kill left of a file that was being written."""
+    return any(file.name.startswith(f".{name}.") for name in contents.files)
+
+
+def clear_unfinished(path: Path, contents: Contents = MODEL) -> None:
+    """Remove what kills have left of files that were being written."""
+    for file in path.iterdir():
+        if file.is_file() and _unfinished(file, contents):
+            file.unlink(missing_ok=True)
 
 
 def _move_into_place(temporary: Path, path: Path) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from dragoman.cli.messages import say
 from dragoman.cli.training import Material, Outcome, UnknownChoice, VocabChoice, read_material, suggest_after, tell
-from dragoman.cli.watching import watching
+from dragoman.cli.watching import perplexity_told, watching
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
@@ -87,8 +87,6 @@ def _train_one(job: Job, model: NeuralModel, training: TrainingConfig, material:
 def _train_candidates(
     job: Job, create: Create, training: TrainingConfig, choices: dict[str, list[Any]], material: Material
 ) -> None:
-    from math import exp
-
     from dragoman.report.tables import table
     from dragoman.training.choice import fit_best
 
@@ -103,7 +101,7 @@ def _train_candidates(
             force=job.force,
             report=watched,
         )
-    rows = [[one.name, exp(one.dev_loss), one.fitted.position.best_update] for one in tried]
+    rows = [[one.name, perplexity_told(one.dev_loss), one.updates] for one in tried]
     say(f"{table(['settings', 'dev perplexity, by class', 'updates'], rows)}\n{tried[0].name} is the best")
 
 

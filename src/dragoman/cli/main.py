@@ -145,6 +145,10 @@ def _tell(error: BaseException) -> int:
             return _complain("terminated", TERMINATED)
         case DragomanError():
             return _complain(str(error), error.exit_code)
+        case RuntimeError() if "can't allocate memory" in str(error) or "Storage size calculation overflowed" in str(
+            error
+        ):
+            return _complain("out of memory; try smaller layers or less text", FAILED)
         case MemoryError():
             return _complain("out of memory; try less text, a lower --order or --prune", FAILED)
         case OSError():

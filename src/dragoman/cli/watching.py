@@ -21,13 +21,15 @@ QUIET = 30.0  # seconds after which there is a line even if the model was not ju
 
 
 class Pace:
-    """How fast training goes, by the predictions of the last while."""
+    """How fast a training goes, from where this run took it up."""
 
     def __init__(self) -> None:
-        self.items, self.began, self.first_share = 0, monotonic(), 0.0
+        self.items, self.began = 0, monotonic()
+        self.first_share: float | None = None
 
-    def after(self, items: int) -> None:
-        self.items += items
+    def after(self, moment: Moment) -> None:
+        self.first_share = moment.share if self.first_share is None else self.first_share
+        self.items += moment.items
 
     @property
     def per_second(self) -> float:
@@ -35,7 +37,7 @@ class Pace:
 
     def left(self, share: float) -> float:
         """Seconds to the bound, if all goes on like this."""
-        gone = share - self.first_share
+        gone = share - (self.first_share or 0.0)
         return (monotonic() - self.began) * (1 - share) / gone if gone > 0 else math.inf
 
 
@@ -66,10 +68,10 @@ class PlainWatch:
         from dragoman.training.fit import Started
 
         if isinstance(event, Started):
+            self.pace = Pace()
             self.line(begun(event))
             return
-        self.pace.first_share = self.pace.first_share or event.share
-        self.pace.after(event.items)
+        self.pace.after(event)
         self.step(event)
         due = event.train_loss is not None and monotonic() - self.last > QUIET
         if event.judged or event.went_back or due:
@@ -92,7 +94,7 @@ class BarWatch(PlainWatch):
         left = _duration(self.pace.left(moment.share))
         described = (
             f"epoch {moment.position.epoch + 1}, {self.pace.per_second:,.0f} words/s, loss {moment.loss:.3f}, "
-            f"perplexity {_perplexity(moment.loss)}, at most {left} left"
+            f"perplexity {perplexity_told(moment.loss)}, at most {left} left"
         )
         self.progress.update(self.task, completed=moment.share, description=described)
 
@@ -109,10 +111,10 @@ def told(moment: Moment, pace: Pace) -> str:
     position = moment.position
     parts = [f"epoch {_epochs(moment)}, update {position.update:,}:"]
     if moment.train_loss is not None and math.isfinite(moment.train_loss):
-        parts.append(f"train perplexity {_perplexity(moment.train_loss)},")
+        parts.append(f"train perplexity {perplexity_told(moment.train_loss)},")
     if moment.dev_loss is not None:
         best = " (best)" if position.best_update == position.update else ""
-        parts.append(f"dev perplexity {_perplexity(moment.dev_loss)}{best},")
+        parts.append(f"dev perplexity {perplexity_told(moment.dev_loss)}{best},")
     parts.append(f"{pace.per_second:,.0f} words/s, {_duration(position.seconds)}")
     if moment.went_back:
         parts.append("; the loss was not finite: back to the model kept, with half the learning rate")
@@ -125,7 +127,7 @@ def _epochs(moment: Moment) -> str:
     return str(position.epoch if position.batch == 0 else position.epoch + 1)
 
 
-def _perplexity(loss: float) -> str:
+def perplexity_told(loss: float) -> str:
     """Of a word, by class: what an unknown word is called is not counted while training."""
     return f"{math.exp(loss):,.2f}" if loss < 700 else "infinite"
 

@@ -10,6 +10,8 @@ from torch import Generator, Tensor
 
 from dragoman.text.corpus import Corpus
 
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+
 
 def uniform(shape: tuple[int, ...], reach: float, chance: Generator, dtype: torch.dtype) -> Tensor:
     """Numbers from -reach to reach. Drawn in 64 bits, so that either precision starts from the same."""

@@ -17,7 +17,7 @@ from dragoman.language_model import Saved
 from dragoman.layers import class_softmax, softmax
 from dragoman.layers.class_softmax import WordClasses, class_log_probs, frequency_classes
 from dragoman.layers.dropout import dropout
-from dragoman.layers.initial import glorot, log_unigram, uniform
+from dragoman.layers.initial import PRECISIONS, glorot, log_unigram, uniform
 from dragoman.layers.perceptron import ACTIVATIONS, affine, hidden
 from dragoman.layers.softmax import never_start
 from dragoman.models.feedforward_config import FeedForwardConfig
@@ -33,7 +33,6 @@ from dragoman.text.windows import context_windows
 from dragoman.text.word_vectors import WordVectors, vectors_for
 
 CLASS_OF = "class_of"  # the table of the softmax's classes on disk
-PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
 class FeedForwardModel(NeuralModel):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from dragoman.settings import Settings
 
@@ -17,8 +17,8 @@ class FeedForwardConfig(Settings):
     embedding: int = Field(default=200, ge=1)
     """Length of the vector that stands for a word."""
     embedding_reach: float = Field(default=0.1, gt=0)
-    """First vectors of words have numbers between minus this and this. Small ones make for a start that is nearly linear,
-    large ones for combinations of words being found sooner."""
+    """First vectors of words have numbers between minus this and this: small ones start nearly linear,
+    large ones let combinations of words be found sooner."""
     hidden: tuple[PositiveInt, ...] = (400,)
     """Sizes of the hidden layers, from the first to the last."""
     activation: Literal["tanh", "relu"] = "tanh"
@@ -38,3 +38,9 @@ class FeedForwardConfig(Settings):
     """Share of the words' vectors' elements that is left out at random in training."""
     precision: Literal["float32", "float64"] = "float32"
     """Of all numbers; the longer ones take twice the time and memory."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.classes is not None and self.softmax == "full":
+            raise ValueError("classes are for a softmax by frequency or brown; set softmax, or leave classes out")
+        return self

@@ -62,6 +62,8 @@ class NeuralModel(LanguageModel):
         for name, tensor in self.parameters().items():
             if name not in arrays or arrays[name].shape != tuple(tensor.shape):
                 raise DataError(f"{source}: {name} does not fit the settings; the model directory is broken")
+            if not np.isfinite(arrays[name]).all():
+                raise DataError(f"{source}: {name} holds what is not a number; the model directory is broken")
             with torch.no_grad():
                 tensor.copy_(torch.from_numpy(np.array(arrays[name])))
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -179,6 +179,10 @@ class Corpus:
         kept = spelled[taken]
         at_ = np.flatnonzero(kept >= 0)
         return Corpus(self.vocab, self.ids[taken], offsets, at_, kept[at_], self.spellings)
+
+    def with_unknown(self, unknown: NDArray[np.bool_]) -> Corpus:
+        """The same text with these words as `<unk>`; which words they were is not kept.  # unknown: (words,)"""
+        return replace(self, ids=np.where(unknown, np.int32(UNK), self.ids))
 
     def framed(self, starts: int = 1) -> NDArray[np.int32]:
         """All sentences in a row, each between `starts` times `<s>` and one `</s>`."""

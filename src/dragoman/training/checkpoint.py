@@ -48,9 +48,8 @@ def restore(learner: Learner, path: Path) -> None:
     position = _position(path, notes)
     try:
         put_back(learner.model, _tensors(arrays, NOW))
-        learner.kept = {
-            name: _tensors(arrays, KEPT)[name].to(tensor) for name, tensor in learner.model.parameters().items()
-        }
+        kept = _tensors(arrays, KEPT)
+        learner.kept = {name: kept[name].to(tensor) for name, tensor in learner.model.parameters().items()}
         remind(learner.optimizer, list(learner.kept), _tensors(arrays, MEMORY))
     except (KeyError, RuntimeError, ValueError) as error:
         raise _broken(path, str(error)) from None

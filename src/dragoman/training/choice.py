@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DataError
 from dragoman.settings import shown, validated
-from dragoman.storage import check_free, new_directory
+from dragoman.storage import CONFIG, check_free, new_directory
 from dragoman.training.config import TrainingConfig
 from dragoman.training.fit import Fitted, Report, fit
+from dragoman.training.loop import DivergedError
 
 
 @dataclass(frozen=True)
@@ -21,13 +24,8 @@ class Candidate:
     """One combination of the settings to choose among, and how it fared."""
 
     name: str
-    config: TrainingConfig
-    fitted: Fitted
-
-    @property
-    def dev_loss(self) -> float:
-        assert self.fitted.position.best is not None, "there is a dev text"
-        return self.fitted.position.best
+    dev_loss: float  # infinite if it diverged
+    updates: int  # after which it was best
 
 
 def candidates(config: TrainingConfig, choices: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, TrainingConfig]]:
@@ -59,14 +57,33 @@ def fit_best(
     """
     if dev is None:
         raise DataError("settings are chosen by the dev text, and there is none; give --dev-text")
-    check_free(output, replace=True)
+    every = list(candidates(config, choices))
     workshop = output.with_name(f"{output.name}.candidates")
+    check_free(output, replace=force or _is_one_of(output, workshop))
     tried = []
-    for name, chosen in candidates(config, choices):
-        place = workshop / name
-        fitted = fit(create(), examples, dev, chosen, output=place, force=force, report=report(name))
-        tried.append(Candidate(name, chosen, fitted))
+    for name, chosen in every:
+        train = partial(fit, create(), examples, dev, chosen, output=workshop / name, force=force, report=report(name))
+        tried.append(_tried(name, train))
     tried.sort(key=lambda candidate: candidate.dev_loss)
+    if not math.isfinite(tried[0].dev_loss):
+        raise DivergedError("no choice of settings led to a finite loss; try lower learning rates")
     with new_directory(output, replace=True) as directory:
         shutil.copytree(workshop / tried[0].name, directory, dirs_exist_ok=True)
     return tried
+
+
+def _tried(name: str, train: Callable[[], Fitted]) -> Candidate:
+    try:
+        position = train().position
+    except DivergedError:
+        return Candidate(name, math.inf, 0)
+    assert position.best is not None, "there is a dev text"
+    return Candidate(name, position.best, position.best_update)
+
+
+def _is_one_of(output: Path, workshop: Path) -> bool:
+    """Whether a directory holds what was chosen among these candidates before, and so nothing that would be lost."""
+    config = output / CONFIG
+    if not config.is_file():
+        return True
+    return any(other.read_bytes() == config.read_bytes() for other in workshop.glob(f"*/{CONFIG}"))

@@ -42,6 +42,9 @@ class TrainingConfig(Settings):
     """Penalty on the sum of the weights' sizes, against the log-likelihood of the whole training text."""
     l2: float = Field(default=0.0, ge=0)
     """Penalty on half the sum of the squared weights, against the log-likelihood of the whole training text."""
+    unknown_rate: float | None = Field(default=None, ge=0, lt=1)
+    """Share of the words seen once that count as unknown words while training, so that such get a probability. Default:
+    0.5, or 0 where the text has unknown words of its own or none can come."""
     seed: int = Field(default=1, ge=0)
     """What all chance comes from: first weights, order of sentences, dropout."""
     threads: int | None = Field(default=None, ge=1)

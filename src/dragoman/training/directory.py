@@ -10,18 +10,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from dragoman.errors import DataError, DragomanError
 from dragoman.settings import differences
-from dragoman.storage import ARRAYS, CHECKPOINT, CONFIG, METRICS, new_directory, new_file, write_arrays
+from dragoman.storage import (
+    ARRAYS,
+    CHECKPOINT,
+    CONFIG,
+    METRICS,
+    VOCAB,
+    clear_unfinished,
+    new_directory,
+    new_file,
+    write_arrays,
+)
 from dragoman.training.checkpoint import read_position, restore, write_checkpoint
 from dragoman.training.position import Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from torch import Tensor
 
     from dragoman.text.corpus import Corpus
     from dragoman.trainable import StorableModel
@@ -54,21 +64,33 @@ class TrainingDirectory:
     def resume(self, learner: Learner) -> None:
         """Put the learner where the last checkpoint was, and forget what was measured after it."""
         restore(learner, self.checkpoint)
-        lines = (self.path / METRICS).read_text(encoding="utf-8").splitlines() if (self.path / METRICS).exists() else []
-        with new_file(self.path / METRICS) as temporary:
+        clear_unfinished(self.path)
+        metrics = self.path / METRICS
+        lines = metrics.read_bytes().decode("utf-8", "replace").splitlines() if metrics.exists() else []
+        with new_file(metrics) as temporary:
             kept = [line for line in lines if _update_of(line) <= learner.position.update]
             temporary.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
 
     def require_same(self, model: StorableModel) -> None:
         """Refuse to go on with another configuration than the one this directory was begun with."""
-        there = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
-        here = yaml.safe_load(yaml.safe_dump(model.whole_config()))
+        there, here = self._config(), yaml.safe_load(yaml.safe_dump(model.whole_config()))
         for config in (there, here):
             for key in NOT_COMPARED:
                 config.get("training", {}).pop(key, None)
         if changes := differences(there, here):
             remedy = "repeat the settings it was begun with, choose another directory, or --force to train anew"
             raise DataError(f"{self.path}: holds another training ({'; '.join(changes)}); {remedy}")
+
+    def _config(self) -> dict[str, Any]:
+        """What config.yaml says; the other files of a model must be there too."""
+        try:
+            config = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError, yaml.YAMLError):
+            config = None
+        whole = all((self.path / name).is_file() for name in (VOCAB, ARRAYS))
+        if not (whole and isinstance(config, dict) and isinstance(config.get("training", {}), dict)):
+            raise DataError(f"{self.path}: broken training directory; --force trains anew")
+        return config
 
     def keep(self, learner: Learner, model: StorableModel) -> None:
         """Make the parameters kept the model of this directory."""
@@ -90,7 +112,7 @@ class TrainingDirectory:
         try:
             yield
         except (DragomanError, OSError) as error:
-            why = str(error) if isinstance(error, DragomanError) else f"{error.filename}: {error.strerror}"
+            why = str(error) if isinstance(error, DragomanError) else f"{self.path}: {error.strerror}"
             remedy = "the last checkpoint is intact: make room and run the same command again"
             raise DragomanError(f"{why}; {remedy}") from error
 
@@ -104,14 +126,15 @@ def _update_of(line: str) -> int:
 
 
 def described(corpus: Corpus) -> dict[str, Any]:
-    """By what a text is known again."""
+    """By what a text is known again, its words included."""
     checksum = zlib.crc32(corpus.offsets.tobytes(), zlib.crc32(corpus.ids.tobytes()))
+    checksum = zlib.crc32("\n".join(corpus.vocab.words).encode(), checksum)
     return {"sentences": corpus.sentences, "tokens": corpus.tokens, "checksum": f"{checksum:08x}"}
 
 
-def fingerprint(parameters: Mapping[str, Tensor]) -> str:
-    """By what the parameters that a training began with are known again."""
+def fingerprint(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """By what a model is known again as it was before its first step: parameters, classes, features."""
     checksum = 0
-    for tensor in parameters.values():
-        checksum = zlib.crc32(tensor.detach().cpu().numpy().tobytes(), checksum)
+    for name, array in sorted(arrays.items()):
+        checksum = zlib.crc32(np.ascontiguousarray(array).tobytes(), zlib.crc32(name.encode(), checksum))
     return f"{checksum:08x}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,14 +16,18 @@ import torch
 from dragoman.errors import DataError
 from dragoman.settings import validated
 from dragoman.text.corpus import Corpus
+from dragoman.text.unknown import Closed
+from dragoman.text.vocab import UNK
 from dragoman.threads import at_most
 from dragoman.trainable import StorableModel, Trainable
 from dragoman.training.config import TrainingConfig
 from dragoman.training.directory import TrainingDirectory, described, fingerprint
 from dragoman.training.loop import Learner, Moment, Task, learn, put_back
-from dragoman.training.objectives import Objective, negative_log_likelihood
+from dragoman.training.objectives import Objective, forgetting, negative_log_likelihood, seen_once
 from dragoman.training.position import Position
 from dragoman.training.signals import StoppedError, stop_requests
+
+UNKNOWN_RATE = 0.5  # of the words seen once, as many are unknown in training
 
 
 @dataclass(frozen=True)
@@ -77,27 +82,50 @@ def fit(
     True
     """
     config = validated(config or TrainingConfig, settings, "settings")
-    task = Task(examples, dev, objective, config, perf_counter)
-    _check(task)
+    _check(model, examples, dev)
+    task = Task(examples, dev, _with_unknown(objective, model, examples, config), config, perf_counter)
+    directory = None if output is None else TrainingDirectory(Path(output))
     with at_most(config.threads), learning(model, config.device):
+        if isinstance(examples, Corpus):
+            _record(model, config, examples, dev)
         learner = Learner.beginner(model, config)
-        if output is None:
-            _follow(learner, task, None, model, report)
-            return Fitted(learner.position)
-        _record(model, config, examples, dev)
-        directory = TrainingDirectory(Path(output))
-        was_finished = _take_up(learner, model, directory, force)
+        was_finished = directory is not None and _take_up(learner, model, directory, force)
         if not was_finished:
-            _follow(learner, task, directory, model, report)
+            _follow(Run(learner, task, model, directory, report or (lambda event: None), force))
         put_back(model, learner.kept)
         return Fitted(learner.position, was_finished)
 
 
-def _check(task: Task) -> None:
-    if not task.items:
-        raise DataError("the training text is empty")
-    if task.dev is not None and not task.dev.sizes.sum():
+@dataclass(frozen=True)
+class Run:
+    """A training that is being followed."""
+
+    learner: Learner
+    task: Task
+    model: StorableModel
+    directory: TrainingDirectory | None
+    tell: Report
+    forced: bool  # it was begun anew where there was another
+
+
+def _check(model: Any, examples: Any, dev: Any) -> None:
+    """Refuse what cannot be learned from: nothing, or words with other numbers than the model's."""
+    if not examples.sizes.sum():
+        raise DataError("there is nothing to learn from: the training text is empty")
+    if dev is not None and not dev.sizes.sum():
         raise DataError("the dev text is empty")
+    for text in (examples, dev):
+        if isinstance(text, Corpus):
+            text.require(model.vocab)
+
+
+def _with_unknown(objective: Objective, model: Any, examples: Any, config: TrainingConfig) -> Objective:
+    """The objective with words seen once as unknown words, unless there are such in the text, or none can come."""
+    if not isinstance(examples, Corpus):
+        return objective
+    needless = (examples.ids == UNK).any() or isinstance(model.unknown, Closed)
+    rate = config.unknown_rate if config.unknown_rate is not None else 0.0 if needless else UNKNOWN_RATE
+    return forgetting(objective, seen_once(examples), rate) if rate else objective
 
 
 @contextmanager
@@ -115,6 +143,10 @@ def learning(model: Trainable, device: str) -> Iterator[None]:
 
 
 def _device(name: str) -> torch.device:
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
+        raise DataError(
+            f"device {name!r}: there are cpu and cuda, with a number (cuda:1) if there are several; try cpu"
+        )
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
@@ -126,7 +158,7 @@ def _record(model: StorableModel, config: TrainingConfig, examples: Corpus, dev:
     data = {
         "train": described(examples),
         "dev": None if dev is None else described(dev),
-        "start": fingerprint(model.parameters()),
+        "start": fingerprint(model.arrays()),
     }
     model.record = {"training": config.model_dump(mode="json"), "data": data}
 
@@ -141,35 +173,30 @@ def _take_up(learner: Learner, model: StorableModel, directory: TrainingDirector
     return bool(learner.position.finished)
 
 
-def _follow(
-    learner: Learner, task: Task, directory: TrainingDirectory | None, model: StorableModel, report: Report | None
-) -> None:
+def _follow(run: Run) -> None:
     """Learn to the end, saving and telling on the way."""
-    tell = report or (lambda event: None)
+    learner, task = run.learner, run.task
     parameters = sum(tensor.numel() for tensor in learner.model.parameters().values())
-    tell(Started(learner.position, parameters, task.items, len(task.batches(learner.position.epoch))))
+    run.tell(Started(learner.position, parameters, task.items, len(task.batches(learner.position.epoch))))
     with stop_requests() as requests:
         for moment in learn(learner, task):
-            tell(moment)
+            run.tell(moment)
             stopping = requests.number  # looked at once: what comes later is seen to after the next step
-            if directory is not None:
-                _write(learner, model, task, moment, directory, stopping=bool(stopping))
+            if run.directory is not None:
+                _write(run, run.directory, moment, stopping=bool(stopping))
             if stopping and not moment.position.finished:
-                raise StoppedError(stopping, _told_stopped(moment.position, directory))
-    put_back(learner.model, learner.kept)
+                raise StoppedError(stopping, _told_stopped(run, moment.position))
 
 
-def _write(
-    learner: Learner, model: StorableModel, task: Task, moment: Moment, directory: TrainingDirectory, *, stopping: bool
-) -> None:
+def _write(run: Run, directory: TrainingDirectory, moment: Moment, *, stopping: bool) -> None:
     """What a step leaves on disk. The model comes before the checkpoint: a training at its end has its model."""
     position = moment.position
     if moment.train_loss is not None or moment.went_back:
         directory.note(measured(moment))
     if moment.judged and position.best_update == position.update:
-        directory.keep(learner, model)
-    if moment.judged or stopping or position.update % task.config.save_every == 0:
-        directory.save(learner)
+        directory.keep(run.learner, run.model)
+    if moment.judged or stopping or position.update % run.task.config.save_every == 0:
+        directory.save(run.learner)
 
 
 def measured(moment: Moment) -> dict[str, Any]:
@@ -189,8 +216,9 @@ def measured(moment: Moment) -> dict[str, Any]:
     return {key: value for key, value in line.items() if value is not None and math.isfinite(value)}
 
 
-def _told_stopped(position: Position, directory: TrainingDirectory | None) -> str:
+def _told_stopped(run: Run, position: Position) -> str:
     where = f"stopped after update {position.update:,}"
-    if directory is None:
+    if run.directory is None:
         return f"{where}; nothing was saved (no output directory)"
-    return f"{where} and saved to {directory.path}; run the same command again to go on"
+    again = "run the same command again, without --force," if run.forced else "run the same command again"
+    return f"{where} and saved to {run.directory.path}; {again} to go on"

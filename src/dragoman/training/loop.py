@@ -96,26 +96,25 @@ def learn(learner: Learner, task: Task) -> Iterator[Moment]:
 
 
 def _one_batch_on(learner: Learner, task: Task, batch: Examples, batches: int) -> Moment:
-    config, began = task.config, task.clock()
-    share = learner.position.share(config, batches)
-    rate = scheduled_rate(config, learner.position.update, share) * learner.position.rate
-    loss, gradient = _gradients(learner, task, batch)
-    went_back = not (math.isfinite(loss) and math.isfinite(gradient))
-    if went_back:
+    config, began, before = task.config, task.clock(), learner.position
+    share = before.share(config, batches)
+    rate = scheduled_rate(config, before.update, share) * before.rate
+    loss, gradient, held = _gradients(learner, task, batch)
+    finite = math.isfinite(loss) and math.isfinite(gradient)
+    if not (finite and _step(learner, task, rate, gradient, held)):
         _go_back(learner, config)
-    else:
-        _step(learner, task, rate, gradient)
     items = int(batch.sizes.sum())
-    told = (0.0, 0) if went_back else (loss * items, items)
+    told = (loss * items, items) if finite else (0.0, 0)
     learner.position = learner.position.after_batch(batches, *told, task.clock() - began)
     judged = _is_due(learner.position, config)
     dev_loss = _judge(learner, task) if judged else None
     train_loss = _told(learner, config, judged)
+    went_back = learner.position.went_back and not before.went_back
     return Moment(learner.position, loss, items, rate, gradient, share, went_back, judged, dev_loss, train_loss)
 
 
-def _gradients(learner: Learner, task: Task, batch: Examples) -> tuple[float, float]:
-    """Mean loss of a batch and the norm of its gradient, which is left in the parameters.
+def _gradients(learner: Learner, task: Task, batch: Examples) -> tuple[float, float, list[penalties.Held]]:
+    """Mean loss of a batch, the norm of its gradient, which is left in the parameters, and what L1 holds.
 
     Large batches are gone through in pieces, whose gradients add up.
     """
@@ -128,24 +127,23 @@ def _gradients(learner: Learner, task: Task, batch: Examples) -> tuple[float, fl
         loss = task.objective(learner.model, batch.select(numbers), noise).sum() / items
         loss.backward()
         total += float(loss.detach())
-    weights = list(learner.model.penalised().values())
-    penalties.add_gradients(weights, config.l1 / task.items, config.l2 / task.items)
+    weights = learner.model.penalised().values()
+    held = penalties.add_gradients(weights, config.l1 / task.items, config.l2 / task.items)
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    return total, float(torch.nn.utils.get_total_norm(gradients))
+    return total, float(torch.nn.utils.get_total_norm(gradients)), held
 
 
-def _step(learner: Learner, task: Task, rate: float, gradient: float) -> None:
-    """theta <- theta - eta * gradient, as the optimiser sees it."""
-    config = task.config
+def _step(learner: Learner, task: Task, rate: float, gradient: float, held: list[penalties.Held]) -> bool:
+    """theta <- theta - eta * gradient, as the optimiser sees it; whether the parameters are finite after it."""
+    config, parameters = task.config, list(learner.model.parameters().values())
     if config.clip is not None and gradient > config.clip:
-        for parameter in learner.model.parameters().values():
+        for parameter in parameters:
             if parameter.grad is not None:
                 parameter.grad.mul_(config.clip / gradient)
-    weights = list(learner.model.penalised().values()) if config.l1 else []
-    before = penalties.signs(weights)
     set_rate(learner.optimizer, rate)
     learner.optimizer.step()
-    penalties.stop_at_zero(weights, before)
+    penalties.stop_at_zero(learner.model.penalised().values(), held)
+    return math.isfinite(float(torch.nn.utils.get_total_norm([parameter.detach() for parameter in parameters])))
 
 
 def _go_back(learner: Learner, config: TrainingConfig) -> None:
@@ -178,6 +176,8 @@ def _judge(learner: Learner, task: Task) -> float | None:
         if learner.position.best_update == learner.position.update:
             learner.kept = copied(learner.model.parameters())
     why = learner.position.finished or learner.position.bound_reached(task.config)
+    if why and task.dev is not None and learner.position.best is None:
+        raise DivergedError("the loss of the dev text was never finite; lower --learning-rate")
     seconds = learner.position.seconds + task.clock() - began
     learner.position = replace(learner.position, finished=why, seconds=seconds)
     return dev_loss

@@ -2,35 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
+from dragoman.errors import DataError
+from dragoman.kernels import kernel
 
-def add_gradients(weights: Iterable[Tensor], l1: float, l2: float) -> None:
-    """Add to the gradients those of l1 * |w| + l2 * w^2 / 2.
+Held = NDArray[np.int8]  # on which side of 0 each weight must stay: 1, -1, or 0 for either
 
-    At w = 0, where |w| has no gradient, a weight stays unless the loss pulls harder than the penalty.
+
+def add_gradients(weights: Iterable[Tensor], l1: float, l2: float) -> list[Held]:
+    """Add to the gradients those of l1 * |w| + l2 * w^2 / 2; on which side of 0 weights are to stay.
+
+    At w = 0, where |w| has no gradient, a weight stays unless the loss pulls harder than the penalty. Elsewhere, it may
+    cross 0 only if the loss pulls harder than the penalty: the penalty alone brings it to 0 and no further.
     """
+    held = []
     for weight in weights:
-        if weight.grad is None:
-            continue
+        assert weight.grad is not None, "weights that are penalised have a gradient"
         if l2:
             weight.grad.add_(weight.detach(), alpha=l2)
         if l1:
-            at_zero = weight.detach() == 0
-            shrunk = torch.nn.functional.softshrink(weight.grad, l1)
-            torch.where(at_zero, shrunk, weight.grad.add(weight.detach().sign(), alpha=l1), out=weight.grad)
+            sides = np.zeros(weight.numel(), np.int8)
+            _add_l1(_flat(weight), _flat(weight.grad), l1, sides)
+            held.append(sides)
+    return held
 
 
-def signs(weights: Iterable[Tensor]) -> list[Tensor]:
-    """On which side of 0 weights are before a step."""
-    return [weight.detach().sign() for weight in weights]
+def stop_at_zero(weights: Iterable[Tensor], held: Sequence[Held]) -> None:
+    """Weights that a step has carried to the side where they must not be stop at 0: so L1 leaves true zeros."""
+    if held:
+        for weight, sides in zip(weights, held, strict=True):
+            _stop(_flat(weight), sides)
 
 
-def stop_at_zero(weights: Iterable[Tensor], before: Iterable[Tensor]) -> None:
-    """Weights that a step has carried across 0 stop there: so L1 leaves true zeros."""
-    with torch.no_grad():
-        for weight, sign in zip(weights, before, strict=True):
-            weight.masked_fill_(weight.sign() * sign < 0, 0.0)
+def _flat(tensor: Tensor) -> NDArray[Any]:
+    """The same memory as an array."""
+    if tensor.device.type != "cpu":
+        raise DataError(f"an L1 penalty needs weights on the processor, not {tensor.device.type}; use --l2")
+    return tensor.detach().view(-1).numpy()
+
+
+@kernel
+def _add_l1(weight: Any, gradient: Any, l1: float, held: Any) -> None:
+    for i in range(weight.size):
+        pull = gradient[i]
+        if weight[i] == 0.0:
+            gradient[i] = max(pull - l1, 0.0) + min(pull + l1, 0.0)
+        else:
+            side = 1 if weight[i] > 0.0 else -1
+            gradient[i] = pull + l1 * side
+            if abs(pull) <= l1:
+                held[i] = side
+
+
+@kernel
+def _stop(weight: Any, held: Any) -> None:
+    for i in range(weight.size):
+        if weight[i] * held[i] < 0.0:
+            weight[i] = 0.0

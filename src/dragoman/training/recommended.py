@@ -4,5 +4,22 @@ from __future__ import annotations
 
 from dragoman.training.config import TrainingConfig
 
-FEED_FORWARD = TrainingConfig(optimizer="adam", learning_rate=0.001, batch_size=500, clip=1.0, max_epochs=20)
-LOG_LINEAR = TrainingConfig(optimizer="adagrad", learning_rate=0.1, batch_size=2000, max_epochs=20)
+FEED_FORWARD = TrainingConfig(
+    optimizer="adam",
+    learning_rate=0.001,
+    schedule="linear",
+    decay=1.0,
+    batch_size=500,
+    clip=1.0,
+    max_epochs=10,
+)
+LOG_LINEAR = TrainingConfig(
+    optimizer="adagrad",
+    learning_rate=2.0,
+    schedule="linear",
+    decay=1.0,
+    batch_size=2000,
+    l1=0.6,
+    l2=0.08,
+    max_epochs=12,
+)
