@@ -1,0 +1,230 @@
+"""What training promises and no result would betray at once: fair noise, whole looks, fresh starts, flushed files."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman import DataError, FeedForwardModel, LogLinearModel, fit
+from dragoman.layers.dropout import dropout
+from dragoman.models.loglinear import likelihood
+from dragoman.scorer import token_log_probs
+from dragoman.storage import ARRAYS, CHECKPOINT, CONFIG, MODEL, map_arrays, new_directory, new_file
+from dragoman.threads import share
+from dragoman.training import loop
+from dragoman.training.objectives import negative_log_likelihood
+from dragoman.training.order import cut
+from test_training import (
+    CORPUS,
+    DEV,
+    ONE_THREAD,
+    ORIGIN,
+    Bowl,
+    Points,
+    PowerCut,
+    Watch,
+    assert_same,
+    distance,
+    metrics,
+    network,
+    stop_at,
+)
+
+# -- noise ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
+def test_dropout_keeps_the_mean(rate: float) -> None:
+    elements = 100_000
+    dropped = dropout(torch.ones(elements, dtype=torch.float64), rate, loop.noise_of(1, 0, 0, "cpu"))
+    np.testing.assert_allclose(np.unique(dropped), [0.0, 1 / (1 - rate)], rtol=1e-12)
+    deviation = math.sqrt(rate / (1 - rate) / elements)  # of the mean
+    assert float(dropped.mean()) == pytest.approx(1.0, abs=5 * deviation)
+
+
+def test_every_piece_of_every_update_has_noise_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws: list[tuple[float, ...]] = []
+
+    def objective(model: Bowl, points: Points, noise: torch.Generator | None = None) -> torch.Tensor:
+        if noise is not None:
+            draws.append(tuple(torch.rand(4, generator=noise).tolist()))
+        return distance(model, points)
+
+    def drawn(seed: int) -> list[tuple[float, ...]]:
+        draws.clear()
+        fit(
+            *(Bowl(1.0, 1.0), Points(np.zeros((12, 2)))),
+            **{"objective": objective, "batch_size": 6, "max_epochs": 2, "seed": seed, **ONE_THREAD},
+        )
+        return draws.copy()
+
+    monkeypatch.setattr(loop, "AT_ONCE", 2)
+    first = drawn(seed=1)
+    assert len(first) == 2 * 2 * 3  # epochs, batches, pieces
+    assert drawn(seed=1) == first
+    assert len({*first, *drawn(seed=2)}) == 2 * len(first)
+
+
+# -- looks at the dev text --------------------------------------------------------------------------------------------
+
+
+def test_the_mean_loss_is_that_of_the_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "AT_ONCE", 13)
+    model = network(precision="float64")
+    losses = -token_log_probs(model, CORPUS)
+    whole = loop.mean_loss(model, CORPUS, negative_log_likelihood)
+    assert whole == pytest.approx(losses.mean(), rel=1e-12)
+    pieces = list(cut(np.arange(len(CORPUS)), CORPUS.sizes, loop.AT_ONCE))
+    assert len(pieces) > 10
+    for piece in (pieces[0], pieces[-1]):  # one of them alone would say something else
+        assert abs(whole - loop.mean_loss(model, CORPUS.select(piece), negative_log_likelihood)) > 1e-3
+
+
+def test_another_dev_text_is_refused(tmp_path: Path) -> None:
+    directory, settings = tmp_path / "model", {"batch_size": 30, "max_epochs": 2, **ONE_THREAD}
+    stop_at(directory, 9, DEV, **settings)
+    before = {file.name: file.read_bytes() for file in directory.iterdir()}
+    others = {
+        r"data\.dev\.sentences": DEV.select(np.arange(len(DEV) - 1)),
+        r"data\.dev\.checksum": DEV.select(np.arange(len(DEV))[::-1]),
+        r"data\.dev": None,
+    }
+    for told, dev in others.items():
+        with pytest.raises(DataError, match=told):
+            fit(network(dropout=0.3), CORPUS, dev, output=directory, **settings)
+    assert {file.name: file.read_bytes() for file in directory.iterdir()} == before
+    assert not fit(network(dropout=0.3), CORPUS, DEV, output=directory, **settings).was_finished
+
+
+# -- going back -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "adagrad", "adam"])
+def test_who_went_back_goes_on_like_a_beginner(optimizer: str) -> None:
+    """Two steps, which are kept; a third that fails; and two more, as if they were the first from there."""
+    steps = [0]
+
+    def objective(model: Bowl, points: Points, noise: Any = None) -> torch.Tensor:
+        steps[0] += 1
+        return distance(model, points) * (math.inf if steps[0] == 3 else 1.0)
+
+    settings = {"optimizer": optimizer, "momentum": 0.8, **ONE_THREAD}
+    bowl, kept = Bowl(3.0, -0.2), []
+    watch = Watch(at=3, act=lambda: kept.append(bowl.theta.tolist()))
+    fit(bowl, ORIGIN, objective=objective, learning_rate=0.1, check_every=2, max_epochs=5, report=watch, **settings)
+    assert [moment.went_back for moment in watch.moments] == [False, False, True, False, False]
+    beginner = Bowl(*kept[0])
+    fit(beginner, ORIGIN, objective=distance, learning_rate=0.1 / 2, max_epochs=2, **settings)
+    assert bowl.theta.tolist() == beginner.theta.tolist()
+
+
+# -- files reach the disk before they get their names -----------------------------------------------------------------
+
+
+class Disk:
+    """Notes what is flushed to it and what is renamed, in order, each by its inode."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.events: list[tuple[str, int]] = []
+        self.sizes: dict[int, int] = {}  # bytes that were there to be flushed
+        flush, rename = os.fsync, os.replace
+
+        def noted_flush(descriptor: int) -> None:
+            found = os.fstat(descriptor)
+            self.events.append(("flushed", found.st_ino))
+            self.sizes[found.st_ino] = found.st_size
+            flush(descriptor)
+
+        def noted_rename(source: Any, target: Any) -> None:
+            self.events.append(("renamed", Path(source).stat().st_ino))
+            rename(source, target)
+
+        monkeypatch.setattr(os, "fsync", noted_flush)
+        monkeypatch.setattr(os, "replace", noted_rename)
+
+    def place(self, event: str, path: Path) -> int:
+        """When this last happened to what is now at a path."""
+        return max(place for place, entry in enumerate(self.events) if entry == (event, path.stat().st_ino))
+
+
+def test_a_file_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    disk = Disk(monkeypatch)
+    with new_file(path) as temporary:
+        temporary.write_text("new and longer")
+    assert disk.place("flushed", path) < disk.place("renamed", path) < disk.place("flushed", tmp_path)
+    assert disk.sizes[path.stat().st_ino] == len("new and longer")
+
+
+def test_a_directory_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(monkeypatch)
+    with new_directory(tmp_path / "model", contents=MODEL) as temporary:
+        (temporary / CONFIG).write_text("one")
+        (temporary / ARRAYS).write_text("another")
+    renamed = disk.place("renamed", tmp_path / "model")
+    for name, size in ((CONFIG, 3), (ARRAYS, 7)):
+        assert disk.place("flushed", tmp_path / "model" / name) < renamed
+        assert disk.sizes[(tmp_path / "model" / name).stat().st_ino] == size
+    assert renamed < disk.place("flushed", tmp_path)
+
+
+# -- every model goes on to the bit -----------------------------------------------------------------------------------
+
+
+def assert_goes_on_to_the_bit(create: Callable[[], Any], directory: Path, **settings: Any) -> None:
+    """Stopped at several steps, a model becomes the one of a training that nobody stopped."""
+
+    def stop() -> None:
+        raise PowerCut
+
+    whole, parts = directory / "whole", directory / "parts"
+    fit(create(), CORPUS, DEV, output=whole, **settings)
+    for update in (1, 5, 11, 17):
+        with pytest.raises(PowerCut):
+            fit(create(), CORPUS, DEV, output=parts, report=Watch(update, stop), **settings)
+    assert not fit(create(), CORPUS, DEV, output=parts, **settings).was_finished
+    for file in (ARRAYS, CHECKPOINT):
+        assert_same(map_arrays(whole / file), map_arrays(parts / file))
+    assert metrics(whole) == metrics(parts)
+
+
+BRIEF: dict[str, Any] = {"batch_size": 30, "max_epochs": 2, "save_every": 3, "report_every": 2}
+
+
+def test_a_log_linear_model_goes_on_to_the_bit_with_two_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared: list[int] = []
+
+    def noted_share(work: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
+        shared.append(len(parts))
+        return share(work, parts)
+
+    def create() -> LogLinearModel:
+        return LogLinearModel.create(CORPUS, features="word1,word1+word2,bag", dropout=0.2)
+
+    monkeypatch.setattr(likelihood, "SMALLEST", 1)
+    monkeypatch.setattr(likelihood, "share", noted_share)
+    assert_goes_on_to_the_bit(
+        create, tmp_path, **BRIEF, optimizer="adagrad", learning_rate=0.3, l1=0.5, threads=2, patience=50
+    )
+    assert set(shared) == {2}
+    arrays = map_arrays(tmp_path / "whole" / CHECKPOINT)
+    weights = np.concatenate([array for name, array in arrays.items() if name in ("now/pairs", "now/windows")])
+    assert 0 < np.count_nonzero(weights) < len(weights)  # the penalty has set some to zero, but not all
+
+
+def test_a_softmax_by_brown_classes_goes_on_to_the_bit(tmp_path: Path) -> None:
+    def create() -> FeedForwardModel:
+        return network(softmax="brown", dropout=0.3)
+
+    assert "W_c" in create().parameters()
+    assert_goes_on_to_the_bit(create, tmp_path, **BRIEF, optimizer="adam", learning_rate=0.02, **ONE_THREAD)
