@@ -95,10 +95,10 @@ def feed_forward(texts: Texts, seed: int) -> tuple[Any, Any]:
         tied=True,
         softmax="brown",
         classes=100,
-        dropout=0.5,
+        dropout=0.4,
         embedding_dropout=0.1,
     )
-    return model, FEED_FORWARD.model_copy(update={"max_epochs": 8})
+    return model, FEED_FORWARD.model_copy(update={"warmup": 200, "max_epochs": 8})
 
 
 TRAINED: dict[str, Callable[[Texts, int], tuple[Any, Any]]] = {

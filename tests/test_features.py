@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Corpus, DataError, Vocab
+from dragoman import Corpus, DataError, LogLinearModel, Vocab
 from dragoman.models.loglinear.features import (
     ATOMS,
     ENVIRONMENT,
@@ -16,10 +19,12 @@ from dragoman.models.loglinear.features import (
     atom,
     feature,
     mixed,
+    names_after,
     number_of,
     parse,
     read_environment_features,
     read_features,
+    value_of_word,
 )
 from dragoman.models.loglinear.history import NOTHING, History
 from dragoman.models.loglinear.lookup import EMPTY, Lookup
@@ -237,6 +242,74 @@ def test_names_that_cannot_be_taken(name: str) -> None:
         feature(name)(list)
 
 
+@pytest.mark.usefixtures("definitions")
+def test_a_feature_that_returns_none_is_off(corpus: Corpus) -> None:
+    feature("silent")(lambda words: None)
+    assert names_at("silent", "cows eat", corpus) == []
+    (one,) = parse("silent")
+    assert len(one.occurrences(History.of_corpus(corpus), {}, corpus.vocab).key) == 0
+
+
+@pytest.mark.usefixtures("definitions")
+def test_a_text_is_not_taken_for_a_list_of_letters(corpus: Corpus) -> None:
+    feature("greeting")(lambda words: "hello")
+    with pytest.raises(DataError, match=r"^feature 'greeting', called with \['cows'\]: .* return \['hello'\]$"):
+        names_at("greeting", "cows", corpus)
+
+
+def fail(words: object) -> list[str]:
+    raise KeyError("two\nlines")
+
+
+def fail_late(words: object) -> object:
+    yield "one"
+    fail(words)
+
+
+def refuse(words: object) -> list[str]:
+    raise DataError("mine")
+
+
+WRONG = {
+    "raises": (fail, "KeyError"),
+    "raises while names are taken": (fail_late, "KeyError"),
+    "raises an error of ours": (refuse, "DataError: mine"),
+    "leaves": (sys.exit, "SystemExit"),
+    "returns a number": (lambda words: 5, "TypeError"),
+    "returns half a character": (lambda words: ["\ud800"], "UnicodeEncodeError"),
+}
+
+
+@pytest.mark.usefixtures("definitions")
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_fails_in_a_feature_is_told_with_its_words(wrong: str) -> None:
+    function, problem = WRONG[wrong]
+    feature("mine")(function)
+    with pytest.raises(DataError) as told:
+        names_after("mine", ["cows", "eat"])
+    assert str(told.value).startswith("feature 'mine', called with ['cows', 'eat']: failed (")
+    assert problem in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.usefixtures("definitions")
+@pytest.mark.parametrize("function", [fail, refuse, sys.exit, lambda word: "\ud800"])
+def test_what_fails_in_an_atom_is_told_with_its_word(corpus: Corpus, function: Callable[[str], object]) -> None:
+    atom("mine")(function)
+    with pytest.raises(DataError, match=r"^feature 'mine', called with 'hay': failed \(.*\); mend its function$"):
+        value_of_word("mine", "hay")
+    with pytest.raises(DataError, match=r"^feature 'mine', called with '"):
+        LogLinearModel.create(corpus, features="mine1+word2")
+
+
+@pytest.mark.usefixtures("definitions")
+def test_of_many_words_a_message_shows_the_last() -> None:
+    feature("mine")(fail)
+    with pytest.raises(DataError, match="before', 'last'") as told:
+        names_after("mine", [*["word"] * 10_000, "before", "last"])
+    assert len(str(told.value)) < 400
+
+
 DEFINING = """
 from dragoman.models.loglinear.features import atom
 
@@ -268,6 +341,7 @@ def test_features_from_a_file_that_the_user_names(tmp_path, monkeypatch) -> None
         ("mine.txt", "", "not a Python file"),
         ("mine.py", "1 / 0", "ZeroDivisionError"),
         ("mine.py", "def", "SyntaxError"),
+        ("mine.py", "import sys; sys.exit()", "SystemExit"),
         ("mine.py", DEFINING.replace("first-letter", "bag"), "mine.py: feature 'bag': is built in"),
     ],
 )

@@ -143,6 +143,29 @@ def test_an_unknown_rung_is_refused_with_the_near_name(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize(
+    ("minutes", "problem"), [("0", "above 0"), ("-1", "above 0"), ("nan", "finite"), ("inf", "finite")]
+)
+def test_no_time_is_refused_before_anything_is_made(tmp_path: Path, minutes: str, problem: str) -> None:
+    refused = climb(tmp_path / "new", "--minutes", minutes, "--models", "kn-1")
+    assert refused.code == 2
+    assert is_one_line(refused.err)
+    assert "--minutes" in refused.err and problem in refused.err
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("content", [b"pairs: [150", b"\xff\xfe", b"", b"- 150\n", b"when: 2001-99-99\n", b"[" * 5000])
+def test_damaged_settings_are_told_in_a_line(tmp_path: Path, content: bytes) -> None:
+    claim(tmp_path / "new", "ladder", "goes on with them when it runs again")
+    settings = tmp_path / "new" / "settings.yaml"
+    settings.write_bytes(content)
+    refused = climb(tmp_path / "new", "--models", "kn-1")
+    assert refused.code == 2
+    assert is_one_line(refused.err)
+    assert f"{settings}: damaged" in refused.err
+    assert settings.read_bytes() == content
+
+
 def test_a_stopped_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked to end while a network trains, the ladder saves; the next run takes the network up where it was."""
     asked = []

@@ -13,8 +13,10 @@ from torch import Tensor
 from dragoman import Corpus, DataError, LogLinearModel, Vocab, fit
 from dragoman.models.loglinear import layout as layouts
 from dragoman.models.loglinear import likelihood
+from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.history import History
 from dragoman.scorer import folded_log_probs
+from dragoman.settings import validated
 from dragoman.text.vocab import END, SPECIALS, START
 from dragoman.threads import at_most
 from zoo import CLASSES
@@ -315,3 +317,31 @@ def test_conjunctions_get_what_single_words_cannot() -> None:
     assert not any(crossed("words-4"))
     assert all(crossed("3-gram"))
     assert all(crossed("word1,word2,word1+word2"))
+
+
+# -- settings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [30, 64])
+def test_a_table_beyond_what_can_be_asked_for_is_refused(bits: int) -> None:
+    with pytest.raises(DataError, match=f"hash_bits {bits}: must be at most 29"):
+        validated(LogLinearConfig, {"weights": "hashed", "hash_bits": bits}, "settings")
+    largest = validated(LogLinearConfig, {"weights": "hashed", "hash_bits": 29}, "settings")
+    assert 1 << largest.hash_bits == layouts.MOST_WEIGHTS
+
+
+@pytest.mark.parametrize("weights", ["auto", "seen", "full"])
+def test_the_size_of_a_table_without_a_table_is_refused(weights: str) -> None:
+    with pytest.raises(DataError) as told:
+        validated(LogLinearConfig, {"weights": weights, "hash_bits": 20}, "exp.yaml:3", "model")
+    problem = f"hash_bits 20 has no meaning with {weights} weights"
+    assert str(told.value) == f"exp.yaml:3: model: {problem}; choose hashed weights, or leave hash_bits out"
+    assert validated(LogLinearConfig, {"weights": weights, "hash_bits": 24}, "saved").weights == weights
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_each_weight_and_its_gradient_have_the_precision_asked_for(training: Corpus, precision: str) -> None:
+    model = made(training, precision=precision)
+    assert model.batch_log_probs(training).dtype == torch.float64
+    flowed = gradients(model, lambda: model.batch_log_probs(training), random_upstream(training))
+    assert {tensor.dtype for tensor in flowed.values()} == {getattr(torch, precision)}

@@ -143,7 +143,6 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of definitions, which are not in force yet and are forgotten afterwards."""
     monkeypatch.setattr(notation, "ATOMS", {})
     monkeypatch.setattr(notation, "FEATURES", {})
-    monkeypatch.setattr("dragoman.models.loglinear.model.ATOMS", notation.ATOMS)
     path = tmp_path / "mine.py"
     path.write_text(MINE)
     return path

@@ -1,10 +1,10 @@
 """Verbs with settings: one option for each field of some `Settings`, and `--config` to take them from a file.
 
-    @configured(model="dragoman.models.feedforward:FeedForwardConfig", training=TrainingConfig(seed=7))
+    @configured(model="dragoman.models.feedforward_config:FeedForwardConfig", training=TrainingConfig(seed=7))
     def train_feedforward(text: options.Text, settings: Configured) -> None:
         print(settings.model.hidden, settings.training.learning_rate)
 
-    train.command("feedforward", cls=ConfiguredCommand)(train_feedforward)
+    train.command("feed-forward", cls=ConfiguredCommand)(train_feedforward)
 
 Names, types, defaults and help all come from the fields. The command line comes before the file, the file before the
 defaults. Settings may be named by their place rather than given, as importing them (that is, pydantic) takes a tenth of

@@ -64,12 +64,12 @@ def _told(explanation: Explanation) -> str:
     words = explanation.words
     rows: list[list[object]] = [
         ["probability", *(f"{word.prob:.4f}" for word in words)],
-        ["score", *(word.score for word in words)],
-        ["  bias", *(word.bias for word in words)],
+        ["score", *(_rounded(word.score) for word in words)],
+        ["  bias", *(_rounded(word.bias) for word in words)],
     ]
     for number, feature in enumerate(explanation.features):
         times = f" × {feature.value:g}" if feature.value != 1 else ""
-        amounts = (word.contributions[number].amount for word in words)
+        amounts = (_rounded(word.contributions[number].amount) for word in words)
         rows.append([f"  {feature.feature}{times}", *amounts])
     parts = [table([_shown(explanation.prefix), *(word.word for word in words)], rows)]
     if explanation.features:
@@ -85,4 +85,9 @@ def _shown(prefix: str) -> str:
 
 
 def _listed(pushes: Sequence[Push]) -> str:
-    return ", ".join(f"{push.word} {push.amount:.2f}" for push in pushes) or "-"
+    return ", ".join(f"{push.word} {_rounded(push.amount):.2f}" for push in pushes) or "-"
+
+
+def _rounded(amount: float | None) -> float | None:
+    """To two digits, and never -0.00."""
+    return None if amount is None else round(amount, 2) + 0.0

@@ -48,6 +48,7 @@ def ladder(
       dragoman ladder --models kn-5,feed-forward --pairs 5000 -o small
     """
     names = chosen(models)
+    _check_minutes(minutes)
     claim(output, "ladder", "goes on with them when it runs again")
     settings = {"pairs": pairs, "seed": seed, "minutes": minutes}
     _keep_to(output / SETTINGS, settings)
@@ -62,6 +63,14 @@ def ladder(
     _suggest(output, rungs)
 
 
+def _check_minutes(minutes: float | None) -> None:
+    """The networks' training would refuse them too, but only once half the ladder is made."""
+    from dragoman.settings import Given, validated
+    from dragoman.training.config import TrainingConfig
+
+    validated(TrainingConfig, {"minutes": Given(minutes, "--minutes")}, "command line")
+
+
 def _keep_to(path: Path, settings: dict[str, Any]) -> None:
     """Note what a ladder is begun with; refuse to go on with anything else, as its rungs would not compare."""
     import yaml
@@ -71,13 +80,25 @@ def _keep_to(path: Path, settings: dict[str, Any]) -> None:
     from dragoman.storage import new_file
 
     settings = {**settings, "grammar": VERSION}
-    if path.exists():
-        there = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if changes := differences(there if isinstance(there, dict) else {}, settings):
-            remedy = "repeat what it was begun with, or give another directory with -o"
-            raise DataError(f"{path.parent}: holds another ladder ({'; '.join(changes)}); {remedy}")
+    if path.exists() and (changes := differences(_begun_with(path), settings)):
+        remedy = "repeat what it was begun with, or give another directory with -o"
+        raise DataError(f"{path.parent}: holds another ladder ({'; '.join(changes)}); {remedy}")
     with new_file(path) as temporary:
         temporary.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+
+
+def _begun_with(path: Path) -> dict[str, Any]:
+    """What a ladder noted when it was begun."""
+    import yaml
+
+    try:
+        there = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError, OSError, RecursionError):  # a ValueError: no UTF-8, or no such date
+        there = None
+    if not isinstance(there, dict):
+        remedy = "delete the directory to begin anew, or give another with -o"
+        raise DataError(f"{path}: damaged, so nobody knows what the ladder was begun with; {remedy}")
+    return there
 
 
 def _texts(corpus: Path, pairs: int, seed: int) -> Texts:

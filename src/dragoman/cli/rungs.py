@@ -130,6 +130,15 @@ LOG_LINEAR_TRAINING: dict[str, Any] = {
     "patience": 8,  # and when to end
 }
 PAIRS = "word1+word2,word1+word3,word1+word4,word2+word3,word2+word4,word3+word4"
+NETWORK: dict[str, Any] = {
+    "order": 5,
+    "embedding": 64,
+    "embedding_reach": 0.5,
+    "hidden": (256,),
+    "activation": "relu",
+    "dropout": 0.2,
+    "softmax": "brown",
+}
 RUNGS: dict[str, Recipe] = {
     "kn-1": Recipe(partial(kneser_ney, order=1)),
     "kn-2": Recipe(partial(kneser_ney, order=2)),
@@ -141,10 +150,7 @@ RUNGS: dict[str, Recipe] = {
     "log-linear-words": Recipe(partial(log_linear, features="words-4"), by_gradients=True),
     "log-linear-ngrams": Recipe(partial(log_linear, features="5-gram"), by_gradients=True),
     "log-linear-pairs": Recipe(partial(log_linear, features=f"words-4,{PAIRS}"), by_gradients=True),
-    "feed-forward": Recipe(
-        partial(feed_forward, order=5, embedding=64, hidden=(128,), dropout=0.3, training={"learning_rate": 0.003}),
-        by_gradients=True,
-    ),
+    "feed-forward": Recipe(partial(feed_forward, **NETWORK, training={"learning_rate": 0.003}), by_gradients=True),
     "kn-5-feed-forward": Recipe(mixed, ("kn-5", "feed-forward")),
 }
 
@@ -205,7 +211,10 @@ class Workshop:
 
     def _seconds(self) -> dict[str, float]:
         path = self.place / SECONDS
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        try:
+            return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+        except (ValueError, TypeError):
+            raise DataError(f"{path}: damaged; delete it, and rungs are made anew") from None
 
     def _note(self, name: str, seconds: float) -> None:
         from dragoman.storage import new_file

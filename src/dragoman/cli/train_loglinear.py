@@ -12,9 +12,13 @@ from dragoman.cli.configured import Configured, configured
 from dragoman.cli.fitting import Choose, Job, train_by_gradients
 from dragoman.cli.messages import say, suggest
 from dragoman.cli.training import Material, UnknownChoice, VocabChoice
+from dragoman.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.models.loglinear.model import LogLinearModel
+    from dragoman.text.corpus import Corpus
+
+CLASSES = 100  # that are found in the text, where features ask for classes and none are given
 
 
 @configured(
@@ -32,7 +36,8 @@ def train_loglinear(
             "--classes",
             metavar="FILE",
             help="Classes of words for features such as class1: `word TAB class` a line, or what dragoman cluster "
-            "writes; brown:N finds N classes in the text. Default: brown:100, where features ask for classes.",
+            "writes; brown:N finds N classes in the text. Default: brown:100, or less in a text of few words, where "
+            "features ask for classes.",
             show_default=False,
         ),
     ] = None,
@@ -67,32 +72,53 @@ def train_loglinear(
     """
 
     def create(material: Material) -> LogLinearModel:
-        from dragoman.models.loglinear.features import read_features
         from dragoman.models.loglinear.model import LogLinearModel
 
-        if features_from is not None:
-            read_features(features_from)
-        given = _classes(classes, material, settings.model.features)
+        given = _classes(classes, material.corpus) if has_classes else None
         model = LogLinearModel.create(material.corpus, settings.model, unknown=material.unknown, classes=given)
         for note in model.notes:
             say(note)
         return model
 
+    has_classes = _ask_for_classes(settings.model.features, features_from)
+    if classes is not None and not has_classes:
+        remedy = "add one that does to --features, such as class1, or leave --classes out"
+        raise DataError(f"--classes {classes}: none of the features looks at classes; {remedy}")
     words = VocabChoice(vocab, min_count, max_size, replace_singletons)
     job = Job(text, dev_text, field, words, UnknownChoice(unknown, unknown_total), output, force, choose)
     train_by_gradients(job, create, settings.training)
     suggest("explain", output, "the")
 
 
-def _classes(given: str | None, material: Material, features: tuple[str, ...]) -> dict[str, str] | None:
-    """The classes of words, if features ask for them."""
+def _ask_for_classes(features: tuple[str, ...], file: Path | None) -> bool:
+    """Whether any feature looks at the classes of words, once those that the user defined are known."""
+    from dragoman.models.loglinear.features import atoms_of, parse, read_environment_features, read_features
+
+    read_environment_features()
+    if file is not None:
+        read_features(file)
+    return any(atom.table == "class" for atom in atoms_of(parse(features)))
+
+
+def _classes(given: str | None, corpus: Corpus) -> dict[str, str]:
+    """The classes of words: from a file, or found in the text."""
     from dragoman.cli.cluster import clustered, wanted_classes
     from dragoman.ngram.classes import read_classes
 
-    if given is None and not any("class" in feature for feature in features):
-        return None
-    given = given or "brown:100"
-    wanted = wanted_classes(given)
-    if wanted is None:
+    if given is None:
+        wanted = _usual_classes(corpus)
+        if wanted < 2:
+            return {}  # of two or three words, each is a class of its own
+    elif (number := wanted_classes(given)) is None:
         return read_classes(given)
-    return dict(clustered(material.corpus, wanted).as_mapping())
+    else:
+        wanted = number
+    return dict(clustered(corpus, wanted).as_mapping())
+
+
+def _usual_classes(corpus: Corpus) -> int:
+    """How many classes to find if nobody says: fewer where the text has few words, that there be something to merge."""
+    from dragoman.text.vocab import SPECIALS
+
+    words = sum(word >= len(SPECIALS) for word in set(corpus.ids.tolist()))
+    return min(CLASSES, words // 2)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from dragoman.settings import Settings
+
+MOST_BITS = 29  # of a number of weights that can be asked for: 2 GiB of float32
 
 
 class LogLinearConfig(Settings):
@@ -18,14 +20,14 @@ class LogLinearConfig(Settings):
     """Which weights a feature has: of the next words seen with it, of all words, or windows of one bounded table."""
     min_seen: int = Field(1, ge=1)
     """Features, and pairs of feature and next word, that were seen less often have no weight."""
-    hash_bits: int = Field(24, ge=1, le=32)
-    """With hashed weights: the table has 2 to the power of this many."""
+    hash_bits: int = Field(24, ge=1, le=MOST_BITS)
+    """With hashed weights alone: the table has 2 to the power of this many."""
     suffix_types: int = Field(20, ge=1)
     """Words of the vocabulary that must share an ending for it to be a suffix."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Share of the active features that is left out in training."""
     precision: Literal["float32", "float64"] = "float32"
-    """Bits of a weight. Sums are always taken in 64."""
+    """Bits of a weight and of its gradient. Scores and probabilities are always computed in 64."""
 
     @field_validator("features", mode="before")
     @classmethod
@@ -34,3 +36,11 @@ class LogLinearConfig(Settings):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(","))
         return tuple(value) if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _only_hashed_weights_have_a_table(self) -> Self:
+        """The size of a table that there is not would be silently without effect."""
+        if self.weights != "hashed" and self.hash_bits != type(self).model_fields["hash_bits"].default:
+            remedy = "choose hashed weights, or leave hash_bits out"
+            raise ValueError(f"hash_bits {self.hash_bits} has no meaning with {self.weights} weights; {remedy}")
+        return self

@@ -25,7 +25,8 @@ import importlib.util
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -42,6 +43,7 @@ from dragoman.text.vocab import END, Vocab
 ENVIRONMENT = "DRAGOMAN_FEATURES"  # names a Python file that defines features
 MOST_ATOMS = 4
 FARTHEST = 99  # places back
+SHOWN = 200  # characters of the words that a message shows
 BAG = "bag"
 BUILT_IN = ("word", "class", "suffix")
 HOW_TO_DEFINE = (
@@ -50,7 +52,7 @@ HOW_TO_DEFINE = (
 )
 
 AtomFunction = Callable[[str], object]  # a word's value: anything that prints, or None
-FeatureFunction = Callable[[list[str]], Iterable[str]]  # the words before -> the names of what is on
+FeatureFunction = Callable[[list[str]], Iterable[str] | None]  # the words before -> the names of what is on
 A = TypeVar("A", bound=AtomFunction)
 F = TypeVar("F", bound=FeatureFunction)
 
@@ -190,7 +192,7 @@ class Custom:
     def _names(self, history: History, prediction: int, vocab: Vocab) -> Counter[str]:
         words = history.before(prediction)
         said = [vocab.words[word] for word in words[words > END].tolist()]
-        return Counter(map(str, FEATURES[self.name](said)))
+        return names_after(self.name, said)
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
@@ -273,6 +275,12 @@ def _unknown(name: str) -> str:
     return f"is not known; known are {', '.join(known)}. Or {HOW_TO_DEFINE}"
 
 
+def atoms_of(features: Sequence[Feature]) -> list[Atom]:
+    """One atom for each table that the features look into."""
+    every = [atom for feature in features if isinstance(feature, Conjunction) for atom in feature.atoms]
+    return list({atom.table: atom for atom in every}.values())
+
+
 # -- defining more ---------------------------------------------------------------------------------------------------
 
 
@@ -288,7 +296,7 @@ def atom(name: str) -> Callable[[A], A]:
 
 
 def feature(name: str) -> Callable[[F], F]:
-    """Define a feature: a function from the list of words before to the names of what is on.
+    """Define a feature: a function from the list of words before to the names of what is on; None: nothing is.
 
     It must depend on these words alone. A word that the model does not know is `<unk>`.
     """
@@ -319,11 +327,58 @@ def read_features(path: str | Path) -> None:
         raise DataError(f"{path}: no such file; name a Python file that defines features") from None
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
-    except Exception as error:  # whatever a user's file may raise
-        raise DataError(f"{path}: cannot be run ({type(error).__name__}: {error}); mend the file") from error
+    except (Exception, SystemExit) as error:  # whatever a user's file may raise
+        raise DataError(f"{path}: cannot be run ({_told(error)}); mend the file") from error
 
 
 def read_environment_features() -> None:
     """The same for the file that the environment names, if it names one."""
     if path := os.environ.get(ENVIRONMENT):
         read_features(path)
+
+
+# -- asking what users defined ---------------------------------------------------------------------------------------
+
+
+def value_of_word(name: str, word: str) -> str | None:
+    """What a user's atom says of a word; None is no value."""
+    with _blamed(name, word):
+        value = ATOMS[name](word)
+        return None if value is None else _name(value)
+
+
+def names_after(name: str, words: list[str]) -> Counter[str]:
+    """What a user's feature says is on after these words, and how often it says so."""
+    with _blamed(name, words):
+        found = FEATURES[name](words.copy())  # which the function may do with as it likes
+        if not isinstance(found, str | bytes):
+            return Counter(map(_name, found)) if found is not None else Counter()
+    # Each of its letters would be a name, which is hardly what was meant.
+    raise DataError(f"{_call(name, words)}: returned {found!r}, which is no list of names; return [{found!r}]")
+
+
+@contextmanager
+def _blamed(name: str, argument: str | list[str]) -> Iterator[None]:
+    """Tell what goes wrong inside a user's function as what it is: not ours, but the user's to mend."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        raise DataError(f"{_call(name, argument)}: failed ({_told(error)}); mend its function") from error
+
+
+def _name(value: object) -> str:
+    """A value as text that can be written into a file: half a character cannot, and is an error here."""
+    text = str(value)
+    text.encode()
+    return text
+
+
+def _call(name: str, argument: str | list[str]) -> str:
+    """Which function was called with what; of many words, the last."""
+    said = repr(argument)
+    return f"feature {name!r}, called with {said if len(said) <= SHOWN else '...' + said[-SHOWN:]}"
+
+
+def _told(error: BaseException) -> str:
+    """An error in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.errors import DataError
-from dragoman.models.loglinear.config import LogLinearConfig
+from dragoman.models.loglinear.config import MOST_BITS, LogLinearConfig
 from dragoman.models.loglinear.features import Feature, Occurrences, mixed
 from dragoman.models.loglinear.history import History
 from dragoman.models.loglinear.lookup import EMPTY, Lookup
@@ -24,7 +24,7 @@ from dragoman.text.corpus import Corpus
 from dragoman.text.vocab import START, Vocab
 
 AUTOMATIC = 1 << 25  # weights that full columns may take up when nobody asked for them: 128 MiB
-MOST_WEIGHTS = 1 << 29  # that can be asked for: 2 GiB
+MOST_WEIGHTS = 1 << MOST_BITS
 NOWHERE = -1  # the place of a feature that has no window
 TOKENS_AT_ONCE = 1 << 17  # while features are counted
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,11 +14,18 @@ from torch import Generator, Tensor
 
 from dragoman.errors import DataError
 from dragoman.language_model import Saved
-from dragoman.layers.initial import log_unigram
+from dragoman.layers.initial import PRECISIONS, log_unigram
 from dragoman.models.loglinear import scoring
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.explain import Explanation, explain
-from dragoman.models.loglinear.features import ATOMS, Atom, Conjunction, Feature, parse, read_environment_features
+from dragoman.models.loglinear.features import (
+    Atom,
+    Feature,
+    atoms_of,
+    parse,
+    read_environment_features,
+    value_of_word,
+)
 from dragoman.models.loglinear.history import NOTHING, History
 from dragoman.models.loglinear.layout import Active, Contexts, Layout, check_layout, count_features, lay_out
 from dragoman.models.loglinear.likelihood import log_probs
@@ -31,7 +39,6 @@ from dragoman.text.corpus import Corpus
 from dragoman.text.unknown import Uniform, UnknownWords
 from dragoman.text.vocab import START, Vocab
 
-PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 VALUES, NAMES = "values.", "names."  # before the name of an atom: its table on disk
 Classes = Mapping[str, str] | NDArray[np.integer]
 
@@ -48,7 +55,6 @@ class LogLinearModel(NeuralModel):
     """
 
     kind: ClassVar[str] = "log-linear"
-    settings_type = LogLinearConfig
     settings: LogLinearConfig
 
     def __init__(
@@ -184,7 +190,7 @@ def _tables(
 ) -> dict[str, Values]:
     """The values of words, for all atoms that the features have."""
     made: dict[str, Values] = {}
-    for atom in _atoms(features):
+    for atom in atoms_of(features):
         match atom.table:
             case "word":
                 made["word"] = identities(vocab)
@@ -193,7 +199,7 @@ def _tables(
             case "class":
                 made["class"] = by_class(vocab, _given(classes, atom))
             case name:
-                made[name] = by_function(vocab, ATOMS[name])
+                made[name] = by_function(vocab, partial(value_of_word, name))
     return made
 
 
@@ -201,12 +207,6 @@ def _given(classes: Classes | None, atom: Atom) -> Classes:
     if classes is None:
         raise DataError(f"feature {atom.name}: needs the class of each word; give classes, or leave the feature out")
     return classes
-
-
-def _atoms(features: tuple[Feature, ...]) -> list[Atom]:
-    """One atom for each table that the features look into."""
-    every = [atom for feature in features if isinstance(feature, Conjunction) for atom in feature.atoms]
-    return list({atom.table: atom for atom in every}.values())
 
 
 def _saved_tables(arrays: Mapping[str, NDArray[Any]], vocab_size: int) -> dict[str, Values]:
@@ -226,7 +226,7 @@ def _saved_features(saved: Saved, settings: LogLinearConfig, tables: Mapping[str
         features = parse(settings.features, known=tables)
     except DataError as error:
         raise DataError(f"{saved.path}: {error}") from None
-    missing = sorted({atom.table for atom in _atoms(features)} - tables.keys())
+    missing = sorted({atom.table for atom in atoms_of(features)} - tables.keys())
     if missing:
         raise ValueError(f"no values of {', '.join(missing)}")
     return features
