@@ -94,7 +94,7 @@ def feed_forward(texts: Texts, seed: int) -> tuple[Any, Any]:
         activation="relu",
         tied=True,
         softmax="brown",
-        classes=100,
+        softmax_classes=100,
         dropout=0.4,
         embedding_dropout=0.1,
     )

@@ -179,7 +179,8 @@ def test_log_linear_models_are_trained_and_explained(texts, tmp_path, good):  # 
 
 
 def test_settings_are_chosen_on_the_dev_text(texts, tmp_path, good, run):  # noqa: F811
-    told = good(*log_linear(texts, tmp_path / "model", "--choose", "l2=0.001,1000", "--choose", "l1=0"))
+    choices = ("--choose", "l2=0.001,1000", "--choose", "l1=0", "--learning-rate", "0.1")
+    told = good(*log_linear(texts, tmp_path / "model", *choices))
     assert "l2=0.001,l1=0 is the best" in told.err
     assert "l2: 0.001" in (tmp_path / "model" / "config.yaml").read_text()
     tried = sorted(place.name for place in (tmp_path / "model.candidates").iterdir())
@@ -196,7 +197,7 @@ def test_settings_are_chosen_on_the_dev_text(texts, tmp_path, good, run):  # noq
 def test_features_of_ones_own(texts, tmp_path, good, run, monkeypatch):  # noqa: F811
     own = tmp_path / "own.py"
     own.write_text(
-        "from dragoman.models.loglinear.features import atom, feature\n"
+        "from dragoman import atom, feature\n"
         "@atom('vowel')\ndef vowel(word): return word[-1] in 'aeiou'\n"
         "@feature('long')\ndef long(words): return ['long'] if len(words) > 3 else []\n"
     )
@@ -219,3 +220,37 @@ def test_word_vectors_start_a_network(texts, tmp_path, good, run):  # noqa: F811
     changed = run(*command(texts, tmp_path / "again", *SHORT))
     assert changed.code == 2
     assert "data.start" in changed.err
+
+
+def test_choosing_writes_over_nothing_else(texts, tmp_path, good, run):  # noqa: F811
+    good(*log_linear(texts, tmp_path / "model"))
+    before = (tmp_path / "model" / ARRAYS).read_bytes()
+    refused = run(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2"))
+    assert refused.code == 2
+    assert "holds a model already" in refused.err
+    assert (tmp_path / "model" / ARRAYS).read_bytes() == before
+    good(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2", "--force"))
+    good(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2"))
+
+
+def test_candidates_that_diverge_are_the_last(texts, tmp_path, good, run):  # noqa: F811
+    wild = ("--optimizer", "sgd", "--batch-size", "10", "--clip", "none")
+    told = good(*command(texts, tmp_path / "model", *SHORT, *wild, "--choose", "learning-rate=0.01,1e300"))
+    assert "learning_rate=0.01 is the best" in told.err
+    assert "infinite" in told.err
+    none = run(*command(texts, tmp_path / "other", *SHORT, *wild, "--choose", "learning-rate=1e300,1e301"))
+    assert none.code == 3
+    wrong = run(*command(texts, tmp_path / "third", *SHORT, "--choose", "l2=0.1,,1"))
+    assert wrong.code == 2
+    assert not (tmp_path / "third.candidates").exists()
+
+
+def test_a_models_own_configuration_can_be_used_again(texts, tmp_path, good):  # noqa: F811
+    good(*command(texts, tmp_path / "model", *SHORT, "--learning-rate", "0.0125"))
+    good(*command(texts, tmp_path / "again", "-c", str(tmp_path / "model" / "config.yaml")))
+    assert (tmp_path / "model" / "config.yaml").read_text() == (tmp_path / "again" / "config.yaml").read_text()
+
+
+def test_a_training_that_came_to_nothing_is_told(texts, tmp_path, good):  # noqa: F811
+    told = good(*command(texts, tmp_path / "model", *SHORT, "--learning-rate", "100"))
+    assert "lower --learning-rate" in told.err

@@ -128,10 +128,10 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
         text, order=4, hidden=(8, 7), activation="relu", tied=True, direct=True, dropout=0.2, embedding_dropout=0.1
     ),
     "feed-forward, softmax by classes": lambda text: _feedforward(
-        text, order=3, hidden=(8,), softmax="frequency", classes=4, direct=True
+        text, order=3, hidden=(8,), softmax="frequency", softmax_classes=4, direct=True
     ),
     "feed-forward, softmax by Brown classes": lambda text: _feedforward(
-        text, order=3, hidden=(8,), softmax="brown", classes=3, tied=True
+        text, order=3, hidden=(8,), softmax="brown", softmax_classes=3, tied=True
     ),
     "feed-forward without a hidden layer": lambda text: _feedforward(text, order=2, hidden=()),
     "log-linear, single words": lambda text: _loglinear(text, "words-2", weights="full", min_seen=5),

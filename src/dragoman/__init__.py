@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dragoman.models.feedforward import FeedForwardModel
     from dragoman.models.feedforward_config import FeedForwardConfig
     from dragoman.models.loglinear.config import LogLinearConfig
+    from dragoman.models.loglinear.features import atom, feature
     from dragoman.models.loglinear.model import LogLinearModel
     from dragoman.ngram.arpa import read_arpa, write_arpa
     from dragoman.ngram.classes import ClassModel
@@ -52,7 +53,9 @@ _HOMES = {
     "TrainingConfig": "dragoman.training.config",
     "Vocab": "dragoman.text.vocab",
     "brown_clusters": "dragoman.text.brown",
+    "atom": "dragoman.models.loglinear.features",
     "ensemble": "dragoman.mixture",
+    "feature": "dragoman.models.loglinear.features",
     "fit": "dragoman.training.fit",
     "laboratory": "dragoman.lab.laboratory",
     "load": "dragoman.loading",
@@ -78,8 +81,10 @@ __all__ = [
     "ParallelCorpus",
     "TrainingConfig",
     "Vocab",
+    "atom",
     "brown_clusters",
     "ensemble",
+    "feature",
     "fit",
     "laboratory",
     "load",

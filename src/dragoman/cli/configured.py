@@ -95,6 +95,8 @@ class Verb:
         named = self._sections()
         kinds = {name: _kind(section) for name, section in named.items()}
         read = read_settings(file) if file else {}
+        if {"kind", "format"} <= read.keys():  # a model's own config.yaml, which says more than settings
+            read = {name: value for name, value in read.items() if name in kinds}
         in_file = sections(read, kinds)
         options = [option for option in self._options() if typed.get(option.name) is not None]
         result = {}

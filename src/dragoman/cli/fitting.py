@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,14 @@ def _train_one(job: Job, model: NeuralModel, training: TrainingConfig, material:
         say(f"{job.output}: finished already, after {_ended(fitted)}; --force trains anew")
     else:
         say(f"finished after {_ended(fitted)}")
+        _doubt(fitted, len(model.vocab))
     return fitted.was_finished
+
+
+def _doubt(fitted: Fitted, words: int) -> None:
+    """Warn of a training that came to nothing."""
+    if fitted.position.best is not None and fitted.position.best > math.log(words):
+        say("warning: this is worse than taking all words for equally probable; lower --learning-rate, or train longer")
 
 
 def _train_candidates(

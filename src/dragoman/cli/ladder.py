@@ -33,7 +33,9 @@ def ladder(
     ] = "",
     minutes: Annotated[
         float | None,
-        typer.Option("--minutes", metavar="N", help="Most minutes that each network trains.", show_default=False),
+        typer.Option(
+            "--minutes", metavar="N", help="Most minutes that each model is trained by gradients.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Compare every kind of model on text whose truth is known.

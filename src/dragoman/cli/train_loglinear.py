@@ -69,6 +69,19 @@ def train_loglinear(
       dragoman train log-linear --text train.txt --dev-text dev.txt -o maxent
       dragoman train log-linear --text train.txt --dev-text dev.txt -o more --features 5-gram,word1+word3,suffix1,bag
       dragoman explain maxent "farmers eat"
+
+    \b
+    Features of your own, in own.py:
+      import dragoman
+      @dragoman.atom("capital")        # of a word: then capital1 and capital1+word2 are features
+      def capital(word):
+          return "yes" if word[0].isupper() else None
+      @dragoman.feature("question")    # of all words before
+      def question(words):
+          return ["question"] if words and words[0] in ("who", "what") else []
+
+    Then: --features-from own.py --features 5-gram,capital1,question; other verbs find own.py by the environment
+    variable DRAGOMAN_FEATURES.
     """
 
     def create(material: Material) -> LogLinearModel:
@@ -87,6 +100,8 @@ def train_loglinear(
     words = VocabChoice(vocab, min_count, max_size, replace_singletons)
     job = Job(text, dev_text, field, words, UnknownChoice(unknown, unknown_total), output, force, choose)
     train_by_gradients(job, create, settings.training)
+    if features_from is not None:
+        say(f"to use this model, tell where its features are: export DRAGOMAN_FEATURES={features_from}")
     suggest("explain", output, "the")
 
 

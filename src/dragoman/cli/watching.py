@@ -107,14 +107,15 @@ def begun(started: Started) -> str:
 
 
 def told(moment: Moment, pace: Pace) -> str:
-    """One line about where training is."""
+    """One line about where training is. Perplexities are by class: what an unknown word is called is not counted."""
     position = moment.position
-    parts = [f"epoch {_epochs(moment)}, update {position.update:,}:"]
+    costs = []
     if moment.train_loss is not None and math.isfinite(moment.train_loss):
-        parts.append(f"train perplexity {perplexity_told(moment.train_loss)},")
+        costs.append(f"train {perplexity_told(moment.train_loss)}")
     if moment.dev_loss is not None:
         best = " (best)" if position.best_update == position.update else ""
-        parts.append(f"dev perplexity {perplexity_told(moment.dev_loss)}{best},")
+        costs.append(f"dev {perplexity_told(moment.dev_loss)}{best}")
+    parts = [f"epoch {_epochs(moment)}, update {position.update:,}: perplexity by class {', '.join(costs)};"]
     parts.append(f"{pace.per_second:,.0f} words/s, {_duration(position.seconds)}")
     if moment.went_back:
         parts.append("; the loss was not finite: back to the model kept, with half the learning rate")
@@ -128,8 +129,13 @@ def _epochs(moment: Moment) -> str:
 
 
 def perplexity_told(loss: float) -> str:
-    """Of a word, by class: what an unknown word is called is not counted while training."""
-    return f"{math.exp(loss):,.2f}" if loss < 700 else "infinite"
+    """
+    >>> perplexity_told(3.0), perplexity_told(1466.0)
+    ('20.09', 'e^1466')
+    """
+    if not math.isfinite(loss):
+        return "infinite"
+    return f"{math.exp(loss):,.2f}" if loss < 20 else f"e^{loss:.0f}"
 
 
 def _duration(seconds: float) -> str:

@@ -166,7 +166,7 @@ class FeedForwardModel(NeuralModel):
 
 def _classes(corpus: Corpus, settings: FeedForwardConfig) -> WordClasses | None:
     """The classes of words that the softmax goes by, if it does."""
-    wanted = settings.classes or max(1, round(math.sqrt(len(corpus.vocab))))
+    wanted = settings.softmax_classes or max(1, round(math.sqrt(len(corpus.vocab))))
     match settings.softmax:
         case "frequency":
             return frequency_classes(np.bincount(corpus.framed(starts=0), minlength=len(corpus.vocab)), wanted)

@@ -30,7 +30,7 @@ class FeedForwardConfig(Settings):
     softmax: Literal["full", "frequency", "brown"] = "full"
     """full: over all words; else over classes and then the words of one, which trains faster: classes of like
     frequency, or Brown classes."""
-    classes: int | None = Field(default=None, ge=1)
+    softmax_classes: int | None = Field(default=None, ge=1)
     """How many classes such a softmax has. Default: the square root of the number of words."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of each hidden layer that is left out at random in training."""
@@ -41,6 +41,6 @@ class FeedForwardConfig(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.classes is not None and self.softmax == "full":
-            raise ValueError("classes are for a softmax by frequency or brown; set softmax, or leave classes out")
+        if self.softmax_classes is not None and self.softmax == "full":
+            raise ValueError("softmax_classes are for a softmax by frequency or brown; set softmax, or leave them out")
         return self

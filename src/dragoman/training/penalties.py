@@ -23,13 +23,12 @@ def add_gradients(weights: Iterable[Tensor], l1: float, l2: float) -> list[Held]
     """
     held = []
     for weight in weights:
-        assert weight.grad is not None, "weights that are penalised have a gradient"
-        if l2:
+        if l2 and weight.grad is not None:
             weight.grad.add_(weight.detach(), alpha=l2)
         if l1:
-            sides = np.zeros(weight.numel(), np.int8)
-            _add_l1(_flat(weight), _flat(weight.grad), l1, sides)
-            held.append(sides)
+            held.append(np.zeros(weight.numel(), np.int8))
+            if weight.grad is not None:  # nothing flows through a step function
+                _add_l1(_flat(weight), _flat(weight.grad), l1, held[-1])
     return held
 
 

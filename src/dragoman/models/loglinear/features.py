@@ -47,8 +47,8 @@ SHOWN = 200  # characters of the words that a message shows
 BAG = "bag"
 BUILT_IN = ("word", "class", "suffix")
 HOW_TO_DEFINE = (
-    f"define it with @atom or @feature of dragoman.models.loglinear.features in a file, and name that file in "
-    f"{ENVIRONMENT} or after --features-from"
+    f'define it in a Python file with @dragoman.atom("name") or @dragoman.feature("name"), and name that file in the '
+    f"environment variable {ENVIRONMENT}, or to train with --features-from"
 )
 
 AtomFunction = Callable[[str], object]  # a word's value: anything that prints, or None
