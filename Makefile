@@ -12,7 +12,7 @@ ladder: .venv/installed
 	$(BIN)/dragoman ladder
 
 test: .venv/dev lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """The tutorial's "farmers eat hay": what single words cannot tell, and pairs of words and a hidden layer can.
 
-    python benchmarks/crossed.py [--drawn 300000] [--seed 1] [--json FILE]
+    python benchmarks/crossed.py [--drawn 200000] [--seed 1] [--json FILE]
 
 From the laboratory's English, the sentences about crossed quadruples are taken: those with a subject, a verb and an
 object of one (fishermen mend nets and hoist sails, sailors mend sails and hoist nets). Three models of the last four
@@ -113,7 +113,7 @@ def measure(train: Corpus, dev: Corpus, asked: list[Contrast], seed: int) -> Ite
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--drawn", type=int, default=300_000, help="sentences of the laboratory to choose from")
+    parser.add_argument("--drawn", type=int, default=200_000, help="sentences of the laboratory to choose from")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     options = parser.parse_args()

@@ -14,7 +14,7 @@ def epoch_batches(sizes: NDArray[np.int64], batch_size: int, seed: int, epoch: i
     Size 1 gives one example at a time (online training), size 0 all at once (whole-batch training).
 
     >>> [batch.tolist() for batch in epoch_batches(np.array([3, 1, 2, 2]), 4, seed=1, epoch=0)]
-    [[0], [3, 2], [1]]
+    [[0, 1], [2, 3]]
     """
     order = np.random.default_rng([seed, epoch]).permutation(len(sizes))
     return list(cut(order, sizes, batch_size)) if batch_size else [order]

@@ -21,7 +21,7 @@ def scheduled_rate(config: TrainingConfig, update: int, share: float) -> float:
 
     >>> config = TrainingConfig(learning_rate=0.1, warmup=4, schedule="linear")
     >>> [round(scheduled_rate(config, update, update / 8), 3) for update in range(8)]
-    [0.025, 0.044, 0.056, 0.062, 0.05, 0.037, 0.025, 0.013]
+    [0.025, 0.044, 0.056, 0.062, 0.05, 0.038, 0.025, 0.013]
     """
     warm = min(1.0, (update + 1) / config.warmup) if config.warmup else 1.0
     return config.learning_rate * warm * SCHEDULES[config.schedule](min(max(share, 0.0), 1.0), update, config)

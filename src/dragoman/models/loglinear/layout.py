@@ -23,7 +23,7 @@ from dragoman.models.loglinear.values import Values
 from dragoman.text.corpus import Corpus
 from dragoman.text.vocab import START, Vocab
 
-AUTOMATIC = 1 << 25  # weights that full columns may take up when nobody asked for them: 128 MiB
+AUTOMATIC = 1 << 22  # weights that full columns may take up when nobody asked for them: more are slow to train
 MOST_WEIGHTS = 1 << MOST_BITS
 NOWHERE = -1  # the place of a feature that has no window
 TOKENS_AT_ONCE = 1 << 17  # while features are counted

@@ -47,7 +47,7 @@ class LogLinearModel(NeuralModel):
     """Features of the context each push next words up and down; the softmax makes probabilities of the sums.
 
     >>> from dragoman import fit
-    >>> corpus = Corpus.from_sentences(["farmers eat meat", "cows eat hay"])
+    >>> corpus = Corpus.from_sentences(["farmers eat meat", "cows eat hay"] * 2)
     >>> model = LogLinearModel.create(corpus, features="word1,word2,word1+word2")
     >>> fitted = fit(model, corpus, optimizer="adagrad", learning_rate=0.5, max_epochs=20)
     >>> model.next_words("farmers eat")[0].word
