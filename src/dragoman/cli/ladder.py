@@ -138,7 +138,7 @@ def _write(output: Path, rungs: Sequence[Rung], settings: dict[str, Any]) -> Non
         with new_file(output / name) as temporary:
             temporary.write_text(text, encoding="utf-8")
     perplexities = {rung.name: rung.measured.likelihood.perplexity for rung in rungs}
-    title = f"Every model after {settings['pairs']:,} sentences of the laboratory's English"
+    title = f"Models after {settings['pairs']:,} sentences of the laboratory's English"
     picture = output / "ladder.svg"
     draw_ladder(perplexities, rungs[0].floor.perplexity.value, {r.name: r.shares for r in rungs}, picture, title=title)
     say(f"\n{output}: ladder.md, ladder.json and {picture.name}")
