@@ -345,3 +345,8 @@ def test_each_weight_and_its_gradient_have_the_precision_asked_for(training: Cor
     assert model.batch_log_probs(training).dtype == torch.float64
     flowed = gradients(model, lambda: model.batch_log_probs(training), random_upstream(training))
     assert {tensor.dtype for tensor in flowed.values()} == {getattr(torch, precision)}
+
+
+def test_an_empty_text_has_no_features() -> None:
+    with pytest.raises(DataError, match="empty"):
+        LogLinearModel.create(Corpus.from_sentences(["a b"]).select(np.zeros(0, np.int64)))

@@ -17,12 +17,13 @@ import dragoman
 from dragoman import Corpus, DataError, DragomanError, FeedForwardModel, TrainingConfig, fit
 from dragoman.scorer import token_log_probs
 from dragoman.storage import ARRAYS, CHECKPOINT, METRICS, map_annotated_arrays, map_arrays
+from dragoman.text.pieces import cut
 from dragoman.training import checkpoint, loop, penalties
 from dragoman.training import fit as fit_module
 from dragoman.training.fit import Started
 from dragoman.training.loop import DivergedError, Moment
 from dragoman.training.objectives import negative_log_likelihood
-from dragoman.training.order import cut, epoch_batches
+from dragoman.training.order import epoch_batches
 from dragoman.training.position import Position
 from dragoman.training.schedule import SCHEDULES, scheduled_rate
 from dragoman.training.signals import StoppedError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -46,7 +46,7 @@ class NeuralModel(LanguageModel):
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         with torch.no_grad():
-            parts = [self.batch_log_probs(part).double().cpu().numpy() for part in _pieces(corpus)]
+            parts = [self.batch_log_probs(part).double().cpu().numpy() for part in corpus.pieces(TOKENS_AT_ONCE)]
         return np.concatenate([np.zeros(0), *parts])
 
     # -- on disk -----------------------------------------------------------------------------------------------------
@@ -72,13 +72,3 @@ class NeuralModel(LanguageModel):
 def settings_of(saved: Saved, kind: type[S]) -> S:
     """The model's settings as config.yaml has them."""
     return validated(kind, saved.config["model"], f"{saved.path / CONFIG}", "model")
-
-
-def _pieces(corpus: Corpus) -> Iterator[Corpus]:
-    """The text in pieces of so many tokens, or one sentence."""
-    offsets, first = corpus.token_offsets, 0
-    while first < len(corpus):
-        last = int(np.searchsorted(offsets, offsets[first] + TOKENS_AT_ONCE, side="right")) - 1
-        last = max(last, first + 1)
-        yield corpus.select(np.arange(first, last))
-        first = last

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError, at
 from dragoman.text.formats import read_text, source_name
+from dragoman.text.pieces import cut
 from dragoman.text.scan import Scan, scan
 from dragoman.text.vocab import END, SPECIALS, START, UNK, Vocab
 
@@ -179,6 +180,10 @@ class Corpus:
         kept = spelled[taken]
         at_ = np.flatnonzero(kept >= 0)
         return Corpus(self.vocab, self.ids[taken], offsets, at_, kept[at_], self.spellings)
+
+    def pieces(self, tokens: int) -> Iterator[Corpus]:
+        """The text in pieces of so many tokens or fewer, or of one sentence."""
+        return (self.select(run) for run in cut(np.arange(len(self)), self.sizes, tokens))
 
     def with_unknown(self, unknown: NDArray[np.bool_]) -> Corpus:
         """The same text with these words as `<unk>`; which words they were is not kept.  # unknown: (words,)"""

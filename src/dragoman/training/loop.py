@@ -14,12 +14,13 @@ from torch import Generator, Tensor
 from torch.optim import Optimizer
 
 from dragoman.errors import DragomanError
+from dragoman.text.pieces import cut
 from dragoman.trainable import Examples, Trainable
 from dragoman.training import penalties
 from dragoman.training.config import TrainingConfig
 from dragoman.training.objectives import Objective
 from dragoman.training.optimizers import optimizer_for, set_rate
-from dragoman.training.order import cut, epoch_batches
+from dragoman.training.order import epoch_batches
 from dragoman.training.position import Position
 from dragoman.training.schedule import scheduled_rate
 
@@ -150,9 +151,7 @@ def _go_back(learner: Learner, config: TrainingConfig) -> None:
     """To the parameters kept, with half the rate and an optimiser that remembers nothing; but once only."""
     if learner.position.went_back:
         where = f"update {learner.position.update:,}"
-        raise DivergedError(
-            f"the loss is not finite (at {where}), after going back once; lower --learning-rate or --clip"
-        )
+        raise DivergedError(f"the loss is not finite (at {where}), after going back once; lower --learning-rate")
     put_back(learner.model, learner.kept)
     learner.optimizer = optimizer_for(learner.model.parameters(), config)
     learner.position = replace(learner.position, went_back=True, rate=learner.position.rate / 2)

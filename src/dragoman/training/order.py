@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
+
+from dragoman.text.pieces import cut
 
 
 def epoch_batches(sizes: NDArray[np.int64], batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
@@ -18,13 +18,3 @@ def epoch_batches(sizes: NDArray[np.int64], batch_size: int, seed: int, epoch: i
     """
     order = np.random.default_rng([seed, epoch]).permutation(len(sizes))
     return list(cut(order, sizes, batch_size)) if batch_size else [order]
-
-
-def cut(order: NDArray[np.int64], sizes: NDArray[np.int64], budget: int) -> Iterator[NDArray[np.int64]]:
-    """These examples in runs of no more than `budget` predictions, or of a single example."""
-    ends = np.cumsum(sizes[order])
-    first, done = 0, 0
-    while first < len(order):
-        last = max(first + 1, int(np.searchsorted(ends, done + budget, side="right")))
-        yield order[first:last]
-        first, done = last, int(ends[last - 1])

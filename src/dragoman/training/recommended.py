@@ -1,4 +1,4 @@
-"""Settings of training to begin with, for each kind of model; each was found on the Penn Treebank's dev text."""
+"""Settings of training to begin with, for each kind of model: what served on the Penn Treebank and the laboratory."""
 
 from __future__ import annotations
 

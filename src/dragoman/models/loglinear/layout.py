@@ -7,7 +7,7 @@ of bounded size and may overlap (Mikolov et al. 2011). A full column is a window
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -92,7 +92,9 @@ class Counts:
 
 def count_features(corpus: Corpus, features: tuple[Feature, ...], tables: Mapping[str, Values]) -> Counts:
     """Look over a text piece by piece; what differs between pieces is only ever added up."""
-    parts = [part for piece in _pieces(corpus) for part in _count_piece(piece, features, tables)]
+    if not corpus.tokens:
+        raise DataError("a log-linear model has the features of its training text, and that is empty")
+    parts = [part for piece in corpus.pieces(TOKENS_AT_ONCE) for part in _count_piece(piece, features, tables)]
     key = np.concatenate([part.key for part in parts])
     word = np.concatenate([part.word for part in parts])
     count = np.concatenate([part.count for part in parts])
@@ -126,11 +128,6 @@ def _count_piece(corpus: Corpus, features: tuple[Feature, ...], tables: Mapping[
         number, word = np.divmod(pairs, len(corpus.vocab))
         parts.append(_Pairs(keys[number], np.full(len(pairs), source), word, count))
     return parts
-
-
-def _pieces(corpus: Corpus) -> Iterable[Corpus]:
-    pieces = max(1, corpus.tokens // TOKENS_AT_ONCE)
-    return (corpus.select(sentences) for sentences in np.array_split(np.arange(len(corpus)), pieces))
 
 
 # -- laying out ------------------------------------------------------------------------------------------------------
