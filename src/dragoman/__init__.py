@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dragoman.models.loglinear.config import LogLinearConfig
     from dragoman.models.loglinear.features import atom, feature
     from dragoman.models.loglinear.model import LogLinearModel
+    from dragoman.models.recurrent import RecurrentModel
+    from dragoman.models.recurrent_config import RecurrentConfig
     from dragoman.ngram.arpa import read_arpa, write_arpa
     from dragoman.ngram.classes import ClassModel
     from dragoman.ngram.model import NgramConfig, NgramModel
@@ -50,6 +52,8 @@ _HOMES = {
     "NgramConfig": "dragoman.ngram.model",
     "NgramModel": "dragoman.ngram.model",
     "ParallelCorpus": "dragoman.text.corpus",
+    "RecurrentConfig": "dragoman.models.recurrent_config",
+    "RecurrentModel": "dragoman.models.recurrent",
     "TrainingConfig": "dragoman.training.config",
     "Vocab": "dragoman.text.vocab",
     "brown_clusters": "dragoman.text.brown",
@@ -79,6 +83,8 @@ __all__ = [
     "NgramConfig",
     "NgramModel",
     "ParallelCorpus",
+    "RecurrentConfig",
+    "RecurrentModel",
     "TrainingConfig",
     "Vocab",
     "atom",

@@ -21,6 +21,7 @@ KINDS = {
     "cache": "dragoman.models.cache:CacheModel",
     "feed-forward": "dragoman.models.feedforward:FeedForwardModel",
     "log-linear": "dragoman.models.loglinear.model:LogLinearModel",
+    "recurrent": "dragoman.models.recurrent:RecurrentModel",
     "mixture": "dragoman.mixture:Mixture",
 }
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # counting models do without torch
     from torch import Generator, Tensor
 
     from dragoman.text.corpus import Corpus
+    from dragoman.text.streams import Segment
 
 
 class Examples(Protocol):
@@ -45,6 +46,24 @@ class TrainableScorer(Trainable, Protocol):
 
     def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
         """log P of every token given those before it in its sentence; with noise, as in training.  # (tokens,)"""
+        ...
+
+
+class SmoothingScorer(TrainableScorer, Protocol):
+    """One whose labels can be smoothed."""
+
+    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
+        """The same; with smoothing, (1 - smoothing) log P + smoothing times the mean of the log P of all words."""
+        ...
+
+
+class StreamingScorer(Trainable, Protocol):
+    """A language model that carries its state from sentence to sentence, and is trained so."""
+
+    def segment_log_probs(
+        self, segment: Segment, carry: Any, noise: Generator | None = None, smoothing: float = 0.0
+    ) -> tuple[Tensor, Any]:
+        """log P of every token of a segment, and what to carry over to the next; None comes before the first."""
         ...
 
 

@@ -118,12 +118,12 @@ def word_log_probs(h: Tensor, output: Output) -> Tensor:
     return torch.cat(parts, dim=1)[:, classes.places] + of_class[:, classes.class_of]
 
 
-def target_log_probs(h: Tensor, output: Output, targets: Tensor) -> Tensor:
+def target_log_probs(h: Tensor, output: Output, targets: Tensor, smoothing: float = 0.0) -> Tensor:
     """log p of one word in each row, with gradients, by the scores of its class alone: rows are sorted by the class of
-    their word, and each class present is a softmax of its own.  # (rows,)"""
+    their word, and each class present is a softmax of its own. Both softmaxes are smoothed alike.  # (rows,)"""
     classes = output.classes
     class_of = classes.class_of[targets]  # (rows,)
-    of_class = softmax.target_log_probs(h, output.W_c, output.b_c, class_of)
+    of_class = softmax.target_log_probs(h, output.W_c, output.b_c, class_of, smoothing)
     order = torch.argsort(class_of, stable=True)
     rows = torch.bincount(class_of, minlength=len(classes)).tolist()
     pieces = zip(
@@ -133,7 +133,7 @@ def target_log_probs(h: Tensor, output: Output, targets: Tensor) -> Tensor:
         classes.places_within[targets[order]].split(rows),
         strict=True,
     )
-    within = [softmax.target_log_probs(*piece) for piece, count in zip(pieces, rows, strict=True) if count]
+    within = [softmax.target_log_probs(*piece, smoothing) for piece, count in zip(pieces, rows, strict=True) if count]
     return of_class + torch.cat([of_class[:0], *within])[torch.argsort(order)]
 
 

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from dragoman.text.vocab import START
 
+IN_CACHE = 1 << 20  # scores worked on at a time
+
 
 def never_start(scores: Tensor) -> Tensor:
     """Scores of words with that of `<s>` made impossible: no sentence has it inside.  # (..., |V|)"""
@@ -22,29 +24,55 @@ def word_log_probs(h: Tensor, W: Tensor, b: Tensor) -> Tensor:
     return torch.addmm(b, h, W.t()).log_softmax(dim=1)
 
 
-def target_log_probs(h: Tensor, W: Tensor, b: Tensor, targets: Tensor) -> Tensor:
-    """log p of one word in each row, with gradients: what training needs of `word_log_probs`.  # (rows,)"""
-    picked: Tensor = _TargetLogProbs.apply(h, W, b, targets)  # type: ignore[no-untyped-call]
-    return picked
+def target_log_probs(h: Tensor, W: Tensor, b: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    """log p of one word in each row, with gradients: what training needs of `word_log_probs`.  # (rows,)
+
+    Smoothed: (1 - smoothing) log p of the word + smoothing times the mean of the log p of all words that can come.
+    """
+    picked: Tensor
+    log_z: Tensor
+    picked, log_z = _TargetLogProbs.apply(h, W, b, targets)  # type: ignore[no-untyped-call]
+    if not smoothing:
+        return picked
+    share = b.isfinite().to(b) / b.isfinite().sum()  # (|V|,)
+    mean_score = h @ (share @ W) + (share * b.nan_to_num(neginf=0.0)).sum()  # (rows,) scores are linear in h
+    return (1 - smoothing) * picked + smoothing * (mean_score - log_z)
 
 
 class _TargetLogProbs(torch.autograd.Function):
-    """The scores are kept from forward to backward and turned there, in place, into p - onehot(e_t): one array of
-    rows times words in all, where automatic differentiation would make three."""
+    """log p_w = s_w - log Z of one word w in each row, and log Z.
+
+    Rows times words are far more numbers than anything else in training, so they are written once: in the forward pass,
+    some rows at a time that fit the processor's cache, as e = exp(s - m), m being the row's best score. The gradient of
+    the scores, ds = g (onehot(w) - e / Z) + g_Z e / Z, is never written down: its two parts go separately into dW and
+    dh, and 1 / Z and g are numbers by rows, with which the short rows of h are multiplied in the place of the long ones.
+    """
 
     @staticmethod
-    def forward(ctx: Any, h: Tensor, W: Tensor, b: Tensor, targets: Tensor) -> Tensor:
-        scores = torch.addmm(b, h, W.t())  # (rows, |V|)
-        log_z = scores.logsumexp(dim=1)  # (rows,)
-        ctx.save_for_backward(h, W, targets, log_z)
-        ctx.scores = scores if any(ctx.needs_input_grad) else None
-        return scores.gather(1, targets[:, None])[:, 0] - log_z
+    def forward(ctx: Any, h: Tensor, W: Tensor, b: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        learning = any(ctx.needs_input_grad)
+        at_once = max(16, IN_CACHE // len(W))
+        e = h.new_empty((len(h) if learning else min(at_once, len(h)), len(W)))  # (rows, |V|)
+        picked, best, z = h.new_empty((3, len(h))).unbind()  # (rows,) each
+        for first in range(0, len(h), at_once):
+            rows = slice(first, first + at_once)
+            part = e[rows] if learning else e[: len(h[rows])]
+            torch.addmm(b, h[rows], W.t(), out=part)
+            torch.amax(part, dim=1, out=best[rows])
+            torch.gather(part, 1, targets[rows, None], out=picked[rows, None])
+            torch.sum(part.sub_(best[rows, None]).exp_(), dim=1, out=z[rows])
+        log_z = best + z.log()
+        ctx.save_for_backward(h, W, targets, z)
+        ctx.e = e if learning else None
+        return picked - log_z, log_z
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (g,) = gradients  # (rows,) that of log p
-        h, W, targets, log_z = ctx.saved_tensors
-        scores, ctx.scores = ctx.scores, None
-        ds = scores.sub_(log_z[:, None]).exp_().mul_(-g[:, None])  # (rows, |V|)
-        ds.scatter_add_(1, targets[:, None], g[:, None])  # g (onehot(e_t) - p)
-        return ds @ W, ds.t() @ h, ds.sum(dim=0), None
+        g, g_z = gradients  # (rows,) those of log p and of log Z
+        h, W, targets, z = ctx.saved_tensors
+        e, ctx.e = ctx.e, None
+        of_e = (g_z - g) / z  # (rows,)
+        dh = (e @ W).mul_(of_e[:, None]).addcmul_(g[:, None], W[targets])  # (rows, hidden)
+        dW = (e.t() @ (h * of_e[:, None])).index_add_(0, targets, h * g[:, None])  # (|V|, hidden)
+        db = (of_e @ e).index_add_(0, targets, g)  # (|V|,)
+        return dh, dW, db, None

@@ -1,12 +1,12 @@
 """A training on disk: one file that is replaced whole, so that a kill at any moment leaves the last one.
 
-`training.safetensors` holds the parameters as they are, those kept, the optimiser's memory and, as a note, the
-position. The model directory around it is an ordinary one, with the parameters kept.
+`training.safetensors` holds the parameters as they are, those kept, their average, the optimiser's memory, what is
+carried from batch to batch and, as a note, the position. The model directory around it is an ordinary one, with the parameters kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from torch import Tensor
 from dragoman.errors import DataError
 from dragoman.storage import map_annotated_arrays, new_file, write_arrays
 from dragoman.training.loop import Learner, put_back
+from dragoman.training.objectives import Carry
 from dragoman.training.optimizers import memory_of, remind
 from dragoman.training.position import Position
 
-NOW, KEPT, MEMORY = "now/", "kept/", "optimizer/"
+NOW, KEPT, MEMORY, AVERAGE, CARRY = "now/", "kept/", "optimizer/", "average/", "carry/"
 POSITION = "position"
 
 
@@ -32,6 +33,8 @@ def write_checkpoint(path: Path, learner: Learner) -> None:
         **{NOW + name: tensor for name, tensor in parameters.items()},
         **{KEPT + name: tensor for name, tensor in learner.kept.items()},
         **{MEMORY + name: tensor for name, tensor in memory_of(learner.optimizer, list(parameters)).items()},
+        **{AVERAGE + name: tensor for name, tensor in learner.average.items()},
+        **{CARRY + place: tensor for place, tensor in _flat(learner.carry)},
     }
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     with new_file(path) as temporary:
@@ -51,6 +54,9 @@ def restore(learner: Learner, path: Path) -> None:
         kept = _tensors(arrays, KEPT)
         learner.kept = {name: kept[name].to(tensor) for name, tensor in learner.model.parameters().items()}
         remind(learner.optimizer, list(learner.kept), _tensors(arrays, MEMORY))
+        average = _tensors(arrays, AVERAGE)
+        learner.average = {name: average[name].to(tensor) for name, tensor in learner.kept.items() if average}
+        learner.carry = _nested(_tensors(arrays, CARRY))
     except (KeyError, RuntimeError, ValueError) as error:
         raise _broken(path, str(error)) from None
     learner.position = position
@@ -69,6 +75,28 @@ def _tensors(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, Tenso
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
+
+
+def _flat(nest: Carry, place: str = "") -> Iterator[tuple[str, Tensor]]:
+    """A nest of tuples of tensors as tensors, each with its place in the nest, such as `0.1`."""
+    if isinstance(nest, tuple):
+        for number, part in enumerate(nest):
+            yield from _flat(part, f"{place}.{number}" if place else f"{number}")
+    elif nest is not None:
+        yield place, nest
+
+
+def _nested(flat: Mapping[str, Tensor]) -> Carry:
+    """What `_flat` took apart."""
+    if not flat:
+        return None
+    if "" in flat:
+        return flat[""]
+    parts: dict[int, dict[str, Tensor]] = {}
+    for place, tensor in flat.items():
+        number, _, rest = place.partition(".")
+        parts.setdefault(int(number), {})[rest] = tensor
+    return tuple(_nested(parts[number]) for number in range(len(parts)))
 
 
 def _broken(path: Path, why: str) -> DataError:

@@ -20,6 +20,13 @@ class TrainingConfig(Settings):
     """Share of the last step that the optimizer `momentum` keeps."""
     batch_size: int = Field(default=1000, ge=0)
     """Words a step learns from, in whole sentences: 1 is one sentence at a time (online), 0 the whole text."""
+    batch_by: Literal["words", "sentences"] = "words"
+    """What batch_size counts; of a model that carries its state over, sentences are the rows of text read at once."""
+    pool: int = Field(default=0, ge=0)
+    """Batches whose sentences are sorted by length together, so that those of one batch are about as long and little is
+    padded; 0: as they come."""
+    steps: int = Field(default=35, ge=1)
+    """Words through which the gradient goes back, where a model carries its state over (truncated back-propagation)."""
     max_epochs: int = Field(default=20, ge=1)
     """Most passes over the training text."""
     max_updates: int | None = Field(default=None, ge=1)
@@ -38,6 +45,10 @@ class TrainingConfig(Settings):
     """Steps over which the learning rate rises from 0."""
     clip: float | None = Field(default=None, gt=0)
     """Scale gradients down to this norm if theirs is larger."""
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """Share of each prediction that is asked for all words alike, in the place of the right one."""
+    average: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the training, at its end, over whose steps the parameters are averaged."""
     l1: float = Field(default=0.0, ge=0)
     """Penalty on the sum of the weights' sizes, against the log-likelihood of the whole training text."""
     l2: float = Field(default=0.0, ge=0)

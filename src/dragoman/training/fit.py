@@ -23,7 +23,17 @@ from dragoman.trainable import StorableModel, Trainable
 from dragoman.training.config import TrainingConfig
 from dragoman.training.directory import TrainingDirectory, described, fingerprint
 from dragoman.training.loop import Learner, Moment, Task, learn, put_back
-from dragoman.training.objectives import Objective, forgetting, negative_log_likelihood, seen_once
+from dragoman.training.objectives import (
+    CarryingObjective,
+    Objective,
+    forgetting,
+    negative_log_likelihood,
+    seen_once,
+    smoothed,
+    stateless,
+    streaming,
+)
+from dragoman.training.order import SENTENCES, STREAM
 from dragoman.training.position import Position
 from dragoman.training.signals import StoppedError, stop_requests
 
@@ -82,8 +92,8 @@ def fit(
     True
     """
     config = validated(config or TrainingConfig, settings, "settings")
-    _check(model, examples, dev)
-    task = Task(examples, dev, _with_unknown(objective, model, examples, config), config, perf_counter)
+    _check(model, examples, dev, config)
+    task = _task(model, examples, dev, objective, config)
     directory = None if output is None else TrainingDirectory(Path(output))
     with at_most(config.threads), learning(model, config.device):
         if isinstance(examples, Corpus):
@@ -108,7 +118,7 @@ class Run:
     forced: bool  # it was begun anew where there was another
 
 
-def _check(model: Any, examples: Any, dev: Any) -> None:
+def _check(model: Any, examples: Any, dev: Any, config: TrainingConfig) -> None:
     """Refuse what cannot be learned from: nothing, or words with other numbers than the model's."""
     if not examples.sizes.sum():
         raise DataError("there is nothing to learn from: the training text is empty")
@@ -117,9 +127,21 @@ def _check(model: Any, examples: Any, dev: Any) -> None:
     for text in (examples, dev):
         if isinstance(text, Corpus):
             text.require(model.vocab)
+    if config.label_smoothing and not getattr(model, "smooths_labels", False):
+        raise DataError("label smoothing is for neural networks; set label_smoothing to 0")
 
 
-def _with_unknown(objective: Objective, model: Any, examples: Any, config: TrainingConfig) -> Objective:
+def _task(model: Any, examples: Any, dev: Any, objective: Objective, config: TrainingConfig) -> Task:
+    """What there is to learn: sentence by sentence, or as a stream where the model carries its state over."""
+    if getattr(model, "carries", False):
+        arrangement, carrying = STREAM, streaming(config.label_smoothing)
+    else:
+        plain = objective if not config.label_smoothing else smoothed(config.label_smoothing)
+        arrangement, carrying = SENTENCES, stateless(plain)
+    return Task(examples, dev, _with_unknown(carrying, model, examples, config), config, perf_counter, arrangement)
+
+
+def _with_unknown(objective: CarryingObjective, model: Any, examples: Any, config: TrainingConfig) -> CarryingObjective:
     """The objective with words seen once as unknown words, unless there are such in the text, or none can come."""
     if not isinstance(examples, Corpus):
         return objective

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,9 +19,9 @@ from dragoman.text.pieces import cut
 from dragoman.trainable import Examples, Trainable
 from dragoman.training import penalties
 from dragoman.training.config import TrainingConfig
-from dragoman.training.objectives import Objective
+from dragoman.training.objectives import Carry, CarryingObjective
 from dragoman.training.optimizers import optimizer_for, set_rate
-from dragoman.training.order import epoch_batches
+from dragoman.training.order import SENTENCES, Arrangement
 from dragoman.training.position import Position
 from dragoman.training.schedule import scheduled_rate
 
@@ -39,17 +40,22 @@ class Task:
 
     examples: Examples
     dev: Examples | None
-    objective: Objective
+    objective: CarryingObjective
     config: TrainingConfig
     clock: Callable[[], float]  # seconds
+    arrangement: Arrangement = SENTENCES
 
     @cached_property
     def items(self) -> int:
         """Predictions in the training text."""
         return int(self.examples.sizes.sum())
 
-    def batches(self, epoch: int) -> list[np.ndarray]:
-        return epoch_batches(self.examples.sizes, self.config.batch_size, self.config.seed, epoch)
+    def batches(self, epoch: int) -> Sequence[Examples]:
+        return self.arrangement.epoch(self.examples, self.config, epoch)
+
+    def pieces(self, examples: Examples) -> Iterable[Examples]:
+        """All of a text, where it is only judged."""
+        return self.arrangement.whole(examples, AT_ONCE)
 
 
 @dataclass
@@ -60,6 +66,8 @@ class Learner:
     optimizer: Optimizer
     kept: dict[str, Tensor]  # the best parameters so far by the dev text, or the last ones
     position: Position
+    carry: Carry = None  # what the model remembers of the batch before, in this epoch
+    average: dict[str, Tensor] = field(default_factory=dict)  # of the parameters, if they are being averaged
 
     @classmethod
     def beginner(cls, model: Trainable, config: TrainingConfig) -> Learner:
@@ -90,8 +98,8 @@ def learn(learner: Learner, task: Task) -> Iterator[Moment]:
     """
     while not learner.position.finished:
         batches = task.batches(learner.position.epoch)
-        for batch in batches[learner.position.batch :]:
-            yield _one_batch_on(learner, task, task.examples.select(batch), len(batches))
+        for number in range(learner.position.batch, len(batches)):
+            yield _one_batch_on(learner, task, batches[number], len(batches))
             if learner.position.finished:
                 return
 
@@ -104,9 +112,12 @@ def _one_batch_on(learner: Learner, task: Task, batch: Examples, batches: int) -
     finite = math.isfinite(loss) and math.isfinite(gradient)
     if not (finite and _step(learner, task, rate, gradient, held)):
         _go_back(learner, config)
+    _average(learner, config, batches)
     items = int(batch.sizes.sum())
     told = (loss * items, items) if finite else (0.0, 0)
     learner.position = learner.position.after_batch(batches, *told, task.clock() - began)
+    if learner.position.batch == 0:
+        learner.carry = None
     judged = _is_due(learner.position, config)
     dev_loss = _judge(learner, task) if judged else None
     train_loss = _told(learner, config, judged)
@@ -125,7 +136,8 @@ def _gradients(learner: Learner, task: Task, batch: Examples) -> tuple[float, fl
     items, total = int(batch.sizes.sum()), 0.0
     for piece, numbers in enumerate(cut(np.arange(len(batch)), batch.sizes, AT_ONCE)):
         noise = noise_of(config.seed, update, piece, parameters[0].device)
-        loss = task.objective(learner.model, batch.select(numbers), noise).sum() / items
+        losses, learner.carry = task.objective(learner.model, batch.select(numbers), noise, learner.carry)
+        loss = losses.sum() / items
         loss.backward()
         total += float(loss.detach())
     weights = learner.model.penalised().values()
@@ -147,6 +159,19 @@ def _step(learner: Learner, task: Task, rate: float, gradient: float, held: list
     return math.isfinite(float(torch.nn.utils.get_total_norm([parameter.detach() for parameter in parameters])))
 
 
+def _average(learner: Learner, config: TrainingConfig, batches: int) -> None:
+    """Near the end, the mean of the parameters so far: less subject to where the last steps happened to go."""
+    if learner.position.share(config, batches) < 1 - config.average or not config.average:
+        return
+    parameters = learner.model.parameters()
+    number = learner.position.averaged + 1
+    if number == 1:
+        learner.average = copied(parameters)
+    for name, tensor in parameters.items():
+        learner.average[name].lerp_(tensor.detach(), 1 / number)
+    learner.position = replace(learner.position, averaged=number)
+
+
 def _go_back(learner: Learner, config: TrainingConfig) -> None:
     """To the parameters kept, with half the rate and an optimiser that remembers nothing; but once only."""
     if learner.position.went_back:
@@ -154,7 +179,8 @@ def _go_back(learner: Learner, config: TrainingConfig) -> None:
         raise DivergedError(f"the loss is not finite (at {where}), after going back once; lower --learning-rate")
     put_back(learner.model, learner.kept)
     learner.optimizer = optimizer_for(learner.model.parameters(), config)
-    learner.position = replace(learner.position, went_back=True, rate=learner.position.rate / 2)
+    learner.average, learner.carry = {}, None
+    learner.position = replace(learner.position, went_back=True, rate=learner.position.rate / 2, averaged=0)
 
 
 def _is_due(position: Position, config: TrainingConfig) -> bool:
@@ -167,19 +193,34 @@ def _is_due(position: Position, config: TrainingConfig) -> bool:
 def _judge(learner: Learner, task: Task) -> float | None:
     """Look at the dev text, and keep the parameters if they are the best so far; without one, keep the last ones."""
     began = task.clock()
-    dev_loss = None if task.dev is None else mean_loss(learner.model, task.dev, task.objective)
+    with _as_averaged(learner):
+        dev_loss = None if task.dev is None else mean_loss(learner.model, task.pieces(task.dev), task.objective)
     if dev_loss is not None and not math.isfinite(dev_loss):
         _go_back(learner, task.config)
     else:
         learner.position = learner.position.after_look(dev_loss, task.config)
         if learner.position.best_update == learner.position.update:
-            learner.kept = copied(learner.model.parameters())
+            learner.kept = copied(learner.average or learner.model.parameters())
     why = learner.position.finished or learner.position.bound_reached(task.config)
     if why and task.dev is not None and learner.position.best is None:
         raise DivergedError("the loss of the dev text was never finite; lower --learning-rate")
     seconds = learner.position.seconds + task.clock() - began
     learner.position = replace(learner.position, finished=why, seconds=seconds)
     return dev_loss
+
+
+@contextmanager
+def _as_averaged(learner: Learner) -> Iterator[None]:
+    """The model with the mean of its parameters, if they are being averaged, and then as it was again."""
+    if not learner.average:
+        yield
+        return
+    learning = copied(learner.model.parameters())
+    put_back(learner.model, learner.average)
+    try:
+        yield
+    finally:
+        put_back(learner.model, learning)
 
 
 def _told(learner: Learner, config: TrainingConfig, judged: bool) -> float | None:
@@ -191,12 +232,14 @@ def _told(learner: Learner, config: TrainingConfig, judged: bool) -> float | Non
     return loss
 
 
-def mean_loss(model: Trainable, examples: Examples, objective: Objective) -> float:
-    """Mean loss of the predictions that examples ask for, without noise."""
+def mean_loss(model: Trainable, pieces: Iterable[Examples], objective: CarryingObjective) -> float:
+    """Mean loss of the predictions that a text asks for, piece after piece, without noise."""
+    total, items, carry = 0.0, 0, None
     with torch.no_grad():
-        pieces = cut(np.arange(len(examples)), examples.sizes, AT_ONCE)
-        total = sum(float(objective(model, examples.select(piece), None).double().sum()) for piece in pieces)
-    return total / int(examples.sizes.sum())
+        for piece in pieces:
+            losses, carry = objective(model, piece, None, carry)
+            total, items = total + float(losses.double().sum()), items + len(losses)
+    return total / items
 
 
 def noise_of(seed: int, update: int, piece: int, device: Any) -> Generator:

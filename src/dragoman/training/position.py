@@ -24,6 +24,7 @@ class Position:
     went_back: bool = False  # after a loss that was not finite
     loss: float = 0.0  # of the training text since the last line of metrics.jsonl, summed
     items: int = 0  # predictions that it is the sum over
+    averaged: int = 0  # steps whose parameters are in the average
     finished: str = ""  # why it is at its end
 
     def share(self, config: TrainingConfig, batches: int) -> float:

@@ -23,3 +23,13 @@ LOG_LINEAR = TrainingConfig(
     l2=0.08,
     max_epochs=12,
 )
+RECURRENT = TrainingConfig(
+    optimizer="adam",
+    learning_rate=0.002,
+    schedule="linear",
+    decay=1.0,
+    batch_size=1000,
+    pool=50,
+    clip=1.0,
+    max_epochs=10,
+)

@@ -1,0 +1,176 @@
+"""Recurrent neural language models (tutorial, section "Recurrent Neural Network Language Models"; Mikolov et al. 2010)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from dragoman.layers.cells import CELLS, CellState
+from dragoman.layers.dropout import dropout
+from dragoman.layers.initial import uniform
+from dragoman.layers.recurrence import Layer, step, unroll
+from dragoman.models.network import Network
+from dragoman.models.recurrent_config import RecurrentConfig
+from dragoman.scorer import Carry, State
+from dragoman.text.batches import Batch
+from dragoman.text.corpus import Corpus
+from dragoman.text.pieces import cut
+from dragoman.text.streams import Segment, Segments
+from dragoman.text.vocab import END, START
+
+LayerStates = tuple[CellState, ...]  # that of each layer, from the first to the last
+AT_ONCE = 4096  # tokens computed together, where a text is scored
+STEPS_AT_ONCE = 512  # of a stream
+
+
+class RecurrentModel(Network):
+    """m_t = M_{e_{t-1}}, h_t = RNN(m_t, h_{t-1}), p_t = softmax(W_hs h_t + b_s) (eq. rnnlm:rnnlmabbrv).
+
+    >>> from dragoman import Corpus, fit
+    >>> corpus = Corpus.from_sentences(["he said that he saw himself", "she said that she saw herself"] * 20)
+    >>> model = RecurrentModel.create(corpus, cell="lstm", embedding=8, hidden=16)
+    >>> fitted = fit(model, corpus, max_epochs=30, batch_size=60, learning_rate=0.03)
+    >>> model.next_words("she said that she saw")[0].word
+    'herself'
+    """
+
+    kind: ClassVar[str] = "recurrent"
+    config_class = RecurrentConfig
+    settings: RecurrentConfig
+
+    @classmethod
+    def _inner_parameters(cls, settings: Any, chance: Generator, dtype: torch.dtype) -> tuple[dict[str, Tensor], int]:
+        """Matrices between -1/sqrt(H) and 1/sqrt(H), as is usual for recurrent networks; biases 0 or the cell's own."""
+        cell, H = CELLS[settings.cell], settings.hidden
+        reach, inner = 1 / math.sqrt(H), {}
+        for layer in range(1, settings.layers + 1):
+            inputs = settings.embedding if layer == 1 else H
+            inner[f"W_x{layer}"] = uniform((len(cell.sums) * H, inputs), reach, chance, dtype)
+            inner[f"W_h{layer}"] = uniform((len(cell.sums) * H, H), reach, chance, dtype)
+            biases = [torch.full((H,), cell.first_biases.get(name, 0.0), dtype=dtype) for name in cell.sums]
+            inner[f"b_{layer}"] = torch.cat(biases)
+            if settings.first_state == "learned":
+                inner |= {f"{name}_0{layer}": torch.zeros(H, dtype=dtype) for name in cell.state}
+        return inner, H
+
+    @property
+    def carries(self) -> bool:
+        """Whether sentences begin where the one before ended."""
+        return self.settings.carries
+
+    # -- the network -------------------------------------------------------------------------------------------------
+
+    def first_states(self, rows: int) -> LayerStates:
+        """h_0, and c_0 where there is one, of every layer."""
+        return tuple(
+            tuple(self._first_state(f"{name}_0{layer}").expand(rows, -1) for name in CELLS[self.settings.cell].state)
+            for layer in range(1, self.settings.layers + 1)
+        )
+
+    def _first_state(self, name: str) -> Tensor:
+        learned = self._parameters.get(name)
+        return self._parameters["M"].new_zeros(self.settings.hidden) if learned is None else learned
+
+    def layer(self, number: int, noise: Generator | None = None) -> Layer:
+        """The parameters of a layer; with noise, some of its recurrent weights are left out."""
+        W_x, W_h, b = (self._parameters[f"{name}{number}"] for name in ("W_x", "W_h", "b_"))
+        return Layer(W_x, dropout(W_h, self.settings.weight_dropout, noise), b)
+
+    def hidden(self, m: Tensor, states: LayerStates, noise: Generator | None = None) -> tuple[Tensor, LayerStates]:
+        """The last layer's h at every step, and the states after the last step.
+
+        # m: (steps, rows, L_m), the vectors of the words read -> (steps, rows, H)
+        """
+        settings, ended = self.settings, []
+        x = self._dropped(m, settings.embedding_dropout, noise)
+        for number, state in enumerate(states, 1):
+            h, state = unroll(settings.cell, self.layer(number, noise), x, state)
+            ended.append(state)
+            x = self._dropped(h + x if settings.residual else h, settings.dropout, noise)
+        return x, tuple(ended)
+
+    def _dropped(self, x: Tensor, rate: float, noise: Generator | None) -> Tensor:
+        """Dropout of a layer's output at all steps; the variational one leaves out the same at each."""
+        return dropout(x, rate, noise, alike_in=0 if self.settings.variational else None)
+
+    def vectors(self, words: NDArray[np.integer]) -> Tensor:
+        """m: the vectors of words."""
+        return self._parameters["M"][torch.from_numpy(words).long().to(self.device)]
+
+    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
+        """Sentences side by side, padded with `</s>`; what padded places say is left out before the softmax."""
+        if not len(corpus):
+            return self._parameters["M"].new_zeros(0)
+        batch = Batch.of(list(corpus))
+        h, _ = self.hidden(self.vectors(_shifted(batch.words.numpy()).T), self.first_states(batch.rows), noise)
+        own = h.transpose(0, 1)[batch.mask.to(self.device)]  # (tokens, H) sentence after sentence
+        return self._target_log_probs(self._outward(own), corpus.framed(starts=0), smoothing)
+
+    def segment_log_probs(
+        self, segment: Segment, carry: LayerStates | None, noise: Generator | None = None, smoothing: float = 0.0
+    ) -> tuple[Tensor, LayerStates]:
+        """log P of every token of a segment, step after step, and the states to carry over, without their gradients."""
+        states = carry or self.first_states(segment.targets.shape[1])
+        h, states = self.hidden(self.vectors(segment.inputs), states, noise)
+        log_probs = self._target_log_probs(self._outward(h.flatten(0, 1)), segment.targets.reshape(-1), smoothing)
+        return log_probs, tuple(tuple(part.detach() for part in state) for state in states)
+
+    def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
+        with torch.no_grad():
+            return self._stream_log_probs(corpus) if self.carries else self._sentences_log_probs(corpus)
+
+    def _stream_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
+        """The whole text as one row: exactly what the fold would say."""
+        parts, carry = [np.zeros(0)], None
+        for segment in Segments.of(corpus, rows=1, steps=STEPS_AT_ONCE) if corpus.tokens else ():
+            log_probs, carry = self.segment_log_probs(segment, carry)
+            parts.append(log_probs.double().cpu().numpy())
+        return np.concatenate(parts)
+
+    def _sentences_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
+        """Sentences of like length together, and each token back to its place."""
+        found = np.zeros(corpus.tokens)
+        offsets = corpus.token_offsets
+        for run in cut(np.argsort(corpus.sizes, kind="stable"), corpus.sizes, AT_ONCE):
+            places = np.concatenate([np.arange(offsets[number], offsets[number + 1]) for number in run])
+            found[places] = self.batch_log_probs(corpus.select(run)).double().cpu().numpy()
+        return found
+
+    # -- the scorer ------------------------------------------------------------------------------------------------
+
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        """A stream goes on where it was, which is after a `</s>`; and it begins as if there had been one."""
+        if carry is not None:
+            return State(carry)
+        first = torch.full((batch.rows,), END if self.carries else START)
+        return self._after(first, self.first_states(batch.rows))
+
+    def log_probs(self, state: State) -> Tensor:
+        x, _ = state.rows
+        return self._word_log_probs(self._outward(x))
+
+    def advance(self, state: State, words: Tensor) -> State:
+        return self._after(words, state.rows[1])
+
+    def finish(self, state: State) -> Carry:
+        return state.rows if self.carries else None
+
+    def _after(self, words: Tensor, states: LayerStates) -> State:
+        """The output of the last layer and all layers' states, one word on.  # words: (rows,)"""
+        settings, after = self.settings, []
+        x = self._parameters["M"][words.to(self.device)]  # (rows, L_m)
+        for number, state in enumerate(states, 1):
+            after.append(step(settings.cell, self.layer(number), x, state))
+            h = after[-1][0]
+            x = h + x if settings.residual else h
+        return State((x, tuple(after)))
+
+
+def _shifted(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What is read where these words are predicted: `<s>`, then the words but the last.  # (rows, longest)"""
+    return np.concatenate([np.full((len(words), 1), START, words.dtype), words[:, :-1]], axis=1)
