@@ -17,6 +17,7 @@ from dragoman.cli.sample import sample as sample_verb
 from dragoman.cli.train_cache import train_cache
 from dragoman.cli.train_class_ngram import train_class_ngram
 from dragoman.cli.train_ngram import MEANINGS, train_ngram
+from dragoman.evaluation.surprisal import surprisals
 from dragoman.ngram.smoothing import SMOOTHINGS
 
 # -- good paths -----------------------------------------------------------------------------------------------------
@@ -125,6 +126,56 @@ def test_scores_word_by_word(good, shared):
     assert float(line) == pytest.approx(sum(float(row[1]) for row in blocks[0]), abs=1e-5)
 
 
+def test_several_models_side_by_side(good, shared):
+    """Sentences in natural logs, words in bits; `other` knows none of the words but pays for them in full."""
+    names = [str(shared / name) for name in ("bi", "tri", "other")]
+    models = [dragoman.load(name) for name in names]
+    lines = ["the cat saw a zebra .", "", "nobody"]
+    text = "".join(f"{line}\n" for line in lines)
+    header, *rows = [line.split("\t") for line in good("score", *names, stdin=text).lines]
+    assert header == names
+    expected = [model.score(lines) for model in models]
+    assert [list(map(float, column)) for column in zip(*rows, strict=True)] == [
+        pytest.approx(e, abs=1e-6) for e in expected
+    ]
+    tens = [line.split("\t") for line in good("score", *names, "--log10", stdin=text).lines[1:]]
+    assert float(tens[0][1]) == pytest.approx(expected[1][0] / math.log(10), abs=1e-6)
+    out = good("score", *names, "--words", stdin=text).out
+    header, body = out.removesuffix("\n").split("\n", 1)
+    assert header.split("\t") == ["word", *names]
+    blocks = [[row.split("\t") for row in block.split("\n")] for block in body.split("\n\n")]
+    assert [[row[0] for row in block] for block in blocks] == [[*line.split(), "</s>"] for line in lines]
+    for column, sentences in enumerate(expected, 1):
+        sums = [-math.log(2) * sum(float(row[column]) for row in block) for block in blocks]
+        assert sums == pytest.approx(sentences, abs=1e-4)
+    warned = good("score", *names, stdin=text).err
+    assert warned.count("\n") == 1 and f"by the vocabulary of {names[2]}: 7 of 7 words are unknown" in warned
+    warned = good("score", *names[:2], stdin="zebras\n").err  # they share one vocabulary: said once
+    assert warned.count("\n") == 1 and f"by the vocabulary of {names[0]}: 1 of 1 words are unknown" in warned
+
+
+def test_several_models_on_a_terminal(good, shared, monkeypatch):
+    """Aligned; the numbers are rounded and nothing is cut off, however narrow it is."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("NO_COLOR", "1")
+    names = [shared / "bi", shared / "tri"]
+    found = surprisals({str(name): dragoman.load(name) for name in names}, ["the cat [b]", "saw"])
+    shown = good("score", *names, "--words", stdin="the cat [b]\nsaw\n").lines
+    assert shown[0].split() == ["word", *map(str, names)]
+    rows = [line.split() for line in shown[1:] if line.strip()]
+    assert rows == [[word, *(f"{b:.2f}" for b in bits)] for word, bits in zip(found.words, found.bits, strict=True)]
+    assert good("score", *names, stdin="the cat\n").lines[1].startswith("---")
+
+
+def test_a_picture_of_what_words_cost(good, shared, tmp_path):
+    plain = good("score", shared / "bi", shared / "tri", stdin="the cat\n").out
+    drawn = good("score", shared / "bi", shared / "tri", "--picture", tmp_path / "cat.svg", stdin="the cat\n")
+    assert drawn.out == plain and drawn.err == f"{tmp_path / 'cat.svg'}: what each word costs, in bits\n"
+    picture = (tmp_path / "cat.svg").read_text()
+    assert all(f">{text}<" in picture for text in ("the", "cat", "&lt;/s&gt;", "bi", "tri"))
+
+
 def test_raw_scores_of_stupid_backoff(good, shared):
     raw = good("score", shared / "stupid", "--raw", "--words", stdin="the cat saw\n").lines
     probabilities = good("score", shared / "stupid", "--words", stdin="the cat saw\n").lines
@@ -145,6 +196,16 @@ def test_samples_follow_the_seed(good, shared):
     assert first != good("sample", shared / "tri", "-n", 5, "--seed", 8).out
     short = good("sample", shared / "tri", "-n", 4, "--max-words", 2, "--temperature", 0.5).lines
     assert all(len(line.split()) <= 2 for line in short)
+
+
+def test_samples_are_narrowed_and_go_on_from_a_prefix(good, shared):
+    draw = ("sample", shared / "tri", "-n", 5, "--seed", 7)
+    assert good(*draw, "--top-p", 1).out == good(*draw).out
+    assert len(set(good(*draw, "--top-k", 1).lines)) == 1
+    expected = dragoman.load(shared / "tri").sample(5, 7, prefix="a zebra", temperature=2.0, top_k=4, top_p=0.8)
+    options = ("--temperature", 2, "--top-k", 4, "--top-p", 0.8)
+    assert good(*draw, "--prefix", "a zebra", *options).lines == expected
+    assert all(line.startswith("a zebra") for line in expected) and len(set(expected)) > 1
 
 
 def test_next_words(good, shared):
@@ -326,9 +387,9 @@ def test_help_teaches(good):
     overview = good("--help").out
     for verb in command_line.VERBS:
         assert f"\n  {verb} " in overview
-        assert "Usage: " in good(verb, "--help").out
-        if verb != "train":
-            assert "Example" in good(verb, "--help").out
+        told = good(verb, "--help").out
+        assert "Usage: " in told
+        assert verb == "train" or "Example" in told
     assert good().out == overview
     assert good("-h").out == overview and good("train", "ngram", "-h").out == good("train", "ngram", "--help").out
     assert "..." not in (overview + good("train", "--help").out).replace("[ARGS]...", "")  # no summary is cut off
@@ -339,7 +400,8 @@ def test_help_teaches(good):
 
 def test_help_knows_every_smoothing(good):
     assert MEANINGS.keys() == SMOOTHINGS.keys()
-    assert all(meaning in good("train", "ngram", "--help").out for meaning in MEANINGS.values())
+    told = good("train", "ngram", "--help").out
+    assert all(meaning in told for meaning in MEANINGS.values())
 
 
 # -- what is imported -------------------------------------------------------------------------------------------------
@@ -368,6 +430,7 @@ def test_ngrams_do_without_torch(shared, tmp_path):
         ("train", "ngram", *text, "--dev-text", shared / "dev.txt", "--order", 3, "-o", tmp_path / "m"),
         ("evaluate", tmp_path / "m", shared / "both", *text),
         ("score", shared / "bi", "--words", *text),
+        ("score", shared / "bi", shared / "tri", "--words", *text),
         ("mix", shared / "bi", shared / "tri", "--dev-text", shared / "dev.txt", "-o", tmp_path / "mixed"),
         ("export", shared / "bi", "--arpa", tmp_path / "bi.arpa"),
         ("import", tmp_path / "bi.arpa", "-o", tmp_path / "again"),
@@ -385,7 +448,7 @@ def test_ngrams_do_without_torch(shared, tmp_path):
         (train_ngram, dragoman.NgramConfig, ["smoothing", "entropy_prune", "quantise", "gap"]),
         (train_class_ngram, dragoman.NgramConfig, ["smoothing"]),
         (train_cache, dragoman.CacheModel.train, ["decay", "prior", "order"]),
-        (sample_verb, dragoman.LanguageModel.sample, ["temperature", "max_words"]),
+        (sample_verb, dragoman.LanguageModel.sample, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
     ],
 )
 def test_the_command_line_has_the_defaults_of_the_library(verb, library, names):

@@ -68,9 +68,24 @@ from command import COMMAND, in_a_process, is_one_line
         (["mix", "BI", "TRI", "-o", "OUT", "--equal-weights", "--field", "2"], "--field 2"),
         (["score", "BI", "--raw", "--text", "TEXT"], "stupid-backoff"),
         (["score", "BOTH", "--raw", "--text", "TEXT"], "stupid-backoff"),
+        (["score", "BI", "TEXT"], "if it is the text, say --text"),
+        (["score", "BI", "BI", "--text", "TEXT"], "named twice"),
+        (["score", "BI", "NOWHERE", "--text", "TEXT"], "not a model directory"),
+        (["score", "BI", "TRI", "--raw", "--text", "TEXT"], "no probabilities"),
+        (["score", "BI", "--raw", "--picture", "OUT.svg", "--text", "TEXT"], "no probabilities"),
+        (["score", "BI", "TRI", "--words", "--log10", "--text", "TEXT"], "bits"),
+        (["score", "BI", "--picture", "OUT", "--text", "TEXT"], "end the name in .svg or .png"),
+        (["score", "BI", "--picture", "OUT.svg", "--text", "TEXT"], "a picture holds 60 at most"),
+        (["score", "BI", "--picture", "OUT.svg"], "<stdin>: empty"),
         (["sample", "BI", "-n", "0"], "-n"),
         (["sample", "BI", "--seed", "-1"], "--seed"),
         (["sample", "BI", "--temperature", "0"], "temperature"),
+        (["sample", "BI", "--top-k", "0"], "top-k"),
+        (["sample", "BI", "--top-p", "0"], "top-p"),
+        (["sample", "BI", "--top-p", "1.5"], "top-p"),
+        (["sample", "BI", "--prefix", "two\nlines"], "line break"),
+        (["sample", "BI", "--prefix", "bad\udcff"], "UTF-8"),
+        (["sample", "BI", "--prefix", "the cat", "--max-words", "2"], "a prefix of 2 words"),
         (["next", "BI", "two\nlines"], "line break"),
         (["next", "BI", "bad\udcff"], "UTF-8"),
         (["export", "BI"], "--arpa"),
@@ -83,6 +98,7 @@ from command import COMMAND, in_a_process, is_one_line
 def test_bad_usage(run, shared, tmp_path, arguments, says):
     places = {name.upper(): shared / name for name in ("bi", "tri", "both", "other")}
     places |= {"TEXT": shared / "train.txt", "OUT": tmp_path / "out", "NOWHERE": tmp_path / "nowhere"}
+    places |= {"OUT.svg": tmp_path / "out.svg"}
     outcome = run(*[str(places.get(word, word)) for word in arguments])
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
     assert is_one_line(outcome.err) and says in outcome.err, outcome.err

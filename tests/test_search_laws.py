@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError, LanguageModel, NgramModel
 from dragoman.scorer import fold
-from dragoman.search import Hypothesis, sample
+from dragoman.search import Hypothesis, narrowed, sample
 from dragoman.text.batches import Batch
 from dragoman.text.vocab import END, UNK
 from zoo import model
 
 SORTS = ["modified-kneser-ney, order 3", "maximum-likelihood, order 2", "with a gap", "cache", "mixture"]
 
+CUTS: list[dict[str, Any]] = [
+    {"top_k": 3},
+    {"top_p": 0.7},
+    {"temperature": 1.5, "top_k": 4, "top_p": 0.8},
+    {"temperature": 0.7, "top_p": 0.9},
+]
+
 several_sorts = pytest.mark.parametrize("scorer", SORTS, indirect=True)
+several_cuts = pytest.mark.parametrize("cut", CUTS, ids=str)
 
 
 @pytest.fixture
@@ -138,3 +150,156 @@ def test_sampled_text_is_spelled_with_the_vocabulary() -> None:
     for text, found in zip(zebra.sample(10, seed=9), sample(zebra, 10, seed=9), strict=True):
         assert Corpus.from_sentences([text], zebra.vocab).ids.tolist() == list(found.words)
     assert any(UNK in found.words for found in sample(zebra, 100, seed=9))
+
+
+# -- top-k and nucleus -----------------------------------------------------------------------------------------------
+
+
+def cut_down(probs: Any, temperature: float = 1.0, top_k: int | None = None, top_p: Any = 1) -> list[Any]:
+    """What `narrowed` should leave of one distribution, by the definition: words in order of (probability, number)."""
+    tempered = list(probs) if temperature == 1 else [p ** (1 / temperature) for p in probs]
+    order = sorted(range(len(tempered)), key=lambda word: (-tempered[word], word))[:top_k]
+    mass = sum(tempered[word] for word in order)
+    kept, held = set[int](), 0
+    for word in order:
+        if held < top_p * mass:
+            kept.add(word)
+            held += tempered[word]
+    return [p / held if word in kept else 0 for word, p in enumerate(tempered)]
+
+
+def steps(found: Hypothesis) -> list[tuple[tuple[int, ...], int]]:
+    """Each word of a hypothesis, `</s>` too if it got there, after the words before it."""
+    whole = (*found.words, END) if found.finished else found.words
+    return [(whole[:place], word) for place, word in enumerate(whole)]
+
+
+COUNTS = st.lists(st.integers(0, 6), min_size=1, max_size=12).filter(any)  # ties and words that cannot occur
+
+
+@given(COUNTS, st.one_of(st.none(), st.integers(1, 14)), st.fractions(Fraction(1, 50), 1, max_denominator=60))
+def test_what_is_kept_is_what_the_definition_keeps(counts: list[int], top_k: int | None, top_p: Fraction) -> None:
+    """Also where a set reaches p exactly, and where the last word that is kept ties with the first that is not."""
+    exact = [Fraction(count, sum(counts)) for count in counts]
+    log_probs = torch.tensor([[float(p) for p in exact]], dtype=torch.float64).log()
+    found = narrowed(log_probs, top_k=top_k, top_p=float(top_p))[0].exp().tolist()
+    assert found == pytest.approx([float(p) for p in cut_down(exact, top_k=top_k, top_p=top_p)], abs=1e-12)
+
+
+def test_of_words_that_tie_the_first_are_kept() -> None:
+    alike = torch.full((2, 4), 0.25, dtype=torch.float64).log()
+    half = [[0.5, 0.5, 0, 0]] * 2
+    for cut in ({"top_k": 2}, {"top_p": 0.5}, {"top_p": 0.26}, {"top_k": 3, "top_p": 0.5}):
+        assert narrowed(alike, **cut).exp().tolist() == [pytest.approx(row) for row in half], cut
+
+
+def test_a_set_that_reaches_p_but_for_rounding_reaches_it() -> None:
+    """Of n words that are alike, k have the mass k/n, however their logarithms add up."""
+    for n in range(1, 30):
+        alike = torch.full((1, n), 1 / n, dtype=torch.float64).log()
+        assert [int(narrowed(alike, top_p=k / n).isfinite().sum()) for k in range(1, n + 1)] == list(range(1, n + 1))
+
+
+def test_the_whole_mass_is_every_word() -> None:
+    """Also one that is so rare that the others have the whole mass but for rounding."""
+    log_probs = torch.tensor([[0.0, -40.0, -50.0]], dtype=torch.float64).log_softmax(dim=1)
+    assert narrowed(log_probs, top_p=1.0).isfinite().all()
+    assert narrowed(log_probs, top_p=0.999).isfinite().tolist() == [[True, False, False]]
+
+
+def test_the_most_probable_word_is_always_kept() -> None:
+    log_probs = torch.tensor([[0.2, 0.5, 0.3]], dtype=torch.float64).log()
+    for top_p in (1e-15, 5e-324):
+        assert narrowed(log_probs, top_p=top_p).exp().tolist() == [[0, 1, 0]]
+
+
+@several_cuts
+def test_rows_are_narrowed_each_by_itself(cut: dict[str, Any]) -> None:
+    several = torch.stack([torch.linspace(0, slope, 9, dtype=torch.float64) for slope in (-4, 0, 9)]).log_softmax(dim=1)
+    kept = several.clone()
+    alone = torch.cat([narrowed(row[None], **cut) for row in several])
+    assert torch.equal(narrowed(several, **cut), alone)
+    assert torch.equal(several, kept)  # the model's own distribution is left as it was
+
+
+@several_sorts
+@several_cuts
+def test_frequencies_match_the_narrowed_probabilities(scorer: LanguageModel, cut: dict[str, Any]) -> None:
+    drawn = sample(scorer, 2000, seed=11, batch_size=1000, max_words=2, **cut)
+    firsts = Counter(found.words[0] if found.words else END for found in drawn)
+    assert not too_far(firsts, np.array(cut_down(next_probs(scorer), **cut)))
+    ((most, _),) = firsts.most_common(1)
+    seconds = Counter((*found.words, END)[1] for found in drawn if found.words[:1] == (most,))
+    if most != END:
+        assert not too_far(seconds, np.array(cut_down(next_probs(scorer, (most,)), **cut)))
+
+
+@several_sorts
+@several_cuts
+def test_score_is_the_log_prob_of_what_was_drawn_from(scorer: LanguageModel, cut: dict[str, Any]) -> None:
+    """So nothing that was cut off is ever drawn: its logarithm would be infinite."""
+    for found in sample(scorer, 20, seed=12, max_words=6, **cut):
+        probs = [cut_down(next_probs(scorer, before), **cut)[word] for before, word in steps(found)]
+        assert found.score == pytest.approx(sum(math.log(p) for p in probs), abs=1e-6)
+        assert found.log_prob == pytest.approx(rescored(scorer, found), abs=1e-9)
+
+
+@several_sorts
+def test_the_best_word_alone_is_greedy(scorer: LanguageModel) -> None:
+    for found in sample(scorer, 3, seed=13, top_k=1, max_words=8):
+        assert found.score == 0.0
+        assert [word for _, word in steps(found)] == [
+            int(next_probs(scorer, before).argmax()) for before, _ in steps(found)
+        ]
+
+
+@several_sorts
+def test_a_cut_that_cuts_nothing_changes_nothing(scorer: LanguageModel) -> None:
+    plain = sample(scorer, 20, seed=14, temperature=1.3, max_words=10)
+    for size in (len(scorer.vocab), 10**9):
+        assert sample(scorer, 20, seed=14, temperature=1.3, max_words=10, top_k=size, top_p=1.0) == plain
+    log_probs = scorer.log_probs(scorer.start(Batch.to_generate(2))).double()
+    assert torch.equal(narrowed(log_probs), (log_probs - log_probs.max(dim=1, keepdim=True).values).log_softmax(dim=1))
+
+
+@several_sorts
+@several_cuts
+def test_cut_samples_depend_on_their_number_and_the_seed_alone(scorer: LanguageModel, cut: dict[str, Any]) -> None:
+    many = sample(scorer, 12, seed=15, max_words=10, **cut)
+    assert sample(scorer, 5, seed=15, max_words=10, **cut) == many[:5]
+    assert sample(scorer, 12, seed=15, max_words=10, batch_size=1, **cut) == many
+
+
+@pytest.mark.parametrize("cut", [{"top_k": 0}, {"top_k": -1}, *({"top_p": p} for p in (0.0, -0.1, 1.1, math.nan))])
+def test_bad_cuts_are_refused(cut: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=next(iter(cut)).replace("_", "-")):
+        sample(model(SORTS[0]), 1, **cut)
+
+
+# -- going on from a prefix ------------------------------------------------------------------------------------------
+
+
+@several_sorts
+def test_samples_go_on_from_a_prefix(scorer: LanguageModel) -> None:
+    prefix = tuple(Corpus.from_sentences(["the dog"], scorer.vocab).ids.tolist())
+    drawn = sample(scorer, 2000, seed=16, batch_size=1000, prefix=prefix, max_words=4)
+    assert {found.words[:2] for found in drawn} == {prefix}
+    assert max(len(found.words) for found in drawn) == 4
+    thirds = Counter((*found.words, END)[2] for found in drawn)
+    assert not too_far(thirds, next_probs(scorer, prefix))
+    for found in drawn[:20]:
+        assert found.log_prob == pytest.approx(rescored(scorer, found), abs=1e-9)  # of the whole
+        given = sum(math.log(next_probs(scorer, prefix[:place])[word]) for place, word in enumerate(prefix))
+        assert found.score == pytest.approx(found.log_prob - given, abs=1e-6)  # of what was drawn
+    assert sample(scorer, 5, seed=16, prefix=prefix, max_words=4, batch_size=2) == drawn[:5]
+
+
+def test_a_prefix_keeps_its_spelling_and_leaves_room() -> None:
+    zebra = model(SORTS[0])
+    drawn = zebra.sample(10, seed=17, prefix="the  zebra <s>", max_words=6)
+    assert all(text.startswith("the zebra <s>") and len(text.split()) <= 6 for text in drawn)
+    assert len(set(drawn)) > 1
+    assert zebra.sample(10, seed=17, prefix="") == zebra.sample(10, seed=17)
+    for longest in (2, 3):
+        with pytest.raises(DataError, match="a prefix of 3 words"):
+            zebra.sample(1, prefix="the zebra sees", max_words=longest)

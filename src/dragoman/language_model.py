@@ -73,6 +73,11 @@ class LanguageModel(ABC):
     def finish(self, state: State) -> Carry:
         return None
 
+    @property
+    def carries(self) -> bool:
+        """Whether it knows of the sentences before: `finish` then says what."""
+        return False
+
     # -- what people ask ---------------------------------------------------------------------------------------------
 
     def score(self, sentences: str | Iterable[str]) -> list[float]:
@@ -120,12 +125,38 @@ class LanguageModel(ABC):
         best = torch.argsort(probs, descending=True, stable=True)[:k].tolist()
         return [NextWord(self.vocab.words[word], float(probs[word])) for word in best]
 
-    def sample(self, n: int = 1, seed: int = 0, *, temperature: float = 1.0, max_words: int = 200) -> list[str]:
-        """Draw n sentences; the same ones for the same seed."""
+    def sample(
+        self,
+        n: int = 1,
+        seed: int = 0,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        prefix: str = "",
+        max_words: int = 200,
+    ) -> list[str]:
+        """Draw n sentences that begin with the prefix; the same ones for the same seed.
+
+        A temperature below 1 draws more of the probable words, one above 1 more of the rare ones. `top_k` draws from
+        the k most probable words alone, `top_p` from the fewest words that have this mass together.
+        """
         from dragoman.search import sample
 
-        drawn = sample(self, n, seed, temperature=temperature, max_words=max_words)
-        return [" ".join(self.vocab.words[word] for word in hypothesis.words) for hypothesis in drawn]
+        begun = self._read(prefix)
+        drawn = sample(
+            self,
+            n,
+            seed,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            prefix=begun.ids.tolist(),
+            max_words=max_words,
+        )
+        (given,) = begun.sentences_as_text()  # as it was spelled: unknown words keep their names
+        more = [[self.vocab.words[word] for word in hypothesis.words[begun.words :]] for hypothesis in drawn]
+        return [" ".join([given, *words] if given else words) for words in more]
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ def next_words(
     from dragoman.loading import load
     from dragoman.report.tables import table
 
-    _check(prefix)
+    check_prefix(prefix)
     words = load(model).next_words(prefix, k)
     if sys.stdout.isatty():
         print(table(["word", "probability", ""], [(w, f"{p:.6f}", "█" * round(BAR * p)) for w, p in words]))
@@ -37,7 +37,7 @@ def next_words(
         print("\n".join(f"{word}\t{prob:.6g}" for word, prob in words))
 
 
-def _check(prefix: str) -> None:
+def check_prefix(prefix: str) -> None:
     """What the shell hands over may be any bytes."""
     try:
         prefix.encode()

@@ -4,30 +4,46 @@ from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import doubt
+from dragoman.cli.messages import doubt, say
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.evaluation.surprisal import Surprisals
     from dragoman.language_model import LanguageModel, WordScore
     from dragoman.text.corpus import Corpus
     from dragoman.text.vocab import Vocab
 
+WIDEST = 10_000  # columns of a table, on however narrow a terminal
+Readings = dict[str, tuple["LanguageModel", "Corpus"]]  # each model with the text as it reads it
+
 
 def score(
-    model: options.Model,
+    models: options.Models,
     text: options.Text = "-",
     field: options.Field = None,
     words: Annotated[
         bool,
         typer.Option(
-            "--words", help="A row a word; unknown words also show <unk>, what the class cost, and which word it was."
+            "--words",
+            help="A row a word. Of one model, unknown words also show <unk>, what the class cost, and which word it "
+            "was; of several, columns of bits.",
         ),
     ] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture",
+            metavar="FILE",
+            help="Also draw the surprisal of each word of a few sentences: .svg or .png.",
+            show_default=False,
+        ),
+    ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Scores of stupid-backoff before they sum to one.")] = False,
     log10: Annotated[bool, typer.Option("--log10", help="Logarithms to base 10 instead of natural ones.")] = False,
 ) -> None:
@@ -36,27 +52,121 @@ def score(
     Unknown words are paid for in full; what cannot occur has -inf. One output line for each input line, empty ones
     too. With --words, a row `word TAB log-probability` for each word and for </s>, and an empty line between sentences.
 
+    Of several models: a column each, their names above. With --words these show surprisal, -log2 P(word | words
+    before), in bits: 1 for a word that has one chance in two, 10 for one in a thousand. Each model reads the text with
+    its own vocabulary. On a terminal, the darker the more surprising.
+
     \b
     Example:
       dragoman score kn5 < test.txt
       echo "the cat sat" | dragoman score kn5 --words
+      echo "the cat sat" | dragoman score kn2 kn5 --words --picture cat.svg
     """
-    from dragoman.loading import load
-    from dragoman.text.corpus import Corpus
-    from dragoman.text.formats import source_name
-
-    scorer = load(model)
-    if raw:
-        scorer = _raw(scorer)
-    if text == "-" and sys.stdin is not None and not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
+    _check(models, words=words, picture=picture, raw=raw, log10=log10)
+    loaded = _load(models, raw=raw)
+    if text == "-" and not picture and sys.stdin is not None and not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
         return  # no lines in, no lines out
-    corpus = Corpus.read(text, scorer.vocab, field=options.field_of(text, field))
-    doubt(corpus, source_name(text))
+    readings = _read(loaded, text, options.field_of(text, field))
     unit = math.log(10) if log10 else 1.0
-    if words:
-        print("\n\n".join(_rows(sentence, scorer.vocab, unit) for sentence in scorer.score_corpus(corpus)))
+    if picture is not None:
+        _draw(readings, picture)
+    if len(readings) == 1:
+        print(_one(*next(iter(readings.values())), words=words, unit=unit))
+    elif words:
+        _print_surprisals(_surprisals(readings))
     else:
-        print("\n".join(f"{log_prob:.6f}" for log_prob in (scorer.sentence_log_probs(corpus) / unit).tolist()))
+        _print_columns(readings, unit)
+
+
+def _check(models: list[Path], *, words: bool, picture: Path | None, raw: bool, log10: bool) -> None:
+    """Refuse what does not go together."""
+    if picture is not None:
+        from dragoman.report.figures import format_of
+
+        format_of(picture)
+    several = len(models) > 1
+    for number, path in enumerate(models):
+        if path in models[:number]:
+            raise DataError(f"{path}: named twice; name each model once")
+        if several and path.is_file():
+            raise DataError(f"{path}: is a file, not a model directory; if it is the text, say --text {path}")
+    if raw and (several or picture):
+        raise DataError("--raw: raw scores are no probabilities to compare or draw; give one model and no --picture")
+    if log10 and several and words:
+        raise DataError("--log10: several models with --words show bits; leave one of the options out")
+
+
+def _load(models: list[Path], *, raw: bool) -> dict[str, LanguageModel]:
+    from dragoman.loading import load
+
+    return {str(path): _raw(load(path)) if raw else load(path) for path in models}
+
+
+def _read(models: dict[str, LanguageModel], text: str, field: str | None) -> Readings:
+    """The text is read once, and turned into numbers once for each vocabulary."""
+    from dragoman.text.corpus import Corpus
+    from dragoman.text.formats import read_text, source_name
+    from dragoman.text.scan import scan
+
+    scanned = scan(read_text(text, field))
+    corpora: dict[Vocab, Corpus] = {}
+    for name, model in models.items():
+        if model.vocab not in corpora:
+            corpora[model.vocab] = Corpus.from_scan(scanned, model.vocab)
+            by = f", by the vocabulary of {name}" if len(models) > 1 else ""
+            doubt(corpora[model.vocab], f"{source_name(text)}{by}")
+    return {name: (model, corpora[model.vocab]) for name, model in models.items()}
+
+
+# -- several models --------------------------------------------------------------------------------------------------
+
+
+def _surprisals(readings: Readings) -> Surprisals:
+    from dragoman.evaluation.surprisal import Reading, side_by_side
+
+    return side_by_side({name: Reading(*reading) for name, reading in readings.items()})
+
+
+def _draw(readings: Readings, path: Path) -> None:
+    from dragoman.report.surprisal_figure import draw_surprisals
+
+    names = [Path(name).name for name in readings]
+    short = dict(zip(names, readings.values(), strict=True)) if len(set(names)) == len(names) else readings
+    draw_surprisals(_surprisals(short), path, title="What each word costs: -log2 P(word | words before)")
+    say(f"{path}: what each word costs, in bits")
+
+
+def _print_surprisals(found: Surprisals) -> None:
+    from dragoman.report.surprisal import surprisal_heat, surprisal_tsv
+
+    if not sys.stdout.isatty():
+        print(surprisal_tsv(found))
+        return
+    from rich.console import Console
+
+    Console(width=WIDEST).print(surprisal_heat(found))  # words and names are never cut off
+
+
+def _print_columns(readings: Readings, unit: float) -> None:
+    """log P(E) of each sentence by each model."""
+    columns = [(model.sentence_log_probs(corpus) / unit).tolist() for model, corpus in readings.values()]
+    rows = [[f"{log_prob:.6f}" for log_prob in row] for row in zip(*columns, strict=True)]
+    if sys.stdout.isatty():
+        from dragoman.report.tables import table
+
+        print(table(list(readings), rows))
+    else:
+        print("\n".join("\t".join(row) for row in [list(readings), *rows]))
+
+
+# -- one model -------------------------------------------------------------------------------------------------------
+
+
+def _one(model: LanguageModel, corpus: Corpus, *, words: bool, unit: float) -> str:
+    """A row a word, or a row a sentence."""
+    if words:
+        return "\n\n".join(_rows(sentence, model.vocab, unit) for sentence in model.score_corpus(corpus))
+    return "\n".join(f"{log_prob:.6f}" for log_prob in (model.sentence_log_probs(corpus) / unit).tolist())
 
 
 def _rows(sentence: list[WordScore], vocab: Vocab, unit: float) -> str:

@@ -128,11 +128,16 @@ class Prices:
         return self._by_sentence(self.log_probs)
 
     @property
+    def in_full(self) -> NDArray[np.float64]:
+        """log P of each token with unknown words paid for in full.  # (tokens,)"""
+        log_probs = self.log_probs.copy()
+        log_probs[self.corpus.unknown_tokens] += self.identity
+        return log_probs
+
+    @property
     def sentences(self) -> NDArray[np.float64]:
         """log P of each sentence with unknown words paid for in full.  # (sentences,)"""
-        in_full = self.log_probs.copy()
-        in_full[self.corpus.unknown_tokens] += self.identity
-        return self._by_sentence(in_full)
+        return self._by_sentence(self.in_full)
 
     def _by_sentence(self, tokens: NDArray[np.float64]) -> NDArray[np.float64]:
         if not len(self.corpus):
