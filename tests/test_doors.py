@@ -27,13 +27,14 @@ MAY_KNOW = {
     "lab": {*GROUND, "threads", "storage", "text"},
     "scorer": {*GROUND, "text"},
     "search": {*GROUND, "text", "scorer"},
-    "evaluation": {*GROUND, "text", "scorer"},
+    "evaluation": {*GROUND, "text", "scorer", "trainable"},
     "language_model": {*GROUND, "text", "scorer", "storage", "search"},
     "trainable": {*GROUND, "text"},
     "settings": {*GROUND, "text"},
     "layers": {*GROUND, "text"},
     "ngram": MODEL,
-    "mixture": MODEL,
+    "buckets": {*MODEL, "ngram", "models"},  # contexts by what an n-gram model or a cache knows of them
+    "mixture": {*MODEL, "buckets"},
     "models": {*MODEL, "ngram", "layers", "settings"},
     "training": {*GROUND, "threads", "storage", "text", "settings", "trainable"},  # no model by name
     "loading": {*MODEL, "ngram"},

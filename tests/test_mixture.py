@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 
+import dragoman
+from command import Outcome, is_one_line
 from dragoman import Corpus, DataError, LanguageModel, Mixture, NgramModel, ensemble, mixture
-from dragoman.mixture import fit_weights
+from dragoman.buckets import BUCKETINGS
+from dragoman.mixture import fit_by_bucket, fit_weights
+from dragoman.models.cache import CacheModel
+from dragoman.ngram.entropy import entropies
 from dragoman.scorer import token_log_probs
 from dragoman.text.batches import Batch
 from dragoman.text.unknown import Closed, Uniform
-from zoo import TRAINING, model
+from dragoman.text.vocab import END
+from zoo import HELD_OUT, TRAINING, model
 
 
 def perplexity(scorer: LanguageModel, text: Corpus) -> float:
@@ -111,6 +120,262 @@ def test_domain_adaptation() -> None:
     assert perplexity(adapted, text) < 0.5 * min(perplexity(member, text) for member in members)
     assert adapted.weights.min() > 0.2
     assert Mixture.fit(members, much).weights[1] < 0.05
+
+
+# -- weights that depend on the context ---------------------------------------------------------------------------
+
+KINDS = [*BUCKETINGS, "order+recent", "entropy+position+frequency"]
+
+
+def members() -> list[LanguageModel]:
+    """A forgetful cache, so that strings leave it too."""
+    language = model("mixture by order").vocab
+    text = Corpus.from_sentences(TRAINING, language)
+    forgetful = CacheModel.train(text, order=3, decay=0.6, prior=0.5)
+    assert forgetful.size < text.tokens / 5
+    return [model("modified-kneser-ney, order 5"), forgetful, model("witten-bell, order 1")]
+
+
+def buckets_by_the_fold(mixed: Mixture, text: Corpus) -> list[int]:
+    carry, found = None, []
+    for sentence in text:
+        state = mixed.start(Batch.of([sentence]), carry)
+        for word in [*sentence.tolist(), END]:
+            found.append(int(mixed.bucket(state)))
+            state = mixed.advance(state, torch.tensor([word]))
+        carry = mixed.finish(state)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bucket_of_a_state_is_that_of_its_token(kind: str) -> None:
+    mixed = Mixture(members(), buckets=kind)
+    text = Corpus.from_sentences([*TRAINING, *HELD_OUT], mixed.vocab)
+    buckets = mixed.bucketing.of_corpus(text)
+    assert buckets.tolist() == buckets_by_the_fold(mixed, text)
+    assert len(set(buckets.tolist())) >= (1 if kind == "none" else 3)
+    assert len(set(mixed.bucketing.labels)) == len(mixed.bucketing.labels) > buckets.max()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_text_without_sentences_has_no_buckets(kind: str) -> None:
+    mixed = Mixture(members(), buckets=kind)
+    assert mixed.bucketing.of_corpus(Corpus.from_sentences([], mixed.vocab)).shape == (0,)
+
+
+def test_buckets_by_hand() -> None:
+    text = Corpus.from_sentences(["a b a b", "a c a b", "b"])
+    two = NgramModel.train(Corpus.from_sentences(["a b a b", "c"], text.vocab), order=3, smoothing="witten-bell")
+    parts = [two, CacheModel.train(text, order=3)]
+
+    def found(kind: str, lines: list[str]) -> list[str]:
+        mixed = Mixture(parts, buckets=kind)
+        numbers = mixed.bucketing.of_corpus(Corpus.from_sentences(lines, text.vocab)).tolist()
+        return [mixed.bucketing.labels[number].removeprefix(f"{kind} ") for number in numbers]
+
+    assert found("position", ["a b a b c", ""]) == ["1", "2", "3-4", "3-4", "5-8", "5-8", "1"]
+    # In the vocabulary `a` was counted 4 times, `b` 4 times and `c` once.
+    assert found("frequency", ["a c zzz"]) == ["of <s>", "4-7", "1", "0"]
+    # The bigrams known are <s>a, ab, ba, <s>c; `a a` and `c b` are not among them.
+    assert found("order", ["a b", "a a", "c b a"]) == ["1", "2", "2", "1", "2", "1", "1", "2", "1", "2"]
+    # `</s> a` was seen nowhere before, `a b` was; then `b </s>`, `</s> a` and `a b` were.
+    assert found("recent", ["a b", "a b", "a b"]) == ["0", "0", "0", "0", "1", "2", "2", "2", "2"]
+
+
+def test_entropy_is_that_of_the_distribution() -> None:
+    for name in (
+        "modified-kneser-ney, order 5",
+        "maximum-likelihood, order 3",
+        "katz, order 3",
+        "whole-prefix, order 3",
+        "quantised",
+        "pruned by entropy",
+        "stupid-backoff, order 3",
+    ):
+        ngram = model(name)
+        assert isinstance(ngram, NgramModel)
+        contexts = np.arange(ngram.table.trie.contexts)
+        log_probs = ngram.table.distributions(contexts)
+        expected = -(np.exp(log_probs) * np.maximum(log_probs, -1e9)).sum(axis=1)
+        np.testing.assert_allclose(entropies(ngram.table, contexts), expected, rtol=0, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("strength", [0.0, 10.0])
+def test_posterior_never_falls(monkeypatch: pytest.MonkeyPatch, strength: float) -> None:
+    log_probs, towards = random_members(3, 40, seed=6), np.array([0.7, 0.2, 0.1])
+    course = []
+    for iterations in range(25):
+        monkeypatch.setattr(mixture, "ITERATIONS", iterations)
+        weights = fit_weights(log_probs, towards, strength)
+        course.append(log_likelihood(weights, log_probs) + strength * float(towards @ np.log(weights)))
+    assert all(later >= earlier - 1e-12 for earlier, later in zip(course[:-1], course[1:], strict=True))
+    assert course[-1] > course[0]
+
+
+def test_the_prior_leads_towards_the_weights_of_all() -> None:
+    log_probs, towards = random_members(2, 30, seed=7), np.array([0.9, 0.1])
+    distances = [abs(fit_weights(log_probs, towards, s)[0] - 0.9) for s in (0.0, 10.0, 100.0, 1e4)]
+    assert distances == sorted(distances, reverse=True)
+    assert distances[0] > 0.1 and distances[-1] < 0.01
+
+
+def test_the_prior_counts_as_so_many_tokens() -> None:
+    """Where each token can come from one model only, weights are shares of tokens, and the prior's join them."""
+    log_probs = np.log([[1.0, 1e-300, 1e-300], [1e-300, 1.0, 1.0]])
+    assert fit_weights(log_probs, np.array([0.8, 0.2]), 10.0) == pytest.approx([9 / 13, 4 / 13])
+
+
+def test_one_bucket_equals_the_plain_mixture(held_out: Corpus) -> None:
+    log_probs = np.stack([token_log_probs(member, held_out) for member in members()])
+    plain = fit_weights(log_probs)
+    rows = fit_by_bucket(log_probs, np.zeros(held_out.tokens, int), 1, plain)
+    assert rows == pytest.approx(plain[None], abs=1e-5)
+    bucketed = Mixture(members(), plain.tolist(), buckets="order+recent")
+    expected = token_log_probs(Mixture(members(), plain.tolist()), held_out)
+    np.testing.assert_allclose(token_log_probs(bucketed, held_out), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_buckets_make_the_dev_text_no_less_probable(kind: str, held_out: Corpus) -> None:
+    plain = perplexity(Mixture.fit(members(), held_out), held_out)
+    bucketed = perplexity(Mixture.fit(members(), held_out, buckets=kind, strength=0.0), held_out)
+    assert bucketed <= plain + 1e-9
+    assert kind == "none" or bucketed < 0.999 * plain
+
+
+def test_an_unseen_bucket_has_the_weights_of_all(held_out: Corpus) -> None:
+    for strength in (0.0, 10.0):
+        fitted = Mixture.fit(members(), held_out, buckets="position", strength=strength)
+        unseen = ~np.isin(np.arange(8), fitted.bucketing.of_corpus(held_out))
+        assert 0 < unseen.sum() < 8
+        assert (fitted.bucket_weights[unseen] == fitted.weights).all()
+        assert (fitted.bucket_weights[~unseen] != fitted.weights).any(axis=1).all()
+
+
+def test_weights_are_those_of_the_bucket(held_out: Corpus) -> None:
+    """At the first word only one member is heard, afterwards only the other."""
+    one, two = model("witten-bell, order 1"), model("modified-kneser-ney, order 3")
+    mixed = Mixture([one, two], buckets="position", bucket_weights=[[1, 0], *[[0, 1]] * 7])
+    first = np.zeros(held_out.tokens, bool)
+    first[held_out.token_offsets[:-1]] = True
+    expected = np.where(first, token_log_probs(one, held_out), token_log_probs(two, held_out))
+    np.testing.assert_allclose(token_log_probs(mixed, held_out), expected, rtol=0, atol=1e-12)
+
+
+def test_buckets_help_where_members_are_good_in_different_contexts() -> None:
+    """One member has only learned how sentences begin, the other how they go on; the mixture learns which is which."""
+    lines = [f"{a} {b} {c}" for a in "pq" for b in "xyz" for c in "xyz"]
+    language = Corpus.from_sentences(lines).vocab
+    begins = NgramModel.train(Corpus.from_sentences(["p", "q"] * 20, language), order=2, smoothing="witten-bell")
+    goes_on = NgramModel.train(Corpus.from_sentences(["x y z"] * 20, language), order=1, smoothing="witten-bell")
+    text = Corpus.from_sentences(lines * 10, language)
+    plain, bucketed = (Mixture.fit([begins, goes_on], text, buckets=kind) for kind in ("none", "position"))
+    assert perplexity(bucketed, text) < 0.8 * perplexity(plain, text)
+    assert bucketed.bucket_weights[0, 0] > 0.9 > 0.5 > bucketed.bucket_weights[1, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_and_loaded_the_weights_are_equal(kind: str, held_out: Corpus, tmp_path: Path) -> None:
+    fitted = Mixture.fit(members(), held_out, buckets=kind)
+    fitted.save(tmp_path / "m")
+    loaded = dragoman.load(tmp_path / "m")
+    assert isinstance(loaded, Mixture)
+    assert (loaded.buckets, loaded.bucketing.labels) == (kind, fitted.bucketing.labels)
+    assert np.array_equal(loaded.weights, fitted.weights)
+    assert np.array_equal(loaded.bucket_weights, fitted.bucket_weights)
+    assert np.array_equal(token_log_probs(loaded, held_out), token_log_probs(fitted, held_out))
+
+
+def test_plain_mixtures_are_kept_as_before(tmp_path: Path) -> None:
+    """A mixture without buckets says nothing of them on disk, as those written before there were any."""
+    assert Mixture(members()).config() == {"weights": pytest.approx([1 / 3] * 3)}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"buckets": "positon"}, "no buckets 'positon'; did you mean 'position'?"),
+        ({"buckets": "weekday"}, "no buckets 'weekday'; there are none, order, entropy"),
+        ({"buckets": 7}, "no buckets '7'"),
+        ({"buckets": "order"}, "8 rows of weights, but 5 buckets of 'order'"),
+        ({"bucket_weights": [[0.5, 0.2, 0.2]] * 8}, "position 1: weights .* adding up to 1"),
+        ({"bucket_weights": [[0.5, 0.5]] * 8}, "position 1: weights .* one for each of 3 models"),
+        ({"bucket_weights": [*[[1, 0, 0]] * 7, [math.nan, 0, 1]]}, r"position 65\+: weights .* adding up to 1"),
+        ({"bucket_weights": [*[[1, 0, 0]] * 7, [1.5, -0.5, 0]]}, r"position 65\+: weights .* adding up to 1"),
+        ({"bucket_weights": [[1, 0, 0]] * 7}, "7 rows of weights, but 8 buckets"),
+        ({"bucket_weights": [1, 0, 0]}, "3 rows of weights, but 8 buckets"),
+        ({"bucket_weights": 3}, "broken model directory"),
+        ({"bucket_weights": "many"}, "broken model directory"),
+        ({"weights": [0.5, 0.5, 0.5]}, "weights .* adding up to 1"),
+        ({"bukets": "order"}, "no setting 'bukets'; did you mean 'buckets'?"),
+    ],
+)
+def test_what_is_wrong_on_disk_is_refused(change: dict[str, object], says: str, tmp_path: Path) -> None:
+    Mixture(members(), buckets="position").save(tmp_path / "m")
+    config = tmp_path / "m" / "config.yaml"
+    config.write_text(yaml.safe_dump({**yaml.safe_load(config.read_text()), **change}))
+    with pytest.raises(DataError, match=says) as refused:
+        dragoman.load(tmp_path / "m")
+    assert str(tmp_path / "m") in str(refused.value) and "\n" not in str(refused.value)
+
+
+# -- on the command line -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> list[Path]:
+    places = [tmp_path / name for name in ("kn", "cache", "unigrams")]
+    for place, member in zip(places, members(), strict=True):
+        member.save(place)
+    (tmp_path / "dev.txt").write_text("\n".join(HELD_OUT) + "\n")
+    return places
+
+
+def test_mixing_by_buckets_prints_them_and_keeps_them(
+    good: Callable[..., Outcome], directories: list[Path], tmp_path: Path, held_out: Corpus
+) -> None:
+    dev = ("--dev-text", tmp_path / "dev.txt", "--buckets", "order+recent", "-o", tmp_path / "m")
+    header, everything, *lines = (line.split("\t") for line in good("mix", *directories, *dev).lines)
+    loaded = dragoman.load(tmp_path / "m")
+    assert isinstance(loaded, Mixture) and loaded.buckets == "order+recent"
+    assert header == ["bucket", "tokens", *map(str, directories)]
+    assert everything[:2] == ["all", str(held_out.tokens)]
+    assert [line[0] for line in lines] == list(loaded.bucketing.labels)
+    assert sum(int(line[1]) for line in lines) == held_out.tokens
+    printed = np.array([[float(weight) for weight in line[2:]] for line in lines])
+    assert printed == pytest.approx(loaded.bucket_weights, abs=1e-6)
+    assert perplexity(loaded, held_out) < perplexity(Mixture.fit(members(), held_out), held_out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--buckets", "odrer", "--dev-text", "DEV"], "did you mean 'order'?"),
+        (["--buckets", "order", "--equal-weights"], "goes with --dev-text"),
+        (["--buckets", "order+order", "--dev-text", "DEV"], "name it once"),
+        (["--buckets", "frequency+entropy+position+order+recent", "--dev-text", "DEV"], "cross fewer"),
+    ],
+)
+def test_buckets_that_make_no_sense_are_refused(
+    run: Callable[..., Outcome], directories: list[Path], tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    given = [str(tmp_path / "dev.txt") if argument == "DEV" else argument for argument in arguments]
+    outcome = run("mix", *directories, *given, "-o", tmp_path / "m")
+    assert outcome.code == 2 and is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_every_kind_of_buckets_is_explained(good: Callable[..., Outcome]) -> None:
+    told = " ".join(good("mix", "--help").out.replace("│", " ").split())
+    assert all(f"{kind} (" in told for kind in BUCKETINGS if kind != "none")
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"), [("order", "need an n-gram model"), ("entropy", "need an n-gram"), ("recent", "need a cache")]
+)
+def test_buckets_without_their_model_are_refused(kind: str, says: str) -> None:
+    with pytest.raises(DataError, match=f"{says}.* which are class-ngram; .*leave {kind} out"):
+        Mixture([model("classes")], buckets=kind)
 
 
 # -- refusals ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dragoman import Corpus, FeedForwardModel, LanguageModel, LogLinearModel, Mixture, NgramModel, ensemble, fit
+import numpy as np
+
+from dragoman import (
+    Corpus,
+    FeedForwardModel,
+    LanguageModel,
+    LogLinearModel,
+    Mixture,
+    NgramModel,
+    RecurrentModel,
+    ensemble,
+    fit,
+)
+from dragoman.buckets import bucketing
 from dragoman.models.cache import CacheModel
 from dragoman.ngram.arpa import read_arpa, write_arpa
 from dragoman.ngram.classes import ClassModel
@@ -86,12 +99,25 @@ def _feedforward(text: Text, **settings: Any) -> FeedForwardModel:
     return model
 
 
+def _recurrent(text: Text, **settings: Any) -> RecurrentModel:
+    model = RecurrentModel.create(text.corpus, precision="float64", **{"embedding": 6, "hidden": 8, **settings})
+    fit(model, text.corpus, max_updates=20, learning_rate=0.02, batch_size=100, steps=10, pool=2, threads=1)
+    return model
+
+
 def _loglinear(text: Text, features: str, **settings: Any) -> LogLinearModel:
     model = LogLinearModel.create(
         text.corpus, features=features, classes=text.classes, precision="float64", suffix_types=2, **settings
     )
     fit(model, text.corpus, optimizer="adagrad", max_updates=15, learning_rate=0.5, batch_size=200, l2=0.1, threads=1)
     return model
+
+
+def _bucketed(buckets: str, models: list[LanguageModel]) -> Mixture:
+    """Weights drawn at random: they differ from bucket to bucket, also where a text has little of one."""
+    number = len(bucketing(buckets, models).labels)
+    rows = np.random.default_rng(1).dirichlet(np.ones(len(models)), number)
+    return Mixture(models, buckets=buckets, bucket_weights=rows)
 
 
 MODELS: dict[str, Callable[[Text], LanguageModel]] = {
@@ -138,6 +164,16 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     "log-linear, conjunctions": lambda text: _loglinear(text, "4-gram", weights="seen", dropout=0.2),
     "log-linear, hashed": lambda text: _loglinear(text, "word1,word1+word3", weights="hashed", hash_bits=13),
     "log-linear, every sort of feature": lambda text: _loglinear(text, "word1+word2,class1+word3,suffix1,bag"),
+    "recurrent, Elman": lambda text: _recurrent(text, cell="rnn"),
+    "recurrent, LSTM without forget gate": lambda text: _recurrent(text, cell="lstm-without-forget-gate"),
+    "recurrent, LSTM": lambda text: _recurrent(text, cell="lstm", softmax="brown", softmax_classes=3, tied=True),
+    "recurrent, LSTM, carries": lambda text: _recurrent(text, cell="lstm", carries=True, layers=2),
+    "recurrent, GRU, deep": lambda text: _recurrent(
+        text, cell="gru", layers=3, residual=True, hidden=6, first_state="learned", dropout=0.2, variational=True
+    ),
+    "recurrent, GRU, carries": lambda text: _recurrent(
+        text, cell="gru", carries=True, first_state="learned", weight_dropout=0.2
+    ),
     "mixture": lambda text: Mixture([_ngram(text, order=3), _cache(text, order=2)], [0.9, 0.1]),
     "mixture with a skip n-gram": lambda text: Mixture(
         [_ngram(text, order=3), _ngram(text, order=2, gap=1)], [0.7, 0.3]
@@ -149,8 +185,32 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     "mixture of mixtures": lambda text: Mixture(
         [ensemble([_cache(text, order=1), _cache(text, order=2)]), _ngram(text, order=2)], [0.2, 0.8]
     ),
+    "mixture by order": lambda text: _bucketed("order", [_ngram(text, order=4), _cache(text, order=2)]),
+    "mixture by order, with a gap": lambda text: _bucketed(
+        "order", [_cache(text, order=1), _ngram(text, order=3, gap=1), _ngram(text, order=2)]
+    ),
+    "mixture by entropy": lambda text: _bucketed(
+        "entropy", [_classes(text, order=2), _ngram(text, order=3, smoothing="katz"), _ngram(text, order=1)]
+    ),
+    "mixture by position": lambda text: _bucketed(
+        "position", [_ngram(text, order=1), _feedforward(text, order=3, hidden=(8,))]
+    ),
+    "mixture by frequency": lambda text: _bucketed("frequency", [_ngram(text, order=2), _cache(text, order=1)]),
+    "mixture by recency": lambda text: _bucketed(
+        "recent", [_ngram(text, order=2), _cache(text, order=3, decay=0.8, prior=0.5)]
+    ),
+    "mixture by everything": lambda text: _bucketed(
+        "order+position+frequency+recent", [_ngram(text, order=3), _cache(text, order=3)]
+    ),
+    "mixture of bucketed mixtures": lambda text: _bucketed(
+        "position",
+        [_bucketed("order+recent", [_ngram(text, order=3), _cache(text, order=2)]), _ngram(text, order=1)],
+    ),
     "mixture with a feed-forward": lambda text: Mixture(
         [_ngram(text, order=3), _feedforward(text, order=3, hidden=(8,))], [0.5, 0.5]
+    ),
+    "mixture with a recurrent that carries": lambda text: Mixture(
+        [_ngram(text, order=3), _cache(text, order=1), _recurrent(text, carries=True)], [0.5, 0.1, 0.4]
     ),
     "ensemble": lambda text: ensemble([_ngram(text, order=2, smoothing="maximum-likelihood"), _ngram(text, order=1)]),
 }

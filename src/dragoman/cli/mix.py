@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +12,10 @@ from dragoman.cli import options
 from dragoman.cli.messages import suggest, working
 from dragoman.cli.training import read_dev
 from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.mixture import Mixture
+    from dragoman.text.corpus import Corpus
 
 
 def mix(
@@ -19,6 +25,16 @@ def mix(
     equal_weights: Annotated[
         bool, typer.Option("--equal-weights", help="An ensemble: every model the same weight, no dev text.")
     ] = False,
+    buckets: Annotated[
+        str,
+        typer.Option(
+            "--buckets",
+            metavar="KIND",
+            help="Weights that depend on the context, by: order (words of context that the first n-gram model knows), "
+            "entropy (how unsure it is), position (place in the sentence), frequency (of the word before), recent "
+            "(words of context that the first cache holds), or several crossed, as in entropy+recent.",
+        ),
+    ] = "none",
     field: options.Field = None,
     force: options.Force = False,
 ) -> None:
@@ -26,12 +42,17 @@ def mix(
 
     P(w | h) = sum of weight_i P_i(w | h), with the weights that make the dev text most probable (EM); they are printed.
 
+    With --buckets every sort of context has its own weights, led towards those of all contexts where the dev text has
+    little of that sort. Printed are the buckets, the dev tokens in each and their weights.
+
     All must share one vocabulary: train the others with --vocab and the first one's directory.
 
     \b
     Example:
       dragoman mix news talk --dev-text dev.txt -o mixed
+      dragoman mix kn5 cache --dev-text dev.txt --buckets entropy+recent -o both
     """
+    from dragoman.buckets import NONE, bucketing
     from dragoman.language_model import require_same_vocab
     from dragoman.loading import load
     from dragoman.mixture import Mixture, ensemble
@@ -42,14 +63,34 @@ def mix(
         raise DataError("give either --dev-text FILE to fit weights on, or --equal-weights")
     if dev_text is None and field is not None:
         raise DataError(f"--field {field} goes with --dev-text; --equal-weights reads no text")
+    if equal_weights and buckets != NONE:
+        raise DataError(f"--buckets {buckets} goes with --dev-text; --equal-weights are the same in every context")
     members = [load(path) for path in models]
     require_same_vocab(members, list(map(str, models)))
-    if dev_text is None:
-        mixture = ensemble(members)
-    else:
-        with working("fitting weights"):
-            mixture = Mixture.fit(members, read_dev(dev_text, members[0].vocab, options.field_of(dev_text, field)))
+    bucketing(buckets, members)  # refuses before the text is read
+    with working("fitting weights"):
+        dev = None if dev_text is None else read_dev(dev_text, members[0].vocab, options.field_of(dev_text, field))
+        mixture = ensemble(members) if dev is None else Mixture.fit(members, dev, buckets=buckets)
     mixture.save(output, replace=force)
+    if dev is None or buckets == NONE:
+        _print_weights(mixture, models)
+    else:
+        _print_buckets(mixture, models, dev)
+    suggest("evaluate", *models, output, "--text", "FILE", *options.with_field(field))
+
+
+def _print_weights(mixture: Mixture, models: Sequence[Path]) -> None:
     for path, weight in zip(models, mixture.weights.tolist(), strict=True):
         print(f"{weight:.6f}\t{path}")
-    suggest("evaluate", *models, output, "--text", "FILE", *options.with_field(field))
+
+
+def _print_buckets(mixture: Mixture, models: Sequence[Path], dev: Corpus) -> None:
+    """A table in TSV: all contexts first, then each bucket, with the dev tokens that its weights were fitted on."""
+    import numpy as np
+
+    labels = mixture.bucketing.labels
+    tokens = np.bincount(mixture.bucketing.of_corpus(dev), minlength=len(labels))
+    lines = [("all", dev.tokens, mixture.weights), *zip(labels, tokens.tolist(), mixture.bucket_weights, strict=True)]
+    print("bucket", "tokens", *models, sep="\t")
+    for label, size, weights in lines:
+        print(label, size, *(f"{weight:.6f}" for weight in weights.tolist()), sep="\t")
