@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,9 @@ from dragoman.cli.messages import doubt, say
 
 if TYPE_CHECKING:
     from dragoman.evaluation.floor import Measured
-    from dragoman.evaluation.likelihood import Likelihood
+    from dragoman.evaluation.likelihood import Likelihood, Prices
+    from dragoman.language_model import LanguageModel
+    from dragoman.text.corpus import Corpus
 
 CERTAIN = 3.0  # standard errors below the floor from which on something must be wrong
 
@@ -28,6 +31,16 @@ def evaluate(
     no_floor: Annotated[
         bool, typer.Option("--no-floor", help="Of laboratory text: leave out what the truth itself pays.")
     ] = False,
+    dynamic: Annotated[
+        float | None,
+        typer.Option(
+            "--dynamic",
+            metavar="RATE",
+            help="Dynamic evaluation: let networks go on learning from this text, at this rate, each word after it was "
+            "predicted. What is measured is then not the model alone, and the report says so.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Report how probable models find a text. Of several models: a table.
 
@@ -39,20 +52,43 @@ def evaluate(
       dragoman evaluate kn5 --text test.txt
       dragoman evaluate kn3 kn5 both --text test.txt --json
     """
-    results = _results(models, text, field, floor=not no_floor)
+    results = _results(models, text, field, floor=not no_floor, dynamic=dynamic)
+    if dynamic is not None:
+        say(
+            "dynamic evaluation: the models learned from this text while it was measured; compare them with others "
+            "measured so"
+        )
     if as_json:
-        reports = [{"model": str(path), **result.as_dict()} for path, result in results]
+        reports = [result.as_dict() for result in results]
         report: dict[str, Any] = reports[0] if len(reports) == 1 else {"models": reports}
         print(json.dumps(report, allow_nan=False))
     elif len(results) == 1:
-        print(_report(*results[0]))
+        print(_report(results[0]))
     else:
         print(_comparison(results))
 
 
-def _results(models: list[Path], text: str, field: str | None, *, floor: bool) -> list[tuple[Path, Measured]]:
+@dataclass(frozen=True)
+class Result:
+    """What a text costs by one model."""
+
+    path: Path
+    measured: Measured
+    carries: bool  # whether each sentence was read after those before it
+    dynamic: float | None  # the rate at which the model went on learning, if it did
+
+    @property
+    def name(self) -> str:
+        return str(self.path) if self.dynamic is None else f"{self.path} (dynamic)"
+
+    def as_dict(self) -> dict[str, Any]:
+        marked = {} if self.dynamic is None else {"dynamic_evaluation": {"rate": self.dynamic}}
+        return {"model": str(self.path), **marked, "carries": self.carries, **self.measured.as_dict()}
+
+
+def _results(models: list[Path], text: str, field: str | None, *, floor: bool, dynamic: float | None) -> list[Result]:
     """What the text costs by each model. It is read once, and turned into numbers once for each vocabulary."""
-    from dragoman.evaluation.floor import measured
+    from dragoman.evaluation.floor import measured_prices
     from dragoman.lab.place import language_of
     from dragoman.loading import load
     from dragoman.text.corpus import Corpus
@@ -62,7 +98,7 @@ def _results(models: list[Path], text: str, field: str | None, *, floor: bool) -
     loaded = [(path, load(path)) for path in models]
     scanned = scan(read_text(text, options.field_of(text, field)))
     language = language_of(text) if floor else None
-    results: list[tuple[Path, Measured]] = []
+    results: list[Result] = []
     corpus, truth = None, None
     for path, model in loaded:
         if corpus is None or corpus.vocab != model.vocab:
@@ -70,24 +106,33 @@ def _results(models: list[Path], text: str, field: str | None, *, floor: bool) -
             doubt(corpus, f"{source_name(text)}, by the vocabulary of {path}")
             truth = known_truth(language, corpus, text) if language else None
             language = language if truth else None  # the text does not become possible by another vocabulary
-        results.append((path, measured(model, corpus, truth)))
+        paid = measured_prices(_prices(model, corpus, dynamic), truth)
+        results.append(Result(path, paid, model.carries, dynamic))
     _suspect(results)
     return results
 
 
-def _suspect(results: list[tuple[Path, Measured]]) -> None:
+def _prices(model: LanguageModel, corpus: Corpus, dynamic: float | None) -> Prices:
+    from dragoman.evaluation.dynamic import Dynamic, dynamic_prices
+    from dragoman.evaluation.likelihood import prices
+
+    return prices(model, corpus) if dynamic is None else dynamic_prices(model, corpus, Dynamic(dynamic))
+
+
+def _suspect(results: list[Result]) -> None:
     """Warn of models that are better than the truth."""
-    for path, result in results:
-        if result.gap is not None and result.gap.is_below(CERTAIN):
-            say(f"warning: {path} beats the floor by more than chance can explain: was it trained on this text?")
+    for result in results:
+        if result.measured.gap is not None and result.measured.gap.is_below(CERTAIN):
+            say(f"warning: {result.path} beats the floor by more than chance can explain: was it trained on this text?")
 
 
-def _report(path: Path, measured: Measured) -> str:
+def _report(judged: Result) -> str:
     from dragoman.report.tables import table
 
+    name, measured = judged.name, judged.measured
     result, floor = measured.likelihood, _floor_cells(measured)
     rows: list[tuple[str, object, str]] = [
-        ("sentences", result.sentences, "lines, empty ones too"),
+        ("sentences", result.sentences, f"lines, empty ones too, {_history(judged)}"),
         ("words", result.words, ""),
         ("tokens", result.tokens, "words and sentence ends </s>: what is predicted"),
         ("unknown words", result.unknown_words, "words outside the vocabulary"),
@@ -102,15 +147,19 @@ def _report(path: Path, measured: Measured) -> str:
     if result.impossible:
         rows.append(("impossible tokens", result.impossible, "of probability 0: perplexity is infinite"))
     if floor:
-        headers = [str(path), "", "floor", ""]
-        lines = [table(headers, [(name, value, floor.get(name, ""), note) for name, value, note in rows])]
+        headers = [name, "", "floor", ""]
+        lines = [table(headers, [(row, value, floor.get(row, ""), note) for row, value, note in rows])]
     else:
-        lines = [table([str(path), "", ""], rows)]
+        lines = [table([name, "", ""], rows)]
     lines += ["", _paid(result), *_above(measured)]
     if result.found_orders:
         found = [(order, count, 100 * count / result.tokens) for order, count in sorted(result.found_orders.items())]
         lines += ["", table(["n-grams of order", "found for tokens", "%"], found)]
     return "\n".join(lines)
+
+
+def _history(result: Result) -> str:
+    return "each read after those before it" if result.carries else "each read on its own"
 
 
 def _floor_cells(measured: Measured) -> dict[str, object]:
@@ -154,30 +203,36 @@ def _bits(result: Likelihood) -> str:
     return f"{bits:.4f}" if math.isfinite(bits) else cell(bits)
 
 
-def _comparison(results: list[tuple[Path, Measured]]) -> str:
+def _comparison(results: list[Result]) -> str:
     from dragoman.report.tables import table
 
     headers = ["model", "perplexity", "words", "class", "known", "bits/char", "unknown", "log-lik.", "log-lik. unknown"]
     rows = [
         (
-            str(path),
+            one.name,
             *(result.perplexity, result.perplexity_words, result.perplexity_class, result.perplexity_known),
             *(_bits(result), result.unknown_words, result.log_likelihood, result.log_likelihood_unknown),
         )
-        for path, result in ((path, measured.likelihood) for path, measured in results)
+        for one, result in ((one, one.measured.likelihood) for one in results)
     ]
-    first = results[0][1].likelihood
+    first = results[0].measured.likelihood
     caption = f"{first.sentences:,} sentences, {first.words:,} words, {first.tokens:,} tokens"
     explained = f"{caption}; perplexity: in full, by words without </s>, by class, known words only"
-    return "\n\n".join([table(headers, rows), explained, *_beside_the_floor(results)])
+    return "\n\n".join([table(headers, rows), explained, *_histories(results), *_beside_the_floor(results)])
 
 
-def _beside_the_floor(results: list[tuple[Path, Measured]]) -> list[str]:
-    if results[0][1].floor is None:
+def _histories(results: list[Result]) -> list[str]:
+    """Which models knew of the sentences before, if any did."""
+    carrying = [result.name for result in results if result.carries]
+    return [f"each sentence was read after those before it by {', '.join(carrying)}"] if carrying else []
+
+
+def _beside_the_floor(results: list[Result]) -> list[str]:
+    if results[0].measured.floor is None:
         return []
     from dragoman.report.floor import floor_table
 
     return [
-        floor_table([(str(path), measured) for path, measured in results]),
+        floor_table([(result.name, result.measured) for result in results]),
         "floor: what the true distribution pays, ± its standard error; nats above it a token: by class, then in full",
     ]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 DEV, TEST = 1000, 2000  # sentence pairs
 CONTRASTS = 300  # for each phenomenon and class of distance
+BY_DISTANCE = ("kn-2", "kn-5", "feed-forward", "rnn", "gru", "lstm")  # rungs in the picture of distances
+MOST = 9  # lines in it, if none of these is there
 SETTINGS = "settings.yaml"  # what a ladder was begun with
 
 
@@ -128,11 +130,12 @@ def _measured(made: Iterator[Made], texts: Texts, seed: int) -> Iterator[Rung]:
 
 def _write(output: Path, rungs: Sequence[Rung], settings: dict[str, Any]) -> None:
     """The table on standard output and, as Markdown, as plain values and as a picture, in the directory."""
-    from dragoman.report.ladder import ladder_dict, ladder_markdown, ladder_text
+    from dragoman.report.figures import accuracy_by_distance
+    from dragoman.report.ladder import distance_shares, distances_text, ladder_dict, ladder_markdown, ladder_text
     from dragoman.report.ladder_figure import draw_ladder
     from dragoman.storage import new_file
 
-    print(ladder_text(rungs))
+    print(f"{ladder_text(rungs)}\n\n{distances_text(rungs)}")
     written = {"ladder.md": ladder_markdown(rungs), "ladder.json": json.dumps(ladder_dict(rungs, settings), indent=1)}
     for name, text in written.items():
         with new_file(output / name) as temporary:
@@ -141,7 +144,12 @@ def _write(output: Path, rungs: Sequence[Rung], settings: dict[str, Any]) -> Non
     title = f"Models after {settings['pairs']:,} sentences of the laboratory's English"
     picture = output / "ladder.svg"
     draw_ladder(perplexities, rungs[0].floor.perplexity.value, {r.name: r.shares for r in rungs}, picture, title=title)
-    say(f"\n{output}: ladder.md, ladder.json and {picture.name}")
+    distances = output / "distances.svg"
+    told = [rung for rung in rungs if rung.name in BY_DISTANCE] or rungs[-MOST:]
+    accuracy_by_distance(
+        distance_shares(told), distances, title="Right, by the words between what decides and what is decided"
+    )
+    say(f"\n{output}: ladder.md, ladder.json, {picture.name} and {distances.name}")
 
 
 def _suggest(output: Path, rungs: Sequence[Rung]) -> None:

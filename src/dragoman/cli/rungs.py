@@ -108,6 +108,14 @@ def feed_forward(ground: Ground, training: dict[str, Any], **settings: Any) -> L
     return _learned(ground, model, FEED_FORWARD, training)
 
 
+def recurrent(ground: Ground, cell: str) -> LanguageModel:
+    from dragoman.models.recurrent import RecurrentModel
+    from dragoman.training.recommended import RECURRENT
+
+    model = RecurrentModel.create(ground.train, cell=cell, seed=ground.seed, **RECURRENT_NETWORK)
+    return _learned(ground, model, RECURRENT, RECURRENT_TRAINING)
+
+
 def _learned(ground: Ground, model: NeuralModel, recommended: TrainingConfig, training: dict[str, Any]) -> NeuralModel:
     """The model after training in its directory; what was done there before is taken up."""
     from dragoman.training.fit import fit
@@ -139,6 +147,15 @@ NETWORK: dict[str, Any] = {
     "dropout": 0.2,
     "softmax": "brown",
 }
+RECURRENT_NETWORK: dict[str, Any] = {
+    "embedding": 128,
+    "embedding_reach": 0.5,
+    "hidden": 256,
+    "dropout": 0.4,
+    "embedding_dropout": 0.1,
+    "softmax": "brown",
+}
+RECURRENT_TRAINING: dict[str, Any] = {"learning_rate": 0.004, "max_epochs": 12, "warmup": 100, "patience": 12}
 RUNGS: dict[str, Recipe] = {
     "kn-1": Recipe(partial(kneser_ney, order=1)),
     "kn-2": Recipe(partial(kneser_ney, order=2)),
@@ -152,6 +169,10 @@ RUNGS: dict[str, Recipe] = {
     "log-linear-pairs": Recipe(partial(log_linear, features=f"words-4,{PAIRS}"), by_gradients=True),
     "feed-forward": Recipe(partial(feed_forward, **NETWORK, training={"learning_rate": 0.003}), by_gradients=True),
     "kn-5-feed-forward": Recipe(mixed, ("kn-5", "feed-forward")),
+    "rnn": Recipe(partial(recurrent, cell="rnn"), by_gradients=True),
+    "gru": Recipe(partial(recurrent, cell="gru"), by_gradients=True),
+    "lstm": Recipe(partial(recurrent, cell="lstm"), by_gradients=True),
+    "kn-5-lstm": Recipe(mixed, ("kn-5", "lstm")),
 }
 
 

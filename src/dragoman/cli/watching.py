@@ -103,6 +103,7 @@ def begun(started: Started) -> str:
     """What there is to do."""
     position = started.position
     sizes = f"{started.parameters:,} parameters, {started.items:,} words, {started.batches:,} updates an epoch"
+    sizes += f", {started.manner}"
     return f"going on after update {position.update:,}: {sizes}" if position.update else f"training: {sizes}"
 
 

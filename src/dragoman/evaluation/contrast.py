@@ -78,7 +78,9 @@ def judge(scorer: Scorer, contrasts: Sequence[Contrast]) -> NDArray[np.float64]:
 
 
 def _log_probs(scorer: Scorer, sentences: list[str]) -> NDArray[np.float64]:
-    """Unknown words are paid for in full. Each sentence is a text of its own, so that a cache carries nothing over."""
+    """Unknown words are paid for in full. Each sentence is a text of its own, where a model would carry over."""
+    if not getattr(scorer, "carries", True):
+        return prices(scorer, Corpus.from_sentences(sentences, scorer.vocab)).sentences
     texts = (Corpus.from_sentences([sentence], scorer.vocab) for sentence in sentences)
     return np.array([prices(scorer, text).sentences[0] for text in texts])
 

@@ -227,7 +227,11 @@ class Measured:
 
 def measured(scorer: Scorer, corpus: Corpus, truth: Truth | None = None) -> Measured:
     """A model against the truth about a text, which must be that of the model's own vocabulary."""
-    paid = prices(scorer, corpus)
+    return measured_prices(prices(scorer, corpus), truth)
+
+
+def measured_prices(paid: Prices, truth: Truth | None = None) -> Measured:
+    """The same, by what a model says the text costs."""
     if truth is None:
         return Measured(paid.likelihood())
     return Measured(paid.likelihood(), Floor.of(truth), Gap.of(truth, paid))

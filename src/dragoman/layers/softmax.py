@@ -45,7 +45,7 @@ class _TargetLogProbs(torch.autograd.Function):
     Rows times words are far more numbers than anything else in training, so they are written once: in the forward pass,
     some rows at a time that fit the processor's cache, as e = exp(s - m), m being the row's best score. The gradient of
     the scores, ds = g (onehot(w) - e / Z) + g_Z e / Z, is never written down: its two parts go separately into dW and
-    dh, and 1 / Z and g are numbers by rows, with which the short rows of h are multiplied in the place of the long ones.
+    dh, and 1 / Z and g are numbers by rows, by which the short rows of h are multiplied instead of the long ones.
     """
 
     @staticmethod

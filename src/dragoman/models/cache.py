@@ -110,6 +110,10 @@ class CacheModel(LanguageModel):
 
         return State(torch.cat([state.rows, words[:, None]], dim=1)[:, -self.size :])
 
+    @property
+    def carries(self) -> bool:
+        return True
+
     def finish(self, state: State) -> Carry:
         return state.rows
 

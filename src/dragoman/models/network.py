@@ -114,6 +114,10 @@ class Network(NeuralModel):
     def parameters(self) -> Mapping[str, Tensor]:
         return self._parameters
 
+    def first_parameters(self, chance: Generator) -> dict[str, Tensor]:
+        """Parameters of this model's sizes as they are before training."""
+        return self._first_parameters(len(self.vocab), self.settings, chance, self.classes)
+
     @property
     def device(self) -> torch.device:
         return self._parameters["M"].device

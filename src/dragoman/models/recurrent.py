@@ -1,4 +1,4 @@
-"""Recurrent neural language models (tutorial, section "Recurrent Neural Network Language Models"; Mikolov et al. 2010)."""
+"""Recurrent language models (tutorial, section "Recurrent Neural Network Language Models"; Mikolov et al. 2010)."""
 
 from __future__ import annotations
 
@@ -110,6 +110,10 @@ class RecurrentModel(Network):
         h, _ = self.hidden(self.vectors(_shifted(batch.words.numpy()).T), self.first_states(batch.rows), noise)
         own = h.transpose(0, 1)[batch.mask.to(self.device)]  # (tokens, H) sentence after sentence
         return self._target_log_probs(self._outward(own), corpus.framed(starts=0), smoothing)
+
+    def target_log_probs(self, h: Tensor, words: NDArray[np.integer]) -> Tensor:
+        """log P of one word after each of some rows of the last layer's h.  # (rows, H), (rows,) -> (rows,)"""
+        return self._target_log_probs(self._outward(h), words, 0.0)
 
     def segment_log_probs(
         self, segment: Segment, carry: LayerStates | None, noise: Generator | None = None, smoothing: float = 0.0

@@ -62,7 +62,7 @@ def _rows(phenomenon: str, parts: list[dict[int, Accuracy]]) -> Iterator[list[ob
     if len(parts[0]) > 1:
         for least in sorted(least for least, own in parts[0].items() if own.contrasts >= FEW):
             shares = [_percent(part[least].share) for part in parts]
-            yield ["", f"{_distances(least)} words between", parts[0][least].contrasts, *shares]
+            yield ["", f"{distance_name(least)} words between", parts[0][least].contrasts, *shares]
 
 
 def _of(phenomenon: str, found: Accuracies) -> dict[int, Accuracy]:
@@ -77,7 +77,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _distances(least: int) -> str:
+def distance_name(least: int) -> str:
     """The class of distance that begins here."""
     following = [start for start in DISTANCES if start > least]
     if not following:

@@ -13,12 +13,13 @@ from typing import Any
 
 from dragoman.evaluation.contrast import Accuracy
 from dragoman.evaluation.floor import Floor, Measured
-from dragoman.report.contrasts import Accuracies, as_dicts
-from dragoman.report.figures import FLOOR
+from dragoman.report.contrasts import FEW, Accuracies, as_dicts, distance_name
+from dragoman.report.figures import FLOOR, Share
 from dragoman.report.tables import cell, plus_minus, table
 
 WINDOW = 4  # words that a model of order 5 sees: what is decided farther away is beyond its window
 NATS = 3  # digits
+BY_DISTANCE = ("agreement", "reflexive")  # phenomena whose distances are told apart
 ASKED = "of how many"  # the row that says it
 COSTS = ("perplexity", "by class", "nats above the floor", "seconds", "MB")
 LEGEND = f"""\
@@ -118,6 +119,43 @@ def ladder_text(rungs: Sequence[Rung]) -> str:
     return "\n\n".join(halves)
 
 
+def distances_text(rungs: Sequence[Rung]) -> str:
+    """How often each model is right by how far what decides is from what is decided."""
+    return "\n\n".join(
+        table([f"% right, {phenomenon}", *names], [[rung.name, *_by_distance(rung, phenomenon)] for rung in rungs])
+        for phenomenon, names in _distances(rungs[0]).items()
+    )
+
+
+def distance_shares(rungs: Sequence[Rung]) -> dict[str, dict[str, dict[str, Share]]]:
+    """The same for a picture: {phenomenon: {model: {distance: share}}}."""
+    return {
+        phenomenon: {
+            rung.name: {
+                distance_name(least): Share(own.share, own.contrasts)
+                for (name, least), own in sorted(rung.accuracies.items())
+                if name == phenomenon and own.contrasts >= FEW
+            }
+            for rung in rungs
+        }
+        for phenomenon in _distances(rungs[0])
+    }
+
+
+def _distances(rung: Rung) -> dict[str, list[str]]:
+    """The classes of distance of each phenomenon that has several, with how many words there are between."""
+    found: dict[str, list[str]] = {}
+    for (phenomenon, least), own in sorted(rung.accuracies.items()):
+        if phenomenon in BY_DISTANCE and own.contrasts >= FEW:
+            found.setdefault(phenomenon, []).append(f"{distance_name(least)} between")
+    return found
+
+
+def _by_distance(rung: Rung, phenomenon: str) -> list[object]:
+    own = [accuracy for (name, _), accuracy in sorted(rung.accuracies.items()) if name == phenomenon]
+    return [f"{100 * accuracy.share:.1f}" for accuracy in own if accuracy.contrasts >= FEW]
+
+
 def ladder_markdown(rungs: Sequence[Rung]) -> str:
     """The whole table in Markdown."""
     rows: list[list[object]] = [
@@ -131,7 +169,7 @@ def ladder_markdown(rungs: Sequence[Rung]) -> str:
         *rows,
     ]
     whole = "\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines)
-    return f"{whole}\n\n{LEGEND}\n"
+    return f"{whole}\n\n{LEGEND}\n\n```\n{distances_text(rungs)}\n```\n"
 
 
 def ladder_dict(rungs: Sequence[Rung], about: Mapping[str, Any]) -> dict[str, Any]:

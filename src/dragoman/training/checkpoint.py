@@ -1,7 +1,8 @@
 """A training on disk: one file that is replaced whole, so that a kill at any moment leaves the last one.
 
 `training.safetensors` holds the parameters as they are, those kept, their average, the optimiser's memory, what is
-carried from batch to batch and, as a note, the position. The model directory around it is an ordinary one, with the parameters kept.
+carried from batch to batch and, as a note, the position. The model directory around it is an ordinary one, with the
+parameters kept.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ class Started:
     parameters: int  # numbers that are learned
     items: int  # predictions in the training text
     batches: int  # steps an epoch
+    manner: str  # how the text is gone through
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,9 @@ def _follow(run: Run) -> None:
     """Learn to the end, saving and telling on the way."""
     learner, task = run.learner, run.task
     parameters = sum(tensor.numel() for tensor in learner.model.parameters().values())
-    run.tell(Started(learner.position, parameters, task.items, len(task.batches(learner.position.epoch))))
+    batches = len(task.batches(learner.position.epoch))
+    manner = task.arrangement.manner.format_map(task.config.model_dump())
+    run.tell(Started(learner.position, parameters, task.items, batches, manner))
     with stop_requests() as requests:
         for moment in learn(learner, task):
             run.tell(moment)

@@ -24,6 +24,7 @@ class Arrangement:
 
     epoch: Callable[[Any, TrainingConfig, int], Sequence[Examples]]  # the batches of one pass, by its number
     whole: Callable[[Any, int], Iterable[Examples]]  # all of it, in pieces of about so many predictions
+    manner: str  # what to call it; may name settings of training
 
 
 def epoch_batches(
@@ -95,5 +96,7 @@ def _streamed(corpus: Any, predictions: int) -> Iterable[Examples]:
     return Segments.of(corpus, rows, max(1, predictions // rows // 8))
 
 
-SENTENCES = Arrangement(_shuffled, _pieces)  # examples that have nothing to do with each other
-STREAM = Arrangement(_segments, _streamed)  # a text whose sentences belong together
+SENTENCES = Arrangement(_shuffled, _pieces, "sentence by sentence")  # examples that have nothing to do with each other
+STREAM = Arrangement(
+    _segments, _streamed, "as a stream, gradients {steps} words back"
+)  # a text whose sentences belong together

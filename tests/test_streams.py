@@ -1,0 +1,223 @@
+"""Training on streams and in sorted batches: the order, what is carried over, and going on to the bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dragoman
+from dragoman import (
+    Corpus,
+    DataError,
+    FeedForwardModel,
+    LogLinearModel,
+    NgramModel,
+    RecurrentModel,
+    TrainingConfig,
+    fit,
+)
+from dragoman.evaluation.dynamic import Dynamic, dynamic_log_probs, dynamic_prices
+from dragoman.scorer import token_log_probs
+from dragoman.text.streams import Segment
+from dragoman.text.vocab import UNK
+from dragoman.training.fit import Started
+from dragoman.training.loop import Moment
+from dragoman.training.order import STREAM, epoch_batches
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "that", "dog", "ran", "off", "to", "it"]
+RANDOM = np.random.default_rng(3)
+CORPUS = Corpus.from_sentences([" ".join(RANDOM.choice(WORDS, size=RANDOM.integers(0, 12))) for _ in range(60)])
+DEV = Corpus.from_sentences([" ".join(RANDOM.choice(WORDS, size=8)) for _ in range(15)], CORPUS.vocab)
+SETTINGS: dict[str, Any] = {"batch_size": 40, "steps": 7, "max_epochs": 3, "learning_rate": 0.01, "threads": 1}
+
+
+def made(**settings: Any) -> RecurrentModel:
+    return RecurrentModel.create(CORPUS, **{"embedding": 6, "hidden": 6, "dropout": 0.2, **settings})
+
+
+class StopError(Exception):
+    """A training that is killed."""
+
+
+def stopped_at(update: int) -> Any:
+    def report(event: Started | Moment) -> None:
+        if isinstance(event, Moment) and event.position.update == update:
+            raise StopError
+
+    return report
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    names = ("model.safetensors", "config.yaml", "training.safetensors")
+    found = {name: (directory / name).read_bytes() for name in names}
+    position = b'"seconds"'
+    assert position in found["training.safetensors"].replace(b"\\", b"")
+    return {name: found[name] for name in names[:2]}
+
+
+# -- going on ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("update", [4, 11, 16])
+@pytest.mark.parametrize(
+    "settings",
+    [{"carries": True}, {"carries": True, "cell": "gru", "layers": 2, "weight_dropout": 0.3}, {"variational": True}],
+    ids=["stream", "deep stream", "sentences"],
+)
+def test_a_killed_training_ends_as_if_it_had_not_been(update: int, settings: Any, tmp_path: Path) -> None:
+    """Checkpoints fall between looks at the dev text, within an epoch, while parameters are being averaged."""
+    training = {**SETTINGS, "average": 0.5, "save_every": 2, "pool": 2}
+    whole, cut = made(**settings), made(**settings)
+    fit(whole, CORPUS, DEV, output=tmp_path / "whole", **training)
+    with pytest.raises(StopError):
+        fit(cut, CORPUS, DEV, output=tmp_path / "cut", report=stopped_at(update), **training)
+    again = made(**settings)
+    fitted = fit(again, CORPUS, DEV, output=tmp_path / "cut", **training)
+    assert fitted.position.update > update
+    for name, tensor in whole.parameters().items():
+        assert torch.equal(tensor, again.parameters()[name]), name
+    assert files(tmp_path / "whole") == files(tmp_path / "cut")
+
+
+def test_what_is_carried_over_is_part_of_the_checkpoint(tmp_path: Path) -> None:
+    """Without it the next step would begin from nothing, and end elsewhere."""
+    with pytest.raises(StopError):
+        fit(made(carries=True), CORPUS, output=tmp_path / "model", save_every=1, report=stopped_at(3), **SETTINGS)
+    arrays = dragoman.storage.map_annotated_arrays(tmp_path / "model" / "training.safetensors")[0]
+    carried = {name for name in arrays if name.startswith("carry/")}
+    assert carried == {"carry/0.0", "carry/0.1"}
+    assert all(arrays[name].shape == (40 // 7, 6) and arrays[name].any() for name in carried)
+
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+
+def test_each_epoch_of_a_stream_begins_elsewhere_and_repeats_by_its_seed() -> None:
+    config = TrainingConfig(batch_size=20, steps=5, seed=2)
+    one, again, two = (STREAM.epoch(CORPUS, config, epoch)[0] for epoch in (0, 0, 1))
+    np.testing.assert_array_equal(one.ids, again.ids)
+    assert (one.ids != two.ids).any()
+    assert one.targets.shape == (5, 4)
+
+
+def test_rows_of_a_stream_can_be_given_as_such() -> None:
+    config = TrainingConfig(batch_size=7, batch_by="sentences", steps=5)
+    assert STREAM.epoch(CORPUS, config, 0)[0].targets.shape == (5, 7)
+
+
+def test_a_text_shorter_than_its_rows_is_one_word_a_row() -> None:
+    config = TrainingConfig(batch_size=10**6, steps=5)
+    (only,) = STREAM.epoch(CORPUS, config, 0)
+    assert only.targets.shape == (1, CORPUS.tokens)
+
+
+def padding(batches: list[np.ndarray], sizes: np.ndarray) -> float:
+    """Share of padded places."""
+    return 1 - sizes.sum() / sum(len(batch) * sizes[batch].max() for batch in batches)
+
+
+@pytest.mark.parametrize("by_sentences", [True, False])
+def test_pools_make_batches_of_like_length(by_sentences: bool) -> None:
+    sizes = np.random.default_rng(1).integers(1, 40, size=1000)
+    size = 10 if by_sentences else 200
+    plain = epoch_batches(sizes, size, 1, 0, by_sentences=by_sentences)
+    pooled = epoch_batches(sizes, size, 1, 0, by_sentences=by_sentences, pool=20)
+    for batches in (plain, pooled):
+        np.testing.assert_array_equal(np.sort(np.concatenate(batches)), np.arange(1000))
+        counts = [len(batch) if by_sentences else sizes[batch].sum() for batch in batches]
+        assert max(counts) <= size
+    assert padding(pooled, sizes) < 0.1 < padding(plain, sizes)
+    lengths = [sizes[batch].mean() for batch in pooled]
+    assert lengths != sorted(lengths), "short and long batches are mixed"
+
+
+def test_words_seen_once_are_forgotten_in_streams_too() -> None:
+    rare = Corpus.from_sentences(["once upon a time", "the cat sat", "the cat sat"] * 1)
+    model = RecurrentModel.create(rare, embedding=4, hidden=4, carries=True)
+    read: list[Segment] = []
+    original = model.segment_log_probs
+
+    def watched(segment: Segment, *others: Any) -> Any:
+        read.append(segment)
+        return original(segment, *others)
+
+    model.segment_log_probs = watched  # type: ignore[method-assign]
+    fit(model, rare, batch_size=40, max_epochs=30, threads=1)
+    seen = np.concatenate([segment.ids.reshape(-1) for segment in read])
+    once = [rare.vocab.id(word) for word in ("once", "upon", "a", "time")]
+    forgotten, kept = (seen == UNK).sum(), np.isin(seen, once).sum()
+    assert 0.3 < forgotten / (forgotten + kept) < 0.7
+    assert (seen == rare.vocab.id("cat")).sum() == 60
+
+
+# -- label smoothing is for networks -----------------------------------------------------------------------------------
+
+
+def test_labels_of_other_models_are_not_smoothed() -> None:
+    with pytest.raises(DataError, match="label smoothing is for neural networks"):
+        fit(LogLinearModel.create(CORPUS, features="words-1"), CORPUS, label_smoothing=0.1)
+    model = FeedForwardModel.create(CORPUS, order=2, embedding=4, hidden=(4,), seed=1)
+    plain, smooth = (made(seed=1, cell="rnn"), made(seed=1, cell="rnn"))
+    fit(model, CORPUS, label_smoothing=0.1, max_updates=1, threads=1)
+    fit(plain, CORPUS, **SETTINGS)
+    fit(smooth, CORPUS, label_smoothing=0.5, **SETTINGS)
+    surest = [float(np.max([best.prob for best in one.next_words("the cat", k=1)])) for one in (plain, smooth)]
+    assert surest[1] < surest[0]
+
+
+# -- dynamic evaluation ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("carries", [True, False])
+def test_dynamic_evaluation_learns_and_leaves_the_model_alone(carries: bool) -> None:
+    model = made(carries=carries, precision="float64")
+    before = {name: tensor.clone() for name, tensor in model.parameters().items()}
+    text = Corpus.from_sentences(["the cat sat on a mat"] * 40, CORPUS.vocab)
+    still = token_log_probs(model, text)
+    moving = dynamic_log_probs(model, text, Dynamic(rate=0.5))
+    for name, tensor in model.parameters().items():
+        assert torch.equal(tensor, before[name])
+        assert not tensor.requires_grad
+    assert moving.shape == still.shape
+    np.testing.assert_allclose(moving[:7], still[:7], rtol=1e-9)  # nothing was learned yet
+    assert moving[-70:].mean() > still[-70:].mean() + 0.1
+
+
+def test_a_step_of_dynamic_evaluation_is_the_gradients() -> None:
+    """After the first sentence the parameters are theta - rate * gradient, a little of the way back."""
+    model = made(cell="rnn", precision="float64", dropout=0.0)
+    text = Corpus.from_sentences(["the cat sat", "a dog ran"], CORPUS.vocab)
+    how = Dynamic(rate=0.05, words=4, decay=0.1, clip=1e9)
+    found = dynamic_log_probs(model, text, how)[4:]
+    parameters = model.parameters()
+    trained = {name: tensor.clone() for name, tensor in parameters.items()}
+    for tensor in parameters.values():
+        tensor.requires_grad_(True)
+    loss = -model.batch_log_probs(text.select(np.array([0]))).mean()
+    gradients = torch.autograd.grad(loss, list(parameters.values()))
+    with torch.no_grad():
+        for (name, tensor), gradient in zip(parameters.items(), gradients, strict=True):
+            tensor.copy_(0.9 * (trained[name] - 0.05 * gradient) + 0.1 * trained[name])
+        expected = model.batch_log_probs(text.select(np.array([1])))
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_dynamic_evaluation_needs_gradients_and_a_rate() -> None:
+    ngram = NgramModel.train(CORPUS, order=2, smoothing="witten-bell")
+    with pytest.raises(DataError, match="a ngram model has none"):
+        dynamic_log_probs(ngram, CORPUS, Dynamic(0.1))
+    for rate in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(DataError, match="rate"):
+            Dynamic(rate)
+
+
+def test_unknown_words_are_paid_for_in_full() -> None:
+    model = made()
+    text = Corpus.from_sentences(["the zebra sat"], CORPUS.vocab)
+    paid = dynamic_prices(model, text, Dynamic(1e-6))
+    assert paid.likelihood().unknown_words == 1
+    assert paid.likelihood().total == pytest.approx(model.score("the zebra sat")[0], rel=1e-5)
