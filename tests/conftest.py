@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+# Before anything imports torch or NumPy's libraries: two workers with two threads each would be in each other's way.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import settings
 
@@ -14,6 +19,13 @@ __all__ = ["good", "run", "shared"]  # fixtures of the command line
 # The same examples in every run, and no stop-watch: the first example may compile a kernel.
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False)
 settings.load_profile("repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let two workers begin with different files: by size, the two that use every model would come first, and both
+    workers would compile the same kernels at the same time, each for itself."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
 
 
 @pytest.fixture(scope="session")

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from command import COMMAND, DEV, TRAIN, good, run  # noqa: F401
+from dragoman.cli.main import main
 from dragoman.storage import ARRAYS, CHECKPOINT, METRICS, map_annotated_arrays
 
 SETTINGS = ("--order", "3", "--embedding", "6", "--hidden", "8", "--dropout", "0.2", "--threads", "1")
-LONG = (*SETTINGS, "--batch-size", "10", "--save-every", "1", "--report-every", "10", "--max-updates", "400")
-KILLS = 4
+LONG = (*SETTINGS, "--batch-size", "10", "--save-every", "1", "--report-every", "10", "--max-updates", "200")
+KILLS = 3
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +56,7 @@ def wait_for(process: subprocess.Popen[str], directory: Path, updates: int) -> N
 def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training that nobody disturbed."""
     directory = tmp_path_factory.mktemp("whole") / "model"
-    process = begin(command(texts, directory, *LONG))
-    assert process.wait(120) == 0, process.communicate()[1]
+    assert main(command(texts, directory, *LONG)) == 0
     return directory
 
 
@@ -67,27 +67,22 @@ def assert_same_training(one: Path, two: Path) -> None:
     assert all(mine[name].tobytes() == theirs[name].tobytes() for name in mine)
 
 
-def test_killed_at_random_moments_it_ends_the_same(texts: Path, whole: Path, tmp_path: Path) -> None:
+def test_killed_at_random_moments_it_ends_the_same(texts, whole, tmp_path, good):  # noqa: F811
     chance = random.Random()
     directory = tmp_path / "model"
     for kill in range(KILLS):
         process = begin(command(texts, directory, *LONG))
-        wait_for(process, directory, 60 * kill)
-        time.sleep(0.2 * chance.random())
+        wait_for(process, directory, 40 * kill)
+        time.sleep(0.1 * chance.random())
         process.kill()
         assert process.wait() == -signal.SIGKILL
         assert map_annotated_arrays(directory / CHECKPOINT)[0], "the last checkpoint is whole"
-    process = begin(command(texts, directory, *LONG))
-    said = process.communicate(timeout=120)[1]
-    assert process.returncode == 0, said
-    assert "going on after update" in said
+    assert "going on after update" in good(*command(texts, directory, *LONG)).err
     assert_same_training(directory, whole)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_stopped_it_saves_and_says_how_to_go_on(
-    texts: Path, whole: Path, tmp_path: Path, number: signal.Signals, code: int
-) -> None:
+def test_stopped_it_saves_and_says_how_to_go_on(texts, whole, tmp_path, good, number, code):  # noqa: F811
     directory = tmp_path / "model"
     process = begin(command(texts, directory, *LONG))
     wait_for(process, directory, 50)
@@ -96,8 +91,7 @@ def test_stopped_it_saves_and_says_how_to_go_on(
     assert process.returncode == code, said
     assert "run the same command again to go on" in said
     assert "Traceback" not in said
-    process = begin(command(texts, directory, *LONG))
-    assert process.wait(120) == 0
+    good(*command(texts, directory, *LONG))
     assert_same_training(directory, whole)
 
 

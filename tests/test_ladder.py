@@ -17,7 +17,7 @@ import pytest
 import dragoman
 from command import Outcome, is_one_line
 from dragoman import DataError
-from dragoman.cli import ladder
+from dragoman.cli import ladder, rungs
 from dragoman.cli import main as command_line
 from dragoman.cli.rungs import RUNGS, Ground, Recipe, Workshop, chosen, feed_forward, megabytes, mixed
 from dragoman.cli.workplace import MARK, claim
@@ -27,6 +27,7 @@ from dragoman.report.figures import FLOOR
 from dragoman.report.ladder import QUESTIONS, WINDOW, Question
 from dragoman.report.ladder_figure import draw_ladder
 from test_figures import texts_of
+from trainings import Clock
 
 PAIRS = 150
 SHORT = 0.0005  # minutes: a step or two of each network
@@ -237,10 +238,10 @@ def test_a_mixture_costs_the_time_of_its_members(
     training: dragoman.Corpus, held_out: dragoman.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(RUNGS, "both", Recipe(mixed, ("kn-1", "kn-2")))
+    monkeypatch.setattr(rungs, "perf_counter", Clock())
     workshop = Workshop(tmp_path, Ground(training, held_out, 1, None, tmp_path))
-    both = workshop.rung("both")
-    members = [workshop.rung(name) for name in ("kn-1", "kn-2")]
-    assert both.seconds >= sum(member.seconds for member in members) > 0
+    assert workshop.rung("both").seconds == 3.0, "a second of its own, and one of each member"
+    assert [workshop.rung(name).seconds for name in ("kn-1", "kn-2")] == [1.0, 1.0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["both", "kn-1", "kn-2", "seconds.json"]
 
 

@@ -19,9 +19,9 @@ from dragoman.scorer import token_log_probs
 from dragoman.storage import ARRAYS, CHECKPOINT, CONFIG, MODEL, map_arrays, new_directory, new_file
 from dragoman.threads import share
 from dragoman.training import loop
-from dragoman.training.objectives import negative_log_likelihood
-from dragoman.training.order import cut
-from test_training import (
+from dragoman.training.objectives import negative_log_likelihood, stateless
+from dragoman.training.order import SENTENCES, cut
+from trainings import (
     CORPUS,
     DEV,
     ONE_THREAD,
@@ -79,12 +79,13 @@ def test_the_mean_loss_is_that_of_the_whole_text(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(loop, "AT_ONCE", 13)
     model = network(precision="float64")
     losses = -token_log_probs(model, CORPUS)
-    whole = loop.mean_loss(model, CORPUS, negative_log_likelihood)
+    objective = stateless(negative_log_likelihood)
+    whole = loop.mean_loss(model, SENTENCES.whole(CORPUS, loop.AT_ONCE), objective)
     assert whole == pytest.approx(losses.mean(), rel=1e-12)
     pieces = list(cut(np.arange(len(CORPUS)), CORPUS.sizes, loop.AT_ONCE))
     assert len(pieces) > 10
     for piece in (pieces[0], pieces[-1]):  # one of them alone would say something else
-        assert abs(whole - loop.mean_loss(model, CORPUS.select(piece), negative_log_likelihood)) > 1e-3
+        assert abs(whole - loop.mean_loss(model, [CORPUS.select(piece)], objective)) > 1e-3
 
 
 def test_another_dev_text_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from dragoman.cli.messages import say, suggest, working
 from dragoman.cli.workplace import Texts, claim, read_texts, write_corpus
 
 if TYPE_CHECKING:
+    from dragoman.language_model import LanguageModel
+    from dragoman.models.recurrent import RecurrentModel
     from dragoman.ngram.model import NgramModel
     from dragoman.text.corpus import Corpus
 
@@ -32,20 +34,31 @@ LADDER: dict[str, dict[str, Any]] = {
     "Kneser-Ney": {"smoothing": "kneser-ney", "order": 4},
     "modified Kneser-Ney": {"smoothing": "modified-kneser-ney", "order": 4},
 }
+LSTM = "LSTM"
+NETWORK: dict[str, Any] = {
+    "cell": "lstm",
+    "embedding": 64,
+    "embedding_reach": 0.5,
+    "hidden": 128,
+    "dropout": 0.2,
+    "softmax": "brown",
+}
+TRAINING: dict[str, Any] = {"learning_rate": 0.008, "max_epochs": 8, "warmup": 50, "patience": 8}
 CONTRASTED = {"modified Kneser-Ney, 2-gram": 2, "4-gram": 4}  # orders of the models that are asked about contrasts
 CONTRASTS = 40  # of each kind
 
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the texts and the best model go.")
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the texts and the models go.")
     ] = Path("runs/demo"),
     seed: Annotated[int, typer.Option("--seed", help="Of the text and of the samples.")] = 1,
 ) -> None:
-    """Compare all n-gram models on text whose truth is known.
+    """Compare n-gram models and an LSTM on text whose truth is known.
 
     The text is drawn from the laboratory's grammar (see dragoman lab): the exact floor of perplexity is printed beside
-    every model, from maximum likelihood to modified Kneser-Ney, then what models have learnt and have not.
+    every model, from maximum likelihood to modified Kneser-Ney to a recurrent network, then what models have learnt and
+    have not.
 
     \b
     Example:
@@ -58,18 +71,38 @@ def demo(
     train, dev = texts.train, texts.dev
     say(f"{output}: {train.sentences:,} sentences to train on, {train.words:,} words, {train.vocab.known - 1:,} types")
     _show_pairs(output)
-    _compare_with_floor(texts)
-    models = {name: _train(train, dev, {"order": order}) for name, order in CONTRASTED.items()}
-    _compare_by_contrasts(models, seed)
-    best = list(models.values())[-1]
-    best.save(output / "model", replace=True)
-    print("\nThree sentences drawn from the last model:")
-    for sentence in best.sample(3, seed=seed):
-        print(f"  {sentence}")
+    say("training an LSTM")
+    lstm, seconds = _train_lstm(texts, output, seed)
+    _compare_with_floor(texts, lstm, seconds)
+    counted = {name: _train(train, dev, {"order": order}) for name, order in CONTRASTED.items()}
+    _compare_by_contrasts({**counted, LSTM: lstm}, seed)
+    list(counted.values())[-1].save(output / "model", replace=True)
+    _show_samples({**counted, LSTM: lstm}, seed)
     say("")
-    suggest("contrast", output / "model")
-    suggest("evaluate", output / "model", "--text", output / "lab" / "test.en")
-    suggest("next", output / "model", "the farmer")
+    suggest("evaluate", output / "model", output / "lstm", "--text", output / "lab" / "test.en")
+    suggest("contrast", output / "lstm")
+    suggest("next", output / "lstm", "the farmer")
+
+
+def _show_samples(models: dict[str, LanguageModel], seed: int) -> None:
+    for name, model in list(models.items())[-2:]:
+        print(f"\nThree sentences drawn from the {name}:")
+        for sentence in model.sample(3, seed=seed):
+            print(f"  {sentence}")
+
+
+def _train_lstm(texts: Texts, output: Path, seed: int) -> tuple[RecurrentModel, float]:
+    """The network, and the seconds that its training took."""
+    from dragoman.cli.watching import watching
+    from dragoman.models.recurrent import RecurrentModel
+    from dragoman.training.fit import fit
+    from dragoman.training.recommended import RECURRENT
+
+    model = RecurrentModel.create(texts.train, seed=seed, **NETWORK)
+    settings = RECURRENT.model_copy(update={**TRAINING, "seed": seed})
+    with watching() as report:
+        fitted = fit(model, texts.train, texts.dev, settings, output=output / "lstm", force=True, report=report)
+    return model, fitted.position.seconds
 
 
 def _show_pairs(output: Path) -> None:
@@ -81,9 +114,9 @@ def _show_pairs(output: Path) -> None:
         print(f"  {one}\n    {other}")
 
 
-def _compare_with_floor(texts: Texts) -> None:
+def _compare_with_floor(texts: Texts, lstm: RecurrentModel, seconds: float) -> None:
     """A row for each model: what the text costs by it, and by the truth."""
-    from dragoman.evaluation.floor import Floor, measured
+    from dragoman.evaluation.floor import Floor
     from dragoman.report.tables import plus_minus, table
 
     rows: list[list[object]] = []
@@ -91,24 +124,34 @@ def _compare_with_floor(texts: Texts) -> None:
         _train(texts.train, texts.dev, settings)  # once to compile, so that the time is the method's own
         began = perf_counter()
         model = _train(texts.train, texts.dev, settings)
-        seconds = perf_counter() - began
-        result = measured(model, texts.test, texts.truth)
-        assert result.gap is not None, "the truth is given"
-        above, cost = plus_minus(*result.gap.by_class.estimate, 3), result.likelihood
+        took = perf_counter() - began
         name += " *" if model.notes else ""
-        rows.append([name, cost.perplexity, cost.perplexity_class, above, model.table.trie.nodes - 1, f"{seconds:.3f}"])
+        rows.append([name, *_costs(model, texts), model.table.trie.nodes - 1, f"{took:.3f}"])
+    learned = sum(tensor.numel() for tensor in lstm.parameters().values())
+    rows.append([LSTM, *_costs(lstm, texts), learned, f"{seconds:.3f}"])
     floor = Floor.of(texts.truth)
     full, by_class = plus_minus(*floor.perplexity), plus_minus(*floor.perplexity_class)
     rows.append(["the floor: the truth itself", full, by_class, "0", None, None])
-    headers = ["English", "perplexity", "by class", "nats above the floor", "n-grams", "seconds"]
+    headers = ["English", "perplexity", "by class", "nats above the floor", "numbers", "seconds"]
     print(f"\n{table(headers, rows)}")
     print(
         "\nPerplexity: out of how many words, on average, does the model pick the next one? Infinite: some word of\n"
         "the test text has probability 0. An unknown word is paid for in full, as one of 10,000,000; by class, it\n"
         "only costs being unknown. No model can be expected below the floor, which is what the text costs by the\n"
-        "grammar it was drawn from; ± is a standard error.\n"
+        "grammar it was drawn from; ± is a standard error. Numbers: n-grams, or parameters of the network.\n"
         "* too few counts for this method's own discounts at some order; fixed ones were used there."
     )
+
+
+def _costs(model: LanguageModel, texts: Texts) -> list[object]:
+    """What the test text costs, in full, by class and above the floor."""
+    from dragoman.evaluation.floor import measured
+    from dragoman.report.tables import plus_minus
+
+    result = measured(model, texts.test, texts.truth)
+    assert result.gap is not None, "the truth is given"
+    above, cost = plus_minus(*result.gap.by_class.estimate, 3), result.likelihood
+    return [cost.perplexity, cost.perplexity_class, above]
 
 
 def _train(train: Corpus, dev: Corpus, settings: dict[str, Any]) -> NgramModel:
@@ -119,7 +162,7 @@ def _train(train: Corpus, dev: Corpus, settings: dict[str, Any]) -> NgramModel:
         return NgramModel.train(train, heldout=dev, **settings)
 
 
-def _compare_by_contrasts(models: dict[str, NgramModel], seed: int) -> None:
+def _compare_by_contrasts(models: dict[str, LanguageModel], seed: int) -> None:
     from dragoman.lab.contrasts import contrasts
     from dragoman.report.contrasts import contrast_table, measure
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli import options
+from dragoman.cli.groups import Group
 from dragoman.cli.messages import say
 from dragoman.cli.training import Material, Outcome, UnknownChoice, VocabChoice, read_material, suggest_after, tell
 from dragoman.cli.watching import perplexity_told, watching
@@ -33,18 +34,18 @@ Choose = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Job:
-    """What was asked for on the command line."""
+@dataclass(frozen=True, kw_only=True)
+class Job(Group):
+    """What every verb that trains by gradients is asked for on the command line."""
 
-    text: str
-    dev_text: str | None
-    field: str | None
+    text: options.Text
+    output: options.Output
+    dev_text: options.DevText = None
+    field: options.Field = None
+    choose: Choose = None
     vocab: VocabChoice
     unknown: UnknownChoice
-    output: Path
-    force: bool
-    choose: Sequence[str] | None
+    force: options.Force = False
 
 
 Create = Callable[[Material], "NeuralModel"]

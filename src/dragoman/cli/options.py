@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from dragoman.cli.groups import Group
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
@@ -118,20 +120,31 @@ def with_field(field: str | None) -> list[str]:
     return [] if field is None else ["--field", field]
 
 
-def ngram_config(order: int | None, smoothing: str, coefficients: str, prune: str, **others: Any) -> NgramConfig:
-    """The settings of an n-gram model from what was typed."""
-    from dragoman.ngram.model import NgramConfig
+@dataclass(frozen=True)
+class NgramChoice(Group):
+    """What n-grams are counted, and how counts become probabilities."""
 
-    if smoothing == "whole-prefix" and order is not None:
-        raise DataError(f"--order {order}: whole-prefix looks at the whole sentence so far and has no order; leave it")
-    if order is not None:
-        others["order"] = order
-    return NgramConfig(
-        smoothing=smoothing,
-        coefficients=numbers("--coefficients", coefficients, float, "0.05,0.5"),
-        prune=numbers("--prune", prune, int, "0,0,1"),
-        **others,
-    )
+    order: Order = None
+    smoothing: Smoothing = "modified-kneser-ney"
+    coefficients: Coefficients = ""
+    prune: Prune = ""
+
+    def config(self, **others: Any) -> NgramConfig:
+        """The settings of an n-gram model from what was typed."""
+        from dragoman.ngram.model import NgramConfig
+
+        order = self.order
+        if self.smoothing == "whole-prefix" and order is not None:
+            remedy = "whole-prefix looks at the whole sentence so far and has no order; leave it"
+            raise DataError(f"--order {order}: {remedy}")
+        if order is not None:
+            others["order"] = order
+        return NgramConfig(
+            smoothing=self.smoothing,
+            coefficients=numbers("--coefficients", self.coefficients, float, "0.05,0.5"),
+            prune=numbers("--prune", self.prune, int, "0,0,1"),
+            **others,
+        )
 
 
 def numbers(option: str, text: str, kind: Callable[[str], N], example: str) -> tuple[N, ...]:

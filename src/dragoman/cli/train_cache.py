@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
+from dragoman.cli.groups import grouped
 from dragoman.cli.messages import suggest
 from dragoman.cli.training import Outcome, UnknownChoice, VocabChoice, read_material, save_and_tell
 
 
+@grouped
 def train_cache(
     text: options.Text,
     output: options.Output,
@@ -21,12 +23,8 @@ def train_cache(
     ] = 0.994,
     prior: Annotated[float, typer.Option("--prior", metavar="X", help="Weight of what shorter contexts say.")] = 2.0,
     order: Annotated[int, typer.Option("--order", metavar="N", help="Longest n-grams remembered.")] = 3,
-    vocab: options.VocabOf = None,
-    min_count: options.MinCount = 1,
-    max_size: options.MaxSize = None,
-    replace_singletons: options.ReplaceSingletons = False,
-    unknown: options.Unknown = None,
-    unknown_total: options.UnknownTotal = None,
+    vocab: VocabChoice = VocabChoice(),
+    unknown: UnknownChoice = UnknownChoice(),
     force: options.Force = False,
 ) -> None:
     """Make a cache: what was said lately is expected again.
@@ -43,12 +41,11 @@ def train_cache(
 
     began = perf_counter()
     check_free(output, replace=force)
-    words = VocabChoice(vocab, min_count, max_size, replace_singletons)
-    material = read_material(text, None, field, words, UnknownChoice(unknown, unknown_total))
+    material = read_material(text, None, field, vocab, unknown)
     model = CacheModel.train(material.corpus, unknown=material.unknown, decay=decay, prior=prior, order=order)
     size = f"a cache of {model.size:,} words"
     save_and_tell(Outcome(model, size, began), output, force=force, dev_text=None, material=material)
-    if vocab is not None:
-        suggest("mix", vocab, output, "--dev-text", "FILE", *options.with_field(field), "-o", "MIXED")
+    if vocab.lender is not None:
+        suggest("mix", vocab.lender, output, "--dev-text", "FILE", *options.with_field(field), "-o", "MIXED")
     else:  # it needs a partner first
         suggest("train", "ngram", "--text", text, *options.with_field(field), "--vocab", output, "-o", "DIR")

@@ -9,6 +9,7 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.cluster import clustered, wanted_classes
+from dragoman.cli.groups import grouped
 from dragoman.cli.messages import few_warnings, working
 from dragoman.cli.training import (
     Outcome,
@@ -21,6 +22,7 @@ from dragoman.cli.training import (
 )
 
 
+@grouped
 def train_class_ngram(
     text: options.Text,
     classes: Annotated[
@@ -36,16 +38,9 @@ def train_class_ngram(
     output: options.Output,
     dev_text: options.DevText = None,
     field: options.Field = None,
-    order: options.Order = None,
-    smoothing: options.Smoothing = "modified-kneser-ney",
-    coefficients: options.Coefficients = "",
-    prune: options.Prune = "",
-    vocab: options.VocabOf = None,
-    min_count: options.MinCount = 1,
-    max_size: options.MaxSize = None,
-    replace_singletons: options.ReplaceSingletons = False,
-    unknown: options.Unknown = None,
-    unknown_total: options.UnknownTotal = None,
+    ngrams: options.NgramChoice = options.NgramChoice(),
+    vocab: VocabChoice = VocabChoice(),
+    unknown: UnknownChoice = UnknownChoice(),
     force: options.Force = False,
 ) -> None:
     """Train n-grams over word classes.
@@ -64,11 +59,10 @@ def train_class_ngram(
 
     began = perf_counter()
     check_free(output, replace=force)
-    config = options.ngram_config(order, smoothing, coefficients, prune)
+    config = ngrams.config()
     wanted = wanted_classes(classes)
     class_of = {} if wanted is not None else read_classes(classes)
-    words = VocabChoice(vocab, min_count, max_size, replace_singletons)
-    material = read_material(text, dev_text, field, words, UnknownChoice(unknown, unknown_total))
+    material = read_material(text, dev_text, field, vocab, unknown)
     if wanted is not None:
         class_of = clustered(material.corpus, wanted).as_mapping()
     with working("counting"), few_warnings():

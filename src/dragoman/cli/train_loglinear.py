@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli import options
 from dragoman.cli.configured import Configured, configured
-from dragoman.cli.fitting import Choose, Job, train_by_gradients
+from dragoman.cli.fitting import Job, train_by_gradients
+from dragoman.cli.groups import grouped
 from dragoman.cli.messages import say, suggest
-from dragoman.cli.training import Material, UnknownChoice, VocabChoice
+from dragoman.cli.training import Material
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
@@ -20,41 +20,34 @@ if TYPE_CHECKING:
 
 CLASSES = 100  # that are found in the text, where features ask for classes and none are given
 
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        "--classes",
+        metavar="FILE",
+        help="Classes of words for features such as class1: `word TAB class` a line, or what dragoman cluster writes; "
+        "brown:N finds N classes in the text. Default: brown:100, or less in a text of few words, where features ask "
+        "for classes.",
+        show_default=False,
+    ),
+]
+FeaturesFrom = Annotated[
+    Path | None,
+    typer.Option(
+        "--features-from", metavar="FILE.py", help="Python that defines features of your own.", show_default=False
+    ),
+]
+
 
 @configured(
     model="dragoman.models.loglinear.config:LogLinearConfig", training="dragoman.training.recommended:LOG_LINEAR"
 )
+@grouped
 def train_loglinear(
-    text: options.Text,
-    output: options.Output,
+    job: Job,
     settings: Configured,
-    dev_text: options.DevText = None,
-    field: options.Field = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            "--classes",
-            metavar="FILE",
-            help="Classes of words for features such as class1: `word TAB class` a line, or what dragoman cluster "
-            "writes; brown:N finds N classes in the text. Default: brown:100, or less in a text of few words, where "
-            "features ask for classes.",
-            show_default=False,
-        ),
-    ] = None,
-    features_from: Annotated[
-        Path | None,
-        typer.Option(
-            "--features-from", metavar="FILE.py", help="Python that defines features of your own.", show_default=False
-        ),
-    ] = None,
-    choose: Choose = None,
-    vocab: options.VocabOf = None,
-    min_count: options.MinCount = 1,
-    max_size: options.MaxSize = None,
-    replace_singletons: options.ReplaceSingletons = False,
-    unknown: options.Unknown = None,
-    unknown_total: options.UnknownTotal = None,
-    force: options.Force = False,
+    classes: Classes = None,
+    features_from: FeaturesFrom = None,
 ) -> None:
     """Train a log-linear (maximum entropy) model.
 
@@ -97,12 +90,10 @@ def train_loglinear(
     if classes is not None and not has_classes:
         remedy = "add one that does to --features, such as class1, or leave --classes out"
         raise DataError(f"--classes {classes}: none of the features looks at classes; {remedy}")
-    words = VocabChoice(vocab, min_count, max_size, replace_singletons)
-    job = Job(text, dev_text, field, words, UnknownChoice(unknown, unknown_total), output, force, choose)
     train_by_gradients(job, create, settings.training)
     if features_from is not None:
         say(f"to use this model, tell where its features are: export DRAGOMAN_FEATURES={features_from}")
-    suggest("explain", output, "the")
+    suggest("explain", job.output, "the")
 
 
 def _ask_for_classes(features: tuple[str, ...], file: Path | None) -> bool:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
+from dragoman.cli.groups import grouped
 from dragoman.cli.messages import few_warnings, working
 from dragoman.cli.training import (
     Outcome,
@@ -47,15 +48,13 @@ HELP = "\n".join(
 )
 
 
+@grouped
 def train_ngram(
     text: options.Text,
     output: options.Output,
     dev_text: options.DevText = None,
     field: options.Field = None,
-    order: options.Order = None,
-    smoothing: options.Smoothing = "modified-kneser-ney",
-    coefficients: options.Coefficients = "",
-    prune: options.Prune = "",
+    ngrams: options.NgramChoice = options.NgramChoice(),
     entropy_prune: Annotated[
         float,
         typer.Option("--entropy-prune", metavar="X", help="Drop n-grams worth less than this share of perplexity."),
@@ -69,12 +68,8 @@ def train_ngram(
     no_interpolate_unigrams: Annotated[
         bool, typer.Option("--no-interpolate-unigrams", help="Give what the unigrams leave over to <unk> alone.")
     ] = False,
-    vocab: options.VocabOf = None,
-    min_count: options.MinCount = 1,
-    max_size: options.MaxSize = None,
-    replace_singletons: options.ReplaceSingletons = False,
-    unknown: options.Unknown = None,
-    unknown_total: options.UnknownTotal = None,
+    vocab: VocabChoice = VocabChoice(),
+    unknown: UnknownChoice = UnknownChoice(),
     force: options.Force = False,
 ) -> None:
     from dragoman.ngram.model import NgramModel
@@ -82,15 +77,13 @@ def train_ngram(
 
     began = perf_counter()
     check_free(output, replace=force)
-    config = options.ngram_config(
-        *(order, smoothing, coefficients, prune),
+    config = ngrams.config(
         entropy_prune=entropy_prune,
         quantise=quantise,
         gap=gap,
         interpolate_unigrams=not no_interpolate_unigrams,
     )
-    words = VocabChoice(vocab, min_count, max_size, replace_singletons)
-    material = read_material(text, dev_text, field, words, UnknownChoice(unknown, unknown_total))
+    material = read_material(text, dev_text, field, vocab, unknown)
     with working("counting"), few_warnings():
         model = NgramModel.train(material.corpus, config, unknown=material.unknown, heldout=material.dev)
     outcome = Outcome(model, sizes_told(model.table.trie.sizes()), began, fitted_told(model, dev_text))

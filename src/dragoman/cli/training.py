@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli import options
 from dragoman.cli.floor import known_truth
+from dragoman.cli.groups import Group
 from dragoman.cli.messages import doubt, say, suggest, working
 from dragoman.errors import DataError
 
@@ -26,13 +27,13 @@ MANY = 8  # orders, above which they are not told one by one
 
 
 @dataclass(frozen=True)
-class VocabChoice:
+class VocabChoice(Group):
     """Which words are known: those of another model, or the frequent ones of the text."""
 
-    lender: Path | None
-    min_count: int
-    max_size: int | None
-    replace_singletons: bool
+    lender: options.VocabOf = None
+    min_count: options.MinCount = 1
+    max_size: options.MaxSize = None
+    replace_singletons: options.ReplaceSingletons = False
 
     def read(self, text: str, field: str | None, lender: LanguageModel | None) -> Corpus:
         """The training text over these words."""
@@ -47,12 +48,12 @@ class VocabChoice:
 
 
 @dataclass(frozen=True)
-class UnknownChoice:
+class UnknownChoice(Group):
     """Which unknown-word model. Unless one is asked for, a model that lends its vocabulary lends this too: so the two
     can be mixed."""
 
-    kind: str | None
-    total: int | None
+    kind: options.Unknown = None
+    total: options.UnknownTotal = None
 
     def make(self, corpus: Corpus, lender: LanguageModel | None) -> UnknownWords:
         from dragoman.ngram.spelling import unknown_words

@@ -33,8 +33,8 @@ class RecurrentModel(Network):
 
     >>> from dragoman import Corpus, fit
     >>> corpus = Corpus.from_sentences(["he said that he saw himself", "she said that she saw herself"] * 20)
-    >>> model = RecurrentModel.create(corpus, cell="lstm", embedding=8, hidden=16)
-    >>> fitted = fit(model, corpus, max_epochs=30, batch_size=60, learning_rate=0.03)
+    >>> model = RecurrentModel.create(corpus, cell="lstm", embedding=8, embedding_reach=1.0, hidden=16)
+    >>> fitted = fit(model, corpus, max_epochs=20, batch_size=100, learning_rate=0.05)
     >>> model.next_words("she said that she saw")[0].word
     'herself'
     """

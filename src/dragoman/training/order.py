@@ -39,7 +39,7 @@ def epoch_batches(
     [[0, 1], [2, 3]]
     >>> sizes = np.array([3, 1, 9, 2, 1, 8])
     >>> [sizes[batch].tolist() for batch in epoch_batches(sizes, 2, seed=1, epoch=0, by_sentences=True, pool=3)]
-    [[3, 8], [1, 2], [1, 9]]
+    [[1, 1], [2, 3], [8, 9]]
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(sizes))

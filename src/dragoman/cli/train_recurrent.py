@@ -1,0 +1,27 @@
+"""dragoman train recurrent"""
+
+from __future__ import annotations
+
+from dragoman.cli.configured import Configured, configured
+from dragoman.cli.fitting import Job
+from dragoman.cli.groups import grouped
+from dragoman.cli.networks import FirstVectors, train_network
+
+
+@configured(
+    model="dragoman.models.recurrent_config:RecurrentConfig", training="dragoman.training.recommended:RECURRENT"
+)
+@grouped
+def train_recurrent(job: Job, settings: Configured, word_vectors: FirstVectors = None) -> None:
+    """Train a recurrent neural network: an RNN, an LSTM or a GRU.
+
+    Words are read one by one into a hidden state, from which the next is predicted: nothing limits how far back the
+    words are that matter. With --carries the state goes on from sentence to sentence.
+
+    Training that is stopped (Ctrl-C) or killed goes on where it was when the same command is run again.
+
+    \b
+    Example:
+      dragoman train recurrent --text train.txt --dev-text dev.txt --hidden 400 --dropout 0.3 -o lstm
+    """
+    train_network("dragoman.models.recurrent:RecurrentModel", job, settings, word_vectors)

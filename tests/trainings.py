@@ -1,0 +1,126 @@
+"""Small trainings for tests: a network, a bowl whose loss is known by heart, watches, and power cuts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman import Corpus, FeedForwardModel, fit
+from dragoman.storage import METRICS
+from dragoman.training import loop
+from dragoman.training.fit import Started
+from dragoman.training.loop import Moment
+from zoo import HELD_OUT, LANGUAGE, TRAINING
+
+CORPUS = Corpus.from_sentences(TRAINING, LANGUAGE)
+DEV = Corpus.from_sentences(HELD_OUT, LANGUAGE)
+SMALL: dict[str, Any] = {"order": 3, "embedding": 4, "hidden": (5,)}
+ONE_THREAD = {"threads": 1}
+
+
+def network(**settings: Any) -> FeedForwardModel:
+    return FeedForwardModel.create(CORPUS, **{**SMALL, **settings})
+
+
+def parameters(model: FeedForwardModel) -> dict[str, np.ndarray]:
+    return {name: tensor.detach().numpy().copy() for name, tensor in model.parameters().items()}
+
+
+def assert_same(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> None:
+    assert one.keys() == two.keys()
+    for name, array in one.items():
+        assert np.array_equal(array, two[name]), name
+
+
+class Watch:
+    """Notes what is reported; may act at a step."""
+
+    def __init__(self, at: int | None = None, act: Callable[[], None] = lambda: None):
+        self.moments: list[Moment] = []
+        self.started: Started | None = None
+        self.at, self.act = at, act
+
+    def __call__(self, event: Started | Moment) -> None:
+        if isinstance(event, Started):
+            self.started = event
+            return
+        self.moments.append(event)
+        if event.position.update == self.at:
+            self.act()
+
+
+class Clock:
+    """A second passes at each look at it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+@dataclass(frozen=True)
+class Points:
+    """Numbers to be near to."""
+
+    values: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.ones(len(self.values), np.int64)
+
+    def select(self, examples: np.ndarray) -> Points:
+        return Points(self.values[examples])
+
+
+class Bowl:
+    """A vector theta with the loss |theta - point|^2 / 2, whose gradient is theta - point."""
+
+    def __init__(self, *start: float):
+        self.theta = torch.tensor(start, dtype=torch.float64)
+
+    def parameters(self) -> dict[str, torch.Tensor]:
+        return {"theta": self.theta}
+
+    penalised = parameters
+
+
+def distance(model: Bowl, points: Points, noise: Any = None) -> torch.Tensor:
+    return (model.theta - torch.from_numpy(points.values)).square().sum(dim=1) / 2
+
+
+ORIGIN = Points(np.zeros((1, 2)))
+
+
+def judge_by(monkeypatch: pytest.MonkeyPatch, losses: list[float]) -> None:
+    """Dev losses as given, one for each look."""
+    left = iter(losses)
+    monkeypatch.setattr(loop, "mean_loss", lambda *arguments: next(left))
+
+
+class PowerCut(BaseException):
+    """As if the power had gone."""
+
+
+def stop_at(directory: Path, update: int, dev: Corpus | None = None, **settings: Any) -> None:
+    def stop() -> None:
+        raise PowerCut
+
+    with pytest.raises(PowerCut):
+        fit(network(dropout=0.3), CORPUS, dev, output=directory, report=Watch(update, stop), **settings)
+
+
+def metrics(directory: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (directory / METRICS).read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
