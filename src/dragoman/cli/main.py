@@ -24,7 +24,7 @@ from dragoman.errors import DragomanError
 
 FAILED, BAD_USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 
-# Each verb: the module, and in it the function (or, of `train`, the group of functions) that does it.
+# Each verb: the module, and in it the function (or, of `train` and `inspect`, the group of functions) that does it.
 VERBS = {
     "lab": "lab:lab",
     "doctor": "doctor:doctor",
@@ -37,6 +37,7 @@ VERBS = {
     "sample": "sample:sample",
     "next": "next:next_words",
     "explain": "explain:explain",
+    "inspect": "inspect:inspect",
     "export": "export:export",
     "import": "import_arpa:import_arpa",
     "demo": "demo:demo",

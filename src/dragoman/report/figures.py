@@ -103,7 +103,7 @@ def learning_curves(
         axes.axhline(0, color=QUIET, linewidth=2.5)
         axes.set_ylabel("nats a token above the floor")
         axes.set_title(title, loc="left")
-        _label(figure, axes, [*labels, Label(FLOOR, axes.get_xlim()[1], 0.0, QUIET)])
+        label_ends(figure, axes, [*labels, Label(FLOOR, axes.get_xlim()[1], 0.0, QUIET)])
 
 
 def accuracy_by_distance(
@@ -126,7 +126,7 @@ def accuracy_by_distance(
             labels = [_accuracies(axes, distances, name, points, looks) for name, points in models.items()]
             _axis_of_shares(axes, distances, lowest, chance, outer=number == 0)
             axes.set_title(phenomenon, loc="left", fontsize=FONT)
-        _label(figure, axes, labels)  # those of the last one: the others have the same colours
+        label_ends(figure, axes, labels)  # those of the last one: the others have the same colours
         figure.text(0.1, 0.925, title, fontsize=FONT + 1.5)
 
 
@@ -164,7 +164,7 @@ def _axis_of_shares(axes: Axes, distances: Sequence[str], lowest: float, chance:
     axes.axhline(chance, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
 
 
-def _label(figure: Figure, axes: Axes, labels: Sequence[Label]) -> None:
+def label_ends(figure: Figure, axes: Axes, labels: Sequence[Label]) -> None:
     """Write each label to the right of the axes, as near to the end of its line as the others leave room."""
     inches = axes.get_position().height * figure.get_figheight()
     low, high = axes.get_ylim()

@@ -1,0 +1,95 @@
+"""dragoman inspect gradients"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli import options
+from dragoman.cli.inspecting import Picture, Read, check_picture, load_recurrent, read_once
+from dragoman.cli.messages import say, suggest, working
+from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.report.insight_figures import Reach
+
+
+def inspect_gradients(
+    models: options.Models,
+    text: options.Text,
+    field: options.Field = None,
+    words: Annotated[
+        int,
+        typer.Option("--words", min=1, metavar="N", help="How far back; sentences must have more words than this."),
+    ] = 20,
+    picture: Picture = None,
+) -> None:
+    """Measure how far back gradients reach: the vanishing gradient.
+
+    The loss of a word, the one after the first N words of a sentence, is sent back through the states by which the
+    model came there. Printed is the norm of the gradient by the state 0, 1, 2, ... words earlier (h, with c where
+    there is one, of all layers), the mean over all sentences that are long enough. Where it becomes very small,
+    training cannot learn from words so far back.
+
+    Each model has two columns: as it is, and as it was before training, when its layers were random.
+
+    \b
+    Example:
+      dragoman inspect gradients rnn gru lstm --text test.txt --words 20 --picture gradients.svg
+    """
+    check_picture(picture)
+    _check_names(models)
+    with working("sending gradients back"):
+        read = read_once(text, options.field_of(text, field))
+        found = {str(path): _measure(path, read, words) for path in models}
+    if picture is not None:
+        _draw(found, picture)
+    _print(found)
+    for name, reach in found.items():
+        left, before = (norms[-1] / norms[0] if norms[0] else 0.0 for norms in reach)
+        say(f"{name}: {left:.2g} of the gradient is left {words - 1} words back; before training, {before:.2g}")
+    if picture is None:
+        same = ("--text", text, *options.with_field(field), "--words", str(words))
+        suggest("inspect", "gradients", *models, *same, "--picture", "gradients.svg")
+
+
+def _check_names(models: list[Path]) -> None:
+    for number, path in enumerate(models):
+        if path in models[:number]:
+            raise DataError(f"{path}: named twice; name each model once")
+
+
+def _measure(path: Path, text: Read, words: int) -> Reach:
+    """A model and its like before training."""
+    from dragoman.models.insight import gradient_by_distance, untrained
+    from dragoman.report.insight_figures import Reach
+
+    model = load_recurrent(path)
+    corpus = text.by(model)
+    return Reach(*(gradient_by_distance(one, corpus, words) for one in (model, untrained(model))))
+
+
+def _print(found: Mapping[str, Reach]) -> None:
+    headers = ["words back", *(f"{name}{when}" for name in found for when in ("", ", untrained"))]
+    columns = [norms.tolist() for reach in found.values() for norms in reach]
+    rows = [[str(back), *(f"{norm:.3g}" for norm in row)] for back, row in enumerate(zip(*columns, strict=True))]
+    if sys.stdout.isatty():
+        from dragoman.report.tables import table
+
+        print(table(headers, rows))
+    else:
+        print("\n".join("\t".join(row) for row in [headers, *rows]))
+
+
+def _draw(found: Mapping[str, Reach], path: Path) -> None:
+    """By the directories' own names, where these tell them apart."""
+    from dragoman.report.insight_figures import draw_gradients
+
+    names = [Path(name).name for name in found]
+    short = dict(zip(names, found.values(), strict=True)) if len(set(names)) == len(names) else found
+    draw_gradients(short, path, title="How far back gradients reach")
+    say(f"{path}: how far back gradients reach")

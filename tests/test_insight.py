@@ -1,0 +1,368 @@
+"""Looking inside recurrent models: activations, saliency, how far gradients reach, and the pictures of them."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from dragoman import Corpus, DataError, RecurrentModel, fit
+from dragoman.models.insight import POSITION, activations, followers, gradient_by_distance, saliency, untrained
+from dragoman.report.insight_figures import (
+    MOST_CELLS,
+    MOST_SQUARES,
+    MOST_WORDS,
+    NOTE,
+    Reach,
+    draw_cells,
+    draw_gradients,
+    draw_saliency,
+)
+from dragoman.scorer import State
+from dragoman.text.batches import Batch
+from dragoman.text.vocab import END, START
+
+LINES = ["the cat sat on a mat", "a dog ran", "", "the dog that sat on a mat ran from the cat", "ran", "a cat"]
+CORPUS = Corpus.from_sentences(LINES)
+WAYS: dict[str, dict[str, Any]] = {
+    "rnn": {"cell": "rnn"},
+    "lstm": {"cell": "lstm"},
+    "without": {"cell": "lstm-without-forget-gate", "first_state": "learned"},
+    "gru": {"cell": "gru"},
+    "deep": {"cell": "lstm", "layers": 3, "residual": True},
+    "carried": {"cell": "gru", "layers": 2, "carries": True},
+}
+
+
+def made(corpus: Corpus = CORPUS, **settings: Any) -> RecurrentModel:
+    """A small model in 64 bits, with large enough vectors to have something to say."""
+    common = {"embedding": 5, "hidden": 5, "precision": "float64", "embedding_reach": 1.0}
+    return RecurrentModel.create(corpus, seed=3, **{**common, **settings})
+
+
+@pytest.fixture(params=WAYS)
+def model(request: pytest.FixtureRequest) -> RecurrentModel:
+    return made(**WAYS[request.param])
+
+
+def states_of(model: RecurrentModel, words: list[int], carry: Any = None) -> list[State]:
+    """The scorer's own: before the first word, and after each."""
+    states = [model.start(Batch.to_generate(1), carry)]
+    for word in words:
+        states.append(model.advance(states[-1], torch.tensor([word])))
+    return states
+
+
+# -- cells -----------------------------------------------------------------------------------------------------------
+
+
+def test_activations_are_the_scorers_states(model: RecurrentModel) -> None:
+    """Of every layer and part, after every word, unknown ones too; carried over where the model carries."""
+    corpus = Corpus.from_sentences([*LINES, "the unicorn sat"], model.vocab)
+    carry, expected = None, []
+    for sentence in corpus:
+        *states, last = states_of(model, [*sentence.tolist(), END], carry)
+        expected.append(states[1:])
+        carry = model.finish(last)
+    for layer in range(1, model.settings.layers + 1):
+        for place, part in enumerate("hc"[: len(expected[0][0].rows[1][0])]):
+            found = activations(model, corpus, part, layer)
+            assert (found.part, found.layer) == (part, layer)
+            for words, line in zip(found.words, [*LINES, "the unicorn sat"], strict=True):
+                assert " ".join(words) == line
+            for values, states in zip(found.values, expected, strict=True):
+                assert values.shape == (len(states), 5)
+                for row, state in zip(values, states, strict=True):
+                    np.testing.assert_allclose(row, state.rows[1][layer - 1][place][0].numpy(), atol=1e-12)
+
+
+def test_the_last_layer_is_the_one_if_none_is_named() -> None:
+    model = made(**WAYS["deep"])
+    assert activations(model, CORPUS).layer == 3
+    assert np.array_equal(activations(model, CORPUS).of(2)[0], activations(model, CORPUS, "h", 3).values[0][:, 2])
+
+
+def test_a_carrying_model_begins_where_it_ended() -> None:
+    """The same sentence twice: other values the second time, and the same ones where nothing is carried."""
+    twice = Corpus.from_sentences(["a dog ran", "a dog ran"], CORPUS.vocab)
+    for way, same in (("carried", False), ("gru", True)):
+        one, two = activations(made(**WAYS[way]), twice).values
+        assert np.allclose(one, two) == same
+
+
+def counting() -> RecurrentModel:
+    """Elman's network, of which cell 3 adds a hundredth a word, and cell 1 takes one away."""
+    model = made(cell="rnn", embedding=4)
+    parameters = model.parameters()
+    with torch.no_grad():
+        for cell, amount in ((3, 0.01), (1, -0.01)):
+            parameters["W_x1"][cell] = 0
+            parameters["W_h1"][cell] = torch.eye(5, dtype=torch.float64)[cell]
+            parameters["b_1"][cell] = amount
+    return model
+
+
+def test_followers_find_the_cells_that_count() -> None:
+    (first, rise), (second, fall) = followers(activations(counting(), CORPUS), POSITION, 2)
+    assert {first: np.sign(rise), second: np.sign(fall)} == {3: 1, 1: -1}
+    assert min(abs(rise), abs(fall)) > 0.999
+
+
+def test_followers_find_the_memory_that_a_word_switches_on() -> None:
+    """An LSTM without a forget gate: the memory of cell 2 takes `that` in, keeps it, and lets nothing else in."""
+    model = made(cell="lstm-without-forget-gate", embedding=len(CORPUS.vocab))
+    parameters = model.parameters()
+    with torch.no_grad():
+        parameters["M"].copy_(torch.eye(len(CORPUS.vocab)))
+        i, u = 2, 5 + 2  # its rows in the matrices, which stand on top of each other in the order i, u, o
+        for name in ("W_x1", "W_h1", "b_1"):
+            parameters[name][[i, u]] = 0
+        parameters["b_1"][i] = 20.0
+        parameters["W_x1"][u, CORPUS.vocab.id("that")] = 20.0
+    found = activations(model, CORPUS, "c")
+    ((cell, correlation),) = followers(found, "that", 1)
+    assert cell == 2 and correlation > 0.999
+    assert [values[-1].round(6) if len(values) else 0 for values in found.of(2)] == [0, 0, 0, 1, 0, 0]
+
+
+def test_correlations_are_numpys() -> None:
+    found = activations(made(), CORPUS)
+    correlations = followers(found, POSITION, 99)
+    assert [abs(r) for _, r in correlations] == sorted((abs(r) for _, r in correlations), reverse=True)
+    places = np.concatenate([np.arange(len(words)) for words in found.words])
+    for cell, correlation in correlations:
+        assert correlation == pytest.approx(np.corrcoef(np.concatenate(found.of(cell)), places)[0, 1])
+
+
+def test_a_cell_that_never_moves_follows_nothing() -> None:
+    model = made(cell="rnn")
+    for name in ("W_x1", "W_h1"):
+        model.parameters()[name][4] = 0
+    model.parameters()["b_1"][4] = 0.1
+    assert followers(activations(model, CORPUS), POSITION, 5)[-1] == (4, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("ask", "problem"),
+    [
+        (lambda: activations(made(), CORPUS, "c", 2), "layer 2: the model has one layer, 1"),
+        (lambda: activations(made(layers=2), CORPUS, "c", 0), "layers 1 to 2"),
+        (lambda: activations(made(cell="gru"), CORPUS, "c"), "part 'c': the state of a cell gru has h"),
+        (lambda: activations(made(), Corpus.from_sentences(["x"])), "another vocabulary"),
+        (lambda: followers(activations(made(), CORPUS), "unicorn", 3), "'unicorn' in this text: it is never read"),
+        (lambda: followers(activations(made(), CORPUS.select(np.array([2, 4]))), POSITION, 3), "as long as one word"),
+        (lambda: followers(activations(made(), CORPUS.select(np.array([], int))), "a", 3), "never read"),
+        (lambda: gradient_by_distance(made(), CORPUS, 11), "no sentence has more than 11 words"),
+        (lambda: gradient_by_distance(made(), Corpus.from_sentences(["x y"]), 1), "another vocabulary"),
+    ],
+)
+def test_what_cannot_be_asked(ask: Callable[[], Any], problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        ask()
+
+
+# -- saliency --------------------------------------------------------------------------------------------------------
+
+
+def test_saliency_is_the_norm_of_the_gradient(model: RecurrentModel) -> None:
+    """Against finite differences of what the scorer says: each word occurs once, so its vector stands in one place."""
+    sentence, step = "the cat sat on a mat", 1e-5
+    found = saliency(model, sentence)
+    words = sentence.split()
+    assert found.read == ("</s>" if model.carries else "<s>", *words)
+    assert found.predicted == (*words, "</s>")
+    M = model.parameters()["M"]
+    corpus = Corpus.from_sentences([sentence], model.vocab)
+    for column, number in enumerate([END if model.carries else START, *corpus[0].tolist()]):
+        differences = np.zeros((len(found.predicted), M.shape[1]))
+        for at in range(M.shape[1]):
+            sides = []
+            for shift in (step, -2 * step, step):  # there, to the other side, and back
+                M[number, at] += shift
+                sides.append(model.token_log_probs(corpus))
+            differences[:, at] = (sides[0] - sides[1]) / (2 * step)
+        np.testing.assert_allclose(found.norms[:, column], np.linalg.norm(differences, axis=1), rtol=1e-5, atol=1e-9)
+
+
+def test_words_not_yet_read_say_nothing(model: RecurrentModel) -> None:
+    found = saliency(model, "the the unicorn\u00a0ran the")
+    assert found.predicted == ("the", "the", "unicorn\u00a0ran", "the", "</s>")  # a space that does not break
+    norms = found.norms
+    read = np.tril(np.ones((5, 5), bool))
+    assert (norms[~read] == 0).all() and (norms[read] > 0).all()
+
+
+def test_saliency_goes_through_tied_vectors_and_classes() -> None:
+    model = made(tied=True, hidden=7, softmax="frequency", softmax_classes=3)
+    norms = saliency(model, "a cat").norms
+    assert (norms[np.tril_indices(3)] > 0).all() and not model.parameters()["M"].requires_grad
+
+
+# -- the vanishing gradient ------------------------------------------------------------------------------------------
+
+
+def by_hand(model: RecurrentModel, words: list[int], back: int) -> float:
+    """|dl / d state `back` words before the last of these|, by the scorer's own steps from there on."""
+    x, states = states_of(model, words[:-1])[-1 - back].rows
+    leaves = [[part.clone().requires_grad_(True) for part in state] for state in states]
+    seen = sum(state[0] for state in leaves) if model.settings.residual else leaves[-1][0]
+    state = State((seen + (x - seen.detach()), tuple(map(tuple, leaves))))
+    for word in words[len(words) - 1 - back : -1]:
+        state = model.advance(state, torch.tensor([word]))
+    flat = [part for state_ in leaves for part in state_]
+    loss = -model.log_probs(state)[0, words[-1]]
+    gradients = torch.autograd.grad(loss, flat, allow_unused=True, materialize_grads=True)
+    return float(torch.cat(gradients, dim=1).norm())
+
+
+def test_gradients_by_distance_are_those_of_the_scorer(model: RecurrentModel) -> None:
+    found = gradient_by_distance(model, CORPUS, 5)
+    sentences = [sentence.tolist()[:6] for sentence in CORPUS if len(sentence) > 5]
+    assert len(sentences) == 2 and found.shape == (5,)
+    expected = [np.mean([by_hand(model, words, back) for words in sentences]) for back in range(5)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_the_memory_of_an_lstm_without_forget_gate_keeps_the_gradient() -> None:
+    """Where nothing goes from h to the next step, only dc_t / dc_{t-1} = 1 is left (eq. rnnlm:lstmcell)."""
+    gradients = {}
+    for cell in ("lstm-without-forget-gate", "lstm", "rnn"):
+        model = made(cell=cell)
+        model.parameters()["W_h1"].zero_()
+        gradients[cell] = gradient_by_distance(model, CORPUS, 8)
+    kept = gradients["lstm-without-forget-gate"]
+    np.testing.assert_allclose(kept[1:], kept[1], rtol=1e-12)
+    assert (kept > 0).all()
+    assert (np.diff(gradients["lstm"]) < 0).all()
+    assert gradients["rnn"][0] > 0 and not gradients["rnn"][1:].any()
+
+
+def test_many_sentences_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, many = made(), Corpus.from_sentences(LINES * 5, CORPUS.vocab)
+    together = gradient_by_distance(model, many, 3)
+    monkeypatch.setattr("dragoman.models.insight.AT_ONCE", 9)
+    np.testing.assert_allclose(gradient_by_distance(model, many, 3), together, rtol=1e-12)
+
+
+def test_untrained_is_the_model_as_it_was() -> None:
+    """But for the biases of the output, which begin as the text's frequencies."""
+    model = made(layers=2)
+    before = {name: tensor.clone() for name, tensor in model.parameters().items()}
+    fit(model, CORPUS, max_updates=3, threads=1)
+    for again in (untrained(model, seed=3), untrained(recorded(model, 3))):
+        for name, tensor in again.parameters().items():
+            assert torch.equal(tensor, before[name]) == (name != "b_s"), name
+    other = untrained(model, seed=4).parameters()
+    for name in ("M", "W_x1", "W_h2"):
+        assert not torch.equal(model.parameters()[name], before[name])
+        assert not torch.equal(other[name], before[name])
+    assert not np.allclose(gradient_by_distance(model, CORPUS, 4), gradient_by_distance(untrained(model, 3), CORPUS, 4))
+
+
+def recorded(model: RecurrentModel, seed: int) -> RecurrentModel:
+    """The model as it comes back from disk: with the settings that it was trained by."""
+    record = {"training": {"seed": seed}}
+    return RecurrentModel(model.vocab, model.unknown, model.settings, model.parameters(), model.classes, record)
+
+
+# -- pictures --------------------------------------------------------------------------------------------------------
+
+SENTENCES = [["he", "sees", "$x$ & <her>"], [], ["z" * 99]]
+HELD: dict[str, list[NDArray[np.float64]]] = {
+    "cell 3": [np.array([0.5, -1.25, 0.0]), np.zeros(0), np.array([0.25])],
+    "cell $4$": [np.zeros(3), np.zeros(0), np.zeros(1)],
+}
+NORMS = np.array([[2.0, 0.0], [0.5, 4.0]])
+REACHES = {"rnn": Reach(np.array([2.0, 0.2, 2e-7]), np.array([1.0, 0.0, 0.0])), "$x": Reach(*np.ones((2, 3)))}
+DRAWINGS: dict[str, Callable[[Path], None]] = {
+    "cells": lambda path: draw_cells(SENTENCES, HELD, path, title="Cells & $more$"),
+    "saliency": lambda path: draw_saliency(["<s>", "$a$"], ["$a$", "</s>"], NORMS, path, title="Which & $why$"),
+    "gradients": lambda path: draw_gradients(REACHES, path, title="How & $far$"),
+}
+TEXTS = {
+    "cells": {"he", "sees", "$x$ & <her>", "z" * 23 + "…", "cell 3", "cell $4$", "1.2", "−1.2", "Cells & $more$"},
+    "saliency": {"<s>", "$a$", "</s>", "read", "predicted", NOTE, "Which & $why$"},
+    "gradients": {"rnn", "rnn, untrained", "$x", "$x, untrained", "1", "0.1", "10⁻⁷", "How & $far$"},
+}
+
+
+def texts_of(path: Path) -> list[str]:
+    root = ET.fromstring(path.read_bytes())
+    return ["".join(element.itertext()).strip() for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_a_picture_has_every_word_and_the_same_bytes(tmp_path: Path, name: str) -> None:
+    for file in ("one.svg", "two.svg", "one.png", "two.png"):
+        DRAWINGS[name](tmp_path / file)
+    assert TEXTS[name] <= set(texts_of(tmp_path / "one.svg"))
+    for ending in ("svg", "png"):
+        assert (tmp_path / f"one.{ending}").read_bytes() == (tmp_path / f"two.{ending}").read_bytes()
+
+
+def fills(path: Path) -> list[tuple[int, ...]]:
+    """The colours of the fields that stand for numbers, in order: red, green and blue."""
+    found = []
+    for element in ET.fromstring(path.read_bytes()).iter("{http://www.w3.org/2000/svg}path"):
+        style = element.get("style") or ""
+        if "fill: #" in style and "stroke: #ffffff" in style:
+            colour = style.partition("fill: #")[2][:6]
+            found.append(tuple(int(colour[at : at + 2], 16) for at in (0, 2, 4)))
+    return found
+
+
+def test_cells_are_red_above_zero_and_blue_below(tmp_path: Path) -> None:
+    draw_cells(SENTENCES, {"cell 3": HELD["cell 3"]}, tmp_path / "cells.svg")
+    half, down, nothing, quarter = fills(tmp_path / "cells.svg")
+    assert half[0] > half[2] and quarter[0] > quarter[2] and down[0] < down[2]
+    assert min(nothing) > 240
+    assert half[2] < quarter[2] < nothing[2]  # the farther from 0, the less white
+
+
+def test_rows_of_saliency_are_scaled_and_what_was_not_read_is_blank(tmp_path: Path) -> None:
+    draw_saliency(["<s>", "a"], ["a", "</s>"], NORMS, tmp_path / "saliency.svg")
+    first, weak, strong = fills(tmp_path / "saliency.svg")
+    assert first == strong and sum(weak) > sum(strong)
+
+
+@pytest.mark.parametrize(
+    ("draw", "problem"),
+    [
+        (lambda path: draw_cells([[]], HELD, path), "nothing to draw"),
+        (lambda path: draw_cells([["a"]], {}, path), "nothing to draw"),
+        (
+            lambda path: draw_cells([["a"] * 61], {"x": [np.ones(61)]}, path),
+            f"61 words, and a picture holds {MOST_WORDS}",
+        ),
+        (lambda path: draw_cells([["a"]], {str(n): [np.ones(1)] for n in range(9)}, path), f"holds {MOST_CELLS} at"),
+        (lambda path: draw_cells([["a"]], {"x": [np.array([np.nan])]}, path), "x holds a number that is infinite"),
+        (lambda path: draw_saliency([], [], np.zeros((0, 0)), path), "a row for each word"),
+        (lambda path: draw_saliency(["a"], ["b"], np.full((1, 1), np.inf), path), "a gradient is infinite"),
+        (lambda path: draw_saliency(["a"] * 41, ["a"] * 41, np.ones((41, 41)), path), f"holds {MOST_SQUARES - 1} at"),
+        (lambda path: draw_gradients({}, path), "nothing to draw"),
+        (lambda path: draw_gradients({"x": Reach(np.zeros(2), np.ones(2))}, path), "x has no gradient to draw"),
+        (lambda path: draw_gradients({str(n): REACHES["$x"] for n in range(10)}, path), "10 models"),
+    ],
+)
+def test_what_no_picture_holds_is_refused(tmp_path: Path, draw: Callable[[Path], None], problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        draw(tmp_path / "picture.svg")
+    with pytest.raises(DataError, match=r"end the name in \.svg or \.png"):
+        draw(tmp_path / "picture.pdf")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_most_that_a_picture_holds(tmp_path: Path) -> None:
+    words = [f"w{number}" for number in range(MOST_WORDS)]
+    cells = {str(number): [np.linspace(-1, 1, MOST_WORDS)] for number in range(MOST_CELLS)}
+    draw_cells([words], cells, tmp_path / "cells.svg")
+    assert all(texts_of(tmp_path / "cells.svg").count(word) == MOST_CELLS for word in words)
+    side = words[:MOST_SQUARES]
+    draw_saliency(side, side, np.tril(np.ones((MOST_SQUARES,) * 2)), tmp_path / "saliency.svg")
+    assert all(texts_of(tmp_path / "saliency.svg").count(word) == 2 for word in side)
