@@ -117,8 +117,9 @@ def lstm(texts: Texts, seed: int) -> tuple[Any, Any]:
         tied=True,
         softmax="brown",
         softmax_classes=100,
-        dropout=0.35,
-        embedding_dropout=0.1,
+        dropout=0.5,
+        embedding_dropout=0.2,
+        weight_dropout=0.2,
     )
     changes = {"learning_rate": 0.003, "batch_size": 700, "steps": 35, "warmup": 200, "max_epochs": 12}
     return model, RECURRENT.model_copy(update=changes)

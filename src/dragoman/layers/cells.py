@@ -23,7 +23,7 @@ class Cell(NamedTuple):
     step: Step
     sums: tuple[str, ...]  # what its affine transforms are for, by the tutorial's letters
     state: tuple[str, ...]  # the vectors it hands on; the first, h, is what the outside sees
-    first_biases: dict[str, float] = {}  # where they are not 0
+    first_biases: tuple[tuple[str, float], ...] = ()  # of sums, where they are not 0
 
 
 def elman(p: Tensor, state: CellState, W_h: Tensor) -> CellState:
@@ -64,6 +64,6 @@ def gru(p: Tensor, state: CellState, W_h: Tensor) -> CellState:
 CELLS: dict[str, Cell] = {
     "rnn": Cell(elman, ("h",), ("h",)),
     "lstm-without-forget-gate": Cell(lstm_without_forget_gate, ("i", "u", "o"), ("h", "c")),
-    "lstm": Cell(lstm, ("i", "f", "u", "o"), ("h", "c"), {"f": 1.0}),
+    "lstm": Cell(lstm, ("i", "f", "u", "o"), ("h", "c"), (("f", 1.0),)),
     "gru": Cell(gru, ("r", "z", "h"), ("h",)),
 }

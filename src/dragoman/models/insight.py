@@ -12,7 +12,6 @@ from torch import Generator, Tensor
 
 from dragoman.errors import DataError
 from dragoman.layers.cells import CELLS, CellState
-from dragoman.layers.recurrence import step
 from dragoman.models.recurrent import AT_ONCE, LayerStates, RecurrentModel
 from dragoman.text.batches import Batch
 from dragoman.text.corpus import Corpus
@@ -186,10 +185,7 @@ def _unrolled(model: RecurrentModel, m: Tensor) -> tuple[list[CellState], Tensor
     )
     found = []
     for x in m:
-        after = []
-        for number, state in enumerate(states, 1):
-            after.append(step(model.settings.cell, model.layer(number), x, state))
-            x = after[-1][0] + x if residual else after[-1][0]
+        _, after = model.step(x, states)
         # Views, so that h and c are two parts of one state: the gradient by c is not to hold what c did to this h.
         states = tuple(tuple(part.view_as(part) for part in state) for state in after)
         found.append(tuple(part for state in states for part in state))

@@ -47,12 +47,12 @@ class RecurrentModel(Network):
     def _inner_parameters(cls, settings: Any, chance: Generator, dtype: torch.dtype) -> tuple[dict[str, Tensor], int]:
         """Matrices between -1/sqrt(H) and 1/sqrt(H), as is usual for recurrent networks; biases 0 or the cell's own."""
         cell, H = CELLS[settings.cell], settings.hidden
-        reach, inner = 1 / math.sqrt(H), {}
+        reach, inner, first_biases = 1 / math.sqrt(H), {}, dict(cell.first_biases)
         for layer in range(1, settings.layers + 1):
             inputs = settings.embedding if layer == 1 else H
             inner[f"W_x{layer}"] = uniform((len(cell.sums) * H, inputs), reach, chance, dtype)
             inner[f"W_h{layer}"] = uniform((len(cell.sums) * H, H), reach, chance, dtype)
-            biases = [torch.full((H,), cell.first_biases.get(name, 0.0), dtype=dtype) for name in cell.sums]
+            biases = [torch.full((H,), first_biases.get(name, 0.0), dtype=dtype) for name in cell.sums]
             inner[f"b_{layer}"] = torch.cat(biases)
             if settings.first_state == "learned":
                 inner |= {f"{name}_0{layer}": torch.zeros(H, dtype=dtype) for name in cell.state}
@@ -93,6 +93,14 @@ class RecurrentModel(Network):
             ended.append(state)
             x = self._dropped(h + x if settings.residual else h, settings.dropout, noise)
         return x, tuple(ended)
+
+    def step(self, x: Tensor, states: LayerStates) -> tuple[Tensor, LayerStates]:
+        """The same, one step on and without noise.  # x: (rows, L_m) -> (rows, H)"""
+        settings, after = self.settings, []
+        for number, state in enumerate(states, 1):
+            after.append(step(settings.cell, self.layer(number), x, state))
+            x = after[-1][0] + x if settings.residual else after[-1][0]
+        return x, tuple(after)
 
     def _dropped(self, x: Tensor, rate: float, noise: Generator | None) -> Tensor:
         """Dropout of a layer's output at all steps; the variational one leaves out the same at each."""
@@ -166,13 +174,7 @@ class RecurrentModel(Network):
 
     def _after(self, words: Tensor, states: LayerStates) -> State:
         """The output of the last layer and all layers' states, one word on.  # words: (rows,)"""
-        settings, after = self.settings, []
-        x = self._parameters["M"][words.to(self.device)]  # (rows, L_m)
-        for number, state in enumerate(states, 1):
-            after.append(step(settings.cell, self.layer(number), x, state))
-            h = after[-1][0]
-            x = h + x if settings.residual else h
-        return State((x, tuple(after)))
+        return State(self.step(self._parameters["M"][words.to(self.device)], states))
 
 
 def _shifted(words: NDArray[np.int64]) -> NDArray[np.int64]:
