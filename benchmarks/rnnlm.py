@@ -80,9 +80,8 @@ def random_text(tokens: int, seed: int = 1) -> Corpus:
 
 def ours(size: Size, cell: str, text: Corpus, softmax: str = "full") -> Iterator[int]:
     """Steps of training, each told by the words it learned from."""
-    model = RecurrentModel.create(
-        text, cell=cell, layers=size.layers, embedding=size.hidden, hidden=size.hidden, carries=True, softmax=softmax
-    )
+    shape = {"cell": cell, "layers": size.layers, "embedding": size.hidden, "hidden": size.hidden}
+    model = RecurrentModel.create(text, **shape, carries=True, softmax=softmax, dropout=0.0)
     config = TrainingConfig(batch_size=size.rows * size.steps, steps=size.steps, max_epochs=1000)
     task = Task(text, None, streaming(), config, perf_counter, STREAM)
     with learning(model, "cpu"):
@@ -163,7 +162,7 @@ def words_a_second(ways: list[Iterator[int]], seconds: float, rounds: int) -> li
 
 def sentence_steps(batch: int, text: Corpus, cell: str = "lstm") -> Iterator[int]:
     """Steps of training on this many sentences at a time."""
-    model = RecurrentModel.create(text, cell=cell, embedding=128, hidden=256)
+    model = RecurrentModel.create(text, cell=cell, embedding=128, hidden=256, dropout=0.0)
     config = TrainingConfig(batch_size=batch, batch_by="sentences", pool=50, max_epochs=1000)
     task = Task(text, None, stateless(negative_log_likelihood), config, perf_counter, SENTENCES)
     with learning(model, "cpu"):

@@ -21,7 +21,7 @@ from dragoman.training.loop import Moment
 
 SENTENCES = ["the cat sat on the mat", "a dog ran", "", "the dog that sat ran", "a cat", "the mat ran on a dog"]
 CORPUS = Corpus.from_sentences(SENTENCES * 3)
-SMALL: dict[str, Any] = {"embedding": 5, "hidden": 5, "precision": "float64"}
+SMALL: dict[str, Any] = {"embedding": 5, "hidden": 5, "precision": "float64", "dropout": 0.0}
 
 
 def made(corpus: Corpus = CORPUS, **settings: Any) -> RecurrentModel:
@@ -200,7 +200,9 @@ def agreement(cell: str, seed: int) -> float:
     fillers = [" ".join(pair) for pair in (("said", "that"), ("knew", "why"), ("heard", "how"))]
     rows = [f"{who} {' '.join([filler] * 2)} {who}self" for who in ("he", "she") for filler in fillers]
     corpus = Corpus.from_sentences(rows * 10)
-    model = RecurrentModel.create(corpus, cell=cell, embedding=8, hidden=16, seed=seed, embedding_reach=1.0)
+    model = RecurrentModel.create(
+        corpus, cell=cell, embedding=8, hidden=16, seed=seed, embedding_reach=1.0, dropout=0.0
+    )
     fit(model, corpus, max_epochs=25, learning_rate=0.03, batch_size=60, clip=1.0, threads=1, seed=seed)
     log_probs = model.score_words(rows)
     return float(np.mean([np.exp(sentence[-2].log_prob) for sentence in log_probs]))

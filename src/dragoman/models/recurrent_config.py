@@ -25,6 +25,8 @@ class RecurrentConfig(NetworkConfig):
     carries: bool = False
     """Begin each sentence where the one before ended, for texts whose sentences belong together. Training then reads
     the text as a stream (truncated back-propagation), as published results on the Penn Treebank do."""
+    dropout: float = Field(default=0.3, ge=0, lt=1)
+    """Share of each layer's output that is left out at random in training."""
     variational: bool = False
     """Let dropout leave out the same elements at every step of a sentence or segment."""
     weight_dropout: float = Field(default=0.0, ge=0, lt=1)
