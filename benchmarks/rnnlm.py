@@ -66,7 +66,7 @@ class Speed:
     ours: float
     plain: float
     limit: float
-    ours_by_class: float  # ours with a softmax by Brown classes' sizes
+    ours_by_class: float  # ours with a softmax by classes of like frequency
 
 
 def random_text(tokens: int, seed: int = 1) -> Corpus:
@@ -82,7 +82,7 @@ def ours(size: Size, cell: str, text: Corpus, softmax: str = "full") -> Iterator
     """Steps of training, each told by the words it learned from."""
     shape = {"cell": cell, "layers": size.layers, "embedding": size.hidden, "hidden": size.hidden}
     model = RecurrentModel.create(text, **shape, carries=True, softmax=softmax, dropout=0.0)
-    config = TrainingConfig(batch_size=size.rows * size.steps, steps=size.steps, max_epochs=1000)
+    config = TrainingConfig(batch_size=size.rows * size.steps, steps=size.steps, clip=1.0, max_epochs=1000)
     task = Task(text, None, streaming(), config, perf_counter, STREAM)
     with learning(model, "cpu"):
         yield from (moment.items for moment in learn(Learner.beginner(model, config), task))

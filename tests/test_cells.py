@@ -133,6 +133,16 @@ def test_the_fast_way_has_the_folds_gradients(cell: str, dtype: torch.dtype) -> 
         torch.testing.assert_close(one, other, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-5)
 
 
+def test_torch_gets_states_as_cuda_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One state for all rows, expanded: the processor takes it as it is, CUDA only if it is contiguous."""
+    torchs, seen = torch.lstm, []
+    monkeypatch.setattr(torch, "lstm", lambda x, first, *others: seen.extend(first) or torchs(x, first, *others))
+    state = tuple(part[0].expand(ROWS, -1) for part in state_of("lstm"))
+    unroll("lstm", layer_of("lstm"), random(STEPS, ROWS, INPUTS), state)
+    assert len(seen) == 2
+    assert all(part.is_contiguous() for part in seen)
+
+
 def test_without_a_forget_gate_the_cell_passes_its_gradient_on_whole() -> None:
     """dc_t / dc_{t-1} = 1 where h has no say (eq. rnnlm:lstmcell)."""
     W_x, W_h, b = layer_of("lstm-without-forget-gate")

@@ -93,6 +93,49 @@ def test_gradients_are_those_of_the_definition(h: Tensor, targets: Tensor) -> No
             torch.testing.assert_close(one, other)
 
 
+def smoothed(scores: Tensor, targets: Tensor, share: float) -> Tensor:
+    """(1 - share) log p of the target + share * the mean of log p over the words that can come."""
+    log_probs = scores.log_softmax(dim=1)
+    possible = log_probs[:, log_probs[0].isfinite()]
+    return (1 - share) * log_probs.gather(1, targets[:, None])[:, 0] + share * possible.mean(dim=1)
+
+
+def test_smoothing_all_words_is_the_definition(h: Tensor, targets: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax, "IN_CACHE", 16 * WORDS)  # several pieces
+    W, b = drawn(WORDS, HIDDEN, seed=3), drawn(WORDS, seed=4)
+    weights = torch.linspace(0.5, 2, ROWS, dtype=torch.float64)
+    for share in (0.0, 0.3):
+        expected = smoothed(h @ W.t() + softmax.never_start(b), targets, share)
+        found = softmax.target_log_probs(h, W, softmax.never_start(b), targets, share)
+        torch.testing.assert_close(found, expected)
+        with torch.no_grad():
+            torch.testing.assert_close(softmax.target_log_probs(h, W, softmax.never_start(b), targets, share), expected)
+        gradients = [torch.autograd.grad((way * weights).sum(), [h, W, b]) for way in (found, expected)]
+        for one, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(one, other)
+
+
+def test_smoothing_by_classes_smooths_both_softmaxes(h: Tensor, output: Output, targets: Tensor) -> None:
+    class_of = output.classes.class_of
+    of_class = smoothed(h @ output.W_c.t() + output.b_c, class_of[targets], 0.3)
+    scores = h @ output.W.t() + output.b
+    within = []
+    for row, word in enumerate(targets.tolist()):
+        own = (class_of == class_of[word]) & output.b.isfinite()
+        log_probs = scores[row, own].log_softmax(dim=0)
+        within.append(0.7 * log_probs[int(own[:word].sum())] + 0.3 * log_probs.mean())
+    found = class_softmax.target_log_probs(h, output, targets, 0.3)
+    torch.testing.assert_close(found, of_class + torch.stack(within))
+
+
+def test_the_gradient_can_be_taken_once(h: Tensor, targets: Tensor) -> None:
+    W, b = drawn(WORDS, HIDDEN, seed=3), drawn(WORDS, seed=4)
+    loss = softmax.target_log_probs(h, W, b, targets).sum()
+    torch.autograd.grad(loss, [W], retain_graph=True)
+    with pytest.raises(RuntimeError, match="compute them again"):
+        torch.autograd.grad(loss, [W])
+
+
 def test_one_row_and_none(output: Output) -> None:
     h = drawn(1, HIDDEN, seed=1)
     torch.testing.assert_close(

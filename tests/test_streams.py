@@ -24,9 +24,12 @@ from dragoman.evaluation.dynamic import Dynamic, dynamic_log_probs, dynamic_pric
 from dragoman.scorer import token_log_probs
 from dragoman.text.streams import Segment
 from dragoman.text.vocab import UNK
+from dragoman.training import loop
+from dragoman.training.checkpoint import restore, write_checkpoint
 from dragoman.training.fit import Started
-from dragoman.training.loop import Moment
+from dragoman.training.loop import Learner, Moment
 from dragoman.training.order import STREAM, epoch_batches
+from dragoman.training.position import Position
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "that", "dog", "ran", "off", "to", "it"]
 RANDOM = np.random.default_rng(3)
@@ -93,6 +96,23 @@ def test_what_is_carried_over_is_part_of_the_checkpoint(tmp_path: Path) -> None:
     assert all(arrays[name].shape == (40 // 7, 6) and arrays[name].any() for name in carried)
 
 
+def test_what_is_carried_over_goes_where_the_parameters_are(tmp_path: Path) -> None:
+    class Anywhere:
+        def __init__(self, device: str):
+            self.weights = {"W": torch.ones(2, device=device)}
+
+        def parameters(self) -> dict[str, torch.Tensor]:
+            return self.weights
+
+    def learner(device: str, carry: Any = None) -> Learner:
+        model: Any = Anywhere(device)
+        return Learner(model, torch.optim.SGD(list(model.weights.values())), model.weights, Position(), carry)
+
+    write_checkpoint(tmp_path / "training", learner("cpu", ((torch.ones(3),),)))
+    restore(back := learner("meta"), tmp_path / "training")
+    assert back.carry[0][0].device.type == "meta"
+
+
 # -- order ------------------------------------------------------------------------------------------------------------
 
 
@@ -113,6 +133,18 @@ def test_a_text_shorter_than_its_rows_is_one_word_a_row() -> None:
     config = TrainingConfig(batch_size=10**6, steps=5)
     (only,) = STREAM.epoch(CORPUS, config, 0)
     assert only.targets.shape == (1, CORPUS.tokens)
+
+
+def test_a_stream_is_never_read_at_once() -> None:
+    with pytest.raises(DataError, match="batch_size 0"):
+        fit(made(carries=True), CORPUS, batch_size=0)
+
+
+@pytest.mark.parametrize("way", [{"carries": True}, {"label_smoothing": 0.1}])
+def test_another_objective_is_not_quietly_left_out(way: dict[str, Any]) -> None:
+    smoothing = way.get("label_smoothing", 0.0)
+    with pytest.raises(DataError, match="another objective"):
+        fit(made(carries="carries" in way), CORPUS, objective=lambda *_: torch.zeros(1), label_smoothing=smoothing)
 
 
 def padding(batches: list[np.ndarray], sizes: np.ndarray) -> float:
@@ -221,3 +253,58 @@ def test_unknown_words_are_paid_for_in_full() -> None:
     paid = dynamic_prices(model, text, Dynamic(1e-6))
     assert paid.likelihood().unknown_words == 1
     assert paid.likelihood().total == pytest.approx(model.score("the zebra sat")[0], rel=1e-5)
+
+
+# -- what no result would betray at once ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("carries", [True, False])
+def test_the_dev_text_is_judged_by_the_average_and_without_smoothing(carries: bool) -> None:
+    """What is reported of the best model is what the model kept says of the dev text, which is one stream here."""
+    assert DEV.tokens < 200, "a longer one would be read as several streams"
+    model = made(carries=carries, precision="float64")
+    fitted = fit(model, CORPUS, DEV, average=0.6, label_smoothing=0.3, **SETTINGS)
+    assert fitted.position.averaged > 3
+    assert fitted.position.best_update > 0.4 * fitted.position.update, "the best model is one of the averages"
+    assert fitted.position.best == pytest.approx(-token_log_probs(model, DEV).mean(), rel=1e-12)
+
+
+def test_every_epoch_begins_with_nothing_carried_over() -> None:
+    model, carried = made(carries=True), []
+    original = model.segment_log_probs
+
+    def watched(segment: Segment, carry: Any, *others: Any) -> Any:
+        carried.append(carry is None)
+        return original(segment, carry, *others)
+
+    model.segment_log_probs = watched  # type: ignore[method-assign]
+    fit(model, CORPUS, **SETTINGS)
+    batches = len(STREAM.epoch(CORPUS, TrainingConfig(batch_size=40, steps=7), 0))
+    assert carried == [number % batches == 0 for number in range(3 * batches)]
+
+
+def test_going_back_forgets_the_average_and_what_was_carried(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    original = loop._gradients
+
+    def failing(learner: Any, *others: Any) -> Any:
+        loss, norm, held = original(learner, *others)
+        seen[:] = [learner]
+        return (float("inf") if learner.position.update == 9 and not learner.position.went_back else loss), norm, held
+
+    def watch(event: Any) -> None:
+        if isinstance(event, Moment) and event.went_back:
+            (learner,) = seen
+            states.append((learner.average, learner.carry, learner.position.averaged))
+        elif isinstance(event, Moment) and event.position.update == 9:
+            (learner,) = seen
+            before.append((len(learner.average), learner.carry is None, learner.position.averaged))
+
+    states: list[Any] = []
+    before: list[Any] = []
+    monkeypatch.setattr(loop, "_gradients", failing)
+    model = made(carries=True)
+    fit(model, CORPUS, DEV, average=0.9, report=watch, **SETTINGS)
+    assert states == [({}, None, 0)]
+    ((size, nothing, averaged),) = before
+    assert size == len(model.parameters()) and not nothing and averaged > 3

@@ -72,7 +72,7 @@ def select(state: State, rows: Tensor) -> State:
 def _select(nest: Rows, rows: Tensor) -> Rows:
     if isinstance(nest, tuple):
         return tuple(_select(part, rows) for part in nest)
-    return nest.index_select(0, rows)
+    return nest.index_select(0, rows.to(nest.device))
 
 
 def fold(scorer: Scorer, batch: Batch, carry: Carry = None) -> tuple[Tensor, State]:

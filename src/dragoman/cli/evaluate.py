@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from dragoman.cli.floor import known_truth
 from dragoman.cli.messages import doubt, say
 
 if TYPE_CHECKING:
+    from dragoman.evaluation.dynamic import Dynamic
     from dragoman.evaluation.floor import Measured
     from dragoman.evaluation.likelihood import Likelihood, Prices
     from dragoman.language_model import LanguageModel
@@ -52,7 +53,10 @@ def evaluate(
       dragoman evaluate kn5 --text test.txt
       dragoman evaluate kn3 kn5 both --text test.txt --json
     """
-    results = _results(models, text, field, floor=not no_floor, dynamic=dynamic)
+    from dragoman.evaluation.dynamic import Dynamic
+
+    learning = None if dynamic is None else Dynamic(dynamic)
+    results = _results(models, text, field, floor=not no_floor, dynamic=learning)
     if dynamic is not None:
         say(
             "dynamic evaluation: the models learned from this text while it was measured; compare them with others "
@@ -75,18 +79,18 @@ class Result:
     path: Path
     measured: Measured
     carries: bool  # whether each sentence was read after those before it
-    dynamic: float | None  # the rate at which the model went on learning, if it did
+    dynamic: Dynamic | None  # how the model went on learning, if it did
 
     @property
     def name(self) -> str:
         return str(self.path) if self.dynamic is None else f"{self.path} (dynamic)"
 
     def as_dict(self) -> dict[str, Any]:
-        marked = {} if self.dynamic is None else {"dynamic_evaluation": {"rate": self.dynamic}}
+        marked = {} if self.dynamic is None else {"dynamic_evaluation": asdict(self.dynamic)}
         return {"model": str(self.path), **marked, "carries": self.carries, **self.measured.as_dict()}
 
 
-def _results(models: list[Path], text: str, field: str | None, *, floor: bool, dynamic: float | None) -> list[Result]:
+def _results(models: list[Path], text: str, field: str | None, *, floor: bool, dynamic: Dynamic | None) -> list[Result]:
     """What the text costs by each model. It is read once, and turned into numbers once for each vocabulary."""
     from dragoman.evaluation.floor import measured_prices
     from dragoman.lab.place import language_of
@@ -112,11 +116,11 @@ def _results(models: list[Path], text: str, field: str | None, *, floor: bool, d
     return results
 
 
-def _prices(model: LanguageModel, corpus: Corpus, dynamic: float | None) -> Prices:
-    from dragoman.evaluation.dynamic import Dynamic, dynamic_prices
+def _prices(model: LanguageModel, corpus: Corpus, dynamic: Dynamic | None) -> Prices:
+    from dragoman.evaluation.dynamic import dynamic_prices
     from dragoman.evaluation.likelihood import prices
 
-    return prices(model, corpus) if dynamic is None else dynamic_prices(model, corpus, Dynamic(dynamic))
+    return prices(model, corpus) if dynamic is None else dynamic_prices(model, corpus, dynamic)
 
 
 def _suspect(results: list[Result]) -> None:

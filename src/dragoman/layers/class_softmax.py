@@ -40,6 +40,10 @@ class WordClasses:
         joined = np.where(np.arange(len(class_of)) == START, class_of[END], class_of)
         return cls(torch.from_numpy(np.unique(joined, return_inverse=True)[1].astype(np.int64)))
 
+    def on(self, device: torch.device) -> Self:
+        """The same classes where the parameters are."""
+        return self if self.class_of.device == device else type(self)(self.class_of.to(device))
+
     @cached_property
     def sizes(self) -> list[int]:
         """|V_c| of each class.  # (|C|,)"""

@@ -45,9 +45,9 @@ def fold(cell: str, layer: Layer, x: Tensor, state: CellState) -> Unrolled:
 
 def _torch_lstm(layer: Layer, x: Tensor, state: CellState) -> Unrolled:
     """By torch's LSTM, whose equations are `cells.lstm`: compiled, all its steps are one call."""
-    h, c = state
+    first = tuple(part[None].contiguous() for part in state)  # one state expanded to all rows is not, as CUDA's must be
     weights = [layer.W_x, layer.W_h, layer.b, torch.zeros_like(layer.b)]  # torch adds a second bias
-    out, h, c = torch.lstm(x, (h[None], c[None]), weights, True, 1, 0.0, torch.is_grad_enabled(), False, False)
+    out, h, c = torch.lstm(x, first, weights, True, 1, 0.0, torch.is_grad_enabled(), False, False)
     return out, (h[0], c[0])
 
 

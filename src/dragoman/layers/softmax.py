@@ -70,7 +70,9 @@ class _TargetLogProbs(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         g, g_z = gradients  # (rows,) those of log p and of log Z
         h, W, targets, z = ctx.saved_tensors
-        e, ctx.e = ctx.e, None
+        e, ctx.e = ctx.e, None  # large, so it is not kept any longer than needed
+        if e is None:
+            raise RuntimeError("the gradient of these log-probabilities was taken already; compute them again")
         of_e = (g_z - g) / z  # (rows,)
         dh = (e @ W).mul_(of_e[:, None]).addcmul_(g[:, None], W[targets])  # (rows, hidden)
         dW = (e.t() @ (h * of_e[:, None])).index_add_(0, targets, h * g[:, None])  # (|V|, hidden)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Generator, Tensor
+from torch.nn.functional import embedding
 
 from dragoman.layers.dropout import dropout
 from dragoman.layers.initial import glorot
@@ -53,7 +54,7 @@ class FeedForwardModel(Network):
     def _hidden(self, contexts: Tensor, noise: Generator | None) -> Tensor:
         """What the output layer sees of a context.  # (rows, n - 1) -> (rows, outputs)"""
         settings, parameters = self.settings, self._parameters
-        m = parameters["M"][contexts].flatten(1)  # (rows, (n - 1) L_m)
+        m = embedding(contexts, parameters["M"]).flatten(1)  # (rows, (n - 1) L_m)
         m = dropout(m, settings.embedding_dropout, noise)
         h = m
         for layer in range(1, len(settings.hidden) + 1):

@@ -143,7 +143,8 @@ class Network(NeuralModel):
 
     def _by_class(self, classes: WordClasses) -> class_softmax.Output:
         """The same, and the scores of classes that come before those of their words."""
-        return class_softmax.Output(*self._output(), self._parameters["W_c"], self._parameters["b_c"], classes)
+        parameters = self._parameters
+        return class_softmax.Output(*self._output(), parameters["W_c"], parameters["b_c"], classes.on(self.device))
 
     def _word_log_probs(self, h: Tensor) -> Tensor:
         """log p of all words.  # (rows, |V|)"""

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
+from torch.nn.functional import embedding
 
 from dragoman.layers.cells import CELLS, CellState
 from dragoman.layers.dropout import dropout
@@ -108,7 +109,7 @@ class RecurrentModel(Network):
 
     def vectors(self, words: NDArray[np.integer]) -> Tensor:
         """m: the vectors of words."""
-        return self._parameters["M"][torch.from_numpy(words).long().to(self.device)]
+        return embedding(torch.from_numpy(words).long().to(self.device), self._parameters["M"])
 
     def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
         """Sentences side by side, padded with `</s>`; what padded places say is left out before the softmax."""
@@ -174,7 +175,7 @@ class RecurrentModel(Network):
 
     def _after(self, words: Tensor, states: LayerStates) -> State:
         """The output of the last layer and all layers' states, one word on.  # words: (rows,)"""
-        return State(self.step(self._parameters["M"][words.to(self.device)], states))
+        return State(self.step(embedding(words.to(self.device), self._parameters["M"]), states))
 
 
 def _shifted(words: NDArray[np.int64]) -> NDArray[np.int64]:

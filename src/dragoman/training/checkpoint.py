@@ -57,7 +57,8 @@ def restore(learner: Learner, path: Path) -> None:
         remind(learner.optimizer, list(learner.kept), _tensors(arrays, MEMORY))
         average = _tensors(arrays, AVERAGE)
         learner.average = {name: average[name].to(tensor) for name, tensor in learner.kept.items() if average}
-        learner.carry = _nested(_tensors(arrays, CARRY))
+        device = next(iter(learner.kept.values())).device
+        learner.carry = _nested({place: tensor.to(device) for place, tensor in _tensors(arrays, CARRY).items()})
     except (KeyError, RuntimeError, ValueError) as error:
         raise _broken(path, str(error)) from None
     learner.position = position

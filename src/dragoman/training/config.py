@@ -19,7 +19,8 @@ class TrainingConfig(Settings):
     momentum: float = Field(default=0.9, ge=0, lt=1)
     """Share of the last step that the optimizer `momentum` keeps."""
     batch_size: int = Field(default=1000, ge=0)
-    """Words a step learns from, in whole sentences: 1 is one sentence at a time (online), 0 the whole text."""
+    """Words a step learns from, in whole sentences: 1 is one sentence at a time (online), 0 the whole text. Of a model
+    that carries its state over: rows of text read at once, times `steps`."""
     batch_by: Literal["words", "sentences"] = "words"
     """What batch_size counts; of a model that carries its state over, sentences are the rows of text read at once."""
     pool: int = Field(default=0, ge=0)
@@ -48,7 +49,8 @@ class TrainingConfig(Settings):
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """Share of each prediction that is asked for all words alike, in the place of the right one."""
     average: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the training, at its end, over whose steps the parameters are averaged."""
+    """Share of the training, at its end by its bounds, over whose steps the parameters are averaged; a training that
+    the dev text ends before that has no average."""
     l1: float = Field(default=0.0, ge=0)
     """Penalty on the sum of the weights' sizes, against the log-likelihood of the whole training text."""
     l2: float = Field(default=0.0, ge=0)

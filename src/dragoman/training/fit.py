@@ -130,11 +130,16 @@ def _check(model: Any, examples: Any, dev: Any, config: TrainingConfig) -> None:
             text.require(model.vocab)
     if config.label_smoothing and not getattr(model, "smooths_labels", False):
         raise DataError("label smoothing is for neural networks; set label_smoothing to 0")
+    if getattr(model, "carries", False) and not config.batch_size:
+        raise DataError("batch_size 0: a model that carries its state over reads the text in steps; give 1 or more")
 
 
 def _task(model: Any, examples: Any, dev: Any, objective: Objective, config: TrainingConfig) -> Task:
     """What there is to learn: sentence by sentence, or as a stream where the model carries its state over."""
-    if getattr(model, "carries", False):
+    carries = getattr(model, "carries", False)
+    if objective is not negative_log_likelihood and (carries or config.label_smoothing):
+        raise DataError("another objective goes with neither carried states nor label smoothing; leave one of them out")
+    if carries:
         arrangement, carrying = STREAM, streaming(config.label_smoothing)
     else:
         plain = objective if not config.label_smoothing else smoothed(config.label_smoothing)

@@ -110,9 +110,10 @@ def _one_batch_on(learner: Learner, task: Task, batch: Examples, batches: int) -
     rate = scheduled_rate(config, before.update, share) * before.rate
     loss, gradient, held = _gradients(learner, task, batch)
     finite = math.isfinite(loss) and math.isfinite(gradient)
-    if not (finite and _step(learner, task, rate, gradient, held)):
+    if finite and _step(learner, task, rate, gradient, held):
+        _average(learner, config, batches)
+    else:
         _go_back(learner, config)
-    _average(learner, config, batches)
     items = int(batch.sizes.sum())
     told = (loss * items, items) if finite else (0.0, 0)
     learner.position = learner.position.after_batch(batches, *told, task.clock() - began)

@@ -53,7 +53,8 @@ def streaming(share: float = 0.0) -> CarryingObjective:
 def forgetting(objective: CarryingObjective, words: NDArray[np.bool_], rate: float) -> CarryingObjective:
     """The same objective, but while training these words are now and then as unknown as any word that was never seen.
 
-    A model that sees no unknown word while it learns gives such words next to no probability.  # words: (|V|,)
+    A model that sees no unknown word while it learns gives such words next to no probability. (Of a stream, the last
+    word of a segment is drawn once where it is predicted and once where it is read.)  # words: (|V|,)
     """
 
     def forgetful(model: Any, text: Corpus | Segment, noise: Generator | None, carry: Carry) -> tuple[Tensor, Carry]:
