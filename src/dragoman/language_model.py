@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -125,7 +125,11 @@ class LanguageModel(ABC):
         best = torch.argsort(probs, descending=True, stable=True)[:k].tolist()
         return [NextWord(self.vocab.words[word], float(probs[word])) for word in best]
 
-    def sample(
+    def sample(self, n: int = 1, seed: int = 0, **how: Any) -> list[str]:
+        """Draw n sentences; the same ones for the same seed. How: see `samples`."""
+        return list(self.samples(n, seed, **how))
+
+    def samples(
         self,
         n: int = 1,
         seed: int = 0,
@@ -135,28 +139,20 @@ class LanguageModel(ABC):
         top_p: float = 1.0,
         prefix: str = "",
         max_words: int = 200,
-    ) -> list[str]:
-        """Draw n sentences that begin with the prefix; the same ones for the same seed.
+    ) -> Iterator[str]:
+        """Sentences that begin with the prefix, as they are drawn.
 
         A temperature below 1 draws more of the probable words, one above 1 more of the rare ones. `top_k` draws from
         the k most probable words alone, `top_p` from the fewest words that have this mass together.
         """
-        from dragoman.search import sample
+        from dragoman.search import samples
 
         begun = self._read(prefix)
-        drawn = sample(
-            self,
-            n,
-            seed,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            prefix=begun.ids.tolist(),
-            max_words=max_words,
-        )
         (given,) = begun.sentences_as_text()  # as it was spelled: unknown words keep their names
-        more = [[self.vocab.words[word] for word in hypothesis.words[begun.words :]] for hypothesis in drawn]
-        return [" ".join([given, *words] if given else words) for words in more]
+        cuts: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        for drawn in samples(self, n, seed, **cuts, prefix=begun.ids.tolist(), max_words=max_words):
+            words = [self.vocab.words[word] for word in drawn.words[begun.words :]]
+            yield " ".join([given, *words] if given else words)
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,7 +38,18 @@ class Hypothesis:
         return Hypothesis(words, self.log_prob + log_prob, self.score + score, finished=word == END)
 
 
-def sample(
+def sample(scorer: Scorer, n: int, seed: int = 0, **how: Any) -> list[Hypothesis]:
+    """Draw n sentences; how: see `samples`.
+
+    >>> from dragoman import Corpus, NgramModel
+    >>> model = NgramModel.train(Corpus.from_sentences(["a b"]), order=2, smoothing="maximum-likelihood")
+    >>> [(drawn.words, drawn.log_prob) for drawn in sample(model, 1)]
+    [((3, 4), 0.0)]
+    """
+    return list(samples(scorer, n, seed, **how))
+
+
+def samples(
     scorer: Scorer,
     n: int,
     seed: int = 0,
@@ -48,17 +60,13 @@ def sample(
     prefix: Sequence[int] = (),
     max_words: int = MAX_WORDS,
     batch_size: int | None = None,
-) -> list[Hypothesis]:
+) -> Iterator[Hypothesis]:
     """Draw n sentences E ~ P(E), word by word (ancestral sampling), all of them going on from the same prefix.
 
     Each word is drawn from the model's distribution as `narrowed` leaves it: by default, as it is. A hypothesis'
     `log_prob` is that of the whole sentence by the model, its `score` that of what was drawn, by the distributions
-    drawn from. Sample number i depends on the seed and i alone, however many are drawn.
-
-    >>> from dragoman import Corpus, NgramModel
-    >>> model = NgramModel.train(Corpus.from_sentences(["a b"]), order=2, smoothing="maximum-likelihood")
-    >>> [(drawn.words, drawn.log_prob) for drawn in sample(model, 1)]
-    [((3, 4), 0.0)]
+    drawn from. Sample number i depends on the seed and i alone, however many are drawn; some at a time are drawn
+    together, and come when they are.
     """
     _require(temperature, top_k, top_p)
     if seed < 0:
@@ -67,13 +75,9 @@ def sample(
         raise DataError(f"a prefix of {len(prefix)} words leaves no room for more; allow more than {max_words} words")
     batch_size = batch_size or max(1, min(64, DISTRIBUTIONS // len(scorer.vocab)))
     narrow = partial(narrowed, temperature=temperature, top_k=top_k, top_p=top_p)
-    return [
-        hypothesis
-        for first in range(0, n, batch_size)
-        for hypothesis in _sample_batch(
-            scorer, range(first, min(n, first + batch_size)), seed, narrow, tuple(prefix), max_words
-        )
-    ]
+    for first in range(0, n, batch_size):
+        numbers = range(first, min(n, first + batch_size))
+        yield from _sample_batch(scorer, numbers, seed, narrow, tuple(prefix), max_words)
 
 
 def _require(temperature: float, top_k: int | None, top_p: float) -> None:

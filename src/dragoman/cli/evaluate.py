@@ -163,6 +163,8 @@ def _report(judged: Result) -> str:
 
 
 def _history(result: Result) -> str:
+    if result.dynamic is not None:
+        return "each read after learning from those before it"
     return "each read after those before it" if result.carries else "each read on its own"
 
 

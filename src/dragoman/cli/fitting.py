@@ -83,12 +83,14 @@ def _train_one(job: Job, model: NeuralModel, training: TrainingConfig, material:
         say(f"{job.output}: finished already, after {_ended(fitted)}; --force trains anew")
     else:
         say(f"finished after {_ended(fitted)}")
-        _doubt(fitted, len(model.vocab))
+        _doubt(fitted, training, len(model.vocab))
     return fitted.was_finished
 
 
-def _doubt(fitted: Fitted, words: int) -> None:
-    """Warn of a training that came to nothing."""
+def _doubt(fitted: Fitted, training: TrainingConfig, words: int) -> None:
+    """Warn of a training that came to nothing, or to no average."""
+    if training.average and not fitted.position.averaged:
+        say("warning: the training ended before parameters were averaged; bound it by --max-epochs, or raise --average")
     if fitted.position.best is not None and fitted.position.best > math.log(words):
         say("warning: this is worse than taking all words for equally probable; lower --learning-rate, or train longer")
 

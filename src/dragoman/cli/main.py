@@ -179,6 +179,8 @@ def _hint(path: str, message: str) -> str:
         return "say first what to train, such as: dragoman train ngram --text FILE -o DIR (see dragoman train --help)"
     if path.endswith(" next") and "extra argument" in message:
         return 'put the prefix in quotes, such as: dragoman next DIR "the cat"'
+    if path.endswith(" saliency") and "extra argument" in message:
+        return 'put the sentence in quotes, such as: dragoman inspect saliency DIR "she sees herself"'
     return ""
 
 

@@ -53,8 +53,8 @@ def sample(
     from dragoman.loading import load
 
     check_prefix(prefix)
-    drawn = load(model).sample(
+    drawn = load(model).samples(
         n, seed, prefix=prefix, temperature=temperature, top_k=top_k, top_p=top_p, max_words=max_words
     )
     for sentence in drawn:
-        print(sentence)
+        print(sentence, flush=True)

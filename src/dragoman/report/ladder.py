@@ -132,7 +132,7 @@ def distance_shares(rungs: Sequence[Rung]) -> dict[str, dict[str, dict[str, Shar
     return {
         phenomenon: {
             rung.name: {
-                distance_name(least): Share(own.share, own.contrasts)
+                distance_name(least).replace(" and more", "+"): Share(own.share, own.contrasts)
                 for (name, least), own in sorted(rung.accuracies.items())
                 if name == phenomenon and own.contrasts >= FEW
             }
