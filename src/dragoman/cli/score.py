@@ -40,7 +40,7 @@ def score(
         typer.Option(
             "--picture",
             metavar="FILE",
-            help="Also draw the surprisal of each word of a few sentences: .svg or .png.",
+            help="Also draw the surprisal of each word of a few sentences (60 words at most): .svg or .png.",
             show_default=False,
         ),
     ] = None,

@@ -45,10 +45,25 @@ def fold(cell: str, layer: Layer, x: Tensor, state: CellState) -> Unrolled:
 
 def _torch_lstm(layer: Layer, x: Tensor, state: CellState) -> Unrolled:
     """By torch's LSTM, whose equations are `cells.lstm`: compiled, all its steps are one call."""
-    first = tuple(part[None].contiguous() for part in state)  # one state expanded to all rows is not, as CUDA's must be
-    weights = [layer.W_x, layer.W_h, layer.b, torch.zeros_like(layer.b)]  # torch adds a second bias
-    out, h, c = torch.lstm(x, first, weights, True, 1, 0.0, torch.is_grad_enabled(), False, False)
+    out, h, c = torch.lstm(x, _first(state), *_as_torch_has_them(layer))
     return out, (h[0], c[0])
 
 
-FAST: dict[str, Callable[[Layer, Tensor, CellState], Unrolled]] = {"lstm": _torch_lstm}
+def _torch_rnn(layer: Layer, x: Tensor, state: CellState) -> Unrolled:
+    """By torch's Elman network, whose equation is `cells.elman`."""
+    out, h = torch.rnn_tanh(x, _first(state)[0], *_as_torch_has_them(layer))
+    return out, (h[0],)
+
+
+def _first(state: CellState) -> CellState:
+    """One state expanded to all rows is not contiguous, as CUDA's must be."""
+    return tuple(part[None].contiguous() for part in state)
+
+
+def _as_torch_has_them(layer: Layer) -> tuple[list[Tensor], bool, int, float, bool, bool, bool]:
+    """Weights and biases, to which torch adds a second one; one layer, no dropout, forwards, steps first."""
+    weights = [layer.W_x, layer.W_h, layer.b, torch.zeros_like(layer.b)]
+    return weights, True, 1, 0.0, torch.is_grad_enabled(), False, False
+
+
+FAST: dict[str, Callable[[Layer, Tensor, CellState], Unrolled]] = {"lstm": _torch_lstm, "rnn": _torch_rnn}
