@@ -448,7 +448,7 @@ def test_ngrams_do_without_torch(shared, tmp_path):
         (train_ngram, dragoman.NgramConfig, ["smoothing", "entropy_prune", "quantise", "gap"]),
         (train_class_ngram, dragoman.NgramConfig, ["smoothing"]),
         (train_cache, dragoman.CacheModel.train, ["decay", "prior", "order"]),
-        (sample_verb, dragoman.LanguageModel.sample, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
+        (sample_verb, dragoman.LanguageModel.samples, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
     ],
 )
 def test_the_command_line_has_the_defaults_of_the_library(verb, library, names):

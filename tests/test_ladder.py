@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -23,8 +24,8 @@ from dragoman.cli.rungs import RUNGS, Ground, Recipe, Workshop, chosen, feed_for
 from dragoman.cli.workplace import MARK, claim
 from dragoman.evaluation.contrast import Accuracy
 from dragoman.lab.contrasts import PHENOMENA
-from dragoman.report.figures import FLOOR
-from dragoman.report.ladder import QUESTIONS, WINDOW, Question
+from dragoman.report.figures import FLOOR, Share
+from dragoman.report.ladder import QUESTIONS, WINDOW, Question, Rung, distance_shares, distances_text
 from dragoman.report.ladder_figure import draw_ladder
 from test_figures import texts_of
 from trainings import Clock
@@ -278,3 +279,28 @@ def test_no_picture_of_nothing_or_of_another_format(tmp_path: Path, perplexity: 
     with pytest.raises(DataError, match=file):
         draw_ladder({"one": perplexity}, 10.0, {"one": {"topic": 0.5}}, tmp_path / file)
     assert list(tmp_path.iterdir()) == []
+
+
+# -- by distance -----------------------------------------------------------------------------------------------------
+
+
+def test_distances_are_told_apart_where_there_are_contrasts_enough() -> None:
+    def rung(name: str, near: float, far: float) -> Rung:
+        accuracies = {
+            ("reflexive", 1): Accuracy(20, near, 20, 0),
+            ("reflexive", 4): Accuracy(40, far, 40, 0),
+            ("reflexive", 16): Accuracy(2, 2.0, 2, 0),  # too few
+            ("topic", 0): Accuracy(20, 20.0, 20, 0),  # not one of those
+        }
+        return Rung(name, cast(Any, None), accuracies, 0.0, 0.0)
+
+    rungs = [rung("kn-5", 14.0, 20.0), rung("lstm", 18.0, 38.0)]
+    header, _, *rows = distances_text(rungs).splitlines()
+    assert header.split("  ")[0] == "% right, reflexive" and "1 to 3 between" in header and "16" not in header
+    assert [row.split() for row in rows] == [["kn-5", "70.0", "50.0"], ["lstm", "90.0", "95.0"]]
+    assert distance_shares(rungs) == {
+        "reflexive": {
+            "kn-5": {"1 to 3": Share(0.7, 20), "4 to 7": Share(0.5, 40)},
+            "lstm": {"1 to 3": Share(0.9, 20), "4 to 7": Share(0.95, 40)},
+        }
+    }

@@ -130,12 +130,11 @@ def _measured(made: Iterator[Made], texts: Texts, seed: int) -> Iterator[Rung]:
 
 def _write(output: Path, rungs: Sequence[Rung], settings: dict[str, Any]) -> None:
     """The table on standard output and, as Markdown, as plain values and as a picture, in the directory."""
-    from dragoman.report.figures import accuracy_by_distance
-    from dragoman.report.ladder import distance_shares, distances_text, ladder_dict, ladder_markdown, ladder_text
+    from dragoman.report.ladder import distances_text, ladder_dict, ladder_markdown, ladder_text
     from dragoman.report.ladder_figure import draw_ladder
     from dragoman.storage import new_file
 
-    print(f"{ladder_text(rungs)}\n\n{distances_text(rungs)}")
+    print("\n\n".join(filter(None, (ladder_text(rungs), distances_text(rungs)))))
     written = {"ladder.md": ladder_markdown(rungs), "ladder.json": json.dumps(ladder_dict(rungs, settings), indent=1)}
     for name, text in written.items():
         with new_file(output / name) as temporary:
@@ -144,12 +143,22 @@ def _write(output: Path, rungs: Sequence[Rung], settings: dict[str, Any]) -> Non
     title = f"Models after {settings['pairs']:,} sentences of the laboratory's English"
     picture = output / "ladder.svg"
     draw_ladder(perplexities, rungs[0].floor.perplexity.value, {r.name: r.shares for r in rungs}, picture, title=title)
-    distances = output / "distances.svg"
+    drawn = [picture.name, *_draw_distances(output / "distances.svg", rungs)]
+    say(f"\n{output}: ladder.md, ladder.json, {', '.join(drawn)}")
+
+
+def _draw_distances(picture: Path, rungs: Sequence[Rung]) -> list[str]:
+    """The name of the picture of accuracy by distance, if there are contrasts enough to draw one."""
+    from dragoman.report.figures import accuracy_by_distance
+    from dragoman.report.ladder import distance_shares
+
     told = [rung for rung in rungs if rung.name in BY_DISTANCE] or rungs[-MOST:]
-    accuracy_by_distance(
-        distance_shares(told), distances, title="Right, by the words between what decides and what is decided"
-    )
-    say(f"\n{output}: ladder.md, ladder.json, {picture.name} and {distances.name}")
+    shares = distance_shares(told)
+    if not shares:
+        return []
+    title = "Right, by the words between what decides and what is decided"
+    accuracy_by_distance(shares, picture, title=title)
+    return [picture.name]
 
 
 def _suggest(output: Path, rungs: Sequence[Rung]) -> None:

@@ -169,7 +169,8 @@ def ladder_markdown(rungs: Sequence[Rung]) -> str:
         *rows,
     ]
     whole = "\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines)
-    return f"{whole}\n\n{LEGEND}\n\n```\n{distances_text(rungs)}\n```\n"
+    distances = f"\n```\n{distances_text(rungs)}\n```\n" if _distances(rungs[0]) else ""
+    return f"{whole}\n\n{LEGEND}\n{distances}"
 
 
 def ladder_dict(rungs: Sequence[Rung], about: Mapping[str, Any]) -> dict[str, Any]:
