@@ -237,7 +237,7 @@ class Workshop:
         seconds = before + perf_counter() - began + sum(part.seconds for part in parts)
         if not path.exists():  # training by gradients has written it
             model.save(path)
-        return Made(name, path, model, seconds)
+        return Made(name, path, model, round(seconds, 3))  # as it is noted
 
     def _seconds(self) -> dict[str, float]:
         path = self.place / SECONDS
@@ -249,7 +249,7 @@ class Workshop:
     def _note(self, name: str, seconds: float) -> None:
         from dragoman.storage import new_file
 
-        noted = {**self._seconds(), name: round(seconds, 3)}
+        noted = {**self._seconds(), name: seconds}
         with new_file(self.place / SECONDS) as temporary:
             temporary.write_text(json.dumps(noted, indent=1) + "\n", encoding="utf-8")
 
