@@ -63,12 +63,7 @@ def contrast(
     from dragoman.loading import load
 
     loaded = [(path, load(path)) for path in models or []]
-    if examples and (loaded or as_json):
-        raise DataError("--examples shows contrasts alone: leave out models and --json")
-    if write is not None and write.exists():
-        raise DataError(f"{write}: exists already; choose another name")
-    if not loaded and not (examples or write):
-        raise DataError("give model directories, or --examples or --write to see the contrasts themselves")
+    _check(models=bool(loaded), examples=examples, write=write, as_json=as_json)
     with working("drawing contrasts"):
         language, found = _contrasts(language, count, seed, loaded)
     for path, model in loaded:
@@ -84,6 +79,16 @@ def contrast(
 
         results = measure({str(path): model for path, model in loaded}, found)
         print(json.dumps(_as_dict(language, results)) if as_json else contrast_table(LANGUAGES[language], results))
+
+
+def _check(*, models: bool, examples: bool, write: Path | None, as_json: bool) -> None:
+    """Refuse what does not go together, before anything is drawn."""
+    if examples and (models or as_json):
+        raise DataError("--examples shows contrasts alone: leave out models and --json")
+    if write is not None and write.exists():
+        raise DataError(f"{write}: exists already; choose another name")
+    if not models and not (examples or write):
+        raise DataError("give model directories, or --examples or --write to see the contrasts themselves")
 
 
 def _contrasts(
