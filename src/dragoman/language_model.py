@@ -1,30 +1,18 @@
-"""What a person asks of any language model, and how one is kept on disk; models add only their distribution."""
+"""What a person asks of any language model; models add only their distribution."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from dragoman.errors import DataError
-from dragoman.scorer import Carry, State, token_log_probs, unknown_log_probs
-from dragoman.storage import ARRAYS, CONFIG, VOCAB, new_directory, write_arrays
+from dragoman.model import Model
+from dragoman.scorer import token_log_probs, unknown_log_probs
 from dragoman.text.corpus import Corpus
 from dragoman.text.unknown import UnknownWords
-from dragoman.text.vocab import Vocab
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from dragoman.text.batches import Batch
-
-FORMAT = 1  # of the model directory
 
 
 class NextWord(NamedTuple):
@@ -40,43 +28,8 @@ class WordScore(NamedTuple):
     log_prob_unknown: float = 0.0
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What a model directory holds."""
-
-    path: Path
-    config: dict[str, Any]
-    vocab: Vocab
-    unknown: UnknownWords
-    arrays: Mapping[str, NDArray[Any]]
-    members: Mapping[str, LanguageModel]
-
-
-class LanguageModel(ABC):
-    """A scorer with a friendly face."""
-
-    kind: ClassVar[str]  # the name in config.yaml
-    vocab: Vocab
-    unknown: UnknownWords
-
-    # -- a model is a scorer: see dragoman.scorer ------------------------------------------------------------------
-
-    @abstractmethod
-    def start(self, batch: Batch, carry: Carry = None) -> State: ...
-
-    @abstractmethod
-    def log_probs(self, state: State) -> Tensor: ...
-
-    @abstractmethod
-    def advance(self, state: State, words: Tensor) -> State: ...
-
-    def finish(self, state: State) -> Carry:
-        return None
-
-    @property
-    def carries(self) -> bool:
-        """Whether it knows of the sentences before: `finish` then says what."""
-        return False
+class LanguageModel(Model):
+    """A scorer of sentences with a friendly face."""
 
     # -- what people ask ---------------------------------------------------------------------------------------------
 
@@ -153,43 +106,6 @@ class LanguageModel(ABC):
         for drawn in samples(self, n, seed, **cuts, prefix=begun.ids.tolist(), max_words=max_words):
             words = [self.vocab.words[word] for word in drawn.words[begun.words :]]
             yield " ".join([given, *words] if given else words)
-
-    # -- on disk -----------------------------------------------------------------------------------------------------
-
-    def config(self) -> dict[str, Any]:
-        """What config.yaml says of this model, besides its kind and its unknown-word model."""
-        return {}
-
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
-        return {}
-
-    def members(self) -> Mapping[str, LanguageModel]:
-        """Models inside this one; each is kept in a directory of its own."""
-        return {}
-
-    @classmethod
-    @abstractmethod
-    def from_saved(cls, saved: Saved) -> Self: ...
-
-    def save(self, path: str | Path, *, replace: bool = False) -> None:
-        """Write the model directory, whole or not at all."""
-        with new_directory(Path(path), replace=replace) as directory:
-            self.write_into(directory)
-
-    def whole_config(self) -> dict[str, Any]:
-        """All that config.yaml says."""
-        return {"kind": self.kind, "format": FORMAT, "unknown": self.unknown.config(), **self.config()}
-
-    def write_into(self, directory: Path) -> None:
-        """Write the files of the model into a new directory."""
-        config = yaml.safe_dump(self.whole_config(), sort_keys=False, allow_unicode=True)
-        (directory / CONFIG).write_text(config, encoding="utf-8")
-        (directory / VOCAB).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
-        if arrays := self.arrays():
-            write_arrays(directory / ARRAYS, arrays)
-        for name, member in {**self.unknown.members(), **self.members()}.items():
-            (directory / name).mkdir()
-            member.write_into(directory / name)
 
 
 def require_same_vocab(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from dragoman.errors import DataError
-from dragoman.language_model import FORMAT, LanguageModel, Saved
+from dragoman.language_model import LanguageModel
+from dragoman.model import FORMAT, Model, Saved
 from dragoman.storage import ARRAYS, CONFIG, VOCAB, map_arrays
 from dragoman.text.unknown import Closed, Uniform, UnknownWords
 from dragoman.text.vocab import Vocab
@@ -23,10 +24,11 @@ KINDS = {
     "log-linear": "dragoman.models.loglinear.model:LogLinearModel",
     "recurrent": "dragoman.models.recurrent:RecurrentModel",
     "mixture": "dragoman.mixture:Mixture",
+    "translator": "dragoman.models.translator:Translator",
 }
 
 
-def load(path: str | Path) -> LanguageModel:
+def load(path: str | Path) -> Any:
     """Any model, from the directory it was saved in. Tables are mapped into memory and looked over once.
 
     >>> import tempfile
@@ -58,6 +60,24 @@ def load(path: str | Path) -> LanguageModel:
         raise DataError(f"{directory}: broken model directory ({type(error).__name__}: {error})") from error
 
 
+def load_language_model(path: str | Path) -> LanguageModel:
+    """The same, where nothing else will do."""
+    model = load(path)
+    if not isinstance(model, LanguageModel):
+        raise DataError(f"{path}: is a {model.kind}, and this is for language models; try dragoman translate")
+    return model
+
+
+def load_translator(path: str | Path) -> Any:
+    """A translator, where nothing else will do."""
+    from dragoman.translating import Translating
+
+    model = load(path)
+    if not isinstance(model, Translating):
+        raise DataError(f"{path}: is a {getattr(model, 'kind', 'model')}, not a translator; try dragoman score or next")
+    return model
+
+
 def _read_config(directory: Path) -> dict[str, Any]:
     path = directory / CONFIG
     if directory.is_file():
@@ -78,7 +98,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
     return config
 
 
-def _unknown(config: dict[str, Any], vocab: Vocab, members: dict[str, LanguageModel]) -> UnknownWords:
+def _unknown(config: dict[str, Any], vocab: Vocab, members: dict[str, Any]) -> UnknownWords:
     match config["kind"]:
         case "none":
             return Closed(vocab.known)
@@ -92,7 +112,7 @@ def _unknown(config: dict[str, Any], vocab: Vocab, members: dict[str, LanguageMo
             raise ValueError(f"unknown-word model {kind!r}")
 
 
-def _class(kind: str) -> type[LanguageModel]:
+def _class(kind: str) -> type[Model]:
     module, _, name = KINDS[kind].partition(":")
-    found: type[LanguageModel] = getattr(import_module(module), name)
+    found: type[Model] = getattr(import_module(module), name)
     return found

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dragoman.buckets import NONE, bucketing
 from dragoman.errors import DataError
-from dragoman.language_model import LanguageModel, Saved, require_same_vocab
+from dragoman.language_model import LanguageModel, require_same_vocab
+from dragoman.model import Saved
 from dragoman.scorer import Carry, Rows, State, token_log_probs
 from dragoman.storage import CONFIG
 from dragoman.text.corpus import Corpus

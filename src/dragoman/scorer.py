@@ -30,7 +30,8 @@ class State:
     """Where a scorer is in its sentences."""
 
     rows: Rows  # what differs from hypothesis to hypothesis
-    memory: Any = None  # what belongs to the sentence; shared, never copied
+    memory: Rows = None  # what belongs to the sentence, sentences first; shared by its rows, never copied for them
+    sentence: Tensor | None = None  # (rows,) the sentence that each row belongs to, where there is memory
 
 
 @runtime_checkable
@@ -64,12 +65,40 @@ class BatchedScorer(Scorer, Protocol):
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]: ...
 
 
+@runtime_checkable
+class AttendingScorer(Scorer, Protocol):
+    """A scorer that looks at a source sentence word by word, and tells where."""
+
+    def attention(self, state: State) -> Tensor | None:
+        """alpha_t: the weights of the source's words, its `</s>` the last, when the next word is predicted.
+
+        # (rows, longest source), 0 where padded; None if no member of an ensemble attends to anything
+        """
+        ...
+
+
 def select(state: State, rows: Tensor) -> State:
     """The state of these rows, in this order; a row may be taken more than once."""
-    return State(_select(state.rows, rows), state.memory)
+    return State(_select(state.rows, rows), state.memory, _select(state.sentence, rows))
+
+
+def keep_sentences(state: State, kept: Tensor) -> State:
+    """The state without the memory of other sentences than these; no row may belong to another.  # kept: (sentences,)
+
+    Sentences are numbered anew, in the order given.
+    """
+    import torch
+
+    if state.sentence is None:
+        return state
+    number = torch.zeros(int(torch.cat([kept, state.sentence]).max()) + 1, dtype=torch.int64)
+    number[kept] = torch.arange(len(kept))
+    return State(state.rows, _select(state.memory, kept), number[state.sentence])
 
 
 def _select(nest: Rows, rows: Tensor) -> Rows:
+    if nest is None:
+        return None
     if isinstance(nest, tuple):
         return tuple(_select(part, rows) for part in nest)
     return nest.index_select(0, rows.to(nest.device))

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from dragoman.errors import DataError, DragomanError
 
 CONFIG, VOCAB, ARRAYS = "config.yaml", "vocab.tsv", "model.safetensors"  # the files of a model directory
+SOURCE_VOCAB, SOURCE_FILE, TARGET_FILE = "source-vocab.tsv", "source-", "target-"  # a translator's; prefixes of files
+SUBWORDS = "sentencepiece.model"  # SentencePiece's
 CHECKPOINT, METRICS = "training.safetensors", "metrics.jsonl"  # and those that training leaves there
 
 
@@ -29,7 +31,8 @@ class Contents(NamedTuple):
     files: frozenset[str]
 
 
-MODEL = Contents("model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CHECKPOINT, METRICS)))
+TRANSLATOR = (SOURCE_VOCAB, SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS)
+MODEL = Contents("model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CHECKPOINT, METRICS, *TRANSLATOR)))
 
 # The names that safetensors gives to NumPy's types.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}

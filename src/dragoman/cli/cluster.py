@@ -84,11 +84,11 @@ def cluster(
 
 def _read(text: str, field: str | None, words: VocabChoice) -> Corpus:
     """The text to cluster, which must have words."""
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
     from dragoman.text.formats import source_name
 
     with working("reading"):
-        lender = load(words.lender) if words.lender is not None else None
+        lender = load_language_model(words.lender) if words.lender is not None else None
         corpus = words.read(text, options.field_of(text, field), lender)
     if not corpus.words:
         raise DataError(f"{source_name(text)}: the text has no words")

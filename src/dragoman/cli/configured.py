@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import update_wrapper
 from importlib import import_module
 from pathlib import Path
@@ -39,6 +39,7 @@ class Configured:
     """The settings of a verb, a section each: `settings.training.seed`."""
 
     sections: Mapping[str, Settings]
+    given: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of each section, what is not by default
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -99,12 +100,13 @@ class Verb:
             read = {name: value for name, value in read.items() if name in kinds}
         in_file = sections(read, kinds)
         options = [option for option in self._options() if typed.get(option.name) is not None]
-        result = {}
+        result, names = {}, {}
         for name, section in named.items():
             given = {one.name: Given(one.value(typed[one.name]), one.flag) for one in options if one.section == name}
             source = read[name].place if name in read else str(file or "command line")
-            result[name] = validated(section, in_file.get(name, {}) | given, source, name)
-        return Configured(result)
+            values = in_file.get(name, {}) | given
+            result[name], names[name] = validated(section, values, source, name), frozenset(values)
+        return Configured(result, names)
 
     def command(self) -> Any:
         """The whole command, with all its options."""
@@ -175,15 +177,15 @@ class Option:
 
 
 def _options_of(name: str, section: Section) -> Iterator[Option]:
-    for field_name, field in _kind(section).model_fields.items():
-        extra = field.json_schema_extra
+    for field_name, one in _kind(section).model_fields.items():
+        extra = one.json_schema_extra
         if isinstance(extra, dict) and extra.get("option") is False:
             continue
-        default = field.get_default(call_default_factory=True) if not field.is_required() else None
+        default = one.get_default(call_default_factory=True) if not one.is_required() else None
         if not isinstance(section, type):
             default = getattr(section, field_name)
-        told = " ".join((field.description or "").split())
-        yield Option(name, field_name, field.annotation, _with_default(told, default, needed=field.is_required()))
+        told = " ".join((one.description or "").split())
+        yield Option(name, field_name, one.annotation, _with_default(told, default, needed=one.is_required()))
 
 
 def _with_default(told: str, default: Any, *, needed: bool) -> str:

@@ -60,9 +60,9 @@ def contrast(
       dragoman contrast lab-kn2 lab-kn5 --json
       dragoman contrast --language de --examples
     """
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
 
-    loaded = [(path, load(path)) for path in models or []]
+    loaded = [(path, load_language_model(path)) for path in models or []]
     _check(models=bool(loaded), examples=examples, write=write, as_json=as_json)
     with working("drawing contrasts"):
         language, found = _contrasts(language, count, seed, loaded)

@@ -94,12 +94,12 @@ def _results(models: list[Path], text: str, field: str | None, *, floor: bool, d
     """What the text costs by each model. It is read once, and turned into numbers once for each vocabulary."""
     from dragoman.evaluation.floor import measured_prices
     from dragoman.lab.place import language_of
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
     from dragoman.text.corpus import Corpus
     from dragoman.text.formats import read_text, source_name
     from dragoman.text.scan import scan
 
-    loaded = [(path, load(path)) for path in models]
+    loaded = [(path, load_language_model(path)) for path in models]
     scanned = scan(read_text(text, options.field_of(text, field)))
     language = language_of(text) if floor else None
     results: list[Result] = []

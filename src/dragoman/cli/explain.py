@@ -36,9 +36,9 @@ def explain(
     Example:
       dragoman explain maxent "farmers eat" --words hay,grass
     """
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
 
-    loaded = load(model)
+    loaded = load_language_model(model)
     explained = getattr(loaded, "explain", None)
     if explained is None:
         kinds = ", ".join(_kinds())

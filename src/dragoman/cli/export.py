@@ -62,13 +62,13 @@ def export(
 
 
 def _export_arpa(model: Path, arpa: Path, vocab_pad: int | None, force: bool) -> None:
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
     from dragoman.ngram.arpa import write_arpa
     from dragoman.ngram.model import NgramModel
 
     if arpa != STDOUT:
         check_file_free(arpa, replace=force)
-    loaded = load(model)
+    loaded = load_language_model(model)
     if not isinstance(loaded, NgramModel):
         raise DataError(f"{model}: ARPA files hold n-gram models; this is a {loaded.kind} model")
     with working("writing"):
@@ -79,11 +79,11 @@ def _export_arpa(model: Path, arpa: Path, vocab_pad: int | None, force: bool) ->
 
 
 def _export_vectors(model: Path, path: Path, force: bool) -> None:
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
 
     if path != STDOUT:
         check_file_free(path, replace=force)
-    loaded = load(model)
+    loaded = load_language_model(model)
     if not hasattr(loaded, "word_vectors"):
         raise DataError(
             f"{model}: a {loaded.kind} model has no vectors of words; train feed-forward makes one that has"

@@ -117,10 +117,10 @@ def _train_candidates(
 
 
 def _kept(job: Job) -> NeuralModel:
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
     from dragoman.models.neural import NeuralModel
 
-    model = load(job.output)
+    model = load_language_model(job.output)
     assert isinstance(model, NeuralModel), "it was trained by gradients"
     return model
 

@@ -23,10 +23,10 @@ Picture = Annotated[
 
 def load_recurrent(path: Path) -> RecurrentModel:
     """A model that has an inside to look at."""
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
     from dragoman.models.recurrent import RecurrentModel
 
-    model = load(path)
+    model = load_language_model(path)
     if not isinstance(model, RecurrentModel):
         remedy = "name one that dragoman train recurrent wrote"
         raise DataError(f"{path}: a {model.kind} model has no recurrent cells to look at; {remedy}")

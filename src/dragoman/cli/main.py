@@ -31,6 +31,7 @@ VERBS = {
     "cluster": "cluster:cluster",
     "train": "train:train",
     "evaluate": "evaluate:evaluate",
+    "compare": "compare:compare",
     "contrast": "contrast:contrast",
     "mix": "mix:mix",
     "score": "score:score",

@@ -54,7 +54,7 @@ def mix(
     """
     from dragoman.buckets import NONE, bucketing
     from dragoman.language_model import require_same_vocab
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
     from dragoman.mixture import Mixture, ensemble
     from dragoman.storage import check_free
 
@@ -65,7 +65,7 @@ def mix(
         raise DataError(f"--field {field} goes with --dev-text; --equal-weights reads no text")
     if equal_weights and buckets != NONE:
         raise DataError(f"--buckets {buckets} goes with --dev-text; --equal-weights are the same in every context")
-    members = [load(path) for path in models]
+    members = [load_language_model(path) for path in models]
     require_same_vocab(members, list(map(str, models)))
     bucketing(buckets, members)  # refuses before the text is read
     with working("fitting weights"):

@@ -26,11 +26,11 @@ def next_words(
     Example:
       dragoman next kn5 "the cat"
     """
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
     from dragoman.report.tables import table
 
     check_prefix(prefix)
-    words = load(model).next_words(prefix, k)
+    words = load_language_model(model).next_words(prefix, k)
     if sys.stdout.isatty():
         print(table(["word", "probability", ""], [(w, f"{p:.6f}", "█" * round(BAR * p)) for w, p in words]))
     else:

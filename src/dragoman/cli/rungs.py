@@ -212,12 +212,12 @@ class Workshop:
             yield self.rung(name)
 
     def rung(self, name: str) -> Made:
-        from dragoman.loading import load
+        from dragoman.loading import load_language_model
 
         path, seconds = self.place / name, self._seconds()
         if name in seconds and path.exists():
             say(f"{name}: finished already, in {path}")
-            return Made(name, path, load(path), seconds[name])
+            return Made(name, path, load_language_model(path), seconds[name])
         parts = [self.rung(part) for part in RUNGS[name].parts]
         say(f"{name}: making it in {path}")
         made = self._make(name, path, parts)

@@ -50,10 +50,10 @@ def sample(
       dragoman sample kn5 -n 3 --seed 7
       dragoman sample kn5 --prefix "the cat" --temperature 0.8 --top-p 0.9
     """
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
 
     check_prefix(prefix)
-    drawn = load(model).samples(
+    drawn = load_language_model(model).samples(
         n, seed, prefix=prefix, temperature=temperature, top_k=top_k, top_p=top_p, max_words=max_words
     )
     for sentence in drawn:

@@ -97,9 +97,9 @@ def _check(models: list[Path], *, words: bool, picture: Path | None, raw: bool, 
 
 
 def _load(models: list[Path], *, raw: bool) -> dict[str, LanguageModel]:
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
 
-    return {str(path): _raw(load(path)) if raw else load(path) for path in models}
+    return {str(path): _raw(load_language_model(path)) if raw else load_language_model(path) for path in models}
 
 
 def _read(models: dict[str, LanguageModel], text: str, field: str | None) -> Readings:

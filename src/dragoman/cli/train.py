@@ -11,6 +11,7 @@ from dragoman.cli.train_feedforward import train_feedforward
 from dragoman.cli.train_loglinear import train_loglinear
 from dragoman.cli.train_ngram import train_ngram
 from dragoman.cli.train_recurrent import train_recurrent
+from dragoman.cli.train_translator import train_translator
 
 train = typer.Typer(help="Train a model on a text; the next word says which kind.", rich_markup_mode=None)
 train.command("ngram")(train_ngram)
@@ -19,3 +20,4 @@ train.command("cache")(train_cache)
 train.command("log-linear", cls=ConfiguredCommand)(train_loglinear)
 train.command("feed-forward", cls=ConfiguredCommand)(train_feedforward)
 train.command("recurrent", cls=ConfiguredCommand)(train_recurrent)
+train.command("translator", cls=ConfiguredCommand)(train_translator)

@@ -78,11 +78,11 @@ class Material:
 def read_material(
     text: str, dev_text: str | None, field: str | None, vocab: VocabChoice, unknown: UnknownChoice
 ) -> Material:
-    from dragoman.loading import load
+    from dragoman.loading import load_language_model
     from dragoman.text.formats import source_name
 
     with working("reading"):
-        lender = load(vocab.lender) if vocab.lender is not None else None
+        lender = load_language_model(vocab.lender) if vocab.lender is not None else None
         corpus = vocab.read(text, options.field_of(text, field, dev_text), lender)
         if not corpus.words:
             raise DataError(f"{source_name(text)}: the training text has no words")

@@ -24,6 +24,8 @@ class Cell(NamedTuple):
     sums: tuple[str, ...]  # what its affine transforms are for, by the tutorial's letters
     state: tuple[str, ...]  # the vectors it hands on; the first, h, is what the outside sees
     first_biases: tuple[tuple[str, float], ...] = ()  # of sums, where they are not 0
+    holds: tuple[tuple[str, float], ...] = ()  # signs of sums that, large, keep c as it is
+    all_from_h: bool = True  # all sums are p + W_h h: no other vector is multiplied by W_h
 
 
 def elman(p: Tensor, state: CellState, W_h: Tensor) -> CellState:
@@ -63,7 +65,7 @@ def gru(p: Tensor, state: CellState, W_h: Tensor) -> CellState:
 
 CELLS: dict[str, Cell] = {
     "rnn": Cell(elman, ("h",), ("h",)),
-    "lstm-without-forget-gate": Cell(lstm_without_forget_gate, ("i", "u", "o"), ("h", "c")),
-    "lstm": Cell(lstm, ("i", "f", "u", "o"), ("h", "c"), (("f", 1.0),)),
-    "gru": Cell(gru, ("r", "z", "h"), ("h",)),
+    "lstm-without-forget-gate": Cell(lstm_without_forget_gate, ("i", "u", "o"), ("h", "c"), holds=(("i", -1.0),)),
+    "lstm": Cell(lstm, ("i", "f", "u", "o"), ("h", "c"), (("f", 1.0),), (("i", -1.0), ("f", 1.0))),
+    "gru": Cell(gru, ("r", "z", "h"), ("h",), all_from_h=False),
 }

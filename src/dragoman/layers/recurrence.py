@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from dragoman.layers.cells import CELLS, CellState
+from dragoman.layers.initial import uniform
 
 
 class Layer(NamedTuple):
@@ -19,6 +21,16 @@ class Layer(NamedTuple):
     b: Tensor  # (sums * H,)
 
 
+def first_layer(cell: str, inputs: int, H: int, chance: Generator, dtype: torch.dtype) -> Layer:
+    """Matrices between -1/sqrt(H) and 1/sqrt(H), as is usual for recurrent networks; biases 0 or the cell's own."""
+    sums, biases, reach = CELLS[cell].sums, dict(CELLS[cell].first_biases), 1 / math.sqrt(H)
+    W_x = uniform((len(sums) * H, inputs), reach, chance, dtype)
+    W_h = uniform((len(sums) * H, H), reach, chance, dtype)
+    b = torch.cat([torch.full((H,), biases.get(name, 0.0), dtype=dtype) for name in sums])
+    return Layer(W_x, W_h, b)
+
+
+LARGE = 1e4  # a sum whose sigmoid is 1 to the last bit
 Unrolled = tuple[Tensor, CellState]  # h of all steps (steps, rows, H), and the state after the last
 
 
@@ -41,6 +53,28 @@ def fold(cell: str, layer: Layer, x: Tensor, state: CellState) -> Unrolled:
         state = CELLS[cell].step(p_t, state, layer.W_h)
         h.append(state[0])
     return torch.stack(h), state
+
+
+def unroll_sentences(cell: str, layer: Layer, x: Tensor, state: CellState, mask: Tensor) -> Unrolled:
+    """The same for rows of different lengths, and the state of each after its own last word.
+
+    Padding comes last in a row. There the gates are held such that c stays what it was: no gate is ever as open as with
+    a sum this large. h is looked up where the row ends.  # mask: (steps, rows)
+    """
+    if bool(mask.all()):
+        return unroll(cell, layer, x, state)
+    holding = _holding(cell, layer)  # (sums * H, 1)
+    padded = Layer(torch.cat([layer.W_x, holding], dim=1), layer.W_h, layer.b)
+    h, ended = unroll(cell, padded, torch.cat([x, (~mask)[..., None].to(x)], dim=2), state)
+    last = mask.sum(dim=0) - 1  # (rows,)
+    return h, (h[last, torch.arange(len(last), device=h.device)], *ended[1:])
+
+
+def _holding(cell: str, layer: Layer) -> Tensor:
+    """What a padded step adds to the sums of each gate.  # (sums * H, 1)"""
+    signs = dict(CELLS[cell].holds)
+    H = layer.W_h.shape[1]
+    return torch.cat([layer.b.new_full((H, 1), LARGE * signs.get(name, 0.0)) for name in CELLS[cell].sums])
 
 
 def _torch_lstm(layer: Layer, x: Tensor, state: CellState) -> Unrolled:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError
 from dragoman.kernels import kernel
-from dragoman.language_model import LanguageModel, Saved
+from dragoman.language_model import LanguageModel
+from dragoman.model import Saved
 from dragoman.scorer import Carry, State
 from dragoman.text.corpus import Corpus
 from dragoman.text.unknown import Uniform, UnknownWords

@@ -12,23 +12,20 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from dragoman.errors import DataError
-from dragoman.language_model import LanguageModel, Saved
+from dragoman.language_model import LanguageModel
+from dragoman.model import Model, Saved
 from dragoman.settings import Settings, validated
 from dragoman.storage import CONFIG
 from dragoman.text.corpus import Corpus
-from dragoman.text.unknown import UnknownWords
-from dragoman.text.vocab import Vocab
 
 S = TypeVar("S", bound=Settings)
 
 TOKENS_AT_ONCE = 4096  # while the likelihood of a text is computed
 
 
-class NeuralModel(LanguageModel):
-    """A language model whose distribution is a differentiable function of its parameters."""
+class Parametrised(Model):
+    """A model whose distribution is a differentiable function of its parameters."""
 
-    vocab: Vocab
-    unknown: UnknownWords
     settings: Settings
     record: Mapping[str, Any] = {}  # how it was trained, once it is: training's settings and its texts
 
@@ -36,18 +33,9 @@ class NeuralModel(LanguageModel):
     def parameters(self) -> Mapping[str, Tensor]:
         """All that training changes, by name."""
 
-    @abstractmethod
-    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
-        """log P of every token of these sentences; with noise, as in training.  # (tokens,)"""
-
     def penalised(self) -> Mapping[str, Tensor]:
         """Matrices are penalised; biases, which are vectors, are not."""
         return {name: tensor for name, tensor in self.parameters().items() if tensor.dim() > 1}
-
-    def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        with torch.no_grad():
-            parts = [self.batch_log_probs(part).double().cpu().numpy() for part in corpus.pieces(TOKENS_AT_ONCE)]
-        return np.concatenate([np.zeros(0), *parts])
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
@@ -67,6 +55,19 @@ class NeuralModel(LanguageModel):
             with torch.no_grad():
                 tensor.copy_(torch.from_numpy(np.array(arrays[name])))
         return self
+
+
+class NeuralModel(Parametrised, LanguageModel):
+    """A language model of this sort."""
+
+    @abstractmethod
+    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
+        """log P of every token of these sentences; with noise, as in training.  # (tokens,)"""
+
+    def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
+        with torch.no_grad():
+            parts = [self.batch_log_probs(part).double().cpu().numpy() for part in corpus.pieces(TOKENS_AT_ONCE)]
+        return np.concatenate([np.zeros(0), *parts])
 
 
 def settings_of(saved: Saved, kind: type[S]) -> S:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +12,7 @@ from torch.nn.functional import embedding
 
 from dragoman.layers.cells import CELLS, CellState
 from dragoman.layers.dropout import dropout
-from dragoman.layers.initial import uniform
-from dragoman.layers.recurrence import Layer, step, unroll
+from dragoman.layers.recurrence import Layer, first_layer, step, unroll
 from dragoman.models.network import Network
 from dragoman.models.recurrent_config import RecurrentConfig
 from dragoman.scorer import Carry, State
@@ -46,15 +44,12 @@ class RecurrentModel(Network):
 
     @classmethod
     def _inner_parameters(cls, settings: Any, chance: Generator, dtype: torch.dtype) -> tuple[dict[str, Tensor], int]:
-        """Matrices between -1/sqrt(H) and 1/sqrt(H), as is usual for recurrent networks; biases 0 or the cell's own."""
         cell, H = CELLS[settings.cell], settings.hidden
-        reach, inner, first_biases = 1 / math.sqrt(H), {}, dict(cell.first_biases)
+        inner: dict[str, Tensor] = {}
         for layer in range(1, settings.layers + 1):
             inputs = settings.embedding if layer == 1 else H
-            inner[f"W_x{layer}"] = uniform((len(cell.sums) * H, inputs), reach, chance, dtype)
-            inner[f"W_h{layer}"] = uniform((len(cell.sums) * H, H), reach, chance, dtype)
-            biases = [torch.full((H,), first_biases.get(name, 0.0), dtype=dtype) for name in cell.sums]
-            inner[f"b_{layer}"] = torch.cat(biases)
+            first = first_layer(settings.cell, inputs, H, chance, dtype)
+            inner |= {f"W_x{layer}": first.W_x, f"W_h{layer}": first.W_h, f"b_{layer}": first.b}
             if settings.first_state == "learned":
                 inner |= {f"{name}_0{layer}": torch.zeros(H, dtype=dtype) for name in cell.state}
         return inner, H

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.errors import DataError, at
-from dragoman.language_model import LanguageModel, Saved
+from dragoman.language_model import LanguageModel
+from dragoman.model import Saved
 from dragoman.ngram.model import NgramConfig, NgramModel
 from dragoman.scorer import Carry, State, token_log_probs
 from dragoman.text.corpus import Corpus

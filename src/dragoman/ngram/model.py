@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.errors import DataError
-from dragoman.language_model import LanguageModel, Saved
+from dragoman.language_model import LanguageModel
+from dragoman.model import Saved
 from dragoman.ngram.checking import check_table
 from dragoman.ngram.counting import Counts, count_ngrams
 from dragoman.ngram.heldout import Coefficients

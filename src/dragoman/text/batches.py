@@ -9,15 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.text.corpus import Source
 from dragoman.text.vocab import END
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of target words, each closed and padded with `</s>`; a translator's batch will carry sources too."""
+    """Rows of target words, each closed and padded with `</s>`; for a translator, with the sentences they translate."""
 
     words: Tensor  # (rows, longest) int64
     lengths: Tensor  # (rows,) words of each row, its `</s>` counted
+    source: Source | None = None  # a sentence for each row
 
     @property
     def rows(self) -> int:
@@ -29,16 +31,16 @@ class Batch:
         return torch.arange(self.words.shape[1]) < self.lengths[:, None]
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[int] | np.ndarray]) -> Batch:
+    def of(cls, sentences: Iterable[Sequence[int] | np.ndarray], source: Source | None = None) -> Batch:
         """A batch of sentences, given as word ids without `</s>`."""
         rows = [torch.as_tensor(np.asarray(sentence, np.int64)) for sentence in sentences]
         lengths = torch.tensor([len(row) + 1 for row in rows])
         words = torch.full((len(rows), int(lengths.max())), END)
         for row, padded in zip(rows, words, strict=True):
             padded[: len(row)] = row
-        return cls(words, lengths)
+        return cls(words, lengths, source)
 
     @classmethod
-    def to_generate(cls, rows: int) -> Batch:
+    def to_generate(cls, rows: int, source: Source | None = None) -> Batch:
         """Rows that have no words yet."""
-        return cls(torch.full((rows, 0), END), torch.zeros(rows, dtype=torch.int64))
+        return cls(torch.full((rows, 0), END), torch.zeros(rows, dtype=torch.int64), source)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,9 +167,7 @@ class Corpus:
 
     def require(self, vocab: Vocab) -> None:
         """Refuse to be read by the numbers of another vocabulary: they would mean other words, or none."""
-        if self.vocab is not vocab and self.vocab != vocab:
-            why = self.vocab.difference(vocab)
-            raise DataError(f"the text was read with another vocabulary than the model's ({why}); use the model's own")
+        require_same(self.vocab, vocab)
 
     def select(self, sentences: NDArray[np.integer]) -> Corpus:
         """These sentences, in this order, as a corpus of their own."""
@@ -199,16 +198,55 @@ class Corpus:
         return flat
 
 
+def require_same(vocab: Vocab, own: Vocab) -> None:
+    """Refuse a text that was read with another vocabulary than the model's own."""
+    if vocab is not own and vocab != own:
+        why = vocab.difference(own)
+        raise DataError(f"the text was read with another vocabulary than the model's ({why}); use the model's own")
+
+
+class Source(Protocol):
+    """What is translated: sentences, or trees over them."""
+
+    @property
+    def vocab(self) -> Vocab: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Words of each sentence, its end counted: |F| + 1.  # (sentences,)"""
+        ...
+
+    def select(self, sentences: NDArray[np.integer]) -> Self:
+        """These sentences, in this order."""
+        ...
+
+
 @dataclass(frozen=True)
 class ParallelCorpus:
     """A source and a target text of the same number of lines."""
 
-    source: Corpus
+    source: Any  # a `Source`: a Corpus, or a Treebank
     target: Corpus
 
     def __post_init__(self) -> None:
         if len(self.source) != len(self.target):
             raise DataError(f"{len(self.source)} source lines but {len(self.target)} target lines")
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """What is predicted: tokens of each target sentence.  # (pairs,)"""
+        return self.target.sizes
+
+    @property
+    def likeness(self) -> NDArray[np.int64]:
+        """By which pairs of like lengths are near each other: the target's, then the source's.  # (pairs,)"""
+        return self.target.sizes * (int(self.source.sizes.max(initial=0)) + 1) + self.source.sizes
+
+    def select(self, pairs: NDArray[np.integer]) -> ParallelCorpus:
+        """These pairs, in this order."""
+        return ParallelCorpus(self.source.select(pairs), self.target.select(pairs))
 
     @classmethod
     def read(

@@ -125,11 +125,22 @@ def _update_of(line: str) -> int:
         return 1 << 62
 
 
-def described(corpus: Corpus) -> dict[str, Any]:
-    """By what a text is known again, its words included."""
-    checksum = zlib.crc32(corpus.offsets.tobytes(), zlib.crc32(corpus.ids.tobytes()))
-    checksum = zlib.crc32("\n".join(corpus.vocab.words).encode(), checksum)
-    return {"sentences": corpus.sentences, "tokens": corpus.tokens, "checksum": f"{checksum:08x}"}
+def described(examples: Any) -> dict[str, Any]:
+    """By what a text, or each text of a pair, is known again, its words included."""
+    if hasattr(examples, "target"):
+        return {"source": described(examples.source), "target": described(examples.target)}
+    told = {} if not hasattr(examples, "leaves") else {"trees": _checksum([examples.left, examples.right])}
+    corpus: Corpus = getattr(examples, "leaves", examples)
+    words = np.frombuffer("\n".join(corpus.vocab.words).encode(), np.uint8)
+    checksum = _checksum([corpus.ids, corpus.offsets, words])
+    return {"sentences": corpus.sentences, "tokens": corpus.tokens, "checksum": checksum, **told}
+
+
+def _checksum(arrays: list[NDArray[Any]]) -> str:
+    checksum = 0
+    for array in arrays:
+        checksum = zlib.crc32(array.tobytes(), checksum)
+    return f"{checksum:08x}"
 
 
 def fingerprint(arrays: Mapping[str, NDArray[Any]]) -> str:

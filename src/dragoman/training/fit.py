@@ -15,7 +15,7 @@ import torch
 
 from dragoman.errors import DataError
 from dragoman.settings import validated
-from dragoman.text.corpus import Corpus
+from dragoman.text.corpus import Corpus, ParallelCorpus, require_same
 from dragoman.text.unknown import Closed
 from dragoman.text.vocab import UNK
 from dragoman.threads import at_most
@@ -97,7 +97,7 @@ def fit(
     task = _task(model, examples, dev, objective, config)
     directory = None if output is None else TrainingDirectory(Path(output))
     with at_most(config.threads), learning(model, config.device):
-        if isinstance(examples, Corpus):
+        if isinstance(examples, Corpus | ParallelCorpus):
             _record(model, config, examples, dev)
         learner = Learner.beginner(model, config)
         was_finished = directory is not None and _take_up(learner, model, directory, force)
@@ -126,7 +126,10 @@ def _check(model: Any, examples: Any, dev: Any, config: TrainingConfig) -> None:
     if dev is not None and not dev.sizes.sum():
         raise DataError("the dev text is empty")
     for text in (examples, dev):
-        if isinstance(text, Corpus):
+        if isinstance(text, ParallelCorpus):
+            text.target.require(model.vocab)
+            require_same(text.source.vocab, model.source_vocab)
+        elif isinstance(text, Corpus):
             text.require(model.vocab)
     if config.label_smoothing and not getattr(model, "smooths_labels", False):
         raise DataError("label smoothing is for neural networks; set label_smoothing to 0")
@@ -181,7 +184,7 @@ def _device(name: str) -> torch.device:
         raise DataError(f"device {name!r} cannot be used here ({str(error).splitlines()[0]}); try cpu") from None
 
 
-def _record(model: StorableModel, config: TrainingConfig, examples: Corpus, dev: Corpus | None) -> None:
+def _record(model: StorableModel, config: TrainingConfig, examples: Any, dev: Any) -> None:
     """What config.yaml shall say of how the model was trained."""
     data = {
         "train": described(examples),

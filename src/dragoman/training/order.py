@@ -28,12 +28,20 @@ class Arrangement:
 
 
 def epoch_batches(
-    sizes: NDArray[np.int64], batch_size: int, seed: int, epoch: int, *, by_sentences: bool = False, pool: int = 0
+    sizes: NDArray[np.int64],
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    *,
+    by_sentences: bool = False,
+    pool: int = 0,
+    likeness: NDArray[np.int64] | None = None,
 ) -> list[NDArray[np.int64]]:
     """The numbers of all examples, shuffled as seed and epoch say, in batches of about `batch_size` predictions.
 
     Size 1 gives one example at a time (online training), size 0 all at once (whole-batch training). With a `pool`, the
-    examples of so many batches are sorted by size before these are cut, so that those of a batch are of like size.
+    examples of so many batches are sorted before these are cut, so that those of a batch are alike: in size, or in what
+    is given as their `likeness`.
 
     >>> [batch.tolist() for batch in epoch_batches(np.array([3, 1, 2, 2]), 4, seed=1, epoch=0)]
     [[0, 1], [2, 3]]
@@ -49,12 +57,13 @@ def epoch_batches(
     if not pool:
         return list(cut(order, counted, batch_size))
     pools = cut(order, counted, pool * batch_size)
-    batches = [batch for one in pools for batch in cut(_by_size(one, sizes), counted, batch_size)]
+    alike = sizes if likeness is None else likeness
+    batches = [batch for one in pools for batch in cut(_sorted(one, alike), counted, batch_size)]
     return [batches[number] for number in random.permutation(len(batches))]
 
 
-def _by_size(numbers: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    return numbers[np.argsort(sizes[numbers], kind="stable")]
+def _sorted(numbers: NDArray[np.int64], by: NDArray[np.int64]) -> NDArray[np.int64]:
+    return numbers[np.argsort(by[numbers], kind="stable")]
 
 
 class Batches(Sequence[Examples]):
@@ -73,14 +82,23 @@ class Batches(Sequence[Examples]):
 def _shuffled(examples: Examples, config: TrainingConfig, epoch: int) -> Sequence[Examples]:
     by_sentences = config.batch_by == "sentences"
     numbers = epoch_batches(
-        examples.sizes, config.batch_size, config.seed, epoch, by_sentences=by_sentences, pool=config.pool
+        *(examples.sizes, config.batch_size, config.seed, epoch),
+        by_sentences=by_sentences,
+        pool=config.pool,
+        likeness=_likeness(examples),
     )
     return Batches(examples, numbers)
 
 
+def _likeness(examples: Examples) -> NDArray[np.int64]:
+    """By which examples are sorted; if they do not say it themselves, by their sizes."""
+    likeness: NDArray[np.int64] = getattr(examples, "likeness", examples.sizes)
+    return likeness
+
+
 def _pieces(examples: Examples, predictions: int) -> Iterable[Examples]:
     """The short examples first, so that those of a piece are of like size."""
-    order = _by_size(np.arange(len(examples)), examples.sizes)
+    order = _sorted(np.arange(len(examples)), _likeness(examples))
     return (examples.select(run) for run in cut(order, examples.sizes, predictions))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dragoman.training.config import TrainingConfig
 
 FEED_FORWARD = TrainingConfig(
@@ -33,3 +35,28 @@ RECURRENT = TrainingConfig(
     clip=1.0,
     max_epochs=10,
 )
+TRANSLATOR = TrainingConfig(
+    optimizer="adam",
+    learning_rate=0.001,
+    schedule="linear",
+    decay=1.0,
+    warmup=200,
+    batch_size=64,
+    batch_by="sentences",
+    pool=50,
+    clip=1.0,
+    label_smoothing=0.1,
+    max_epochs=16,
+    patience=5,
+)
+
+
+def translator_training(pairs: int) -> dict[str, Any]:
+    """What of it depends on the number of training pairs: the fewer there are, the more often they are gone through."""
+    if pairs < 3_000:
+        return {"max_epochs": 60, "batch_size": 16, "warmup": 50}
+    if pairs < 20_000:
+        return {"max_epochs": 30, "batch_size": 32}
+    if pairs < 100_000:
+        return {"max_epochs": 16}
+    return {"max_epochs": 10}

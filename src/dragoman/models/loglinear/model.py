@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from dragoman.errors import DataError
-from dragoman.language_model import Saved
 from dragoman.layers.initial import PRECISIONS, log_unigram
+from dragoman.model import Saved
 from dragoman.models.loglinear import scoring
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.explain import Explanation, explain

@@ -1,4 +1,4 @@
-"""Finding sentences: for now, by drawing them from the model."""
+"""Drawing sentences from a model (tutorial, alg. encdec:sample)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,15 @@ from torch import Tensor
 
 from dragoman.errors import DataError
 from dragoman.scorer import Scorer, State, fold, select
+from dragoman.search.hypothesis import Hypothesis, attended_columns, attention_of
+from dragoman.search.length import MAX_WORDS, Limit, word_limits
 from dragoman.text.batches import Batch
-from dragoman.text.vocab import END
+from dragoman.text.corpus import Source
 
-MAX_WORDS = 200
 DISTRIBUTIONS = 1 << 21  # probabilities to hold at a time, unless a batch size is given
 ROUNDING = 1e-12  # of a mass added up: a set that falls short of p by less reaches it
 
 Narrow = Callable[[Tensor], Tensor]  # the model's distributions -> those that are drawn from.  # (rows, |V|) both
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A sentence that a search found."""
-
-    words: tuple[int, ...]  # without `</s>`; what was given to go on from is among them
-    log_prob: float  # what rescoring gives
-    score: float  # what the search went by
-    finished: bool = True  # False: cut off at the longest length allowed, before `</s>`
-
-    def extended(self, word: int, log_prob: float, score: float) -> Hypothesis:
-        """One word on; with `</s>` it is finished."""
-        words = self.words if word == END else (*self.words, word)
-        return Hypothesis(words, self.log_prob + log_prob, self.score + score, finished=word == END)
 
 
 def sample(scorer: Scorer, n: int, seed: int = 0, **how: Any) -> list[Hypothesis]:
@@ -68,56 +54,131 @@ def samples(
     drawn from. Sample number i depends on the seed and i alone, however many are drawn; some at a time are drawn
     together, and come when they are.
     """
-    _require(temperature, top_k, top_p)
-    if seed < 0:
-        raise DataError(f"seed {seed}: it must be 0 or more")
+    narrow = _narrowing(temperature, top_k, top_p, seed)
     if 0 < len(prefix) >= max_words:
         raise DataError(f"a prefix of {len(prefix)} words leaves no room for more; allow more than {max_words} words")
-    batch_size = batch_size or max(1, min(64, DISTRIBUTIONS // len(scorer.vocab)))
-    narrow = partial(narrowed, temperature=temperature, top_k=top_k, top_p=top_p)
-    for first in range(0, n, batch_size):
-        numbers = range(first, min(n, first + batch_size))
-        yield from _sample_batch(scorer, numbers, seed, narrow, tuple(prefix), max_words)
+    for numbers in _runs(n, batch_size or _rows_at_a_time(scorer)):
+        random = [np.random.default_rng([seed, number]) for number in numbers]
+        limits = [max_words] * len(numbers)
+        batch, one = Batch.to_generate(1), torch.zeros(len(numbers), dtype=torch.int64)
+        yield from _sample_rows(scorer, _begun(scorer, batch, tuple(prefix), one), random, narrow, limits)
 
 
-def _require(temperature: float, top_k: int | None, top_p: float) -> None:
+def sample_given(scorer: Scorer, source: Source, n: int = 1, seed: int = 0, **how: Any) -> list[list[Hypothesis]]:
+    """Draw n translations of each sentence; how: see `samples_given`."""
+    return list(samples_given(scorer, source, n, seed, **how))
+
+
+def samples_given(
+    scorer: Scorer,
+    source: Source,
+    n: int = 1,
+    seed: int = 0,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    max_words: Limit = None,
+    batch_size: int | None = None,
+) -> Iterator[list[Hypothesis]]:
+    """Draw n translations E ~ P(E | F) of each sentence F, as `samples` draws sentences.
+
+    Sample number i of a sentence depends on the seed, the sentence's number and i alone. All samples of a sentence that
+    are drawn together share what was read of it. `max_words`: see `length.word_limits`.
+    """
+    narrow = _narrowing(temperature, top_k, top_p, seed)
+    limits = word_limits(max_words, Batch.to_generate(len(source), source)).tolist()
+    drawn: list[Hypothesis] = []
+    for numbers in _runs(len(source) * n, batch_size or _rows_at_a_time(scorer)):
+        pairs = [divmod(number, n) for number in numbers]  # the sentence, and which of its samples
+        first = pairs[0][0]
+        part = source.select(np.arange(first, pairs[-1][0] + 1))
+        owners = torch.tensor([sentence - first for sentence, _ in pairs])
+        begun = _begun(scorer, Batch.to_generate(len(part), part), (), owners)
+        random = [np.random.default_rng([seed, *pair]) for pair in pairs]
+        drawn += _sample_rows(scorer, begun, random, narrow, [limits[sentence] for sentence, _ in pairs])
+        while n and len(drawn) >= n:
+            yield drawn[:n]
+            drawn = drawn[n:]
+    if not n:
+        yield from ([] for _ in range(len(source)))
+
+
+def _narrowing(temperature: float, top_k: int | None, top_p: float, seed: int) -> Narrow:
+    """The cuts asked for, if there are such cuts."""
     if not 0 < temperature < float("inf"):
         raise DataError(f"a temperature of {temperature}: it must be a number above 0")
     if top_k is not None and top_k < 1:
         raise DataError(f"the {top_k} best words (top-k): it must be 1 or more")
     if not 0 < top_p <= 1:
         raise DataError(f"a mass of {top_p} (top-p): it must be above 0, and 1 at most")
+    if seed < 0:
+        raise DataError(f"seed {seed}: it must be 0 or more")
+    return partial(narrowed, temperature=temperature, top_k=top_k, top_p=top_p)
 
 
-def _sample_batch(
-    scorer: Scorer, numbers: range, seed: int, narrow: Narrow, prefix: tuple[int, ...], max_words: int
+def _rows_at_a_time(scorer: Scorer) -> int:
+    return max(1, min(64, DISTRIBUTIONS // len(scorer.vocab)))
+
+
+def _runs(n: int, size: int) -> Iterator[range]:
+    """The numbers below n, so many at a time."""
+    return (range(first, min(n, first + size)) for first in range(0, n, size))
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """Rows that have all read the same prefix."""
+
+    state: State
+    prefix: tuple[int, ...]
+    log_prob: list[float]  # of the prefix, in each row
+    columns: list[int]  # of the attention that belong to each row
+
+
+def _begun(scorer: Scorer, batch: Batch, prefix: tuple[int, ...], owners: Tensor) -> _Begun:
+    """Rows, each for the sentence of the batch that `owners` says; every sentence is read once.  # owners: (rows,)"""
+    state, log_prob = _read(scorer, batch, prefix)
+    columns = torch.tensor(attended_columns(batch.source, batch.rows))
+    return _Begun(select(state, owners), prefix, log_prob[owners].tolist(), columns[owners].tolist())
+
+
+def _read(scorer: Scorer, batch: Batch, prefix: tuple[int, ...]) -> tuple[State, Tensor]:
+    """The state of each sentence after the prefix, and log P(prefix).  # (sentences,)"""
+    if not prefix:
+        return scorer.start(batch), torch.zeros(batch.rows, dtype=torch.float64)
+    words = torch.tensor([prefix] * batch.rows)
+    steps, state = fold(scorer, Batch(words, torch.full((batch.rows,), len(prefix)), batch.source))
+    return state, steps.double().sum(dim=1)
+
+
+def _sample_rows(
+    scorer: Scorer, begun: _Begun, random: list[np.random.Generator], narrow: Narrow, limits: list[int]
 ) -> list[Hypothesis]:
-    random = [np.random.default_rng([seed, number]) for number in numbers]
-    state, log_prob = _begun(scorer, prefix, len(numbers))
-    found = [Hypothesis(prefix, log_prob, 0.0, finished=False)] * len(numbers)
-    active = list(range(len(numbers)))
-    for _ in range(len(prefix), max_words):
+    """A sentence for each row, by the row's own random numbers."""
+    state = begun.state
+    found = [Hypothesis(begun.prefix, log_prob, 0.0, finished=False) for log_prob in begun.log_prob]
+    attended: list[list[Tensor]] = [[] for _ in found]
+    active = [row for row, limit in enumerate(limits) if len(begun.prefix) < limit]
+    while active:
         log_probs = scorer.log_probs(state).double()  # (active, |V|)
         narrow_log_probs = narrow(log_probs)
+        if (attention := attention_of(scorer, state)) is not None:
+            for row, weights in zip(active, attention, strict=True):
+                attended[row].append(weights)
         thresholds = torch.tensor([random[row].random() for row in active], dtype=torch.float64)
         drawn = _draw(narrow_log_probs, thresholds)
         costs = zip(_at(log_probs, drawn), _at(narrow_log_probs, drawn), strict=True)
         for row, word, (cost, narrow_cost) in zip(active, drawn.tolist(), costs, strict=True):
             found[row] = found[row].extended(word, cost, narrow_cost)
-        going = [place for place, row in enumerate(active) if not found[row].finished]
-        if not going:
-            break
-        state = select(scorer.advance(state, drawn), torch.tensor(going))
+        places = enumerate(active)
+        going = [place for place, row in places if not found[row].finished and len(found[row].words) < limits[row]]
+        if going:
+            rows = torch.tensor(going)
+            state = scorer.advance(select(state, rows), drawn[rows])
         active = [active[place] for place in going]
-    return found
-
-
-def _begun(scorer: Scorer, prefix: tuple[int, ...], rows: int) -> tuple[State, float]:
-    """So many rows that have all read the prefix, and log P(prefix)."""
-    if not prefix:
-        return scorer.start(Batch.to_generate(rows)), 0.0
-    steps, state = fold(scorer, Batch(torch.tensor([prefix]), torch.tensor([len(prefix)])))
-    return select(state, torch.zeros(rows, dtype=torch.int64)), float(steps.double().sum())
+    each = zip(found, attended, begun.columns, strict=True)
+    return [hypothesis.attending(rows, columns) for hypothesis, rows, columns in each]
 
 
 def _draw(log_probs: Tensor, thresholds: Tensor) -> Tensor:

@@ -1,0 +1,168 @@
+"""dragoman compare"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.groups import Group, grouped
+from dragoman.cli.messages import say, working
+from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.evaluation.comparison import Comparison, Texts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files(Group):
+    """The texts that belong together line by line, and what the systems are called."""
+
+    reference: Annotated[
+        str, typer.Option("--ref", metavar="FILE", help="The references, one sentence a line.", show_default=False)
+    ]
+    systems: Annotated[
+        list[str],
+        typer.Option(
+            "--sys", metavar="FILE", help="Translations by one system, one a line. Give it twice.", show_default=False
+        ),
+    ]
+    source: Annotated[
+        str | None,
+        typer.Option("--src", metavar="FILE", help="The source, for lengths and examples.", show_default=False),
+    ] = None
+    training: Annotated[
+        str | None,
+        typer.Option(
+            "--train-tgt",
+            metavar="FILE",
+            help="Training text of the target language, to tell rare words. Default: by the references.",
+            show_default=False,
+        ),
+    ] = None
+    names: Annotated[
+        str, typer.Option("--names", metavar="A,B", help="What to call the systems. Default: as their files.")
+    ] = ""
+
+    def texts(self) -> Texts:
+        """Read all files; those that belong together line by line must have as many lines."""
+        from dragoman.evaluation.comparison import Texts
+
+        if len(self.systems) != 2:
+            raise DataError(f"--sys: {len(self.systems)} given; two are compared: say --sys twice")
+        names = _names(self.systems, self.names)
+        references = _lines(self.reference)
+        first, second = (_in_step(path, self.reference, len(references)) for path in self.systems)
+        sources = None if self.source is None else _in_step(self.source, self.reference, len(references))
+        training = None if self.training is None else _lines(self.training)
+        return Texts(references, first, second, names, sources, training)
+
+
+@dataclass(frozen=True)
+class Shown(Group):
+    """How much is shown, and how."""
+
+    examples: Annotated[int, typer.Option("--examples", min=0, metavar="N", help="Sentences shown each way.")] = 3
+    ngrams: Annotated[int, typer.Option("--ngrams", min=0, metavar="N", help="n-grams shown each way.")] = 10
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object; what is undefined is null.")] = False
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="The tables as Markdown.")] = False
+
+
+@grouped
+def compare(
+    files: Files,
+    tokenised: Annotated[
+        bool | None,
+        typer.Option(
+            "--tokenised/--raw",
+            help="Take words as they are (tok:none), or let sacreBLEU split them (13a). Default: by looking.",
+            show_default=False,
+        ),
+    ] = None,
+    resamples: Annotated[int, typer.Option("--resamples", min=1, metavar="N", help="Of the paired bootstrap.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same resamples for the same seed.")] = 12345,
+    shown: Shown = Shown(),
+) -> None:
+    """Show where the translations of two systems differ.
+
+    Gives BLEU and chrF by sacreBLEU; whether the difference could be luck with the test sentences (paired bootstrap);
+    BLEU by sentence length; how well rare and frequent words are translated; n-grams that the second system gains and
+    loses; what is said twice or left out; and the sentences that differ most. The first system is the one to beat.
+
+    \b
+    Example:
+      dragoman compare --ref test.en --sys plain.en --sys attention.en
+      dragoman compare --ref test.en --sys a.en --sys b.en --src test.de --train-tgt train.en --names old,new
+      dragoman compare --ref test.en --sys a.en --sys b.en --json
+    """
+    if shown.as_json and shown.as_markdown:
+        raise DataError("--json and --markdown: choose one")
+    texts = files.texts()
+    tokenised = _looks_tokenised(texts.references) if tokenised is None else tokenised
+    from dragoman.evaluation.comparison import compare as compared
+
+    with working("comparing"):
+        found = compared(
+            texts,
+            tokenised=tokenised,
+            resamples=resamples,
+            seed=seed,
+            most_ngrams=shown.ngrams,
+            most_examples=shown.examples,
+        )
+    print(_written(found, shown))
+
+
+def _written(found: Comparison, shown: Shown) -> str:
+    from dragoman.report.translation import comparison_markdown, comparison_text
+
+    if shown.as_json:
+        return json.dumps(found.as_dict(), allow_nan=False)
+    return comparison_markdown(found) if shown.as_markdown else comparison_text(found)
+
+
+def _in_step(path: str, reference: str, wanted: int) -> list[str]:
+    """The lines of a file, as many as there are references."""
+    from dragoman.text.formats import source_name
+
+    lines = _lines(path)
+    if len(lines) != wanted:
+        told = f"{source_name(path)} has {len(lines):,} lines, {source_name(reference)} has {wanted:,}"
+        raise DataError(f"{told}; line i of both must belong to the same sentence")
+    return lines
+
+
+def _lines(path: str) -> list[str]:
+    from dragoman.text.formats import read_text
+
+    text = read_text(path).decode().removesuffix("\n")
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def _names(systems: Sequence[str], names: str) -> tuple[str, str]:
+    """What the systems are called: as was said, else as their files, with the path if that tells them apart."""
+    if names:
+        given = [name.strip() for name in names.split(",")]
+        if len(given) != 2 or not all(given) or given[0] == given[1]:
+            raise DataError(f"--names {names}: give two different names with a comma between them, such as old,new")
+        return given[0], given[1]
+    for found in ([Path(path).name for path in systems], systems):
+        if found[0] != found[1]:
+            return found[0], found[1]
+    say(f"warning: {systems[0]}: the same file twice; nothing can differ")
+    return "first", "second"
+
+
+def _looks_tokenised(lines: Sequence[str]) -> bool:
+    from dragoman.text.tokenised import looks_tokenised
+
+    found = looks_tokenised(lines)
+    if found:
+        say("the references look tokenised: words are taken as they are (--raw if they are not)")
+    else:
+        say("the references look like raw text: sacreBLEU splits it into words (--tokenised if it is)")
+    return found

@@ -1,0 +1,138 @@
+"""dragoman train translator"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from dragoman.cli import options
+from dragoman.cli.configured import Configured, configured
+from dragoman.cli.groups import Group, grouped
+from dragoman.cli.messages import say, suggest, working
+from dragoman.cli.pairs import (
+    DevSrc,
+    DevTgt,
+    Lines,
+    SideChoice,
+    Src,
+    SrcField,
+    Tgt,
+    TgtField,
+    as_numbers,
+    read_pairs,
+)
+from dragoman.cli.watching import watching
+from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.models.translator import Translator
+    from dragoman.text.corpus import ParallelCorpus
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsJob(Group):
+    """The texts of a training, and where its model goes."""
+
+    src: Src
+    tgt: Tgt
+    output: options.Output
+    dev_src: DevSrc = None
+    dev_tgt: DevTgt = None
+    src_field: SrcField = None
+    tgt_field: TgtField = None
+    force: options.Force = False
+
+
+@configured(
+    model="dragoman.models.translator_config:TranslatorConfig", training="dragoman.training.recommended:TRANSLATOR"
+)
+@grouped
+def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> None:
+    """Train a translator: an encoder-decoder, with attention unless that is turned off.
+
+    Sizes that are not given are chosen by the number of training pairs, and told. Raw text is cut into subwords, which
+    are learned here and kept with the model: capitals, punctuation and spacing come back in its translations.
+
+    Training that is stopped (Ctrl-C) or killed goes on where it was when the same command is run again.
+
+    \b
+    Example:
+      dragoman train translator --src train.de --tgt train.en --dev-src dev.de --dev-tgt dev.en -o de-en --minutes 20
+      dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
+    """
+    from dragoman.storage import CHECKPOINT, check_free
+
+    began = perf_counter()
+    if not (job.output / CHECKPOINT).is_file():
+        check_free(job.output, replace=job.force)
+    with working("reading"):
+        lines, dev_lines = read_pairs(job.src, job.tgt, job.src_field, job.tgt_field), _dev(job)
+        pairs, model = _created(lines, sides, settings)
+        dev = None if dev_lines is None else as_numbers(dev_lines, model.source, model.target)
+    _tell_sizes(model, pairs)
+    finished_before = _train(job, model, pairs, dev, settings)
+    if dev_lines is not None and not finished_before:
+        _tell_dev(job, model, dev_lines)
+    say(f"{job.output}: {perf_counter() - began:,.1f} seconds in all")
+    suggest("translate", job.output)
+    suggest("evaluate", job.output, "--src", "FILE", "--ref", "FILE")
+
+
+def _dev(job: PairsJob) -> Lines | None:
+    if (job.dev_src is None) != (job.dev_tgt is None):
+        raise DataError("--dev-src and --dev-tgt go together: give both, or neither")
+    if job.dev_src is None or job.dev_tgt is None:
+        return None
+    return read_pairs(job.dev_src, job.dev_tgt, job.src_field, job.tgt_field)
+
+
+def _created(lines: Lines, sides: SideChoice, settings: Configured) -> tuple[ParallelCorpus, Translator]:
+    """The training pairs as numbers, and the model before its first step."""
+    from dragoman.models.translator import Translator
+    from dragoman.models.translator_config import sizes_for
+
+    source, target = sides.learn(lines.source, lines.target)
+    pairs = as_numbers(lines, source, target)
+    chosen = {name: value for name, value in sizes_for(len(pairs)).items() if name not in settings.given["model"]}
+    model = settings.model.model_copy(update=chosen)
+    return pairs, Translator.create(pairs, source, target, model, seed=settings.training.seed)
+
+
+def _train(
+    job: PairsJob, model: Translator, pairs: ParallelCorpus, dev: ParallelCorpus | None, settings: Configured
+) -> bool:
+    """Train; whether it was finished already."""
+    from dragoman.training.fit import fit
+    from dragoman.training.recommended import translator_training
+
+    advised = translator_training(len(pairs))
+    chosen = {name: value for name, value in advised.items() if name not in settings.given["training"]}
+    training = settings.training.model_copy(update=chosen)
+    with watching() as report:
+        fitted = fit(model, pairs, dev, training, output=job.output, force=job.force, report=report)
+    if fitted.was_finished:
+        say(f"{job.output}: finished already, after {fitted.why}; --force trains anew")
+    else:
+        say(f"finished after {fitted.why}")
+    return fitted.was_finished
+
+
+def _tell_sizes(model: Translator, pairs: ParallelCorpus) -> None:
+    settings, sides = model.settings, (model.source, model.target)
+    units = " and ".join(f"{len(side.vocab):,} ({side.units.spec})" for side in sides)
+    read, predicted = int(pairs.source.sizes.sum()), int(pairs.sizes.sum())
+    say(f"{len(pairs):,} pairs, {read:,} and {predicted:,} units; of {units} kinds")
+    shape = f"embedding {settings.embedding}, hidden {settings.hidden}, dropout {settings.dropout}"
+    say(f"{settings.encoder} encoder, attention {settings.attention}, {settings.cell}; {shape}")
+
+
+def _tell_dev(job: PairsJob, model: Translator, dev: Lines) -> None:
+    """Perplexity and BLEU of the dev text."""
+    from dragoman.evaluation.translation import judge
+
+    with working("translating the dev text"):
+        told = [one.text for one in model.translate(dev.source)]
+    judged = judge(told, dev.target, tokenised=model.target.tokenised)
+    perplexity = model.perplexity(dev.source, dev.target)
+    say(f"{job.dev_src}: BLEU {judged.bleu:.2f}, chrF {judged.chrf:.2f}, perplexity {perplexity:,.2f} a word")

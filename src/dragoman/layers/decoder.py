@@ -1,0 +1,103 @@
+"""The recurrent network that predicts the translation (tutorial, "Encoder-decoder Models" and "Calculating Attention
+Scores"): a step that search takes word by word, and training over whole sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dragoman.layers.attention import Memory, Places, Score, attend
+from dragoman.layers.cells import CELLS, CellState
+from dragoman.layers.products import Gathering, Products
+from dragoman.layers.recurrence import Layer, unroll
+
+
+class Decoder(NamedTuple):
+    """The parameters of a decoder. Without a score it does not attend to the source at all."""
+
+    cell: str
+    layers: tuple[Layer, ...]  # W_x of the first is what multiplies the word's vector
+    score: Score | None = None
+    W_c: Tensor | None = None  # and this multiplies the context  # (sums * H, D)
+    attention: Mapping[str, Tensor] = {}  # the parameters of the score
+
+
+class DecoderRows(NamedTuple):
+    """Where a decoder is, one row a hypothesis: h_t of each layer (and c_t of a cell that has it), and what it read."""
+
+    layers: tuple[CellState, ...]
+    context: Tensor  # c_t (rows, D)
+    alpha: Tensor  # alpha_t (rows, longest source)
+
+
+def step(
+    decoder: Decoder,
+    p: Tensor,
+    rows: DecoderRows,
+    memory: Memory,
+    places: Places,
+    products: Products,
+    masks: Sequence[Tensor] = (),
+) -> DecoderRows:
+    """h_t = enc([embed(e_{t-1}); c_{t-1}], h_{t-1}), then alpha_t and c_t by it.
+
+    # p: (rows, sums * H), W_x embed(e_{t-1}) + b of the first layer; masks: dropout between layers, in training
+    """
+    assert decoder.score is not None, "it attends"
+    assert decoder.W_c is not None, "it attends"
+    aside, W_c = products.aside("context to state", p, rows.context, decoder.W_c)
+    p = torch.addmm(aside, rows.context, W_c.t())
+    states: list[CellState] = []
+    for number, (layer, state) in enumerate(zip(decoder.layers, rows.layers, strict=True), 1):
+        if number > 1:
+            h = states[-1][0] * masks[number - 2] if masks else states[-1][0]
+            p = products.linear(f"up to {number}", h, layer.W_x) + layer.b
+        states.append(_cell_step(decoder.cell, f"state {number}", p, state, layer.W_h, products))
+    alpha, context = attend(decoder.score, decoder.attention, memory, states[-1][0], places, products)
+    return DecoderRows(tuple(states), context, alpha)
+
+
+def _cell_step(cell: str, name: str, p: Tensor, state: CellState, W_h: Tensor, products: Products) -> CellState:
+    if CELLS[cell].all_from_h:
+        p, W_h = products.aside(name, p, state[0], W_h)
+    return CELLS[cell].step(p, state, W_h)
+
+
+class Unrolled(NamedTuple):
+    """What a decoder says of all words of some sentences."""
+
+    h: Tensor  # (steps, rows, H) of the last layer
+    contexts: Tensor | None  # (steps, rows, D)
+    alphas: Tensor | None  # (steps, rows, longest source)
+
+
+def unroll_attending(
+    decoder: Decoder, m: Tensor, rows: DecoderRows, memory: Memory, masks: Sequence[Tensor] = ()
+) -> Unrolled:
+    """All steps of sentences whose words are known, gradients of shared matrices gathered.  # m: (steps, rows, L_m)"""
+    first = decoder.layers[0]
+    p = torch.addmm(first.b, m.flatten(0, 1), first.W_x.t()).unflatten(0, m.shape[:2])  # (steps, rows, sums * H)
+    places = Places(m.shape[1], 1, None)  # one row a sentence
+    products, steps = Gathering(len(m)), []
+    for t, p_t in enumerate(p.unbind()):
+        rows = step(decoder, p_t, rows, memory, places, products, [layer[t] for layer in masks])
+        steps.append(rows)
+        products.step()
+    return Unrolled(
+        torch.stack([rows.layers[-1][0] for rows in steps]),
+        torch.stack([rows.context for rows in steps]),
+        torch.stack([rows.alpha for rows in steps]),
+    )
+
+
+def unroll_alone(decoder: Decoder, m: Tensor, states: Sequence[CellState], masks: Sequence[Tensor] = ()) -> Unrolled:
+    """The same without attention: layer after layer.  # m: (steps, rows, L_m)"""
+    x = m
+    for number, (layer, state) in enumerate(zip(decoder.layers, states, strict=True)):
+        if number and masks:
+            x = x * masks[number - 1]
+        x, _ = unroll(decoder.cell, layer, x, state)
+    return Unrolled(x, None, None)

@@ -1,0 +1,104 @@
+"""What every model is: a scorer that is kept on disk. Language models and translators add what people ask of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import yaml
+from numpy.typing import NDArray
+
+from dragoman.scorer import Carry, State
+from dragoman.storage import ARRAYS, CONFIG, VOCAB, new_directory, write_arrays
+from dragoman.text.unknown import UnknownWords
+from dragoman.text.vocab import Vocab
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dragoman.text.batches import Batch
+
+FORMAT = 1  # of the model directory
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a model directory holds."""
+
+    path: Path
+    config: dict[str, Any]
+    vocab: Vocab
+    unknown: UnknownWords
+    arrays: Mapping[str, NDArray[Any]]
+    members: Mapping[str, Any] = field(default_factory=dict)  # models in directories of their own
+
+
+class Model(ABC):
+    """A scorer (see dragoman.scorer) that is kept in a directory of its own."""
+
+    kind: ClassVar[str]  # the name in config.yaml
+    vocab: Vocab
+    unknown: UnknownWords
+
+    @abstractmethod
+    def start(self, batch: Batch, carry: Carry = None) -> State: ...
+
+    @abstractmethod
+    def log_probs(self, state: State) -> Tensor: ...
+
+    @abstractmethod
+    def advance(self, state: State, words: Tensor) -> State: ...
+
+    def finish(self, state: State) -> Carry:
+        return None
+
+    @property
+    def carries(self) -> bool:
+        """Whether it knows of the sentences before: `finish` then says what."""
+        return False
+
+    # -- on disk -----------------------------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        """What config.yaml says of this model, besides its kind and its unknown-word model."""
+        return {}
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        return {}
+
+    def members(self) -> Mapping[str, Model]:
+        """Models inside this one; each is kept in a directory of its own."""
+        return {}
+
+    def files(self) -> Mapping[str, bytes]:
+        """Other files that belong to this model, by their names."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def from_saved(cls, saved: Saved) -> Self: ...
+
+    def save(self, path: str | Path, *, replace: bool = False) -> None:
+        """Write the model directory, whole or not at all."""
+        with new_directory(Path(path), replace=replace) as directory:
+            self.write_into(directory)
+
+    def whole_config(self) -> dict[str, Any]:
+        """All that config.yaml says."""
+        return {"kind": self.kind, "format": FORMAT, "unknown": self.unknown.config(), **self.config()}
+
+    def write_into(self, directory: Path) -> None:
+        """Write the files of the model into a new directory."""
+        config = yaml.safe_dump(self.whole_config(), sort_keys=False, allow_unicode=True)
+        (directory / CONFIG).write_text(config, encoding="utf-8")
+        (directory / VOCAB).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
+        if arrays := self.arrays():
+            write_arrays(directory / ARRAYS, arrays)
+        for name, content in self.files().items():
+            (directory / name).write_bytes(content)
+        for name, member in {**self.unknown.members(), **self.members()}.items():
+            (directory / name).mkdir()
+            member.write_into(directory / name)

@@ -1,0 +1,400 @@
+"""Translators: encoder-decoders, with and without attention (tutorial, sections "Neural Encoder-Decoder Models" and
+"Attentional Neural MT")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+from torch.nn.functional import embedding
+
+from dragoman.errors import DataError
+from dragoman.layers.attention import SCORES, Memory, Places, Score, remember
+from dragoman.layers.cells import CELLS, CellState
+from dragoman.layers.class_softmax import WordClasses
+from dragoman.layers.decoder import Decoder, DecoderRows, step, unroll_alone, unroll_attending
+from dragoman.layers.dropout import dropout
+from dragoman.layers.encoders import (
+    BACKWARD,
+    FORWARD,
+    ConvolutionalEncoder,
+    Encoded,
+    Encoder,
+    Noise,
+    RecurrentEncoder,
+    TreeEncoder,
+)
+from dragoman.layers.initial import PRECISIONS, glorot, uniform
+from dragoman.layers.perceptron import affine
+from dragoman.layers.products import PLAIN
+from dragoman.layers.recurrence import Layer, first_layer
+from dragoman.model import Saved
+from dragoman.models.neural import settings_of
+from dragoman.models.softmax_model import (
+    SoftmaxModel,
+    begin_as_unigram,
+    output_parameters,
+    saved_classes,
+    softmax_classes,
+)
+from dragoman.models.translator_config import TranslatorConfig
+from dragoman.scorer import Carry, State
+from dragoman.search.length import LengthPrior
+from dragoman.settings import validated
+from dragoman.storage import SOURCE_FILE, SOURCE_VOCAB, TARGET_FILE
+from dragoman.text.batches import Batch
+from dragoman.text.corpus import Corpus, ParallelCorpus
+from dragoman.text.sides import PLAIN as PLAIN_TEXT
+from dragoman.text.sides import TREE, Side
+from dragoman.text.units import WordUnits
+from dragoman.text.unknown import Uniform, UnknownWords
+from dragoman.text.vocab import START, Vocab
+from dragoman.translating import Translating
+
+T = TypeVar("T")
+
+DIRECTIONS = {"forward": (FORWARD,), "reverse": (BACKWARD,), "bidirectional": (BACKWARD, FORWARD)}
+M_SOURCE = "M_f"  # the vectors of source words
+LENGTH_PRIOR = "length_prior."  # before the names of its tables on disk
+
+
+class Translator(SoftmaxModel, Translating):
+    """P(E | F): an encoder reads F, and a decoder that begins where it ended predicts E word by word.
+
+    >>> from dragoman import fit
+    >>> german, english = ["ein hund bellt .", "eine katze schläft ."] * 2, ["a dog barks .", "a cat sleeps ."] * 2
+    >>> source, target = Side.learn("word", german), Side.learn("word", english)
+    >>> pairs = ParallelCorpus(source.read(german), target.read(english))
+    >>> model = Translator.create(pairs, source, target, embedding=16, embedding_reach=1.0, hidden=16, dropout=0.0)
+    >>> fitted = fit(model, pairs, max_epochs=40, learning_rate=0.02)
+    >>> model.translate("ein hund bellt .")[0].text
+    'a dog barks .'
+    """
+
+    kind: ClassVar[str] = "translator"
+    settings: TranslatorConfig
+    smooths_labels: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        source: Side,
+        target: Side,
+        unknown: UnknownWords,
+        settings: TranslatorConfig,
+        parameters: Mapping[str, Tensor],
+        length_prior: LengthPrior,
+        classes: WordClasses | None = None,
+        record: Mapping[str, Any] | None = None,
+    ):
+        self.source, self.target, self.unknown, self.settings = source, target, unknown, settings
+        self.source_vocab, self.vocab = source.vocab, target.vocab
+        self.length_prior = length_prior
+        self._parameters = dict(parameters)
+        self.classes = classes
+        self.record = dict(record or {})
+
+    @classmethod
+    def create(
+        cls,
+        pairs: ParallelCorpus,
+        source: Side | None = None,
+        target: Side | None = None,
+        settings: TranslatorConfig | None = None,
+        *,
+        unknown: UnknownWords | None = None,
+        seed: int = 1,
+        **others: Any,
+    ) -> Self:
+        """An untrained translator of the words of some pairs; other settings are those of its configuration.
+
+        Without sides, texts are taken to be words with spaces between them.
+        """
+        settings = validated(settings or TranslatorConfig, others, "settings")
+        source = source or Side(WordUnits(), pairs.source.vocab, format=TREE if settings.reads_trees else PLAIN_TEXT)
+        target = target or Side(WordUnits(), pairs.target.vocab)
+        _require_format(settings, source)
+        classes = softmax_classes(pairs.target, settings)
+        chance = Generator().manual_seed(seed)
+        first = first_parameters(len(source.vocab), len(target.vocab), settings, chance, classes)
+        begin_as_unigram(first, pairs.target, classes)
+        prior = LengthPrior.estimate(pairs.source.sizes - 1, pairs.target.sizes - 1)
+        return cls(source, target, unknown or Uniform(target.vocab.known), settings, first, prior, classes)
+
+    # -- its parts -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        return encoder_of(self.settings)
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        found = _named(self._parameters, "decoder.")
+        numbers = range(1, self.settings.layers + 1)
+        layers = tuple(Layer(*(found[f"{name}{number}"] for name in Layer._fields)) for number in numbers)
+        return Decoder(
+            self.settings.cell, layers, self._score, found.get("W_c"), _named(self._parameters, "attention.")
+        )
+
+    @property
+    def _score(self) -> Score | None:
+        return SCORES.get(self.settings.attention)
+
+    # -- reading the source --------------------------------------------------------------------------------------------
+
+    def encode(self, source: Any, noise: Generator | None = None) -> Encoded:
+        """The source sentences read."""
+        left_out = Noise(self.settings.embedding_dropout, self.settings.dropout, noise)
+        return self.encoder.encode(_named(self._parameters, "encoder."), self._parameters[M_SOURCE], source, left_out)
+
+    def _remember(self, encoded: Encoded) -> Memory | None:
+        if self._score is None:
+            return None
+        return remember(self._score, self._decoder.attention, encoded.vectors, encoded.mask)
+
+    def _bridge(self, encoded: Encoded) -> tuple[CellState, ...]:
+        """h_0 of each layer of the decoder, by that layer of the encoder, or its last."""
+        ends = [encoded.ends[min(layer, len(encoded.ends) - 1)] for layer in range(self.settings.layers)]
+        names = CELLS[self.settings.cell].state
+        return tuple(
+            tuple(self._begin(name, number, end, place) for place, name in enumerate(names))
+            for number, end in enumerate(ends, 1)
+        )
+
+    def _begin(self, name: str, layer: int, end: CellState, place: int) -> Tensor:
+        """h_0 = tanh(W h + b), or h itself; an encoder without c lets h begin both.  # (sentences, H)"""
+        part = end[min(place, len(end) - 1)]
+        W, b = (self._parameters.get(f"bridge.{letter}_{name}{layer}") for letter in "Wb")
+        return part if W is None or b is None else affine(part, W, b).tanh()
+
+    def _first_rows(self, encoded: Encoded) -> DecoderRows:
+        """Before the first word; c_0 = 0."""
+        sentences, longest, D = encoded.vectors.shape
+        zeros = encoded.vectors.new_zeros
+        return DecoderRows(self._bridge(encoded), zeros(sentences, D), zeros(sentences, longest))
+
+    # -- all words of sentences at once --------------------------------------------------------------------------------
+
+    def batch_log_probs(self, pairs: ParallelCorpus, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
+        """log P of every token of the targets given those before it and the source; with noise, as in training."""
+        if not len(pairs):
+            return self._parameters["M"].new_zeros(0)
+        batch = Batch.of(pairs.target)
+        encoded = self.encode(pairs.source, noise)
+        read = torch.cat([torch.full((1, batch.rows), START), batch.words.T[:-1]])  # (steps, rows)
+        m = dropout(embedding(read.to(self.device), self._parameters["M"]), self.settings.embedding_dropout, noise)
+        memory, masks = self._remember(encoded), self._masks(m, noise)
+        if memory is None:
+            unrolled = unroll_alone(self._decoder, m, self._bridge(encoded), masks)
+        else:
+            unrolled = unroll_attending(self._decoder, m, self._first_rows(encoded), memory, masks)
+        own = _own_places(batch).to(self.device)
+        h = unrolled.h.flatten(0, 1).index_select(0, own)  # (tokens, H)
+        c = None if unrolled.contexts is None else unrolled.contexts.flatten(0, 1).index_select(0, own)
+        return self._target_log_probs(self._read_out(h, c, noise), pairs.target.framed(starts=0), smoothing)
+
+    def pair_log_probs(self, source: Any, target: Corpus) -> NDArray[np.float64]:
+        """log P of every token of target sentences given their sources.  # (tokens,)"""
+        with torch.no_grad():
+            return self.batch_log_probs(ParallelCorpus(source, target)).double().cpu().numpy()
+
+    def _masks(self, m: Tensor, noise: Generator | None) -> list[Tensor]:
+        """Dropout between layers of the decoder, for all steps.  # (steps, rows, H) each"""
+        if noise is None or not self.settings.dropout:
+            return []
+        ones = m.new_ones(*m.shape[:2], self.settings.hidden)
+        return [dropout(ones, self.settings.dropout, noise) for _ in range(self.settings.layers - 1)]
+
+    def _read_out(self, h: Tensor, c: Tensor | None, noise: Generator | None = None) -> Tensor:
+        """What the softmax reads: [h; c], or a tanh layer of them.  # (rows, outputs)"""
+        x = dropout(h if c is None else torch.cat([h, c], dim=1), self.settings.dropout, noise)
+        if self.settings.readout:
+            found = self._parameters
+            x = dropout(affine(x, found["readout.W"], found["readout.b"]).tanh(), self.settings.dropout, noise)
+        return self._outward(x)
+
+    # -- the scorer ----------------------------------------------------------------------------------------------------
+
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        with torch.no_grad():
+            encoded = self.encode(batch.source)
+            memory = self._remember(encoded)
+            rows = self._first_rows(encoded)
+            sentence = None if memory is None else torch.arange(batch.rows)
+            state = State(rows, memory, sentence)
+            return self._after(state, torch.full((batch.rows,), START))
+
+    def log_probs(self, state: State) -> Tensor:
+        rows: DecoderRows = DecoderRows(*state.rows)
+        with torch.no_grad():
+            context = None if state.memory is None else rows.context
+            return self._word_log_probs(self._read_out(rows.layers[-1][0], context))
+
+    def advance(self, state: State, words: Tensor) -> State:
+        with torch.no_grad():
+            return self._after(state, words)
+
+    def finish(self, state: State) -> Carry:
+        return None
+
+    def attention(self, state: State) -> Tensor | None:
+        """alpha_t: where the decoder looks as it predicts the next word.  # (rows, longest source)"""
+        return None if state.memory is None else DecoderRows(*state.rows).alpha.cpu()
+
+    def _after(self, state: State, words: Tensor) -> State:
+        """One word on.  # words: (rows,)"""
+        decoder, rows = self._decoder, DecoderRows(*state.rows)
+        m = embedding(words.to(self.device), self._parameters["M"])  # (rows, L_m)
+        if state.memory is None or state.sentence is None:
+            return State(rows._replace(layers=_step_alone(decoder, m, rows.layers)))
+        memory = Memory(*state.memory)
+        first = decoder.layers[0]
+        places = Places.of(state.sentence, len(memory.vectors))
+        p = torch.addmm(first.b, m, first.W_x.t())  # (rows, sums * H)
+        return State(tuple(step(decoder, p, rows, memory, places, PLAIN)), tuple(memory), state.sentence)
+
+    # -- on disk -------------------------------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        return {**super().config(), "source": self.source.config(), "target": self.target.config()}
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        prior = {LENGTH_PRIOR + name: array for name, array in self.length_prior.arrays().items()}
+        return {**super().arrays(), **prior}
+
+    def files(self) -> Mapping[str, bytes]:
+        sides = {SOURCE_FILE: self.source, TARGET_FILE: self.target}
+        units = {prefix + name: data for prefix, side in sides.items() for name, data in side.units.files().items()}
+        return {**units, SOURCE_VOCAB: self.source_vocab.to_text().encode()}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> Self:
+        settings = settings_of(saved, TranslatorConfig)
+        source_vocab = Vocab.read(saved.path / SOURCE_VOCAB)
+        source = Side.from_saved(saved.config["source"], source_vocab, _files(saved.path, SOURCE_FILE))
+        target = Side.from_saved(saved.config["target"], saved.vocab, _files(saved.path, TARGET_FILE))
+        classes = saved_classes(saved, settings)
+        first = first_parameters(len(source.vocab), len(target.vocab), settings, Generator(), classes)
+        prior = LengthPrior.from_arrays(_named(saved.arrays, LENGTH_PRIOR))
+        record = {name: value for name, value in saved.config.items() if name not in ("model", "source", "target")}
+        model = cls(source, target, saved.unknown, settings, first, prior, classes, record)
+        return model.take(saved.arrays, str(saved.path))
+
+
+def _files(directory: Path, prefix: str) -> dict[str, bytes]:
+    """The files of one side, by their names without the prefix."""
+    return {path.name.removeprefix(prefix): path.read_bytes() for path in directory.glob(f"{prefix}*")}
+
+
+def _named(tensors: Mapping[str, T], prefix: str) -> dict[str, T]:
+    """Those whose names begin so, without that."""
+    return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
+
+
+def _require_format(settings: TranslatorConfig, source: Side) -> None:
+    """Trees for encoders that read trees, and text for the others."""
+    if settings.reads_trees and source.format != TREE:
+        remedy = "give trees with --src-format tree, or choose another --encoder"
+        raise DataError(f"encoder {settings.encoder} reads bracketed trees, and the source is plain text; {remedy}")
+    if source.format == TREE and not settings.reads_trees:
+        raise DataError(
+            f"encoder {settings.encoder} reads plain text; for trees choose --encoder tree-lstm or recursive"
+        )
+
+
+def _own_places(batch: Batch) -> Tensor:
+    """Where the tokens of a batch stand, sentence after sentence, in what has steps first.  # (tokens,)"""
+    rows, steps = torch.nonzero(batch.mask, as_tuple=True)
+    return steps * batch.rows + rows
+
+
+def _step_alone(decoder: Decoder, x: Tensor, states: Sequence[CellState]) -> tuple[CellState, ...]:
+    """One word on, without attention.  # x: (rows, L_m)"""
+    after: list[CellState] = []
+    for layer, state in zip(decoder.layers, states, strict=True):
+        p = torch.addmm(layer.b, x, layer.W_x.t())  # (rows, sums * H)
+        after.append(CELLS[decoder.cell].step(p, state, layer.W_h))
+        x = after[-1][0]
+    return tuple(after)
+
+
+# -- parameters before training ----------------------------------------------------------------------------------------
+
+
+def encoder_of(settings: TranslatorConfig) -> Encoder:
+    """The encoder that the settings ask for."""
+    if settings.reads_trees:
+        return TreeEncoder(settings.encoder, settings.embedding, settings.encoder_size)
+    if settings.encoder == "convolutional":
+        pooled = (settings.pooling, settings.k_max)
+        return ConvolutionalEncoder(settings.filters, settings.filter_width, *pooled, settings.embedding)
+    return RecurrentEncoder(
+        DIRECTIONS[settings.encoder],
+        settings.cell,
+        settings.encoder_layers,
+        settings.embedding,
+        settings.encoder_size,
+    )
+
+
+def first_parameters(
+    source_words: int, words: int, settings: TranslatorConfig, chance: Generator, classes: WordClasses | None
+) -> dict[str, Tensor]:
+    """Random matrices and zero biases of the sizes that the settings ask for."""
+    dtype, encoder = PRECISIONS[settings.precision], encoder_of(settings)
+    D = encoder.sizes().vectors if settings.attention != "none" else 0
+    reach, shape = settings.embedding_reach, settings.embedding
+    parts = {
+        "": {
+            M_SOURCE: uniform((source_words, shape), reach, chance, dtype),
+            "M": uniform((words, shape), reach, chance, dtype),
+        },
+        "encoder.": encoder.first(chance, dtype),
+        "bridge.": _first_bridge(settings, encoder, chance, dtype),
+        "decoder.": _first_decoder(settings, D, chance, dtype),
+        "attention.": _first_attention(settings, D, chance, dtype),
+    }
+    first = {prefix + name: tensor for prefix, part in parts.items() for name, tensor in part.items()}
+    last = settings.hidden + D
+    if settings.readout:
+        first["readout.W"] = glorot(settings.readout, last, chance, dtype)
+        first["readout.b"] = torch.zeros(settings.readout, dtype=dtype)
+        last = settings.readout
+    return first | output_parameters(words, last, settings, chance, classes)
+
+
+def _first_bridge(
+    settings: TranslatorConfig, encoder: Encoder, chance: Generator, dtype: torch.dtype
+) -> dict[str, Tensor]:
+    if settings.bridge == "copy":
+        return {}
+    found: dict[str, Tensor] = {}
+    ends = encoder.sizes().ends
+    for layer in range(1, settings.layers + 1):
+        for name in CELLS[settings.cell].state:
+            found[f"W_{name}{layer}"] = glorot(settings.hidden, ends, chance, dtype)
+            found[f"b_{name}{layer}"] = torch.zeros(settings.hidden, dtype=dtype)
+    return found
+
+
+def _first_decoder(settings: TranslatorConfig, D: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    H = settings.hidden
+    for number in range(1, settings.layers + 1):
+        inputs = settings.embedding if number == 1 else H
+        layer = first_layer(settings.cell, inputs, H, chance, dtype)
+        found |= {f"{name}{number}": tensor for name, tensor in layer._asdict().items()}
+    if D:
+        found["W_c"] = uniform((len(found["b1"]), D), H**-0.5, chance, dtype)
+    return found
+
+
+def _first_attention(settings: TranslatorConfig, D: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
+    if not D:
+        return {}
+    hidden = settings.attention_hidden or settings.hidden
+    return SCORES[settings.attention].first(settings.hidden, D, hidden, chance, dtype)

@@ -1,0 +1,80 @@
+"""The settings of a translator; apart from it, as telling them must not wait for torch."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dragoman.models.network_config import NetworkConfig
+
+TREES = ("recursive", "tree-lstm")  # encoders that read trees
+
+
+class TranslatorConfig(NetworkConfig):
+    """The shape of a translator."""
+
+    encoder: Literal["forward", "reverse", "bidirectional", "convolutional", "recursive", "tree-lstm"] = "bidirectional"
+    """How the source is read: word by word from the left, from the right or both; by filters; or along a tree
+    (recursive, tree-lstm: for --src-format tree)."""
+    attention: Literal["none", "dot", "bilinear", "mlp"] = "mlp"
+    """How the words of the source are weighed for each word of the translation; none: a plain encoder-decoder."""
+    cell: Literal["rnn", "lstm-without-forget-gate", "lstm", "gru"] = "lstm"
+    """The recurrence of decoder and encoder: rnn is Elman's, lstm has a forget gate, gru is the tutorial's."""
+    layers: int = Field(default=1, ge=1, le=100)
+    """Recurrent layers of the decoder."""
+    hidden: int = Field(default=256, ge=1)
+    """Length of the hidden state of each layer of the decoder."""
+    encoder_layers: int = Field(default=1, ge=1, le=100)
+    """Layers of an encoder that reads word by word."""
+    encoder_hidden: int | None = Field(default=None, ge=1)
+    """Length of the encoder's hidden state, of each direction if it has two. Default: that its vectors are as long as
+    the decoder's."""
+    attention_hidden: int | None = Field(default=None, ge=1)
+    """Hidden units of mlp attention. Default: as many as the decoder has."""
+    bridge: Literal["copy", "tanh"] = "tanh"
+    """How the decoder begins: with the encoder's last state as it is, which must be as long; or with
+    tanh(W h + b) of it."""
+    readout: int = Field(default=0, ge=0)
+    """Length of a tanh layer between state and context and the softmax; 0: none."""
+    filters: int = Field(default=256, ge=1)
+    """Filters of the convolutional encoder."""
+    filter_width: int = Field(default=3, ge=1)
+    """Words that such a filter sees."""
+    pooling: Literal["average", "max", "k-max"] = "max"
+    """How what filters found becomes the decoder's first state."""
+    k_max: int = Field(default=3, ge=1)
+    """How many of a filter's largest values k-max pooling takes."""
+    dropout: float = Field(default=0.3, ge=0, lt=1)
+    """Share of the outputs of layers that is left out at random in training."""
+
+    @model_validator(mode="after")
+    def _check_encoder(self) -> Self:
+        if self.bridge == "copy" and self.encoder in ("forward", "reverse", "bidirectional"):
+            directions = 2 if self.encoder == "bidirectional" else 1
+            if self.layers > self.encoder_layers or directions * self.encoder_size != self.hidden:
+                raise ValueError("bridge copy needs as many layers in encoder and decoder, and states of one length")
+        return self
+
+    @property
+    def reads_trees(self) -> bool:
+        return self.encoder in TREES
+
+    @property
+    def encoder_size(self) -> int:
+        """Length of the encoder's hidden state, of each direction."""
+        if self.encoder_hidden is not None:
+            return self.encoder_hidden
+        return max(1, self.hidden // 2) if self.encoder == "bidirectional" else self.hidden
+
+
+def sizes_for(pairs: int) -> dict[str, Any]:
+    """Settings that suit so many training pairs: the fewer there are, the smaller the network, and the more is left
+    out at random."""
+    if pairs < 3_000:
+        return {"embedding": 96, "hidden": 128, "readout": 96, "tied": True, "dropout": 0.4, "embedding_dropout": 0.2}
+    if pairs < 20_000:
+        return {"embedding": 192, "hidden": 256, "readout": 192, "tied": True, "dropout": 0.4, "embedding_dropout": 0.2}
+    if pairs < 100_000:
+        return {"embedding": 256, "hidden": 384, "readout": 256, "tied": True, "dropout": 0.4, "embedding_dropout": 0.2}
+    return {"embedding": 256, "hidden": 512, "readout": 256, "tied": True, "dropout": 0.2, "embedding_dropout": 0.1}

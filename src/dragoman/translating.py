@@ -1,0 +1,238 @@
+"""What a person asks of any translator: lines of text in, lines of text out."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.errors import DataError
+from dragoman.text.alignment_units import to_words, with_end
+from dragoman.text.sides import TREE, Side
+from dragoman.text.units import Lengths
+from dragoman.text.vocab import END, SPECIALS
+
+if TYPE_CHECKING:
+    from dragoman.language_model import LanguageModel
+    from dragoman.scorer import Scorer
+    from dragoman.search.hypothesis import Hypothesis
+    from dragoman.search.length import LengthHandling, LengthPrior
+
+MOST_UNITS = 250  # of a line that is translated in one piece
+LENGTH = "norm"  # the length handling, if none is asked for
+CLOSING = (".", "!", "?", "。", "！", "？", "।")  # after which a line is best cut
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A translation of a line."""
+
+    text: str
+    words: tuple[str, ...]  # its units
+    log_prob: float  # log P(E | F)
+    score: float  # what the search maximised
+    source: tuple[str, ...]  # the units of the line
+    finished: bool = True  # False: cut off at the longest length allowed
+    attention: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+    # (words and `</s>`, source and `</s>`): where each word was looked for; none without attention, or if the line was
+    # translated in pieces
+
+    @property
+    def ended(self) -> tuple[str, ...]:
+        """The rows of the attention: words, and `</s>` unless it was cut off."""
+        return (*self.words, SPECIALS[END]) if self.finished else self.words
+
+
+class Translating(ABC):
+    """A scorer of P(E | F) that knows how text becomes numbers on both sides."""
+
+    source: Side
+    target: Side
+    length_prior: LengthPrior  # P(|E| given |F|) of the training text
+
+    def translate(self, lines: str | Iterable[str], beam: int = 5, **how: Any) -> list[Translated]:
+        """The best translation that is found of each line. How: see `n_best`."""
+        return [best[0] for best in self.n_best(lines, 1, beam, **how)]
+
+    def n_best(
+        self,
+        lines: str | Iterable[str],
+        n: int = 1,
+        beam: int = 5,
+        *,
+        length: str | LengthHandling = LENGTH,
+        most_units: int = MOST_UNITS,
+        **how: Any,
+    ) -> list[list[Translated]]:
+        """The n best translations of each line, best first. A blank line has a blank one.
+
+        `length` is a handling of `dragoman.search.length`, or its name. A line of more than `most_units` units is
+        translated in pieces, each by its best translation. The rest is for `dragoman.search.search_all`.
+        """
+        from dragoman.search import search_all
+
+        listed = [lines] if isinstance(lines, str) else list(lines)
+        pieces = [piece for line in self._pieces(listed, most_units) for piece in line]
+        read = self._read(pieces)
+        handling = self.length_handling(length)
+        found = (
+            search_all(self._scorer, read, n_best=n, beam_size=max(n, beam), length=handling, **how) if pieces else []
+        )
+        told = (
+            [self._told(hypothesis, units) for hypothesis in best]
+            for best, units in zip(found, self._units(pieces), strict=True)
+        )
+        return [self._joined(line, told) for line in self._pieces(listed, most_units)]
+
+    def sample(self, lines: str | Iterable[str], n: int = 1, seed: int = 0, **how: Any) -> list[list[Translated]]:
+        """n translations of each line drawn from P(E | F). How: see `dragoman.search.samples_given`."""
+        from dragoman.search import sample_given
+
+        listed = [lines] if isinstance(lines, str) else list(lines)
+        drawn = sample_given(self._scorer, self._read(listed), n, seed, **how)
+        units = self._units(listed)
+        return [[self._told(one, own) for one in some] for some, own in zip(drawn, units, strict=True)]
+
+    def score(self, lines: Iterable[str], translations: Iterable[str]) -> list[Translated]:
+        """Given translations as hypotheses (forced decoding): their log P(E | F), unknown words by their class."""
+        from dragoman.search import forced
+        from dragoman.text.batches import Batch
+
+        sources, targets = list(lines), list(translations)
+        if len(sources) != len(targets):
+            raise DataError(f"{len(sources)} lines but {len(targets)} translations")
+        told: list[Translated] = []
+        for first in range(0, len(sources), 64):
+            some = slice(first, first + 64)
+            read, units = self.target.read(targets[some]), self.target.units.cut_all(targets[some])
+            found = forced(self._scorer, Batch.of(read, self._read(sources[some])))
+            for one, own, words in zip(found, self._units(sources[some]), units, strict=True):
+                told.append(self._told(one, own, words))
+        return told
+
+    def given(self, line: str) -> LanguageModel:
+        """What it says of translations of one line, as a language model: next words, samples, scores."""
+        from dragoman.conditioned import Conditioned
+
+        return Conditioned(self._scorer, self._read([line]))
+
+    def length_handling(self, length: str | LengthHandling) -> LengthHandling:
+        """By its name; `penalty:0.5` has its number with it."""
+        from dragoman.search.length import LENGTHS, LengthPrior, WordPenalty
+
+        if not isinstance(length, str):
+            return length
+        name, _, number = length.partition(":")
+        if name not in LENGTHS or (number and name != WordPenalty.name):
+            raise DataError(f"length handling {length!r}: there are {', '.join(LENGTHS)}, and penalty:X with a number")
+        if name == LengthPrior.name:
+            return self.length_prior
+        try:
+            return WordPenalty(float(number)) if number else LENGTHS[name]()
+        except ValueError:
+            raise DataError(f"length handling {length!r}: give a number, such as penalty:0.5") from None
+
+    # -- lines as numbers, and back ------------------------------------------------------------------------------------
+
+    @property
+    def _scorer(self) -> Scorer:
+        return self  # type: ignore[return-value]  # whoever translates is a scorer
+
+    def _read(self, lines: Sequence[str]) -> Any:
+        return self.source.read(lines)
+
+    def _units(self, lines: Sequence[str]) -> list[list[str]]:
+        """The source's units, or of trees, the words under each node, as they are attended to."""
+        if self.source.format == TREE:
+            trees = self.source.read(lines)
+            return [trees.phrases(number) for number in range(len(trees))]
+        return self.source.units.cut_all(lines)
+
+    def _told(self, found: Hypothesis, source: Sequence[str], words: Sequence[str] | None = None) -> Translated:
+        """A hypothesis as text."""
+        units = tuple(words if words is not None else self.target.spelled(found.words))
+        attention = None if found.attention is None else found.attention.double().numpy()
+        return Translated(
+            self.target.join(units), units, found.log_prob, found.score, tuple(source), found.finished, attention
+        )
+
+    def _pieces(self, lines: Sequence[str], most: int) -> Iterator[list[str]]:
+        """Each line in pieces of no more units than this; none if it is blank."""
+        for line in lines:
+            if not line.strip():
+                yield []
+            elif self.source.format == TREE or len(line) <= most:
+                yield [line]
+            else:
+                yield self._cut(line, most)
+
+    def _cut(self, line: str, most: int) -> list[str]:
+        """A line cut between words: where a sentence ends, if one does, and at the latest after so many units."""
+        units = self.source.units
+        tokens = units.cut(line)
+        if len(tokens) <= most:
+            return [line]
+        words = units.word_of_unit(tokens)
+        begins = [0, *(at for at in range(1, len(tokens)) if words[at] != words[at - 1]), len(tokens)]
+        cuts = [0]
+        while cuts[-1] < len(tokens):
+            within = [at for at in begins if cuts[-1] < at <= cuts[-1] + most] or [min(cuts[-1] + most, len(tokens))]
+            closed = [at for at in within if tokens[at - 1].endswith(CLOSING)]
+            last = within[-1] if within[-1] == len(tokens) else (closed or within)[-1]
+            cuts.append(last)
+        return [units.join(tokens[first:last]) for first, last in pairwise(cuts)]
+
+    def _joined(self, pieces: list[str], told: Iterator[list[Translated]]) -> list[Translated]:
+        """The translations of a line from those of its pieces."""
+        if not pieces:
+            return [Translated("", (), 0.0, 0.0, ())]
+        if len(pieces) == 1:
+            return next(told)
+        best = [next(told)[0] for _ in pieces]
+        return [
+            Translated(
+                " ".join(part.text for part in best if part.text),
+                tuple(word for part in best for word in part.words),
+                sum(part.log_prob for part in best),
+                sum(part.score for part in best),
+                tuple(word for part in best for word in part.source),
+                all(part.finished for part in best),
+            )
+        ]
+
+    # -- words for units -----------------------------------------------------------------------------------------------
+
+    def words_attended(self, told: Translated) -> WordAttention | None:
+        """The attention between words (what is between spaces), whatever the units."""
+        if told.attention is None or self.source.format == TREE:
+            return None
+        source, target = self.source.units.word_of_unit(told.source), self.target.units.word_of_unit(told.words)
+        rows = with_end(target) if told.finished else target
+        matrix = to_words(told.attention, rows, with_end(source))
+        return WordAttention(_words(told.text, target), _words(self.source.join(told.source), source), matrix)
+
+    def perplexity(self, lines: Sequence[str], references: Sequence[str]) -> float:
+        """Of given translations, a word or sentence end, whatever the units."""
+        log_prob = sum(told.log_prob for told in self.score(lines, references))
+        return Lengths.of(references).perplexity(log_prob)
+
+
+@dataclass(frozen=True)
+class WordAttention:
+    """Attention between the words of a translation and those of its source, `</s>` the last on both sides."""
+
+    target: tuple[str, ...]
+    source: tuple[str, ...]
+    matrix: NDArray[np.float64]  # (target and `</s>`, source and `</s>`)
+
+
+def _words(text: str, numbers: Sequence[int]) -> tuple[str, ...]:
+    """The words of a text; as many as its units belong to."""
+    words = text.split()
+    assert len(words) == max(numbers, default=-1) + 1, "units of words that are not there"
+    return tuple(words)
