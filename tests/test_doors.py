@@ -27,6 +27,7 @@ MAY_KNOW = {
     "lab": {*GROUND, "threads", "storage", "text"},
     "scorer": {*GROUND, "text"},
     "search": {*GROUND, "text", "scorer"},
+    "combination": {"errors", "text", "scorer"},
     "evaluation": {*GROUND, "text", "scorer", "trainable"},
     "language_model": {*GROUND, "text", "scorer", "storage", "search"},
     "trainable": {*GROUND, "text"},

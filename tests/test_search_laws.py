@@ -1,10 +1,11 @@
-"""The laws of search, over scorers of several sorts: for now, of sampling."""
+"""The laws of search, over scorers of several sorts, with a source and without: sampling, greedy search, beams."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError, LanguageModel, NgramModel
-from dragoman.scorer import fold
-from dragoman.search import Hypothesis, narrowed, sample
+from dragoman.scorer import Scorer, fold
+from dragoman.search import (
+    Hypothesis,
+    LengthHandling,
+    LengthPrior,
+    NoHandling,
+    PerWord,
+    WordPenalty,
+    beam_search,
+    forced,
+    greedy,
+    narrowed,
+    sample,
+    sample_given,
+)
 from dragoman.text.batches import Batch
-from dragoman.text.vocab import END, UNK
+from dragoman.text.vocab import END, START, UNK
+from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model
 
 SORTS = ["modified-kneser-ney, order 3", "maximum-likelihood, order 2", "with a gap", "cache", "mixture"]
@@ -56,27 +71,32 @@ def test_frequencies_match_probabilities(scorer: LanguageModel) -> None:
     """Of 3,000 samples, first words, and the words after the most frequent first word, come as often as they should."""
     drawn = sample(scorer, 3000, seed=1, batch_size=1000, max_words=3)
     firsts = Counter(found.words[0] if found.words else END for found in drawn)
-    assert not too_far(firsts, next_probs(scorer))
+    assert not too_far((firsts, next_probs(scorer)))
     ((most, _),) = firsts.most_common(1)
     seconds = Counter((*found.words, END)[1] for found in drawn if found.words[:1] == (most,))
-    assert not too_far(seconds, next_probs(scorer, (most,)))
+    assert not too_far((seconds, next_probs(scorer, (most,))))
 
 
-def too_far(tally: Counter[int], probs: np.ndarray) -> bool:
-    """Pearson's chi-square, five standard deviations above its mean or more: never by chance, always by a mistake.
-
-    Outcomes expected less than five times are put together.
-    """
+def chi_square(tally: Counter[int], probs: np.ndarray) -> tuple[float, int]:
+    """Pearson's statistic and its degrees of freedom; outcomes expected less than five times are put together."""
     total = sum(tally.values())
     observed = np.array([tally.get(word, 0) for word in range(len(probs))], float)
     often = probs * total >= 5
     seen = np.append(observed[often], observed[~often].sum())
     expected = np.append(probs[often], probs[~often].sum()) * total
     if seen[expected == 0].any():
-        return True  # what cannot happen happened
+        return math.inf, 1  # what cannot happen happened
     seen, expected = seen[expected > 0], expected[expected > 0]
-    freedom = len(seen) - 1
-    return float(((seen - expected) ** 2 / expected).sum()) > freedom + 5 * math.sqrt(2 * freedom)
+    return float(((seen - expected) ** 2 / expected).sum()), max(0, len(seen) - 1)
+
+
+def too_far(*tallies: tuple[Counter[int], np.ndarray]) -> bool:
+    """Chi-square of tallies, each with its probabilities, five standard deviations above its mean or more.
+
+    It is added up over all of them: of many tallies looked at one by one, one is far out by chance.
+    """
+    statistics, freedoms = zip(*(chi_square(tally, probs) for tally, probs in tallies), strict=True)
+    return sum(statistics) > sum(freedoms) + 5 * math.sqrt(2 * sum(freedoms))
 
 
 @several_sorts
@@ -111,8 +131,8 @@ def test_at_high_temperature_possible_words_come_alike(scorer: LanguageModel) ->
     possible = next_probs(scorer) > 0
     drawn = sample(scorer, 2000, seed=6, temperature=1e9, max_words=1, batch_size=2000)
     tally = Counter(found.words[0] if found.words else END for found in drawn)
-    assert not too_far(tally, possible / possible.sum())
-    assert too_far(tally, next_probs(scorer))
+    assert not too_far((tally, possible / possible.sum()))
+    assert too_far((tally, next_probs(scorer)))
 
 
 @several_sorts
@@ -227,11 +247,11 @@ def test_rows_are_narrowed_each_by_itself(cut: dict[str, Any]) -> None:
 def test_frequencies_match_the_narrowed_probabilities(scorer: LanguageModel, cut: dict[str, Any]) -> None:
     drawn = sample(scorer, 2000, seed=11, batch_size=1000, max_words=2, **cut)
     firsts = Counter(found.words[0] if found.words else END for found in drawn)
-    assert not too_far(firsts, np.array(cut_down(next_probs(scorer), **cut)))
+    assert not too_far((firsts, np.array(cut_down(next_probs(scorer), **cut))))
     ((most, _),) = firsts.most_common(1)
     seconds = Counter((*found.words, END)[1] for found in drawn if found.words[:1] == (most,))
     if most != END:
-        assert not too_far(seconds, np.array(cut_down(next_probs(scorer, (most,)), **cut)))
+        assert not too_far((seconds, np.array(cut_down(next_probs(scorer, (most,)), **cut))))
 
 
 @several_sorts
@@ -286,7 +306,7 @@ def test_samples_go_on_from_a_prefix(scorer: LanguageModel) -> None:
     assert {found.words[:2] for found in drawn} == {prefix}
     assert max(len(found.words) for found in drawn) == 4
     thirds = Counter((*found.words, END)[2] for found in drawn)
-    assert not too_far(thirds, next_probs(scorer, prefix))
+    assert not too_far((thirds, next_probs(scorer, prefix)))
     for found in drawn[:20]:
         assert found.log_prob == pytest.approx(rescored(scorer, found), abs=1e-9)  # of the whole
         given = sum(math.log(next_probs(scorer, prefix[:place])[word]) for place, word in enumerate(prefix))
@@ -303,3 +323,178 @@ def test_a_prefix_keeps_its_spelling_and_leaves_room() -> None:
     for longest in (2, 3):
         with pytest.raises(DataError, match="a prefix of 3 words"):
             zebra.sample(1, prefix="the zebra sees", max_words=longest)
+
+
+# -- with a source -----------------------------------------------------------------------------------------------------
+
+
+def given_source(sentence: str, prefix: tuple[int, ...] = ()) -> np.ndarray:
+    """P(e | F, prefix) by the toy translator."""
+    state = TOY.start(Batch.to_generate(1, source_of([sentence])))
+    for word in prefix:
+        state = TOY.advance(state, torch.tensor([word]))
+    return TOY.log_probs(state)[0].exp().numpy()
+
+
+def test_frequencies_match_probabilities_given_the_source() -> None:
+    tallies = []
+    together = sample_given(TOY, source_of(), 700, seed=1, batch_size=1500, max_words=2)
+    for sentence, drawn in zip(SOURCES, together, strict=True):
+        assert len(drawn) == 700
+        tallies.append((Counter((*found.words, END)[0] for found in drawn), given_source(sentence)))
+        for first in range(UNK + 1, len(TOY.vocab)):
+            seconds = Counter((*found.words, END)[1] for found in drawn if found.words[:1] == (first,))
+            tallies.append((seconds, given_source(sentence, (first,))))
+    assert not too_far(*tallies)
+    counts, probs = zip(*tallies, strict=True)
+    step = len(tallies) // len(SOURCES)
+    assert too_far(*zip(counts, (*probs[step:], *probs[:step]), strict=True))  # another sentence's distributions
+
+
+def test_translations_drawn_are_scored_and_attended_to() -> None:
+    limits = torch.tensor([1, 2, 3, 4, 50, 50, 50])
+    for narrow in ({}, {"top_k": 2, "temperature": 1.5}):
+        together = sample_given(TOY, source_of(), 4, seed=2, max_words=limits, **narrow)
+        for sentence, limit, drawn in zip(SOURCES, limits.tolist(), together, strict=True):
+            for found in drawn:
+                assert len(found.words) < limit if found.finished else len(found.words) == limit
+                whole = Batch.of([found.words], source_of([sentence]))
+                steps = fold(TOY, whole)[0][0, : len(found.words) + found.finished]
+                assert found.log_prob == pytest.approx(float(steps.sum()), abs=1e-9)
+                (same,) = forced(TOY, whole)
+                assert found.attention is not None and same.attention is not None
+                torch.testing.assert_close(found.attention, same.attention[: len(steps)], rtol=0, atol=1e-12)
+                assert narrow or found.score == pytest.approx(found.log_prob, abs=1e-9)
+
+
+def test_a_translation_drawn_depends_on_its_numbers_and_the_seed_alone() -> None:
+    """Its own and its sentence's; how many are drawn, of this sentence and after it, does not matter."""
+    many = sample_given(TOY, source_of(), 6, seed=3)
+    words = [[found.words for found in drawn] for drawn in many]
+    assert len({tuple(drawn) for drawn in words}) == len(words)
+    for fewer in (
+        sample_given(TOY, source_of(), 4, seed=3),
+        sample_given(TOY, source_of(), 6, seed=3, batch_size=1),
+        sample_given(TOY, source_of(), 6, seed=3, batch_size=5),
+        sample_given(TOY, source_of(SOURCES[:3]), 6, seed=3),
+    ):
+        assert [[found.words for found in drawn] for drawn in fewer] == [
+            drawn[: len(fewer[0])] for drawn in words[: len(fewer)]
+        ]
+    assert [[found.words for found in drawn] for drawn in sample_given(TOY, source_of(), 6, seed=4)] != words
+
+
+def test_no_translations_are_no_translations() -> None:
+    assert sample_given(TOY, source_of(), 0) == [[]] * len(SOURCES)
+    assert sample_given(TOY, source_of([]), 3) == []
+
+
+# -- greedy search and beams -------------------------------------------------------------------------------------------
+
+TOY = ToyTranslator()
+PRIOR = LengthPrior.estimate([1, 2, 2, 3, 4, 4], [2, 2, 3, 4, 4, 6])
+HANDLINGS: list[LengthHandling] = [NoHandling(), PerWord(), WordPenalty(0.7), WordPenalty(-0.7)]
+BEAM_SORTS = [*SORTS, "recurrent, LSTM", "feed-forward"]
+
+# Every scorer with every length handling; the prior needs a source.
+CASES = [
+    *((name, handling) for name in BEAM_SORTS for handling in HANDLINGS),
+    *(("toy translator", handling) for handling in (*HANDLINGS, PRIOR)),
+]
+every_case = pytest.mark.parametrize(("name", "length"), CASES, ids=lambda part: getattr(part, "name", part))
+
+
+def found_by(name: str, **how: Any) -> tuple[Scorer, list[str | None], list[list[Hypothesis]]]:
+    """The scorer, the sources, and what a beam finds for each."""
+    if name == "toy translator":
+        return TOY, list(SOURCES), beam_search(TOY, Batch.to_generate(len(SOURCES), source_of()), **how)
+    scorer = model(name)
+    return scorer, [None], beam_search(scorer, Batch.to_generate(1), **how)
+
+
+def batch_for(sentences: list[tuple[int, ...]], source: str | None) -> Batch:
+    return Batch.of(sentences, None if source is None else source_of([source] * len(sentences)))
+
+
+def all_sentences(
+    scorer: Scorer, source: str | None, longest: int, length: LengthHandling
+) -> list[tuple[tuple[int, ...], float]]:
+    """Every sentence up to a length that can be, with its score, the best first."""
+    words = [word for word in range(len(scorer.vocab)) if word not in (START, END)]
+    every = [sentence for size in range(longest + 1) for sentence in product(words, repeat=size)]
+    scored = forced(scorer, batch_for(every, source), length=length)
+    return sorted(
+        ((found.words, found.score) for found in scored if found.log_prob > -math.inf), key=lambda pair: -pair[1]
+    )
+
+
+@every_case
+def test_greedy_is_a_beam_of_one(name: str, length: LengthHandling) -> None:
+    """And takes the best word at every step."""
+    scorer, sources, beams = found_by(name, beam_size=1, length=length, max_words=12)
+    if name == "toy translator":
+        greedily = greedy(scorer, Batch.to_generate(len(sources), source_of()), length=length, max_words=12)
+    else:
+        greedily = greedy(scorer, Batch.to_generate(1), length=length, max_words=12)
+    assert greedily == beams
+    for source, (found,) in zip(sources, beams, strict=True):
+        state = scorer.start(batch_for([()], source))
+        for _, word in steps(found):
+            log_probs = scorer.log_probs(state)[0]
+            assert log_probs[word] == log_probs.max()  # one of the best, where several tie
+            state = scorer.advance(state, torch.tensor([word]))
+
+
+@every_case
+def test_a_wide_beam_is_exhaustive_search(name: str, length: LengthHandling) -> None:
+    """Every sentence has a place in the beam, so the list of all is found; where scores tie, in some order."""
+    longest = 3 if name == "toy translator" else 2
+    how = {"beam_size": 5000, "n_best": 5000, "length": length, "max_words": longest + 1}
+    for best, (scorer, source) in _each(found_by(name, **how)):
+        expected = all_sentences(scorer, source, longest, length)
+        assert len(best) == len(expected)
+        assert [found.score for found in best] == pytest.approx([score for _, score in expected], abs=1e-9)
+        assert {found.words for found in best} == {words for words, _ in expected}
+
+
+@every_case
+def test_the_best_of_a_wide_beam_is_the_best_of_all(name: str, length: LengthHandling) -> None:
+    """Also when it stops as soon as nothing better can come."""
+    longest = 3 if name == "toy translator" else 2
+    how = {"beam_size": 5000, "n_best": 2, "length": length, "max_words": longest + 1}
+    for best, (scorer, source) in _each(found_by(name, **how)):
+        expected = [score for _, score in all_sentences(scorer, source, longest, length)[:2]]
+        assert [found.score for found in best] == pytest.approx(expected, abs=1e-9)
+
+
+def _each(found: tuple[Scorer, list[str | None], list[list[Hypothesis]]]) -> list[Any]:
+    scorer, sources, lists = found
+    return [(best, (scorer, source)) for best, source in zip(lists, sources, strict=True)]
+
+
+@every_case
+@pytest.mark.parametrize("beam_size", [2, 5])
+def test_lists_are_sorted_distinct_and_rescored(name: str, length: LengthHandling, beam_size: int) -> None:
+    for max_words in (2, 15):
+        how = {"beam_size": beam_size, "n_best": beam_size, "length": length, "max_words": max_words}
+        for best, (scorer, source) in _each(found_by(name, **how)):
+            assert 1 <= len(best) <= beam_size
+            assert len({found.words for found in best}) == len(best)
+            assert [found.score for found in best] == sorted((found.score for found in best), reverse=True)
+            assert len({found.finished for found in best}) == 1
+            for found in best:
+                (same,) = forced(scorer, batch_for([found.words], source), length=length)
+                scored = fold(scorer, batch_for([found.words], source))[0][0]
+                if found.finished:
+                    assert found.log_prob == pytest.approx(float(scored.sum()), abs=1e-9)
+                    assert found.score == pytest.approx(same.score, abs=1e-9)
+                else:
+                    assert found.log_prob == pytest.approx(float(scored[:-1].sum()), abs=1e-9)
+                    assert len(found.words) == max_words
+
+
+@pytest.mark.parametrize("name", BEAM_SORTS)
+def test_rows_without_a_source_find_the_same(name: str) -> None:
+    scorer = model(name)
+    one, two, three = beam_search(scorer, Batch.to_generate(3), 4, 2, max_words=9)
+    assert [found.words for found in one] == [found.words for found in two] == [found.words for found in three]

@@ -21,9 +21,9 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """
     columns = [[row[number] for row in rows] for number in range(len(headers))]
     texts = [[header, *map(cell, column)] for header, column in zip(headers, columns, strict=True)]
-    widths = [max(map(_width, text)) for text in texts]
+    widths = [max(map(display_width, text)) for text in texts]
     padded = [
-        [_pad(entry, width, right=_is_numeric(column)) for entry in text]
+        [pad(entry, width, right=is_numeric(column)) for entry in text]
         for text, column, width in zip(texts, columns, widths, strict=True)
     ]
     lines = ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
@@ -57,18 +57,29 @@ def plus_minus(value: float, error: float, digits: int = 2) -> str | float:
     return f"{value:,.{digits}f} ± {error:,.{digits}f}" if math.isfinite(error) else f"{value:,.{digits}f}"
 
 
-def _is_numeric(column: Sequence[object]) -> bool:
+def is_numeric(column: Sequence[object]) -> bool:
+    """Whether a column holds numbers alone, so that it stands to the right."""
     return all(
         bool(NUMBER.fullmatch(value)) if isinstance(value, str) else value is None or isinstance(value, int | float)
         for value in column
     )
 
 
-def _pad(text: str, width: int, *, right: bool) -> str:
-    blanks = " " * (width - _width(text))
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Blanks after a text, or before it, until it takes so many columns."""
+    blanks = " " * (width - display_width(text))
     return blanks + text if right else text + blanks
 
 
-def _width(text: str) -> int:
-    """Columns a text takes on a terminal: East Asian signs take two, accents that combine none."""
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+def display_width(text: str) -> int:
+    """Columns a text takes on a terminal: East Asian signs take two, accents that combine none.
+
+    >>> [display_width(text) for text in ("cafe", "cafe\u0301", "猫が", "ก\u0e34")]
+    [4, 4, 4, 1]
+    """
+    return sum(0 if is_combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+
+
+def is_combining(sign: str) -> bool:
+    """Whether a sign stands on the one before it."""
+    return bool(unicodedata.combining(sign)) or unicodedata.category(sign) in ("Mn", "Me")
