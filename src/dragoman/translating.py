@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from dragoman.scorer import Scorer
     from dragoman.search.hypothesis import Hypothesis
     from dragoman.search.length import LengthHandling, LengthPrior
+    from dragoman.text.corpus import Corpus
 
+TOKENS_AT_ONCE = 4096  # while given translations are scored
 MOST_UNITS = 250  # of a line that is translated in one piece
 LENGTH = "norm"  # the length handling, if none is asked for
 CLOSING = (".", "!", "?", "。", "！", "？", "।")  # after which a line is best cut
@@ -216,10 +218,53 @@ class Translating(ABC):
         matrix = to_words(told.attention, rows, with_end(source))
         return WordAttention(_words(told.text, target), _words(self.source.join(told.source), source), matrix)
 
-    def perplexity(self, lines: Sequence[str], references: Sequence[str]) -> float:
-        """Of given translations, a word or sentence end, whatever the units."""
-        log_prob = sum(told.log_prob for told in self.score(lines, references))
-        return Lengths.of(references).perplexity(log_prob)
+    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> PairLikelihood:
+        """What given translations cost."""
+        from dragoman.scorer import unknown_log_probs
+
+        source, target = self._read(lines), self.target.read(references)
+        costs = [float(part.sum()) for part in self._costs(source, target)]
+        unknown = float(unknown_log_probs(self._scorer, target).sum())
+        return PairLikelihood(sum(costs), unknown, len(target.unknown_at), Lengths.of(references))
+
+    def _costs(self, source: Any, target: Corpus) -> Iterator[NDArray[np.float64]]:
+        """log P of the tokens of some pairs at a time, those of like length together."""
+        from dragoman.scorer import fold
+        from dragoman.text.batches import Batch
+        from dragoman.text.pieces import cut
+
+        batched = getattr(self, "pair_log_probs", None)  # an ensemble has none
+        for run in cut(np.argsort(target.sizes, kind="stable"), target.sizes, TOKENS_AT_ONCE):
+            one, other = source.select(run), target.select(run)
+            if batched is not None:
+                yield batched(one, other)
+            else:
+                yield fold(self._scorer, Batch.of(other, one))[0].double().numpy()
+
+
+@dataclass(frozen=True)
+class PairLikelihood:
+    """What translations cost, given what they translate. Perplexities do not depend on the units."""
+
+    log_likelihood: float  # natural log; an unknown unit costs its class
+    log_likelihood_unknown: float  # which unknown ones they were
+    unknown: int  # unknown units
+    lengths: Lengths  # of the translations
+
+    @property
+    def perplexity(self) -> float:
+        """A word or sentence end, unknown units paid for in full."""
+        return self.lengths.perplexity(self.log_likelihood + self.log_likelihood_unknown)
+
+    @property
+    def perplexity_class(self) -> float:
+        """The same, but an unknown unit costs its class alone."""
+        return self.lengths.perplexity(self.log_likelihood)
+
+    @property
+    def perplexity_characters(self) -> float:
+        """A character, unknown units paid for in full."""
+        return self.lengths.perplexity_characters(self.log_likelihood + self.log_likelihood_unknown)
 
 
 @dataclass(frozen=True)

@@ -134,5 +134,5 @@ def _tell_dev(job: PairsJob, model: Translator, dev: Lines) -> None:
     with working("translating the dev text"):
         told = [one.text for one in model.translate(dev.source)]
     judged = judge(told, dev.target, tokenised=model.target.tokenised)
-    perplexity = model.perplexity(dev.source, dev.target)
+    perplexity = model.likelihood(dev.source, dev.target).perplexity
     say(f"{job.dev_src}: BLEU {judged.bleu:.2f}, chrF {judged.chrf:.2f}, perplexity {perplexity:,.2f} a word")

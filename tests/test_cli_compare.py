@@ -1,0 +1,132 @@
+"""`dragoman compare`: what it prints and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command import is_one_line
+from dragoman.evaluation.translation import judge
+
+REFERENCES = ["a cat sat on the mat .", "a dog ran away .", "nobody saw him .", "", "yes , he said ."]
+FIRST = ["a cat sat on the mat .", "a dog dog ran .", "no saw .", "", "yes he said ."]
+SECOND = ["a cat on a mat .", "a dog ran away .", "nobody saw him .", "well", "yes , he said ."]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    texts = {"ref.en": REFERENCES, "one.en": FIRST, "two.en": SECOND, "src.de": ["ein satz"] * 5}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines))
+    return tmp_path
+
+
+@pytest.fixture
+def both(files: Path) -> tuple[object, ...]:
+    return ("--ref", files / "ref.en", "--sys", files / "one.en", "--sys", files / "two.en", "--resamples", 50)
+
+
+def test_tables_are_printed(good, files: Path, both) -> None:
+    shown = good("compare", *both, "--tokenised", "--src", files / "src.de", "--train-tgt", files / "one.en")
+    assert shown.lines[0] == "Scores of 5 sentences"
+    assert "two.en beside one.en" in shown.lines
+    assert "By sentence length (words of the source)" in shown.lines
+    assert "Words by how often they come in the training text" in shown.lines
+    assert "     source: ein satz" in shown.out
+    assert shown.err == ""
+
+
+def test_json_has_the_scores(good, both) -> None:
+    found = json.loads(good("compare", *both, "--json", "--tokenised", "--names", "old, new").out)
+    assert [system["name"] for system in found["systems"]] == ["old", "new"]
+    for system, lines in zip(found["systems"], (FIRST, SECOND), strict=True):
+        assert system["bleu"] == judge(lines, REFERENCES, tokenised=True).bleu
+    assert found["paired_bootstrap"]["bleu"]["resamples"] == 50
+    assert found["systems"][0]["signature"].count("tok:none") == 1
+
+
+def test_markdown_and_how_much_is_shown(good, both) -> None:
+    shown = good("compare", *both, "--tokenised", "--markdown", "--examples", 1, "--ngrams", 2).out
+    assert shown.startswith("### Scores of 5 sentences\n\n| system |")
+    assert shown.count("\nline ") == 2
+
+
+def test_the_kind_of_text_is_seen_and_said(good, both, files: Path) -> None:
+    seen = good("compare", *both, "--json")
+    assert "look tokenised" in seen.err
+    assert json.loads(seen.out)["tokenised"] is True
+    for name in ("ref.en", "one.en", "two.en"):
+        text = (files / name).read_text()
+        (files / name).write_text("\n".join(line.capitalize() for line in text.replace(" .", ".").split("\n")))
+    raw = good("compare", *both, "--json")
+    assert "raw text" in raw.err
+    assert "tok:13a" in json.loads(raw.out)["systems"][0]["signature"]
+    assert good("compare", *both, "--raw").err == ""
+
+
+def test_seeds_decide(good, both) -> None:
+    one, again, other = (good("compare", *both, "--raw", "--seed", seed).out for seed in (1, 1, 2))
+    assert one == again
+    assert one != other
+
+
+def test_standard_input_and_windows_lines_are_read(good, files: Path) -> None:
+    arguments = ("compare", "--ref", files / "ref.en", "--sys", "-", "--sys", files / "two.en", "--tokenised", "--json")
+    found = json.loads(good(*arguments, stdin="".join(line + "\r\n" for line in FIRST)).out)
+    assert found["systems"][0]["name"] == "-"
+    assert {example["first"] for example in found["better"]} <= set(FIRST), "no CR is left"
+    assert found["better"]
+    assert found["systems"][0]["bleu"] == judge(FIRST, REFERENCES, tokenised=True).bleu
+
+
+def test_files_of_one_name_are_told_apart_by_their_paths(good, files: Path) -> None:
+    (files / "other").mkdir()
+    (files / "other" / "one.en").write_bytes((files / "two.en").read_bytes())
+    systems = ("--sys", files / "one.en", "--sys", files / "other" / "one.en")
+    found = json.loads(good("compare", "--ref", files / "ref.en", *systems, "--json", "--raw").out)
+    assert [system["name"] for system in found["systems"]] == [str(files / "one.en"), str(files / "other" / "one.en")]
+    same = good("compare", "--ref", files / "ref.en", *systems[:2], *systems[:2], "--json", "--raw")
+    assert "the same file twice" in same.err
+    assert json.loads(same.out)["paired_bootstrap"]["bleu"]["p_value"] == 1
+
+
+def test_another_number_of_lines_is_refused_with_both(run, files: Path, both) -> None:
+    (files / "two.en").write_text("a\nb\n")
+    refused = run("compare", *both)
+    assert refused.code == 2
+    assert is_one_line(refused.err)
+    assert f"{files / 'two.en'} has 2 lines, {files / 'ref.en'} has 5" in refused.err
+    assert refused.out == ""
+
+
+def test_a_source_out_of_step_is_refused(run, files: Path, both) -> None:
+    (files / "src.de").write_text("a\n")
+    refused = run("compare", *both, "--src", files / "src.de")
+    assert (refused.code, is_one_line(refused.err)) == (2, True)
+    assert "src.de has 1 lines" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--sys", "one.en"), "1 given; two are compared"),
+        (("--sys", "one.en", "--sys", "two.en", "--sys", "one.en"), "3 given"),
+        (("--sys", "one.en", "--sys", "nowhere.en"), "no such file"),
+        (("--sys", "one.en", "--sys", "two.en", "--names", "a"), "two different names"),
+        (("--sys", "one.en", "--sys", "two.en", "--names", "a,a"), "two different names"),
+        (("--sys", "one.en", "--sys", "two.en", "--json", "--markdown"), "choose one"),
+        ((), "--sys"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(run, files: Path, monkeypatch, arguments, said: str) -> None:
+    monkeypatch.chdir(files)
+    refused = run("compare", "--ref", "ref.en", *arguments)
+    assert (refused.code, is_one_line(refused.err)) == (2, True)
+    assert said in refused.err
+
+
+def test_help_teaches(good) -> None:
+    told = good("compare", "--help").out
+    assert "Example" in told and "--train-tgt" in told and "paired" in told

@@ -1,0 +1,142 @@
+"""Filters and pooling against torch's convolution, against plain loops, and against a sentence alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import conv1d
+
+from dragoman.layers.convolution import POOLINGS, Convolved, convolve, pooled_size
+
+SIZE, FILTERS = 3, 4
+LENGTHS = [5, 0, 1, 7, 2, 7]
+K = 3
+poolings = pytest.mark.parametrize("pooling", POOLINGS)
+widths = pytest.mark.parametrize("w", [1, 2, 3, 9])
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def batch(padding: float = 100.0) -> tuple[Tensor, Tensor]:
+    """Sentences of several lengths with rubbish in their padding."""
+    m, lengths = random(len(LENGTHS), max(LENGTHS), SIZE), torch.tensor(LENGTHS)
+    return m.masked_fill((torch.arange(max(LENGTHS)) >= lengths[:, None])[..., None], padding), lengths
+
+
+def filters(w: int) -> Tensor:
+    return random(FILTERS, w * SIZE, seed=1)
+
+
+def columns(w: int) -> list[int]:
+    return [max(length - w + 1, 1) for length in LENGTHS]
+
+
+def naive(m: Tensor, length: int, W: Tensor) -> Tensor:
+    """H of one sentence, written as the equation has it.  # (columns, n)"""
+    w = W.shape[1] // SIZE
+    words = [*m[:length], *[torch.zeros(SIZE, dtype=m.dtype)] * (w - length)]
+    return torch.stack([W @ torch.cat(words[t : t + w]) for t in range(len(words) - w + 1)])
+
+
+@widths
+def test_each_column_is_the_equations(w: int) -> None:
+    m, lengths = batch()
+    found = convolve(m, lengths, filters(w))
+    assert found.columns.tolist() == columns(w)
+    assert found.h.shape == (len(LENGTHS), max(columns(w)), FILTERS)
+    for row, length in enumerate(LENGTHS):
+        expected = naive(m[row], length, filters(w))
+        torch.testing.assert_close(found.h[row][found.mask[row]], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("w", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_torchs_convolution_agrees(w: int, dtype: torch.dtype) -> None:
+    """torch has the weights of a filter by feature, then by place; the tutorial by place, then by feature."""
+    m, W, b = (part.to(dtype) for part in (random(5, 7, SIZE), filters(w), random(FILTERS, seed=2)))
+    kernel = W.unflatten(1, (w, SIZE)).transpose(1, 2)  # (n, L_m, w)
+    expected = conv1d(m.transpose(1, 2), kernel, b).transpose(1, 2).tanh()
+    found = convolve(m, torch.full((5,), 7), W, b, torch.tanh)
+    assert found.h.dtype == dtype
+    torch.testing.assert_close(found.h, expected)
+
+
+def test_without_bias_and_function_it_is_linear() -> None:
+    m, lengths = batch()
+    twice = convolve(2 * m, lengths, filters(2)).h
+    torch.testing.assert_close(twice, 2 * convolve(m, lengths, filters(2)).h)
+    assert (convolve(m, lengths, filters(2), activation=torch.relu).h >= 0).all()
+
+
+def pooled_by_hand(pooling: str, H: Tensor, k: int) -> Tensor:
+    """One sentence without padding, filter by filter.  # (columns, n)"""
+    by_filter = []
+    for column in H.T.tolist():
+        if pooling == "average":
+            by_filter.append([sum(column) / len(column)])
+        elif pooling == "max":
+            by_filter.append([max(column)])
+        else:
+            best = sorted(sorted(range(len(column)), key=lambda t: -column[t])[:k])
+            by_filter.append(([column[t] for t in best] + [0.0] * k)[:k])
+    return torch.tensor(by_filter, dtype=H.dtype).T.flatten()
+
+
+@poolings
+@widths
+@pytest.mark.parametrize("k", [1, K, 20])
+def test_pooling_is_that_of_each_sentences_own_columns(pooling: str, w: int, k: int) -> None:
+    m, lengths = batch()
+    pooled = POOLINGS[pooling](convolve(m, lengths, filters(w)), k)
+    assert pooled.shape == (len(LENGTHS), pooled_size(pooling, FILTERS, k))
+    for row, length in enumerate(LENGTHS):
+        expected = pooled_by_hand(pooling, naive(m[row], length, filters(w)), k)
+        torch.testing.assert_close(pooled[row], expected, rtol=1e-12, atol=1e-12)
+
+
+@poolings
+@pytest.mark.parametrize("activation", [None, torch.tanh, torch.relu])
+def test_a_padded_sentence_is_that_sentence_alone(pooling: str, activation: None) -> None:
+    """Whatever stands in the padding, not-a-numbers too; and with relu many columns are equal."""
+    m, lengths = batch(padding=torch.nan)
+    pooled = POOLINGS[pooling](convolve(m, lengths, filters(3), random(FILTERS, seed=2), activation), K)
+    for row, length in enumerate(LENGTHS):
+        alone = convolve(
+            m[row : row + 1, :length], lengths[row : row + 1], filters(3), random(FILTERS, seed=2), activation
+        )
+        torch.testing.assert_close(pooled[row], POOLINGS[pooling](alone, K)[0], rtol=1e-12, atol=1e-12)
+
+
+def test_the_k_largest_come_in_their_order_and_of_equals_the_earlier() -> None:
+    h = torch.tensor([[[5.0, 1.0], [9.0, 2.0], [7.0, 1.0], [8.0, 1.0], [0.0, 3.0]]])
+    found = POOLINGS["k-max"](Convolved(h, torch.tensor([5])), 3)
+    assert found.tolist() == [[9.0, 1.0, 7.0, 2.0, 8.0, 3.0]]
+    shorter = POOLINGS["k-max"](Convolved(-h, torch.tensor([2])), 3)
+    assert shorter.tolist() == [[-5.0, -1.0, -9.0, -2.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("k", [1, K])
+def test_the_largest_is_the_first_of_the_largest(k: int) -> None:
+    m, lengths = batch()
+    convolved = convolve(m, lengths, filters(2))
+    torch.testing.assert_close(POOLINGS["max"](convolved, k), POOLINGS["k-max"](convolved, 1))
+
+
+@poolings
+def test_gradients(pooling: str) -> None:
+    m, lengths = batch()
+
+    def pooled(m: Tensor, W: Tensor, b: Tensor) -> Tensor:
+        return POOLINGS[pooling](convolve(m, lengths, W, b, torch.tanh), K)
+
+    inputs = [part.clone().requires_grad_() for part in (m, filters(3), random(FILTERS, seed=2))]
+    assert torch.autograd.gradcheck(pooled, inputs)
+    pooled(*inputs).sum().backward()
+    grad = inputs[0].grad
+    assert grad is not None
+    padding = torch.arange(max(LENGTHS)) >= lengths[:, None]
+    assert not grad[padding].any()
+    assert grad[~padding].any()

@@ -1,0 +1,190 @@
+"""Networks over trees: batched by height, they say of each node what the equations say, one node after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from dragoman.layers.recurrence import Layer, fold
+from dragoman.layers.tree import TREE_CELLS, EncodedTrees, TreeLayer, encode, first_parameters
+from dragoman.text.trees import Treebank, TreeBatch, read_tree
+from dragoman.text.vocab import END, Vocab
+
+INPUTS, HIDDEN = 3, 4
+LINES = [
+    "(S (NP the (ADJ red) cat) (VP sat (PP on (NP the mat))))",
+    "",
+    "(S (X (X (X a cat) sat) on) mats)",
+    "(S yes)",
+    "(S a (S cat (S on (S a mat))))",
+    "(S (A (A a cat) (A sat on)) (A (A the red) (A a mat)))",
+]
+TREES = Treebank.from_lines(LINES)
+cells = pytest.mark.parametrize("cell", TREE_CELLS)
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def layer_of(cell: str) -> TreeLayer:
+    sums, leaf_sums = len(TREE_CELLS[cell].sums) * HIDDEN, TREE_CELLS[cell].leaf_sums * HIDDEN
+    return TreeLayer(
+        random(leaf_sums, INPUTS, seed=1), random(sums, HIDDEN, seed=2), random(sums, HIDDEN, seed=3), random(sums)
+    )
+
+
+M = random(len(TREES.vocab), INPUTS, seed=9)  # the vectors of the words
+
+
+def encoded(cell: str, trees: Treebank, layer: TreeLayer | None = None, M: Tensor = M) -> EncodedTrees:
+    batch = TreeBatch.of(trees)
+    return encode(cell, layer or layer_of(cell), M[torch.from_numpy(batch.words)], batch)
+
+
+class ByHand:
+    """The equations a node at a time, with one matrix for each sum; of children that are not there, nothing."""
+
+    def __init__(self, cell: str):
+        names = TREE_CELLS[cell].sums
+        layer = layer_of(cell)
+        self.W_x = dict(zip(names, layer.W_xp.split(HIDDEN), strict=False))
+        self.W_l, self.W_r, self.b = (
+            dict(zip(names, part.split(HIDDEN), strict=True)) for part in (layer.W_lp, layer.W_rp, layer.b_p)
+        )
+        self.cell = getattr(self, cell.replace("-", "_"))
+
+    def sum(self, name: str, x: Tensor | None, h: list[Tensor]) -> Tensor:
+        total = self.b[name]
+        if x is not None:
+            total = total + self.W_x[name] @ x
+        for W, h_k in zip((self.W_l, self.W_r), h, strict=False):
+            total = total + W[name] @ h_k
+        return total
+
+    def recursive(self, x: Tensor | None, *children: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (torch.tanh(self.sum("h", x, [h for (h,) in children])),)
+
+    def tree_lstm(self, x: Tensor | None, *children: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        h = [state[0] for state in children]
+        i, u, o = (self.sum(name, x, h) for name in "iuo")
+        c = torch.sigmoid(i) * torch.tanh(u)
+        for name, (_, c_k) in zip(("f_l", "f_r"), children, strict=False):
+            c = c + torch.sigmoid(self.sum(name, x, h)) * c_k
+        return torch.sigmoid(o) * torch.tanh(c), c
+
+    def nodes(self, line: str, M: Tensor = M) -> list[tuple[Tensor, ...]]:
+        """The states of all nodes of a tree, by their numbers."""
+        tree = read_tree(line)
+        states = [self.cell(M[TREES.vocab.id(word)]) for word in tree.words] or [self.cell(M[END])]
+        for left, right in zip(tree.left, tree.right, strict=True):
+            states.append(self.cell(None, states[left], states[right]))
+        return states
+
+
+@cells
+def test_every_node_is_what_the_equations_say(cell: str) -> None:
+    found = encoded(cell, TREES)
+    for number, line in enumerate(LINES):
+        expected = ByHand(cell).nodes(line)
+        own = found.vectors[number][found.mask[number]]
+        torch.testing.assert_close(own, torch.stack([state[0] for state in expected]), rtol=1e-12, atol=1e-12)
+        for part, right in zip(found.root, expected[-1], strict=True):
+            torch.testing.assert_close(part[number], right, rtol=1e-12, atol=1e-12)
+
+
+@cells
+def test_a_padded_tree_is_that_tree_alone_and_order_does_not_matter(cell: str) -> None:
+    together = encoded(cell, TREES)
+    assert not together.vectors[~together.mask].any()
+    shuffled = np.array([3, 0, 5, 2, 1, 4, 0])
+    again = encoded(cell, TREES.select(shuffled))
+    torch.testing.assert_close(again.vectors, together.vectors[shuffled], rtol=1e-12, atol=1e-12)
+    for number in range(len(TREES)):
+        alone = encoded(cell, TREES.select(np.array([number])))
+        size = alone.vectors.shape[1]
+        assert together.mask[number].sum() == size
+        torch.testing.assert_close(together.vectors[number, :size], alone.vectors[0], rtol=1e-12, atol=1e-12)
+        for one, two in zip(together.root, alone.root, strict=True):
+            torch.testing.assert_close(one[number], two[0], rtol=1e-12, atol=1e-12)
+
+
+@cells
+def test_the_roots_h_is_the_last_of_a_sentences_vectors(cell: str) -> None:
+    found = encoded(cell, TREES)
+    columns = torch.from_numpy(TreeBatch.of(TREES).root_columns)
+    torch.testing.assert_close(found.root[0], found.vectors[torch.arange(len(TREES)), columns], rtol=0, atol=0)
+
+
+@cells
+def test_gradients(cell: str) -> None:
+    """A leaf that waits for two heights, and a sentence without words."""
+    trees = Treebank.from_lines(["(S (X a cat) sat)", ""], Vocab.build(["a", "cat", "sat"], [1, 1, 1]))
+
+    def outputs(M: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
+        found = encoded(cell, trees, TreeLayer(*parts), M)
+        return (found.vectors, *found.root)
+
+    inputs = [part.clone().requires_grad_() for part in (M[:6], *layer_of(cell))]
+    assert torch.autograd.gradcheck(outputs, inputs)  # every number of every parameter
+
+
+@cells
+def test_gradients_are_those_of_the_equations(cell: str) -> None:
+    """Also through nodes handed up past several heights."""
+    weights = [random(*part.shape, seed=7) for part in encoded(cell, TREES).root]
+    by_hand, batched = M.clone().requires_grad_(), M.clone().requires_grad_()
+    loss = sum(
+        (part * weight).sum() for part, weight in zip(encoded(cell, TREES, M=batched).root, weights, strict=True)
+    )
+    assert isinstance(loss, Tensor)
+    loss.backward()
+    for number, line in enumerate(LINES):
+        root = ByHand(cell).nodes(line, by_hand)[-1]
+        torch.stack(
+            [(part * weight[number]).sum() for part, weight in zip(root, weights, strict=True)]
+        ).sum().backward()
+    assert by_hand.grad is not None
+    torch.testing.assert_close(batched.grad, by_hand.grad, rtol=1e-12, atol=1e-12)
+
+
+def test_a_recursive_network_along_a_chain_is_an_elman_network() -> None:
+    """Branching to the left, h_p = tanh(W_lp h_{t-1} + W_rp h_r + b): a recurrent network that reads the leaves."""
+    layer, words = layer_of("recursive"), 6
+    trees = Treebank.from_lines(["(S " * (words - 1) + "the" + " cat)" * (words - 1)], TREES.vocab)
+    vectors = encoded("recursive", trees, layer).vectors[0]
+    leaves = vectors[:words]
+    h, _ = fold("rnn", Layer(layer.W_rp, layer.W_lp, layer.b_p), leaves[1:, None], (leaves[:1],))
+    torch.testing.assert_close(vectors[words:], h[:, 0], rtol=1e-12, atol=1e-12)
+
+
+def test_a_tree_lstm_with_open_gates_adds_up_its_leaves() -> None:
+    """All forget gates 1 and no input from inner nodes: the memory of the root is the sum of those of the leaves."""
+    layer = layer_of("tree-lstm")
+    W_l, W_r, b = (part.clone() for part in layer[1:])
+    W_l[3 * HIDDEN :], W_r[3 * HIDDEN :], b[3 * HIDDEN :] = 0.0, 0.0, 50.0
+    W_l[:HIDDEN], W_r[:HIDDEN] = 0.0, 0.0
+    W_l[HIDDEN : 2 * HIDDEN], W_r[HIDDEN : 2 * HIDDEN], b[HIDDEN : 2 * HIDDEN] = 0.0, 0.0, 0.0  # u = 0
+    opened = TreeLayer(layer.W_xp, W_l, W_r, b)
+    line = LINES[0]
+    _, c = encoded("tree-lstm", Treebank.from_lines([line], TREES.vocab), opened).root
+    leaves = Treebank.from_lines([f"(S {word})" for word in read_tree(line).words], TREES.vocab)
+    torch.testing.assert_close(c[0], encoded("tree-lstm", leaves, opened).root[1].sum(dim=0))
+
+
+@cells
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_first_parameters(cell: str, dtype: torch.dtype) -> None:
+    layer = first_parameters(cell, INPUTS, HIDDEN, torch.Generator().manual_seed(1), dtype)
+    assert [part.shape for part in layer] == [part.shape for part in layer_of(cell)]
+    assert all(part.dtype == dtype for part in layer)
+    assert all(0.3 < float(W.abs().max()) <= 0.5 for W in layer[:3])  # 1 / sqrt(H) and not much less
+    biases = dict(zip(TREE_CELLS[cell].sums, layer.b_p.split(HIDDEN), strict=True))
+    for name, b in biases.items():
+        assert (b == (1.0 if name.startswith("f") else 0.0)).all()
+    found = encoded(cell, TREES, layer, M.to(dtype))
+    assert found.vectors.dtype == dtype
+    assert found.vectors.shape == (len(TREES), 15, HIDDEN)
+    assert [part.shape for part in found.root] == [(len(TREES), HIDDEN)] * len(TREE_CELLS[cell].state)
