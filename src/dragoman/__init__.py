@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dragoman.ensembles import Ensemble
     from dragoman.errors import DataError, DragomanError
     from dragoman.lab.laboratory import laboratory
     from dragoman.language_model import LanguageModel
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from dragoman.models.loglinear.model import LogLinearModel
     from dragoman.models.recurrent import RecurrentModel
     from dragoman.models.recurrent_config import RecurrentConfig
+    from dragoman.models.translator import Translator
+    from dragoman.models.translator_config import TranslatorConfig
     from dragoman.ngram.arpa import read_arpa, write_arpa
     from dragoman.ngram.classes import ClassModel
     from dragoman.ngram.model import NgramConfig, NgramModel
     from dragoman.text.brown import Clustering, brown_clusters
     from dragoman.text.corpus import Corpus, ParallelCorpus
+    from dragoman.text.sides import Side
     from dragoman.text.vocab import Vocab
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import fit
@@ -43,6 +47,7 @@ _HOMES = {
     "Corpus": "dragoman.text.corpus",
     "DataError": "dragoman.errors",
     "DragomanError": "dragoman.errors",
+    "Ensemble": "dragoman.ensembles",
     "FeedForwardConfig": "dragoman.models.feedforward_config",
     "FeedForwardModel": "dragoman.models.feedforward",
     "LanguageModel": "dragoman.language_model",
@@ -54,7 +59,10 @@ _HOMES = {
     "ParallelCorpus": "dragoman.text.corpus",
     "RecurrentConfig": "dragoman.models.recurrent_config",
     "RecurrentModel": "dragoman.models.recurrent",
+    "Side": "dragoman.text.sides",
     "TrainingConfig": "dragoman.training.config",
+    "Translator": "dragoman.models.translator",
+    "TranslatorConfig": "dragoman.models.translator_config",
     "Vocab": "dragoman.text.vocab",
     "brown_clusters": "dragoman.text.brown",
     "atom": "dragoman.models.loglinear.features",
@@ -74,6 +82,7 @@ __all__ = [
     "Corpus",
     "DataError",
     "DragomanError",
+    "Ensemble",
     "FeedForwardConfig",
     "FeedForwardModel",
     "LanguageModel",
@@ -85,7 +94,10 @@ __all__ = [
     "ParallelCorpus",
     "RecurrentConfig",
     "RecurrentModel",
+    "Side",
     "TrainingConfig",
+    "Translator",
+    "TranslatorConfig",
     "Vocab",
     "atom",
     "brown_clusters",
