@@ -15,6 +15,7 @@ from dragoman.evaluation.contrast import Accuracy
 from dragoman.evaluation.floor import Floor, Measured
 from dragoman.report.contrasts import FEW, Accuracies, as_dicts, distance_name
 from dragoman.report.figures import FLOOR, Share
+from dragoman.report.page import Section, Table, Text
 from dragoman.report.tables import cell, plus_minus, table
 
 WINDOW = 4  # words that a model of order 5 sees: what is decided farther away is beyond its window
@@ -109,22 +110,33 @@ class Rung:
 
 def ladder_text(rungs: Sequence[Rung]) -> str:
     """The table in two halves, so that it fits a terminal: what models cost, and what they get right."""
+    return "\n\n".join([*(table(half.headers, half.rows) for half in _halves(rungs)), LEGEND])
+
+
+def ladder_section(rungs: Sequence[Rung]) -> Section:
+    """The same, and by distance, for a page."""
+    return Section("Language models", [*_halves(rungs), Text(LEGEND), *_distance_tables(rungs)])
+
+
+def _halves(rungs: Sequence[Rung]) -> tuple[Table, Table]:
     costs = [[rung.name, *rung.costs()] for rung in rungs]
     right = [[rung.name, *rung.right()] for rung in rungs]
-    halves = (
-        table(["English", *COSTS], [*costs, [FLOOR, *_costs_of_truth(rungs[0].floor)]]),
-        table(["% right", *_names()], [*right, [ASKED, *_asked(rungs[0])]]),
-        LEGEND,
+    return (
+        Table(["English", *COSTS], [*costs, [FLOOR, *_costs_of_truth(rungs[0].floor)]]),
+        Table(["% right", *_names()], [*right, [ASKED, *_asked(rungs[0])]]),
     )
-    return "\n\n".join(halves)
 
 
 def distances_text(rungs: Sequence[Rung]) -> str:
     """How often each model is right by how far what decides is from what is decided."""
-    return "\n\n".join(
-        table([f"% right, {phenomenon}", *names], [[rung.name, *_by_distance(rung, phenomenon)] for rung in rungs])
+    return "\n\n".join(table(own.headers, own.rows) for own in _distance_tables(rungs))
+
+
+def _distance_tables(rungs: Sequence[Rung]) -> list[Table]:
+    return [
+        Table([f"% right, {phenomenon}", *names], [[rung.name, *_by_distance(rung, phenomenon)] for rung in rungs])
         for phenomenon, names in _distances(rungs[0]).items()
-    )
+    ]
 
 
 def distance_shares(rungs: Sequence[Rung]) -> dict[str, dict[str, dict[str, Share]]]:

@@ -20,7 +20,8 @@ SHADES = "Blues"
 LIGHT, DARK = 0.04, 0.85  # of the shades: for 0% and for 100%
 TURN = 0.75  # a share from which on the letters on it are white
 DOT = COLOURS[1]
-TICKS = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
+NOTE = "% right; guessing: 50, on all four 6"
+TICKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 
 
 def draw_ladder(
@@ -30,9 +31,11 @@ def draw_ladder(
     path: Path,
     *,
     title: str = "",
+    note: str = NOTE,
 ) -> None:
     """A row for each rung: its perplexity against the floor, and how often it is right, from 0 to 1, by question.
 
+    The note stands below the shares, and says what they are.
     Perplexities that are infinite have no dot, and shares that are undefined no number.
     """
     finite = {name: perplexity for name, perplexity in perplexities.items() if math.isfinite(perplexity)}
@@ -46,6 +49,7 @@ def draw_ladder(
         begin = NAMES + COSTS + GAP
         right = figure.add_axes((begin, low, EDGE - begin, tall))
         _draw_shares(right, [[shares[name][question] for question in questions] for name in names], questions)
+        right.text(0, len(names) + 0.4, note, color=QUIET, va="top")
         figure.text(0.1 / WIDTH, 1 - 0.24 / height, title, fontsize=FONT + 1.5)
 
 
@@ -89,4 +93,3 @@ def _draw_shares(axes: Axes, shares: Sequence[Sequence[float]], questions: Seque
     axes.set_xticks([column + 0.5 for column in range(len(questions))], questions, rotation=40, ha="left")
     axes.tick_params(axis="x", length=0, pad=1)
     axes.spines[:].set_visible(False)
-    axes.text(0, len(shares) + 0.4, "% right; guessing: 50, on all four 6", color=QUIET, va="top")

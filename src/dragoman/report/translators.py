@@ -1,0 +1,162 @@
+"""Translators side by side on sentences of which everything is known: the parts of a report about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.evaluation.alignment import Gold
+from dragoman.evaluation.conditional import BEAM, MeasuredTranslator
+from dragoman.report.figures import FLOOR
+from dragoman.report.page import Heatmap, Section, Table, Text
+from dragoman.report.tables import plus_minus
+from dragoman.text.vocab import END, SPECIALS
+
+SCORES = """\
+Perplexity: out of how many words, on average, does the translator pick the next one, given the German sentence? An \
+unknown word is paid for in full, as one of 10,000,000. No translator can be expected below the floor, which is what \
+the references cost by the grammar that they were drawn from; ± is a standard error.
+
+BLEU: how much of the reference's words, in runs of up to four, is in the translation, from 0 to 100; by beam search \
+with {beam} hypotheses, and greedily, word by word. Length: words of the translations by words of the references. \
+Alignment error: % by which the source words that are most attended to, as the reference is predicted, differ from the \
+true alignment."""
+LENGTHS = """\
+BLEU of beam search by the words of the German sentence. An encoder-decoder without attention keeps the whole sentence \
+in one vector, and the longer the sentence, the less of it comes back; with attention every word can be looked up."""
+EXAMPLE_WORDS = range(7, 11)  # words of a sentence whose attention is shown: it fits the width of a terminal
+
+
+@dataclass(frozen=True)
+class TranslatorRung:
+    """One translator, measured."""
+
+    name: str
+    measured: MeasuredTranslator
+    seconds: float  # of training
+    parameters: int  # numbers that were learned
+
+    def cells(self) -> list[object]:
+        own = self.measured
+        error = None if own.alignment is None else f"{100 * own.alignment.error_rate:.1f}"
+        return [
+            *(own.perplexity, f"{own.above_floor:.3f}"),
+            *(f"{own.beam.bleu:.1f}", f"{own.greedy.bleu:.1f}", f"{own.beam.length_ratio:.3f}"),
+            *(error, self.parameters, f"{self.seconds:,.1f}"),
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        about = {"model": self.name, "seconds": round(self.seconds, 3), "parameters": self.parameters}
+        return {**about, **self.measured.as_dict()}
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def scores_section(rungs: Sequence[TranslatorRung]) -> Section:
+    """A row for each translator, and the floor."""
+    headers = ["German to English", "perplexity", "nats above the floor", f"BLEU, beam {BEAM}", "greedy", "length"]
+    headers += ["alignment error", "parameters", "seconds"]
+    floor: list[object] = [FLOOR, plus_minus(*rungs[0].measured.floor), "0", *[None] * (len(headers) - 3)]
+    rows: list[list[object]] = [*([rung.name, *rung.cells()] for rung in rungs), floor]
+    return Section("Translators", [Table(headers, rows), Text(SCORES.format(beam=BEAM))])
+
+
+def lengths_section(rungs: Sequence[TranslatorRung]) -> Section:
+    """A row for each translator, a column for each class of length."""
+    classes = rungs[0].measured.by_length
+    rows: list[list[object]] = [[rung.name, *(f"{own.bleu:.1f}" for own in rung.measured.by_length)] for rung in rungs]
+    headers = ["BLEU by words", *(own.span.name for own in classes)]
+    rows.append(["sentences", *(own.sentences for own in classes)])
+    return Section("BLEU by sentence length", [Table(headers, rows), Text(LENGTHS)])
+
+
+def translators_dict(rungs: Sequence[TranslatorRung]) -> list[dict[str, Any]]:
+    """All of it as plain values."""
+    return [rung.as_dict() for rung in rungs]
+
+
+# -- for pictures ----------------------------------------------------------------------------------------------------
+
+
+def length_classes(rungs: Sequence[TranslatorRung]) -> dict[str, int]:
+    """How many sentences each class of length has."""
+    return {own.span.name: own.sentences for own in rungs[0].measured.by_length}
+
+
+def bleu_of_classes(rungs: Sequence[TranslatorRung]) -> dict[str, list[float]]:
+    """BLEU of each translator for each class of length."""
+    return {rung.name: [own.bleu for own in rung.measured.by_length] for rung in rungs}
+
+
+def bleu_as_shares(rungs: Sequence[TranslatorRung]) -> dict[str, dict[str, float]]:
+    """The same from 0 to 1: {translator: {class: share}}."""
+    return {rung.name: {own.span.name: own.bleu / 100 for own in rung.measured.by_length} for rung in rungs}
+
+
+# -- attention -------------------------------------------------------------------------------------------------------
+
+
+def example_of(lines: Sequence[str], gold: Sequence[Gold]) -> int:
+    """The number of a sentence to show attention on: not long and, if there is one, with words that change places.
+
+    >>> short, straight, crossed = ("a b", "a b c d e f g", "a b c d e f h")
+    >>> links = [frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (6, 6)}), frozenset({(0, 6), (6, 0)})]
+    >>> example_of([short, straight, crossed], [Gold(own, own) for own in links])
+    2
+    """
+    fitting = [number for number, line in enumerate(lines) if len(line.split()) in EXAMPLE_WORDS]
+    crossing = [number for number in fitting if _crosses(gold[number])]
+    return next(iter([*crossing, *fitting, 0]))
+
+
+def _crosses(gold: Gold) -> bool:
+    """Whether the order of target words is another than that of the source words that they are linked to."""
+    targets = [target for _, target in sorted(gold.sure)]
+    return targets != sorted(targets)
+
+
+def heatmap(name: str, target: Sequence[str], source: str, attention: NDArray[np.float64]) -> Heatmap:
+    """Where a translator looked.  # attention: (target words, source words and `</s>`)"""
+    return Heatmap(target, (*source.split(), SPECIALS[END]), attention, f"{name}: each row sums to 1")
+
+
+def attention_section(source: str, reference: str, heatmaps: Sequence[Heatmap]) -> Section:
+    """One sentence by several translators."""
+    about = f"{source}\n\n{reference}\n\nEach translator's own translation at the left; darker: more attention."
+    return Section("Attention to one sentence", [Text(about), *heatmaps])
+
+
+# -- examples --------------------------------------------------------------------------------------------------------
+
+
+def examples_section(
+    lines: Sequence[str], references: Sequence[str], translations: Mapping[str, Sequence[str]], numbers: Sequence[int]
+) -> Section:
+    """Some sentences with their references and translations."""
+    tables = [
+        Table(
+            [f"sentence {number + 1}", f"{len(lines[number].split())} words"],
+            [
+                ["German", lines[number]],
+                ["reference", references[number]],
+                *([name, told[number]] for name, told in translations.items()),
+            ],
+        )
+        for number in numbers
+    ]
+    return Section("Example translations", tables)
+
+
+def one_of_each_length(lines: Sequence[str], rung: TranslatorRung) -> list[int]:
+    """The first sentence of each class of length."""
+    lengths = [len(line.split()) for line in lines]
+    spans = [own.span for own in rung.measured.by_length]
+    return [
+        next(number for number, length in enumerate(lengths) if span.least <= length <= (span.most or length))
+        for span in spans
+    ]

@@ -1,0 +1,340 @@
+"""Attention in the terminal and as a picture, curves of translators, and a search's lattice as text."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dragoman import DataError
+from dragoman.report.attention import GAP, NARROW, SHADES, WIDE, attention_text, blocks_of
+from dragoman.report.attention_figure import BOXES, GOLD, MOST_WORDS, draw_attention
+from dragoman.report.curves import bleu_by_length, learning_curves
+from dragoman.report.lattice import BEST, lattice_text
+from dragoman.report.tables import display_width
+from dragoman.search.lattice import Node
+
+ENGLISH = ("I", "like", "cats", "</s>")
+JAPANESE = ("私", "は", "猫", "が", "好き", "です", "</s>")
+CODE = re.compile(r"\x1b\[[\d;]*m")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def attention(targets: int, sources: int) -> NDArray[np.float64]:
+    """Rows that sum to one, with a peak near the diagonal."""
+    away = np.linspace(0, 1, targets)[:, None] - np.linspace(0, 1, sources)
+    weights = np.exp(-40 * away**2)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def words(count: int) -> list[str]:
+    return [f"w{number}" + "x" * (number % 9) for number in range(count - 1)] + ["</s>"]
+
+
+# -- in the terminal -------------------------------------------------------------------------------------------------
+
+
+def test_a_short_sentence_has_its_words_and_percentages() -> None:
+    text = attention_text(ENGLISH, JAPANESE, attention(4, 7))
+    assert all(word in text for word in (*ENGLISH, *JAPANESE))
+    rows = text.splitlines()[1:5]
+    for row, weights in zip(rows, attention(4, 7), strict=True):
+        assert [int(n) for n in re.findall(r"(\d+)%", row)] == [p for p in np.rint(100 * weights) if p]
+
+
+@pytest.mark.parametrize("colour", [False, True])
+def test_percentages_end_under_their_own_words(colour: bool) -> None:
+    """Each target word looks at one source word alone: so its field stands where that word does."""
+    text = CODE.sub("", attention_text(JAPANESE, JAPANESE, np.eye(7), colour=colour))
+    head, *rows = text.splitlines()[:8]
+    starts = [display_width(head[: head.index(word)]) for word in JAPANESE]
+    ends = [display_width(row[: row.index("100%") + 4]) for row in rows]
+    assert ends == [start + WIDE - colour for start in starts]  # on colour, the percentage is in the middle
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("width", [1, 20, 33, 60, 100])
+def test_long_sentences_come_in_blocks_of_every_column_once(width: int, colour: bool) -> None:
+    """Each source word's column is marked in one block, below the upright word."""
+    text = CODE.sub("", attention_text(words(41), words(41), np.eye(41), width=width, colour=colour))
+    marked = [line for line in text.splitlines() if re.search(r"  (██|99) *$", line)]
+    for line, word in zip(marked, words(41), strict=True):
+        assert word.startswith(line.split()[0].rstrip("…"))
+    assert max(map(display_width, text.splitlines()[:-2])) <= max(width, 30)
+    ranges = [(int(a), int(b)) for a, b in re.findall(r"source words (\d+) to (\d+) of 41", text)]
+    assert [n for first, last in ranges for n in range(first, last + 1)] == list(range(1, 42))
+    places = [n for first, last in ranges for n in range(last - first + 1)]  # of each column in its block
+    starts = [display_width(line.rstrip()) - NARROW for line in marked]
+    assert starts == [starts[0] + (NARROW + GAP) * place for place in places]
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=30), st.integers(1, 40))
+def test_blocks_hold_every_column_once_and_no_more_than_fit(widths: list[int], room: int) -> None:
+    blocks = list(blocks_of(widths, room))
+    assert [n for block in blocks for n in range(block.start, block.stop)] == list(range(len(widths)))
+    sizes = [sum(widths[block]) + GAP * (block.stop - block.start - 1) for block in blocks]
+    assert all(size <= room or block.stop == block.start + 1 for block, size in zip(blocks, sizes, strict=True))
+    for block, size in zip(blocks[:-1], sizes[:-1], strict=True):
+        assert size + GAP + widths[block.stop] > room  # the next would not have fitted
+
+
+def test_upright_words_stand_over_their_columns() -> None:
+    text = attention_text(["a"], ["猫が", "xe\u0301z", "</s>"], [[1, 0, 0]], width=16)
+    lines = text.splitlines()
+    heads = lines[: next(n for n, line in enumerate(lines) if line.startswith("a"))]
+    assert [line[3:] for line in heads] == ["      <", "   x  /", "猫 e\u0301  s", "が z  >"]
+
+
+def test_rows_are_darker_for_more() -> None:
+    """The shade of a field rises with its weight, and agrees with the percentage beside it."""
+    weights = np.linspace(0, 1, 101)[:, None]
+    lines = attention_text(["t"] * 101, ["s"], weights).splitlines()[1:102]
+    shades = [line[3] if len(line) > 3 else " " for line in lines]
+    order = [shade for _, shade in SHADES]
+    assert [order.index(shade) for shade in shades] == [sum(p >= least for least, _ in SHADES) - 1 for p in range(101)]
+
+
+def test_colour_only_when_asked_and_no_code_of_a_word_reaches_the_terminal() -> None:
+    bad = ["a\x1b[2Jb", "\ttab", "</s>"]
+    assert "\x1b" not in attention_text(bad, bad, np.eye(3)) and "\t" not in attention_text(bad, bad, np.eye(3))
+    coloured = attention_text(bad, bad, np.eye(3), colour=True)
+    assert "\x1b[97;48;5;88m" in coloured and "\x1b[2J" not in coloured
+    assert len(re.findall(r"\x1b\[0m", coloured)) * 2 == coloured.count("\x1b")  # every colour ends
+
+
+@pytest.mark.parametrize(
+    ("matrix", "problem"),
+    [
+        (np.eye(3), "3 x 3 weights for 2 target and 3 source words"),
+        ([[1, 0, math.nan], [1, 0, 0]], "not between 0 and 1"),
+        ([[5.0, -4, 0], [1, 0, 0]], "before the softmax"),
+    ],
+)
+def test_what_is_no_attention_is_refused(tmp_path: Path, matrix: object, problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        attention_text(["a", "</s>"], ["x", "y", "</s>"], matrix)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=problem):
+        draw_attention(["a", "</s>"], ["x", "y", "</s>"], matrix, tmp_path / "a.svg")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="no words"):
+        attention_text([], ["x"], np.zeros((0, 1)))
+
+
+# -- pictures --------------------------------------------------------------------------------------------------------
+
+Draw = Callable[[Path], None]
+CLASSES = {"1 to 5": 120, "6 to 10": 1300}
+DRAWINGS: dict[str, Draw] = {
+    "attention": lambda path: draw_attention(ENGLISH, JAPANESE, attention(4, 7), path, "A $title$", [(2, 2), (0, 0)]),
+    "long": lambda path: draw_attention(words(24), words(30), attention(24, 30), path),
+    "lengths": lambda path: bleu_by_length(
+        CLASSES, {"plain": [30, 10], "attends": [31, math.nan]}, path, title="A < B"
+    ),
+    "minutes": lambda path: learning_curves({"$ours$": [(1, 10), (5, 30)], "theirs": [(6, 7)]}, path, "dev BLEU"),
+}
+TEXTS = {
+    "attention": {*ENGLISH, *JAPANESE, "A $title$"},
+    "long": {*words(24), *words(30)},
+    "lengths": {"plain", "attends", "1 to 5", "6 to 10", "120", "1,300", "BLEU", "A < B"},
+    "minutes": {"$ours$", "theirs", "dev BLEU", "minutes of training"},
+}
+
+
+@pytest.fixture(params=DRAWINGS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def texts_of(path: Path) -> list[str]:
+    return ["".join(element.itertext()).strip() for element in ET.fromstring(path.read_bytes()).iter(f"{SVG}text")]
+
+
+def test_a_picture_has_every_word_without_a_warning(tmp_path: Path, name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DRAWINGS[name](tmp_path / "picture.svg")
+    assert TEXTS[name] <= {part.strip() for text in texts_of(tmp_path / "picture.svg") for part in text.split("\n")}
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+@pytest.mark.filterwarnings("ignore:.*no installed font")
+def test_the_same_numbers_make_the_same_picture(tmp_path: Path, name: str, ending: str) -> None:
+    for file in ("one", "two"):
+        DRAWINGS[name](tmp_path / f"{file}.{ending}")
+    one = (tmp_path / f"one.{ending}").read_bytes()
+    assert one == (tmp_path / f"two.{ending}").read_bytes()
+    assert len(one) > 2000
+
+
+def test_each_class_of_length_has_its_number_of_sentences(tmp_path: Path) -> None:
+    bleu_by_length(CLASSES, {"plain": [30, 10]}, tmp_path / "picture.svg")
+    said = " ".join(texts_of(tmp_path / "picture.svg"))
+    places = [said.index(text) for text in ("1 to 5", "120", "6 to 10", "1,300")]
+    assert places == sorted(places)
+
+
+def test_no_other_format_is_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match=r"end the name in \.svg or \.png"):
+        DRAWINGS[name](tmp_path / "picture.pdf")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_letters_that_no_font_has_are_one_warning_in_a_png(tmp_path: Path) -> None:
+    unknown = [chr(0x10FFF0 + number) for number in range(5)]  # for private use: in nobody's font, not printable
+    strange = [chr(0x13000 + number) for number in range(5)]  # hieroglyphs, which none of the fonts asked has
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        draw_attention(unknown, strange, np.eye(5), tmp_path / "picture.png")
+    assert len(heard) == 1  # not one for each letter
+    assert all("write an .svg" in str(warning.message) for warning in heard)
+    assert (tmp_path / "picture.png").stat().st_size > 2000
+
+
+def test_gold_links_are_boxes_at_their_words(tmp_path: Path) -> None:
+    """Link s-t has its box in the column of source word s and the row of target word t, from above."""
+    draw_attention(words(4), words(6), attention(4, 6), tmp_path / "gold.svg", gold=[(0, 0), (5, 0), (0, 3)])
+    boxes = [
+        [(float(x), float(y)) for x, y in re.findall(r"[ML] ([-\d.]+) ([-\d.]+)", one.get("d", ""))]
+        for one in ET.fromstring((tmp_path / "gold.svg").read_bytes()).iter(f"{SVG}path")
+        if f"stroke: {GOLD.lower()}" in one.get("style", "")
+    ]
+    assert len(boxes) == 3
+    corners = [(min(x for x, _ in box), min(y for _, y in box)) for box in boxes]
+    side = (corners[1][0] - corners[0][0]) / 5
+    assert side > 0 and corners[1][1] == pytest.approx(corners[0][1])
+    assert corners[2] == pytest.approx((corners[0][0], corners[0][1] + 3 * side), rel=1e-3)
+    draw_attention(words(4), words(6), attention(4, 6), tmp_path / "none.svg")
+    said = [" ".join(texts_of(tmp_path / file)) for file in ("gold.svg", "none.svg")]
+    assert [BOXES in text for text in said] == [True, False]
+
+
+def test_what_no_picture_holds_is_refused(tmp_path: Path) -> None:
+    many = MOST_WORDS + 1
+    with pytest.raises(DataError, match=f"2 target and {many} source words"):
+        draw_attention(words(2), words(many), attention(2, many), tmp_path / "a.svg")
+    for link in [(2, 0), (0, 2), (-1, 0)]:
+        with pytest.raises(DataError, match=f"link {link[0]}-{link[1]}"):
+            draw_attention(words(2), words(2), attention(2, 2), tmp_path / "a.svg", gold=[link])
+    with pytest.raises(DataError, match="3 values for 2 classes"):
+        bleu_by_length(CLASSES, {"plain": [1, 2, 3]}, tmp_path / "a.svg")
+    with pytest.raises(DataError, match="plain has no points"):
+        bleu_by_length(CLASSES, {"plain": [math.nan, math.nan]}, tmp_path / "a.svg")
+    with pytest.raises(DataError, match="infinite or undefined"):
+        learning_curves({"ours": [(1, math.inf)]}, tmp_path / "a.svg", "BLEU")
+    with pytest.raises(DataError, match="no time"):
+        learning_curves({"ours": [(math.nan, 1)]}, tmp_path / "a.svg", "BLEU")
+    with pytest.raises(DataError, match="10 lines"):
+        learning_curves({str(number): [(1, 1)] for number in range(10)}, tmp_path / "a.svg", "BLEU")
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- the lattice -----------------------------------------------------------------------------------------------------
+
+
+class Hypothesis(NamedTuple):
+    id: int
+    parent: int | None
+    word: str
+    log_prob: float
+    score: float
+    fate: str
+
+
+BEAM = [
+    Hypothesis(0, None, "<s>", 0.0, 0.0, "kept"),
+    Hypothesis(1, 0, "a", -1.0, -1.0, "kept"),
+    Hypothesis(2, 0, "b", -0.5, -0.5, "kept"),
+    Hypothesis(3, 0, "</s>", -3.0, -0.75, "pruned"),  # pruned by log P, whatever it would be worth
+    Hypothesis(4, 1, "c", -1.25, -1.25, "kept"),
+    Hypothesis(5, 2, "d", -2.5, -2.5, "kept"),
+    Hypothesis(6, 4, "</s>", -1.5, -0.5, "finished"),
+    Hypothesis(7, 5, "</s>", -4.5, -1.5, "finished"),
+    *(Hypothesis(8 + n, 5, f"w{n}", -9.0 - n, -9.0 - n, "pruned") for n in range(5)),
+]
+
+
+def lines_of(nodes: list[Hypothesis], **options: int) -> list[str]:
+    return lattice_text(nodes, **options).splitlines()[1:-2]
+
+
+def test_a_lattice_has_every_hypothesis_under_its_parent() -> None:
+    lines = lines_of(BEAM, most_pruned=9)
+    found = [(int(line[:4]), line[5], line.split()[-1] if BEST not in line else "best") for line in lines]
+    assert found == [
+        (0, " ", "<s>"),
+        (1, " ", "b"),
+        (2, " ", "d"),
+        (3, "*", "</s>"),
+        *((3, "x", f"w{n}") for n in range(5)),
+        (1, " ", "a"),
+        (2, " ", "c"),
+        (3, "*", "best"),
+        (1, "x", "</s>"),
+    ]
+    assert re.findall(r"-?\d+\.\d+", lines[10]) == ["-0.250", "-1.250", "-1.250"]  # c: its own, with a, and the score
+    places = [max(line.find("<s>"), line.find("├") + 2, line.find("└") + 2) for line in lines]  # where words begin
+    assert places == [places[0] + 2 * step for step, _, _ in found]
+    assert all(line[places[0]] in "│├" for line in lines[1:-1])  # what leads from the root to its last child
+
+
+def test_words_are_spelled_where_nodes_have_numbers() -> None:
+    """As the recorder of a beam search has them."""
+    spelled = ["<unk>", "<s>", "</s>", "cat"]
+    nodes = [Node(0, 0, None, 1, 0.0, 0.0, "kept"), Node(1, 0, 0, 3, -1.0, -1.0, "kept")]
+    lines = lattice_text(nodes, spell=spelled.__getitem__).splitlines()[1:-2]
+    assert [line.split()[-1] for line in lines] == ["<s>", "cat"]
+
+
+def test_what_is_pruned_is_counted_where_it_is_not_shown() -> None:
+    lines = lines_of(BEAM, most_pruned=2)
+    assert [line.split()[-1] for line in lines if line[5] == "x"] == ["w0", "w1", "more)", "</s>"]
+    assert any("(3 more)" in line for line in lines)
+    continued = [*BEAM, Hypothesis(99, 12, "odd", -20.0, -20.0, "kept")]  # pruned, and yet it goes on
+    assert any("odd" in line for line in lines_of(continued, most_pruned=0))
+
+
+def test_a_lattice_without_a_root_counts_the_same_steps() -> None:
+    without = [node._replace(parent=node.parent or None) for node in BEAM[1:]]
+    assert lines_of(without) == lines_of(BEAM)[1:]
+
+
+def test_a_long_sentence_stays_within_the_width() -> None:
+    chain = [Hypothesis(n, n - 1 if n else None, f"猫{n}", -float(n), -float(n), "kept") for n in range(1500)]
+    lines = lines_of(chain, width=80)
+    assert len(lines) == 1500 and max(map(display_width, lines)) <= 80
+    assert all(line.endswith(f"猫{n}") for n, line in enumerate(lines))
+
+
+def test_colours_dim_what_is_pruned() -> None:
+    plain, coloured = lattice_text(BEAM), lattice_text(BEAM, colour=True)
+    assert "\x1b" not in plain and CODE.sub("", coloured) == plain
+    for line in coloured.splitlines()[1:-2]:
+        bare = CODE.sub("", line)
+        assert line.startswith({"x": "\x1b[2m", "*": "\x1b[1m", " ": bare}[bare[5]])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "problem"),
+    [
+        ([BEAM[0], BEAM[0]], "same id"),
+        ([BEAM[4]], "4 continues 1, which is not there"),
+        ([BEAM[0]._replace(fate="lost")], "'lost'"),
+        ([BEAM[1]._replace(parent=4), BEAM[4]], "in a circle"),
+    ],
+)
+def test_what_is_no_tree_is_refused(nodes: list[Hypothesis], problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        lattice_text(nodes)
+
+
+def test_a_search_that_found_nothing() -> None:
+    assert lines_of([]) == []
