@@ -16,7 +16,7 @@ PACKAGE = Path(dragoman.__file__).parent
 
 # Each room, and the rooms it may know besides itself. A room is a module or a folder of the package.
 GROUND = {"errors", "kernels", "memory"}
-MODEL = {*GROUND, "threads", "storage", "text", "scorer", "language_model"}
+MODEL = {*GROUND, "threads", "storage", "text", "scorer", "model", "language_model"}
 MAY_KNOW = {
     "errors": set[str](),
     "kernels": set[str](),
@@ -29,16 +29,20 @@ MAY_KNOW = {
     "search": {*GROUND, "text", "scorer"},
     "combination": {"errors", "text", "scorer"},
     "evaluation": {*GROUND, "text", "scorer", "trainable"},
-    "language_model": {*GROUND, "text", "scorer", "storage", "search"},
+    "model": {"text", "scorer", "storage"},
+    "language_model": {*GROUND, "text", "scorer", "model", "search"},
+    "conditioned": {"errors", "text", "scorer", "model", "language_model"},
+    "translating": {"errors", "text", "scorer", "language_model", "search", "conditioned"},
+    "ensembles": {"errors", "combination", "translating"},
     "trainable": {*GROUND, "text"},
     "settings": {*GROUND, "text"},
     "layers": {*GROUND, "text"},
     "ngram": MODEL,
     "buckets": {*MODEL, "ngram", "models"},  # contexts by what an n-gram model or a cache knows of them
     "mixture": {*MODEL, "buckets"},
-    "models": {*MODEL, "ngram", "layers", "settings"},
+    "models": {*MODEL, "ngram", "layers", "settings", "translating", "search"},  # of search, lengths alone: see below
     "training": {*GROUND, "threads", "storage", "text", "settings", "trainable"},  # no model by name
-    "loading": {*MODEL, "ngram"},
+    "loading": {*MODEL, "ngram", "translating"},
     "doctor": {*MODEL, "ngram"},
     "report": {*MODEL, "evaluation", "lab"},  # the floor: evaluation's numbers of the laboratory's truth
 }
@@ -118,7 +122,16 @@ def test_the_doors_make_no_circle() -> None:
         assert free, f"these know each other in a circle: {sorted(left)}"
         order += free
         left = {room: below for room, below in left.items() if room not in free}
-    assert order.index("text") < order.index("scorer") < order.index("language_model") < order.index("ngram")
+    rooms = ["text", "scorer", "search", "language_model", "translating", "models"]
+    assert rooms == sorted(rooms, key=order.index)
+    assert order.index("language_model") < order.index("ngram")
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if room_of(path) == "models"], ids=shown)
+def test_models_do_not_know_how_anything_is_searched_for(path: Path) -> None:
+    """A translator keeps the lengths of its training text for whoever searches, and that is all."""
+    known = {name for name in imports(ast.parse(path.read_text(encoding="utf-8"))) if name.startswith("dragoman.search")}
+    assert known <= {"dragoman.search.length", "dragoman.search.length.LengthPrior"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=shown)

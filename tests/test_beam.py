@@ -1,0 +1,418 @@
+"""Beam search in its particulars; what holds of all searches is in test_search_laws."""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from dragoman import DataError
+from dragoman.scorer import State, fold
+from dragoman.search import (
+    Hypothesis,
+    Lattice,
+    LengthHandling,
+    LengthPrior,
+    NoHandling,
+    PerWord,
+    WordPenalty,
+    beam_search,
+    diagnose,
+    forced,
+    greedy,
+    search_all,
+)
+from dragoman.search.beam import best_words
+from dragoman.search.graph import FORKED, GraphScorer
+from dragoman.text.batches import Batch
+from dragoman.text.vocab import END
+from toy_translator import SOURCES, ToyTranslator, source_of
+
+LENGTHS: list[LengthHandling] = [
+    NoHandling(),
+    PerWord(),
+    WordPenalty(0.7),
+    WordPenalty(-0.7),
+    LengthPrior.estimate([1, 2, 2, 3, 4, 4], [2, 2, 3, 4, 4, 6]),
+]
+every_length = pytest.mark.parametrize("length", LENGTHS, ids=lambda length: length.name)
+
+
+def batch_of(sentences: list[str] = SOURCES) -> Batch:
+    return Batch.to_generate(len(sentences), source_of(sentences))
+
+
+def alike(one: list[list[Hypothesis]], two: list[list[Hypothesis]]) -> None:
+    """The same lists, but for the rounding of sums in another order."""
+    assert [[found.words for found in best] for best in one] == [[found.words for found in best] for best in two]
+    for a, b in zip(chain(*one), chain(*two), strict=True):
+        assert (a.log_prob, a.score) == pytest.approx((b.log_prob, b.score), abs=1e-9)
+        assert a.finished == b.finished
+        assert (a.attention is None) == (b.attention is None)
+        if a.attention is not None and b.attention is not None:
+            torch.testing.assert_close(a.attention, b.attention, rtol=0, atol=1e-12)
+
+
+# -- a search without batches, tensors and shortcuts -----------------------------------------------------------------
+
+
+def plain_beam(
+    scorer: ToyTranslator, sentence: str, beam_size: int, length: LengthHandling, max_words: int
+) -> list[tuple[tuple[int, ...], float]]:
+    """Words and scores of all that a beam finishes, by the words of the definition, going on to the bitter end."""
+    source = source_of([sentence])
+    active, finished = [((), 0.0)], []
+    for _ in range(max_words):
+        expanded = []
+        for words, log_prob in active:
+            state = scorer.start(Batch.to_generate(1, source))
+            for word in words:
+                state = scorer.advance(state, torch.tensor([word]))
+            steps = scorer.log_probs(state)[0].tolist()
+            expanded += [((*words, word), log_prob + step) for word, step in enumerate(steps) if step > -math.inf]
+        best = sorted(expanded, key=lambda pair: -pair[1])[: beam_size - len(finished)]
+        active = [(words, log_prob) for words, log_prob in best if words[-1] != END]
+        for words, log_prob in best:
+            if words[-1] == END:
+                number = torch.tensor([len(words) - 1]), torch.tensor([len(sentence.split())])
+                score = length.score(torch.tensor([log_prob], dtype=torch.float64), *number)
+                finished.append((words[:-1], float(score)))
+    return sorted(finished, key=lambda pair: -pair[1])
+
+
+@every_length
+@pytest.mark.parametrize(("beam_size", "n_best"), [(1, 1), (2, 1), (2, 2), (3, 2), (6, 1), (6, 6)])
+def test_it_finds_what_the_definition_finds(length: LengthHandling, beam_size: int, n_best: int) -> None:
+    """However early it stops, and whatever else is in the batch."""
+    for seed in range(4):
+        scorer = ToyTranslator(seed=seed)
+        found = beam_search(scorer, batch_of(), beam_size, n_best, length=length, max_words=7)
+        for sentence, best in zip(SOURCES, found, strict=True):
+            expected = plain_beam(scorer, sentence, beam_size, length, 7)[:n_best]
+            if expected:
+                assert [hypothesis.words for hypothesis in best] == [words for words, _ in expected]
+                scores = [score for _, score in expected]
+                assert [hypothesis.score for hypothesis in best] == pytest.approx(scores, abs=1e-9)
+            else:
+                assert not any(hypothesis.finished for hypothesis in best)
+
+
+@every_length
+def test_it_stops_when_nothing_can_change(length: LengthHandling) -> None:
+    """Steps are counted: without a length handling, a sentence whose best is found must not be searched to the end."""
+
+    class Counting(ToyTranslator):
+        steps = 0
+
+        def log_probs(self, state: State) -> Tensor:
+            self.steps += 1
+            return super().log_probs(state)
+
+    scorer = Counting(patience=-1)
+    beam_search(scorer, batch_of(["x y"]), 50, length=length, max_words=40)
+    if isinstance(length, NoHandling):
+        assert scorer.steps < 10
+    assert scorer.steps <= 40
+
+
+# -- the graph on which greedy search fails --------------------------------------------------------------------------
+
+
+def test_greedy_fails_where_a_beam_of_two_does_not() -> None:
+    batch = Batch.to_generate(1)
+    [[first]], [[best]] = greedy(FORKED, batch), beam_search(FORKED, batch, beam_size=2)
+    assert (FORKED.spelled(first.words), FORKED.spelled(best.words)) == ("b a", "a")
+    assert (math.exp(first.log_prob), math.exp(best.log_prob)) == pytest.approx((0.12, 0.36))
+    [wide] = beam_search(FORKED, batch, beam_size=50, n_best=5)
+    spelled = ["a", "b", "b a", "", "b a b"]
+    assert {FORKED.spelled(found.words) for found in wide} <= {*spelled, "b b", "b a a"}
+    assert FORKED.spelled(wide[0].words) == "a"
+
+
+def test_a_graph_must_add_up() -> None:
+    with pytest.raises(DataError, match=r"after 'a': probabilities that add up to 0\.9"):
+        GraphScorer("a", {"": {"a": 1.0}, "a": {"a": 0.9}})
+
+
+# -- limits ----------------------------------------------------------------------------------------------------------
+
+
+def endless() -> GraphScorer:
+    """Goes on for ever, and would rather say b."""
+    return GraphScorer("a b", {" ".join(["b"] * n): {"a": 0.3, "b": 0.7} for n in range(30)})
+
+
+def test_what_does_not_end_is_cut_off_and_says_so() -> None:
+    talker = endless()
+    [[found]] = greedy(talker, Batch.to_generate(1), max_words=4)
+    assert (talker.spelled(found.words), found.finished) == ("b b b b", False)
+    assert found.log_prob == pytest.approx(4 * math.log(0.7))
+    [[found]] = greedy(talker, Batch.to_generate(1), max_words=4, length=PerWord())
+    assert found.score == pytest.approx(4 * math.log(0.7) / 5)  # as if it ended there
+
+
+def test_finished_ones_come_before_all_that_were_cut_off() -> None:
+    talker = endless()
+    [best] = beam_search(talker, Batch.to_generate(1), 3, 3, max_words=4)
+    assert [found.finished for found in best] == [True] * len(best)
+    assert {talker.spelled(found.words) for found in best} <= {"a", "b a", "b b a"}
+    assert len(best) == 2  # "a" and "b a": the third place is of one that never ended
+
+
+def test_limits_are_for_each_sentence() -> None:
+    scorer = ToyTranslator(patience=1000)
+    sizes = [len(sentence.split()) for sentence in SOURCES]
+    for limit in (None, lambda words: words + 1, torch.arange(1, len(SOURCES) + 1), 3):
+        most = {
+            type(None): [2 * size + 20 for size in sizes],
+            int: [3] * len(sizes),
+            Tensor: list(range(1, len(SOURCES) + 1)),
+        }.get(type(limit), [size + 1 for size in sizes])
+        for found in (
+            greedy(scorer, batch_of(), max_words=limit),
+            search_all(scorer, source_of(), rows=4, beam_size=1, max_words=limit),
+        ):
+            assert [len(best[0].words) for best in found] == most
+            assert not any(best[0].finished for best in found)
+
+
+def test_without_a_source_there_is_a_limit_too() -> None:
+    talker = GraphScorer("a", {" ".join(["a"] * n): {"a": 1.0} for n in range(300)})
+    assert len(greedy(talker, Batch.to_generate(1))[0][0].words) == 200
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"beam_size": 0}, "beam of 0"),
+        ({"beam_size": 2, "n_best": 3}, "the 3 best of a beam of 2"),
+        ({"n_best": 0}, "the 0 best"),
+        ({"max_words": 0}, "0 words at most"),
+        ({"max_words": lambda words: words}, "needs a source"),
+        ({"length": LENGTHS[-1]}, "needs a source"),
+    ],
+    ids=str,
+)
+def test_bad_wishes_are_refused(how: dict, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        beam_search(FORKED, Batch.to_generate(1), **how)
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert beam_search(FORKED, Batch.to_generate(0)) == []
+    assert search_all(ToyTranslator(), source_of([])) == []
+
+
+# -- the best words of a row -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [3, 64, 127, 640, 1000, 6401])
+@pytest.mark.parametrize("k", [1, 3])
+def test_best_words_are_the_best(size: int, k: int) -> None:
+    log_probs = torch.randn(40, size, generator=torch.Generator().manual_seed(size))
+    log_probs[:10, -1] += 9  # the best is in what is left over by blocks
+    log_probs[10:20, :2] += 9  # several in one block
+    values, words = best_words(log_probs, k)
+    assert torch.equal(values, log_probs.sort(dim=1, descending=True).values[:, :k])
+    assert torch.equal(log_probs.gather(1, words), values)
+    assert all(len(set(row)) == k for row in words.tolist())
+
+
+def test_best_words_with_words_that_cannot_be() -> None:
+    log_probs = torch.full((2, 700), -math.inf)
+    log_probs[0, 650], log_probs[1, 699] = 0.0, 0.0
+    values, words = best_words(log_probs, 3)
+    assert (words[:, 0].tolist(), values[:, 0].tolist()) == ([650, 699], [0.0, 0.0])
+    assert values[:, 1:].isneginf().all()
+    assert all(len(set(row)) == 3 for row in words.tolist())
+
+
+# -- batches and memory ----------------------------------------------------------------------------------------------
+
+
+@every_length
+def test_batching_changes_nothing(length: LengthHandling) -> None:
+    scorer, source = ToyTranslator(), source_of(SOURCES * 3)
+    whole = beam_search(scorer, Batch.to_generate(len(source), source), 4, 2, length=length)
+    for rows in (1, 8, 17, 1000):
+        alike(search_all(scorer, source, rows=rows, beam_size=4, n_best=2, length=length), whole)
+    for number in range(len(SOURCES)):
+        alone = beam_search(scorer, batch_of([SOURCES[number]]), 4, 2, length=length)
+        alike(alone, [whole[number]])
+
+
+def test_sentences_that_are_done_are_forgotten() -> None:
+    """Their rows at once, their memory when there is enough of it."""
+    seen: list[tuple[int, int]] = []
+
+    class Watched(ToyTranslator):
+        def log_probs(self, state: State) -> Tensor:
+            assert state.sentence is not None
+            seen.append((len(torch.unique(state.sentence)), len(state.memory[0])))
+            return super().log_probs(state)
+
+    greedy(Watched(), batch_of(SOURCES * 8))
+    assert seen[0] == (56, 56)
+    assert len({active for active, _ in seen}) > 2  # they end at different times
+    for active, remembered in seen:
+        assert active <= remembered
+        assert active > 7 / 8 * remembered
+
+
+def test_rows_of_finished_hypotheses_leave_at_once() -> None:
+    seen: list[int] = []
+
+    class Watched(ToyTranslator):
+        def log_probs(self, state: State) -> Tensor:
+            seen.append(len(state.rows[0]))
+            return super().log_probs(state)
+
+    lattice = Lattice(pruned=0)
+    beam_search(Watched(), batch_of(["x y"]), 6, 6, lattice=lattice, max_words=30)
+    by_step: dict[int, list[str]] = {}
+    for node in lattice.nodes[1:]:
+        by_step.setdefault(len(lattice.words(node)), []).append(node.fate)
+    finished = 0
+    for step, fates in sorted(by_step.items()):
+        assert len(fates) <= 6 - finished  # a finished one keeps its place
+        finished += fates.count("finished")
+        if step < len(seen):
+            assert seen[step] == fates.count("kept")
+    assert finished == 6
+
+
+# -- attention -------------------------------------------------------------------------------------------------------
+
+
+@every_length
+def test_attention_is_that_of_the_words(length: LengthHandling) -> None:
+    """Row by row what the scorer says after the words before, over the source's own words and `</s>`."""
+    scorer = ToyTranslator()
+    for sentence, best in zip(SOURCES, beam_search(scorer, batch_of(), 4, 3, length=length, max_words=4), strict=True):
+        for found in best:
+            state = scorer.start(batch_of([sentence]))
+            rows = []
+            for word in [*found.words, END][: len(found.words) + found.finished]:
+                rows.append(scorer.attention(state)[0])
+                state = scorer.advance(state, torch.tensor([word]))
+            assert found.attention is not None
+            assert found.attention.shape == (len(found.words) + found.finished, len(sentence.split()) + 1)
+            torch.testing.assert_close(found.attention, torch.stack(rows), rtol=0, atol=1e-12)
+
+
+def test_who_does_not_attend_has_no_attention() -> None:
+    assert greedy(FORKED, Batch.to_generate(1))[0][0].attention is None
+
+
+def test_a_source_may_say_what_is_attended_to() -> None:
+    """As a tree has more nodes than words."""
+
+    class Nodes:
+        def __init__(self, corpus: object):
+            self.corpus = corpus
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.corpus, name)
+
+        def __getitem__(self, number: int) -> object:
+            return self.corpus[number]  # type: ignore[index]
+
+        def __len__(self) -> int:
+            return len(self.corpus)  # type: ignore[arg-type]
+
+        @property
+        def attended(self) -> np.ndarray:
+            return np.full(len(self), 5)
+
+    source = Nodes(source_of())  # the longest has four words: five columns for all
+    for best in greedy(ToyTranslator(), Batch.to_generate(len(SOURCES), source)):  # type: ignore[arg-type]
+        assert best[0].attention is not None
+        assert best[0].attention.shape[1] == 5
+
+
+# -- the lattice -----------------------------------------------------------------------------------------------------
+
+
+@every_length
+@pytest.mark.parametrize("pruned", [0, 2, 1000])
+def test_lattice_tells_what_happened(length: LengthHandling, pruned: int) -> None:
+    scorer, lattice = ToyTranslator(), Lattice(pruned=pruned)
+    found = beam_search(scorer, batch_of(), 3, 3, length=length, max_words=6, lattice=lattice)
+    alike(found, beam_search(scorer, batch_of(), 3, 3, length=length, max_words=6))  # and to be watched changes nothing
+    assert [node.id for node in lattice.nodes] == list(range(len(lattice.nodes)))
+    for number, best in enumerate(found):
+        nodes = lattice.of(number)
+        ends = {lattice.words(node): node for node in nodes if node.fate == "finished"}
+        assert len(ends) <= 3
+        assert all(words[-1] == END for words in ends)
+        for hypothesis in best:
+            if hypothesis.finished:
+                end = ends[(*hypothesis.words, END)]
+                assert (end.log_prob, end.score) == (hypothesis.log_prob, hypothesis.score)
+        assert best[0].score == max(node.score for node in ends.values()) if ends else not best[0].finished
+
+
+def test_lattice_is_a_tree_of_right_scores() -> None:
+    scorer, lattice = ToyTranslator(), Lattice(pruned=2)
+    beam_search(scorer, batch_of(), 3, lattice=lattice, max_words=6)
+    expanded = {node.parent for node in lattice.nodes}
+    steps: dict[tuple[int, int], list[tuple[str, float]]] = {}
+    for node in lattice.nodes[len(SOURCES) :]:
+        assert node.parent is not None
+        parent = lattice.nodes[node.parent]
+        assert (parent.sentence, parent.fate) == (node.sentence, "kept")
+        assert node.log_prob < parent.log_prob
+        words = lattice.words(node)
+        whole = fold(scorer, Batch.of([words], source_of([SOURCES[node.sentence]])))[0][0, : len(words)]
+        assert node.log_prob == pytest.approx(float(whole.sum()), abs=1e-9)
+        steps.setdefault((node.sentence, len(words)), []).append((node.fate, node.log_prob))
+        assert node.fate == "kept" or node.id not in expanded
+    for nodes in steps.values():
+        lost = [log_prob for fate, log_prob in nodes if fate == "pruned"]
+        stayed = [log_prob for fate, log_prob in nodes if fate != "pruned"]
+        assert len(lost) <= 2
+        assert not lost or max(lost) <= min(stayed)
+    assert any(fate == "pruned" for nodes in steps.values() for fate, _ in nodes)
+
+
+# -- diagnosis -------------------------------------------------------------------------------------------------------
+
+
+def test_the_graph_is_diagnosed() -> None:
+    references = Batch.of([FORKED.vocab.ids(text.split()) for text in ("a", "b a", "b b", "")])
+    [[first]], [[best]] = greedy(FORKED, Batch.to_generate(1)), beam_search(FORKED, Batch.to_generate(1), 2)
+    assert [told.error for told in diagnose(FORKED, references, [first] * 4)] == ["search", "none", "search", "model"]
+    assert [told.error for told in diagnose(FORKED, references, [best] * 4)] == ["none", "model", "model", "model"]
+    penalty = WordPenalty(2.0)  # by which the longer ones are better
+    [[best]] = beam_search(FORKED, Batch.to_generate(1), 2, length=penalty)
+    told = diagnose(FORKED, references, [best] * 4, length=penalty)
+    assert [FORKED.spelled(best.words), *(one.error for one in told)] == ["b a", "model", "none", "search", "model"]
+
+
+def test_what_was_cut_off_is_a_search_error() -> None:
+    talker = endless()
+    [[cut]] = greedy(talker, Batch.to_generate(1), max_words=2)
+    reference = Batch.of([talker.vocab.ids(["b", "a"])])
+    assert reference.words[0, 0] == cut.words[0]
+    assert [told.error for told in diagnose(talker, reference, [cut])] == ["search"]
+    impossible = Batch.of([talker.vocab.ids(["b", "b"])])  # never ends there
+    assert [told.error for told in diagnose(talker, impossible, [cut])] == ["model"]
+
+
+@every_length
+def test_what_was_found_forced_is_what_was_found(length: LengthHandling) -> None:
+    """Log-probability, score and attention; and so it is diagnosed."""
+    scorer = ToyTranslator()
+    found = [best[0] for best in beam_search(scorer, batch_of(), 3, length=length)]
+    assert all(hypothesis.finished for hypothesis in found)
+    given = Batch.of([hypothesis.words for hypothesis in found], source_of())
+    alike([forced(scorer, given, length=length)], [found])
+    assert {told.error for told in diagnose(scorer, given, found, length=length)} == {"none"}
+    worse = [best[0] for best in greedy(scorer, batch_of(), length=length)]
+    for told, good, bad in zip(diagnose(scorer, given, worse, length=length), found, worse, strict=True):
+        expected = "none" if good.words == bad.words else "search" if good.score > bad.score else "model"
+        assert told.error == expected

@@ -1,0 +1,245 @@
+"""Several scorers as one: the laws of a scorer, and those of combining."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from dragoman import Corpus, DataError, DragomanError, Mixture, NgramModel
+from dragoman.combination import Combination
+from dragoman.scorer import Scorer, State, fold, keep_sentences, log_prob, select
+from dragoman.search import beam_search, greedy, search_all
+from dragoman.search.graph import GraphScorer
+from dragoman.text.batches import Batch
+from dragoman.text.vocab import END, START, UNK, Vocab
+from toy_translator import SOURCES, ToyTranslator, source_of
+from zoo import model
+
+WORDS = "a b c"
+ONE, TWO, THREE = (ToyTranslator(WORDS, seed=seed) for seed in (1, 2, 3))
+TEXT = Corpus.from_sentences(["a b", "c", "b b c a", "a"], ONE.vocab)
+NGRAM = NgramModel.train(TEXT, order=2, smoothing="witten-bell")
+BOTH = Mixture([NGRAM, NgramModel.train(TEXT, order=1, smoothing="witten-bell")], [0.3, 0.7])
+
+
+class WithoutAttention(ToyTranslator):
+    """Remembers the source, and tells nothing of where it looks."""
+
+    def attention(self, state: State) -> Any:
+        return None
+
+    def log_probs(self, state: State) -> Tensor:
+        return ToyTranslator.log_probs(_Looking(self), state)  # type: ignore[arg-type]
+
+
+class _Looking:
+    def __init__(self, quiet: WithoutAttention):
+        self.__dict__ = quiet.__dict__
+
+    def attention(self, state: State) -> Tensor:
+        return ToyTranslator.attention(self, state)  # type: ignore[arg-type]
+
+
+QUIET = WithoutAttention(WORDS, seed=4)
+
+COMBINATIONS: dict[str, Combination] = {
+    "ensemble": Combination([ONE, TWO, THREE]),
+    "linear": Combination([ONE, TWO], [0.9, 0.1]),
+    "linear with a language model": Combination([ONE, NGRAM], [0.7, 0.3]),
+    "log-linear": Combination([ONE, TWO], [0.5, 1.5], "log-linear"),
+    "log-linear with a language model": Combination([NGRAM, ONE], [0.4, 1.0], "log-linear"),
+    "with a member that has no say": Combination([ONE, TWO, NGRAM], [0.5, 0, 0.5]),
+    "with a mixture": Combination([BOTH, ONE, QUIET]),
+    "of combinations": Combination(
+        [Combination([ONE, TWO]), Combination([THREE, NGRAM], [1.0, 0.2], "log-linear")], [0.6, 0.4]
+    ),
+}
+every_combination = pytest.mark.parametrize("scorer", COMBINATIONS.values(), ids=COMBINATIONS)
+
+
+def batch_of(sentences: list[str] = SOURCES) -> Batch:
+    return Batch.to_generate(len(sentences), source_of(sentences))
+
+
+def states(scorer: Scorer) -> list[State]:
+    """Where random words lead."""
+    state = scorer.start(batch_of())
+    found, chance = [state], np.random.default_rng(1)
+    for _ in range(4):
+        state = scorer.advance(state, torch.from_numpy(chance.integers(UNK + 1, len(scorer.vocab), len(SOURCES))))
+        found.append(state)
+    return found
+
+
+@every_combination
+def test_it_is_a_scorer_with_normalised_distributions(scorer: Combination) -> None:
+    assert isinstance(scorer, Scorer)
+    for state in states(scorer):
+        log_probs = scorer.log_probs(state)
+        assert log_probs.shape == (len(SOURCES), len(scorer.vocab))
+        np.testing.assert_allclose(log_probs.exp().sum(dim=1), 1.0, atol=1e-6)
+        assert log_probs[:, START].isneginf().all()
+
+
+@every_combination
+def test_rows_and_sentences_may_be_selected(scorer: Combination) -> None:
+    for state in states(scorer):
+        rows = torch.tensor([5, 2, 2, 6])
+        some = select(state, rows)
+        fewer = keep_sentences(some, torch.tensor([2, 5, 6]))
+        words = torch.tensor([3, 4, 5, 3])
+        for one in (some, fewer):
+            torch.testing.assert_close(scorer.log_probs(one), scorer.log_probs(state)[rows], rtol=0, atol=1e-12)
+            after = scorer.log_probs(scorer.advance(one, words))
+            torch.testing.assert_close(after, scorer.log_probs(scorer.advance(some, words)), rtol=0, atol=1e-12)
+
+
+@every_combination
+def test_a_row_is_what_the_sentence_is_alone(scorer: Combination) -> None:
+    sentences = [(3, 4), (), (5,), (4, 4, 4), (3,), (5, 3), (4,)]
+    together = log_prob(scorer, Batch.of(sentences, source_of()))
+    for row, words, source in zip(together, sentences, SOURCES, strict=True):
+        alone = log_prob(scorer, Batch.of([words], source_of([source])))
+        assert float(row) == pytest.approx(float(alone), abs=1e-9)
+
+
+@every_combination
+def test_searches_go_over_it(scorer: Combination) -> None:
+    whole = beam_search(scorer, batch_of(), 3, 2)
+    for apart, together in zip(search_all(scorer, source_of(), rows=3, beam_size=3, n_best=2), whole, strict=True):
+        assert [found.words for found in apart] == [found.words for found in together]
+    for best, source in zip(whole, SOURCES, strict=True):
+        for found in best:
+            steps = fold(scorer, Batch.of([found.words], source_of([source])))[0]
+            assert found.log_prob == pytest.approx(float(steps.sum()), abs=1e-6)
+
+
+@pytest.mark.parametrize("how", ["linear", "log-linear"])
+@pytest.mark.parametrize("member", [ONE, NGRAM], ids=["translator", "language model"])
+def test_members_that_are_alike_are_that_member(member: Scorer, how: Any) -> None:
+    weights = [0.2, 0.5, 0.3]
+    for together, alone in zip(states(Combination([member] * 3, weights, how)), states(member), strict=True):
+        expected = member.log_probs(alone)
+        found = Combination([member] * 3, weights, how).log_probs(together)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6, check_dtype=False)
+
+
+@pytest.mark.parametrize("how", ["linear", "log-linear"])
+def test_who_has_all_the_weight_has_all_the_say(how: Any) -> None:
+    """Even if another finds impossible what it says."""
+    strict = GraphScorer(WORDS, {"": {"a": 1.0}})
+    for weights, expected in (([1, 0, 0], ONE), ([0, 0, 1], TWO)):
+        scorer = Combination([ONE, strict, TWO], weights, how)
+        for together, alone in zip(states(scorer), states(expected), strict=True):
+            torch.testing.assert_close(scorer.log_probs(together), expected.log_probs(alone), rtol=0, atol=1e-12)
+
+
+def test_linear_is_the_average_and_log_linear_the_product() -> None:
+    weights = [0.3, 0.7]
+    linear, product = (Combination([ONE, TWO], weights, how) for how in ("linear", "log-linear"))
+    for l_state, p_state, one, two in zip(*map(states, (linear, product, ONE, TWO)), strict=True):
+        a, b = ONE.log_probs(one).exp(), TWO.log_probs(two).exp()
+        torch.testing.assert_close(linear.log_probs(l_state).exp(), 0.3 * a + 0.7 * b, rtol=0, atol=1e-12)
+        joint = a**0.3 * b**0.7
+        expected = joint / joint.sum(dim=1, keepdim=True)
+        torch.testing.assert_close(product.log_probs(p_state).exp(), expected, rtol=0, atol=1e-12)
+
+
+def test_a_linear_combination_of_language_models_is_their_mixture() -> None:
+    names = ["modified-kneser-ney, order 3", "recurrent, LSTM, carries", "cache"]
+    members, weights = [model(name) for name in names], [0.5, 0.3, 0.2]
+    scorer, mixture = Combination(members, weights), Mixture(members, weights)
+    carry, other = None, None
+    for text in (["the dog sees a cat ."], ["a cat hears the old dog !"]):
+        batch = Batch.of(Corpus.from_sentences(text, mixture.vocab))
+        (found, state), (expected, after) = fold(scorer, batch, carry), fold(mixture, batch, other)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6, check_dtype=False)
+        carry, other = scorer.finish(state), mixture.finish(after)
+    assert scorer.carries and not COMBINATIONS["ensemble"].carries
+    assert greedy(scorer, Batch.to_generate(1))[0][0].words == greedy(mixture, Batch.to_generate(1))[0][0].words
+
+
+# -- attention ---------------------------------------------------------------------------------------------------------
+
+
+def test_attention_is_the_average_of_those_that_attend() -> None:
+    cases = [
+        ([ONE, TWO], [0.25, 0.75], "linear", {ONE: 0.25, TWO: 0.75}),
+        ([ONE, NGRAM, TWO], [0.2, 0.2, 0.6], "linear", {ONE: 0.25, TWO: 0.75}),
+        ([QUIET, ONE, TWO], [2.0, 1.0, 3.0], "log-linear", {ONE: 0.25, TWO: 0.75}),
+        ([ONE, TWO], [0.0, 1.0], "linear", {TWO: 1.0}),
+    ]
+    for members, weights, how, shares in cases:
+        scorer = Combination(members, weights, how)
+        for number, state in enumerate(states(scorer)):
+            expected = sum(share * member.attention(states(member)[number]) for member, share in shares.items())
+            found = scorer.attention(state)
+            assert found is not None
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    best = greedy(COMBINATIONS["linear with a language model"], batch_of())[0][0]
+    assert best.attention is not None
+    np.testing.assert_allclose(best.attention.sum(dim=1), 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("members", "weights"), [([NGRAM, BOTH], [0.5, 0.5]), ([QUIET, NGRAM], [0.5, 0.5]), ([ONE, NGRAM], [0.0, 1.0])]
+)
+def test_where_nobody_attends_there_is_no_attention(members: list[Scorer], weights: list[float]) -> None:
+    scorer = Combination(members, weights)
+    assert scorer.attention(scorer.start(batch_of())) is None
+    assert greedy(scorer, batch_of())[0][0].attention is None
+
+
+def test_those_who_attend_to_different_things_have_no_average() -> None:
+    class Wider(ToyTranslator):
+        def attention(self, state: State) -> Tensor:
+            return torch.nn.functional.pad(super().attention(state), (0, 1))
+
+        def log_probs(self, state: State) -> Tensor:
+            return ONE.log_probs(state)
+
+    scorer = Combination([ONE, Wider(WORDS)])
+    assert scorer.attention(scorer.start(batch_of())) is None
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("members", "how", "told"),
+    [
+        ([], {}, "at least one model"),
+        ([ONE, TWO], {"weights": [1.0]}, "one for each of 2 models"),
+        ([ONE, TWO], {"weights": [1.5, -0.5]}, "none below 0"),
+        ([ONE, TWO], {"weights": [math.nan, 1.0]}, "none below 0"),
+        ([ONE, TWO], {"weights": [0.5, 0.6]}, "add up to 1"),
+        ([ONE, TWO], {"weights": [0.0, 0.0], "how": "log-linear"}, "at least one must be above 0"),
+        ([ONE, TWO], {"how": "loglinear"}, "it is linear or log-linear"),
+        ([ONE, ToyTranslator("a b d")], {}, "different target vocabularies .entry 5 is 'c' in one and 'd'"),
+        ([ONE, ToyTranslator("a b")], {"names": ["big", "small"]}, "big and small have different target .*6 entries"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(members: list[Scorer], how: dict[str, Any], told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        Combination(members, **how)
+
+
+def test_sources_must_be_the_same_words_too() -> None:
+    """A language model in between has none."""
+    other = ToyTranslator(WORDS)
+    other.source_vocab = Vocab(["<s>", "</s>", "<unk>", "x", "z", "y"])
+    with pytest.raises(DataError, match=r"model 2 and model 3 have different source vocabularies \(entry 4"):
+        Combination([NGRAM, ONE, other])
+
+
+def test_a_product_of_what_excludes_each_other_is_refused() -> None:
+    one, two = (GraphScorer("a b", {"": {word: 1.0}}) for word in "ab")
+    scorer = Combination([one, two], how="log-linear")
+    with pytest.raises(DragomanError, match="no word has a probability above 0"):
+        scorer.log_probs(scorer.start(Batch.to_generate(1)))
+    assert Combination([one, two]).log_probs(scorer.start(Batch.to_generate(1)))[0, END].isneginf()
