@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dragoman.errors import DataError
 from dragoman.text.alignment_units import to_words, with_end
 from dragoman.text.sides import TREE, Side
+from dragoman.text.spacing import words_of
 from dragoman.text.units import Lengths
 from dragoman.text.vocab import END, SPECIALS
 
@@ -278,6 +279,7 @@ class WordAttention:
 
 def _words(text: str, numbers: Sequence[int]) -> tuple[str, ...]:
     """The words of a text; as many as its units belong to."""
-    words = text.split()
-    assert len(words) == max(numbers, default=-1) + 1, "units of words that are not there"
+    wanted = max(numbers, default=-1) + 1
+    words = words_of(text) or [""] * wanted  # units that are all spaces belong to a word without letters
+    assert len(words) == wanted, "units of words that are not there"
     return tuple(words)

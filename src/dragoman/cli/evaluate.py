@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli import options
+from dragoman.cli.evaluate_translator import TranslationChoice, evaluate_translators
 from dragoman.cli.floor import known_truth
+from dragoman.cli.groups import grouped
 from dragoman.cli.messages import doubt, say
+from dragoman.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.evaluation.dynamic import Dynamic
@@ -24,9 +27,21 @@ if TYPE_CHECKING:
 CERTAIN = 3.0  # standard errors below the floor from which on something must be wrong
 
 
+Text = Annotated[
+    str | None,
+    typer.Option(
+        "--text",
+        metavar="FILE",
+        help="Of language models. One sentence a line: plain, .gz, .tsv or .jsonl; - is standard input.",
+        show_default=False,
+    ),
+]
+
+
+@grouped
 def evaluate(
     models: options.Models,
-    text: options.Text,
+    text: Text = None,
     field: options.Field = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object; what is infinite is null.")] = False,
     no_floor: Annotated[
@@ -42,8 +57,13 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    translation: TranslationChoice = TranslationChoice(),
 ) -> None:
-    """Report how probable models find a text. Of several models: a table.
+    """Report how good models are. Of several models: a table.
+
+    Of language models (--text): how probable they find a text. Of translators (--src and --ref): BLEU and chrF by
+    sacreBLEU, and how probable they find the references; of several, by paired bootstrap, whether they differ from the
+    first by more than luck.
 
     Beside models on laboratory text stands the floor: the price by the true distribution, which in expectation no
     model can beat. Laboratory text is told by its ending, .de or .en, and by the lab.yaml beside it.
@@ -52,7 +72,15 @@ def evaluate(
     Example:
       dragoman evaluate kn5 --text test.txt
       dragoman evaluate kn3 kn5 both --text test.txt --json
+      dragoman evaluate de-en --src test.de --ref test.en
+      dragoman evaluate plain attention --src test.de --ref test.en --by-length
     """
+    if text is None:
+        _refuse_language_model_options(field, dynamic, translation)
+        evaluate_translators(models, translation, floor=not no_floor, as_json=as_json)
+        return
+    if given := translation.given():
+        raise DataError(f"{given[0]} is for translators and --text for language models; take one or the other")
     from dragoman.evaluation.dynamic import Dynamic
 
     learning = None if dynamic is None else Dynamic(dynamic)
@@ -70,6 +98,16 @@ def evaluate(
         print(_report(results[0]))
     else:
         print(_comparison(results))
+
+
+def _refuse_language_model_options(field: str | None, dynamic: float | None, translation: TranslationChoice) -> None:
+    if translation.src is None and translation.ref is None:
+        raise DataError("nothing to evaluate on; give --text FILE, or for translators --src FILE --ref FILE")
+    if field is not None or dynamic is not None:
+        option = "--dynamic" if field is None else "--field"
+        raise DataError(
+            f"{option} is for language models and --text; for translators there is --src-field, --ref-field"
+        )
 
 
 @dataclass(frozen=True)
@@ -94,12 +132,11 @@ def _results(models: list[Path], text: str, field: str | None, *, floor: bool, d
     """What the text costs by each model. It is read once, and turned into numbers once for each vocabulary."""
     from dragoman.evaluation.floor import measured_prices
     from dragoman.lab.place import language_of
-    from dragoman.loading import load_language_model
     from dragoman.text.corpus import Corpus
     from dragoman.text.formats import read_text, source_name
     from dragoman.text.scan import scan
 
-    loaded = [(path, load_language_model(path)) for path in models]
+    loaded = [(path, _language_model(path)) for path in models]
     scanned = scan(read_text(text, options.field_of(text, field)))
     language = language_of(text) if floor else None
     results: list[Result] = []
@@ -114,6 +151,16 @@ def _results(models: list[Path], text: str, field: str | None, *, floor: bool, d
         results.append(Result(path, paid, model.carries, dynamic))
     _suspect(results)
     return results
+
+
+def _language_model(path: Path) -> LanguageModel:
+    from dragoman.language_model import LanguageModel
+    from dragoman.loading import load
+
+    model = load(path)
+    if not isinstance(model, LanguageModel):
+        raise DataError(f"{path}: is a {model.kind}; evaluate it with --src FILE --ref FILE instead of --text")
+    return model
 
 
 def _prices(model: LanguageModel, corpus: Corpus, dynamic: Dynamic | None) -> Prices:

@@ -30,6 +30,8 @@ VERBS = {
     "doctor": "doctor:doctor",
     "cluster": "cluster:cluster",
     "train": "train:train",
+    "translate": "translate:translate",
+    "attention": "attention:attention",
     "evaluate": "evaluate:evaluate",
     "compare": "compare:compare",
     "contrast": "contrast:contrast",
@@ -41,6 +43,7 @@ VERBS = {
     "inspect": "inspect:inspect",
     "export": "export:export",
     "import": "import_arpa:import_arpa",
+    "units": "units:units",
     "demo": "demo:demo",
     "ladder": "ladder:ladder",
 }
@@ -182,6 +185,10 @@ def _hint(path: str, message: str) -> str:
         return 'put the prefix in quotes, such as: dragoman next DIR "the cat"'
     if path.endswith(" saliency") and "extra argument" in message:
         return 'put the sentence in quotes, such as: dragoman inspect saliency DIR "she sees herself"'
+    if path.endswith(" attention") and "Missing argument" in message:
+        return 'give a translator and a sentence in quotes, such as: dragoman attention DIR "ein hund bellt ."'
+    if path.endswith(" translate") and "Missing argument" in message:
+        return "name a translator, such as: dragoman translate DIR < FILE (dragoman train translator makes one)"
     return ""
 
 

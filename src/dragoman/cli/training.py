@@ -17,6 +17,7 @@ from dragoman.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.language_model import LanguageModel
+    from dragoman.model import Model
     from dragoman.ngram.model import NgramModel
     from dragoman.text.corpus import Corpus
     from dragoman.text.unknown import UnknownWords
@@ -35,7 +36,7 @@ class VocabChoice(Group):
     max_size: options.MaxSize = None
     replace_singletons: options.ReplaceSingletons = False
 
-    def read(self, text: str, field: str | None, lender: LanguageModel | None) -> Corpus:
+    def read(self, text: str, field: str | None, lender: Model | None) -> Corpus:
         """The training text over these words."""
         from dragoman.text.corpus import Corpus
 
@@ -55,7 +56,7 @@ class UnknownChoice(Group):
     kind: options.Unknown = None
     total: options.UnknownTotal = None
 
-    def make(self, corpus: Corpus, lender: LanguageModel | None) -> UnknownWords:
+    def make(self, corpus: Corpus, lender: Model | None) -> UnknownWords:
         from dragoman.ngram.spelling import unknown_words
         from dragoman.text.unknown import ALL_WORDS
 
@@ -78,11 +79,11 @@ class Material:
 def read_material(
     text: str, dev_text: str | None, field: str | None, vocab: VocabChoice, unknown: UnknownChoice
 ) -> Material:
-    from dragoman.loading import load_language_model
+    from dragoman.loading import load
     from dragoman.text.formats import source_name
 
     with working("reading"):
-        lender = load_language_model(vocab.lender) if vocab.lender is not None else None
+        lender = load(vocab.lender) if vocab.lender is not None else None
         corpus = vocab.read(text, options.field_of(text, field, dev_text), lender)
         if not corpus.words:
             raise DataError(f"{source_name(text)}: the training text has no words")

@@ -1,0 +1,107 @@
+"""dragoman attention"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.inspecting import Picture, check_picture
+from dragoman.cli.messages import say
+from dragoman.cli.next import check_prefix
+from dragoman.cli.translators import (
+    Attended,
+    BeamSize,
+    Length,
+    Translators,
+    attended,
+    load_together,
+    reads_trees,
+    require_attention,
+)
+from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.translating import Translated, Translating
+
+WIDTH = 100  # columns, where there is no terminal to ask
+
+
+def attention(
+    models: Translators,
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="In quotes.", show_default=False)],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", metavar="TEXT", help="Draw it for this translation rather than for its own.", show_default=False
+        ),
+    ] = None,
+    units: Annotated[bool, typer.Option("--units", help="The units of the model instead of words.")] = False,
+    picture: Picture = None,
+    beam_size: BeamSize = 5,
+    length: Length = "norm",
+) -> None:
+    """Draw where a translator looks for each word of its translation.
+
+    A row for each word of the translation: how its attention is spread over the words of the source, which adds up to
+    100%. </s> is the end of the sentence. Of subwords, a word gets what its pieces get. A translator of trees looks at
+    their nodes: a column is then a phrase.
+
+    \b
+    Example:
+      dragoman attention de-en "ein hund bellt ."
+      dragoman attention de-en "ein hund bellt ." --target "a dog barks ." --picture hund.svg
+    """
+    check_picture(picture)
+    for given in (sentence, target or ""):
+        check_prefix(given)
+    _check(models, sentence, target)
+    model = load_together(models)
+    require_attention(model, models[0])
+    told = _told(model, sentence, target, beam_size, length)
+    found = attended(model, told, units=units)
+    if found is None:
+        raise DataError("the sentence is so long that it is translated in pieces; give a shorter one")
+    _print(told, found)
+    if picture is not None:
+        _draw(model, sentence, told, found, picture)
+
+
+def _check(models: list[Path], sentence: str, target: str | None) -> None:
+    missing = [path for path in models[1:] if not path.exists()]
+    if missing:
+        remedy = 'put the sentence in quotes, such as: dragoman attention DIR "ein hund bellt ."'
+        raise DataError(f"{missing[0]}: no such model; {remedy}")
+    if not sentence.strip():
+        raise DataError("the sentence is blank; give one with words")
+    if any("\n" in given for given in (sentence, target or "")):
+        raise DataError("the sentence contains a line break; give one sentence")
+
+
+def _told(model: Translating, sentence: str, target: str | None, beam_size: int, length: str) -> Translated:
+    """Its own translation, or the one that is given (forced decoding)."""
+    if target is not None:
+        return model.score([sentence], [target])[0]
+    return model.translate(sentence, beam_size, length=length)[0]
+
+
+def _print(told: Translated, found: Attended) -> None:
+    from dragoman.report.attention import attention_text, printable
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    print(printable(told.text) + "\n")
+    print(attention_text(found.target, found.source, found.matrix, width, colour))
+    print(f"\nlog P(E | F) = {told.log_prob:.4f}{'' if told.finished else ', cut off before its end'}")
+
+
+def _draw(model: Translating, sentence: str, told: Translated, found: Attended, path: Path) -> None:
+    from dragoman.report.attention_figure import draw_attention
+
+    of = "nodes of the tree" if reads_trees(model) else "source"
+    draw_attention(found.target, found.source, found.matrix, path, title=f"Attention to the {of}")
+    say(f"{path}: the attention of {told.text!r} to {sentence!r}")

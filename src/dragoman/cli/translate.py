@@ -1,0 +1,350 @@
+"""dragoman translate"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
+
+import typer
+
+from dragoman.cli import options
+from dragoman.cli.arriving import Line, arriving_lines
+from dragoman.cli.groups import Group, grouped
+from dragoman.cli.messages import say
+from dragoman.cli.translators import (
+    BeamSize,
+    Fusion,
+    Length,
+    Threads,
+    Translators,
+    attended,
+    is_overlong,
+    links,
+    load_together,
+    reads_trees,
+    require_attention,
+    with_threads,
+)
+from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.search.lattice import Lattice
+    from dragoman.translating import Translated, Translating
+
+DIGITS = 4  # of attention in JSON
+Text = Annotated[
+    str,
+    typer.Option("--text", metavar="FILE", help="One sentence a line: plain, .gz, .tsv or .jsonl.", show_default=False),
+]
+MaxUnits = Annotated[
+    int, typer.Option("--max-units", min=1, metavar="N", help="Lines with more units are translated in pieces.")
+]
+
+
+@dataclass(frozen=True)
+class SearchChoice(Group):
+    """How translations are looked for."""
+
+    beam_size: BeamSize = 5
+    length: Length = "norm"
+    max_units: MaxUnits = 250
+
+
+@dataclass(frozen=True)
+class Drawing(Group):
+    """Translations drawn at random rather than looked for."""
+
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample",
+            min=1,
+            metavar="N",
+            help="Draw N translations of each line from P(E | F) instead of looking for the best.",
+            show_default=False,
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", min=0, help="The same seed draws the same translations. Default: 1.", show_default=False
+        ),
+    ] = None
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            "--temperature", help="Of drawing: below 1, more of the probable. Default: 1.", show_default=False
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Shown(Group):
+    """What is written, and where to."""
+
+    n_best: Annotated[
+        int | None,
+        typer.Option(
+            "--n-best",
+            min=1,
+            metavar="N",
+            help="The N best translations of each line as Moses writes them: number, translation, log P, score.",
+            show_default=False,
+        ),
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with scores and attention.")] = False
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            "--alignments",
+            metavar="FILE",
+            help="Also write which words belong together by the attention: pairs source-target, counted from 0.",
+            show_default=False,
+        ),
+    ] = None
+    lattice: Annotated[
+        Path | None,
+        typer.Option(
+            "--lattice",
+            metavar="FILE",
+            help="Also write what the search did, every hypothesis kept or pruned: .jsonl, else as text.",
+            show_default=False,
+        ),
+    ] = None
+
+
+@grouped
+def translate(
+    models: Translators,
+    text: Text = "-",
+    field: options.Field = None,
+    search: SearchChoice = SearchChoice(),
+    shown: Shown = Shown(),
+    drawing: Drawing = Drawing(),
+    fusion: Fusion = Fusion(),
+    threads: Threads = None,
+) -> None:
+    """Translate standard input, or a text, line by line.
+
+    One line comes out for each line that goes in, blank ones too, in order and as soon as may be: each by itself where
+    they are typed, many together where many are there. Several translators that share their units (see --vocab of
+    train translator) are an ensemble: their probabilities are averaged.
+
+    Lines that are very long are translated in pieces, and told of. A sample of one prints lines, of more the format of
+    --n-best.
+
+    \b
+    Example:
+      echo "ein hund bellt ." | dragoman translate de-en
+      dragoman translate de-en --text test.de --beam-size 10 --alignments test.align > test.en
+      dragoman translate one two three --n-best 5 < test.de
+      dragoman translate de-en --lm news --lm-weight 0.1 < test.de
+    """
+    _check(shown, drawing)
+    with with_threads(threads):
+        model = load_together(models, fusion)
+        job = Job(model, search, shown, drawing)
+        model.length_handling(search.length)  # refused now rather than after the first line
+        if shown.alignments is not None:
+            _require_words(model, models[0])
+        if text == "-" and sys.stdin is not None and sys.stdin.isatty():
+            say("type a sentence and press Enter; Ctrl-D ends")
+        _translate_all(job, arriving_lines(text, field, _tree_check(model)))
+
+
+@dataclass(frozen=True)
+class Job:
+    """Who translates, and how."""
+
+    model: Translating
+    search: SearchChoice
+    shown: Shown
+    drawing: Drawing
+
+    @property
+    def as_list(self) -> bool:
+        """Whether several translations of a line are printed."""
+        return self.shown.n_best is not None or (self.drawing.sample or 1) > 1
+
+
+def _check(shown: Shown, drawing: Drawing) -> None:
+    if drawing.sample is None and (drawing.seed is not None or drawing.temperature is not None):
+        raise DataError("--seed and --temperature are for drawing; say how many with --sample N")
+    if drawing.sample is not None and shown.n_best is not None:
+        raise DataError("--sample draws translations and --n-best looks for the best ones; choose one")
+    if drawing.sample is not None and shown.lattice is not None:
+        raise DataError("--lattice shows a search, and --sample does not search; leave one out")
+
+
+def _require_words(model: Translating, path: Path) -> None:
+    """Alignments are between words."""
+    require_attention(model, path)
+    if reads_trees(model):
+        remedy = "dragoman attention draws what it looks at"
+        raise DataError(f"{path}: attends to the phrases of a tree, so no words are aligned; {remedy}")
+
+
+def _tree_check(model: Translating) -> Any:
+    """For translators that read trees: what refuses a line that is none."""
+    from dragoman.text.trees import read_tree
+
+    return read_tree if reads_trees(model) else None
+
+
+def _translate_all(job: Job, batches: Iterator[list[Line]]) -> None:
+    with ExitStack() as stack:
+        alignments, lattices = (
+            None if path is None else stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
+            for path in (job.shown.alignments, job.shown.lattice)
+        )
+        for lines in batches:
+            results = _results(job, lines)
+            _write(sys.stdout, (_printed(job, result) for result in results))
+            if alignments is not None:
+                _write(alignments, (_aligned(job, result) for result in results))
+            if lattices is not None:
+                _write(lattices, (_lattice(job, result) for result in results))
+
+
+def _write(file: TextIO, texts: Iterator[str]) -> None:
+    file.writelines(f"{text}\n" for text in texts)
+    file.flush()
+
+
+# -- translating -------------------------------------------------------------------------------------------------------
+
+
+class Result(NamedTuple):
+    """A line with its translations, the best first, or in the order in which they were drawn."""
+
+    line: Line
+    found: list[Translated]
+    lattice: Lattice | None = None
+
+
+def _results(job: Job, lines: Sequence[Line]) -> list[Result]:
+    if job.drawing.sample is not None:
+        return [Result(line, _drawn(job, line)) for line in lines]
+    for line in lines:
+        if is_overlong(job.model, line.text, job.search.max_units):
+            say(f"line {line.number}: more than {job.search.max_units} units, so it is translated in pieces")
+    if job.shown.lattice is not None:
+        return [_recorded(job, line) for line in lines]
+    found = _searched(job, [line.text for line in lines])
+    return [Result(line, best) for line, best in zip(lines, found, strict=True)]
+
+
+def _searched(job: Job, lines: list[str], **how: Any) -> list[list[Translated]]:
+    choice = job.search
+    best = job.shown.n_best or 1
+    return job.model.n_best(lines, best, choice.beam_size, length=choice.length, most_units=choice.max_units, **how)
+
+
+def _recorded(job: Job, line: Line) -> Result:
+    """A line by itself, with what the search did."""
+    from dragoman.search.lattice import Lattice
+
+    lattice = Lattice()
+    [best] = _searched(job, [line.text], lattice=lattice)
+    in_pieces = is_overlong(job.model, line.text, job.search.max_units)
+    return Result(line, best, Lattice() if in_pieces else lattice)
+
+
+def _drawn(job: Job, line: Line) -> list[Translated]:
+    """Samples of a line: by the seed and the line's number alone, whatever else is translated with it."""
+    import numpy as np
+
+    from dragoman.translating import Translated
+
+    choice = job.drawing
+    assert choice.sample is not None
+    if not line.text.strip():
+        return [Translated("", (), 0.0, 0.0, ())] * choice.sample
+    own = np.random.SeedSequence([1 if choice.seed is None else choice.seed, line.number])
+    seed = int(own.generate_state(1, np.uint64)[0])
+    temperature = 1.0 if choice.temperature is None else choice.temperature
+    return job.model.sample(line.text, choice.sample, seed, temperature=temperature)[0]
+
+
+# -- what is written ---------------------------------------------------------------------------------------------------
+
+
+def _printed(job: Job, result: Result) -> str:
+    if job.shown.as_json:
+        return json.dumps(_as_dict(job.model, result), ensure_ascii=False, allow_nan=False)
+    if job.as_list:
+        return "\n".join(moses(result.line.number - 1, one) for one in result.found)
+    return result.found[0].text
+
+
+def moses(number: int, told: Translated) -> str:
+    """A line of an n-best list in the format of Moses; lines are counted from 0.
+
+    >>> from dragoman.translating import Translated
+    >>> moses(0, Translated("a dog", ("a", "dog"), -1.5, -0.5, ("ein", "hund")))
+    '0 ||| a dog ||| LogProb= -1.5 ||| -0.5'
+    """
+    return f"{number} ||| {told.text} ||| LogProb= {told.log_prob:.7g} ||| {told.score:.7g}"
+
+
+def _as_dict(model: Translating, result: Result) -> dict[str, Any]:
+    best = [_scores(one) for one in result.found]
+    return {"source": result.line.text, **best[0], "n_best": best, "attention": _attention(model, result.found[0])}
+
+
+def _scores(told: Translated) -> dict[str, Any]:
+    from dragoman.evaluation.likelihood import finite
+
+    scores = {"log_prob": finite(told.log_prob), "score": finite(told.score)}
+    return {"translation": told.text, **scores, "finished": told.finished}
+
+
+def _attention(model: Translating, told: Translated) -> dict[str, Any] | None:
+    """Between words, `</s>` the last; null where it is not known."""
+    found = attended(model, told)
+    if found is None:
+        return None
+    return {"target": found.target, "source": found.source, "weights": found.matrix.round(DIGITS).tolist()}
+
+
+def _aligned(job: Job, result: Result) -> str:
+    """The pairs of the translation; none if the line is blank or was translated in pieces."""
+    from dragoman.evaluation.alignment import to_pharaoh
+
+    best = result.found[0]
+    found = attended(job.model, best)
+    return "" if found is None else to_pharaoh(links(found, best))
+
+
+@dataclass(frozen=True)
+class SpelledNode:
+    """A hypothesis of a search, its word spelled out."""
+
+    id: int
+    parent: int | None
+    word: str
+    log_prob: float
+    score: float
+    fate: str
+
+
+def _lattice(job: Job, result: Result) -> str:
+    from dragoman.report.lattice import lattice_text
+
+    assert job.shown.lattice is not None and result.lattice is not None
+    words = job.model.target.vocab.words
+    nodes = [
+        SpelledNode(node.id, node.parent, words[node.word], node.log_prob, node.score, node.fate)
+        for node in result.lattice.nodes
+    ]
+    line = result.line
+    if job.shown.lattice.suffix in (".jsonl", ".json"):
+        about = {"line": line.number, "source": line.text, "translation": result.found[0].text}
+        return json.dumps({**about, "nodes": [vars(node) for node in nodes]}, ensure_ascii=False)
+    drawn = lattice_text(nodes) if nodes else "(blank, or translated in pieces: no single search to show)"
+    return f"line {line.number}: {line.text}\n\n{drawn}\n"

@@ -1,0 +1,209 @@
+"""What the verbs that use translators share: loading one or several, and the attention between words."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli.groups import Group
+from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.translating import Translated, Translating, WordAttention
+
+Translators = Annotated[
+    list[Path],
+    typer.Argument(metavar="DIR...", help="A translator; several are used together, an ensemble.", show_default=False),
+]
+BeamSize = Annotated[
+    int, typer.Option("--beam-size", min=1, metavar="N", help="Hypotheses that the search keeps; 1 is greedy search.")
+]
+Length = Annotated[
+    str,
+    typer.Option(
+        "--length",
+        metavar="HOW",
+        help="What is done about the liking for short translations. none; norm: the mean over the words; prior: times "
+        "P(|E| given |F|) of the training text; penalty:X: plus X for each word.",
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, metavar="N", help="Default: all cores.", show_default=False),
+]
+LINEAR, LOG_LINEAR = "linear", "log-linear"
+
+
+@dataclass(frozen=True)
+class Fusion(Group):
+    """A language model beside the translators."""
+
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--lm",
+            metavar="DIR",
+            help="A language model of the target's units that has a say (see dragoman units).",
+            show_default=False,
+        ),
+    ] = None
+    weight: Annotated[
+        float | None,
+        typer.Option(
+            "--lm-weight",
+            min=0.0,
+            metavar="X",
+            help="How much it has to say. linear: its share, below 1; log-linear: its exponent. Default: 0.2.",
+            show_default=False,
+        ),
+    ] = None
+    how: Annotated[
+        str | None,
+        typer.Option(
+            "--fusion",
+            metavar=f"{LINEAR}|{LOG_LINEAR}",
+            help="Whether probabilities are averaged or multiplied. Default: log-linear.",
+            show_default=False,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        if self.model is None and (self.weight is not None or self.how is not None):
+            raise DataError("--lm-weight and --fusion are for a language model; name one with --lm DIR")
+        if self.how not in (None, LINEAR, LOG_LINEAR):
+            raise DataError(f"--fusion {self.how}: it is {LINEAR} or {LOG_LINEAR}")
+        if self.how == LINEAR and (self.weight or 0) >= 1:
+            raise DataError(f"--lm-weight {self.weight}: with --fusion linear it is a share, below 1")
+
+
+def load_together(paths: Sequence[Path], fusion: Fusion = Fusion()) -> Translating:
+    """The translator of a directory; of several, their ensemble; with a language model, if there is one.
+
+    Those that do not go together are refused with the reason.
+    """
+    fusion.check()
+    check_once(paths)
+    model = together(paths, [load_one(path) for path in paths])
+    return model if fusion.model is None else _fused(model, paths, fusion)
+
+
+def load_one(path: Path) -> Any:
+    from dragoman.loading import load_translator
+
+    return load_translator(path)
+
+
+def together(paths: Sequence[Path], models: Sequence[Any]) -> Any:
+    """Translators as one."""
+    from dragoman.ensembles import Ensemble
+
+    return models[0] if len(models) == 1 else Ensemble(models, names=[str(path) for path in paths])
+
+
+def check_once(paths: Sequence[Path]) -> None:
+    """One directory given twice is a mistake."""
+    repeated = [path for path, times in Counter(map(os.path.realpath, paths)).items() if times > 1]
+    if repeated:
+        twice = next(path for path in paths if os.path.realpath(path) == repeated[0])
+        raise DataError(f"{twice}: named twice; name each model once")
+
+
+def _fused(model: Any, paths: Sequence[Path], fusion: Fusion) -> Any:
+    from dragoman.combination import How
+    from dragoman.ensembles import Ensemble
+    from dragoman.loading import load_language_model
+
+    assert fusion.model is not None
+    beside = load_language_model(fusion.model)
+    if beside.vocab != model.vocab:
+        problem = f"its words are not the units that {paths[0]} writes ({model.vocab.difference(beside.vocab)})"
+        cut = f"dragoman units {paths[0]} < TEXT > cut.txt"
+        remedy = f"{cut}, then dragoman train ngram --text cut.txt --vocab {paths[0]} -o LM"
+        raise DataError(f"{fusion.model}: {problem}; make one that fits: {remedy}")
+    weight = 0.2 if fusion.weight is None else fusion.weight
+    how: How = "linear" if fusion.how == LINEAR else "log-linear"
+    weights = (1 - weight, weight) if how == "linear" else (1.0, weight)
+    return Ensemble([model, beside], weights, how, names=[str(paths[0]), str(fusion.model)])
+
+
+def with_threads(threads: int | None) -> AbstractContextManager[None]:
+    """So many threads, if a number is asked for."""
+    from dragoman.threads import at_most
+
+    return nullcontext() if threads is None else at_most(threads)
+
+
+# -- what they read ----------------------------------------------------------------------------------------------------
+
+
+def reads_trees(model: Translating) -> bool:
+    from dragoman.text.sides import TREE
+
+    return model.source.format == TREE
+
+
+def is_overlong(model: Translating, line: str, most: int) -> bool:
+    """Whether a line has more units than are translated in one piece."""
+    if reads_trees(model) or len(line) <= most or not line.strip():
+        return False
+    return len(model.source.units.cut(line)) > most
+
+
+# -- what they look at -------------------------------------------------------------------------------------------------
+
+
+def require_attention(model: Any, path: Path) -> None:
+    """Refuse models that attend to nothing."""
+    if not _attends(model):
+        remedy = "train one with --attention mlp, dot or bilinear"
+        raise DataError(f"{path}: has no attention (it was trained with --attention none); {remedy}")
+
+
+def _attends(model: Any) -> bool:
+    members = getattr(model, "members", ())
+    if isinstance(members, tuple) and members:
+        return any(_attends(member) for member in members)
+    return getattr(getattr(model, "settings", None), "attention", "none") != "none"
+
+
+@dataclass(frozen=True, eq=False)
+class Attended:
+    """A matrix with the names of its rows and columns, `</s>` among them where it has been predicted or read."""
+
+    target: list[str]
+    source: list[str]
+    matrix: Any  # (target, source)
+
+
+def attended(model: Translating, told: Translated, *, units: bool = False) -> Attended | None:
+    """The attention between words, or between units; of trees, from words to nodes. None: it is not known."""
+    from dragoman.text.vocab import END, SPECIALS
+
+    if told.attention is None:
+        return None
+    end = SPECIALS[END]
+    if reads_trees(model):
+        return Attended(list(told.ended), list(told.source), told.attention)
+    if units:
+        return Attended(list(told.ended), [*told.source, end], told.attention)
+    words: WordAttention | None = model.words_attended(told)
+    assert words is not None
+    ends = [end] if told.finished else []
+    return Attended([*words.target, *ends], [*words.source, end], words.matrix)
+
+
+def links(found: Attended, told: Translated) -> list[tuple[int, int]]:
+    """Pairs (source word, target word): each target word with the source word that it attends to most."""
+    import numpy as np
+
+    from dragoman.evaluation.alignment import argmax_links
+
+    none = np.zeros((0 if told.finished else 1, len(found.source)))  # the row of `</s>`, if it is not there
+    return argmax_links(np.concatenate([found.matrix, none]))

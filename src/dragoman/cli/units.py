@@ -1,0 +1,48 @@
+"""dragoman units"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from dragoman.cli import options
+from dragoman.cli.arriving import arriving_lines
+from dragoman.cli.translate import Text
+from dragoman.cli.translators import load_one, reads_trees
+from dragoman.errors import DataError
+
+
+def units(
+    model: options.Model,
+    text: Text = "-",
+    field: options.Field = None,
+    source: Annotated[
+        bool, typer.Option("--source", help="The units that it reads, instead of those that it writes.")
+    ] = False,
+    join: Annotated[bool, typer.Option("--join", help="Put units together again.")] = False,
+) -> None:
+    """Cut lines into a translator's units, with spaces between them.
+
+    So that a language model of these units can be trained, to have a say in translating.
+
+    \b
+    Example:
+      dragoman units de-en < news.en > cut.en
+      dragoman train ngram --text cut.en --vocab de-en -o news
+      dragoman translate de-en --lm news < test.de
+    """
+    from dragoman.text.spacing import words_of
+
+    loaded = load_one(model)
+    if source and reads_trees(loaded):
+        raise DataError(f"{model}: reads trees, whose words are its units; there is nothing to cut")
+    own = (loaded.source if source else loaded.target).units
+    for lines in arriving_lines(text, field):
+        if join:
+            done = [own.join(words_of(line.text)) for line in lines]
+        else:
+            done = [" ".join(cut) for cut in own.cut_all([line.text for line in lines])]
+        sys.stdout.writelines(f"{line}\n" for line in done)
+        sys.stdout.flush()

@@ -1,0 +1,58 @@
+"""Small translators in directories, for tests of the command line: one has learned its text by heart."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from dragoman import fit
+from dragoman.models.translator import Translator
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.sides import TREE, Side
+
+NOUNS = {"hund": "dog", "katze": "cat", "vogel": "bird", "fisch": "fish"}
+VERBS = {"schläft": "sleeps", "bellt": "barks", "singt": "sings", "schwimmt": "swims", "rennt": "runs"}
+GERMAN = [f"der {noun} {verb} ." for noun in NOUNS for verb in VERBS]
+ENGLISH = [f"the {NOUNS[noun]} {VERBS[verb]} ." for noun in NOUNS for verb in VERBS]
+TREES = [f"(S (NP {a} {b}) (VP {c} {d}))" for a, b, c, d in map(str.split, GERMAN)]
+SMALL = {"embedding": 16, "embedding_reach": 1.0, "hidden": 16, "dropout": 0.0}
+
+
+@cache
+def translators() -> dict[str, Translator]:
+    """`one` knows its text by heart and `two`, of the same units, not quite; the others have learned nothing.
+
+    `other` has other words, `plain` no attention, `pieces` reads subwords and writes characters, `tree` reads trees.
+    """
+    source, target = Side.learn("word", GERMAN), Side.learn("word", ENGLISH)
+    pairs = ParallelCorpus(source.read(GERMAN), target.read(ENGLISH))
+    found = {
+        name: Translator.create(pairs, source, target, seed=seed, **SMALL) for name, seed in (("one", 1), ("two", 2))
+    }
+    for name, epochs in (("one", 30), ("two", 12)):
+        fit(found[name], pairs, max_epochs=epochs, learning_rate=0.02, batch_size=20)
+    found["plain"] = Translator.create(pairs, source, target, attention="none", **SMALL)
+    found["other"] = _untrained(Side.learn("word", GERMAN[:10]), Side.learn("word", ENGLISH[:10]))
+    found["pieces"] = _untrained(Side.learn("subword:40", GERMAN), Side.learn("char", ENGLISH))
+    trees = Side.learn("word", TREES, format=TREE)
+    read = ParallelCorpus(trees.read(TREES), target.read(ENGLISH))
+    found["tree"] = Translator.create(read, trees, target, encoder="tree-lstm", **SMALL)
+    return found
+
+
+def _untrained(source: Side, target: Side) -> Translator:
+    pairs = ParallelCorpus(source.read(GERMAN), target.read(ENGLISH))
+    return Translator.create(pairs, source, target, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of them, and their texts."""
+    directory = tmp_path_factory.mktemp("translators")
+    for name, model in translators().items():
+        model.save(directory / name)
+    for name, lines in (("test.de", GERMAN), ("test.en", ENGLISH), ("test.tree", TREES)):
+        (directory / name).write_text("".join(f"{line}\n" for line in lines))
+    return directory

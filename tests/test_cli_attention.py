@@ -1,0 +1,68 @@
+"""`dragoman attention`: the matrix in the terminal and as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import is_one_line
+from dragoman.report.attention import attention_text
+from small_translators import ENGLISH, GERMAN, TREES, place, translators
+
+__all__ = ["place"]
+
+
+def test_the_matrix_is_drawn(good: Any, place: Path) -> None:
+    shown = good("attention", place / "one", GERMAN[1])
+    told = translators()["one"].translate(GERMAN[1])[0]
+    drawn = attention_text([*ENGLISH[1].split(), "</s>"], [*GERMAN[1].split(), "</s>"], told.attention)
+    assert shown.out.startswith(f"{ENGLISH[1]}\n\n{drawn}\n")
+    assert f"log P(E | F) = {told.log_prob:.4f}" in shown.out
+
+
+def test_a_given_translation(good: Any, place: Path) -> None:
+    shown = good("attention", place / "one", GERMAN[1], "--target", "the cat zzz .").out
+    told = translators()["one"].score([GERMAN[1]], ["the cat zzz ."])[0]
+    assert shown.startswith("the cat zzz .\n") and f"{told.log_prob:.4f}" in shown
+    assert "\nzzz " in shown
+
+
+def test_words_or_units(good: Any, place: Path) -> None:
+    how = ("attention", place / "pieces", GERMAN[0], "--target", "the dog")
+    words, units = good(*how).lines, good(*how, "--units").lines
+    assert [line.split()[0] for line in words[3:6]] == ["the", "dog", "</s>"]
+    assert [line.split()[0] for line in units if line][-10:-2] == [*"the▁dog", "</s>"]
+
+
+def test_a_picture_is_written(good: Any, place: Path, tmp_path: Path) -> None:
+    done = good("attention", place / "one", place / "two", GERMAN[0], "--picture", tmp_path / "a.svg")
+    assert f"{tmp_path / 'a.svg'}: the attention of" in done.err
+    assert all(word in (tmp_path / "a.svg").read_text() for word in ("hund", "dog"))
+
+
+def test_trees_have_phrases(good: Any, place: Path) -> None:
+    shown = good("attention", place / "tree", TREES[0], "--target", ENGLISH[0]).out
+    assert "der hund" in shown and GERMAN[0] in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["ONE"], "a sentence in quotes"),
+        (["ONE", "der", "hund"], "put the sentence in quotes"),
+        (["ONE", " "], "blank"),
+        (["ONE", "der\nhund"], "line break"),
+        (["PLAIN", "der hund bellt ."], "train one with --attention mlp"),
+        (["TREE", "der hund bellt ."], "no brackets"),
+        (["ONE", "der hund " * 200], "translated in pieces"),
+        (["ONE", "der hund", "--picture", "a.txt"], "end the name in .svg or .png"),
+        (["NOWHERE", "der hund"], "not a model directory"),
+    ],
+)
+def test_bad_usage(run: Any, place: Path, arguments: list[str], says: str) -> None:
+    places = {name.upper(): place / name for name in (*translators(), "nowhere")}
+    outcome = run("attention", *[places.get(word, word) for word in arguments])
+    assert (outcome.code, outcome.out) == (2, ""), outcome.err
+    assert is_one_line(outcome.err) and says in outcome.err, outcome.err

@@ -1,0 +1,185 @@
+"""`dragoman evaluate` of translators: what it reports and refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from command import is_one_line
+from dragoman.ensembles import Ensemble
+from dragoman.evaluation.alignment import argmax_links, count_all, parse_gold
+from dragoman.evaluation.significance import paired_bootstrap
+from dragoman.evaluation.translation import bleu, judge
+from dragoman.lab.place import KIND, VERSION
+from small_translators import ENGLISH, GERMAN, place, translators
+
+__all__ = ["place"]
+
+LINKS = "0-0 1-1 2-2 3-3"
+
+
+@pytest.fixture
+def text(place: Path) -> tuple[Any, ...]:
+    return ("--src", place / "test.de", "--ref", place / "test.en")
+
+
+def report(good: Any, *arguments: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(good("evaluate", *arguments, "--json").out)
+    return found
+
+
+def test_scores_and_perplexities(good: Any, place: Path, text: tuple[Any, ...]) -> None:
+    found = report(good, place / "two", *text, "--beam-size", 2, "--length", "none")
+    model = translators()["two"]
+    told = [one.text for one in model.translate(GERMAN, 2, length="none")]
+    wanted = judge(told, ENGLISH, tokenised=True)
+    assert (found["bleu"], found["chrf"], found["signature"]) == (wanted.bleu, wanted.chrf, wanted.signature)
+    assert found["length_ratio"] == wanted.length_ratio and "tok:none" in found["signature"]
+    paid = model.likelihood(GERMAN, ENGLISH)
+    assert found["perplexity"] == pytest.approx(paid.perplexity)
+    assert found["perplexity_characters"] == pytest.approx(paid.perplexity_characters)
+    assert found["perplexity_characters"] == pytest.approx(
+        math.exp(-paid.log_likelihood / sum(len(line) + 1 for line in ENGLISH)), rel=1e-6
+    )
+    assert (found["sentences"], found["beam_size"], found["length"]) == (20, 2, "none")
+    assert found["sentences_per_second"] == pytest.approx(20 / found["seconds"])
+    assert "perplexity_floor" not in found and "errors" not in found and "by_length" not in found
+
+
+def test_a_report_to_read(good: Any, place: Path, text: tuple[Any, ...], tmp_path: Path) -> None:
+    shown = good("evaluate", place / "one", *text, "--by-length", "--diagnose", "--output", tmp_path / "out.en")
+    assert (tmp_path / "out.en").read_text().splitlines() == ENGLISH
+    assert str(tmp_path / "out.en") in shown.err
+    rows = {line.split("  ")[0]: line for line in shown.lines}
+    assert "100.00" in rows["BLEU"] and "tok:none" in rows["BLEU"]
+    assert "20 are as the reference" in rows["model errors"]
+    assert "By sentence length (words of the source)" in shown.lines
+
+
+def test_several_are_compared_with_the_first(good: Any, place: Path, text: tuple[Any, ...]) -> None:
+    found = report(good, place / "two", place / "one", *text)
+    assert [model["model"] for model in found["models"]] == [str(place / "two"), str(place / "one")]
+    statistics = [
+        bleu(tokenised=True).statistics([one.text for one in translators()[name].translate(GERMAN)], ENGLISH)
+        for name in ("two", "one")
+    ]
+    [pair] = found["paired_bootstrap"]
+    assert pair["bleu"]["p_value"] == paired_bootstrap(*statistics).p_value
+    shown = good("evaluate", place / "two", place / "one", *text, "--by-length").out
+    assert f"{place / 'one'} beside {place / 'two'}" in shown and "Paired bootstrap" in shown
+    assert f"BLEU {place / 'one'}" in shown
+
+
+def test_together_as_an_ensemble(good: Any, place: Path, text: tuple[Any, ...]) -> None:
+    found = report(good, place / "one", place / "two", *text, "--ensemble")
+    both = Ensemble([translators()["one"], translators()["two"]])
+    assert found["model"] == f"{place / 'one'} + {place / 'two'}"
+    assert found["perplexity"] == pytest.approx(both.likelihood(GERMAN, ENGLISH).perplexity, rel=1e-5)
+    alone = [translators()[name].likelihood(GERMAN, ENGLISH).perplexity for name in ("one", "two")]
+    assert min(alone) < found["perplexity"] < max(alone)
+
+
+def test_what_was_learned_decides_how_words_are_told_unless_it_is_said(
+    good: Any, place: Path, text: tuple[Any, ...]
+) -> None:
+    assert "tok:13a" in report(good, place / "one", *text, "--raw")["signature"]
+    assert "tok:none" in report(good, place / "one", *text, "--tokenised")["signature"]
+
+
+def test_errors_are_diagnosed(good: Any, place: Path, tmp_path: Path) -> None:
+    """The model knows its text by heart: of wrong references, it is to blame; of what greedy search misses, that is."""
+    (tmp_path / "a.de").write_text(f"{GERMAN[0]}\n{GERMAN[1]}\n\n")
+    (tmp_path / "a.en").write_text(f"{ENGLISH[0]}\n{ENGLISH[2]}\n\n")
+    found = report(good, place / "one", "--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--diagnose")
+    assert found["errors"] == {"none": 1, "search": 0, "model": 1}
+    (tmp_path / "a.en").write_text(f"{ENGLISH[0]}\nthe\n\n")
+    short = ("--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--diagnose", "--length", "penalty:-100")
+    assert report(good, place / "one", *short, "--beam-size", 1)["errors"]["search"] == 1
+
+
+def test_lengths_are_those_of_the_source(good: Any, place: Path, text: tuple[Any, ...]) -> None:
+    [only] = report(good, place / "one", *text, "--by-length")["by_length"]
+    assert (only["from"], only["to"], only["sentences"], round(only["bleu"])) == (0, 5, 20, 100)
+    trees = ("--src", place / "test.tree", "--ref", place / "test.en")
+    [only] = report(good, place / "tree", *trees, "--by-length")["by_length"]
+    assert only["to"] == 5
+
+
+@pytest.fixture
+def laboratory(tmp_path: Path) -> Path:
+    """Text that looks as the laboratory writes it."""
+    (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"kind": KIND, "grammar": VERSION}))
+    files = {"de": GERMAN, "en": ENGLISH, "align": [LINKS] * 20, "logprob": ["-9.0\t-8.0\t-2.5"] * 20}
+    for ending, lines in files.items():
+        (tmp_path / f"test.{ending}").write_text("".join(f"{line}\n" for line in lines))
+    return tmp_path
+
+
+def test_laboratory_text_has_a_floor_and_true_alignments(good: Any, place: Path, laboratory: Path) -> None:
+    text = ("--src", laboratory / "test.de", "--ref", laboratory / "test.en")
+    found = report(good, place / "one", *text)
+    assert found["perplexity_floor"] == pytest.approx(math.exp(2.5 / 5))
+    told = translators()["one"].score(GERMAN, ENGLISH)
+    wanted = count_all([argmax_links(one.attention) for one in told], [parse_gold(LINKS)] * 20)
+    assert found["alignment_error_rate"] == pytest.approx(wanted.error_rate)
+    assert 0 < found["alignment_error_rate"] < 1
+    shown = good("evaluate", place / "one", place / "plain", *text).out
+    assert "alignment error, %" in shown and "perplexity of the true distribution: 1.65" in shown
+    assert "alignment error " in good("evaluate", place / "one", *text).out
+    assert "perplexity_floor" not in report(good, place / "one", *text, "--no-floor")
+
+
+def test_the_other_way_round_alignments_are_turned_and_no_floor_is_known(
+    good: Any, place: Path, laboratory: Path
+) -> None:
+    (laboratory / "test.align").write_text("0-3\n" * 20)
+    found = report(good, place / "one", "--src", laboratory / "test.en", "--ref", laboratory / "test.de")
+    assert "perplexity_floor" not in found
+    assert found["alignment"]["sure"] == 20
+    told = translators()["one"].score(ENGLISH, GERMAN)
+    wanted = count_all([argmax_links(one.attention) for one in told], [parse_gold("3-0")] * 20)
+    assert found["alignment"]["found_sure"] == wanted.found_sure
+    (laboratory / "test.align").write_text("0-3\n")
+    cut = good("evaluate", place / "one", "--src", laboratory / "test.de", "--ref", laboratory / "test.en", "--json")
+    assert "another number of lines" in cut.err and "alignment" not in json.loads(cut.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["ONE"], "--src FILE --ref FILE"),
+        (["ONE", "--src", "DE"], "go together"),
+        (["ONE", "--text", "DE"], "evaluate it with --src FILE --ref FILE"),
+        (["BI", "--src", "DE", "--ref", "EN"], "evaluate it with --text"),
+        (["ONE", "--src", "DE", "--ref", "EN", "--text", "DE"], "take one or the other"),
+        (["BI", "--text", "DE", "--by-length"], "--by-length is for translators"),
+        (["BI", "--text", "DE", "--beam-size", "3"], "--beam-size is for translators"),
+        (["ONE", "--src", "DE", "--ref", "EN", "--dynamic", "1"], "--dynamic is for language models"),
+        (["ONE", "--src", "DE", "--ref", "EN", "--field", "1"], "--field is for language models"),
+        (["ONE", "TWO", "--src", "DE", "--ref", "EN", "--output", "OUT"], "one system"),
+        (["ONE", "ONE", "--src", "DE", "--ref", "EN"], "named twice"),
+        (["ONE", "OTHER", "--src", "DE", "--ref", "EN", "--ensemble"], "different target vocabularies"),
+        (["TREE", "--src", "DE", "--ref", "EN"], "test.de:1: no brackets"),
+        (["ONE", "--src", "DE", "--ref", "NOWHERE"], "no such file"),
+        (["ONE", "--src", "DE", "--ref", "EN", "--length", "x"], "length handling 'x'"),
+    ],
+)
+def test_bad_usage(run: Any, place: Path, shared: Path, tmp_path: Path, arguments: list[str], says: str) -> None:
+    places = {name.upper(): place / name for name in translators()}
+    places |= {"DE": place / "test.de", "EN": place / "test.en", "BI": shared / "bi"}
+    places |= {"OUT": tmp_path / "out", "NOWHERE": tmp_path / "nowhere"}
+    outcome = run("evaluate", *[places.get(word, word) for word in arguments])
+    assert (outcome.code, outcome.out) == (2, ""), outcome.err
+    assert is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_as_many_lines_on_both_sides(run: Any, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "short.en").write_text("the dog\n")
+    outcome = run("evaluate", place / "one", "--src", place / "test.de", "--ref", tmp_path / "short.en")
+    assert outcome.code == 2 and is_one_line(outcome.err) and "20 lines" in outcome.err

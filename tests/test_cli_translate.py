@@ -1,0 +1,291 @@
+"""`dragoman translate` and `dragoman units`: a line out for each line in, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dragoman
+from command import COMMAND, is_one_line
+from dragoman.cli import arriving
+from dragoman.ensembles import Ensemble
+from dragoman.evaluation.alignment import argmax_links, to_pharaoh
+from small_translators import ENGLISH, GERMAN, TREES, place, translators
+
+__all__ = ["place"]
+
+TEXT = "".join(f"{line}\n" for line in GERMAN)
+
+
+def test_a_line_comes_out_for_each_that_goes_in(good: Any, place: Path) -> None:
+    done = good("translate", place / "one", stdin=f"{GERMAN[0]}\n\n  \n{GERMAN[7]}\r\n{GERMAN[3]}")
+    assert done.out == f"{ENGLISH[0]}\n\n\n{ENGLISH[7]}\n{ENGLISH[3]}\n"
+    assert done.err == ""
+    assert good("translate", place / "one", stdin="").out == ""
+
+
+def test_many_lines_are_translated_some_at_a_time(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = good("translate", place / "two", "--json", stdin=TEXT).lines
+    monkeypatch.setattr(arriving, "LINES_AT_ONCE", 3)
+    apart = good("translate", place / "two", "--json", stdin=TEXT).lines
+    assert [json.loads(line)["translation"] for line in apart] == [json.loads(line)["translation"] for line in together]
+    assert [json.loads(line)["source"] for line in apart] == GERMAN
+
+
+class Slow:
+    """Bytes that come in these parts."""
+
+    def __init__(self, *parts: bytes):
+        self.parts = [*parts, b""]
+        self.read = 0
+
+    def read1(self, size: int, /) -> bytes:
+        self.read += 1
+        return self.parts.pop(0)
+
+
+def test_what_has_arrived_is_handed_on_before_more_is_awaited() -> None:
+    stream = Slow(b"a\nb\nc", b"d", b"e\n", b"\n", b"f")
+    came = [(lines, stream.read) for lines in arriving.as_they_come(stream)]
+    assert came == [([b"a", b"b"], 1), ([b"cde"], 3), ([b""], 4), ([b"f"], 6)]
+
+
+def test_a_typed_line_is_answered_at_once(place: Path) -> None:
+    """The second line is not typed until the first one's translation is there."""
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-c", COMMAND, "translate", str(place / "one")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=buffered) as process:
+        assert process.stdin is not None and process.stdout is not None
+        patience = threading.Timer(90, process.kill)  # a translation that does not come fails the test
+        patience.start()
+        for german, english in list(zip(GERMAN, ENGLISH, strict=True))[:2]:
+            process.stdin.write(f"{german}\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == f"{english}\n"
+        process.stdin.close()
+        assert process.wait() == 0
+        patience.cancel()
+
+
+def test_texts_in_files(good: Any, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("".join(f"{n}\t{line}\n" for n, line in enumerate(GERMAN[:3])))
+    done = good("translate", place / "one", "--text", tmp_path / "pairs.tsv", "--field", 2, "--beam-size", 1)
+    assert done.lines == ENGLISH[:3]
+
+
+# -- other forms ------------------------------------------------------------------------------------------------------
+
+
+def test_n_best_lists_are_those_of_moses(good: Any, place: Path) -> None:
+    lines = good("translate", place / "one", "--n-best", 3, stdin=f"{GERMAN[0]}\n\n{GERMAN[4]}\n").lines
+    parts = [line.split(" ||| ") for line in lines]
+    assert [part[0] for part in parts] == ["0", "0", "0", "1", "2", "2", "2"]
+    assert parts[0][1] == ENGLISH[0] and parts[4][1] == ENGLISH[4]
+    assert parts[3] == ["1", "", "LogProb= 0", "0"]
+    best = translators()["one"].n_best(GERMAN[0], 3)[0]
+    for part, one in zip(parts[:3], best, strict=True):
+        assert part[2].startswith("LogProb= ")
+        assert float(part[2].removeprefix("LogProb= ")) == pytest.approx(one.log_prob, rel=1e-4)
+        assert float(part[3]) == pytest.approx(one.score, rel=1e-4)
+    assert [float(part[3]) for part in parts[:3]] == sorted((float(part[3]) for part in parts[:3]), reverse=True)
+
+
+def test_json_has_scores_and_attention(good: Any, place: Path) -> None:
+    how = ("--json", "--n-best", 2, "--length", "none")
+    found, blank = map(json.loads, good("translate", place / "one", *how, stdin=f"{GERMAN[1]}\n\n").lines)
+    assert found["source"] == GERMAN[1] and found["translation"] == ENGLISH[1] and found["finished"]
+    assert found["score"] == found["log_prob"]  # no length handling
+    assert len(found["n_best"]) == 2 and found["n_best"][0]["translation"] == ENGLISH[1]
+    attention = found["attention"]
+    assert attention["target"] == [*ENGLISH[1].split(), "</s>"] and attention["source"] == [*GERMAN[1].split(), "</s>"]
+    assert np.array(attention["weights"]).sum(1) == pytest.approx(1, abs=1e-3)
+    assert (blank["translation"], blank["log_prob"], blank["attention"]) == ("", 0, None)
+
+
+def test_alignments_go_to_a_file(good: Any, place: Path, tmp_path: Path) -> None:
+    done = good("translate", place / "one", "--alignments", tmp_path / "a", stdin=f"{GERMAN[1]}\n\n{GERMAN[2]}\n")
+    assert done.lines == [ENGLISH[1], "", ENGLISH[2]]
+    told = translators()["one"].translate([GERMAN[1], GERMAN[2]])
+    first, second = (to_pharaoh(argmax_links(one.attention)) for one in told)
+    assert (tmp_path / "a").read_text() == f"{first}\n\n{second}\n"
+    assert "1-1" in first.split()  # hund and dog
+
+
+def test_alignments_of_pieces_are_between_words(good: Any, place: Path, tmp_path: Path) -> None:
+    good("translate", place / "pieces", "--alignments", tmp_path / "a", stdin=f"{GERMAN[1]}\n")
+    [line] = (tmp_path / "a").read_text().splitlines()
+    told = translators()["pieces"].translate(GERMAN[1])[0]
+    words = [tuple(map(int, pair.split("-"))) for pair in line.split()]
+    assert all(source < 4 and target < len(told.text.split(" ")) for source, target in words)
+
+
+def test_the_search_is_shown(good: Any, place: Path, tmp_path: Path) -> None:
+    for name in ("l.jsonl", "l.txt"):
+        done = good("translate", place / "one", "--lattice", tmp_path / name, stdin=f"{GERMAN[1]}\n\n{GERMAN[5]}\n")
+        assert done.lines == [ENGLISH[1], "", ENGLISH[5]]
+    first, blank, last = map(json.loads, (tmp_path / "l.jsonl").read_text().splitlines())
+    assert (first["line"], blank["nodes"], last["source"]) == (1, [], GERMAN[5])
+    ends = [node for node in first["nodes"] if node["fate"] == "finished"]
+    assert max(node["score"] for node in ends) == pytest.approx(translators()["one"].translate(GERMAN[1])[0].score)
+    assert {node["word"] for node in ends} == {"</s>"}
+    drawn = (tmp_path / "l.txt").read_text()
+    assert drawn.startswith(f"line 1: {GERMAN[1]}\n") and drawn.count("<- best") == 2
+
+
+def test_samples_depend_on_seed_and_line_alone(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    how = ("translate", place / "two", "--temperature", 2, "--sample", 4)
+    first = good(*how, stdin=TEXT).out
+    assert [line.split(" ||| ")[0] for line in first.splitlines()[:5]] == ["0", "0", "0", "0", "1"]
+    monkeypatch.setattr(arriving, "LINES_AT_ONCE", 7)
+    assert good(*how, stdin=TEXT).out == first
+    assert good(*how, "--seed", 2, stdin=TEXT).out != first
+    same = good(*how, stdin=f"{GERMAN[0]}\n" * 2).lines
+    assert [line.split(" ||| ")[1] for line in same[:4]] != [line.split(" ||| ")[1] for line in same[4:]]
+
+
+def test_one_sample_is_a_line(good: Any, place: Path) -> None:
+    cold = good("translate", place / "one", "--sample", 1, "--temperature", 0.01, stdin=f"{GERMAN[2]}\n\n")
+    assert cold.out == f"{ENGLISH[2]}\n\n"
+
+
+# -- several models ---------------------------------------------------------------------------------------------------
+
+
+def test_several_directories_are_an_ensemble(good: Any, place: Path) -> None:
+    found = json.loads(good("translate", place / "one", place / "two", "--json", stdin=f"{GERMAN[8]}\n").out)
+    both = Ensemble([translators()["one"], translators()["two"]])
+    assert found["log_prob"] == pytest.approx(both.translate(GERMAN[8])[0].log_prob, rel=1e-4)
+    assert found["log_prob"] != pytest.approx(translators()["one"].translate(GERMAN[8])[0].log_prob, rel=1e-4)
+    assert len(found["attention"]["weights"]) == 5
+
+
+@pytest.fixture(scope="module")
+def language_model(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that knows dogs alone, by the verbs that are there to make it."""
+    from dragoman.cli.main import main
+
+    directory = tmp_path_factory.mktemp("lm")
+    (directory / "dogs").write_text("the dog sleeps .\nthe dog runs .\n" * 5)
+    cut = ["train", "ngram", "--text", str(directory / "dogs"), "--vocab", str(place / "one"), "--order", "2"]
+    assert main([*cut, "--smoothing", "witten-bell", "-o", str(directory / "lm")]) == 0
+    return directory / "lm"
+
+
+def test_a_language_model_has_a_say(good: Any, place: Path, language_model: Path) -> None:
+    line = f"{GERMAN[5]}\n"  # a cat
+    assert dragoman.load(language_model).vocab == translators()["one"].vocab
+    without = good("translate", place / "one", "--json", stdin=line).out
+    mute = good("translate", place / "one", "--lm", language_model, "--lm-weight", 0, "--json", stdin=line).out
+    assert json.loads(mute)["log_prob"] == pytest.approx(json.loads(without)["log_prob"], rel=1e-3)
+    for fusion, weight in (("linear", 0.99), ("log-linear", 20)):
+        how = ("--lm", language_model, "--lm-weight", weight, "--fusion", fusion)
+        assert "dog" in good("translate", place / "one", *how, stdin=line).out
+        assert good("translate", place / "one", place / "two", *how, stdin=line).out.count("\n") == 1
+
+
+def test_units_are_cut_and_joined(good: Any, place: Path) -> None:
+    cut = good("units", place / "pieces", stdin="the cat\n\nthe dog\r\n")
+    assert cut.lines == ["t h e ▁ c a t", "", "t h e ▁ d o g"]
+    assert good("units", place / "pieces", "--join", stdin=cut.out).lines == ["the cat", "", "the dog"]
+    source = good("units", place / "pieces", "--source", stdin=GERMAN[0]).out.removesuffix("\n")
+    assert source.split(" ") == translators()["pieces"].source.units.cut(GERMAN[0])
+    assert good("units", place / "pieces", "--source", "--join", stdin=source).lines == [GERMAN[0]]
+
+
+# -- trouble ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_overlong_line_is_translated_in_pieces_and_named(good: Any, place: Path, tmp_path: Path) -> None:
+    text = f"{GERMAN[0]}\n{GERMAN[1]} {GERMAN[2]}\n"
+    how = ("--max-units", 4, "--alignments", tmp_path / "a", "--lattice", tmp_path / "l.jsonl")
+    done = good("translate", place / "one", *how, stdin=text)
+    assert done.lines == [ENGLISH[0], f"{ENGLISH[1]} {ENGLISH[2]}"]
+    assert done.err == "line 2: more than 4 units, so it is translated in pieces\n"
+    assert (tmp_path / "a").read_text().count("\n") == 2
+    assert json.loads((tmp_path / "l.jsonl").read_text().splitlines()[1])["nodes"] == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (b"ein \xff\n", "<stdin>:3: not UTF-8 (byte 0xff at column 5); convert it"),
+        (b"a\0b\n", "<stdin>:3: NUL byte at column 2"),
+    ],
+)
+def test_what_came_before_a_bad_line_is_out(run: Any, place: Path, wrong: bytes, says: str) -> None:
+    before = "\n".join(GERMAN[:2]).encode() + b"\n"
+    outcome = run("translate", place / "one", stdin=before + wrong + before)
+    assert outcome.code == 2 and is_one_line(outcome.err) and says in outcome.err
+    assert outcome.lines == ENGLISH[:2]
+
+
+def test_trees_are_wanted_by_those_that_read_them(run: Any, good: Any, place: Path) -> None:
+    outcome = run("translate", place / "tree", stdin=f"{TREES[0]}\n\n{GERMAN[0]}\n")
+    assert outcome.code == 2 and is_one_line(outcome.err)
+    assert "<stdin>:3: no brackets" in outcome.err and "plain text" in outcome.err
+    assert len(outcome.lines) == 2
+    attention = json.loads(good("translate", place / "tree", "--json", stdin=TREES[0]).out)["attention"]
+    assert attention["source"][-1] == GERMAN[0]  # the root
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["translate"], "name a translator, such as"),
+        (["translate", "NOWHERE"], "not a model directory"),
+        (["translate", "LM"], "is a ngram, not a translator"),
+        (["translate", "ONE", "OTHER"], "different target vocabularies"),
+        (["translate", "ONE", "TREE"], "reads its source otherwise"),
+        (["translate", "ONE", "ONE"], "named twice"),
+        (["translate", "ONE", "--length", "long"], "penalty:X"),
+        (["translate", "ONE", "--length", "penalty:much"], "give a number"),
+        (["translate", "ONE", "--beam-size", "0"], "--beam-size"),
+        (["translate", "ONE", "--seed", "3"], "--sample N"),
+        (["translate", "ONE", "--sample", "2", "--n-best", "2"], "choose one"),
+        (["translate", "ONE", "--sample", "2", "--lattice", "OUT"], "leave one out"),
+        (["translate", "PLAIN", "--alignments", "OUT"], "has no attention"),
+        (["translate", "TREE", "--alignments", "OUT"], "phrases of a tree"),
+        (["translate", "ONE", "--fusion", "linear"], "name one with --lm"),
+        (["translate", "ONE", "--lm", "LM", "--fusion", "cubic"], "linear or log-linear"),
+        (["translate", "ONE", "--lm", "LM", "--fusion", "linear", "--lm-weight", "1"], "below 1"),
+        (["translate", "ONE", "--lm", "TWO"], "this is for language models"),
+        (["translate", "OTHER", "--lm", "LM"], "dragoman units"),
+        (["translate", "ONE", "--text", "NOWHERE"], "no such file"),
+        (["units", "TREE", "--source"], "nothing to cut"),
+        (["units", "LM"], "not a translator"),
+    ],
+)
+def test_bad_usage(
+    run: Any, place: Path, language_model: Path, tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    places = {name.upper(): place / name for name in translators()}
+    places |= {"LM": language_model, "OUT": tmp_path / "out", "NOWHERE": tmp_path / "nowhere"}
+    outcome = run(*[places.get(word, word) for word in arguments], stdin=TREES[0])
+    assert (outcome.code, outcome.out) == (2, ""), outcome.err
+    assert is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_words_are_what_is_between_spaces(good: Any, place: Path, tmp_path: Path) -> None:
+    """A no-break space is none of them."""
+    done = good("translate", place / "one", "--alignments", tmp_path / "a", stdin="der\u00a0hund bellt .\n")
+    assert len(done.lines) == 1
+    assert (tmp_path / "a").read_text().count("\n") == 1
+
+
+def test_lines_of_standard_input_are_numbered_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arriving, "LINES_AT_ONCE", 2)
+    parts: Iterator[list[bytes]] = iter([[b"a", b"b", b"c"], [b"d"]])
+    seen: list[tuple[str, str, int]] = []
+    batches = list(arriving._batches(parts, "x", lambda *line: seen.append(line)))
+    assert [[line.number for line in batch] for batch in batches] == [[1, 2], [3], [4]]
+    assert seen[3] == ("d", "x", 4)
