@@ -11,7 +11,6 @@ import yaml
 
 import dragoman
 from command import COMMAND, DEV, KEYS, ODD, TRAIN, in_a_process
-from dragoman.cli import demo
 from dragoman.cli import main as command_line
 from dragoman.cli.sample import sample as sample_verb
 from dragoman.cli.train_cache import train_cache
@@ -364,20 +363,6 @@ def test_fitted_coefficients_are_told(good, shared, tmp_path):
     one, two = fitted.table[:, 0].tolist()
     assert f"coefficients fitted on {shared / 'dev.txt'}: alpha_1 {one:.3g}, alpha_2 {two:.3g}\n" in beside
     assert "the coefficients were fitted on this very text" in beside
-
-
-def test_a_demo_takes_only_its_own_directory(run, good, tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "LADDER", {"Witten-Bell": {"smoothing": "witten-bell", "order": 2}})
-    monkeypatch.setattr(demo, "SIZES", {"train": 300, "dev": 20, "test": 20})
-    monkeypatch.setattr(demo, "CONTRASTS", 2)
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "train.txt").write_text("mine\n")
-    refused = run("demo", "-o", mine)
-    assert refused.code == 2 and str(mine) in refused.err
-    assert [path.read_text() for path in mine.iterdir()] == ["mine\n"]
-    for _ in range(2):  # again into the directory of the first
-        assert "Witten-Bell" in good("demo", "-o", tmp_path / "new").out
 
 
 # -- help -----------------------------------------------------------------------------------------------------------

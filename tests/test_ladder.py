@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -18,12 +19,15 @@ import pytest
 import dragoman
 from command import Outcome, is_one_line
 from dragoman import DataError
-from dragoman.cli import ladder, rungs
+from dragoman.cli import ladder, translator_rungs, workshop
 from dragoman.cli import main as command_line
-from dragoman.cli.rungs import RUNGS, Ground, Recipe, Workshop, chosen, feed_forward, megabytes, mixed
+from dragoman.cli.rungs import RUNGS, feed_forward, mixed
+from dragoman.cli.translator_rungs import TRANSLATORS
 from dragoman.cli.workplace import MARK, claim
+from dragoman.cli.workshop import Ground, Recipe, Workshop, chosen, megabytes
 from dragoman.evaluation.contrast import Accuracy
 from dragoman.lab.contrasts import PHENOMENA
+from dragoman.loading import load_language_model
 from dragoman.report.figures import FLOOR, Share
 from dragoman.report.ladder import QUESTIONS, WINDOW, Question, Rung, distance_shares, distances_text
 from dragoman.report.ladder_figure import draw_ladder
@@ -32,6 +36,7 @@ from trainings import Clock
 
 PAIRS = 150
 SHORT = 0.0005  # minutes: a step or two of each network
+SMALL = {"embedding": 8, "hidden": 8, "attention_hidden": 8, "filters": 8, "readout": 8}  # of translators
 
 
 def climb(output: Path, *options: str | Path | float) -> Outcome:
@@ -41,6 +46,8 @@ def climb(output: Path, *options: str | Path | float) -> Outcome:
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         for name, small in {"DEV": 20, "TEST": 20, "CONTRASTS": 4}.items():
             patch.setattr(ladder, name, small)
+        for name, size in SMALL.items():
+            patch.setitem(translator_rungs.NETWORK, name, size)
         code = command_line.main(list(map(str, arguments)))
     return Outcome(code, out.getvalue(), err.getvalue())
 
@@ -68,11 +75,14 @@ def test_every_rung_and_the_floor_have_a_row(whole: tuple[Path, Outcome]) -> Non
     starts = [line.partition("  ")[0] for line in outcome.lines]
     for name in RUNGS:
         assert starts.count(name) == 2, "in either half of the table"
-    assert starts.count(FLOOR) == 1
+    assert starts.count(FLOOR) == 2, "of P(E), and of P(E | F)"
+    for name in TRANSLATORS:
+        assert starts.count(name) == 2, "in the table of scores, and by length"
     in_markdown = [
         line.split("|")[1].strip() for line in (output / "ladder.md").read_text().splitlines() if "|" in line
     ]
-    assert in_markdown[2:-1] == [*RUNGS, FLOOR]
+    assert in_markdown[2 : 3 + len(RUNGS)] == [*RUNGS, FLOOR]
+    assert in_markdown[6 + len(RUNGS) :][: len(TRANSLATORS) + 1] == [*TRANSLATORS, FLOOR]
 
 
 def test_the_plain_values_are_those_of_the_models(whole: tuple[Path, Outcome]) -> None:
@@ -90,6 +100,56 @@ def test_the_plain_values_are_those_of_the_models(whole: tuple[Path, Outcome]) -
         assert {kind["phenomenon"] for kind in model["contrasts"]} <= set(PHENOMENA["en"])
 
 
+def test_the_values_of_translators_are_those_of_the_models_and_of_the_truth(whole: tuple[Path, Outcome]) -> None:
+    output, _ = whole
+    found = json.loads((output / "ladder.json").read_text())["translators"]
+    assert [one["model"] for one in found] == list(TRANSLATORS)
+    lab = output / "lab"
+    english = (lab / "test.en").read_text().splitlines()
+    truth = [float(line.split("\t")[2]) for line in (lab / "test.logprob").read_text().splitlines()]
+    floor = math.exp(-sum(truth) / (len(english) + sum(len(line.split()) for line in english)))
+    for one in found:
+        model = dragoman.load(output / "rungs" / one["model"])
+        ending = "de.trees" if model.source.format == "tree" else "de"
+        german = (lab / f"test.{ending}").read_text().splitlines()
+        assert one["perplexity"] == pytest.approx(model.likelihood(german, english).perplexity)
+        assert one["floor"] == pytest.approx(floor)
+        assert one["perplexity"] > floor
+        assert (one["alignment"] is None) == one["model"].startswith("encdec")
+        assert sum(own["sentences"] for own in one["by_length"]) == len(english)
+        assert one["parameters"] == sum(tensor.numel() for tensor in model.parameters().values())
+
+
+def test_the_pictures_name_the_translators(whole: tuple[Path, Outcome]) -> None:
+    output, _ = whole
+    assert set(TRANSLATORS) <= texts_of(output / "translators.svg")
+    in_lengths = texts_of(output / "lengths.svg")
+    assert set(ladder.BY_LENGTH) <= in_lengths
+    assert not (set(TRANSLATORS) - set(ladder.BY_LENGTH)) & in_lengths, "there are too many for all"
+
+
+def test_the_report_has_all_rungs_their_pictures_and_a_heat_map_for_each_attention(whole: tuple[Path, Outcome]) -> None:
+    output, outcome = whole
+    page = (output / "report.html").read_text()
+    assert all(f"<td>{name}</td>" in page for name in (*RUNGS, *TRANSLATORS))
+    attending = [name for name in TRANSLATORS if name.startswith("attn")]
+    assert page.count('<table class="heat">') == len(attending)
+    assert all(f"{name}: each row sums to 1" in page for name in attending)
+    drawn = outcome.err.partition("report.html, ")[2].splitlines()[0].split(", ")
+    assert page.count("<svg") == len(drawn) >= 3
+    assert "http" not in page.replace("http-equiv", ""), "nothing is fetched"
+
+
+def test_translators_alone_make_a_ladder_too(whole: tuple[Path, Outcome], tmp_path: Path) -> None:
+    shutil.copytree(whole[0], tmp_path / "copy")
+    alone = climb(tmp_path / "copy", "--models", "attn-recursive,encdec-reverse")
+    assert alone.code == 0, alone.err
+    found = json.loads((tmp_path / "copy" / "ladder.json").read_text())
+    assert [one["model"] for one in found["translators"]] == ["encdec-reverse", "attn-recursive"]
+    assert "models" not in found
+    assert "kn-5" not in alone.out and "kn-5" not in (tmp_path / "copy" / "ladder.md").read_text()
+
+
 def test_the_picture_names_every_rung_and_question(whole: tuple[Path, Outcome]) -> None:
     written = texts_of(whole[0] / "ladder.svg")
     assert {*RUNGS, *(question.name for question in QUESTIONS)} <= written
@@ -100,8 +160,9 @@ def test_the_next_commands_are_about_the_best_rung(whole: tuple[Path, Outcome]) 
     models = json.loads((output / "ladder.json").read_text())["models"]
     best = min(models, key=lambda model: model["perplexity"])["model"]
     suggested = [line for line in outcome.err.splitlines() if line.startswith("next: ")]
-    assert len(suggested) == 3
-    assert all(str(output / "rungs" / best) in line for line in suggested)
+    assert len(suggested) == 4
+    assert all(str(output / "rungs" / best) in line for line in suggested[:3])
+    assert f"evaluate {output / 'rungs'}" in suggested[3] and "--src" in suggested[3]
 
 
 def test_what_is_finished_is_loaded_and_not_made_again(whole: tuple[Path, Outcome]) -> None:
@@ -111,7 +172,7 @@ def test_what_is_finished_is_loaded_and_not_made_again(whole: tuple[Path, Outcom
     assert again.code == 0
     assert again.out == outcome.out, "the seconds, too, are those of the first run"
     assert stamps(output) == before
-    assert all(f"{name}: finished already" in again.err for name in RUNGS)
+    assert all(f"{name}: finished already" in again.err for name in (*RUNGS, *TRANSLATORS))
     assert "making" not in again.err
 
 
@@ -168,7 +229,8 @@ def test_damaged_settings_are_told_in_a_line(tmp_path: Path, content: bytes) -> 
     assert settings.read_bytes() == content
 
 
-def test_a_stopped_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["feed-forward", "attn-mlp"])
+def test_a_stopped_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Asked to end while a network trains, the ladder saves; the next run takes the network up where it was."""
     asked = []
 
@@ -181,8 +243,10 @@ def test_a_stopped_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     training = {"max_updates": 6, "check_every": 2}
     small = partial(feed_forward, order=3, embedding=4, hidden=(4,), training=training)
     monkeypatch.setitem(RUNGS, "feed-forward", Recipe(small, by_gradients=True))
+    for setting, value in training.items():
+        monkeypatch.setitem(translator_rungs.TRAINING, setting, value)
     monkeypatch.setattr("dragoman.cli.watching.told", stop_once)
-    options = ("--minutes", 9, "--models", "kn-1,feed-forward")
+    options = ("--minutes", 9, "--models", f"kn-1,{name}")
     stopped = climb(tmp_path / "new", *options)
     assert stopped.code == 143
     assert "run the same command again to go on" in stopped.err
@@ -190,7 +254,7 @@ def test_a_stopped_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert resumed.code == 0, resumed.err
     assert "kn-1: finished already" in resumed.err
     assert "going on after update" in resumed.err
-    lines = (tmp_path / "new" / "rungs" / "feed-forward" / "metrics.jsonl").read_text().splitlines()
+    lines = (tmp_path / "new" / "rungs" / name / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["update"] for line in lines] == [2, 4, 6], "no step was taken twice"
 
 
@@ -216,12 +280,14 @@ def test_only_its_own_directory_is_taken(tmp_path: Path) -> None:
 
 
 def test_every_rung_can_be_asked_for() -> None:
-    assert chosen("") == list(RUNGS)
-    for name in RUNGS:
-        assert chosen(name) == [name]
+    known = [*RUNGS, *TRANSLATORS]
+    assert chosen("", known) == known
+    for name in known:
+        assert chosen(name, known) == [name]
         assert Path(name).name == name, "the name of a directory"
-    first, second, *_ = RUNGS
-    assert chosen(f" {second},{first},{second}") == [first, second], "in the ladder's order, once each"
+    assert len(set(known)) == len(known), "they share a directory"
+    first, second, *_ = known
+    assert chosen(f" {second},{first},{second}", known) == [first, second], "in the ladder's order, once each"
 
 
 def test_rungs_are_made_of_those_below() -> None:
@@ -230,19 +296,43 @@ def test_rungs_are_made_of_those_below() -> None:
         assert all(names.index(part) < names.index(name) for part in recipe.parts)
 
 
+def test_translators_are_what_their_names_say() -> None:
+    """Those called by an attention differ in it alone, and all others in the encoder."""
+    attentions = {"dot", "bilinear", "mlp"}
+    for name, recipe in TRANSLATORS.items():
+        kind, _, what = name.partition("-")
+        encoder = "bidirectional" if what in attentions else what
+        attention = "none" if kind == "encdec" else what if what in attentions else "mlp"
+        assert isinstance(recipe.make, partial)
+        assert recipe.make.keywords == {"encoder": encoder, "attention": attention}
+        assert recipe.by_gradients
+
+
+def test_translators_learn_from_so_many_pairs_at_most(
+    whole: tuple[Path, Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in ("lab", MARK, "settings.yaml"):
+        copy = shutil.copytree if (whole[0] / part).is_dir() else shutil.copy
+        copy(whole[0] / part, tmp_path / part)
+    monkeypatch.setattr(ladder, "PAIRS", 70)
+    assert climb(tmp_path, "--models", "attn-dot").code == 0
+    config = dragoman.load(tmp_path / "rungs" / "attn-dot").record
+    assert config["data"]["train"]["target"]["sentences"] == 70
+
+
 def test_an_unknown_rung_far_from_all_is_answered_with_the_list() -> None:
     with pytest.raises(DataError, match="there are kn-1, "):
-        chosen("zzz")
+        chosen("zzz", RUNGS)
 
 
 def test_a_mixture_costs_the_time_of_its_members(
     training: dragoman.Corpus, held_out: dragoman.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(RUNGS, "both", Recipe(mixed, ("kn-1", "kn-2")))
-    monkeypatch.setattr(rungs, "perf_counter", Clock())
-    workshop = Workshop(tmp_path, Ground(training, held_out, 1, None, tmp_path))
-    assert workshop.rung("both").seconds == 3.0, "a second of its own, and one of each member"
-    assert [workshop.rung(name).seconds for name in ("kn-1", "kn-2")] == [1.0, 1.0]
+    monkeypatch.setattr(workshop, "perf_counter", Clock())
+    shop = Workshop(tmp_path, Ground(training, held_out, 1, None, tmp_path), RUNGS, load_language_model)
+    assert shop.rung("both").seconds == 3.0, "a second of its own, and one of each member"
+    assert [shop.rung(name).seconds for name in ("kn-1", "kn-2")] == [1.0, 1.0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["both", "kn-1", "kn-2", "seconds.json"]
 
 

@@ -16,13 +16,14 @@ from dragoman import Corpus, LanguageModel, NgramModel
 from dragoman.scorer import BatchedScorer, Scorer, State, fold, folded_log_probs, log_prob, select, token_log_probs
 from dragoman.text.batches import Batch
 from dragoman.text.vocab import END, START
-from zoo import HELD_OUT, MODELS, TRAINING, model
+from zoo import GIVEN, HELD_OUT, MODELS, TRAINING, model
 
 LENGTH = 3  # words of the sequences that are all tried out
 CLOSE = {"rtol": 0, "atol": 2e-6}  # tables hold 32-bit numbers, and back-offs multiply
 SAME = {"rtol": 0, "atol": 1e-12}
 
-every_model = pytest.mark.parametrize("scorer", MODELS, indirect=True)
+every_model = pytest.mark.parametrize("scorer", [*MODELS, *GIVEN], indirect=True)
+every_model_on_disk = pytest.mark.parametrize("scorer", MODELS, indirect=True)  # a source given is given in memory
 
 
 @pytest.fixture
@@ -210,7 +211,7 @@ def test_next_words_are_the_distribution(scorer: LanguageModel) -> None:
     assert math.exp(scorer.score_words("the dog")[0][1].log_prob) == pytest.approx(dog, rel=1e-6)
 
 
-@every_model
+@every_model_on_disk
 def test_saved_and_loaded_it_says_the_same(scorer: LanguageModel, training: Corpus, tmp_path: Path) -> None:
     scorer.save(tmp_path / "model")
     files = sorted((tmp_path / "model").rglob("*"))
@@ -227,7 +228,7 @@ def test_saved_and_loaded_it_says_the_same(scorer: LanguageModel, training: Corp
         path.chmod(0o755)
 
 
-@every_model
+@every_model_on_disk
 def test_loaded_ngram_tables_are_mapped_not_read(scorer: LanguageModel, tmp_path: Path) -> None:
     scorer.save(tmp_path / "model")
     loaded = dragoman.load(tmp_path / "model")

@@ -1,4 +1,5 @@
-"""One small model of every sort, made from any text. A new sort of model joins all laws by a line in `MODELS`."""
+"""One small model of every sort, made from any text. A new sort of model joins all laws by a line in `MODELS`, a new
+sort of translator by one in `TRANSLATORS`."""
 
 from __future__ import annotations
 
@@ -25,11 +26,18 @@ from dragoman import (
     fit,
 )
 from dragoman.buckets import bucketing
+from dragoman.ensembles import Ensemble
 from dragoman.models.cache import CacheModel
+from dragoman.models.translator import Translator
+from dragoman.models.translator_config import TREES
 from dragoman.ngram.arpa import read_arpa, write_arpa
 from dragoman.ngram.classes import ClassModel
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.sides import PLAIN, TREE, Side
+from dragoman.text.trees import Treebank
+from dragoman.text.units import WordUnits
 from dragoman.text.unknown import Closed
 
 ORDERS = (1, 2, 3, 5)
@@ -216,7 +224,123 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
 }
 
 
+# -- translators -------------------------------------------------------------------------------------------------------
+
+
+def foreign(sentence: str) -> str:
+    """A sentence in another language: all capitals, the last word first."""
+    return " ".join(reversed(sentence.upper().split()))
+
+
+def bracketed(sentence: str) -> str:
+    """A tree over a sentence: `(S (X (X a b) c) (X d e))`, the last two words together and the others from the left."""
+    *before, last = sentence.split() or [""]
+    if not before:
+        return f"(S {last})" if last else ""
+    node, *others = before
+    if others:
+        last = f"(X {others.pop()} {last})"
+    for word in others:
+        node = f"(X {node} {word})"
+    return f"(S {node} {last})"
+
+
+def _pairs(text: Text, *, trees: bool) -> ParallelCorpus:
+    lines = [foreign(line) for line in text.corpus.sentences_as_text()]
+    if trees:
+        return ParallelCorpus(Treebank.from_lines([bracketed(line) for line in lines], min_count=2), text.corpus)
+    return ParallelCorpus(Corpus.from_sentences(lines, min_count=2), text.corpus)
+
+
+def _translator(text: Text, seed: int = 1, **settings: Any) -> Translator:
+    """In 64 bits, and trained until the source has a say."""
+    whole = {"embedding": 6, "hidden": 8, "filters": 7, "precision": "float64", **settings}
+    trees = settings["encoder"] in TREES
+    pairs = _pairs(text, trees=trees)
+    source = Side(WordUnits(), pairs.source.vocab, format=TREE if trees else PLAIN)
+    model = Translator.create(pairs, source, seed=seed, embedding_reach=1.0, **whole)
+    fit(model, pairs, max_updates=15, learning_rate=0.03, batch_size=100, pool=2, threads=1)
+    return model
+
+
+TRANSLATORS: dict[str, Callable[[Text], Any]] = {
+    "forward, Elman, copied": lambda text: _translator(
+        text, encoder="forward", attention="none", cell="rnn", bridge="copy"
+    ),
+    "reverse, two LSTMs, copied": lambda text: _translator(
+        text, encoder="reverse", attention="none", layers=2, encoder_layers=2, bridge="copy"
+    ),
+    "bidirectional, perceptron": lambda text: _translator(
+        text, encoder="bidirectional", attention="mlp", attention_hidden=5
+    ),
+    "bidirectional, dot, two GRUs": lambda text: _translator(
+        text, encoder="bidirectional", attention="dot", cell="gru", layers=2
+    ),
+    "two bidirectional layers, bilinear, no forget gate": lambda text: _translator(
+        text,
+        encoder="bidirectional",
+        attention="bilinear",
+        cell="lstm-without-forget-gate",
+        encoder_layers=2,
+        layers=2,
+        encoder_hidden=3,
+    ),
+    "reverse, perceptron, GRU, readout, tied": lambda text: _translator(
+        text, encoder="reverse", attention="mlp", cell="gru", readout=5, tied=True
+    ),
+    "forward, dot, softmax by classes": lambda text: _translator(
+        text, encoder="forward", attention="dot", cell="rnn", softmax="brown", softmax_classes=3
+    ),
+    "convolutional, average": lambda text: _translator(
+        text, encoder="convolutional", attention="none", pooling="average", cell="gru"
+    ),
+    "convolutional, max, bilinear": lambda text: _translator(
+        text, encoder="convolutional", attention="bilinear", pooling="max", filter_width=1, layers=2
+    ),
+    "convolutional, k-max, perceptron": lambda text: _translator(
+        text, encoder="convolutional", attention="mlp", pooling="k-max", k_max=2, filter_width=4
+    ),
+    "recursive, dot": lambda text: _translator(text, encoder="recursive", attention="dot"),
+    "tree-LSTM, perceptron": lambda text: _translator(text, encoder="tree-lstm", attention="mlp", layers=2),
+    "tree-LSTM, copied": lambda text: _translator(text, encoder="tree-lstm", attention="none", bridge="copy"),
+    "ensemble of translators": lambda text: Ensemble(
+        [
+            _translator(text, encoder="bidirectional", attention="mlp", seed=2),
+            _translator(text, encoder="reverse", attention="none", seed=3),
+            _translator(text, encoder="forward", attention="dot", cell="gru", seed=4),
+        ]
+    ),
+    "translator with a language model": lambda text: Ensemble(
+        [_translator(text, encoder="forward", attention="bilinear", seed=5), _ngram(text, order=2)],
+        [1.0, 0.3],
+        "log-linear",
+    ),
+}
+
+
+def read_by(translator: Any, sentence: str) -> str:
+    """A sentence in the translator's source language, as it reads it."""
+    return bracketed(foreign(sentence)) if translator.source.format == TREE else foreign(sentence)
+
+
+def _given(name: str, text: Text) -> LanguageModel:
+    """A translator with its source given is a language model."""
+    found = translator(name, text)
+    conditioned: LanguageModel = found.given(read_by(found, "the unicorn sees a dog ."))
+    return conditioned
+
+
+GIVEN: dict[str, Callable[[Text], LanguageModel]] = {
+    f"given a source: {name}": lambda text, name=name: _given(name, text) for name in TRANSLATORS
+}  # language models that live in memory alone
+
+
 @cache
 def model(name: str, text: Text = TOY) -> LanguageModel:
     """A model of the zoo, made once: nothing changes a model, so tests may share it."""
-    return MODELS[name](text)
+    return {**MODELS, **GIVEN}[name](text)
+
+
+@cache
+def translator(name: str, text: Text = TOY) -> Any:
+    return TRANSLATORS[name](text)

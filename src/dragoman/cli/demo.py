@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,31 +13,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.messages import say, suggest, working
-from dragoman.cli.workplace import Texts, claim, read_texts, write_corpus
+from dragoman.cli.translator_rungs import learned_numbers, looked_at, translator
+from dragoman.cli.workplace import Bitext, Texts, claim, read_answers, read_bitext, read_texts, write_corpus
+from dragoman.cli.workshop import Ground, learned
 
 if TYPE_CHECKING:
-    from dragoman.language_model import LanguageModel
+    from dragoman.evaluation.conditional import Answers
     from dragoman.models.recurrent import RecurrentModel
+    from dragoman.models.translator import Translator
     from dragoman.ngram.model import NgramModel
+    from dragoman.report.page import Section
+    from dragoman.report.story import Row
+    from dragoman.report.translators import TranslatorRung
     from dragoman.text.corpus import Corpus
 
 SIZES = {"train": 10_000, "dev": 500, "test": 1000}  # sentence pairs
-# From counts as they are to modified Kneser-Ney: name in the table, settings.
-LADDER: dict[str, dict[str, Any]] = {
-    "whole prefix": {"smoothing": "whole-prefix"},
-    "maximum likelihood, 3-gram": {"smoothing": "maximum-likelihood", "order": 3},
-    "interpolated, 2-gram": {"smoothing": "interpolated", "order": 2},
-    "interpolated, 4-gram": {"smoothing": "interpolated", "order": 4},
-    "  coefficients fitted": {"smoothing": "interpolated-fitted", "order": 4},
-    "  fitted by context count": {"smoothing": "interpolated-bucketed", "order": 4},
-    "Witten-Bell": {"smoothing": "witten-bell", "order": 4},
-    "stupid back-off, renormalised": {"smoothing": "stupid-backoff", "order": 4},
-    "Katz back-off": {"smoothing": "katz", "order": 4},
-    "absolute discounting": {"smoothing": "absolute-discounting", "order": 4},
-    "Kneser-Ney": {"smoothing": "kneser-ney", "order": 4},
-    "modified Kneser-Ney": {"smoothing": "modified-kneser-ney", "order": 4},
-}
-LSTM = "LSTM"
+SHOWN = 3  # of them, to begin with
+KNESER_NEY, LSTM, PLAIN, ATTENTION = "modified Kneser-Ney, 4-gram", "LSTM", "encoder-decoder", "with attention"
+PLACES = {KNESER_NEY: "kneser-ney", LSTM: "lstm", PLAIN: "encoder-decoder", ATTENTION: "attention"}
+ORDER = 4
 NETWORK: dict[str, Any] = {
     "cell": "lstm",
     "embedding": 64,
@@ -44,127 +41,223 @@ NETWORK: dict[str, Any] = {
     "softmax": "brown",
 }
 TRAINING: dict[str, Any] = {"learning_rate": 0.008, "max_epochs": 8, "warmup": 50, "patience": 8}
-CONTRASTED = {"modified Kneser-Ney, 2-gram": 2, "4-gram": 4}  # orders of the models that are asked about contrasts
-CONTRASTS = 40  # of each kind
+# What the two translators differ in, and how long they are trained; the rest is as on the ladder.
+TRANSLATORS: dict[str, dict[str, Any]] = {
+    PLAIN: {"encoder": "forward", "attention": "none"},
+    ATTENTION: {"encoder": "bidirectional", "attention": "mlp"},
+}
+TRANSLATOR_TRAINING: dict[str, Any] = {"max_epochs": 8}
+REPORT = "report.html"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the demo works on, and where."""
+
+    output: Path
+    texts: Texts  # English alone, as language models read it
+    train: Bitext
+    dev: Bitext
+    test: Bitext
+    answers: Answers
+    seed: int
+
+    def path(self, name: str) -> Path:
+        """Of a model's directory."""
+        return self.output / PLACES[name]
+
+    def ground(self, name: str) -> Ground[Bitext]:
+        return Ground(self.train, self.dev, self.seed, None, self.path(name))
 
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the texts and the models go.")
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where texts, models and report go.")
     ] = Path("runs/demo"),
-    seed: Annotated[int, typer.Option("--seed", help="Of the text and of the samples.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the text and of all models.")] = 1,
 ) -> None:
-    """Compare n-gram models and an LSTM on text whose truth is known.
+    """Train language models and translators beside the truth.
 
-    The text is drawn from the laboratory's grammar (see dragoman lab): the exact floor of perplexity is printed beside
-    every model, from maximum likelihood to modified Kneser-Ney to a recurrent network, then what models have learnt and
-    have not.
+    The text is drawn from the laboratory's grammar (see dragoman lab): German sentences with their English
+    translations, and how probable they are. Modified Kneser-Ney, an LSTM, a plain encoder-decoder and one with
+    attention are held to that; a sentence is translated with its attention drawn, and report.html has it all with
+    pictures.
 
     \b
     Example:
       dragoman demo
     """
+    from dragoman.report.page import Page, write_html
+    from dragoman.report.story import commands_section, models_section
+    from dragoman.report.translators import lengths_section
+
     claim(output, "demo", "writes them anew when it runs again")
-    with working("drawing German and English sentences from the laboratory's grammar"):
-        write_corpus(output / "lab", SIZES, seed)
-        texts = read_texts(output / "lab")
-    train, dev = texts.train, texts.dev
-    say(f"{output}: {train.sentences:,} sentences to train on, {train.words:,} words, {train.vocab.known - 1:,} types")
-    _show_pairs(output)
-    say("training an LSTM")
-    lstm, seconds = _train_lstm(texts, output, seed)
-    _compare_with_floor(texts, lstm, seconds)
-    counted = {name: _train(train, dev, {"order": order}) for name, order in CONTRASTED.items()}
-    _compare_by_contrasts({**counted, LSTM: lstm}, seed)
-    list(counted.values())[-1].save(output / "model", replace=True)
-    _show_samples({**counted, LSTM: lstm}, seed)
+    stage = _set_up(output, seed)
+    told = [_show(_pairs(stage))]
+    rows = [_kneser_ney(stage), _lstm(stage)]
+    models = {name: _translator(stage, name) for name in TRANSLATORS}
+    rungs = [_measure(stage, name, *made) for name, made in models.items()]
+    told.append(_show(models_section([*rows, *map(_row, rungs)])))
+    told.append(_with_picture(stage, _show(lengths_section(rungs)), rungs))
+    told.append(_show(_sentence(stage, {name: model for name, (model, _) in models.items()})))
+    told += [_curves(stage), _examples(stage, rungs), commands_section([shlex.join(one) for one in _next(stage)])]
+    write_html(Page("Language models and translators beside the truth", told), output / REPORT)
     say("")
-    suggest("evaluate", output / "model", output / "lstm", "--text", output / "lab" / "test.en")
-    suggest("contrast", output / "lstm")
-    suggest("next", output / "lstm", "the farmer")
+    for command in _next(stage):
+        suggest(*command[1:])
+    say(f"report, with pictures: {output / REPORT}")
 
 
-def _show_samples(models: dict[str, LanguageModel], seed: int) -> None:
-    for name, model in list(models.items())[-2:]:
-        print(f"\nThree sentences drawn from the {name}:")
-        for sentence in model.sample(3, seed=seed):
-            print(f"  {sentence}")
+def _set_up(output: Path, seed: int) -> Stage:
+    """Draw the texts and read them."""
+    corpus = output / "lab"
+    with working("drawing German and English sentences from the laboratory's grammar"):
+        write_corpus(corpus, SIZES, seed)
+        texts = read_texts(corpus)
+    train = texts.train
+    words = f"{train.words:,} English words of {train.vocab.known - 1:,} types"
+    say(f"{output}: {train.sentences:,} sentence pairs to train on, {words}")
+    pairs, dev, test = (read_bitext(corpus, part) for part in ("train", "dev", "test"))
+    return Stage(output, texts, pairs, dev, test, read_answers(corpus), seed)
 
 
-def _train_lstm(texts: Texts, output: Path, seed: int) -> tuple[RecurrentModel, float]:
-    """The network, and the seconds that its training took."""
-    from dragoman.cli.watching import watching
-    from dragoman.models.recurrent import RecurrentModel
-    from dragoman.training.fit import fit
-    from dragoman.training.recommended import RECURRENT
+def _show(section: Section) -> Section:
+    """Print a section as soon as it is there."""
+    from dragoman.report.story import as_text
 
-    model = RecurrentModel.create(texts.train, seed=seed, **NETWORK)
-    settings = RECURRENT.model_copy(update={**TRAINING, "seed": seed})
-    with watching() as report:
-        fitted = fit(model, texts.train, texts.dev, settings, output=output / "lstm", force=True, report=report)
-    return model, fitted.position.seconds
+    print(f"\n{as_text(section, colour=sys.stdout.isatty())}", flush=True)
+    return section
 
 
-def _show_pairs(output: Path) -> None:
-    print("\nThree of the sentence pairs:")
+def _pairs(stage: Stage) -> Section:
+    from dragoman.report.story import pairs_section
+
     german, english = (
-        (output / "lab" / f"train.raw.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")
+        (stage.output / "lab" / f"train.raw.{language}").read_text(encoding="utf-8").splitlines()[:SHOWN]
+        for language in ("de", "en")
     )
-    for one, other in list(zip(german, english, strict=True))[:3]:
-        print(f"  {one}\n    {other}")
+    return pairs_section(list(zip(german, english, strict=True)))
 
 
-def _compare_with_floor(texts: Texts, lstm: RecurrentModel, seconds: float) -> None:
-    """A row for each model: what the text costs by it, and by the truth."""
-    from dragoman.evaluation.floor import Floor
-    from dragoman.report.tables import plus_minus, table
-
-    rows: list[list[object]] = []
-    for name, settings in LADDER.items():
-        _train(texts.train, texts.dev, settings)  # once to compile, so that the time is the method's own
-        began = perf_counter()
-        model = _train(texts.train, texts.dev, settings)
-        took = perf_counter() - began
-        name += " *" if model.notes else ""
-        rows.append([name, *_costs(model, texts), model.table.trie.nodes - 1, f"{took:.3f}"])
-    learned = sum(tensor.numel() for tensor in lstm.parameters().values())
-    rows.append([LSTM, *_costs(lstm, texts), learned, f"{seconds:.3f}"])
-    floor = Floor.of(texts.truth)
-    full, by_class = plus_minus(*floor.perplexity), plus_minus(*floor.perplexity_class)
-    rows.append(["the floor: the truth itself", full, by_class, "0", None, None])
-    headers = ["English", "perplexity", "by class", "nats above the floor", "numbers", "seconds"]
-    print(f"\n{table(headers, rows)}")
-    print(
-        "\nPerplexity: out of how many words, on average, does the model pick the next one? Infinite: some word of\n"
-        "the test text has probability 0. An unknown word is paid for in full, as one of 10,000,000; by class, it\n"
-        "only costs being unknown. No model can be expected below the floor, which is what the text costs by the\n"
-        "grammar it was drawn from; ± is a standard error. Numbers: n-grams, or parameters of the network.\n"
-        "* too few counts for this method's own discounts at some order; fixed ones were used there."
-    )
+# -- models ----------------------------------------------------------------------------------------------------------
 
 
-def _costs(model: LanguageModel, texts: Texts) -> list[object]:
-    """What the test text costs, in full, by class and above the floor."""
+def _kneser_ney(stage: Stage) -> Row:
+    """Counted, saved and measured."""
     from dragoman.evaluation.floor import measured
-    from dragoman.report.tables import plus_minus
+    from dragoman.report.story import Row
 
-    result = measured(model, texts.test, texts.truth)
-    assert result.gap is not None, "the truth is given"
-    above, cost = plus_minus(*result.gap.by_class.estimate, 3), result.likelihood
-    return [cost.perplexity, cost.perplexity_class, above]
+    _count(stage.texts.dev)  # to compile, so that the time is the method's own
+    began = perf_counter()
+    model = _count(stage.texts.train)
+    seconds = perf_counter() - began
+    model.save(stage.path(KNESER_NEY), replace=True)
+    return Row.of_language_model(KNESER_NEY, measured(model, stage.texts.test, stage.texts.truth), seconds)
 
 
-def _train(train: Corpus, dev: Corpus, settings: dict[str, Any]) -> NgramModel:
+def _count(corpus: Corpus) -> NgramModel:
     from dragoman.ngram.model import NgramModel
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a small text has too few counts for some discounts; the table says so
-        return NgramModel.train(train, heldout=dev, **settings)
+        warnings.simplefilter("ignore")  # a small text has too few counts for some discounts
+        return NgramModel.train(corpus, order=ORDER)
 
 
-def _compare_by_contrasts(models: dict[str, LanguageModel], seed: int) -> None:
-    from dragoman.lab.contrasts import contrasts
-    from dragoman.report.contrasts import contrast_table, measure
+def _lstm(stage: Stage) -> Row:
+    from dragoman.evaluation.floor import measured
+    from dragoman.models.recurrent import RecurrentModel
+    from dragoman.report.story import Row
+    from dragoman.training.recommended import RECURRENT
 
-    print("\nWhich of two sentences is right? The laboratory knows; how often do the models?\n")
-    print(contrast_table("English", measure(models, contrasts("en", CONTRASTS, seed))))
+    say(f"training: {LSTM}, on the English alone")
+    began = perf_counter()
+    texts = stage.texts
+    model: RecurrentModel = RecurrentModel.create(texts.train, seed=stage.seed, **NETWORK)
+    learned(stage.ground(LSTM), model, (texts.train, texts.dev), RECURRENT, TRAINING, force=True)
+    seconds = perf_counter() - began
+    return Row.of_language_model(LSTM, measured(model, texts.test, texts.truth), seconds)
+
+
+def _translator(stage: Stage, name: str) -> tuple[Translator, float]:
+    """A translator, and the seconds that its training took."""
+    say(f"training: {name}, from German to English")
+    began = perf_counter()
+    model = translator(stage.ground(name), training=TRANSLATOR_TRAINING, force=True, **TRANSLATORS[name])
+    return model, perf_counter() - began
+
+
+def _measure(stage: Stage, name: str, model: Translator, seconds: float) -> TranslatorRung:
+    from dragoman.evaluation.conditional import measure_translator
+    from dragoman.report.translators import TranslatorRung
+
+    with working(f"translating the test text: {name}"):
+        measured = measure_translator(model, stage.test.german, stage.answers)
+    return TranslatorRung(name, measured, seconds, learned_numbers(model))
+
+
+def _row(rung: TranslatorRung) -> Row:
+    from dragoman.report.story import Row
+
+    return Row.of_translator(rung)
+
+
+# -- the report ------------------------------------------------------------------------------------------------------
+
+
+def _with_picture(stage: Stage, section: Section, rungs: list[TranslatorRung]) -> Section:
+    """BLEU by sentence length, drawn too."""
+    from dataclasses import replace
+
+    from dragoman.report.curves import bleu_by_length
+    from dragoman.report.page import Picture
+    from dragoman.report.translators import bleu_of_classes, length_classes
+
+    path = stage.output / "lengths.svg"
+    bleu_by_length(length_classes(rungs), bleu_of_classes(rungs), path, title="BLEU by sentence length")
+    picture = Picture(path.read_text(encoding="utf-8"), "BLEU by words of the German sentence")
+    return replace(section, parts=[*section.parts, picture])
+
+
+def _sentence(stage: Stage, models: dict[str, Translator]) -> Section:
+    """One test sentence by both translators, with the attention of the one that has it."""
+    from dragoman.report.story import sentence_section
+    from dragoman.report.translators import example_of
+
+    number = example_of(stage.test.german, stage.answers.gold)
+    line = stage.test.german[number]
+    told = {name: model.translate([line])[0].text for name, model in models.items()}
+    return sentence_section(line, stage.test.english[number], told, looked_at(ATTENTION, models[ATTENTION], line, line))
+
+
+def _curves(stage: Stage) -> Section:
+    from dragoman.report.curves import learning_curves
+    from dragoman.report.story import curve, curves_section
+    from dragoman.storage import METRICS
+
+    path = stage.output / "curves.svg"
+    curves = {name: curve(stage.path(name) / METRICS) for name in (LSTM, PLAIN, ATTENTION)}
+    learning_curves(curves, path, "perplexity", title="Held-out text, by class")
+    return curves_section(path.read_text(encoding="utf-8"))
+
+
+def _examples(stage: Stage, rungs: list[TranslatorRung]) -> Section:
+    from dragoman.report.translators import examples_section, one_of_each_length
+
+    lines, references = stage.test.german, stage.test.english
+    translations = {rung.name: rung.measured.translations for rung in rungs}
+    return examples_section(lines, references, translations, one_of_each_length(lines, rungs[0]))
+
+
+def _next(stage: Stage) -> list[list[str]]:
+    """Commands to try."""
+    from dragoman.report.translators import example_of
+
+    test, model = stage.output / "lab" / "test", str(stage.path(ATTENTION))
+    sentence = stage.test.german[example_of(stage.test.german, stage.answers.gold)]
+    commands = [
+        ["translate", model],
+        ["attention", model, sentence],
+        ["evaluate", model, str(stage.path(PLAIN)), "--src", f"{test}.de", "--ref", f"{test}.en", "--by-length"],
+        ["contrast", str(stage.path(LSTM))],
+    ]
+    return [["dragoman", *command] for command in commands]

@@ -1,23 +1,14 @@
-"""The rungs of the ladder: every kind of model, how it is made and where it is kept.
+"""The rungs of the ladder: every kind of language model, and how it is made.
 
-A model joins the ladder by one line of `RUNGS`. Each rung is a model directory, made once: whoever asks again gets it
-loaded, and a training that was stopped goes on.
+A model joins the ladder by one line of `RUNGS`. Where they are made is `workshop`.
 """
 
 from __future__ import annotations
 
-import difflib
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.messages import few_warnings, say
-from dragoman.cli.watching import watching
-from dragoman.errors import DataError
+from dragoman.cli.workshop import Ground, Recipe, learned
 
 if TYPE_CHECKING:
     from dragoman.language_model import LanguageModel
@@ -25,52 +16,17 @@ if TYPE_CHECKING:
     from dragoman.text.corpus import Corpus
     from dragoman.training.config import TrainingConfig
 
-SECONDS = "seconds.json"  # of the training of each rung that is finished
-
-
-@dataclass(frozen=True)
-class Ground:
-    """What a rung is made from, and where it is kept."""
-
-    train: Corpus
-    dev: Corpus
-    seed: int
-    minutes: float | None  # most minutes that a rung is trained by gradients
-    path: Path  # of the rung's model directory
-
-
-Make = Callable[..., "LanguageModel"]  # (ground, *parts) -> model
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a rung is made: by counting, from other rungs, or by gradients, which `make` follows in the rung's path."""
-
-    make: Make
-    parts: tuple[str, ...] = ()  # rungs that it is made of
-    by_gradients: bool = False
-
-
-@dataclass(frozen=True)
-class Made:
-    """A rung that is finished."""
-
-    name: str
-    path: Path
-    model: LanguageModel
-    seconds: float  # of its training and that of its parts
-
 
 # -- how each is made ------------------------------------------------------------------------------------------------
 
 
-def kneser_ney(ground: Ground, order: int) -> LanguageModel:
+def kneser_ney(ground: Ground[Corpus], order: int) -> LanguageModel:
     from dragoman.ngram.model import NgramModel
 
     return NgramModel.train(ground.train, order=order)
 
 
-def brown_class_ngram(ground: Ground, order: int, classes: int) -> LanguageModel:
+def brown_class_ngram(ground: Ground[Corpus], order: int, classes: int) -> LanguageModel:
     """The classes are found in the training text; a text that has few words has as many as there are."""
     from dragoman.ngram.classes import ClassModel
     from dragoman.text.brown import brown_clusters
@@ -80,27 +36,27 @@ def brown_class_ngram(ground: Ground, order: int, classes: int) -> LanguageModel
     return ClassModel.train(ground.train, clustering.as_mapping(), order=order)
 
 
-def with_cache(ground: Ground, partner: LanguageModel) -> LanguageModel:
+def with_cache(ground: Ground[Corpus], partner: LanguageModel) -> LanguageModel:
     from dragoman.models.cache import CacheModel
 
     return mixed(ground, partner, CacheModel.train(ground.train))
 
 
-def mixed(ground: Ground, *parts: LanguageModel) -> LanguageModel:
+def mixed(ground: Ground[Corpus], *parts: LanguageModel) -> LanguageModel:
     """A mixture with weights fitted on the dev text."""
     from dragoman.mixture import Mixture
 
     return Mixture.fit(parts, ground.dev)
 
 
-def log_linear(ground: Ground, features: str) -> LanguageModel:
+def log_linear(ground: Ground[Corpus], features: str) -> LanguageModel:
     from dragoman.models.loglinear.model import LogLinearModel
     from dragoman.training.recommended import LOG_LINEAR
 
     return _learned(ground, LogLinearModel.create(ground.train, features=features), LOG_LINEAR, LOG_LINEAR_TRAINING)
 
 
-def feed_forward(ground: Ground, training: dict[str, Any], **settings: Any) -> LanguageModel:
+def feed_forward(ground: Ground[Corpus], training: dict[str, Any], **settings: Any) -> LanguageModel:
     from dragoman.models.feedforward import FeedForwardModel
     from dragoman.training.recommended import FEED_FORWARD
 
@@ -108,7 +64,7 @@ def feed_forward(ground: Ground, training: dict[str, Any], **settings: Any) -> L
     return _learned(ground, model, FEED_FORWARD, training)
 
 
-def recurrent(ground: Ground, cell: str) -> LanguageModel:
+def recurrent(ground: Ground[Corpus], cell: str) -> LanguageModel:
     from dragoman.models.recurrent import RecurrentModel
     from dragoman.training.recommended import RECURRENT
 
@@ -116,14 +72,10 @@ def recurrent(ground: Ground, cell: str) -> LanguageModel:
     return _learned(ground, model, RECURRENT, RECURRENT_TRAINING)
 
 
-def _learned(ground: Ground, model: NeuralModel, recommended: TrainingConfig, training: dict[str, Any]) -> NeuralModel:
-    """The model after training in its directory; what was done there before is taken up."""
-    from dragoman.training.fit import fit
-
-    settings = {**training, "seed": ground.seed, "minutes": ground.minutes}
-    with watching() as report:
-        fit(model, ground.train, ground.dev, recommended, output=ground.path, report=report, **settings)
-    return model
+def _learned(
+    ground: Ground[Corpus], model: NeuralModel, recommended: TrainingConfig, training: dict[str, Any]
+) -> NeuralModel:
+    return learned(ground, model, (ground.train, ground.dev), recommended, training)
 
 
 # Found on the dev text of 20,000 sentences. L1 keeps what was seen once from being believed, as a discount does.
@@ -165,7 +117,7 @@ RECURRENT_TRAINING: dict[str, Any] = {
     "max_epochs": 12,
     "patience": 12,
 }
-RUNGS: dict[str, Recipe] = {
+RUNGS: dict[str, Recipe[LanguageModel]] = {
     "kn-1": Recipe(partial(kneser_ney, order=1)),
     "kn-2": Recipe(partial(kneser_ney, order=2)),
     "kn-3": Recipe(partial(kneser_ney, order=3)),
@@ -183,99 +135,3 @@ RUNGS: dict[str, Recipe] = {
     "lstm": Recipe(partial(recurrent, cell="lstm"), by_gradients=True),
     "kn-5-lstm": Recipe(mixed, ("kn-5", "lstm")),
 }
-
-
-# -- making them -----------------------------------------------------------------------------------------------------
-
-
-def chosen(names: str) -> list[str]:
-    """The rungs that are asked for, with commas between their names, in the ladder's order; all if none is."""
-    wanted = [name.strip() for name in names.split(",") if name.strip()] or list(RUNGS)
-    for name in wanted:
-        if name not in RUNGS:
-            near = difflib.get_close_matches(name, RUNGS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(RUNGS)}"
-            raise DataError(f"--models {name}: the ladder has no such rung; {hint}")
-    return [name for name in RUNGS if name in wanted]
-
-
-@dataclass(frozen=True)
-class Workshop:
-    """Where rungs are made, or found finished: a directory with a model directory for each."""
-
-    place: Path
-    ground: Ground
-
-    def rungs(self, names: list[str]) -> Iterator[Made]:
-        """These rungs, one after the other; those they are made of come before, unless they are there."""
-        for name in names:
-            yield self.rung(name)
-
-    def rung(self, name: str) -> Made:
-        from dragoman.loading import load_language_model
-
-        path, seconds = self.place / name, self._seconds()
-        if name in seconds and path.exists():
-            say(f"{name}: finished already, in {path}")
-            return Made(name, path, load_language_model(path), seconds[name])
-        parts = [self.rung(part) for part in RUNGS[name].parts]
-        say(f"{name}: making it in {path}")
-        made = self._make(name, path, parts)
-        self._note(name, made.seconds)
-        say(f"{name}: finished after {made.seconds:,.1f} seconds")
-        return made
-
-    def _make(self, name: str, path: Path, parts: list[Made]) -> Made:
-        """Make and save a rung. Seconds of an earlier run that was stopped, and of the parts, count."""
-        recipe, ground = RUNGS[name], replace(self.ground, path=path)
-        models = [part.model for part in parts]
-        if not recipe.by_gradients:
-            _compile(recipe, ground, models)
-        before, began = _seconds_spent(path), perf_counter()
-        with few_warnings():
-            model = recipe.make(ground, *models)
-        seconds = before + perf_counter() - began + sum(part.seconds for part in parts)
-        if not path.exists():  # training by gradients has written it
-            model.save(path)
-        return Made(name, path, model, round(seconds, 3))  # as it is noted
-
-    def _seconds(self) -> dict[str, float]:
-        path = self.place / SECONDS
-        try:
-            return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-        except (ValueError, TypeError):
-            raise DataError(f"{path}: damaged; delete it, and rungs are made anew") from None
-
-    def _note(self, name: str, seconds: float) -> None:
-        from dragoman.storage import new_file
-
-        noted = {**self._seconds(), name: seconds}
-        with new_file(self.place / SECONDS) as temporary:
-            temporary.write_text(json.dumps(noted, indent=1) + "\n", encoding="utf-8")
-
-
-def _compile(recipe: Recipe, ground: Ground, parts: list[LanguageModel]) -> None:
-    """Make the rung of a small text once, so that the time taken afterwards is the method's own."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such a text has too few counts for some discounts
-        recipe.make(replace(ground, train=ground.dev), *parts)
-
-
-def _seconds_spent(path: Path) -> float:
-    """Seconds of a training by gradients that is not finished."""
-    from dragoman.storage import CHECKPOINT
-
-    if not (path / CHECKPOINT).is_file():
-        return 0.0
-    from dragoman.training.checkpoint import read_position
-
-    return read_position(path / CHECKPOINT).seconds
-
-
-def megabytes(path: Path) -> float:
-    """What a model takes on disk, without what its training left beside it."""
-    from dragoman.storage import ARRAYS, CONFIG, VOCAB
-
-    return sum(file.stat().st_size for file in path.rglob("*") if file.name in (CONFIG, VOCAB, ARRAYS)) / 1e6

@@ -49,7 +49,7 @@ class PairsJob(Group):
 )
 @grouped
 def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> None:
-    """Train a translator: an encoder-decoder, with attention unless that is turned off.
+    """Train a translator: an encoder-decoder with attention.
 
     Sizes that are not given are chosen by the number of training pairs, and told. Raw text is cut into subwords, which
     are learned here and kept with the model: capitals, punctuation and spacing come back in its translations.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.evaluation.conditional import Answers
     from dragoman.evaluation.floor import Truth
     from dragoman.text.corpus import Corpus
 
@@ -24,6 +25,25 @@ class Texts:
     dev: Corpus
     test: Corpus
     truth: Truth
+
+
+@dataclass(frozen=True)
+class Bitext:
+    """The laboratory's German and English, line by line, and the trees of the German."""
+
+    german: Sequence[str]
+    trees: Sequence[str]
+    english: Sequence[str]
+
+    def first(self, pairs: int) -> Bitext:
+        """So many pairs from the beginning, or all if there are fewer."""
+        return Bitext(self.german[:pairs], self.trees[:pairs], self.english[:pairs])
+
+    def sources(self, format: str) -> Sequence[str]:
+        """The German as a translator reads it."""
+        from dragoman.text.sides import TREE
+
+        return self.trees if format == TREE else self.german
 
 
 def claim(output: Path, verb: str, habit: str) -> None:
@@ -64,3 +84,21 @@ def read_texts(corpus: Path) -> Texts:
     train = Corpus.read(corpus / "train.en")
     dev, test = (Corpus.read(corpus / f"{part}.en", train.vocab) for part in ("dev", "test"))
     return Texts(train, dev, test, truth_of("en", test))
+
+
+def read_bitext(corpus: Path, part: str) -> Bitext:
+    """Both languages of a part of the laboratory's corpus."""
+    return Bitext(*(_lines(corpus / f"{part}.{ending}") for ending in ("de", "de.trees", "en")))
+
+
+def read_answers(corpus: Path) -> Answers:
+    """What is known about the test text: references, their true log P(E | F), the true alignments."""
+    from dragoman.evaluation.alignment import read_gold
+    from dragoman.evaluation.conditional import Answers, read_log_probs
+
+    gold, log_probs = read_gold(corpus / "test.align"), read_log_probs(corpus / "test.logprob")
+    return Answers(_lines(corpus / "test.en"), log_probs, gold)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()

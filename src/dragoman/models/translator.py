@@ -278,6 +278,7 @@ class Translator(SoftmaxModel, Translating):
         source_vocab = Vocab.read(saved.path / SOURCE_VOCAB)
         source = Side.from_saved(saved.config["source"], source_vocab, _files(saved.path, SOURCE_FILE))
         target = Side.from_saved(saved.config["target"], saved.vocab, _files(saved.path, TARGET_FILE))
+        _require_format(settings, source)
         classes = saved_classes(saved, settings)
         first = first_parameters(len(source.vocab), len(target.vocab), settings, Generator(), classes)
         prior = LengthPrior.from_arrays(_named(saved.arrays, LENGTH_PRIOR))
@@ -288,7 +289,8 @@ class Translator(SoftmaxModel, Translating):
 
 def _files(directory: Path, prefix: str) -> dict[str, bytes]:
     """The files of one side, by their names without the prefix."""
-    return {path.name.removeprefix(prefix): path.read_bytes() for path in directory.glob(f"{prefix}*")}
+    found = [path for path in directory.glob(f"{prefix}*") if path.is_file()]
+    return {path.name.removeprefix(prefix): path.read_bytes() for path in found}
 
 
 def _named(tensors: Mapping[str, T], prefix: str) -> dict[str, T]:

@@ -50,11 +50,18 @@ class TranslatorConfig(NetworkConfig):
 
     @model_validator(mode="after")
     def _check_encoder(self) -> Self:
-        if self.bridge == "copy" and self.encoder in ("forward", "reverse", "bidirectional"):
-            directions = 2 if self.encoder == "bidirectional" else 1
-            if self.layers > self.encoder_layers or directions * self.encoder_size != self.hidden:
+        if self.bridge == "copy":
+            by_words = self.encoder in ("forward", "reverse", "bidirectional")
+            if (by_words and self.layers > self.encoder_layers) or self._end_size != self.hidden:
                 raise ValueError("bridge copy needs as many layers in encoder and decoder, and states of one length")
         return self
+
+    @property
+    def _end_size(self) -> int:
+        """Length of what the encoder ends with."""
+        if self.encoder == "convolutional":
+            return self.filters * (self.k_max if self.pooling == "k-max" else 1)
+        return self.encoder_size * (2 if self.encoder == "bidirectional" else 1)
 
     @property
     def reads_trees(self) -> bool:

@@ -22,7 +22,8 @@ Perplexity: out of how many words, on average, does the model pick the next one?
 English words so far; a translator (P(E | F)) sees the German sentence too, so its floor is lower.
 
 The floor is what the test text costs by the grammar it was drawn from: no model can be expected below it, and ± is \
-its standard error. An unknown word is paid for in full, as one of 10,000,000. BLEU, from 0 to 100, is how much of the reference is in the translation."""
+its standard error. An unknown word is paid for in full, as one of 10,000,000. BLEU, from 0 to 100, is how much of the \
+reference is in the translation."""
 CURVES = """\
 What the held-out text costs after each pass over the training text; an unknown word only costs being unknown."""
 SENTENCE = """\

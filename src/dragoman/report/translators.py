@@ -18,8 +18,9 @@ from dragoman.text.vocab import END, SPECIALS
 
 SCORES = """\
 Perplexity: out of how many words, on average, does the translator pick the next one, given the German sentence? An \
-unknown word is paid for in full, as one of 10,000,000. No translator can be expected below the floor, which is what \
-the references cost by the grammar that they were drawn from; ± is a standard error.
+unknown word is paid for in full, as one of 10,000,000; by class, it only costs being unknown. No translator can be \
+expected below the floor, which is what the references cost by the grammar that they were drawn from; ± is a standard \
+error.
 
 BLEU: how much of the reference's words, in runs of up to four, is in the translation, from 0 to 100; by beam search \
 with {beam} hypotheses, and greedily, word by word. Length: words of the translations by words of the references. \
@@ -44,7 +45,7 @@ class TranslatorRung:
         own = self.measured
         error = None if own.alignment is None else f"{100 * own.alignment.error_rate:.1f}"
         return [
-            *(own.perplexity, f"{own.above_floor:.3f}"),
+            *(own.perplexity, own.perplexity_class, f"{own.above_floor:.3f}"),
             *(f"{own.beam.bleu:.1f}", f"{own.greedy.bleu:.1f}", f"{own.beam.length_ratio:.3f}"),
             *(error, self.parameters, f"{self.seconds:,.1f}"),
         ]
@@ -59,9 +60,9 @@ class TranslatorRung:
 
 def scores_section(rungs: Sequence[TranslatorRung]) -> Section:
     """A row for each translator, and the floor."""
-    headers = ["German to English", "perplexity", "nats above the floor", f"BLEU, beam {BEAM}", "greedy", "length"]
-    headers += ["alignment error", "parameters", "seconds"]
-    floor: list[object] = [FLOOR, plus_minus(*rungs[0].measured.floor), "0", *[None] * (len(headers) - 3)]
+    headers = ["German to English", "perplexity", "by class", "nats above the floor", f"BLEU, beam {BEAM}", "greedy"]
+    headers += ["length", "alignment error", "parameters", "seconds"]
+    floor: list[object] = [FLOOR, plus_minus(*rungs[0].measured.floor), None, "0", *[None] * (len(headers) - 4)]
     rows: list[list[object]] = [*([rung.name, *rung.cells()] for rung in rungs), floor]
     return Section("Translators", [Table(headers, rows), Text(SCORES.format(beam=BEAM))])
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dragoman.errors import DataError
 from dragoman.text.corpus import Corpus
 from dragoman.text.subwords import SubwordUnits
 from dragoman.text.tokenised import looks_tokenised
@@ -79,5 +80,7 @@ class Side:
 
     @classmethod
     def from_saved(cls, config: Mapping[str, Any], vocab: Vocab, files: Mapping[str, bytes]) -> Side:
-        units = from_saved(config["units"], files)
-        return cls(units, vocab, bool(config["tokenised"]), config["format"])
+        units, format = config["units"], config["format"]
+        if not isinstance(units, str) or format not in (PLAIN, TREE):
+            raise DataError(f"no side has units {units!r} and format {format!r}; train or copy the model again")
+        return cls(from_saved(units, files), vocab, bool(config["tokenised"]), format)

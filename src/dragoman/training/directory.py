@@ -73,7 +73,7 @@ class TrainingDirectory:
 
     def require_same(self, model: StorableModel) -> None:
         """Refuse to go on with another configuration than the one this directory was begun with."""
-        there, here = self._config(), yaml.safe_load(yaml.safe_dump(model.whole_config()))
+        there, here = self._config(model), yaml.safe_load(yaml.safe_dump(model.whole_config()))
         for config in (there, here):
             for key in NOT_COMPARED:
                 config.get("training", {}).pop(key, None)
@@ -81,13 +81,13 @@ class TrainingDirectory:
             remedy = "repeat the settings it was begun with, choose another directory, or --force to train anew"
             raise DataError(f"{self.path}: holds another training ({'; '.join(changes)}); {remedy}")
 
-    def _config(self) -> dict[str, Any]:
+    def _config(self, model: StorableModel) -> dict[str, Any]:
         """What config.yaml says; the other files of a model must be there too."""
         try:
             config = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError, yaml.YAMLError):
             config = None
-        whole = all((self.path / name).is_file() for name in (VOCAB, ARRAYS))
+        whole = all((self.path / name).is_file() for name in (VOCAB, ARRAYS, *model.files()))
         if not (whole and isinstance(config, dict) and isinstance(config.get("training", {}), dict)):
             raise DataError(f"{self.path}: broken training directory; --force trains anew")
         return config

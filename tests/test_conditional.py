@@ -1,0 +1,95 @@
+"""Translators held to the truth: the floor of P(E | F), and attention beside the true alignment."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dragoman import DataError
+from dragoman.evaluation.alignment import parse_gold
+from dragoman.evaluation.conditional import Answers, attention_error, measure_translator, over_words, read_log_probs
+from dragoman.models.translator import Translator
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.sides import TREE, Side
+
+ENGLISH = ["a dog barks .", "a cat sleeps .", "a dog sleeps .", "a cat barks ."]
+GERMAN = ["ein hund bellt .", "eine katze schläft .", "ein hund schläft .", "eine katze bellt ."]
+TREES = [f"(S (NP {one} {two}) (VP {verb}) {end})" for one, two, verb, end in map(str.split, GERMAN)]
+ANSWERS = Answers(ENGLISH, np.log([0.5, 0.25, 0.125, 0.5]), [parse_gold("0-0 1-1 2-2 3-3")] * 4)
+
+
+def tiny(encoder: str, attention: str, lines: list[str]) -> Translator:
+    format = TREE if encoder == "tree-lstm" else "text"
+    source, target = Side.learn("word", lines, format=format), Side.learn("word", ENGLISH)
+    pairs = ParallelCorpus(source.read(lines), target.read(ENGLISH))
+    return Translator.create(pairs, source, target, encoder=encoder, attention=attention, embedding=4, hidden=4)
+
+
+def test_the_floor_is_the_price_of_the_references_by_the_truth() -> None:
+    value, error = ANSWERS.floor
+    assert value == pytest.approx((2 * 4 * 8 * 2) ** (1 / 20)), "four words and an end, four times"
+    costs = -np.asarray(ANSWERS.log_probs)
+    assert error == pytest.approx(value * costs.std(ddof=1) / 5 / math.sqrt(4)), "sentences of one length: a mean"
+
+
+def test_answers_of_different_lengths_are_refused() -> None:
+    with pytest.raises(DataError, match="4 references, 3 log-probabilities and 4 alignments"):
+        Answers(ENGLISH, np.zeros(3), ANSWERS.gold)
+
+
+def test_log_probs_are_read_from_their_column(tmp_path: Path) -> None:
+    (tmp_path / "test.logprob").write_text("-1\t-2\t-3.5\n-4\t-5\t-6\n")
+    assert read_log_probs(tmp_path / "test.logprob").tolist() == [-3.5, -6.0]
+    assert read_log_probs(tmp_path / "test.logprob", 0).tolist() == [-1.0, -4.0]
+
+
+@pytest.mark.parametrize("line", ["-1\t-2", "", "-1\t-2\tmany"])
+def test_a_broken_line_of_log_probs_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "test.logprob").write_text(f"-1\t-2\t-3\n{line}\n")
+    with pytest.raises(DataError, match=r"test\.logprob:2: .*column 3"):
+        read_log_probs(tmp_path / "test.logprob")
+
+
+def test_attention_to_nodes_goes_to_the_words_under_them() -> None:
+    side = Side.learn("word", ["(S (NP a b) c)"] * 2, format=TREE)
+    to_nodes = np.array([[0.1, 0.2, 0.0, 0.4, 0.3]])  # a, b, c, (a b), (a b c)
+    assert over_words(to_nodes, side, "(S (NP a b) c)")[0] == pytest.approx([0.4, 0.5, 0.1, 0.0])
+    assert over_words(to_nodes, Side.learn("word", ["a b c d"]), "a b c d") is to_nodes
+
+
+def test_links_are_where_each_word_of_the_reference_looks_most() -> None:
+    """The first word looks at the right place, the second at a wrong one, the third at `</s>`: no link."""
+    attention = np.array(
+        [[0.9, 0.1, 0, 0, 0], [0.6, 0.4, 0, 0, 0], [0, 0, 0.4, 0, 0.6], [0, 0, 0, 1.0, 0], [0, 0, 0, 0, 1]]
+    )
+    model: Any = SimpleNamespace(
+        source=Side.learn("word", GERMAN),
+        score=lambda lines, references: [SimpleNamespace(attention=attention) for _ in lines],
+    )
+    counts = attention_error(model, GERMAN, ANSWERS)
+    assert counts is not None
+    assert (counts.found, counts.sure, counts.found_sure) == (3 * 4, 4 * 4, 2 * 4)
+    assert counts.error_rate == pytest.approx(1 - 2 * 2 / (3 + 4))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "attention", "lines"),
+    [("forward", "none", GERMAN), ("bidirectional", "dot", GERMAN), ("tree-lstm", "mlp", TREES)],
+)
+def test_all_is_measured_by_the_translator_itself(encoder: str, attention: str, lines: list[str]) -> None:
+    model = tiny(encoder, attention, lines)
+    measured = measure_translator(model, lines, ANSWERS)
+    assert measured.perplexity == pytest.approx(model.likelihood(lines, ENGLISH).perplexity)
+    assert measured.perplexity_class == pytest.approx(model.likelihood(lines, ENGLISH).perplexity_class)
+    assert measured.above_floor == pytest.approx(math.log(measured.perplexity) - math.log(measured.floor.value))
+    assert measured.translations == tuple(one.text for one in model.translate(lines))
+    assert [(own.span.name, own.sentences) for own in measured.by_length] == [("up to 6", 4)], "of words, not of nodes"
+    assert measured.by_length[0].bleu == pytest.approx(measured.beam.bleu)
+    assert (measured.alignment is None) == (attention == "none")
+    plain = measured.as_dict()
+    assert plain["greedy"]["sentences"] == 4 and plain["perplexity"] == measured.perplexity

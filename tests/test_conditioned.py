@@ -1,0 +1,98 @@
+"""A translator with its source given, as a language model. (The laws of a scorer are held in test_scorer_laws.)"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman import Corpus, DataError, LanguageModel
+from dragoman.conditioned import Conditioned
+from dragoman.loading import KINDS
+from dragoman.model import Saved
+from dragoman.scorer import fold
+from dragoman.text.batches import Batch
+from zoo import HELD_OUT, LANGUAGE, TRANSLATORS, read_by, translator
+
+SOURCE = "the dog sees a cat ."
+
+every_translator = pytest.mark.parametrize("name", TRANSLATORS)
+
+
+def pair(name: str, sentence: str = SOURCE) -> tuple[Any, LanguageModel]:
+    model = translator(name)
+    return model, model.given(read_by(model, sentence))
+
+
+@every_translator
+def test_it_says_what_the_translator_says_of_that_source(name: str) -> None:
+    model, given = pair(name)
+    line = read_by(model, SOURCE)
+    scored = [told.log_prob for told in model.score([line] * len(HELD_OUT), HELD_OUT)]
+    corpus = Corpus.from_sentences(HELD_OUT, LANGUAGE)
+    by_class = np.add.reduceat([word.log_prob for words in given.score_corpus(corpus) for word in words], ends(corpus))
+    np.testing.assert_allclose(by_class, scored, rtol=0, atol=1e-10)
+
+
+def ends(corpus: Corpus) -> np.ndarray:
+    return np.asarray(corpus.token_offsets[:-1])
+
+
+@every_translator
+def test_another_source_says_something_else(name: str) -> None:
+    (_, one), (_, other) = pair(name), pair(name, "yes !")
+    assert one.score("the dog sees a cat .") != other.score("the dog sees a cat .")
+
+
+@every_translator
+def test_an_empty_source_is_a_source_too(name: str) -> None:
+    _, given = pair(name, "")
+    assert sum(word.prob for word in given.next_words("the", k=None)) == pytest.approx(1.0, abs=1e-9)
+
+
+@every_translator
+def test_all_rows_share_one_source(name: str) -> None:
+    """What is remembered of it is there once, however many rows there are."""
+    _, given = pair(name)
+    state = given.start(Batch.to_generate(7))
+    if state.sentence is not None:
+        assert state.sentence.tolist() == [0] * 7
+    for part in tensors(state.memory):
+        assert len(part) == 1
+    says = given.log_probs(state)
+    assert says.shape == (7, len(given.vocab))
+    torch.testing.assert_close(says, says[:1].expand_as(says), rtol=1e-12, atol=1e-12)
+
+
+def tensors(nest: Any) -> list[torch.Tensor]:
+    if isinstance(nest, torch.Tensor):
+        return [nest]
+    return [tensor for part in nest or () for tensor in tensors(part)]
+
+
+def test_samples_are_those_of_the_source() -> None:
+    """Frequencies of first words against their probabilities: 5 standard deviations."""
+    _, given = pair("bidirectional, perceptron")
+    drawn = [(line.split() or ["</s>"])[0] for line in given.sample(1500, seed=3)]
+    assert given.sample(5, seed=4) == given.sample(5, seed=4)
+    for word, prob in given.next_words(k=4):
+        reach = 5 * math.sqrt(prob * (1 - prob) / len(drawn))
+        assert drawn.count(word) / len(drawn) == pytest.approx(prob, abs=reach)
+
+
+def test_one_sentence_is_given() -> None:
+    model = translator("bidirectional, perceptron")
+    with pytest.raises(AssertionError, match="one sentence"):
+        Conditioned(model, model.source.read(["A B", "C"]))
+
+
+def test_it_is_not_kept_on_disk() -> None:
+    model, given = pair("bidirectional, perceptron")
+    assert Conditioned.kind not in KINDS
+    with pytest.raises(DataError, match="not kept on disk"):
+        Conditioned.from_saved(Saved(__file__, {}, model.vocab, model.unknown, {}))  # type: ignore[arg-type]
+    batch = Batch.of([[3, 4]])
+    assert torch.equal(fold(given, batch)[0], fold(given, batch)[0])

@@ -1,0 +1,368 @@
+"""Translators on disk: what is kept, damaged directories told in one line, and trainings taken up again to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+import dragoman
+from dragoman import DataError, fit
+from dragoman.loading import load_language_model, load_translator
+from dragoman.models.translator import Translator
+from dragoman.storage import (
+    ARRAYS,
+    CHECKPOINT,
+    CONFIG,
+    MODEL,
+    SOURCE_FILE,
+    SOURCE_VOCAB,
+    SUBWORDS,
+    TARGET_FILE,
+    map_annotated_arrays,
+    map_arrays,
+    write_arrays,
+)
+from dragoman.text import subwords
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.sides import TREE, Side
+from dragoman.translating import Translating
+from trainings import PowerCut, Watch, metrics
+from zoo import HELD_OUT, TRAINING, TRANSLATORS, bracketed, foreign, model, read_by, translator
+
+RAW = ["The dog, which sees.", "A cat hears!", "Does it?", "The dog sees a cat.", "Yes, yes."] * 4
+OTHER = [foreign(line) for line in RAW]
+SMALL: dict[str, Any] = {"embedding": 4, "hidden": 6}
+
+single = [name for name in TRANSLATORS if "ensemble" not in name and "language model" not in name]
+
+
+def sides(source: str, target: str) -> tuple[Side, Side, ParallelCorpus]:
+    """Sides of some units, and the training text in them."""
+    tree = source == TREE
+    lines = [bracketed(line) for line in OTHER] if tree else OTHER
+    one = Side.learn("word" if tree else source, lines, min_count=1, format=TREE if tree else "text")
+    two = Side.learn(target, RAW, min_count=1)
+    return one, two, ParallelCorpus(one.read(lines), two.read(RAW))
+
+
+UNITS = [("subword:40", "subword:45"), ("unigram:28", "char"), ("char", "word"), ("word", "subword:45"), (TREE, "word")]
+
+
+@cache
+def untrained(source: str = "subword:40", target: str = "subword:45") -> Translator:
+    one, two, pairs = sides(source, target)
+    encoder = "tree-lstm" if source == TREE else "bidirectional"
+    return Translator.create(pairs, one, two, encoder=encoder, **SMALL)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    untrained().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+# -- kept and found again ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", single)
+def test_saved_and_loaded_it_says_the_same(name: str, tmp_path: Path) -> None:
+    made: Translator = translator(name)
+    made.save(tmp_path / "model")
+    files = {path: path.read_bytes() for path in (tmp_path / "model").iterdir()}
+    loaded = dragoman.load(tmp_path / "model")
+    assert type(loaded) is Translator
+    assert loaded.settings == made.settings
+    assert (loaded.vocab, loaded.source_vocab) == (made.vocab, made.source_vocab)
+    lines = [read_by(made, line) for line in HELD_OUT]
+    assert loaded.score(lines, HELD_OUT) == made.score(lines, HELD_OUT)
+    assert loaded.translate(lines[0], length="prior") == made.translate(lines[0], length="prior")
+    assert loaded.whole_config() == made.whole_config()
+    assert {path: path.read_bytes() for path in (tmp_path / "model").iterdir()} == files
+
+
+@pytest.mark.parametrize(("source", "target"), UNITS)
+def test_units_and_vocabularies_are_kept(source: str, target: str, tmp_path: Path) -> None:
+    made = untrained(source, target)
+    made.save(tmp_path / "model")
+    loaded = dragoman.load(tmp_path / "model")
+    for side in ("source", "target"):
+        one, other = getattr(made, side), getattr(loaded, side)
+        assert other.config() == one.config()
+        assert other.vocab == one.vocab
+        assert other.units.files() == one.units.files()
+    line = bracketed("YES, CAT. zebra") if source == TREE else "YES, CAT. zebra"
+    assert loaded.target.units.cut("Yes, a zebra.") == made.target.units.cut("Yes, a zebra.")
+    assert loaded.translate(line, max_words=6) == made.translate(line, max_words=6)
+    np.testing.assert_array_equal(loaded.length_prior.pairs, made.length_prior.pairs)
+    assert {path.name for path in (tmp_path / "model").iterdir()} <= MODEL.files
+
+
+def test_whether_a_text_is_tokenised_is_kept_for_each_side(tmp_path: Path) -> None:
+    tokenised = ["the dog , which sees .", "a cat hears !"] * 4
+    source, target = Side.learn("word", RAW[:8]), Side.learn("word", tokenised)
+    assert (source.tokenised, target.tokenised) == (False, True)
+    pairs = ParallelCorpus(source.read(RAW[:8]), target.read(tokenised))
+    Translator.create(pairs, source, target, **SMALL).save(tmp_path / "model")
+    loaded = dragoman.load(tmp_path / "model")
+    assert (loaded.source.tokenised, loaded.target.tokenised) == (False, True)
+
+
+def test_training_is_told_and_kept(tmp_path: Path) -> None:
+    one, two, pairs = sides("word", "word")
+    made = Translator.create(pairs, one, two, **SMALL)
+    fit(made, pairs, output=tmp_path / "model", max_epochs=1, threads=1)
+    config = yaml.safe_load((tmp_path / "model" / CONFIG).read_text())
+    assert config["data"]["train"]["source"]["sentences"] == len(RAW)
+    assert config["data"]["train"]["target"]["tokens"] == pairs.sizes.sum()
+    dragoman.load(tmp_path / "model").save(tmp_path / "again")
+    assert yaml.safe_load((tmp_path / "again" / CONFIG).read_text()) == config
+
+
+def test_a_translator_is_no_language_model_and_the_other_way_round(saved: Path, tmp_path: Path) -> None:
+    assert isinstance(load_translator(saved), Translating)
+    with pytest.raises(DataError, match=r"is a translator, and this is for language models; try dragoman translate"):
+        load_language_model(saved)
+    model("witten-bell, order 2").save(tmp_path / "ngram")
+    with pytest.raises(DataError, match=r"is a ngram, not a translator; try dragoman score or next"):
+        load_translator(tmp_path / "ngram")
+
+
+# -- replaced ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_name_of_sentencepieces_file_is_one() -> None:
+    """storage knows no units, so it has the name a second time."""
+    assert subwords.MODEL_FILE == SUBWORDS
+    assert {SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS, SOURCE_VOCAB} <= MODEL.files
+
+
+def test_a_translator_is_replaced_when_asked_for_and_only_then(saved: Path) -> None:
+    assert {SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS, SOURCE_VOCAB} <= {path.name for path in saved.iterdir()}
+    with pytest.raises(DataError, match="holds a model already; .*--force"):
+        model("witten-bell, order 2").save(saved)
+    model("witten-bell, order 2").save(saved, replace=True)
+    assert dragoman.load(saved).kind == "ngram"
+    assert not (saved / SOURCE_VOCAB).exists()
+    untrained("char", "word").save(saved, replace=True)
+    assert not (saved / (SOURCE_FILE + SUBWORDS)).exists()
+    assert dragoman.load(saved).source.units.kind == "char"
+
+
+def test_a_training_replaces_a_translator_with_force(saved: Path) -> None:
+    one, two, pairs = sides("word", "word")
+    made = Translator.create(pairs, one, two, **SMALL)
+    with pytest.raises(DataError, match="--force"):
+        fit(made, pairs, output=saved, max_epochs=1, threads=1)
+    fit(made, pairs, output=saved, force=True, max_epochs=1, threads=1)
+    assert dragoman.load(saved).source.units.kind == "word"
+
+
+def test_notes_beside_a_translator_are_not_lost(saved: Path) -> None:
+    (saved / "source-notes.txt").write_text("years of work")
+    with pytest.raises(DataError, match=r"not \(only\) a model directory"):
+        untrained().save(saved, replace=True)
+    assert (saved / "source-notes.txt").read_text() == "years of work"
+
+
+# -- damaged -----------------------------------------------------------------------------------------------------------
+
+Damage = Callable[[Path], Any]
+
+
+def without(name: str) -> Damage:
+    return lambda path: (path / name).unlink()
+
+
+def holding(name: str, content: bytes) -> Damage:
+    return lambda path: (path / name).write_bytes(content)
+
+
+def directory_at(name: str) -> Damage:
+    def make(path: Path) -> None:
+        (path / name).unlink()
+        (path / name).mkdir()
+
+    return make
+
+
+def configured(*place: str, value: Any = None) -> Damage:
+    """config.yaml with another value somewhere, or without it."""
+
+    def change(path: Path) -> None:
+        config = yaml.safe_load((path / CONFIG).read_text())
+        part = config
+        for key in place[:-1]:
+            part = part[key]
+        part.pop(place[-1]) if value is None else part.update({place[-1]: value})
+        (path / CONFIG).write_text(yaml.safe_dump(config))
+
+    return change
+
+
+def tabulated(name: str, change: Callable[[np.ndarray], np.ndarray] | None) -> Damage:
+    """model.safetensors with another array, or without it."""
+
+    def write(path: Path) -> None:
+        arrays = {key: np.array(value) for key, value in map_arrays(path / ARRAYS).items()}
+        if change is None:
+            del arrays[name]
+        else:
+            arrays[name] = change(arrays[name])
+        write_arrays(path / ARRAYS, arrays)
+
+    return write
+
+
+DAMAGED: list[tuple[str, Damage, str]] = [
+    ("no source vocabulary", without(SOURCE_VOCAB), SOURCE_VOCAB),
+    ("source vocabulary garbage", holding(SOURCE_VOCAB, b"\xff\xfe\x00"), SOURCE_VOCAB),
+    ("source vocabulary empty", holding(SOURCE_VOCAB, b""), SOURCE_VOCAB),
+    ("source vocabulary of others", holding(SOURCE_VOCAB, b"<s>\t0\n</s>\t0\n<unk>\t0\na\t1\n"), "M_f does not fit"),
+    ("source vocabulary a directory", directory_at(SOURCE_VOCAB), SOURCE_VOCAB),
+    ("no target vocabulary", without("vocab.tsv"), "vocab.tsv: missing"),
+    ("no source pieces", without(SOURCE_FILE + SUBWORDS), "sentencepiece.model is missing"),
+    ("no target pieces", without(TARGET_FILE + SUBWORDS), "sentencepiece.model is missing"),
+    ("source pieces garbage", holding(SOURCE_FILE + SUBWORDS, b"garbage"), "sentencepiece.model: damaged"),
+    ("target pieces empty", holding(TARGET_FILE + SUBWORDS, b""), "sentencepiece.model: damaged"),
+    ("source pieces a directory", directory_at(SOURCE_FILE + SUBWORDS), "sentencepiece.model"),
+    ("no arrays", without(ARRAYS), "missing"),
+    ("arrays garbage", holding(ARRAYS, b"garbage"), "model.safetensors: damaged"),
+    ("no such units", configured("source", "units", value="syllable"), "no units 'syllable'"),
+    ("units a number", configured("source", "units", value=5), "units"),
+    ("units a list", configured("target", "units", value=["word"]), "units"),
+    ("units automatic", configured("target", "units", value="auto"), "auto"),
+    ("no units", configured("target", "units"), "'units' is missing"),
+    ("no such format", configured("source", "format", value="picture"), "format"),
+    ("format of trees", configured("source", "format", value="tree"), "reads plain text"),
+    ("no format", configured("source", "format"), "'format' is missing"),
+    ("no source", configured("source"), "'source' is missing"),
+    ("source a word", configured("source", value="word"), "broken model directory"),
+    ("no model", configured("model"), "'model' is missing"),
+    ("no such encoder", configured("model", "encoder", value="transformer"), "encoder"),
+    ("encoder of trees", configured("model", "encoder", value="tree-lstm"), "reads bracketed trees"),
+    ("another size", configured("model", "hidden", value=8), "does not fit the settings"),
+    ("another attention", configured("model", "attention", value="bilinear"), "does not fit the settings"),
+    ("no unknown", configured("unknown"), "'unknown' is missing"),
+    ("matrix of another shape", tabulated("decoder.W_c", lambda W: W[:, :2]), "decoder.W_c does not fit"),
+    ("no matrix", tabulated("encoder.forward.W_h1", None), "encoder.forward.W_h1 does not fit"),
+    ("not a number", tabulated("M", lambda M: M * np.nan), "M holds what is not a number"),
+    ("no length prior", tabulated("length_prior.pairs", None), "is missing"),
+    ("length prior of another shape", tabulated("length_prior.pairs", lambda pairs: pairs[:, :2]), "length prior"),
+    ("length prior below 0", tabulated("length_prior.pairs", lambda pairs: -pairs), "length prior"),
+]
+
+
+@pytest.mark.parametrize(("damage", "told"), [case[1:] for case in DAMAGED], ids=[case[0] for case in DAMAGED])
+def test_a_damaged_translator_is_refused_in_one_line(saved: Path, damage: Damage, told: str) -> None:
+    damage(saved)
+    with pytest.raises(DataError) as refusal:
+        dragoman.load(saved)
+    assert told in str(refusal.value)
+    assert str(saved) in str(refusal.value), "which directory it was"
+    assert "\n" not in str(refusal.value)
+
+
+# -- taken up again ----------------------------------------------------------------------------------------------------
+
+DEV = 8  # pairs
+
+
+@pytest.mark.parametrize("trees", [False, True], ids=["text", "trees"])
+def test_a_killed_training_goes_on_to_the_bit(tmp_path: Path, trees: bool) -> None:
+    """With dropout, label smoothing and averaging: everything that chance and memory have a part in."""
+    lines = [foreign(line) for line in TRAINING[:24]]
+    source = Side.learn("word", [bracketed(x) for x in lines] if trees else lines, format=TREE if trees else "text")
+    target = Side.learn("word", TRAINING[:24])
+    whole_text = ParallelCorpus(
+        source.read([bracketed(x) for x in lines] if trees else lines), target.read(TRAINING[:24])
+    )
+    pairs, dev = whole_text.select(np.arange(DEV, 24)), whole_text.select(np.arange(DEV))
+    settings: dict[str, Any] = {
+        "batch_size": 25,
+        "pool": 2,
+        "max_epochs": 3,
+        "save_every": 2,
+        "report_every": 1,
+        "check_every": 3,
+        "label_smoothing": 0.1,
+        "average": 0.5,
+        "clip": 1.0,
+        "learning_rate": 0.02,
+        "patience": 50,
+        "threads": 1,
+    }
+    encoder = {"encoder": "tree-lstm"} if trees else {}
+
+    def made() -> Translator:
+        shape = {"embedding": 5, "hidden": 6, "layers": 2, "readout": 4, "dropout": 0.3, "embedding_dropout": 0.2}
+        return Translator.create(pairs, source, target, **shape, **encoder)
+
+    def cut() -> None:
+        raise PowerCut
+
+    whole = made()
+    updates = fit(whole, pairs, dev, output=tmp_path / "whole", **settings).position.update
+    assert updates > 10
+    for update in (1, 4, 7, updates - 1):
+        with pytest.raises(PowerCut):
+            fit(made(), pairs, dev, output=tmp_path / "parts", report=Watch(update, cut), **settings)
+        assert len(dragoman.load(tmp_path / "parts").vocab) == len(whole.vocab)
+    parts = made()
+    assert not fit(parts, pairs, dev, output=tmp_path / "parts", **settings).was_finished
+    for name, tensor in whole.parameters().items():
+        assert torch.equal(tensor, parts.parameters()[name]), name
+    assert (tmp_path / "whole" / ARRAYS).read_bytes() == (tmp_path / "parts" / ARRAYS).read_bytes()
+    one, two = (map_annotated_arrays(tmp_path / name / CHECKPOINT)[0] for name in ("whole", "parts"))
+    assert one.keys() == two.keys()
+    assert any(name.startswith("average/") for name in one)
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+    assert metrics(tmp_path / "whole") == metrics(tmp_path / "parts")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("source", r"data\.train\.source\.checksum"),
+        ("target", r"data\.train\.target\.checksum"),
+        ("units", r"source\.units"),
+        ("encoder", r"model\.encoder"),
+    ],
+)
+def test_another_training_is_not_gone_on_with(tmp_path: Path, change: str, told: str) -> None:
+    one, two, pairs = sides("word", "word")
+    fit(Translator.create(pairs, one, two, **SMALL), pairs, output=tmp_path / "model", max_epochs=1, threads=1)
+    settings = dict(SMALL)
+    match change:
+        case "source":
+            pairs = ParallelCorpus(pairs.source.select(np.roll(np.arange(len(pairs)), 1)), pairs.target)
+        case "target":
+            pairs = ParallelCorpus(pairs.source, pairs.target.select(np.roll(np.arange(len(pairs)), 1)))
+        case "units":
+            one, two, pairs = sides("char", "word")
+        case "encoder":
+            settings["encoder"] = "forward"
+    with pytest.raises(DataError, match=told):
+        fit(Translator.create(pairs, one, two, **settings), pairs, output=tmp_path / "model", max_epochs=1, threads=1)
+
+
+@pytest.mark.parametrize("name", [SOURCE_VOCAB, SOURCE_FILE + SUBWORDS])
+def test_a_training_directory_without_a_file_is_not_gone_on_with(tmp_path: Path, name: str) -> None:
+    """It would train on, and at its end there would be no model."""
+    one, two, pairs = sides("subword:40", "word")
+
+    def cut() -> None:
+        raise PowerCut
+
+    settings: dict[str, Any] = {"output": tmp_path / "model", "max_epochs": 2, "batch_size": 40, "threads": 1}
+    with pytest.raises(PowerCut):
+        fit(Translator.create(pairs, one, two, **SMALL), pairs, report=Watch(2, cut), **settings)
+    (tmp_path / "model" / name).unlink()
+    with pytest.raises(DataError, match="broken training directory; --force trains anew"):
+        fit(Translator.create(pairs, one, two, **SMALL), pairs, **settings)
