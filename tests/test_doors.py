@@ -130,7 +130,9 @@ def test_the_doors_make_no_circle() -> None:
 @pytest.mark.parametrize("path", [path for path in MODULES if room_of(path) == "models"], ids=shown)
 def test_models_do_not_know_how_anything_is_searched_for(path: Path) -> None:
     """A translator keeps the lengths of its training text for whoever searches, and that is all."""
-    known = {name for name in imports(ast.parse(path.read_text(encoding="utf-8"))) if name.startswith("dragoman.search")}
+    known = {
+        name for name in imports(ast.parse(path.read_text(encoding="utf-8"))) if name.startswith("dragoman.search")
+    }
     assert known <= {"dragoman.search.length", "dragoman.search.length.LengthPrior"}
 
 

@@ -52,7 +52,7 @@ def test_pieces_that_the_text_has_only_inside_others_are_known() -> None:
 
 
 def test_a_vocabulary_has_no_more_words_than_asked_for() -> None:
-    assert len(Side.learn("word", TOKENISED, max_size=6).vocab) == 6
+    assert len(Side.learn("word", TOKENISED, max_size=6).vocab) == len(SPECIALS) + 6
 
 
 @pytest.mark.parametrize("special", SPECIALS[:UNK])

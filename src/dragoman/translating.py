@@ -79,6 +79,8 @@ class Translating(ABC):
         """
         from dragoman.search import search_all
 
+        if most_units < 1:
+            raise DataError(f"pieces of {most_units} units at most: allow one or more")
         listed = [lines] if isinstance(lines, str) else list(lines)
         pieces = [piece for line in self._pieces(listed, most_units) for piece in line]
         read = self._read(pieces)
@@ -172,7 +174,8 @@ class Translating(ABC):
             elif self.source.format == TREE or len(line) <= most:
                 yield [line]
             else:
-                yield self._cut(line, most)
+                pieces = (piece.strip(" ") for piece in self._cut(line, most))  # characters keep the spaces around
+                yield [piece for piece in pieces if piece.strip()]
 
     def _cut(self, line: str, most: int) -> list[str]:
         """A line cut between words: where a sentence ends, if one does, and at the latest after so many units."""

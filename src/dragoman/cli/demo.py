@@ -40,13 +40,13 @@ NETWORK: dict[str, Any] = {
     "dropout": 0.2,
     "softmax": "brown",
 }
-TRAINING: dict[str, Any] = {"learning_rate": 0.008, "max_epochs": 8, "warmup": 50, "patience": 8}
+TRAINING: dict[str, Any] = {"learning_rate": 0.008, "max_epochs": 6, "warmup": 50, "patience": 6}
 # What the two translators differ in, and how long they are trained; the rest is as on the ladder.
 TRANSLATORS: dict[str, dict[str, Any]] = {
     PLAIN: {"encoder": "forward", "attention": "none"},
     ATTENTION: {"encoder": "bidirectional", "attention": "mlp"},
 }
-TRANSLATOR_TRAINING: dict[str, Any] = {"max_epochs": 8}
+TRANSLATOR_TRAINING: dict[str, Any] = {"max_epochs": 6, "patience": 6}
 REPORT = "report.html"
 
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from dragoman.text.sides import Side
 
 PAIRS = 10_000  # most sentence pairs that the ladder's translators learn from: there are many of them
-EPOCHS = 8
+EPOCHS = 6
 NETWORK: dict[str, Any] = {
     "embedding": 64,
     "embedding_reach": 0.5,
     "hidden": 128,
-    "attention_hidden": 128,
+    "attention_hidden": 64,
     "filters": 128,
     "readout": 64,
     "tied": True,
@@ -32,7 +32,7 @@ NETWORK: dict[str, Any] = {
 }
 TRAINING: dict[str, Any] = {
     "learning_rate": 0.005,
-    "batch_size": 64,
+    "batch_size": 32,
     "batch_by": "sentences",
     "warmup": 50,
     "max_epochs": EPOCHS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,6 +27,7 @@ from dragoman.text.tokenised import looks_tokenised, looks_unsegmented
 
 ALIASES = {"bpe": "subword"}
 KINDS = ("auto", "word", "char", *ALGORITHMS)
+RARE = 0.005  # share of words seen once, from which on words are cut into pieces
 SINGLE = 1.5  # words a line, below which a text is of single words
 MOST_DIGITS = 7  # of a number of pieces
 
@@ -192,11 +194,12 @@ def from_saved(spec: str, files: Mapping[str, bytes]) -> Units:
 def choose_units(*texts: Iterable[str]) -> str:
     """The kind of units that suits texts.
 
-    Words where all texts are tokenised, characters where most lines are single words (to be spelled or inflected),
-    subwords otherwise.
+    Characters where most lines are single words (to be spelled or inflected); words where all texts are tokenised and
+    nearly all words were seen more than once, so that there is little to be gained by cutting them; else subwords.
 
-    >>> [choose_units([line]) for line in ("the cat sat , then ran .", "The cat sat, then ran.", "cats")]
-    ['word', 'subword', 'char']
+    >>> lines = ["the cat sat , then ran .", "the cat ran , then sat ."]
+    >>> [choose_units(text) for text in (lines, ["The cat sat, then ran."] * 2, ["the cat sat ."], ["cats"])]
+    ['word', 'subword', 'subword', 'char']
     """
     listed = [list(text) for text in texts]
     if any(looks_unsegmented(text) for text in listed):
@@ -204,7 +207,14 @@ def choose_units(*texts: Iterable[str]) -> str:
     lengths = Lengths.of(line for text in listed for line in text)
     if lengths.words < SINGLE * lengths.sentences:
         return "char"
-    return "word" if all(looks_tokenised(text) for text in listed) else "subword"
+    known = all(looks_tokenised(text) and _seen_once(text) < RARE for text in listed)
+    return "word" if known else "subword"
+
+
+def _seen_once(lines: Sequence[str]) -> float:
+    """The share of a text's words that it has once."""
+    counts = Counter(word for line in lines for word in words_of(line))
+    return sum(count == 1 for count in counts.values()) / max(1, counts.total())
 
 
 def _unlearned(kind: str) -> Units:
