@@ -3,8 +3,8 @@
     python benchmarks/bleu_curve.py --data DIR --langs de-en -o MODEL [--json FILE] [--minutes N]
 
 Trains what `dragoman train translator` would train with its defaults (or goes on with what is in MODEL), and after each
-epoch translates the dev text by greedy search; the minutes are those of training, looks at the dev text counted, without
-the translating. DIR holds train and dev (or val) files in both languages.
+epoch translates the dev text by greedy search; the minutes are those of training, looks at the dev text counted, but
+not the translating. DIR holds train and dev (or val) files in both languages.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from encoders import assigned, read
-from ptb_cache import processor
-
 from dragoman import Translator, fit
 from dragoman.evaluation.translation import judge
 from dragoman.models.translator_config import sizes_for
 from dragoman.report.tables import table
 from dragoman.training.recommended import TRANSLATOR, translator_training
+from encoders import assigned, read
+from ptb_cache import processor
 
 # JoeyNMT 2.3 on Multi30k de-en, greedy dev BLEU after epochs of 5.7 minutes on two cores of another machine.
 JOEY = (7, 15, 26, 30, 35, 35, 35, 36, 37.5, 36.6)

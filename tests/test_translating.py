@@ -335,7 +335,7 @@ def test_an_ensemble_of_one_is_its_member() -> None:
         (lambda: [translator("bidirectional, perceptron"), translator("recursive, dot")], "reads its source otherwise"),
         (lambda: [of_units("word"), of_units("char")], "different target vocabularies"),
         (lambda: [of_units("word"), translator("bidirectional, perceptron")], "different target vocabularies"),
-        (lambda: [], "at least one model"),
+        (list, "at least one model"),
     ],
 )
 def test_models_that_do_not_fit_are_refused_with_the_reason(members: Any, told: str) -> None:

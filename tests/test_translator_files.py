@@ -145,7 +145,7 @@ def test_the_name_of_sentencepieces_file_is_one() -> None:
 
 def test_a_translator_is_replaced_when_asked_for_and_only_then(saved: Path) -> None:
     assert {SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS, SOURCE_VOCAB} <= {path.name for path in saved.iterdir()}
-    with pytest.raises(DataError, match="holds a model already; .*--force"):
+    with pytest.raises(DataError, match=r"holds a model already; .*--force"):
         model("witten-bell, order 2").save(saved)
     model("witten-bell, order 2").save(saved, replace=True)
     assert dragoman.load(saved).kind == "ngram"

@@ -117,7 +117,7 @@ def _dragoman(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
     ] = False,
 ) -> None:
-    """Language models from counts to networks: train them, look at what they say, compare and mix them.
+    """Language models and translators, from counts to attention: train them, use them, look inside.
 
     \b
     A first walk (no text at hand? dragoman lab -o lab writes one):
@@ -125,6 +125,8 @@ def _dragoman(
       dragoman train ngram --text train.txt --order 5 -o kn5
       dragoman evaluate kn5 --text test.txt
       dragoman sample kn5 -n 3
+      dragoman train translator --src train.de --tgt train.en -o de-en
+      echo "ein hund bellt ." | dragoman translate de-en
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed while running,
     2 bad usage or data, 3 training diverged, 130 and 143 interrupted.

@@ -116,9 +116,9 @@ def recommended_size(sentences: int, types: int | None = None) -> int:
 
     Every piece has vectors of its own, which must be learned from its occurrences: a small text wants few pieces, each
     seen often, and a large one can afford many, so that sentences are short and frequent words are whole. 2,000 pieces
-    for 10,000 sentences, and two thirds of an order of magnitude more for each order of magnitude of text, are a rule of
-    thumb; more than 32,000 only make the softmax slow. With a piece for every different word there would be
-    nothing left to share between words.
+    for 10,000 sentences, and two thirds of an order of magnitude more for each order of magnitude of text, are a rule
+    of thumb; more than 32,000 only make the softmax slow. With a piece for every different word there would be nothing
+    left to share between words.
 
     >>> [recommended_size(sentences) for sentences in (500, 10_000, 29_000, 165_000, 10_000_000)]
     [300, 2000, 4000, 12400, 32000]
