@@ -55,7 +55,9 @@ def load(path: str | Path) -> Any:
         unknown = _unknown(config.pop("unknown"), vocab, members)
         return _class(kind).from_saved(Saved(directory, config, vocab, unknown, arrays, members))
     except DataError as error:  # told by what knows of no directory, such as units
-        raise error if str(directory) in str(error) else DataError(f"{directory}: {error}") from error
+        if str(directory) in str(error):
+            raise
+        raise DataError(f"{directory}: {error}") from error
     except KeyError as error:
         raise DataError(f"{directory}: broken model directory: {error} is missing; train or copy it again") from error
     except (TypeError, ValueError, IndexError, OverflowError) as error:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dragoman.layers import recurrence
 from dragoman.layers.attention import Memory, Places, Score, attend
 from dragoman.layers.cells import CELLS, CellState
 from dragoman.layers.products import Gathering, Products
@@ -101,3 +102,12 @@ def unroll_alone(decoder: Decoder, m: Tensor, states: Sequence[CellState], masks
             x = x * masks[number - 1]
         x, _ = unroll(decoder.cell, layer, x, state)
     return Unrolled(x, None, None)
+
+
+def step_alone(decoder: Decoder, x: Tensor, states: Sequence[CellState]) -> tuple[CellState, ...]:
+    """One word on, without attention.  # x: (rows, L_m)"""
+    after: list[CellState] = []
+    for layer, state in zip(decoder.layers, states, strict=True):
+        after.append(recurrence.step(decoder.cell, layer, x, state))
+        x = after[-1][0]
+    return tuple(after)

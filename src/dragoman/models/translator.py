@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -18,32 +18,22 @@ from dragoman.errors import DataError
 from dragoman.layers.attention import SCORES, Memory, Places, Score, remember
 from dragoman.layers.cells import CELLS, CellState
 from dragoman.layers.class_softmax import WordClasses
-from dragoman.layers.decoder import Decoder, DecoderRows, step, unroll_alone, unroll_attending
+from dragoman.layers.decoder import Decoder, DecoderRows, step, step_alone, unroll_alone, unroll_attending
 from dragoman.layers.dropout import dropout
-from dragoman.layers.encoders import (
-    BACKWARD,
-    FORWARD,
-    ConvolutionalEncoder,
-    Encoded,
-    Encoder,
-    Noise,
-    RecurrentEncoder,
-    TreeEncoder,
-)
-from dragoman.layers.initial import PRECISIONS, glorot, uniform
+from dragoman.layers.encoders import Encoded, Encoder, Noise
 from dragoman.layers.perceptron import affine
 from dragoman.layers.products import PLAIN
-from dragoman.layers.recurrence import Layer, first_layer
+from dragoman.layers.recurrence import Layer
 from dragoman.model import Saved
 from dragoman.models.neural import settings_of
 from dragoman.models.softmax_model import (
     SoftmaxModel,
     begin_as_unigram,
-    output_parameters,
     saved_classes,
     softmax_classes,
 )
 from dragoman.models.translator_config import TranslatorConfig
+from dragoman.models.translator_parts import M_SOURCE, encoder_of, first_parameters
 from dragoman.scorer import Carry, State
 from dragoman.search.length import LengthPrior
 from dragoman.settings import validated
@@ -59,8 +49,6 @@ from dragoman.translating import Translating
 
 T = TypeVar("T")
 
-DIRECTIONS = {"forward": (FORWARD,), "reverse": (BACKWARD,), "bidirectional": (BACKWARD, FORWARD)}
-M_SOURCE = "M_f"  # the vectors of source words
 LENGTH_PRIOR = "length_prior."  # before the names of its tables on disk
 
 
@@ -251,7 +239,7 @@ class Translator(SoftmaxModel, Translating):
         decoder, rows = self._decoder, DecoderRows(*state.rows)
         m = embedding(words.to(self.device), self._parameters["M"])  # (rows, L_m)
         if state.memory is None or state.sentence is None:
-            return State(rows._replace(layers=_step_alone(decoder, m, rows.layers)))
+            return State(rows._replace(layers=step_alone(decoder, m, rows.layers)))
         memory = Memory(*state.memory)
         first = decoder.layers[0]
         places = Places.of(state.sentence, len(memory.vectors))
@@ -313,91 +301,3 @@ def _own_places(batch: Batch) -> Tensor:
     """Where the tokens of a batch stand, sentence after sentence, in what has steps first.  # (tokens,)"""
     rows, steps = torch.nonzero(batch.mask, as_tuple=True)
     return steps * batch.rows + rows
-
-
-def _step_alone(decoder: Decoder, x: Tensor, states: Sequence[CellState]) -> tuple[CellState, ...]:
-    """One word on, without attention.  # x: (rows, L_m)"""
-    after: list[CellState] = []
-    for layer, state in zip(decoder.layers, states, strict=True):
-        p = torch.addmm(layer.b, x, layer.W_x.t())  # (rows, sums * H)
-        after.append(CELLS[decoder.cell].step(p, state, layer.W_h))
-        x = after[-1][0]
-    return tuple(after)
-
-
-# -- parameters before training ----------------------------------------------------------------------------------------
-
-
-def encoder_of(settings: TranslatorConfig) -> Encoder:
-    """The encoder that the settings ask for."""
-    if settings.reads_trees:
-        return TreeEncoder(settings.encoder, settings.embedding, settings.encoder_size)
-    if settings.encoder == "convolutional":
-        pooled = (settings.pooling, settings.k_max)
-        return ConvolutionalEncoder(settings.filters, settings.filter_width, *pooled, settings.embedding)
-    return RecurrentEncoder(
-        DIRECTIONS[settings.encoder],
-        settings.cell,
-        settings.encoder_layers,
-        settings.embedding,
-        settings.encoder_size,
-    )
-
-
-def first_parameters(
-    source_words: int, words: int, settings: TranslatorConfig, chance: Generator, classes: WordClasses | None
-) -> dict[str, Tensor]:
-    """Random matrices and zero biases of the sizes that the settings ask for."""
-    dtype, encoder = PRECISIONS[settings.precision], encoder_of(settings)
-    D = encoder.sizes().vectors if settings.attention != "none" else 0
-    reach, shape = settings.embedding_reach, settings.embedding
-    parts = {
-        "": {
-            M_SOURCE: uniform((source_words, shape), reach, chance, dtype),
-            "M": uniform((words, shape), reach, chance, dtype),
-        },
-        "encoder.": encoder.first(chance, dtype),
-        "bridge.": _first_bridge(settings, encoder, chance, dtype),
-        "decoder.": _first_decoder(settings, D, chance, dtype),
-        "attention.": _first_attention(settings, D, chance, dtype),
-    }
-    first = {prefix + name: tensor for prefix, part in parts.items() for name, tensor in part.items()}
-    last = settings.hidden + D
-    if settings.readout:
-        first["readout.W"] = glorot(settings.readout, last, chance, dtype)
-        first["readout.b"] = torch.zeros(settings.readout, dtype=dtype)
-        last = settings.readout
-    return first | output_parameters(words, last, settings, chance, classes)
-
-
-def _first_bridge(
-    settings: TranslatorConfig, encoder: Encoder, chance: Generator, dtype: torch.dtype
-) -> dict[str, Tensor]:
-    if settings.bridge == "copy":
-        return {}
-    found: dict[str, Tensor] = {}
-    ends = encoder.sizes().ends
-    for layer in range(1, settings.layers + 1):
-        for name in CELLS[settings.cell].state:
-            found[f"W_{name}{layer}"] = glorot(settings.hidden, ends, chance, dtype)
-            found[f"b_{name}{layer}"] = torch.zeros(settings.hidden, dtype=dtype)
-    return found
-
-
-def _first_decoder(settings: TranslatorConfig, D: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-    found: dict[str, Tensor] = {}
-    H = settings.hidden
-    for number in range(1, settings.layers + 1):
-        inputs = settings.embedding if number == 1 else H
-        layer = first_layer(settings.cell, inputs, H, chance, dtype)
-        found |= {f"{name}{number}": tensor for name, tensor in layer._asdict().items()}
-    if D:
-        found["W_c"] = uniform((len(found["b1"]), D), H**-0.5, chance, dtype)
-    return found
-
-
-def _first_attention(settings: TranslatorConfig, D: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-    if not D:
-        return {}
-    hidden = settings.attention_hidden or settings.hidden
-    return SCORES[settings.attention].first(settings.hidden, D, hidden, chance, dtype)

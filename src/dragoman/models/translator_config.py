@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dragoman.models.network_config import NetworkConfig
 
@@ -47,21 +47,6 @@ class TranslatorConfig(NetworkConfig):
     """How many of a filter's largest values k-max pooling takes."""
     dropout: float = Field(default=0.3, ge=0, lt=1)
     """Share of the outputs of layers that is left out at random in training."""
-
-    @model_validator(mode="after")
-    def _check_encoder(self) -> Self:
-        if self.bridge == "copy":
-            by_words = self.encoder in ("forward", "reverse", "bidirectional")
-            if (by_words and self.layers > self.encoder_layers) or self._end_size != self.hidden:
-                raise ValueError("bridge copy needs as many layers in encoder and decoder, and states of one length")
-        return self
-
-    @property
-    def _end_size(self) -> int:
-        """Length of what the encoder ends with."""
-        if self.encoder == "convolutional":
-            return self.filters * (self.k_max if self.pooling == "k-max" else 1)
-        return self.encoder_size * (2 if self.encoder == "bidirectional" else 1)
 
     @property
     def reads_trees(self) -> bool:
