@@ -362,8 +362,9 @@ def naive_steps(model: Translator, encoded: Any, sentence: int, target: list[int
 
 
 def naive_bridge(model: Translator, encoded: Any, sentence: int, layer: int) -> tuple[Tensor, ...]:
-    """h_0 = h^(f)_{|F|}, or tanh(W h + b) of it; a layer without one of its own in the encoder begins by the last."""
-    found, end = dict(model.parameters()), encoded.ends[min(layer, len(encoded.ends) - 1)]
+    """h_0 = h^(f)_{|F|}, or tanh(W h + b) of it; the last layers belong together."""
+    from_last = min(model.settings.layers - 1 - layer, len(encoded.ends) - 1)
+    found, end = dict(model.parameters()), encoded.ends[::-1][from_last]
     begun = []
     for place, name in enumerate(CELLS[model.settings.cell].state):
         part = end[min(place, len(end) - 1)][sentence]

@@ -51,6 +51,9 @@ class Translated:
         return (*self.words, SPECIALS[END]) if self.finished else self.words
 
 
+BLANK = Translated("", (), 0.0, 0.0, ())  # of a blank line
+
+
 class Translating(ABC):
     """A scorer of P(E | F) that knows how text becomes numbers on both sides."""
 
@@ -95,13 +98,16 @@ class Translating(ABC):
         return [self._joined(line, told) for line in self._pieces(listed, most_units)]
 
     def sample(self, lines: str | Iterable[str], n: int = 1, seed: int = 0, **how: Any) -> list[list[Translated]]:
-        """n translations of each line drawn from P(E | F). How: see `dragoman.search.samples_given`."""
+        """n translations of each line drawn from P(E | F), blank ones of a blank line.
+
+        How: see `dragoman.search.samples_given`. A line's samples depend on the seed and its number.
+        """
         from dragoman.search import sample_given
 
         listed = [lines] if isinstance(lines, str) else list(lines)
         drawn = sample_given(self._scorer, self._read(listed), n, seed, **how)
-        units = self._units(listed)
-        return [[self._told(one, own) for one in some] for some, own in zip(drawn, units, strict=True)]
+        each = zip(listed, drawn, self._units(listed), strict=True)
+        return [[self._told(one, own) if line.strip() else BLANK for one in some] for line, some, own in each]
 
     def score(self, lines: Iterable[str], translations: Iterable[str]) -> list[Translated]:
         """Given translations as hypotheses (forced decoding): their log P(E | F), unknown words by their class."""
@@ -171,7 +177,7 @@ class Translating(ABC):
         for line in lines:
             if not line.strip():
                 yield []
-            elif self.source.format == TREE or len(line) <= most:
+            elif self.source.format == TREE or 2 * len(line) <= most:  # no character is more than two units
                 yield [line]
             else:
                 pieces = (piece.strip(" ") for piece in self._cut(line, most))  # characters keep the spaces around
@@ -196,7 +202,7 @@ class Translating(ABC):
     def _joined(self, pieces: list[str], told: Iterator[list[Translated]]) -> list[Translated]:
         """The translations of a line from those of its pieces."""
         if not pieces:
-            return [Translated("", (), 0.0, 0.0, ())]
+            return [BLANK]
         if len(pieces) == 1:
             return next(told)
         best = [next(told)[0] for _ in pieces]

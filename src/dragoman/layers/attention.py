@@ -162,10 +162,10 @@ class Places(NamedTuple):
         """(rows, n) -> (sentences, width, n), 0 where there is no row."""
         if self.at is None:
             return x.view(self.sentences, self.width, -1)
-        flat = x.new_zeros(self.sentences * self.width, x.shape[1]).index_copy_(0, self.at, x)
+        flat = x.new_zeros(self.sentences * self.width, x.shape[1]).index_copy_(0, self.at.to(x.device), x)
         return flat.view(self.sentences, self.width, -1)
 
     def rows(self, grid: Tensor) -> Tensor:
         """(sentences, width, n) -> (rows, n)"""
         flat = grid.flatten(0, 1)
-        return flat if self.at is None else flat.index_select(0, self.at)
+        return flat if self.at is None else flat.index_select(0, self.at.to(flat.device))

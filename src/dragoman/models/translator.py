@@ -146,8 +146,10 @@ class Translator(SoftmaxModel, Translating):
         return remember(self._score, self._decoder.attention, encoded.vectors, encoded.mask)
 
     def _bridge(self, encoded: Encoded) -> tuple[CellState, ...]:
-        """h_0 of each layer of the decoder, by that layer of the encoder, or its last."""
-        ends = [encoded.ends[min(layer, len(encoded.ends) - 1)] for layer in range(self.settings.layers)]
+        """h_0 of each layer of the decoder, by the encoder's: the last goes with the last, and so on downwards; if the
+        encoder has fewer, its lowest serves for several."""
+        below = len(encoded.ends) - self.settings.layers
+        ends = [encoded.ends[max(0, below + layer)] for layer in range(self.settings.layers)]
         names = CELLS[self.settings.cell].state
         return tuple(
             tuple(self._begin(name, number, end, place) for place, name in enumerate(names))

@@ -68,10 +68,8 @@ def _first_bridge(
     ends, layers = encoder.sizes().ends, encoder.sizes().layers
     if settings.bridge == "copy":
         if ends != settings.hidden or layers < settings.layers:
-            told = (
-                f"the encoder's is {ends} long in {layers} layers, the decoder's {settings.hidden} in {settings.layers}"
-            )
-            raise DataError(f"bridge copy hands the last state on as it is ({told}); make them alike, or take tanh")
+            sizes = f"{layers} of {ends} in the encoder, {settings.layers} of {settings.hidden} in the decoder"
+            raise DataError(f"bridge copy needs as many layers in both, and states of one length ({sizes})")
         return {}
     for layer in range(1, settings.layers + 1):
         for name in CELLS[settings.cell].state:
