@@ -80,7 +80,7 @@ def main() -> None:
     options = parser.parse_args()
     model = load(options.model)
     lines, references = (
-        path.read_text(encoding="utf-8").splitlines()[: options.sentences] for path in (options.src, options.ref)
+        path.read_text(encoding="utf-8").split("\n")[: options.sentences] for path in (options.src, options.ref)
     )
     source = model.source.read(lines)
     rows = []

@@ -1,6 +1,6 @@
 """Dev BLEU against minutes of training, beside the published curve of another toolkit.
 
-    python benchmarks/bleu_curve.py --data DIR --langs de-en -o MODEL [--json FILE] [--minutes N]
+    python benchmarks/bleu_curve.py --data DIR --langs de-en -o MODEL [--json FILE]
 
 Trains what `dragoman train translator` would train with its defaults (or goes on with what is in MODEL), and after each
 epoch translates the dev text by greedy search; the minutes are those of training, looks at the dev text counted, but

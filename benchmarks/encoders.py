@@ -70,7 +70,7 @@ def read(directory: Path, languages: Sequence[str], units: str) -> Data:
     def lines(names: Sequence[str]) -> tuple[list[str], list[str]]:
         name = next(name for name in names if (directory / f"{name}.{languages[0]}").exists())
         one, two = ((directory / f"{name}.{language}").read_text(encoding="utf-8") for language in languages)
-        return one.splitlines(), two.splitlines()
+        return one.removesuffix("\n").split("\n"), two.removesuffix("\n").split("\n")
 
     train, dev, test = lines(["train"]), lines(DEV), lines(TEST)
     source, target = (Side.learn(units, side) for side in train)

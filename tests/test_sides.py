@@ -100,3 +100,11 @@ def test_any_line_can_be_read(lines: list[str]) -> None:
         assert len(read) == len(lines)
         for number, line in enumerate(lines):
             assert len(read[number]) == len(side.units.cut(line))
+
+
+@pytest.mark.parametrize("line", ["a b \r ", "a\rb \r", "\r", "a \r\r", "▁ \r b"])
+def test_as_many_numbers_as_units_whatever_the_blanks(line: str) -> None:
+    """A carriage return is no line break here."""
+    for units in ("word", "char"):
+        side = Side.learn(units, ["a b", line], min_count=1)
+        assert len(side.read([line])[0]) == len(side.units.cut(line))

@@ -161,4 +161,4 @@ def _require_same_words(members: Sequence[Scorer], names: Sequence[str]) -> None
             one, first = known[0]
             if vocab != first:
                 told = f"{one} and {other} have different {side} vocabularies ({first.difference(vocab)})"
-                raise DataError(f"{told}: train them on the same text with the same units and --vocab")
+                raise DataError(f"{told}: train {other} on the same text, or with --vocab {one}")

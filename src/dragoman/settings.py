@@ -78,7 +78,9 @@ def _decoded(path: Path, source: str) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
-        raise at(source, line, f"not UTF-8 (byte 0x{byte:02x}); convert it, for example with iconv -t UTF-8") from None
+        raise at(
+            source, line, f"not UTF-8 (byte 0x{byte:02x}); convert it, for example with iconv -f LATIN1 -t UTF-8"
+        ) from None
 
 
 def _check_events(text: str, source: str) -> None:

@@ -17,7 +17,12 @@ if TYPE_CHECKING:  # counting models do without torch
 
 
 class Examples(Protocol):
-    """What is learned from: a text, pairs of sentences, points on a plane."""
+    """What is learned from: a text, pairs of sentences, points on a plane.
+
+    Some say two things more. Their `weights`, if they take up more of a batch than is predicted of them, as a pair with
+    a long source does, and their `likeness`, by which those that go well together are near each other. Where they say
+    neither, both are their sizes.
+    """
 
     def __len__(self) -> int: ...
 

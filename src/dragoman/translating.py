@@ -138,8 +138,8 @@ class Translating(ABC):
 
         if not isinstance(length, str):
             return length
-        name, _, number = length.partition(":")
-        if name not in LENGTHS or (number and name != WordPenalty.name):
+        name, colon, number = length.partition(":")
+        if name not in LENGTHS or (colon and (name != WordPenalty.name or not number)):
             raise DataError(f"length handling {length!r}: there are {', '.join(LENGTHS)}, and penalty:X with a number")
         if name == LengthPrior.name:
             return self.length_prior

@@ -102,4 +102,4 @@ def _decoded(raw: bytes, source: str, number: int) -> str:
         return raw.decode().removesuffix("\r")
     except UnicodeDecodeError as error:
         wrong = f"not UTF-8 (byte 0x{raw[error.start]:02x} at column {error.start + 1})"
-        raise at(source, number, f"{wrong}; convert it, for example with iconv -t UTF-8") from None
+        raise at(source, number, f"{wrong}; convert it, for example with iconv -f LATIN1 -t UTF-8") from None

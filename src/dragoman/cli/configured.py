@@ -52,11 +52,16 @@ class Configured:
         return {name: settings.model_dump(mode="json") for name, settings in self.sections.items()}
 
 
-def configured(**sections: Section | str) -> Callable[[Callable[..., None]], Verb]:
-    """Give a verb the settings of these sections: classes, instances that hold other defaults, or `module:name`."""
+def configured(
+    left_open: Mapping[str, str] | None = None, **sections: Section | str
+) -> Callable[[Callable[..., None]], Verb]:
+    """Give a verb the settings of these sections: classes, instances that hold other defaults, or `module:name`.
+
+    Of settings that the verb chooses itself where they are not given, `left_open` says how, in the place of a default.
+    """
 
     def decorate(action: Callable[..., None]) -> Verb:
-        verb = Verb(action, sections)
+        verb = Verb(action, sections, left_open or {})
         if not any(isinstance(section, str) for section in sections.values()):
             verb.check_names()
         return verb
@@ -76,10 +81,13 @@ class ConfiguredCommand(TyperCommand):
 class Verb:
     """A function of the command line that takes settings, and the sections these come in."""
 
-    def __init__(self, action: Callable[..., None], sections: Mapping[str, Section | str]) -> None:
+    def __init__(
+        self, action: Callable[..., None], sections: Mapping[str, Section | str], left_open: Mapping[str, str]
+    ) -> None:
         update_wrapper(self, action)
         self._action = action
         self._named = sections
+        self._left_open = left_open
         # As long as the options have not been made, typer is to find none.
         self.__signature__ = inspect.Signature()
 
@@ -133,7 +141,7 @@ class Verb:
 
     def _options(self) -> Iterator[Option]:
         for name, section in self._sections().items():
-            yield from _options_of(name, section)
+            yield from _options_of(name, section, self._left_open)
 
     def _own(self) -> list[inspect.Parameter]:
         parameters = inspect.signature(self._action, eval_str=True).parameters.values()
@@ -176,7 +184,7 @@ class Option:
         return typed if isinstance(typed, bool) else from_text(self.kind, typed)
 
 
-def _options_of(name: str, section: Section) -> Iterator[Option]:
+def _options_of(name: str, section: Section, left_open: Mapping[str, str]) -> Iterator[Option]:
     for field_name, one in _kind(section).model_fields.items():
         extra = one.json_schema_extra
         if isinstance(extra, dict) and extra.get("option") is False:
@@ -185,7 +193,10 @@ def _options_of(name: str, section: Section) -> Iterator[Option]:
         if not isinstance(section, type):
             default = getattr(section, field_name)
         told = " ".join((one.description or "").split())
-        yield Option(name, field_name, one.annotation, _with_default(told, default, needed=one.is_required()))
+        if field_name in left_open:
+            told = f"{told.partition(' Default:')[0]} Default: {left_open[field_name]}."
+        shown = told if field_name in left_open else _with_default(told, default, needed=one.is_required())
+        yield Option(name, field_name, one.annotation, shown)
 
 
 def _with_default(told: str, default: Any, *, needed: bool) -> str:

@@ -143,7 +143,8 @@ def _task(choice: TranslationChoice, systems: Mapping[str, Any], *, floor: bool)
 
     assert choice.src is not None and choice.ref is not None
     read = read_pairs(choice.src, choice.ref, choice.src_field, choice.ref_field)
-    lines = Lines(*([line.removesuffix("\r") for line in side] for side in (read.source, read.target)))
+    source, target = ([line.removesuffix("\r") for line in side] for side in (read.source, read.target))
+    lines = Lines(source, target, choice.src)
     for model in systems.values():
         model.length_handling(choice.length)
         if reads_trees(model):

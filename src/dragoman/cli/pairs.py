@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -52,7 +52,8 @@ UnitsOf = Annotated[
         "--units",
         metavar="KIND",
         help="What lines are cut into: word, char, subword:N (BPE) or unigram:N, N pieces learned from the text. "
-        "auto: subwords, as many as suit the text.",
+        "auto: characters where lines are single words, words where the text is tokenised and few are rare, else as "
+        "many subwords as suit the text.",
     ),
 ]
 TargetUnits = Annotated[
@@ -97,7 +98,7 @@ class SideChoice(Group):
     max_size: MaxSize = None
     lender: SidesOf = None
 
-    def learn(self, source: list[str], target: list[str]) -> tuple[Side, Side]:
+    def learn(self, lines: Lines) -> tuple[Side, Side]:
         """The two sides, learned from the training text or taken over."""
         from dragoman.loading import load_translator
         from dragoman.text.sides import PLAIN, TREE, Side
@@ -105,10 +106,22 @@ class SideChoice(Group):
         if self.src_format not in (PLAIN, TREE):
             raise DataError(f"--src-format {self.src_format}: it is {PLAIN} or {TREE}")
         if self.lender is not None:
-            lent = load_translator(self.lender)
-            return lent.source, lent.target
+            if self != replace(SideChoice(), lender=self.lender, src_format=self.src_format):
+                raise DataError(
+                    "--vocab takes units as they are: no --units, --tgt-units, --min-count or --max-size"
+                )
+            return self._lent(load_translator(self.lender))
+        if self.src_format == TREE and self.units not in ("auto", "word"):
+            raise DataError(f"--src-format tree: the words of trees are not cut; leave --units {self.units} out")
         learn = partial(Side.learn, min_count=self.min_count, max_size=self.max_size)
-        return learn(self.units, source, format=self.src_format), learn(self.tgt_units or self.units, target)
+        source = learn(self.units, lines.source, format=self.src_format, name=lines.name)
+        return source, learn(self.tgt_units or self.units, lines.target)
+
+    def _lent(self, lender: Any) -> tuple[Side, Side]:
+        if lender.source.format != self.src_format:
+            told = f"{self.lender} reads {lender.source.format}, and --src-format is {self.src_format}"
+            raise DataError(f"{told}; make them the same")
+        return lender.source, lender.target
 
 
 @dataclass(frozen=True)
@@ -117,6 +130,7 @@ class Lines:
 
     source: list[str]
     target: list[str]
+    name: str = "source"  # of the source's file, for messages
 
 
 def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str | None = None) -> Lines:
@@ -125,7 +139,7 @@ def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str 
     if len(source) != len(target):
         told = f"{src} has {len(source):,} lines but {tgt} has {len(target):,}"
         raise DataError(f"{told}: line i of one must translate line i of the other")
-    return Lines(source, target)
+    return Lines(source, target, src)
 
 
 def read_lines(path: str, field: str | None = None) -> list[str]:
@@ -139,4 +153,4 @@ def read_lines(path: str, field: str | None = None) -> list[str]:
 def as_numbers(lines: Lines, source: Side, target: Side) -> ParallelCorpus:
     from dragoman.text.corpus import ParallelCorpus
 
-    return ParallelCorpus(source.read(lines.source), target.read(lines.target))
+    return ParallelCorpus(source.read(lines.source, lines.name), target.read(lines.target))

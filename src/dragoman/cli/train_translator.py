@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli import options
 from dragoman.cli.configured import Configured, configured
 from dragoman.cli.groups import Group, grouped
-from dragoman.cli.messages import say, suggest, working
+from dragoman.cli.messages import doubt, say, suggest, working
 from dragoman.cli.pairs import (
     DevSrc,
     DevTgt,
@@ -44,8 +44,15 @@ class PairsJob(Group):
     force: options.Force = False
 
 
+MANY_UNKNOWN = 0.03  # share of a training text
+BY_SIZE = "by the number of training pairs"
+CHOSEN = ("embedding", "hidden", "readout", "tied", "dropout", "embedding_dropout", "max_epochs", "batch_size")
+
+
 @configured(
-    model="dragoman.models.translator_config:TranslatorConfig", training="dragoman.training.recommended:TRANSLATOR"
+    left_open=dict.fromkeys(CHOSEN, BY_SIZE),
+    model="dragoman.models.translator_config:TranslatorConfig",
+    training="dragoman.training.recommended:TRANSLATOR",
 )
 @grouped
 def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> None:
@@ -70,6 +77,9 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
         lines, dev_lines = read_pairs(job.src, job.tgt, job.src_field, job.tgt_field), _dev(job)
         pairs, model = _created(lines, sides, settings)
         dev = None if dev_lines is None else as_numbers(dev_lines, model.source, model.target)
+    if dev is not None and dev_lines is not None:
+        doubt(getattr(dev.source, "leaves", dev.source), dev_lines.name)
+        doubt(dev.target, f"{job.dev_tgt}")
     _tell_sizes(model, pairs)
     finished_before = _train(job, model, pairs, dev, settings)
     if dev_lines is not None and not finished_before:
@@ -90,9 +100,13 @@ def _dev(job: PairsJob) -> Lines | None:
 def _created(lines: Lines, sides: SideChoice, settings: Configured) -> tuple[ParallelCorpus, Translator]:
     """The training pairs as numbers, and the model before its first step."""
     from dragoman.models.translator import Translator
-    from dragoman.models.translator_config import sizes_for
+    from dragoman.models.translator_config import meaningless, sizes_for
 
-    source, target = sides.learn(lines.source, lines.target)
+    if wrong := meaningless(settings.model, settings.given["model"]):
+        raise DataError(f"{wrong}; leave it out")
+    if not any(line.strip() for line in lines.target):
+        raise DataError(f"{lines.name}: there is nothing to learn from: all translations are blank")
+    source, target = sides.learn(lines)
     pairs = as_numbers(lines, source, target)
     chosen = {name: value for name, value in sizes_for(len(pairs)).items() if name not in settings.given["model"]}
     model = settings.model.model_copy(update=chosen)
@@ -115,6 +129,8 @@ def _train(
         say(f"{job.output}: finished already, after {fitted.why}; --force trains anew")
     else:
         say(f"finished after {fitted.why}")
+        if dev is not None and fitted.position.best_update == fitted.position.update:
+            say("the dev text was understood better to the last: a longer training (--minutes, --max-epochs) may help")
     return fitted.was_finished
 
 
@@ -123,8 +139,20 @@ def _tell_sizes(model: Translator, pairs: ParallelCorpus) -> None:
     units = " and ".join(f"{len(side.vocab):,} ({side.units.spec})" for side in sides)
     read, predicted = int(pairs.source.sizes.sum()), int(pairs.sizes.sum())
     say(f"{len(pairs):,} pairs, {read:,} and {predicted:,} units; of {units} kinds")
+    _tell_unknown(pairs)
     shape = f"embedding {settings.embedding}, hidden {settings.hidden}, dropout {settings.dropout}"
     say(f"{settings.encoder} encoder, attention {settings.attention}, {settings.cell}; {shape}")
+
+
+def _tell_unknown(pairs: ParallelCorpus) -> None:
+    """How much of the training text is unknown, if much is."""
+    from dragoman.text.vocab import UNK
+
+    for name, text in (("source", getattr(pairs.source, "leaves", pairs.source)), ("target", pairs.target)):
+        share = float((text.ids == UNK).mean()) if text.words else 0.0
+        if share > MANY_UNKNOWN:
+            remedy = "subwords (--units subword:N) leave none, or lower --min-count"
+            say(f"{100 * share:.1f}% of the {name}'s units are unknown, being rare; {remedy}")
 
 
 def _tell_dev(job: PairsJob, model: Translator, dev: Lines) -> None:

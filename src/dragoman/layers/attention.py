@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Generator, Tensor
+from torch.autograd.function import once_differentiable
 
 from dragoman.errors import DataError
 from dragoman.layers.initial import glorot, uniform
@@ -111,6 +112,7 @@ class _PerceptronScore(torch.autograd.Function):
         return y @ w  # (sentences, rows, longest)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (da,) = gradients  # (sentences, rows, longest)
         y, w = ctx.saved_tensors

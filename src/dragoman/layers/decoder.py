@@ -12,7 +12,7 @@ from torch import Tensor
 from dragoman.layers import recurrence
 from dragoman.layers.attention import Memory, Places, Score, attend
 from dragoman.layers.cells import CELLS, CellState
-from dragoman.layers.products import Gathering, Products
+from dragoman.layers.products import PLAIN, Gathering, Products
 from dragoman.layers.recurrence import Layer, unroll
 
 
@@ -82,7 +82,8 @@ def unroll_attending(
     first = decoder.layers[0]
     p = torch.addmm(first.b, m.flatten(0, 1), first.W_x.t()).unflatten(0, m.shape[:2])  # (steps, rows, sums * H)
     places = Places(m.shape[1], 1, None)  # one row a sentence
-    products, steps = Gathering(len(m)), []
+    products: Products = Gathering(len(m)) if torch.is_grad_enabled() else PLAIN
+    steps = []
     for t, p_t in enumerate(p.unbind()):
         rows = step(decoder, p_t, rows, memory, places, products, [layer[t] for layer in masks])
         steps.append(rows)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 class Products(Protocol):
@@ -30,6 +31,10 @@ class Products(Protocol):
         """x M, every sentence with its own M.  # (sentences, rows, inputs), (sentences, inputs, outputs)"""
         ...
 
+    def step(self) -> None:
+        """Go on to the next step."""
+        ...
+
 
 class Plain:
     """Products as they are."""
@@ -42,6 +47,9 @@ class Plain:
 
     def by_sentence(self, name: str, x: Tensor, M: Tensor) -> Tensor:
         return torch.bmm(x, M)
+
+    def step(self) -> None:
+        """Nothing is noted, so nothing changes."""
 
 
 PLAIN = Plain()
@@ -87,6 +95,7 @@ class _Gathered(torch.autograd.Function):
         return p
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (dp,) = gradients  # (steps, rows, outputs)
         x, ctx.read = torch.cat(ctx.read), None  # (steps * rows, inputs)
@@ -102,6 +111,7 @@ class _GatheredBySentence(torch.autograd.Function):
         return p
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (dp,) = gradients  # (steps, sentences, rows, outputs)
         x, ctx.read = torch.cat(ctx.read, dim=1), None  # (sentences, steps * rows, inputs)

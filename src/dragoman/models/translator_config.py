@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 from pydantic import Field
@@ -60,13 +61,35 @@ class TranslatorConfig(NetworkConfig):
         return max(1, self.hidden // 2) if self.encoder == "bidirectional" else self.hidden
 
 
+RECURRENT = ("forward", "reverse", "bidirectional")
+# Settings that mean something for some encoders, or with some attention, alone.
+ENCODERS_OF = {
+    "encoder_layers": RECURRENT,
+    "encoder_hidden": (*RECURRENT, *TREES),
+    **dict.fromkeys(("filters", "filter_width", "pooling", "k_max"), ("convolutional",)),
+}
+
+
+def meaningless(settings: TranslatorConfig, given: Collection[str]) -> str:
+    """Of what was given, the first setting that means nothing beside the others, with the reason; else nothing."""
+    for name, encoders in ENCODERS_OF.items():
+        if name in given and settings.encoder not in encoders:
+            return f"{name} is for the encoder {' or '.join(encoders)}, not for {settings.encoder}"
+    if "attention_hidden" in given and settings.attention != "mlp":
+        return f"attention_hidden is for mlp attention, not for {settings.attention}"
+    if "k_max" in given and settings.pooling != "k-max":
+        return f"k_max is for k-max pooling, not for {settings.pooling}"
+    return ""
+
+
 def sizes_for(pairs: int) -> dict[str, Any]:
     """Settings that suit so many training pairs: the fewer there are, the smaller the network, and the more is left
     out at random."""
+    common = {"tied": True}
     if pairs < 3_000:
-        return {"embedding": 96, "hidden": 128, "readout": 96, "tied": True, "dropout": 0.4, "embedding_dropout": 0.2}
+        return common | {"embedding": 96, "hidden": 128, "readout": 96, "dropout": 0.4, "embedding_dropout": 0.2}
     if pairs < 20_000:
-        return {"embedding": 192, "hidden": 256, "readout": 192, "tied": True, "dropout": 0.4, "embedding_dropout": 0.2}
+        return common | {"embedding": 192, "hidden": 256, "readout": 192, "dropout": 0.4, "embedding_dropout": 0.2}
     if pairs < 100_000:
-        return {"embedding": 256, "hidden": 384, "readout": 256, "tied": True, "dropout": 0.4, "embedding_dropout": 0.2}
-    return {"embedding": 256, "hidden": 512, "readout": 256, "tied": True, "dropout": 0.2, "embedding_dropout": 0.1}
+        return common | {"embedding": 256, "hidden": 384, "readout": 256, "dropout": 0.4, "embedding_dropout": 0.2}
+    return common | {"embedding": 256, "hidden": 512, "readout": 256, "dropout": 0.2, "embedding_dropout": 0.1}

@@ -71,7 +71,7 @@ class Corpus:
         cls, sentences: Iterable[str | Sequence[str]], vocab: Vocab | None = None, *, min_count: int = 1
     ) -> Corpus:
         """From strings (split at spaces and TABs) or from lists of words."""
-        lines = [line if isinstance(line, str) else " ".join(line) for line in sentences]
+        lines = [line if isinstance(line, str) else _joined(line) for line in sentences]
         for number, line in enumerate(lines, 1):
             if "\n" in line:
                 raise at("sentences", number, "contains a line break; give one sentence a string")
@@ -198,6 +198,11 @@ class Corpus:
         return flat
 
 
+def _joined(words: Sequence[str]) -> str:
+    """Words as a line; a last one that ends in a carriage return is kept from being taken for the line's end."""
+    return " ".join(words) + (" " if words and words[-1].endswith("\r") else "")
+
+
 def require_same(vocab: Vocab, own: Vocab) -> None:
     """Refuse a text that was read with another vocabulary than the model's own."""
     if vocab is not own and vocab != own:
@@ -238,6 +243,11 @@ class ParallelCorpus:
     def sizes(self) -> NDArray[np.int64]:
         """What is predicted: tokens of each target sentence.  # (pairs,)"""
         return self.target.sizes
+
+    @property
+    def weights(self) -> NDArray[np.int64]:
+        """How much of a batch each pair takes up: tokens of its longer side, as both are padded.  # (pairs,)"""
+        return np.maximum(self.source.sizes, self.target.sizes)
 
     @property
     def likeness(self) -> NDArray[np.int64]:

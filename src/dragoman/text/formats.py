@@ -104,7 +104,7 @@ def _check(text: bytes, source: str) -> None:
         except UnicodeDecodeError as error:
             wrong = start - pending + error.start
             line, column = _place(text, wrong)
-            remedy = "convert it, for example with iconv -t UTF-8"
+            remedy = "convert it, for example with iconv -f LATIN1 -t UTF-8"
             raise at(source, line, f"not UTF-8 (byte 0x{text[wrong]:02x} at column {column}); {remedy}") from None
 
 

@@ -41,13 +41,14 @@ class Side:
         min_count: int | None = None,
         max_size: int | None = None,
         format: str = PLAIN,
+        name: str = "trees",
     ) -> Side:
         """Units and vocabulary of a training text; of words seen once, by default, none is known.
 
-        # units: a kind, or units learned elsewhere, such as from both sides
+        # units: a kind, or units learned elsewhere, such as from both sides; name: of the text, for messages
         """
         if format == TREE:
-            trees = Treebank.from_lines(lines, min_count=min_count or 2, max_size=max_size)
+            trees = Treebank.from_lines(lines, min_count=min_count or 2, max_size=max_size, source=name)
             return cls(WordUnits(), trees.vocab, tokenised=True, format=format)
         learned = learn_units(units, lines) if isinstance(units, str) else units
         counts = Counter(unit for line in learned.cut_all(lines) for unit in line)
@@ -59,10 +60,10 @@ class Side:
         vocab = Vocab.build(counts.keys(), counts.values(), min_count=least, max_size=max_size)
         return cls(learned, vocab, looks_tokenised(lines))
 
-    def read(self, lines: Iterable[str]) -> Any:
-        """The lines as numbers: a Corpus, or a Treebank."""
+    def read(self, lines: Iterable[str], name: str = "trees") -> Any:
+        """The lines as numbers: a Corpus, or a Treebank. The text's name is for messages."""
         if self.format == TREE:
-            return Treebank.from_lines(lines, self.vocab)
+            return Treebank.from_lines(lines, self.vocab, source=name)
         return Corpus.from_sentences(self.units.cut_all(lines), self.vocab)
 
     def join(self, tokens: Sequence[str]) -> str:

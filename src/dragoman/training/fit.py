@@ -16,8 +16,8 @@ import torch
 from dragoman.errors import DataError
 from dragoman.settings import validated
 from dragoman.text.corpus import Corpus, ParallelCorpus, require_same
+from dragoman.text.trees import Treebank
 from dragoman.text.unknown import Closed
-from dragoman.text.vocab import UNK
 from dragoman.threads import at_most
 from dragoman.trainable import StorableModel, Trainable
 from dragoman.training.config import TrainingConfig
@@ -25,8 +25,11 @@ from dragoman.training.directory import TrainingDirectory, described, fingerprin
 from dragoman.training.loop import Learner, Moment, Task, learn, put_back
 from dragoman.training.objectives import (
     CarryingObjective,
+    Forgetting,
     Objective,
     forgetting,
+    forgetting_in_pairs,
+    has_unknown,
     negative_log_likelihood,
     seen_once,
     smoothed,
@@ -152,11 +155,21 @@ def _task(model: Any, examples: Any, dev: Any, objective: Objective, config: Tra
 
 def _with_unknown(objective: CarryingObjective, model: Any, examples: Any, config: TrainingConfig) -> CarryingObjective:
     """The objective with words seen once as unknown words, unless there are such in the text, or none can come."""
-    if not isinstance(examples, Corpus):
-        return objective
-    needless = (examples.ids == UNK).any() or isinstance(model.unknown, Closed)
+    if isinstance(examples, Corpus):
+        only = _forgotten(examples, config, closed=isinstance(model.unknown, Closed))
+        return forgetting(objective, only) if only.rate else objective
+    if isinstance(examples, ParallelCorpus):
+        source = _forgotten(examples.source, config)
+        target = _forgotten(examples.target, config, closed=isinstance(model.unknown, Closed))
+        return forgetting_in_pairs(objective, source, target) if source.rate or target.rate else objective
+    return objective
+
+
+def _forgotten(text: Corpus | Treebank, config: TrainingConfig, *, closed: bool = False) -> Forgetting:
+    """Which words of a training text are forgotten, and how often."""
+    needless = closed or has_unknown(text)
     rate = config.unknown_rate if config.unknown_rate is not None else 0.0 if needless else UNKNOWN_RATE
-    return forgetting(objective, seen_once(examples), rate) if rate else objective
+    return Forgetting(seen_once(text), rate)
 
 
 @contextmanager

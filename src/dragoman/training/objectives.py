@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from dragoman.text.corpus import Corpus
+from dragoman.text.corpus import Corpus, ParallelCorpus
 from dragoman.text.streams import Segment
+from dragoman.text.trees import Treebank
+from dragoman.text.vocab import UNK
 from dragoman.trainable import SmoothingScorer, StreamingScorer, TrainableScorer
 
 # The loss of every prediction that some examples ask for; with noise, as in training.  # -> (predictions,)
@@ -50,22 +53,59 @@ def streaming(share: float = 0.0) -> CarryingObjective:
     return losses
 
 
-def forgetting(objective: CarryingObjective, words: NDArray[np.bool_], rate: float) -> CarryingObjective:
-    """The same objective, but while training these words are now and then as unknown as any word that was never seen.
+@dataclass(frozen=True)
+class Forgetting:
+    """Words of a text that are now and then as unknown as any word that was never seen."""
+
+    words: NDArray[np.bool_]  # (|V|,) which of the vocabulary
+    rate: float  # how often; 0: never
+
+    def of(self, text: Any, noise: Generator) -> Any:
+        """The text with some of these words as `<unk>`."""
+        if not self.rate:
+            return text
+        ids = _plain(text).ids
+        drawn = torch.rand(ids.shape, generator=noise, device=noise.device) < self.rate
+        return text.with_unknown(self.words[ids] & drawn.cpu().numpy())
+
+
+def forgetting(objective: CarryingObjective, what: Forgetting) -> CarryingObjective:
+    """The same objective, but while training these words are now and then unknown.
 
     A model that sees no unknown word while it learns gives such words next to no probability. (Of a stream, the last
-    word of a segment is drawn once where it is predicted and once where it is read.)  # words: (|V|,)
+    word of a segment is drawn once where it is predicted and once where it is read.)
     """
-
-    def forgetful(model: Any, text: Corpus | Segment, noise: Generator | None, carry: Carry) -> tuple[Tensor, Carry]:
-        if noise is None:
-            return objective(model, text, noise, carry)
-        drawn = torch.rand(text.ids.shape, generator=noise, device=noise.device) < rate
-        return objective(model, text.with_unknown(words[text.ids] & drawn.cpu().numpy()), noise, carry)
-
-    return forgetful
+    return _where_training(objective, what.of)
 
 
-def seen_once(corpus: Corpus) -> NDArray[np.bool_]:
+def forgetting_in_pairs(objective: CarryingObjective, source: Forgetting, target: Forgetting) -> CarryingObjective:
+    """The same for pairs, each side by itself: a translator also has to read unknown words."""
+
+    def both(pairs: ParallelCorpus, noise: Generator) -> ParallelCorpus:
+        return ParallelCorpus(source.of(pairs.source, noise), target.of(pairs.target, noise))
+
+    return _where_training(objective, both)
+
+
+def _where_training(objective: CarryingObjective, change: Callable[[Any, Generator], Any]) -> CarryingObjective:
+    """The objective of examples that are changed at random, where there is noise."""
+
+    def changed(model: Any, examples: Any, noise: Generator | None, carry: Carry) -> tuple[Tensor, Carry]:
+        return objective(model, examples if noise is None else change(examples, noise), noise, carry)
+
+    return changed
+
+
+def seen_once(text: Corpus | Treebank) -> NDArray[np.bool_]:
     """The words that a text has once.  # (|V|,)"""
-    return np.bincount(corpus.ids, minlength=len(corpus.vocab)) == 1
+    return np.bincount(_plain(text).ids, minlength=len(text.vocab)) == 1
+
+
+def has_unknown(text: Corpus | Treebank) -> bool:
+    """Whether a text has unknown words of its own."""
+    return bool((_plain(text).ids == UNK).any())
+
+
+def _plain(text: Any) -> Any:
+    """The words of a text, of trees those at their leaves."""
+    return text.leaves if isinstance(text, Treebank) else text

@@ -36,24 +36,27 @@ def epoch_batches(
     by_sentences: bool = False,
     pool: int = 0,
     likeness: NDArray[np.int64] | None = None,
+    weights: NDArray[np.int64] | None = None,
 ) -> list[NDArray[np.int64]]:
     """The numbers of all examples, shuffled as seed and epoch say, in batches of about `batch_size` predictions.
 
     Size 1 gives one example at a time (online training), size 0 all at once (whole-batch training). With a `pool`, the
     examples of so many batches are sorted before these are cut, so that those of a batch are alike: in size, or in what
-    is given as their `likeness`.
+    is given as their `likeness`. Examples that take up more of a batch than their predictions count by their `weights`.
 
     >>> [batch.tolist() for batch in epoch_batches(np.array([3, 1, 2, 2]), 4, seed=1, epoch=0)]
     [[0, 1], [2, 3]]
     >>> sizes = np.array([3, 1, 9, 2, 1, 8])
     >>> [sizes[batch].tolist() for batch in epoch_batches(sizes, 2, seed=1, epoch=0, by_sentences=True, pool=3)]
     [[1, 1], [2, 3], [8, 9]]
+    >>> [batch.tolist() for batch in epoch_batches(sizes, 100, seed=1, epoch=0, weights=np.array([3, 1, 9, 2, 200, 8]))]
+    [[0]]
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(sizes))
     if not batch_size:
         return [order]
-    counted = np.ones_like(sizes) if by_sentences else sizes
+    counted = np.ones_like(sizes) if by_sentences else sizes if weights is None else weights
     if not pool:
         return list(cut(order, counted, batch_size))
     pools = cut(order, counted, pool * batch_size)
@@ -86,6 +89,7 @@ def _shuffled(examples: Examples, config: TrainingConfig, epoch: int) -> Sequenc
         by_sentences=by_sentences,
         pool=config.pool,
         likeness=_likeness(examples),
+        weights=weights_of(examples),
     )
     return Batches(examples, numbers)
 
@@ -96,10 +100,16 @@ def _likeness(examples: Examples) -> NDArray[np.int64]:
     return likeness
 
 
+def weights_of(examples: Examples) -> NDArray[np.int64]:
+    """How much of a batch each takes up; if they do not say it themselves, their sizes.  # (examples,)"""
+    weights: NDArray[np.int64] = getattr(examples, "weights", examples.sizes)
+    return weights
+
+
 def _pieces(examples: Examples, predictions: int) -> Iterable[Examples]:
     """The short examples first, so that those of a piece are of like size."""
     order = _sorted(np.arange(len(examples)), _likeness(examples))
-    return (examples.select(run) for run in cut(order, examples.sizes, predictions))
+    return (examples.select(run) for run in cut(order, weights_of(examples), predictions))
 
 
 def _segments(corpus: Any, config: TrainingConfig, epoch: int) -> Sequence[Examples]:

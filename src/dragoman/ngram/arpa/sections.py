@@ -48,7 +48,9 @@ class Piece:
             self.text.decode()
         except UnicodeDecodeError as error:
             byte = self.text[error.start]
-            return self._at(error.start, f"not UTF-8 (byte 0x{byte:02x}); convert it, for example with iconv -t UTF-8")
+            return self._at(
+                error.start, f"not UTF-8 (byte 0x{byte:02x}); convert it, for example with iconv -f LATIN1 -t UTF-8"
+            )
         return None
 
     def _at(self, place: int, problem: str) -> DataError:
