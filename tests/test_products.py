@@ -49,8 +49,7 @@ def test_values_and_gradients_are_the_plain_ones(product, steps: int) -> None:  
         for _ in range(steps):
             y = product(products, y, W).tanh()
             seen.append(y)
-            if isinstance(products, Gathering):
-                products.step()
+            products.step()
         loss = (torch.stack(seen) * random(steps, ROWS, HIDDEN, seed=3)).sum()
         found.append([loss.detach(), *torch.autograd.grad(loss, [x, W])])
     for one, other in zip(*found, strict=True):
@@ -65,8 +64,7 @@ def test_products_of_several_names_are_kept_apart() -> None:
         for t in range(2):
             y = products.linear("first", x + t, W).tanh()
             total = total + products.linear("second", y, V).square().sum()
-            if isinstance(products, Gathering):
-                products.step()
+            products.step()
         found.append(torch.autograd.grad(total, [W, V]))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
@@ -129,3 +127,47 @@ def test_a_decoders_gradients_are_those_of_its_steps(cell: str, attention: str, 
         assert all(gradient.abs().max() > 0 for gradient in gradients), "every parameter has a say"
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+
+
+# -- what only training needs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("product", [by_aside, by_linear, by_sentence])
+def test_gathered_gradients_have_no_gradients_themselves(product) -> None:  # type: ignore[no-untyped-def]
+    """Better refused than wrong: what the steps read was noted without its own gradients."""
+    x, W = random(ROWS, HIDDEN, seed=1).requires_grad_(), random(HIDDEN, HIDDEN, seed=2).requires_grad_()
+    loss = product(Gathering(1), x, W).square().sum()
+    (gradient,) = torch.autograd.grad(loss, [W], create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_the_perceptron_score_has_no_second_gradients() -> None:
+    keys, q, w = random(ROWS, LONGEST, 3), random(ROWS, 1, 3, seed=1), random(3, seed=2).requires_grad_()
+    scores = SCORES["mlp"].score({"w_a2": w}, keys, q, PLAIN)
+    (gradient,) = torch.autograd.grad(scores.square().sum(), [w], create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_nothing_is_noted_where_there_are_no_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = parameters("lstm", 1, "mlp")
+    named = {name.removeprefix("attention."): one for name, one in own.items() if name.startswith("attention.")}
+    layer = Layer(*(own[f"{name}0"] for name in Layer._fields))
+    decoder = Decoder("lstm", (layer,), SCORES["mlp"], own["W_c"], named)
+    zeros = torch.zeros(ROWS, HIDDEN, dtype=torch.float64)
+    rows = DecoderRows(((own["state00"], own["state01"]),), zeros, torch.zeros(ROWS, LONGEST, dtype=torch.float64))
+    mask = torch.ones(ROWS, LONGEST, dtype=torch.bool)
+    noted: list[str] = []
+    original = Gathering._noted
+    monkeypatch.setattr(
+        Gathering, "_noted", lambda self, name, *others: noted.append(name) or original(self, name, *others)
+    )
+    learned = unroll_attending(decoder, own["m"], rows, remember(SCORES["mlp"], named, own["H"], mask))
+    assert {"context", "query", "state 1", "context to state"} == set(noted)
+    noted.clear()
+    with torch.no_grad():
+        judged = unroll_attending(decoder, own["m"], rows, remember(SCORES["mlp"], named, own["H"], mask))
+    assert noted == []
+    for one, other in zip(learned, judged, strict=True):
+        torch.testing.assert_close(one.detach(), other, rtol=1e-12, atol=1e-12)

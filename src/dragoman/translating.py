@@ -241,10 +241,12 @@ class Translating(ABC):
         """log P of the tokens of some pairs at a time, those of like length together."""
         from dragoman.scorer import fold
         from dragoman.text.batches import Batch
+        from dragoman.text.corpus import ParallelCorpus
         from dragoman.text.pieces import cut
 
         batched = getattr(self, "pair_log_probs", None)  # an ensemble has none
-        for run in cut(np.argsort(target.sizes, kind="stable"), target.sizes, TOKENS_AT_ONCE):
+        pairs = ParallelCorpus(source, target)
+        for run in cut(np.argsort(pairs.likeness, kind="stable"), pairs.weights, TOKENS_AT_ONCE, 4 * TOKENS_AT_ONCE):
             one, other = source.select(run), target.select(run)
             if batched is not None:
                 yield batched(one, other)

@@ -8,15 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def cut(order: NDArray[np.int64], sizes: NDArray[np.int64], budget: int) -> Iterator[NDArray[np.int64]]:
+def cut(
+    order: NDArray[np.int64], sizes: NDArray[np.int64], budget: int, padded: int | None = None
+) -> Iterator[NDArray[np.int64]]:
     """These examples in runs of no more than `budget` predictions, or of a single example.
+
+    With `padded`, they take up no more places than this when all of a run are made as long as its longest.
 
     >>> [run.tolist() for run in cut(np.arange(5), np.array([3, 3, 3, 9, 1]), 6)]
     [[0, 1], [2], [3], [4]]
+    >>> [run.tolist() for run in cut(np.arange(5), np.array([1, 1, 1, 9, 1]), 100, padded=20)]
+    [[0, 1, 2], [3, 4]]
     """
     ends = np.cumsum(sizes[order])
     first, done = 0, 0
     while first < len(order):
         last = max(first + 1, int(np.searchsorted(ends, done + budget, side="right")))
+        if padded is not None:
+            places = np.maximum.accumulate(sizes[order[first:last]]) * np.arange(1, last - first + 1)
+            last = first + max(1, int(np.searchsorted(places, padded, side="right")))
         yield order[first:last]
         first, done = last, int(ends[last - 1])

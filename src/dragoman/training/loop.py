@@ -15,13 +15,12 @@ from torch import Generator, Tensor
 from torch.optim import Optimizer
 
 from dragoman.errors import DragomanError
-from dragoman.text.pieces import cut
 from dragoman.trainable import Examples, Trainable
 from dragoman.training import penalties
 from dragoman.training.config import TrainingConfig
 from dragoman.training.objectives import Carry, CarryingObjective
 from dragoman.training.optimizers import optimizer_for, set_rate
-from dragoman.training.order import SENTENCES, Arrangement, weights_of
+from dragoman.training.order import SENTENCES, Arrangement, pieces_of
 from dragoman.training.position import Position
 from dragoman.training.schedule import scheduled_rate
 
@@ -135,7 +134,7 @@ def _gradients(learner: Learner, task: Task, batch: Examples) -> tuple[float, fl
     parameters = list(learner.model.parameters().values())
     learner.optimizer.zero_grad(set_to_none=True)
     items, total = int(batch.sizes.sum()), 0.0
-    for piece, numbers in enumerate(cut(np.arange(len(batch)), weights_of(batch), AT_ONCE)):
+    for piece, numbers in enumerate(pieces_of(batch, AT_ONCE)):
         noise = noise_of(config.seed, update, piece, parameters[0].device)
         losses, learner.carry = task.objective(learner.model, batch.select(numbers), noise, learner.carry)
         loss = losses.sum() / items

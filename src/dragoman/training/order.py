@@ -14,6 +14,7 @@ from dragoman.text.streams import Segments
 from dragoman.trainable import Examples
 from dragoman.training.config import TrainingConfig
 
+PADDED = 4  # times as many places as predictions a piece may take up when its examples are padded
 DEV_ROWS = 10  # a dev text is read as so many streams, or fewer if these were short
 SHORTEST = 100  # words of such a stream
 
@@ -49,8 +50,9 @@ def epoch_batches(
     >>> sizes = np.array([3, 1, 9, 2, 1, 8])
     >>> [sizes[batch].tolist() for batch in epoch_batches(sizes, 2, seed=1, epoch=0, by_sentences=True, pool=3)]
     [[1, 1], [2, 3], [8, 9]]
-    >>> [batch.tolist() for batch in epoch_batches(sizes, 100, seed=1, epoch=0, weights=np.array([3, 1, 9, 2, 200, 8]))]
-    [[0]]
+    >>> weights = np.array([3, 1, 9, 2])
+    >>> [batch.tolist() for batch in epoch_batches(np.array([3, 1, 2, 2]), 8, seed=1, epoch=0, weights=weights)]
+    [[0, 1], [2], [3]]
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(sizes))
@@ -100,6 +102,13 @@ def _likeness(examples: Examples) -> NDArray[np.int64]:
     return likeness
 
 
+def pieces_of(examples: Examples, predictions: int) -> Iterable[NDArray[np.int64]]:
+    """Examples in their order, in pieces that are computed together; those with weights of their own are padded on
+    another side too, which must not take up much more."""
+    padded = PADDED * predictions if hasattr(examples, "weights") else None
+    return cut(np.arange(len(examples)), weights_of(examples), predictions, padded)
+
+
 def weights_of(examples: Examples) -> NDArray[np.int64]:
     """How much of a batch each takes up; if they do not say it themselves, their sizes.  # (examples,)"""
     weights: NDArray[np.int64] = getattr(examples, "weights", examples.sizes)
@@ -108,8 +117,8 @@ def weights_of(examples: Examples) -> NDArray[np.int64]:
 
 def _pieces(examples: Examples, predictions: int) -> Iterable[Examples]:
     """The short examples first, so that those of a piece are of like size."""
-    order = _sorted(np.arange(len(examples)), _likeness(examples))
-    return (examples.select(run) for run in cut(order, weights_of(examples), predictions))
+    ordered = examples.select(_sorted(np.arange(len(examples)), _likeness(examples)))
+    return (ordered.select(run) for run in pieces_of(ordered, predictions))
 
 
 def _segments(corpus: Any, config: TrainingConfig, epoch: int) -> Sequence[Examples]:

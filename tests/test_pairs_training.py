@@ -1,0 +1,219 @@
+"""Training on pairs of sentences: batches that long sources do not swell, and unknown words on both sides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman import Corpus, TrainingConfig, fit
+from dragoman.models.translator import Translator
+from dragoman.models.translator_parts import M_SOURCE
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.trees import Treebank
+from dragoman.text.unknown import Closed
+from dragoman.text.vocab import UNK
+from dragoman.training import loop
+from dragoman.training.objectives import Forgetting, forgetting_in_pairs, seen_once
+from dragoman.training.order import SENTENCES
+from trainings import PowerCut, Watch
+from zoo import bracketed
+
+SMALL: dict[str, Any] = {"embedding": 6, "hidden": 6}
+TRAINING: dict[str, Any] = {"max_epochs": 2, "batch_size": 12, "threads": 1}
+
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+BUDGET, LONGEST = 50, 3000
+LENGTHS = np.random.default_rng(4).integers(4, 9, size=(200, 2))
+LENGTHS[[7, 90, 150], 0] = LONGEST  # sources, of short targets
+LENGTHS[[20, 160], 1] = 400  # and targets, of short sources
+
+
+def words(lengths: np.ndarray) -> list[str]:
+    """Sentences of such lengths, each of a word of its own."""
+    return [" ".join([f"w{number}"] * length) for number, length in enumerate(lengths.tolist())]
+
+
+SWOLLEN = ParallelCorpus(*(Corpus.from_sentences(words(side)) for side in LENGTHS.T))
+
+
+def padded(pairs: Any) -> int:
+    """Places of a batch's source or target, whichever has more."""
+    return len(pairs) * max(int(side.sizes.max()) for side in (pairs.source, pairs.target))
+
+
+def assert_all_and_bounded(batches: list[Any], budget: int) -> None:
+    """All pairs are there once, and only such as are alone take up more than they should."""
+    found = sorted(int(pair[0]) for batch in batches for pair in batch.target)
+    assert found == sorted(int(pair[0]) for pair in SWOLLEN.target)
+    assert all(len(batch) == 1 or padded(batch) < 3 * budget for batch in batches)
+    assert {padded(batch) for batch in batches if len(batch) == 1} >= {LONGEST + 1, 401}
+    assert sum(len(batch) > 1 for batch in batches) > 10, "the others are still learned from together"
+
+
+@pytest.mark.parametrize("pool", [0, 5])
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_long_sources_are_batches_of_their_own(pool: int, epoch: int) -> None:
+    config = TrainingConfig(batch_size=BUDGET, pool=pool)
+    assert_all_and_bounded(list(SENTENCES.epoch(SWOLLEN, config, epoch)), BUDGET)
+
+
+def test_long_sources_of_a_dev_text_are_pieces_of_their_own() -> None:
+    assert_all_and_bounded(list(SENTENCES.whole(SWOLLEN, BUDGET)), BUDGET)
+
+
+@pytest.mark.parametrize("way", [{"batch_size": 0}, {"batch_size": 200, "batch_by": "sentences"}])
+def test_large_batches_are_gathered_from_pieces_that_no_source_swells(
+    way: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "AT_ONCE", BUDGET)
+    model = Translator.create(SWOLLEN, attention="none", encoder="forward", embedding=1, hidden=1)
+    weight, read = next(iter(model.parameters().values())), []
+
+    def watching(model: Any, pairs: ParallelCorpus, noise: Any) -> torch.Tensor:
+        if noise is not None:
+            read.append(pairs)
+        return weight.sum() * torch.zeros(int(pairs.sizes.sum()))
+
+    fit(model, SWOLLEN, objective=watching, max_updates=1, **way, threads=1)
+    assert_all_and_bounded(read, BUDGET)
+
+
+def test_losses_are_counted_by_what_is_predicted() -> None:
+    assert SWOLLEN.sizes.tolist() == (LENGTHS[:, 1] + 1).tolist()
+    assert SWOLLEN.weights.tolist() == (LENGTHS.max(axis=1) + 1).tolist()
+    pairs = SWOLLEN.select(np.arange(5))
+    model = Translator.create(pairs, **SMALL, dropout=0.0)
+    moments: list[Any] = []
+    fit(model, pairs, report=moments.append, batch_size=0, max_updates=1, threads=1)
+    assert moments[-1].items == pairs.sizes.sum()
+
+
+# -- unknown words -----------------------------------------------------------------------------------------------------
+
+GERMAN = ["der hund bellt", "der hund schläft", "eine katze schläft", "der vogel", "eine amsel singt"]
+ENGLISH = ["the dog barks", "the dog sleeps", "a cat sleeps", "the bird", "a thrush sings"]
+PAIRS = ParallelCorpus(Corpus.from_sentences(GERMAN), Corpus.from_sentences(ENGLISH))
+TREES = ParallelCorpus(Treebank.from_lines([bracketed(line) for line in GERMAN]), PAIRS.target)
+
+
+def made(pairs: ParallelCorpus = PAIRS, **settings: Any) -> Translator:
+    encoder = {"encoder": "tree-lstm"} if isinstance(pairs.source, Treebank) else {}
+    return Translator.create(pairs, **{**SMALL, **encoder, **settings})
+
+
+def ids(source: Any) -> np.ndarray:
+    found: np.ndarray = source.leaves.ids if isinstance(source, Treebank) else source.ids
+    return found
+
+
+def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: Any) -> tuple[float, float]:
+    """The share of words seen once that were unknown in training, of source and of target."""
+    read: list[ParallelCorpus] = []
+
+    def watching(model: Any, pairs: ParallelCorpus, noise: Any) -> torch.Tensor:
+        if noise is not None:
+            read.append(pairs)
+        return -model.batch_log_probs(pairs, noise)  # type: ignore[no-any-return]
+
+    settings = {"batch_size": 0, "max_epochs": 60, "threads": 1, **settings}
+    fit(model or made(pairs), pairs, objective=watching, learning_rate=1e-6, **settings)
+    found = []
+    for side in ("source", "target"):
+        text = getattr(pairs, side)
+        at_first = ids(text)
+        once = int(seen_once(text)[at_first].sum())
+        unknown = np.mean([(ids(getattr(one, side)) == UNK).sum() for one in read]) - (at_first == UNK).sum()
+        frequent = at_first[~seen_once(text)[at_first] & (at_first != UNK)]
+        kept = np.concatenate([ids(getattr(one, side)) for one in read])
+        assert np.isin(kept, frequent).sum() == len(frequent) * len(read), "words seen more often are never forgotten"
+        found.append(float(unknown) / once)
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("pairs", [PAIRS, TREES], ids=["text", "trees"])
+def test_words_seen_once_are_unknown_now_and_then_on_both_sides(pairs: ParallelCorpus) -> None:
+    assert shares(pairs) == pytest.approx((0.5, 0.5), abs=0.1)
+    assert shares(pairs, unknown_rate=0.2) == pytest.approx((0.2, 0.2), abs=0.1)
+    assert shares(pairs, unknown_rate=0.0) == (0.0, 0.0)
+
+
+def test_each_side_goes_by_itself() -> None:
+    """A side with unknown words of its own needs no others, unless they are asked for."""
+    vocab = Corpus.from_sentences(GERMAN[:4]).vocab
+    some = ParallelCorpus(Corpus.from_sentences(GERMAN, vocab), PAIRS.target)
+    source, target = shares(some)
+    assert source == 0
+    assert target == pytest.approx(0.5, abs=0.1)
+    other = ParallelCorpus(PAIRS.source, Corpus.from_sentences(ENGLISH, Corpus.from_sentences(ENGLISH[:4]).vocab))
+    source, target = shares(other)
+    assert source == pytest.approx(0.5, abs=0.1)
+    assert target == 0
+    assert shares(some, unknown_rate=0.5) == pytest.approx((0.5, 0.5), abs=0.1)
+
+
+def test_a_closed_target_is_left_alone() -> None:
+    source, target = shares(PAIRS, made(unknown=Closed(PAIRS.target.vocab.known)))
+    assert source == pytest.approx(0.5, abs=0.1)
+    assert target == 0
+
+
+def test_the_sides_are_drawn_apart() -> None:
+    """Words of the same places are not forgotten together."""
+    both = ParallelCorpus(PAIRS.target, PAIRS.target)
+    read: list[ParallelCorpus] = []
+
+    def watching(model: Any, pairs: ParallelCorpus, noise: Any) -> torch.Tensor:
+        read.append(pairs)
+        return -model.batch_log_probs(pairs, noise)  # type: ignore[no-any-return]
+
+    fit(made(both), both, objective=watching, batch_size=0, max_epochs=10, threads=1)
+    assert any((pairs.source.ids != pairs.target.ids).any() for pairs in read)
+
+
+@pytest.mark.parametrize("pairs", [PAIRS, TREES], ids=["text", "trees"])
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_the_vectors_of_unknown_words_are_learned(pairs: ParallelCorpus, rate: float) -> None:
+    model = made(pairs)
+    before = {name: tensor.clone() for name, tensor in model.parameters().items()}
+    fit(model, pairs, unknown_rate=rate, **TRAINING)
+    for name in (M_SOURCE, "M"):
+        after = model.parameters()[name]
+        assert torch.equal(after[UNK], before[name][UNK]) == (rate == 0), name
+        assert not torch.equal(after, before[name])
+
+
+def test_nothing_is_forgotten_where_a_text_is_only_judged() -> None:
+    read: list[ParallelCorpus] = []
+
+    def objective(model: Any, pairs: Any, noise: Any, carry: Any) -> Any:
+        read.append(pairs)
+        return torch.zeros(int(pairs.sizes.sum())), None
+
+    always = (Forgetting(np.ones(len(side.vocab), bool), 1.0) for side in (PAIRS.source, PAIRS.target))
+    forgetful = forgetting_in_pairs(objective, *always)
+    forgetful(None, PAIRS, None, None)
+    forgetful(None, PAIRS, torch.Generator(), None)
+    judged, trained = read
+    assert judged is PAIRS
+    assert (trained.source.ids == UNK).all() and (trained.target.ids == UNK).all()
+
+
+@pytest.mark.parametrize("pairs", [PAIRS, TREES], ids=["text", "trees"])
+def test_a_stopped_training_forgets_the_same_words(pairs: ParallelCorpus, tmp_path: Path) -> None:
+    def cut() -> None:
+        raise PowerCut
+
+    settings = {**TRAINING, "unknown_rate": 0.5, "save_every": 1}
+    whole, parts = made(pairs), made(pairs)
+    updates = fit(whole, pairs, **settings).position.update
+    assert updates > 3
+    with pytest.raises(PowerCut):
+        fit(made(pairs), pairs, output=tmp_path / "parts", report=Watch(2, cut), **settings)
+    fit(parts, pairs, output=tmp_path / "parts", **settings)
+    for name, tensor in whole.parameters().items():
+        assert torch.equal(tensor, parts.parameters()[name]), name
