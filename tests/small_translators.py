@@ -48,6 +48,14 @@ def _untrained(source: Side, target: Side) -> Translator:
 
 
 @pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that reads and writes letters, and has learned nothing."""
+    path = tmp_path_factory.mktemp("letters") / "letters"
+    _untrained(Side.learn("char", GERMAN), Side.learn("char", ENGLISH)).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All of them, and their texts."""
     directory = tmp_path_factory.mktemp("translators")

@@ -9,9 +9,9 @@ import pytest
 
 from command import is_one_line
 from dragoman.report.attention import attention_text
-from small_translators import ENGLISH, GERMAN, TREES, place, translators
+from small_translators import ENGLISH, GERMAN, TREES, letters, place, translators
 
-__all__ = ["place"]
+__all__ = ["letters", "place"]
 
 
 def test_the_matrix_is_drawn(good: Any, place: Path) -> None:
@@ -36,10 +36,22 @@ def test_words_or_units(good: Any, place: Path) -> None:
     assert [line.split()[0] for line in units if line][-10:-2] == [*"the▁dog", "</s>"]
 
 
+def test_letters_that_are_read_are_shown(good: Any, letters: Path) -> None:
+    shown = good("attention", letters, "der hund", "--target", "dog")
+    assert [line.split() for line in shown.lines[2:3]] == [[*"der▁hund", "</s>"]]
+    assert [line.split()[0] for line in shown.lines[3:7]] == ["d", "o", "g", "</s>"]
+    assert good("attention", letters, "der hund", "--target", "dog", "--units").out == shown.out
+
+
 def test_a_picture_is_written(good: Any, place: Path, tmp_path: Path) -> None:
     done = good("attention", place / "one", place / "two", GERMAN[0], "--picture", tmp_path / "a.svg")
     assert f"{tmp_path / 'a.svg'}: the attention of" in done.err
-    assert all(word in (tmp_path / "a.svg").read_text() for word in ("hund", "dog"))
+    drawn = (tmp_path / "a.svg").read_text()
+    assert all(word in drawn for word in ("hund", "dog"))
+    assert f">{ENGLISH[0]}</text>" in drawn, "the title"
+    long = " ".join(ENGLISH[:5])
+    good("attention", place / "one", GERMAN[0], "--target", long, "--picture", tmp_path / "b.svg")
+    assert f">{long[:59]}…</text>" in (tmp_path / "b.svg").read_text()
 
 
 def test_trees_have_phrases(good: Any, place: Path) -> None:
@@ -58,7 +70,7 @@ def test_trees_have_phrases(good: Any, place: Path) -> None:
         (["TREE", "der hund bellt ."], "no brackets"),
         (["ONE", "der hund " * 200], "translated in pieces"),
         (["ONE", "der hund", "--picture", "a.txt"], "end the name in .svg or .png"),
-        (["NOWHERE", "der hund"], "not a model directory"),
+        (["NOWHERE", "der hund"], "no such directory; name one that train wrote"),
     ],
 )
 def test_bad_usage(run: Any, place: Path, arguments: list[str], says: str) -> None:

@@ -49,7 +49,7 @@ from command import COMMAND, in_a_process, is_one_line
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--unknown-words", "3"], "--unknown-words"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--unknown", "none", "--unknown-words", "99"], "uniform"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--vocab", "BI", "--min-count", "2"], "--min-count"),
-        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--vocab", "NOWHERE"], "not a model directory"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--vocab", "NOWHERE"], "no such directory"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--min-count", "0"], "--min-count"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--field", "2"], "field"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--dev-text", "NOWHERE"], "no such file"),
@@ -58,7 +58,7 @@ from command import COMMAND, in_a_process, is_one_line
         (["train", "cache", "--text", "TEXT", "-o", "OUT", "--decay", "2"], "decay"),
         (["evaluate", "BI"], "--text"),
         (["evaluate", "--text", "TEXT"], "DIR"),
-        (["evaluate", "NOWHERE", "--text", "TEXT"], "not a model directory"),
+        (["evaluate", "NOWHERE", "--text", "TEXT"], "no such directory"),
         (["evaluate", "TEXT", "--text", "TEXT"], "is a file, not a model directory; turn an ARPA file into one"),
         (["evaluate", "BI", "--text", "BI"], "is a directory"),
         (["mix", "BI", "TRI", "-o", "OUT"], "--dev-text"),
@@ -70,7 +70,7 @@ from command import COMMAND, in_a_process, is_one_line
         (["score", "BOTH", "--raw", "--text", "TEXT"], "stupid-backoff"),
         (["score", "BI", "TEXT"], "if it is the text, say --text"),
         (["score", "BI", "BI", "--text", "TEXT"], "named twice"),
-        (["score", "BI", "NOWHERE", "--text", "TEXT"], "not a model directory"),
+        (["score", "BI", "NOWHERE", "--text", "TEXT"], "no such directory"),
         (["score", "BI", "TRI", "--raw", "--text", "TEXT"], "no probabilities"),
         (["score", "BI", "--raw", "--picture", "OUT.svg", "--text", "TEXT"], "no probabilities"),
         (["score", "BI", "TRI", "--words", "--log10", "--text", "TEXT"], "bits"),
@@ -251,7 +251,7 @@ def test_a_disk_that_fills_while_numpy_writes(run, shared, tmp_path, monkeypatch
     def fail(*_):
         raise OSError("1000 requested and 0 written")
 
-    monkeypatch.setattr("dragoman.language_model.write_arrays", fail)
+    monkeypatch.setattr("dragoman.model.write_arrays", fail)
     outcome = run("train", "ngram", "--order", 1, "--text", shared / "train.txt", "-o", tmp_path / "m")
     assert outcome.code == 1 and list(tmp_path.iterdir()) == []
     assert "(1000 requested and 0 written; is the disk full?); nothing was changed" in outcome.err

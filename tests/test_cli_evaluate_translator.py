@@ -11,12 +11,13 @@ import pytest
 import yaml
 
 from command import is_one_line
+from dragoman.cli import evaluate_translator
 from dragoman.ensembles import Ensemble
 from dragoman.evaluation.alignment import argmax_links, count_all, parse_gold
 from dragoman.evaluation.significance import paired_bootstrap
 from dragoman.evaluation.translation import bleu, judge
 from dragoman.lab.place import KIND, VERSION
-from small_translators import ENGLISH, GERMAN, place, translators
+from small_translators import ENGLISH, GERMAN, TREES, place, translators
 
 __all__ = ["place"]
 
@@ -162,6 +163,9 @@ def test_the_other_way_round_alignments_are_turned_and_no_floor_is_known(
         (["ONE", "--src", "DE", "--ref", "EN", "--dynamic", "1"], "--dynamic is for language models"),
         (["ONE", "--src", "DE", "--ref", "EN", "--field", "1"], "--field is for language models"),
         (["ONE", "TWO", "--src", "DE", "--ref", "EN", "--output", "OUT"], "one system"),
+        (["ONE", "--src", "DE", "--ref", "EN", "--output", "DEEP"], "there is no directory"),
+        (["ONE", "--src", "DE", "--ref", "EN", "--output", "INSIDE"], "there is no directory"),
+        (["ONE", "--src", "DE", "--ref", "EN", "--output", "ONE"], "is a directory; name a file"),
         (["ONE", "ONE", "--src", "DE", "--ref", "EN"], "named twice"),
         (["ONE", "OTHER", "--src", "DE", "--ref", "EN", "--ensemble"], "different target vocabularies"),
         (["TREE", "--src", "DE", "--ref", "EN"], "test.de:1: no brackets"),
@@ -173,10 +177,34 @@ def test_bad_usage(run: Any, place: Path, shared: Path, tmp_path: Path, argument
     places = {name.upper(): place / name for name in translators()}
     places |= {"DE": place / "test.de", "EN": place / "test.en", "BI": shared / "bi"}
     places |= {"OUT": tmp_path / "out", "NOWHERE": tmp_path / "nowhere"}
+    places |= {"DEEP": tmp_path / "nowhere" / "out", "INSIDE": place / "test.de" / "out"}
     outcome = run("evaluate", *[places.get(word, word) for word in arguments])
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
     assert is_one_line(outcome.err) and says in outcome.err, outcome.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_scores_are_out_whatever_becomes_of_the_file(
+    run: Any, place: Path, text: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*anything: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(evaluate_translator, "_keep", full)
+    outcome = run("evaluate", place / "one", *text, "--output", tmp_path / "out")
+    assert outcome.code == 1 and "BLEU" in outcome.out
+
+
+def test_tgt_is_another_name_of_ref(good: Any, place: Path, text: tuple[Any, ...]) -> None:
+    named = report(good, place / "two", "--src", place / "test.de", "--tgt", place / "test.en")
+    assert named["bleu"] == report(good, place / "two", *text)["bleu"]
+
+
+def test_a_tree_that_is_too_large_is_refused(run: Any, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.tree").write_text(f"{TREES[0]}\n(S {'hund ' * 251})\n")
+    (tmp_path / "a.en").write_text("the dog\n" * 2)
+    outcome = run("evaluate", place / "tree", "--src", tmp_path / "a.tree", "--ref", tmp_path / "a.en")
+    assert outcome.code == 2 and is_one_line(outcome.err) and "a.tree:2: a tree of 25" in outcome.err
 
 
 def test_as_many_lines_on_both_sides(run: Any, place: Path, tmp_path: Path) -> None:

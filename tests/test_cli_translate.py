@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -19,9 +20,9 @@ from command import COMMAND, is_one_line
 from dragoman.cli import arriving
 from dragoman.ensembles import Ensemble
 from dragoman.evaluation.alignment import argmax_links, to_pharaoh
-from small_translators import ENGLISH, GERMAN, TREES, place, translators
+from small_translators import ENGLISH, GERMAN, TREES, letters, place, translators
 
-__all__ = ["place"]
+__all__ = ["letters", "place"]
 
 TEXT = "".join(f"{line}\n" for line in GERMAN)
 
@@ -82,6 +83,13 @@ def test_texts_in_files(good: Any, place: Path, tmp_path: Path) -> None:
     assert done.lines == ENGLISH[:3]
 
 
+def test_an_empty_file_is_as_empty_standard_input(good: Any, place: Path, tmp_path: Path) -> None:
+    for name in ("empty", "empty.tsv"):
+        (tmp_path / name).write_text("")
+        done = good("translate", place / "one", "--text", tmp_path / name)
+        assert (done.out, done.err) == ("", "")
+
+
 # -- other forms ------------------------------------------------------------------------------------------------------
 
 
@@ -126,6 +134,15 @@ def test_alignments_of_pieces_are_between_words(good: Any, place: Path, tmp_path
     told = translators()["pieces"].translate(GERMAN[1])[0]
     words = [tuple(map(int, pair.split("-"))) for pair in line.split()]
     assert all(source < 4 and target < len(told.text.split(" ")) for source, target in words)
+
+
+def test_alignments_of_letters_are_between_them(good: Any, letters: Path, tmp_path: Path) -> None:
+    good("translate", letters, "--alignments", tmp_path / "a", stdin=f"{GERMAN[1]}\n")
+    told = dragoman.load(letters).translate(GERMAN[1])[0]
+    none = np.zeros((0 if told.finished else 1, len(told.source) + 1))
+    assert (tmp_path / "a").read_text() == f"{to_pharaoh(argmax_links(np.concatenate([told.attention, none])))}\n"
+    found = json.loads(good("translate", letters, "--json", stdin=GERMAN[1]).out)["attention"]
+    assert found["source"] == [*GERMAN[1].replace(" ", "▁"), "</s>"] and found["target"] == list(told.ended)
 
 
 def test_the_search_is_shown(good: Any, place: Path, tmp_path: Path) -> None:
@@ -214,6 +231,69 @@ def test_an_overlong_line_is_translated_in_pieces_and_named(good: Any, place: Pa
     assert json.loads((tmp_path / "l.jsonl").read_text().splitlines()[1])["nodes"] == []
 
 
+def test_no_sample_is_drawn_for_a_part_of_a_line(run: Any, good: Any, place: Path) -> None:
+    how = ("translate", place / "one", "--sample", 1, "--temperature", 0.01)
+    text = f"{GERMAN[0]}\n{GERMAN[1]} {GERMAN[2]}\n"
+    outcome = run(*how, "--max-units", 7, stdin=text)
+    assert outcome.code == 2 and is_one_line(outcome.err)
+    assert "<stdin>:2: more than 7 units" in outcome.err and "--max-units" in outcome.err
+    assert outcome.lines == [ENGLISH[0]]
+    assert len(good(*how, "--max-units", 8, stdin=text).lines) == 2
+
+
+def test_a_tree_that_is_too_large_is_refused(run: Any, good: Any, place: Path) -> None:
+    for how in ((), ("--sample", 1)):
+        outcome = run("translate", place / "tree", *how, "--max-units", 3, stdin=f"(NP der hund)\n{TREES[0]}\n")
+        assert outcome.code == 2 and is_one_line(outcome.err) and len(outcome.lines) == 1
+        assert "<stdin>:2: a tree of 4 words, and trees of more than 3 are refused" in outcome.err
+    assert len(good("translate", place / "tree", "--max-units", 4, stdin=TREES[0]).lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "lines", "says"),
+    [
+        ("one", ["der Hund Bellt."], ("line 1: 2 of 3 words", "it was trained on lower-cased, tokenised text")),
+        ("one", [GERMAN[0], "", "bello bellt."], ("line 3: 2 of 2 words", "it was trained on tokenised text")),
+        ("one", ["DER HUND BELLT ."], ("line 1: 3 of 4 words", "it was trained on lower-cased text")),
+        ("one", ["a dog barks ."], ("line 1: 3 of 4 words", "is this the language that it translates from?")),
+        ("tree", ["(S (NP a dog) barks)"], ("line 1: 3 of 3 words", "is this the language that it translates from?")),
+    ],
+)
+def test_strange_words_are_told_of(good: Any, place: Path, model: str, lines: list[str], says: tuple[str, str]) -> None:
+    done = good("translate", place / model, stdin="".join(f"{line}\n" for line in lines))
+    assert done.err == " were never seen in training; ".join(says) + "\n"
+    assert len(done.lines) == len(lines)
+
+
+def test_strange_lines_are_told_of_once_and_counted(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arriving, "LINES_AT_ONCE", 2)
+    first, last = good("translate", place / "one", stdin="a dog\n\nthe cat\nder hund\na bird\n").err.splitlines()
+    assert first.startswith("line 1: 2 of 2 words")
+    assert last == "3 lines in all are mostly words that were never seen in training"
+    assert good("translate", place / "one", stdin="der dog\n").err == "", "as many are known"
+
+
+class Terminal(io.TextIOWrapper):
+    """Standard input that is typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_someone_at_a_terminal_is_told_what_happens(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dragoman.cli.main import main
+
+    monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO(f"{GERMAN[0]}\n".encode())))
+    assert main(["translate", str(place / "one")]) == 0
+    said = capsys.readouterr()
+    assert said.err == "loading ...\ntype a sentence and press Enter; Ctrl-D ends\n"
+    assert said.out == f"{ENGLISH[0]}\n"
+    assert main(["translate", str(place / "one"), "--text", str(place / "test.de")]) == 0
+    assert capsys.readouterr().err == "loading ...\n"
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
@@ -241,7 +321,8 @@ def test_trees_are_wanted_by_those_that_read_them(run: Any, good: Any, place: Pa
     ("arguments", "says"),
     [
         (["translate"], "name a translator, such as"),
-        (["translate", "NOWHERE"], "not a model directory"),
+        (["translate", "NOWHERE"], "no such directory; name one that train wrote"),
+        (["translate", "ONE", "FILE"], "test.de: is a file, not a translator; to translate a file: --text "),
         (["translate", "LM"], "is a ngram, not a translator"),
         (["translate", "ONE", "OTHER"], "different target vocabularies"),
         (["translate", "ONE", "TREE"], "reads its source otherwise"),
@@ -252,6 +333,8 @@ def test_trees_are_wanted_by_those_that_read_them(run: Any, good: Any, place: Pa
         (["translate", "ONE", "--seed", "3"], "--sample N"),
         (["translate", "ONE", "--sample", "2", "--n-best", "2"], "choose one"),
         (["translate", "ONE", "--sample", "2", "--lattice", "OUT"], "leave one out"),
+        (["translate", "ONE", "--sample", "2", "--length", "none"], "--sample does not search; leave them out"),
+        (["translate", "ONE", "--sample", "2", "--beam-size", "2"], "--sample does not search; leave them out"),
         (["translate", "PLAIN", "--alignments", "OUT"], "has no attention"),
         (["translate", "TREE", "--alignments", "OUT"], "phrases of a tree"),
         (["translate", "ONE", "--fusion", "linear"], "name one with --lm"),
@@ -269,6 +352,7 @@ def test_bad_usage(
 ) -> None:
     places = {name.upper(): place / name for name in translators()}
     places |= {"LM": language_model, "OUT": tmp_path / "out", "NOWHERE": tmp_path / "nowhere"}
+    places["FILE"] = place / "test.de"
     outcome = run(*[places.get(word, word) for word in arguments], stdin=TREES[0])
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
     assert is_one_line(outcome.err) and says in outcome.err, outcome.err

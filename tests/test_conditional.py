@@ -88,7 +88,7 @@ def test_all_is_measured_by_the_translator_itself(encoder: str, attention: str, 
     assert measured.perplexity_class == pytest.approx(model.likelihood(lines, ENGLISH).perplexity_class)
     assert measured.above_floor == pytest.approx(math.log(measured.perplexity) - math.log(measured.floor.value))
     assert measured.translations == tuple(one.text for one in model.translate(lines))
-    assert [(own.span.name, own.sentences) for own in measured.by_length] == [("up to 6", 4)], "of words, not of nodes"
+    assert [(own.span.name, own.sentences) for own in measured.by_length] == [("up to 5", 4)], "of words, not of nodes"
     assert measured.by_length[0].bleu == pytest.approx(measured.beam.bleu)
     assert (measured.alignment is None) == (attention == "none")
     plain = measured.as_dict()

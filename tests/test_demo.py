@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import math
@@ -101,7 +102,11 @@ def test_the_report_has_pictures_heat_map_and_examples(whole: tuple[Path, Outcom
 
 def test_the_next_commands_name_what_is_there(whole: tuple[Path, Outcome]) -> None:
     output, outcome = whole
-    suggested = [shlex.split(line)[2:] for line in outcome.err.splitlines() if line.startswith("next: ")]
+    said = [line.removeprefix("next: ") for line in outcome.err.splitlines() if line.startswith("next: ")]
+    echo, pipe, first = said[0].partition(" | ")
+    assert pipe and shlex.split(echo)[0] == "echo" and shlex.split(echo)[1] in lines(output, "test.de")
+    assert html.escape(f"{echo} | dragoman translate {output / 'attention'}") in (output / "report.html").read_text()
+    suggested = [shlex.split(line)[1:] for line in (first, *said[1:])]
     assert [command[0] for command in suggested] == ["translate", "attention", "evaluate", "contrast"]
     for command in suggested:
         named = [Path(word) for word in command if word.startswith(str(output))]

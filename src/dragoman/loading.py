@@ -90,6 +90,8 @@ def _read_config(directory: Path) -> dict[str, Any]:
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
+        if not directory.exists():
+            raise DataError(f"{directory}: no such directory; name one that train wrote") from None
         raise DataError(f"{directory}: not a model directory (it has no {CONFIG}); name one that train wrote") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from dragoman.cli import options
@@ -31,7 +32,7 @@ class Stream(Protocol):
 def arriving_lines(
     text: str, field: str | None = None, check: Callable[[str, str, int], object] | None = None
 ) -> Iterator[list[Line]]:
-    """The lines of a file, or, if that is `-`, of standard input as they come.
+    """The lines of a file, or, if that is `-`, of standard input as they come. An empty file has none.
 
     Each is shown to `check` with the text's name and its number. If it, or the text itself, is refused, the lines
     before it have been handed on by then.
@@ -39,7 +40,12 @@ def arriving_lines(
     from dragoman.text.formats import read_text, source_name
 
     named = options.field_of(text, field)
-    arrived = _standard_input() if text == "-" else iter([_split(read_text(text, named))])
+    if text == "-":
+        arrived = _standard_input()
+    elif Path(text).is_file() and not Path(text).stat().st_size:
+        arrived = iter([])  # as empty standard input, and unlike a text to learn from
+    else:
+        arrived = iter([_split(read_text(text, named))])
     return _batches(arrived, source_name(text), check or (lambda *line: None))
 
 

@@ -20,7 +20,7 @@ from dragoman.cli.translators import (
     Translators,
     attended,
     load_together,
-    reads_trees,
+    reads_characters,
     require_attention,
 )
 from dragoman.errors import DataError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dragoman.translating import Translated, Translating
 
 WIDTH = 100  # columns, where there is no terminal to ask
+TITLE = 60  # columns of a picture's title
 
 
 def attention(
@@ -48,8 +49,8 @@ def attention(
     """Draw where a translator looks for each word of its translation.
 
     A row for each word of the translation: how its attention is spread over the words of the source, which adds up to
-    100%. </s> is the end of the sentence. Of subwords, a word gets what its pieces get. A translator of trees looks at
-    their nodes: a column is then a phrase.
+    100%. </s> is the end of the sentence. Of subwords, a word gets what its pieces get; if the source is read letter by
+    letter, units are shown. A translator of trees looks at their nodes: a column is then a phrase.
 
     \b
     Example:
@@ -63,12 +64,12 @@ def attention(
     model = load_together(models)
     require_attention(model, models[0])
     told = _told(model, sentence, target, beam_size, length)
-    found = attended(model, told, units=units)
+    found = attended(model, told, units=units or reads_characters(model))
     if found is None:
         raise DataError("the sentence is so long that it is translated in pieces; give a shorter one")
     _print(told, found)
     if picture is not None:
-        _draw(model, sentence, told, found, picture)
+        _draw(sentence, told, found, picture)
 
 
 def _check(models: list[Path], sentence: str, target: str | None) -> None:
@@ -99,9 +100,9 @@ def _print(told: Translated, found: Attended) -> None:
     print(f"\nlog P(E | F) = {told.log_prob:.4f}{'' if told.finished else ', cut off before its end'}")
 
 
-def _draw(model: Translating, sentence: str, told: Translated, found: Attended, path: Path) -> None:
+def _draw(sentence: str, told: Translated, found: Attended, path: Path) -> None:
+    from dragoman.report.attention import cut, printable
     from dragoman.report.attention_figure import draw_attention
 
-    of = "nodes of the tree" if reads_trees(model) else "source"
-    draw_attention(found.target, found.source, found.matrix, path, title=f"Attention to the {of}")
+    draw_attention(found.target, found.source, found.matrix, path, title=cut(printable(told.text), TITLE))
     say(f"{path}: the attention of {told.text!r} to {sentence!r}")

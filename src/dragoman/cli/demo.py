@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dragoman.cli.messages import say, suggest, working
+from dragoman.cli.messages import pasted, say, suggest, working
 from dragoman.cli.translator_rungs import learned_numbers, looked_at, translator
 from dragoman.cli.workplace import Bitext, Texts, claim, read_answers, read_bitext, read_texts, write_corpus
 from dragoman.cli.workshop import Ground, learned
@@ -88,7 +87,7 @@ def demo(
       dragoman demo
     """
     from dragoman.report.page import Page, write_html
-    from dragoman.report.story import commands_section, models_section
+    from dragoman.report.story import models_section
     from dragoman.report.translators import lengths_section
 
     claim(output, "demo", "writes them anew when it runs again")
@@ -100,11 +99,11 @@ def demo(
     told.append(_show(models_section([*rows, *map(_row, rungs)])))
     told.append(_with_picture(stage, _show(lengths_section(rungs)), rungs))
     told.append(_show(_sentence(stage, {name: model for name, (model, _) in models.items()})))
-    told += [_curves(stage), _examples(stage, rungs), commands_section([shlex.join(one) for one in _next(stage)])]
+    told += [_curves(stage), _examples(stage, rungs), _commands(stage)]
     write_html(Page("Language models and translators beside the truth", told), output / REPORT)
     say("")
     for command in _next(stage):
-        suggest(*command[1:])
+        suggest(*command.words, line=command.line)
     say(f"report, with pictures: {output / REPORT}")
 
 
@@ -248,16 +247,28 @@ def _examples(stage: Stage, rungs: list[TranslatorRung]) -> Section:
     return examples_section(lines, references, translations, one_of_each_length(lines, rungs[0]))
 
 
-def _next(stage: Stage) -> list[list[str]]:
-    """Commands to try."""
+class Command(NamedTuple):
+    """A command to try, and the line that it is given to read, if any."""
+
+    words: list[str]
+    line: str | None = None
+
+
+def _commands(stage: Stage) -> Section:
+    from dragoman.report.story import commands_section
+
+    return commands_section([pasted(["dragoman", *command.words], command.line) for command in _next(stage)])
+
+
+def _next(stage: Stage) -> list[Command]:
     from dragoman.report.translators import example_of
 
     test, model = stage.output / "lab" / "test", str(stage.path(ATTENTION))
     sentence = stage.test.german[example_of(stage.test.german, stage.answers.gold)]
-    commands = [
-        ["translate", model],
-        ["attention", model, sentence],
-        ["evaluate", model, str(stage.path(PLAIN)), "--src", f"{test}.de", "--ref", f"{test}.en", "--by-length"],
-        ["contrast", str(stage.path(LSTM))],
+    pair = ["--src", f"{test}.de", "--ref", f"{test}.en"]
+    return [
+        Command(["translate", model], sentence),
+        Command(["attention", model, sentence]),
+        Command(["evaluate", model, str(stage.path(PLAIN)), *pair, "--by-length"]),
+        Command(["contrast", str(stage.path(LSTM))]),
     ]
-    return [["dragoman", *command] for command in commands]

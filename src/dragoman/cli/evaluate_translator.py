@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -21,6 +22,7 @@ from dragoman.cli.translators import (
     Threads,
     attended,
     check_once,
+    check_tree,
     is_overlong,
     links,
     reads_trees,
@@ -49,7 +51,9 @@ class TranslationChoice(Group):
     ] = None
     ref: Annotated[
         str | None,
-        typer.Option("--ref", metavar="FILE", help="Its translation: line i translates line i.", show_default=False),
+        typer.Option(
+            "--ref", "--tgt", metavar="FILE", help="Its translation: line i translates line i.", show_default=False
+        ),
     ] = None
     src_field: SrcField = None
     ref_field: Annotated[
@@ -98,16 +102,28 @@ def evaluate_translators(models: Sequence[Path], choice: TranslationChoice, *, f
     if choice.src is None or choice.ref is None:
         raise DataError("--src and --ref go together: the text to translate, and its translation")
     check_once(models)
-    if choice.output is not None and len(models) > 1 and not choice.ensemble:
-        raise DataError("--output keeps the translations of one system; evaluate one, or several with --ensemble")
+    if choice.output is not None:
+        _check_output(choice.output, one=len(models) == 1 or choice.ensemble)
     with with_threads(choice.threads):
         systems = _systems(models, ensemble=choice.ensemble)
         task = _task(choice, systems, floor=floor)
         results = [_evaluated(name, model, task) for name, model in systems.items()]
-    if choice.output is not None:
-        _keep(results[0].translations, choice.output)
     pairs = _compared(results)
-    print(json.dumps(_as_dict(results, pairs), allow_nan=False) if as_json else _written(results, pairs))
+    print(json.dumps(_as_dict(results, pairs), allow_nan=False) if as_json else _written(results, pairs), flush=True)
+    if choice.output is not None:  # last, so that the scores are out whatever becomes of the file
+        _keep(results[0].translations, choice.output)
+
+
+def _check_output(path: Path, *, one: bool) -> None:
+    """Refuse a file that could not be written, before hours are spent on what belongs there."""
+    if not one:
+        raise DataError("--output keeps the translations of one system; evaluate one, or several with --ensemble")
+    if path.is_dir():
+        raise DataError(f"--output {path}: is a directory; name a file")
+    if not path.parent.is_dir():
+        raise DataError(f"--output {path}: there is no directory {path.parent}; make it first, or name another file")
+    if not os.access(path.parent, os.W_OK):
+        raise DataError(f"--output {path}: {path.parent} cannot be written to; name another file")
 
 
 # -- what is to be done ------------------------------------------------------------------------------------------------
@@ -139,7 +155,7 @@ def _systems(models: Sequence[Path], *, ensemble: bool) -> dict[str, Any]:
 
 
 def _task(choice: TranslationChoice, systems: Mapping[str, Any], *, floor: bool) -> Task:
-    from dragoman.text.trees import read_tree
+    from dragoman.translating import MOST_UNITS
 
     assert choice.src is not None and choice.ref is not None
     read = read_pairs(choice.src, choice.ref, choice.src_field, choice.ref_field)
@@ -149,7 +165,7 @@ def _task(choice: TranslationChoice, systems: Mapping[str, Any], *, floor: bool)
         model.length_handling(choice.length)
         if reads_trees(model):
             for number, line in enumerate(lines.source, 1):
-                read_tree(line, choice.src, number)
+                check_tree(line, choice.src, number, MOST_UNITS, "leave the pair out")
     known = _known(choice.src, choice.ref, lines) if floor else Known()
     return Task(lines, choice, _is_tokenised(choice, systems), known)
 

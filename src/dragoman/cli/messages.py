@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
@@ -22,9 +22,18 @@ def say(message: str) -> None:
     print(message, file=sys.stderr)
 
 
-def suggest(*words: str | Path) -> None:
-    """The next command to try, ready to be pasted."""
-    say("next: " + shlex.join([_program(), *map(str, words)]))
+def suggest(*words: str | Path, line: str | None = None) -> None:
+    """The next command to try, ready to be pasted; `line` is what it is given to read."""
+    say("next: " + pasted([_program(), *map(str, words)], line))
+
+
+def pasted(command: Sequence[str], line: str | None = None) -> str:
+    """A command as it is typed into a shell.
+
+    >>> pasted(["dragoman", "translate", "de-en"], "ein hund bellt .")
+    "echo 'ein hund bellt .' | dragoman translate de-en"
+    """
+    return shlex.join(command) if line is None else f"echo {shlex.quote(line)} | {shlex.join(command)}"
 
 
 def doubt(corpus: Corpus, source: str) -> None:

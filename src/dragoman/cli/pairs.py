@@ -107,9 +107,7 @@ class SideChoice(Group):
             raise DataError(f"--src-format {self.src_format}: it is {PLAIN} or {TREE}")
         if self.lender is not None:
             if self != replace(SideChoice(), lender=self.lender, src_format=self.src_format):
-                raise DataError(
-                    "--vocab takes units as they are: no --units, --tgt-units, --min-count or --max-size"
-                )
+                raise DataError("--vocab takes units as they are: no --units, --tgt-units, --min-count or --max-size")
             return self._lent(load_translator(self.lender))
         if self.src_format == TREE and self.units not in ("auto", "word"):
             raise DataError(f"--src-format tree: the words of trees are not cut; leave --units {self.units} out")

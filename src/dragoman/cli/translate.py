@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
 
@@ -20,17 +20,20 @@ from dragoman.cli.translators import (
     BeamSize,
     Fusion,
     Length,
+    Strangers,
     Threads,
     Translators,
     attended,
+    check_tree,
     is_overlong,
     links,
     load_together,
+    reads_characters,
     reads_trees,
     require_attention,
     with_threads,
 )
-from dragoman.errors import DataError
+from dragoman.errors import DataError, at
 
 if TYPE_CHECKING:
     from dragoman.search.lattice import Lattice
@@ -93,7 +96,8 @@ class Shown(Group):
             "--n-best",
             min=1,
             metavar="N",
-            help="The N best translations of each line as Moses writes them: number, translation, log P, score.",
+            help="The N best translations of each line as Moses writes them: number, translation, log P, score. A "
+            "smaller beam is widened to N.",
             show_default=False,
         ),
     ] = None
@@ -103,7 +107,8 @@ class Shown(Group):
         typer.Option(
             "--alignments",
             metavar="FILE",
-            help="Also write which words belong together by the attention: pairs source-target, counted from 0.",
+            help="Also write which words belong together by the attention: pairs source-target, counted from 0. If the "
+            "source is read letter by letter, which units.",
             show_default=False,
         ),
     ] = None
@@ -112,7 +117,8 @@ class Shown(Group):
         typer.Option(
             "--lattice",
             metavar="FILE",
-            help="Also write what the search did, every hypothesis kept or pruned: .jsonl, else as text.",
+            help="Also write what the search did, every hypothesis kept, and the best of those pruned: .jsonl, else as "
+            "text.",
             show_default=False,
         ),
     ] = None
@@ -135,8 +141,8 @@ def translate(
     they are typed, many together where many are there. Several translators that share their units (see --vocab of
     train translator) are an ensemble: their probabilities are averaged.
 
-    Lines that are very long are translated in pieces, and told of. A sample of one prints lines, of more the format of
-    --n-best.
+    Lines that are very long are translated in pieces, and told of; trees are refused then, and so is any such line with
+    --sample. A sample of one prints lines, of more the format of --n-best.
 
     \b
     Example:
@@ -145,16 +151,23 @@ def translate(
       dragoman translate one two three --n-best 5 < test.de
       dragoman translate de-en --lm news --lm-weight 0.1 < test.de
     """
-    _check(shown, drawing)
+    _check_models(models)
+    _check(search, shown, drawing)
     with with_threads(threads):
+        if _at_terminal():
+            say("loading ...")
         model = load_together(models, fusion)
         job = Job(model, search, shown, drawing)
         model.length_handling(search.length)  # refused now rather than after the first line
         if shown.alignments is not None:
             _require_words(model, models[0])
-        if text == "-" and sys.stdin is not None and sys.stdin.isatty():
+        if text == "-" and _at_terminal():
             say("type a sentence and press Enter; Ctrl-D ends")
-        _translate_all(job, arriving_lines(text, field, _tree_check(model)))
+        _translate_all(job, arriving_lines(text, field, _line_check(job)))
+
+
+def _at_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 @dataclass(frozen=True)
@@ -172,13 +185,21 @@ class Job:
         return self.shown.n_best is not None or (self.drawing.sample or 1) > 1
 
 
-def _check(shown: Shown, drawing: Drawing) -> None:
+def _check_models(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if path.is_file():
+            raise DataError(f"{path}: is a file, not a translator; to translate a file: --text {path}")
+
+
+def _check(search: SearchChoice, shown: Shown, drawing: Drawing) -> None:
     if drawing.sample is None and (drawing.seed is not None or drawing.temperature is not None):
         raise DataError("--seed and --temperature are for drawing; say how many with --sample N")
     if drawing.sample is not None and shown.n_best is not None:
         raise DataError("--sample draws translations and --n-best looks for the best ones; choose one")
     if drawing.sample is not None and shown.lattice is not None:
         raise DataError("--lattice shows a search, and --sample does not search; leave one out")
+    if drawing.sample is not None and replace(search, max_units=SearchChoice.max_units) != SearchChoice():
+        raise DataError("--beam-size and --length are for searching, and --sample does not search; leave them out")
 
 
 def _require_words(model: Translating, path: Path) -> None:
@@ -189,11 +210,20 @@ def _require_words(model: Translating, path: Path) -> None:
         raise DataError(f"{path}: attends to the phrases of a tree, so no words are aligned; {remedy}")
 
 
-def _tree_check(model: Translating) -> Any:
-    """For translators that read trees: what refuses a line that is none."""
-    from dragoman.text.trees import read_tree
+def _line_check(job: Job) -> Callable[[str, str, int], None] | None:
+    """What refuses a line that cannot be translated, if there is such a thing."""
+    most, remedy = job.search.max_units, "split it, or allow more with --max-units"
 
-    return read_tree if reads_trees(model) else None
+    def check_whole(line: str, source: str, number: int) -> None:
+        if is_overlong(job.model, line, most):
+            raise at(source, number, f"more than {most:,} units, and --sample draws for whole lines; {remedy}")
+
+    def check_as_tree(line: str, source: str, number: int) -> None:
+        check_tree(line, source, number, most, remedy)
+
+    if reads_trees(job.model):
+        return check_as_tree
+    return check_whole if job.drawing.sample is not None else None
 
 
 def _translate_all(job: Job, batches: Iterator[list[Line]]) -> None:
@@ -202,13 +232,17 @@ def _translate_all(job: Job, batches: Iterator[list[Line]]) -> None:
             None if path is None else stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
             for path in (job.shown.alignments, job.shown.lattice)
         )
+        strangers = Strangers(job.model)
         for lines in batches:
+            for line in lines:
+                strangers.look(line.number, line.text)
             results = _results(job, lines)
             _write(sys.stdout, (_printed(job, result) for result in results))
             if alignments is not None:
                 _write(alignments, (_aligned(job, result) for result in results))
             if lattices is not None:
                 _write(lattices, (_lattice(job, result) for result in results))
+        strangers.sum_up()
 
 
 def _write(file: TextIO, texts: Iterator[str]) -> None:
@@ -305,8 +339,8 @@ def _scores(told: Translated) -> dict[str, Any]:
 
 
 def _attention(model: Translating, told: Translated) -> dict[str, Any] | None:
-    """Between words, `</s>` the last; null where it is not known."""
-    found = attended(model, told)
+    """Between words, or between units if letters are read, `</s>` the last; null where it is not known."""
+    found = attended(model, told, units=reads_characters(model))
     if found is None:
         return None
     return {"target": found.target, "source": found.source, "weights": found.matrix.round(DIGITS).tolist()}
@@ -317,7 +351,7 @@ def _aligned(job: Job, result: Result) -> str:
     from dragoman.evaluation.alignment import to_pharaoh
 
     best = result.found[0]
-    found = attended(job.model, best)
+    found = attended(job.model, best, units=reads_characters(job.model))
     return "" if found is None else to_pharaoh(links(found, best))
 
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.groups import Group
-from dragoman.errors import DataError
+from dragoman.cli.messages import say
+from dragoman.errors import DataError, at
 
 if TYPE_CHECKING:
+    from dragoman.text.sides import Side
     from dragoman.translating import Translated, Translating, WordAttention
 
 Translators = Annotated[
@@ -149,11 +151,74 @@ def reads_trees(model: Translating) -> bool:
     return model.source.format == TREE
 
 
+def reads_characters(model: Translating) -> bool:
+    """Whether the source is read letter by letter, often a single word: attention to words would say nothing then."""
+    return model.source.units.kind == "char"
+
+
+def check_tree(line: str, source: str, number: int, most: int, remedy: str) -> None:
+    """Refuse a line that is no tree, and a tree that is too large: trees are not translated in pieces."""
+    from dragoman.text.trees import read_tree
+
+    leaves = len(read_tree(line, source, number).words)
+    if leaves > most:
+        raise at(source, number, f"a tree of {leaves:,} words, and trees of more than {most:,} are refused; {remedy}")
+
+
 def is_overlong(model: Translating, line: str, most: int) -> bool:
     """Whether a line has more units than are translated in one piece."""
-    if reads_trees(model) or len(line) <= most or not line.strip():
+    if reads_trees(model) or 2 * len(line) <= most or not line.strip():  # no character is more than two units
         return False
     return len(model.source.units.cut(line)) > most
+
+
+@dataclass
+class Strangers:
+    """Tells of lines most of whose units the translator does not know: of the first, and at the end how many."""
+
+    model: Translating
+    lines: int = 0  # that were found
+
+    def look(self, number: int, line: str) -> None:
+        """At the next line."""
+        from dragoman.text.vocab import UNK
+
+        units = _units(self.model, line)
+        unknown = int((self.model.source.vocab.ids(units) == UNK).sum())
+        if 2 * unknown <= len(units):
+            return
+        self.lines += 1
+        if self.lines == 1:
+            written = " ".join(units) if reads_trees(self.model) else line
+            told = f"{unknown} of {len(units)} {self._named} were never seen in training"
+            say(f"line {number}: {told}; {_why_strange(self.model.source, written)}")
+
+    def sum_up(self) -> None:
+        """After the last line."""
+        if self.lines > 1:
+            say(f"{self.lines:,} lines in all are mostly {self._named} that were never seen in training")
+
+    @property
+    def _named(self) -> str:
+        return {"word": "words", "char": "characters"}.get(self.model.source.units.kind, "pieces")
+
+
+def _units(model: Translating, line: str) -> list[str]:
+    from dragoman.text.trees import read_tree
+
+    if not line.strip():
+        return []
+    return read_tree(line).words if reads_trees(model) else model.source.units.cut(line)
+
+
+def _why_strange(side: Side, line: str) -> str:
+    """How the training text was written, as far as the line is written otherwise."""
+    from dragoman.text.tokenised import looks_tokenised
+
+    lower = line != line.lower() and all(word == word.lower() for word in side.vocab.words)
+    tokenised = side.tokenised and not looks_tokenised([line])
+    how = " ".join(word for word, holds in (("lower-cased,", lower), ("tokenised", tokenised)) if holds)
+    return f"it was trained on {how.removesuffix(',')} text" if how else "is this the language that it translates from?"
 
 
 # -- what they look at -------------------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from dragoman.text.formats import read_lines
 from dragoman.text.sides import TREE, Side
 from dragoman.text.trees import TreeBatch
 
-EDGES = (7, 11, 16, 26)  # words of the source from which on a new class of lengths begins
 BEAM = 5
 GIVEN = 2  # the column of log P(E | F) in the laboratory's .logprob files
 
@@ -124,7 +123,7 @@ def measure_translator(model: Translating, lines: Sequence[str], answers: Answer
         floor=answers.floor,
         beam=judged(by_bleu, chrf().statistics(told, references)),
         greedy=judge([one.text for one in model.translate(lines, 1)], references, tokenised=True),
-        by_length=bleu_by_length(by_bleu, lengths, EDGES),
+        by_length=bleu_by_length(by_bleu, lengths),
         alignment=attention_error(model, lines, answers),
         translations=tuple(told),
     )
