@@ -195,7 +195,6 @@ def test_without_a_source_there_is_a_limit_too() -> None:
         ({"max_words": lambda words: words}, "needs a source"),
         ({"length": LENGTHS[-1]}, "needs a source"),
     ],
-    ids=str,
 )
 def test_bad_wishes_are_refused(how: dict, told: str) -> None:
     with pytest.raises(DataError, match=told):

@@ -97,12 +97,28 @@ def test_a_finished_training_is_left_alone(tmp_path: Path) -> None:
     assert model.score(HELD_OUT) == dragoman.load(tmp_path / "model").score(HELD_OUT)
 
 
+def test_a_finished_training_goes_on_with_wider_bounds(tmp_path: Path) -> None:
+    """Without a schedule that knows the end, to the very model that it would have become at once."""
+    settings = {"batch_size": 20, "schedule": "constant", **ONE_THREAD}
+    fit(network(), CORPUS, DEV, output=tmp_path / "model", max_epochs=1, patience=9, **settings)
+    longer = {**settings, "max_epochs": 3, "patience": 8}
+    taken_up, at_once = network(), network()
+    fitted = fit(taken_up, CORPUS, DEV, output=tmp_path / "model", **longer)
+    assert (fitted.was_finished, fitted.why) == (False, "3 epochs")
+    fit(at_once, CORPUS, DEV, **longer)
+    for name, tensor in at_once.parameters().items():
+        assert torch.equal(tensor, taken_up.parameters()[name])
+    assert fit(network(), CORPUS, DEV, output=tmp_path / "model", **longer).was_finished
+    narrower = fit(network(), CORPUS, DEV, output=tmp_path / "model", **{**longer, "max_epochs": 2})
+    assert (narrower.was_finished, narrower.why) == (True, "2 epochs")
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"learning_rate": 0.5}, "training.learning_rate"),
         ({"seed": 7}, "training.seed"),
-        ({"max_epochs": 3}, "training.max_epochs"),
+        ({"clip": 2.0, "max_epochs": 3}, "training.clip"),
     ],
 )
 def test_another_configuration_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:

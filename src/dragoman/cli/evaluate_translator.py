@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -33,6 +34,7 @@ from dragoman.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.evaluation.alignment import Counts, Gold
+    from dragoman.evaluation.edits import Edits
     from dragoman.evaluation.significance import Paired
     from dragoman.evaluation.translation import LengthClass, Statistics
     from dragoman.translating import PairLikelihood, Translated, Translating
@@ -255,6 +257,13 @@ class Evaluated:
     errors: Mapping[str, int]  # how many of each, if asked for
     alignment: Counts | None  # of the attention, where it is known which words belong together
 
+    @cached_property
+    def edits(self) -> Edits:
+        """How far the translations are from the references, word by word."""
+        from dragoman.evaluation.edits import count_edits
+
+        return count_edits([told.text for told in self.translations], self.task.lines.target)
+
     @property
     def floor(self) -> float | None:
         """The perplexity that the true distribution has."""
@@ -269,6 +278,8 @@ class Evaluated:
         return {
             "model": self.name,
             **judged(self.by_bleu, self.by_chrf).as_dict(),
+            "exact_match": self.edits.exact_match,
+            "word_error_rate": self.edits.word_error_rate,
             "tokenised": self.task.tokenised,
             "perplexity": finite(paid.perplexity),
             "perplexity_class": finite(paid.perplexity_class),
@@ -448,6 +459,8 @@ def _report(result: Evaluated) -> str:
         ("BLEU", scores.bleu, f"{scores.signature}"),
         ("chrF", scores.chrf, f"{scores.chrf_signature}"),
         ("length ratio", f"{scores.length_ratio:.3f}", "words by words of the references"),
+        ("exactly right", f"{100 * result.edits.exact_match:.1f}%", "translations that are the reference itself"),
+        ("word error rate", f"{100 * result.edits.word_error_rate:.1f}%", "words to put in, leave out or replace"),
         ("perplexity", paid.perplexity, f"of the references, a word or sentence end{floor}"),
         (
             "perplexity class",
@@ -488,6 +501,8 @@ def _table(results: Sequence[Evaluated]) -> str:
         "BLEU": [one.bleu for one in scores],
         "chrF": [one.chrf for one in scores],
         "length ratio": [f"{one.length_ratio:.3f}" for one in scores],
+        "exact, %": [f"{100 * result.edits.exact_match:.1f}" for result in results],
+        "word errors, %": [f"{100 * result.edits.word_error_rate:.1f}" for result in results],
         "perplexity": [result.likelihood.perplexity for result in results],
         "characters": [f"{result.likelihood.perplexity_characters:.4f}" for result in results],
         "sentences/s": [len(result.translations) / result.seconds for result in results],

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dragoman.training.loop import Learner
 
 NOT_COMPARED = ("threads", "device")  # settings of the machine rather than of the training
+BOUNDS = ("max_epochs", "max_updates", "minutes", "patience")  # when to end: that may be decided anew
 
 
 @dataclass(frozen=True)
@@ -71,15 +72,24 @@ class TrainingDirectory:
             kept = [line for line in lines if _update_of(line) <= learner.position.update]
             temporary.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
 
-    def require_same(self, model: StorableModel) -> None:
-        """Refuse to go on with another configuration than the one this directory was begun with."""
+    def require_same(self, model: StorableModel) -> bool:
+        """Refuse to go on with another configuration than the one this directory was begun with; only the bounds may be
+        others. Whether they are."""
         there, here = self._config(model), yaml.safe_load(yaml.safe_dump(model.whole_config()))
         for config in (there, here):
             for key in NOT_COMPARED:
                 config.get("training", {}).pop(key, None)
+        before, now = ({key: one.get("training", {}).pop(key, None) for key in BOUNDS} for one in (there, here))
         if changes := differences(there, here):
             remedy = "repeat the settings it was begun with, choose another directory, or --force to train anew"
             raise DataError(f"{self.path}: holds another training ({'; '.join(changes)}); {remedy}")
+        return before != now
+
+    def note_bounds(self, model: StorableModel) -> None:
+        """Let config.yaml say which bounds hold from now on."""
+        with self._saving(), new_file(self.path / CONFIG) as temporary:
+            text = yaml.safe_dump(model.whole_config(), sort_keys=False, allow_unicode=True)
+            temporary.write_text(text, encoding="utf-8")
 
     def _config(self, model: StorableModel) -> dict[str, Any]:
         """What config.yaml says; the other files of a model must be there too."""

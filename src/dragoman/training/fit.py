@@ -103,7 +103,7 @@ def fit(
         if isinstance(examples, Corpus | ParallelCorpus):
             _record(model, config, examples, dev)
         learner = Learner.beginner(model, config)
-        was_finished = directory is not None and _take_up(learner, model, directory, force)
+        was_finished = directory is not None and _take_up(learner, model, directory, config, force=force)
         if not was_finished:
             _follow(Run(learner, task, model, directory, report or (lambda event: None), force))
         put_back(model, learner.kept)
@@ -207,13 +207,21 @@ def _record(model: StorableModel, config: TrainingConfig, examples: Any, dev: An
     model.record = {"training": config.model_dump(mode="json"), "data": data}
 
 
-def _take_up(learner: Learner, model: StorableModel, directory: TrainingDirectory, force: bool) -> bool:
-    """Begin in a directory, or go on with what is there; whether that is at its end already."""
+def _take_up(
+    learner: Learner, model: StorableModel, directory: TrainingDirectory, config: TrainingConfig, *, force: bool
+) -> bool:
+    """Begin in a directory, or go on with what is there; whether that is at its end already.
+
+    A training that is given other bounds goes on, or ends, by these; its learning rate is then as they have it.
+    """
     if force or directory.position() is None:
         directory.begin(learner, model, replace=force)
         return False
-    directory.require_same(model)
+    bounds_changed = directory.require_same(model)
     directory.resume(learner)
+    if bounds_changed:
+        learner.position, learner.average = learner.position.bounded_anew(config), {}
+        directory.note_bounds(model)
     return bool(learner.position.finished)
 
 

@@ -46,6 +46,11 @@ class Position:
             return f"{config.minutes:g} minutes"
         return ""
 
+    def bounded_anew(self, config: TrainingConfig) -> Position:
+        """With other bounds: at its end if it has reached one of these, and else no longer."""
+        worn = f"no improvement in {self.stale} looks at the dev text" if self.stale >= config.patience else ""
+        return replace(self, finished=self.bound_reached(config) or worn, averaged=0)
+
     def after_batch(self, batches: int, loss: float, items: int, seconds: float) -> Position:
         """One batch on; at the last of an epoch, at the beginning of the next."""
         ended = self.batch + 1 >= batches
