@@ -59,7 +59,11 @@ def test_attention_to_nodes_goes_to_the_words_under_them() -> None:
     side = Side.learn("word", ["(S (NP a b) c)"] * 2, format=TREE)
     to_nodes = np.array([[0.1, 0.2, 0.0, 0.4, 0.3]])  # a, b, c, (a b), (a b c)
     assert over_words(to_nodes, side, "(S (NP a b) c)")[0] == pytest.approx([0.4, 0.5, 0.1, 0.0])
-    assert over_words(to_nodes, Side.learn("word", ["a b c d"]), "a b c d") is to_nodes
+    words = Side.learn("word", ["a b c d"])
+    assert np.array_equal(over_words(to_nodes, words, "a b c d"), to_nodes)
+    letters = np.array([[0.1, 0.2, 0.3, 0.1, 0.1, 0.2]])  # a, b, a space, c, d, `</s>`
+    assert over_words(letters, Side.learn("char", ["ab cd"]), "ab cd")[0, -1] == pytest.approx(0.2)
+    assert over_words(letters, Side.learn("char", ["ab cd"]), "ab cd").shape == (1, 3)
 
 
 def test_links_are_where_each_word_of_the_reference_looks_most() -> None:
@@ -69,9 +73,12 @@ def test_links_are_where_each_word_of_the_reference_looks_most() -> None:
     )
     model: Any = SimpleNamespace(
         source=Side.learn("word", GERMAN),
-        score=lambda lines, references: [SimpleNamespace(attention=attention) for _ in lines],
+        target=Side.learn("word", ENGLISH),
+        score=lambda lines, references: [
+            SimpleNamespace(attention=attention, words=line.split()) for line in references
+        ],
     )
-    counts = attention_error(model, GERMAN, ANSWERS)
+    counts = attention_error(model, GERMAN, ENGLISH, ANSWERS.gold)
     assert counts is not None
     assert (counts.found, counts.sure, counts.found_sure) == (3 * 4, 4 * 4, 2 * 4)
     assert counts.error_rate == pytest.approx(1 - 2 * 2 / (3 + 4))

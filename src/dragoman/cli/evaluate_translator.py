@@ -21,11 +21,9 @@ from dragoman.cli.translators import (
     BeamSize,
     Length,
     Threads,
-    attended,
     check_once,
     check_tree,
     is_overlong,
-    links,
     reads_trees,
     together,
     with_threads,
@@ -196,17 +194,18 @@ class Known(NamedTuple):
 
 def _known(src: str, ref: str, lines: Lines) -> Known:
     """Told by the names of the files, and by the lab.yaml beside them."""
+    from dragoman.evaluation.conditional import read_log_probs
     from dragoman.lab.place import language_of
 
     languages = (language_of(src), language_of(ref))
     if None in languages or languages[0] == languages[1] or _part(src) != _part(ref):
         return Known()
     part, wanted = _part(src), len(lines.source)
-    gold, log_probs = _gold(part, turned=languages[0] == "en"), _log_probs(part)
+    gold, log_probs = _gold(part, turned=languages[0] == "en"), read_log_probs(Path(f"{part}.logprob"))
     if len(gold) != wanted or len(log_probs) != wanted:
         say(f"warning: {part}.align or .logprob has another number of lines, so neither is used")
         return Known()
-    return Known(gold, sum(log_probs) if languages[0] == "de" else None)
+    return Known(gold, float(log_probs.sum()) if languages[0] == "de" else None)
 
 
 def _part(path: str) -> Path:
@@ -226,17 +225,6 @@ def _gold(part: Path, *, turned: bool) -> list[Gold]:
     if not turned:
         return gold
     return [Gold(*(frozenset((b, a) for a, b in some) for some in (one.sure, one.possible))) for one in gold]
-
-
-def _log_probs(part: Path) -> list[float]:
-    """log P(English | German) of each pair: the third column."""
-    from dragoman.text.formats import read_lines
-
-    rows = read_lines(f"{part}.logprob").decode().splitlines()
-    try:
-        return [float(row.split("\t")[2]) for row in rows]
-    except (IndexError, ValueError):
-        raise DataError(f"{part}.logprob: not three numbers a line; write the laboratory again") from None
 
 
 # -- what is found -----------------------------------------------------------------------------------------------------
@@ -315,6 +303,7 @@ class Evaluated:
 
 
 def _evaluated(name: str, model: Translating, task: Task) -> Evaluated:
+    from dragoman.evaluation.conditional import attention_error
     from dragoman.evaluation.translation import bleu, bleu_by_length, chrf
 
     lines, choice = task.lines, task.choice
@@ -335,7 +324,7 @@ def _evaluated(name: str, model: Translating, task: Task) -> Evaluated:
             model.likelihood(lines.source, lines.target),
             bleu_by_length(by_bleu, _source_words(model, lines.source)) if choice.by_length else (),
             _errors(model, lines, told, choice.length) if choice.diagnose else {},
-            None if task.known.gold is None else _alignment(model, lines, task.known.gold),
+            None if task.known.gold is None else attention_error(model, lines.source, lines.target, task.known.gold),
         )
 
 
@@ -375,19 +364,6 @@ def _hypothesis(model: Translating, told: Translated) -> Any:
 
     words = tuple(model.target.vocab.ids(told.words).tolist())
     return Hypothesis(words, told.log_prob, told.score, told.finished)
-
-
-def _alignment(model: Translating, lines: Lines, gold: Sequence[Gold]) -> Counts | None:
-    """How far the attention of the references is from the links; None if there is none, or if it is to no words."""
-    from dragoman.evaluation.alignment import count_all
-
-    if reads_trees(model):
-        return None
-    told = model.score(lines.source, lines.target)
-    found = [attended(model, one) for one in told]
-    if any(one is None for one in found):
-        return None
-    return count_all([links(own, one) for own, one in zip(found, told, strict=True) if own is not None], gold)
 
 
 def _keep(translations: Iterable[Translated], path: Path) -> None:

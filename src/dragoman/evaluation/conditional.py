@@ -20,6 +20,7 @@ from dragoman.evaluation.alignment import Counts, Gold, argmax_links, count_all
 from dragoman.evaluation.floor import Estimate, Ratio
 from dragoman.evaluation.likelihood import finite
 from dragoman.evaluation.translation import Judged, LengthClass, bleu, bleu_by_length, chrf, judge, judged
+from dragoman.text.alignment_units import to_words, with_end
 from dragoman.text.formats import read_lines
 from dragoman.text.sides import TREE, Side
 from dragoman.text.trees import TreeBatch
@@ -32,6 +33,7 @@ class Translating(Protocol):
     """What is asked of a translator here."""
 
     source: Side
+    target: Side
 
     def translate(self, lines: Sequence[str], beam: int = 5) -> list[Any]: ...
 
@@ -124,7 +126,7 @@ def measure_translator(model: Translating, lines: Sequence[str], answers: Answer
         beam=judged(by_bleu, chrf().statistics(told, references)),
         greedy=judge([one.text for one in model.translate(lines, 1)], references, tokenised=True),
         by_length=bleu_by_length(by_bleu, lengths),
-        alignment=attention_error(model, lines, answers),
+        alignment=attention_error(model, lines, references, answers.gold),
         translations=tuple(told),
     )
 
@@ -132,24 +134,34 @@ def measure_translator(model: Translating, lines: Sequence[str], answers: Answer
 # -- where it looks --------------------------------------------------------------------------------------------------
 
 
-def attention_error(model: Translating, lines: Sequence[str], answers: Answers) -> Counts | None:
+def attention_error(
+    model: Translating, lines: Sequence[str], references: Sequence[str], gold: Sequence[Gold]
+) -> Counts | None:
     """How far the attention that predicts the references is from the true alignment; none without attention.
 
     Each word of a reference is linked to the source word with most attention, `</s>` left out on both sides.
     """
-    told = model.score(lines, answers.references)
+    told = model.score(lines, references)
     if any(one.attention is None for one in told):
         return None
-    found = [argmax_links(over_words(one.attention, model.source, line)) for one, line in zip(told, lines, strict=True)]
-    return count_all(found, answers.gold)
+    found = [argmax_links(_between_words(model, one, line)) for one, line in zip(told, lines, strict=True)]
+    return count_all(found, gold)
+
+
+def _between_words(model: Translating, told: Any, line: str) -> NDArray[np.float64]:
+    """The attention of a whole reference, whatever the units.  # (target words + 1, source words + 1)"""
+    columns = over_words(told.attention, model.source, line)
+    return to_words(columns, with_end(model.target.units.word_of_unit(told.words)), list(range(columns.shape[1])))
 
 
 def over_words(attention: NDArray[np.float64], source: Side, line: str) -> NDArray[np.float64]:
-    """Attention with a column for each word of the source and one for `</s>`.  # (target words, source words + 1)
+    """Attention with a column for each word of the source and one for `</s>`.  # (target units, source words + 1)
 
-    What a node of a tree receives goes in equal parts to the words under it; trees have no `</s>` to look at.
+    What the pieces of a word receive is added up. What a node of a tree receives goes in equal parts to the words under
+    it; trees have no `</s>` to look at.
     """
     if source.format != TREE:
-        return attention
+        numbers = with_end(source.units.word_of_unit(source.units.cut(line)))
+        return to_words(attention, list(range(len(attention))), numbers)
     shares = TreeBatch.of(source.read([line])).shares[0]  # (nodes, words)
     return np.pad(attention @ shares, ((0, 0), (0, 1)))  # (target words, words + 1)
