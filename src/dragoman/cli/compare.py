@@ -12,6 +12,7 @@ import typer
 
 from dragoman.cli.groups import Group, grouped
 from dragoman.cli.messages import say, working
+from dragoman.cli.pairs import read_lines
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
@@ -55,10 +56,10 @@ class Files(Group):
         if len(self.systems) != 2:
             raise DataError(f"--sys: {len(self.systems)} given; two are compared: say --sys twice")
         names = _names(self.systems, self.names)
-        references = _lines(self.reference)
+        references = read_lines(self.reference)
         first, second = (_in_step(path, self.reference, len(references)) for path in self.systems)
         sources = None if self.source is None else _in_step(self.source, self.reference, len(references))
-        training = None if self.training is None else _lines(self.training)
+        training = None if self.training is None else read_lines(self.training)
         return Texts(references, first, second, names, sources, training)
 
 
@@ -129,18 +130,11 @@ def _in_step(path: str, reference: str, wanted: int) -> list[str]:
     """The lines of a file, as many as there are references."""
     from dragoman.text.formats import source_name
 
-    lines = _lines(path)
+    lines = read_lines(path)
     if len(lines) != wanted:
         told = f"{source_name(path)} has {len(lines):,} lines, {source_name(reference)} has {wanted:,}"
         raise DataError(f"{told}; line i of both must belong to the same sentence")
     return lines
-
-
-def _lines(path: str) -> list[str]:
-    from dragoman.text.formats import read_text
-
-    text = read_text(path).decode().removesuffix("\n")
-    return [line.removesuffix("\r") for line in text.split("\n")]
 
 
 def _names(systems: Sequence[str], names: str) -> tuple[str, str]:

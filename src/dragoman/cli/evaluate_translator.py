@@ -158,9 +158,7 @@ def _task(choice: TranslationChoice, systems: Mapping[str, Any], *, floor: bool)
     from dragoman.translating import MOST_UNITS
 
     assert choice.src is not None and choice.ref is not None
-    read = read_pairs(choice.src, choice.ref, choice.src_field, choice.ref_field)
-    source, target = ([line.removesuffix("\r") for line in side] for side in (read.source, read.target))
-    lines = Lines(source, target, choice.src)
+    lines = read_pairs(choice.src, choice.ref, choice.src_field, choice.ref_field)
     for model in systems.values():
         model.length_handling(choice.length)
         if reads_trees(model):

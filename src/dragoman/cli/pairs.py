@@ -141,11 +141,11 @@ def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str 
 
 
 def read_lines(path: str, field: str | None = None) -> list[str]:
-    """The lines of a text file."""
+    """The lines of a text file, whatever system they were written on."""
     from dragoman.text.formats import read_text
 
     text = read_text(path, options.field_of(path, field)).decode("utf-8")
-    return text.removesuffix("\n").split("\n") if text else []
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def as_numbers(lines: Lines, source: Side, target: Side) -> ParallelCorpus:
