@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +32,7 @@ def tiny(encoder: str, attention: str, lines: list[str]) -> Translator:
 
 
 def test_the_floor_is_the_price_of_the_references_by_the_truth() -> None:
+    assert ANSWERS.floor is not None
     value, error = ANSWERS.floor
     assert value == pytest.approx((2 * 4 * 8 * 2) ** (1 / 20)), "four words and an end, four times"
     costs = -np.asarray(ANSWERS.log_probs)
@@ -38,8 +40,10 @@ def test_the_floor_is_the_price_of_the_references_by_the_truth() -> None:
 
 
 def test_answers_of_different_lengths_are_refused() -> None:
-    with pytest.raises(DataError, match="4 references, 3 log-probabilities and 4 alignments"):
+    with pytest.raises(DataError, match="4 references but 3 log-probabilities"):
         Answers(ENGLISH, np.zeros(3), ANSWERS.gold)
+    with pytest.raises(DataError, match="4 references but 1 alignments"):
+        Answers(ENGLISH, gold=[parse_gold("0-0")])
 
 
 def test_log_probs_are_read_from_their_column(tmp_path: Path) -> None:
@@ -78,6 +82,7 @@ def test_links_are_where_each_word_of_the_reference_looks_most() -> None:
             SimpleNamespace(attention=attention, words=line.split()) for line in references
         ],
     )
+    assert ANSWERS.gold is not None
     counts = attention_error(model, GERMAN, ENGLISH, ANSWERS.gold)
     assert counts is not None
     assert (counts.found, counts.sure, counts.found_sure) == (3 * 4, 4 * 4, 2 * 4)
@@ -93,10 +98,36 @@ def test_all_is_measured_by_the_translator_itself(encoder: str, attention: str, 
     measured = measure_translator(model, lines, ANSWERS)
     assert measured.perplexity == pytest.approx(model.likelihood(lines, ENGLISH).perplexity)
     assert measured.perplexity_class == pytest.approx(model.likelihood(lines, ENGLISH).perplexity_class)
+    assert measured.floor is not None and measured.above_floor is not None
     assert measured.above_floor == pytest.approx(math.log(measured.perplexity) - math.log(measured.floor.value))
-    assert measured.translations == tuple(one.text for one in model.translate(lines))
+    assert measured.texts == [one.text for one in model.translate(lines)]
     assert [(own.span.name, own.sentences) for own in measured.by_length] == [("up to 5", 4)], "of words, not of nodes"
-    assert measured.by_length[0].bleu == pytest.approx(measured.beam.bleu)
+    assert measured.by_length[0].bleu == pytest.approx(measured.judged.bleu)
     assert (measured.alignment is None) == (attention == "none")
     plain = measured.as_dict()
-    assert plain["greedy"]["sentences"] == 4 and plain["perplexity"] == measured.perplexity
+    assert plain["sentences"] == 4 and plain["perplexity"] == measured.perplexity
+    assert plain["perplexity_floor"] == measured.floor.value and "errors" not in plain
+    assert ("alignment_error_rate" in plain) == (attention != "none")
+
+
+def test_a_text_of_which_nothing_is_known_has_no_floor_and_no_alignment() -> None:
+    model = tiny("bidirectional", "dot", GERMAN)
+    measured = measure_translator(model, GERMAN, Answers(ENGLISH, tokenised=False), 2, length="none", diagnose=True)
+    assert measured.floor is None and measured.above_floor is None and measured.alignment is None
+    assert "tok:13a" in measured.judged.signature
+    assert measured.texts == [one.text for one in model.translate(GERMAN, 2, length="none")]
+    assert sum(measured.errors.values()) == 4
+    assert not {"perplexity_floor", "alignment"} & set(measured.as_dict())
+
+
+def test_whose_fault_it_is_told_line_by_line() -> None:
+    """The best translation that there is cannot be the search's fault; blank lines were not searched for."""
+    model = tiny("bidirectional", "dot", GERMAN)
+    lines = [GERMAN[0], " ", GERMAN[1], f"{GERMAN[2]} " * 80]
+    found = model.translate(lines, 3)
+    assert model.diagnose(lines, [one.text for one in found], found)[:3] == ["none", None, "none"]
+    assert model.diagnose(lines, [one.text for one in found], found)[3] is None, "translated in pieces"
+    worst = [replace(one, words=("dog",) * 30, score=-100.0) for one in found]
+    assert model.diagnose(lines, ["a dog"] * 4, worst)[0] == "search"
+    with pytest.raises(DataError, match="2 lines but 4 translations"):
+        model.diagnose(lines[:2], ["a"] * 2, found)

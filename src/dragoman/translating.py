@@ -6,7 +6,7 @@ from abc import ABC
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,14 @@ from dragoman.text.vocab import END, SPECIALS
 if TYPE_CHECKING:
     from dragoman.language_model import LanguageModel
     from dragoman.scorer import Scorer
+    from dragoman.search.diagnosis import Error
     from dragoman.search.hypothesis import Hypothesis
     from dragoman.search.length import LengthHandling, LengthPrior
+    from dragoman.text.batches import Batch
     from dragoman.text.corpus import Corpus
 
-TOKENS_AT_ONCE = 4096  # while given translations are scored
+TOKENS_AT_ONCE = 4096  # while given translations are priced
+PAIRS_AT_ONCE = 64  # while they are read word by word
 MOST_UNITS = 250  # of a line that is translated in one piece
 LENGTH = "norm"  # the length handling, if none is asked for
 CLOSING = (".", "!", "?", "。", "！", "？", "।")  # after which a line is best cut
@@ -112,19 +115,56 @@ class Translating(ABC):
     def score(self, lines: Iterable[str], translations: Iterable[str]) -> list[Translated]:
         """Given translations as hypotheses (forced decoding): their log P(E | F), unknown words by their class."""
         from dragoman.search import forced
+
+        told: list[Translated] = []
+        for some, batch in self._batches(list(lines), list(translations)):
+            found = forced(self._scorer, batch)
+            for one, source, words in zip(found, self._units(some.sources), some.units, strict=True):
+                told.append(self._told(one, source, words))
+        return told
+
+    def diagnose(
+        self,
+        lines: Sequence[str],
+        references: Sequence[str],
+        found: Sequence[Translated],
+        length: str | LengthHandling = LENGTH,
+    ) -> list[Error | None]:
+        """Whose fault it is that a translation is not the reference: see `dragoman.search.diagnosis`.
+
+        Found: by a search with this length handling. None for blank lines and for those that were translated in
+        pieces, as there was no one search for them.
+        """
+        from dragoman.search import diagnose
+
+        _check_pairs(lines, found)
+        errors: list[Error | None] = [None] * len(lines)
+        whole = [place for place, line in enumerate(lines) if line.strip() and not self.is_overlong(line)]
+        chosen = [[texts[place] for place in whole] for texts in (lines, references)]
+        places = iter(whole)
+        for some, batch in self._batches(*chosen):
+            own = [next(places) for _ in some.sources]
+            hypotheses = [self._hypothesis(found[place]) for place in own]
+            judged = diagnose(self._scorer, batch, hypotheses, length=self.length_handling(length))
+            for place, one in zip(own, judged, strict=True):
+                errors[place] = one.error
+        return errors
+
+    def _batches(self, sources: Sequence[str], targets: Sequence[str]) -> Iterator[tuple[_Pairs, Batch]]:
+        """Some given pairs at a time."""
         from dragoman.text.batches import Batch
 
-        sources, targets = list(lines), list(translations)
-        if len(sources) != len(targets):
-            raise DataError(f"{len(sources)} lines but {len(targets)} translations")
-        told: list[Translated] = []
-        for first in range(0, len(sources), 64):
-            some = slice(first, first + 64)
-            read, units = self.target.read(targets[some]), self.target.units.cut_all(targets[some])
-            found = forced(self._scorer, Batch.of(read, self._read(sources[some])))
-            for one, own, words in zip(found, self._units(sources[some]), units, strict=True):
-                told.append(self._told(one, own, words))
-        return told
+        _check_pairs(sources, targets)
+        for first in range(0, len(sources), PAIRS_AT_ONCE):
+            one, other = (texts[first : first + PAIRS_AT_ONCE] for texts in (sources, targets))
+            yield _Pairs(one, self.target.units.cut_all(other)), Batch.of(self.target.read(other), self._read(one))
+
+    def _hypothesis(self, told: Translated) -> Hypothesis:
+        """A translation as numbers again."""
+        from dragoman.search.hypothesis import Hypothesis
+
+        words = tuple(self.target.vocab.ids(told.words).tolist())
+        return Hypothesis(words, told.log_prob, told.score, told.finished)
 
     def given(self, line: str) -> LanguageModel:
         """What it says of translations of one line, as a language model: next words, samples, scores."""
@@ -172,12 +212,18 @@ class Translating(ABC):
             self.target.join(units), units, found.log_prob, found.score, tuple(source), found.finished, attention
         )
 
+    def is_overlong(self, line: str, most: int = MOST_UNITS) -> bool:
+        """Whether a line has more units than are translated in one piece. Trees are never cut."""
+        if self.source.format == TREE or 2 * len(line) <= most or not line.strip():  # no character is over two units
+            return False
+        return len(self.source.units.cut(line)) > most
+
     def _pieces(self, lines: Sequence[str], most: int) -> Iterator[list[str]]:
         """Each line in pieces of no more units than this; none if it is blank."""
         for line in lines:
             if not line.strip():
                 yield []
-            elif self.source.format == TREE or 2 * len(line) <= most:  # no character is more than two units
+            elif not self.is_overlong(line, most):
                 yield [line]
             else:
                 pieces = (piece.strip(" ") for piece in self._cut(line, most))  # characters keep the spaces around
@@ -187,8 +233,6 @@ class Translating(ABC):
         """A line cut between words: where a sentence ends, if one does, and at the latest after so many units."""
         units = self.source.units
         tokens = units.cut(line)
-        if len(tokens) <= most:
-            return [line]
         words = units.word_of_unit(tokens)
         begins = [0, *(at for at in range(1, len(tokens)) if words[at] != words[at - 1]), len(tokens)]
         cuts = [0]
@@ -252,6 +296,18 @@ class Translating(ABC):
                 yield batched(one, other)
             else:
                 yield fold(self._scorer, Batch.of(other, one))[0].double().numpy()
+
+
+class _Pairs(NamedTuple):
+    """Some pairs of text: the sources, and the units of their translations."""
+
+    sources: Sequence[str]
+    units: list[list[str]]
+
+
+def _check_pairs(lines: Sequence[str], translations: Sequence[Any]) -> None:
+    if len(lines) != len(translations):
+        raise DataError(f"{len(lines)} lines but {len(translations)} translations")
 
 
 @dataclass(frozen=True)

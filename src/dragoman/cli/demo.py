@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from dragoman.cli.messages import pasted, say, suggest, working
-from dragoman.cli.translator_rungs import learned_numbers, looked_at, translator
+from dragoman.cli.translator_rungs import looked_at, measured_rung, translator
 from dragoman.cli.workplace import Bitext, Texts, claim, read_answers, read_bitext, read_texts, write_corpus
 from dragoman.cli.workshop import Ground, learned
 
@@ -186,12 +186,8 @@ def _translator(stage: Stage, name: str) -> tuple[Translator, float]:
 
 
 def _measure(stage: Stage, name: str, model: Translator, seconds: float) -> TranslatorRung:
-    from dragoman.evaluation.conditional import measure_translator
-    from dragoman.report.translators import TranslatorRung
-
     with working(f"translating the test text: {name}"):
-        measured = measure_translator(model, stage.test.german, stage.answers)
-    return TranslatorRung(name, measured, seconds, learned_numbers(model))
+        return measured_rung(name, model, stage.test.german, stage.answers, seconds)
 
 
 def _row(rung: TranslatorRung) -> Row:
@@ -243,7 +239,7 @@ def _examples(stage: Stage, rungs: list[TranslatorRung]) -> Section:
     from dragoman.report.translators import examples_section, one_of_each_length
 
     lines, references = stage.test.german, stage.test.english
-    translations = {rung.name: rung.measured.translations for rung in rungs}
+    translations = {rung.name: rung.measured.texts for rung in rungs}
     return examples_section(lines, references, translations, one_of_each_length(lines, rungs[0]))
 
 

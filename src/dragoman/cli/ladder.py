@@ -12,7 +12,7 @@ import typer
 
 from dragoman.cli.messages import say, suggest, working
 from dragoman.cli.rungs import RUNGS
-from dragoman.cli.translator_rungs import PAIRS, TRANSLATORS, learned_numbers, looked_at
+from dragoman.cli.translator_rungs import PAIRS, TRANSLATORS, looked_at, measured_rung
 from dragoman.cli.workplace import Bitext, Texts, claim, read_answers, read_bitext, read_texts, write_corpus
 from dragoman.cli.workshop import Ground, Made, Workshop, chosen, megabytes
 from dragoman.errors import DataError
@@ -193,14 +193,11 @@ def _translators(output: Path, names: Sequence[str], seed: int, minutes: float |
 
 def _measured_translator(made: Made[Translator], test: Bitext, answers: Answers) -> TranslatorRung:
     """A translator against the floor, the references and the true alignment."""
-    from dragoman.evaluation.conditional import measure_translator
-    from dragoman.report.translators import TranslatorRung
-
-    model = made.model
+    lines = test.sources(made.model.source.format)
     with working(f"measuring {made.name}"):
-        measured = measure_translator(model, test.sources(model.source.format), answers)
-    say(f"{made.name}: perplexity {measured.perplexity:,.2f}, BLEU {measured.beam.bleu:.1f}")
-    return TranslatorRung(made.name, measured, made.seconds, learned_numbers(model))
+        rung = measured_rung(made.name, made.model, lines, answers, made.seconds)
+    say(f"{made.name}: perplexity {rung.measured.perplexity:,.2f}, BLEU {rung.measured.judged.bleu:.1f}")
+    return rung
 
 
 # -- telling ---------------------------------------------------------------------------------------------------------
@@ -288,11 +285,11 @@ def _draw_translators(output: Path, rungs: Sequence[TranslatorRung], pairs: int)
     """Perplexity and BLEU of all, and BLEU by length of some."""
     from dragoman.report.curves import bleu_by_length
     from dragoman.report.ladder_figure import draw_ladder
-    from dragoman.report.translators import bleu_as_shares, bleu_of_classes, length_classes
+    from dragoman.report.translators import bleu_as_shares, bleu_of_classes, floor_of, length_classes
 
     perplexities = {rung.name: rung.measured.perplexity for rung in rungs}
     title = f"Translators after {pairs:,} pairs of the laboratory's German and English"
-    note, floor = "BLEU by words of the German sentence", rungs[0].measured.floor.value
+    note, floor = "BLEU by words of the German sentence", floor_of(rungs).value
     ladder, lengths = output / "translators.svg", output / "lengths.svg"
     draw_ladder(perplexities, floor, bleu_as_shares(rungs), ladder, title=title, note=note)
     told = rungs if len(rungs) <= MOST else [rung for rung in rungs if rung.name in BY_LENGTH]
@@ -325,6 +322,6 @@ def _suggest(output: Path, rungs: Sequence[Rung], translators: Sequence[Translat
     if translators:
         from dragoman.models.translator_config import TREES
 
-        best = max(translators, key=lambda rung: rung.measured.beam.bleu).name
+        best = max(translators, key=lambda rung: rung.measured.judged.bleu).name
         german = f"{test}.de.trees" if best.endswith(TREES) else f"{test}.de"
         suggest("evaluate", output / "rungs" / best, "--src", german, "--ref", f"{test}.en")

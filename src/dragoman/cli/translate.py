@@ -25,7 +25,6 @@ from dragoman.cli.translators import (
     Translators,
     attended,
     check_tree,
-    is_overlong,
     links,
     load_together,
     reads_characters,
@@ -215,7 +214,7 @@ def _line_check(job: Job) -> Callable[[str, str, int], None] | None:
     most, remedy = job.search.max_units, "split it, or allow more with --max-units"
 
     def check_whole(line: str, source: str, number: int) -> None:
-        if is_overlong(job.model, line, most):
+        if job.model.is_overlong(line, most):
             raise at(source, number, f"more than {most:,} units, and --sample draws for whole lines; {remedy}")
 
     def check_as_tree(line: str, source: str, number: int) -> None:
@@ -265,7 +264,7 @@ def _results(job: Job, lines: Sequence[Line]) -> list[Result]:
     if job.drawing.sample is not None:
         return [Result(line, _drawn(job, line)) for line in lines]
     for line in lines:
-        if is_overlong(job.model, line.text, job.search.max_units):
+        if job.model.is_overlong(line.text, job.search.max_units):
             say(f"line {line.number}: more than {job.search.max_units} units, so it is translated in pieces")
     if job.shown.lattice is not None:
         return [_recorded(job, line) for line in lines]
@@ -285,7 +284,7 @@ def _recorded(job: Job, line: Line) -> Result:
 
     lattice = Lattice()
     [best] = _searched(job, [line.text], lattice=lattice)
-    in_pieces = is_overlong(job.model, line.text, job.search.max_units)
+    in_pieces = job.model.is_overlong(line.text, job.search.max_units)
     return Result(line, best, Lattice() if in_pieces else lattice)
 
 

@@ -6,6 +6,7 @@ what their names say. Where they are made is `workshop`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,10 @@ from dragoman.cli.workplace import Bitext
 from dragoman.cli.workshop import Ground, Recipe, learned
 
 if TYPE_CHECKING:
+    from dragoman.evaluation.conditional import Answers
     from dragoman.models.translator import Translator
     from dragoman.report.page import Heatmap
+    from dragoman.report.translators import TranslatorRung
     from dragoman.text.corpus import ParallelCorpus
     from dragoman.text.sides import Side
 
@@ -65,9 +68,18 @@ def _as_numbers(text: Bitext, source: Side, target: Side) -> ParallelCorpus:
     return ParallelCorpus(source.read(text.sources(source.format)), target.read(text.english))
 
 
-def learned_numbers(model: Translator) -> int:
-    """How many parameters it has."""
-    return sum(own.numel() for own in model.parameters().values())
+def measured_rung(
+    name: str, model: Translator, lines: Sequence[str], answers: Answers, seconds: float
+) -> TranslatorRung:
+    """What a translator does on a text, by beam search and greedily."""
+    from dragoman.evaluation.conditional import measure_translator
+    from dragoman.evaluation.translation import judge
+    from dragoman.report.translators import TranslatorRung
+
+    measured = measure_translator(model, lines, answers)
+    greedy = judge([one.text for one in model.translate(lines, 1)], answers.references, tokenised=True)
+    parameters = sum(own.numel() for own in model.parameters().values())
+    return TranslatorRung(name, measured, greedy, seconds, parameters)
 
 
 def looked_at(name: str, model: Translator, german: str, line: str) -> Heatmap:

@@ -165,13 +165,6 @@ def check_tree(line: str, source: str, number: int, most: int, remedy: str) -> N
         raise at(source, number, f"a tree of {leaves:,} words, and trees of more than {most:,} are refused; {remedy}")
 
 
-def is_overlong(model: Translating, line: str, most: int) -> bool:
-    """Whether a line has more units than are translated in one piece."""
-    if reads_trees(model) or 2 * len(line) <= most or not line.strip():  # no character is more than two units
-        return False
-    return len(model.source.units.cut(line)) > most
-
-
 @dataclass
 class Strangers:
     """Tells of lines most of whose units the translator does not know: of the first, and at the end how many."""

@@ -1,4 +1,5 @@
-"""Translators held to the truth where it is known: P(E | F) beside its floor, attention beside the true alignment.
+"""What a translator makes of a text: BLEU and chrF, what the references cost, whose fault errors are; and, where the
+truth is known, the floor of P(E | F) and the attention beside the true alignment.
 
 The floor of P(E | F) is what the references cost by the distribution that they were drawn from, given their sources;
 see `dragoman.evaluation.floor` for what holds of floors, and of their standard errors.
@@ -7,9 +8,12 @@ see `dragoman.evaluation.floor` for what holds of floors, and of their standard 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,47 +21,67 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError, at
 from dragoman.evaluation.alignment import Counts, Gold, argmax_links, count_all
+from dragoman.evaluation.edits import Edits, count_edits
 from dragoman.evaluation.floor import Estimate, Ratio
 from dragoman.evaluation.likelihood import finite
-from dragoman.evaluation.translation import Judged, LengthClass, bleu, bleu_by_length, chrf, judge, judged
+from dragoman.evaluation.translation import (
+    Judged,
+    LengthClass,
+    Statistics,
+    bleu,
+    bleu_by_length,
+    chrf,
+    judged,
+    word_counts,
+)
 from dragoman.text.alignment_units import to_words, with_end
 from dragoman.text.formats import read_lines
 from dragoman.text.sides import TREE, Side
 from dragoman.text.trees import TreeBatch
 
 BEAM = 5
+LENGTH = "norm"
 GIVEN = 2  # the column of log P(E | F) in the laboratory's .logprob files
+ERRORS = ("none", "search", "model")  # see `dragoman.search.diagnosis`
 
 
-class Translating(Protocol):
-    """What is asked of a translator here."""
+class Translates(Protocol):
+    """What is asked of a translator here; `dragoman.translating.Translating` has it."""
 
     source: Side
     target: Side
 
-    def translate(self, lines: Sequence[str], beam: int = 5) -> list[Any]: ...
+    def translate(self, lines: Sequence[str], beam: int = BEAM, *, length: Any = LENGTH) -> list[Any]: ...
 
     def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[Any]: ...
 
     def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> Any: ...
 
+    def diagnose(
+        self, lines: Sequence[str], references: Sequence[str], found: Sequence[Any], length: Any = LENGTH
+    ) -> list[Any]: ...
+
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What is known about sentences to translate."""
+    """What is known about sentences to translate: references and, of laboratory text, the truth."""
 
     references: Sequence[str]
-    log_probs: NDArray[np.float64]  # (sentences,) the true log P(E | F) of each reference
-    gold: Sequence[Gold]  # the true alignment of source and reference
+    log_probs: NDArray[np.float64] | None = None  # (sentences,) the true log P(E | F) of each reference
+    gold: Sequence[Gold] | None = None  # the true alignment of source and reference
+    tokenised: bool = True  # whether words are taken as they are, or BLEU splits them
 
     def __post_init__(self) -> None:
-        found = (len(self.references), len(self.log_probs), len(self.gold))
-        if len(set(found)) > 1:
-            raise DataError("{:,} references, {:,} log-probabilities and {:,} alignments; give as many".format(*found))
+        wanted = len(self.references)
+        for what, known in (("log-probabilities", self.log_probs), ("alignments", self.gold)):
+            if known is not None and len(known) != wanted:
+                raise DataError(f"{wanted:,} references but {len(known):,} {what}; give as many")
 
-    @property
-    def floor(self) -> Estimate:
+    @cached_property
+    def floor(self) -> Estimate | None:
         """The perplexity of the truth: exp(-sum log P(E | F) / (words and sentence ends)), and its standard error."""
+        if self.log_probs is None:
+            return None
         tokens = np.array([len(line.split()) + 1 for line in self.references], np.int64)
         return Ratio.of(-self.log_probs, tokens).exponential
 
@@ -80,62 +104,138 @@ def _number(line: str, column: int, path: Path, place: int) -> float:
 # -- what is measured ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MeasuredTranslator:
-    """How a translator does on sentences of which everything is known."""
+    """How a translator does on a text."""
 
-    perplexity: float  # of the references given their sources, unknown words paid for in full
-    perplexity_class: float  # the same, but an unknown word only costs being unknown: the floor has no such price
-    floor: Estimate  # the first by the truth
-    beam: Judged  # its translations beside the references
-    greedy: Judged  # the same where each word is the most probable one
-    by_length: tuple[LengthClass, ...]  # the beam's, by words of the source
-    alignment: Counts | None  # where it looks beside the true alignment; none without attention
-    translations: tuple[str, ...]  # the beam's
+    answers: Answers
+    translations: tuple[Any, ...]  # of `dragoman.translating.Translated`
+    seconds: float  # that translating took
+    by_bleu: Statistics
+    by_chrf: Statistics
+    cost: Any  # of the references: a `dragoman.translating.PairLikelihood`
+    by_length: tuple[LengthClass, ...]  # by words of the source
+    alignment: Counts | None  # where it looks beside the true alignment; none without attention, or if that is unknown
+    errors: Mapping[str, int]  # how many of each of `ERRORS`, if that was asked for
 
     @property
-    def above_floor(self) -> float:
+    def perplexity(self) -> float:
+        """Of the references given their sources, unknown words paid for in full."""
+        return float(self.cost.perplexity)
+
+    @property
+    def perplexity_class(self) -> float:
+        """The same, but an unknown word only costs being unknown: the floor has no such price."""
+        return float(self.cost.perplexity_class)
+
+    @property
+    def floor(self) -> Estimate | None:
+        """Their perplexity by the truth, where that is known."""
+        return self.answers.floor
+
+    @property
+    def above_floor(self) -> float | None:
         """Nats a token more than the truth."""
-        return math.log(self.perplexity / self.floor.value)
+        return None if self.floor is None else math.log(self.perplexity / self.floor.value)
+
+    @cached_property
+    def judged(self) -> Judged:
+        return judged(self.by_bleu, self.by_chrf)
+
+    @cached_property
+    def edits(self) -> Edits:
+        """How far the translations are from the references, word by word."""
+        return count_edits(self.texts, self.answers.references)
+
+    @property
+    def texts(self) -> list[str]:
+        return [told.text for told in self.translations]
+
+    @property
+    def unfinished(self) -> int:
+        """Translations that were cut off."""
+        return sum(not told.finished for told in self.translations)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; what is infinite or undefined is None."""
+        """Plain values; what is infinite or undefined is None, and what is not known or asked for is left out."""
         return {
+            **self.judged.as_dict(),
+            "exact_match": self.edits.exact_match,
+            "word_error_rate": self.edits.word_error_rate,
+            "tokenised": self.answers.tokenised,
             "perplexity": finite(self.perplexity),
             "perplexity_class": finite(self.perplexity_class),
-            "floor": finite(self.floor.value),
-            "floor_error": finite(self.floor.error),
-            "beam": self.beam.as_dict(),
-            "greedy": self.greedy.as_dict(),
+            "perplexity_characters": finite(self.cost.perplexity_characters),
+            "log_likelihood": finite(self.cost.log_likelihood),
+            "log_likelihood_unknown": finite(self.cost.log_likelihood_unknown),
+            "unknown": self.cost.unknown,
+            "unfinished": self.unfinished,
+            "seconds": self.seconds,
+            "sentences_per_second": len(self.translations) / self.seconds,
             "by_length": [own.as_dict() for own in self.by_length],
-            "alignment": None if self.alignment is None else self.alignment.as_dict(),
+            **self._known(),
         }
 
+    def _known(self) -> dict[str, Any]:
+        """What not every text has, and not everyone asks for."""
+        found: dict[str, Any] = {}
+        if self.floor is not None:
+            found |= {"perplexity_floor": finite(self.floor.value), "perplexity_floor_error": finite(self.floor.error)}
+        if self.alignment is not None:
+            counted = self.alignment.as_dict()
+            found |= {"alignment_error_rate": counted["error_rate"], "alignment": counted}
+        if self.errors:
+            found["errors"] = dict(self.errors)
+        return found
 
-def measure_translator(model: Translating, lines: Sequence[str], answers: Answers) -> MeasuredTranslator:
-    """Translate tokenised lines, and compare with what is known."""
+
+def measure_translator(
+    model: Translates,
+    lines: Sequence[str],
+    answers: Answers,
+    beam: int = BEAM,
+    *,
+    length: Any = LENGTH,
+    diagnose: bool = False,
+) -> MeasuredTranslator:
+    """Translate lines, and compare with what is known."""
     references = answers.references
-    told = [one.text for one in model.translate(lines, BEAM)]
-    cost = model.likelihood(lines, references)
-    by_bleu = bleu(tokenised=True).statistics(told, references)
-    lengths = (model.source.read(lines).sizes - 1).tolist()
+    began = perf_counter()
+    told = model.translate(lines, beam, length=length)
+    seconds = perf_counter() - began
+    texts = [one.text for one in told]
+    by_bleu = bleu(tokenised=answers.tokenised).statistics(texts, references)
     return MeasuredTranslator(
-        perplexity=cost.perplexity,
-        perplexity_class=cost.perplexity_class,
-        floor=answers.floor,
-        beam=judged(by_bleu, chrf().statistics(told, references)),
-        greedy=judge([one.text for one in model.translate(lines, 1)], references, tokenised=True),
-        by_length=bleu_by_length(by_bleu, lengths),
-        alignment=attention_error(model, lines, references, answers.gold),
+        answers=answers,
         translations=tuple(told),
+        seconds=seconds,
+        by_bleu=by_bleu,
+        by_chrf=chrf().statistics(texts, references),
+        cost=model.likelihood(lines, references),
+        by_length=bleu_by_length(by_bleu, source_words(model.source, lines)),
+        alignment=None if answers.gold is None else attention_error(model, lines, references, answers.gold),
+        errors=counted_errors(model.diagnose(lines, references, told, length)) if diagnose else {},
     )
+
+
+def source_words(source: Side, lines: Sequence[str]) -> list[int]:
+    """What is between spaces; of trees, their leaves."""
+    if source.format == TREE:
+        return [int(size) - 1 for size in source.read(lines).sizes]
+    return word_counts(lines)
+
+
+def counted_errors(found: Sequence[str | None]) -> Mapping[str, int]:
+    """How many translations are the reference, the search's fault, or the model's."""
+    counts = Counter(found)
+    return {error: counts[error] for error in ERRORS}
 
 
 # -- where it looks --------------------------------------------------------------------------------------------------
 
 
 def attention_error(
-    model: Translating, lines: Sequence[str], references: Sequence[str], gold: Sequence[Gold]
+    model: Translates, lines: Sequence[str], references: Sequence[str], gold: Sequence[Gold]
 ) -> Counts | None:
     """How far the attention that predicts the references is from the true alignment; none without attention.
 
@@ -148,7 +248,7 @@ def attention_error(
     return count_all(found, gold)
 
 
-def _between_words(model: Translating, told: Any, line: str) -> NDArray[np.float64]:
+def _between_words(model: Translates, told: Any, line: str) -> NDArray[np.float64]:
     """The attention of a whole reference, whatever the units.  # (target words + 1, source words + 1)"""
     columns = over_words(told.attention, model.source, line)
     return to_words(columns, with_end(model.target.units.word_of_unit(told.words)), list(range(columns.shape[1])))

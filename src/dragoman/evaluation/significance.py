@@ -7,7 +7,7 @@ draws together are one product of matrices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -83,6 +83,25 @@ def paired_bootstrap(first: Statistics, second: Statistics, *, resamples: int = 
         resamples=resamples,
         seed=seed,
     )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A system beside the first: whether the difference could be luck with the sentences."""
+
+    names: tuple[str, str]
+    bleu: Paired
+    chrf: Paired
+
+    def as_dict(self) -> dict[str, Any]:
+        first, second = self.names
+        return {"first": first, "second": second, "bleu": self.bleu.as_dict(), "chrf": self.chrf.as_dict()}
+
+
+def beside_first(counted: Mapping[str, tuple[Statistics, Statistics]]) -> list[Beside]:
+    """Each system but the first beside the first, by what BLEU and chrF counted."""
+    (name, first), *others = counted.items()
+    return [Beside((name, other), *map(paired_bootstrap, first, second)) for other, second in others]
 
 
 def _check(first: Statistics, second: Statistics, resamples: int) -> None:

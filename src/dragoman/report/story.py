@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 
-from dragoman.evaluation.conditional import MeasuredTranslator
 from dragoman.evaluation.floor import Measured
 from dragoman.report.attention import attention_text
 from dragoman.report.page import Heatmap, Part, Picture, Pre, Section, Table, Text
 from dragoman.report.tables import plus_minus, table
-from dragoman.report.translators import TranslatorRung
+from dragoman.report.translators import TranslatorRung, floor_of
 
 WIDTH = 110  # columns of what is printed
 MODELS = """\
@@ -50,8 +49,8 @@ class Row:
 
     @classmethod
     def of_translator(cls, rung: TranslatorRung) -> Row:
-        own: MeasuredTranslator = rung.measured
-        return cls(rung.name, "P(E | F)", own.perplexity, plus_minus(*own.floor), own.beam.bleu, rung.seconds)
+        own, floor = rung.measured, plus_minus(*floor_of([rung]))
+        return cls(rung.name, "P(E | F)", own.perplexity, floor, own.judged.bleu, rung.seconds)
 
     def cells(self) -> list[object]:
         bleu = None if self.bleu is None else f"{self.bleu:.1f}"

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from dragoman.evaluation.alignment import Gold
 from dragoman.evaluation.conditional import BEAM, MeasuredTranslator
+from dragoman.evaluation.floor import Estimate
+from dragoman.evaluation.translation import Judged
 from dragoman.report.figures import FLOOR
 from dragoman.report.page import Heatmap, Section, Table, Text
 from dragoman.report.tables import plus_minus
@@ -37,7 +39,8 @@ class TranslatorRung:
     """One translator, measured."""
 
     name: str
-    measured: MeasuredTranslator
+    measured: MeasuredTranslator  # by beam search
+    greedy: Judged  # the same where each word is the most probable one
     seconds: float  # of training
     parameters: int  # numbers that were learned
 
@@ -46,13 +49,13 @@ class TranslatorRung:
         error = None if own.alignment is None else f"{100 * own.alignment.error_rate:.1f}"
         return [
             *(own.perplexity, own.perplexity_class, f"{own.above_floor:.3f}"),
-            *(f"{own.beam.bleu:.1f}", f"{own.greedy.bleu:.1f}", f"{own.beam.length_ratio:.3f}"),
+            *(f"{own.judged.bleu:.1f}", f"{self.greedy.bleu:.1f}", f"{own.judged.length_ratio:.3f}"),
             *(error, self.parameters, f"{self.seconds:,.1f}"),
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        about = {"model": self.name, "seconds": round(self.seconds, 3), "parameters": self.parameters}
-        return {**about, **self.measured.as_dict()}
+        about = {"model": self.name, "training_seconds": round(self.seconds, 3), "parameters": self.parameters}
+        return {**about, **self.measured.as_dict(), "greedy": self.greedy.as_dict()}
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
@@ -62,9 +65,16 @@ def scores_section(rungs: Sequence[TranslatorRung]) -> Section:
     """A row for each translator, and the floor."""
     headers = ["German to English", "perplexity", "by class", "nats above the floor", f"BLEU, beam {BEAM}", "greedy"]
     headers += ["length", "alignment error", "parameters", "seconds"]
-    floor: list[object] = [FLOOR, plus_minus(*rungs[0].measured.floor), None, "0", *[None] * (len(headers) - 4)]
+    floor: list[object] = [FLOOR, plus_minus(*floor_of(rungs)), None, "0", *[None] * (len(headers) - 4)]
     rows: list[list[object]] = [*([rung.name, *rung.cells()] for rung in rungs), floor]
     return Section("Translators", [Table(headers, rows), Text(SCORES.format(beam=BEAM))])
+
+
+def floor_of(rungs: Sequence[TranslatorRung]) -> Estimate:
+    """All are measured on the same text, of which the truth is known."""
+    floor = rungs[0].measured.floor
+    assert floor is not None, "laboratory text"
+    return floor
 
 
 def lengths_section(rungs: Sequence[TranslatorRung]) -> Section:
@@ -102,7 +112,7 @@ def bleu_as_shares(rungs: Sequence[TranslatorRung]) -> dict[str, dict[str, float
 # -- attention -------------------------------------------------------------------------------------------------------
 
 
-def example_of(lines: Sequence[str], gold: Sequence[Gold]) -> int:
+def example_of(lines: Sequence[str], gold: Sequence[Gold] | None) -> int:
     """The number of a sentence to show attention on: not long and, if there is one, with words that change places.
 
     >>> short, straight, crossed = ("a b", "a b c d e f g", "a b c d e f h")
@@ -111,7 +121,7 @@ def example_of(lines: Sequence[str], gold: Sequence[Gold]) -> int:
     2
     """
     fitting = [number for number, line in enumerate(lines) if len(line.split()) in EXAMPLE_WORDS]
-    crossing = [number for number in fitting if _crosses(gold[number])]
+    crossing = [number for number in fitting if gold is not None and _crosses(gold[number])]
     return next(iter([*crossing, *fitting, 0]))
 
 
