@@ -211,3 +211,26 @@ def test_as_many_lines_on_both_sides(run: Any, place: Path, tmp_path: Path) -> N
     (tmp_path / "short.en").write_text("the dog\n")
     outcome = run("evaluate", place / "one", "--src", place / "test.de", "--ref", tmp_path / "short.en")
     assert outcome.code == 2 and is_one_line(outcome.err) and "20 lines" in outcome.err
+
+
+def test_given_translations_are_scored(good: Any, run: Any, place: Path, text: tuple[Any, ...], tmp_path: Path) -> None:
+    """`dragoman score --src`: log P(E | F) of each line, and what each word of it costs."""
+    source, reference = text[1], text[3]
+    model = translators()["two"]
+    shown = good("score", place / "two", "--src", source, "--text", reference)
+    wanted = [told.log_prob for told in model.score(GERMAN, ENGLISH)]
+    assert [float(line) for line in shown.lines] == pytest.approx(wanted, abs=1e-5)
+    both = good("score", place / "two", place / "one", "--src", source, "--text", reference)
+    assert both.lines[0].split("\t") == [str(place / "two"), str(place / "one")]
+    assert [float(line.split("\t")[0]) for line in both.lines[1:]] == pytest.approx(wanted, abs=1e-5)
+    words = good("score", place / "two", "--src", source, "--text", reference, "--words")
+    first = words.out.split("\n\n")[0].splitlines()
+    assert [row.split("\t")[0] for row in first] == [*ENGLISH[0].split(), "</s>"]
+    assert sum(float(row.split("\t")[1]) for row in first) == pytest.approx(wanted[0], abs=1e-4)
+    (tmp_path / "short.de").write_text(GERMAN[0] + "\n")
+    refused = run("score", place / "two", "--src", tmp_path / "short.de", "--text", reference)
+    assert refused.code == 2 and "has 1 lines but" in refused.err
+    refused = run("score", place / "two", "--text", reference)
+    assert refused.code == 2 and "score with --src" in refused.err
+    refused = run("score", place / "two", "--src", source, "--text", reference, "--raw")
+    assert refused.code == 2 and "leave one out" in refused.err

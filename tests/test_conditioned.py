@@ -13,8 +13,11 @@ from dragoman import Corpus, DataError, LanguageModel
 from dragoman.conditioned import Conditioned
 from dragoman.loading import KINDS
 from dragoman.model import Saved
+from dragoman.models.translator import Translator
 from dragoman.scorer import fold
 from dragoman.text.batches import Batch
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.sides import Side
 from zoo import HELD_OUT, LANGUAGE, TRANSLATORS, read_by, translator
 
 SOURCE = "the dog sees a cat ."
@@ -83,10 +86,32 @@ def test_samples_are_those_of_the_source() -> None:
         assert drawn.count(word) / len(drawn) == pytest.approx(prob, abs=reach)
 
 
-def test_one_sentence_is_given() -> None:
+def test_of_several_sources_each_line_translates_its_own() -> None:
     model = translator("bidirectional, perceptron")
-    with pytest.raises(AssertionError, match="one sentence"):
-        Conditioned(model, model.source.read(["A B", "C"]))
+    lines = [*HELD_OUT, SOURCE]
+    sources = [read_by(model, line) for line in reversed(lines)]
+    alone = [model.given(source).score(line)[0] for source, line in zip(sources, lines, strict=True)]
+    assert model.given(sources).score(lines) == pytest.approx(alone, abs=1e-9), "whatever their order by length"
+    state = model.given(sources).start(Batch.to_generate(len(sources)))
+    np.testing.assert_allclose(
+        model.given(sources).log_probs(state)[1],
+        model.given(sources[1]).log_probs(model.given(sources[1]).start(Batch.to_generate(1)))[0],
+    )
+    with pytest.raises(DataError, match=f"{len(sources)} sources but 1 translations"):
+        model.given(sources).score("the dog")
+
+
+def test_text_is_cut_into_the_units_of_the_translator() -> None:
+    pairs = [("ab cd", "xy z"), ("cd ab", "z xy")] * 3
+    source, target = (Side.learn("char", [pair[side] for pair in pairs]) for side in (0, 1))
+    corpus = ParallelCorpus(source.read([one for one, _ in pairs]), target.read([two for _, two in pairs]))
+    model = Translator.create(corpus, source, target, embedding=4, hidden=4)
+    given = model.given("ab cd")
+    assert [word.word for word in given.score_words("xy z")[0]] == ["x", "y", "▁", "z", "</s>"]
+    assert given.score("xy z")[0] == pytest.approx(model.likelihood(["ab cd"], ["xy z"]).log_likelihood)
+    after = dict(given.next_words("x", k=None))
+    assert after["y"] == pytest.approx(math.exp(given.score_words("xy")[0][1].log_prob))
+    assert all(line.startswith("xy") and set(line) <= set("xyz ") for line in given.sample(5, prefix="xy"))
 
 
 def test_it_is_not_kept_on_disk() -> None:

@@ -1,8 +1,9 @@
-"""A translator with its source sentence given is a language model: P(E | F) for one F."""
+"""A translator with its source given is a language model: P(E | F) for that F."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 from dragoman.errors import DataError
 from dragoman.language_model import LanguageModel
 from dragoman.model import Saved
-from dragoman.scorer import Carry, Scorer, State, fold
+from dragoman.scorer import Carry, Scorer, State, pair_log_probs
 from dragoman.text.corpus import Corpus, Source
+from dragoman.text.sides import Side
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,28 +22,27 @@ if TYPE_CHECKING:
 
 
 class Conditioned(LanguageModel):
-    """What a translator says of translations of one sentence: words that may come next, samples, scores.
+    """What a translator says of translations: words that may come next, samples, scores.
 
-    It lives in memory alone.
+    With one source sentence, it speaks of translations of that one, however many there are. With several, line i is a
+    translation of sentence i. It lives in memory alone.
     """
 
     kind: ClassVar[str] = "conditioned"
 
-    def __init__(self, scorer: Scorer, source: Source):
-        """# source: one sentence"""
-        assert len(source) == 1, "one sentence is given"
-        self.scorer, self.source = scorer, source
+    def __init__(self, scorer: Scorer, source: Source, target: Side):
+        self.scorer, self.source, self.target = scorer, source, target
         self.vocab, self.unknown = scorer.vocab, scorer.unknown
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
-        """All rows translate the one sentence; it is read once, and they share what is remembered of it."""
+        """The sentences are read once; if there is but one, all rows share what is remembered of it."""
         import torch
 
         from dragoman.scorer import select
         from dragoman.text.batches import Batch
 
-        state = self.scorer.start(Batch.to_generate(1, self.source))
-        return select(state, torch.zeros(batch.rows, dtype=torch.int64))
+        state = self.scorer.start(Batch.to_generate(len(self.source), self.source))
+        return select(state, torch.from_numpy(self._sources(batch.rows)))
 
     def log_probs(self, state: State) -> Tensor:
         return self.scorer.log_probs(state)
@@ -51,18 +52,23 @@ class Conditioned(LanguageModel):
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         """By the translator's own batched path, if it has one."""
-        from dragoman.text.batches import Batch
+        return pair_log_probs(self.scorer, self.source.select(self._sources(len(corpus))), corpus)
 
-        parts = [np.zeros(0)]
-        for piece in corpus.pieces(4096):
-            repeated = self.source.select(np.zeros(len(piece), np.int64))
-            batched: Any = getattr(self.scorer, "pair_log_probs", None)
-            if batched is not None:
-                parts.append(batched(repeated, piece))
-            else:
-                batch = Batch.of(piece, repeated)
-                parts.append(fold(self.scorer, batch)[0][batch.mask].double().numpy())
-        return np.concatenate(parts)
+    def _sources(self, lines: int) -> NDArray[np.int64]:
+        """The source sentence of each of so many lines.  # (lines,)"""
+        if len(self.source) == 1:
+            return np.zeros(lines, np.int64)
+        if len(self.source) != lines:
+            raise DataError(f"{len(self.source):,} sources but {lines:,} translations; give one for each")
+        return np.arange(lines)
+
+    def _read(self, sentences: str | Iterable[str]) -> Corpus:
+        """Cut into the translator's units."""
+        read: Corpus = self.target.read([sentences] if isinstance(sentences, str) else sentences)
+        return read
+
+    def _joined(self, words: Sequence[str]) -> str:
+        return self.target.join(words)
 
     @classmethod
     def from_saved(cls, saved: Saved) -> Self:

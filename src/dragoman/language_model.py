@@ -65,6 +65,9 @@ class LanguageModel(Model):
     def _read(self, sentences: str | Iterable[str]) -> Corpus:
         return Corpus.from_sentences([sentences] if isinstance(sentences, str) else sentences, self.vocab)
 
+    def _joined(self, words: Sequence[str]) -> str:
+        return " ".join(words)
+
     def next_words(self, prefix: str = "", k: int | None = 10) -> list[NextWord]:
         """The k most probable next words after a prefix, `</s>` and `<unk>` among them (k=None: all)."""
         import torch
@@ -72,7 +75,7 @@ class LanguageModel(Model):
         from dragoman.text.batches import Batch
 
         state = self.start(Batch.to_generate(1))
-        for word in Corpus.from_sentences([prefix], self.vocab).ids.tolist():
+        for word in self._read(prefix).ids.tolist():
             state = self.advance(state, torch.tensor([word]))
         probs = self.log_probs(state)[0].exp()
         best = torch.argsort(probs, descending=True, stable=True)[:k].tolist()
@@ -105,7 +108,7 @@ class LanguageModel(Model):
         cuts: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         for drawn in samples(self, n, seed, **cuts, prefix=begun.ids.tolist(), max_words=max_words):
             words = [self.vocab.words[word] for word in drawn.words[begun.words :]]
-            yield " ".join([given, *words] if given else words)
+            yield self._joined([*given.split(" "), *words] if given else words)
 
 
 def require_same_vocab(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> None:

@@ -68,7 +68,10 @@ def load_language_model(path: str | Path) -> LanguageModel:
     """The same, where nothing else will do."""
     model = load(path)
     if not isinstance(model, LanguageModel):
-        raise DataError(f"{path}: is a {model.kind}, and this is for language models; try dragoman translate")
+        raise DataError(
+            f"{path}: is a {model.kind}, and this is for language models; "
+            "try dragoman translate, or dragoman score with --src"
+        )
     return model
 
 

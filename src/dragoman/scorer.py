@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # counting models do without torch until a distribution is as
 
 Rows = Any  # a nest of tuples of tensors, rows first
 Carry = Any  # what a model remembers of the sentences before, or None
+TOKENS_AT_ONCE = 4096  # while given translations are priced
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,13 @@ class BatchedScorer(Scorer, Protocol):
     """A scorer with a faster way to the likelihood of a whole text than the fold."""
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]: ...
+
+
+@runtime_checkable
+class PairScorer(Scorer, Protocol):
+    """A translator with a faster way to the likelihood of given translations than the fold."""
+
+    def pair_log_probs(self, source: Any, target: Corpus) -> NDArray[np.float64]: ...
 
 
 @runtime_checkable
@@ -146,6 +154,38 @@ def folded_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
         carry = scorer.finish(state)
         parts.append(log_probs[0].double().numpy())
     return np.concatenate(parts)
+
+
+def pair_log_probs(scorer: Scorer, source: Any, target: Corpus) -> NDArray[np.float64]:
+    """log P of every token of translations given their sources, in order, `<unk>` for unknown words.  # (tokens,)
+
+    Pairs of like lengths are read together, whatever their order. # source: a `Source`
+    """
+    from dragoman.text.corpus import ParallelCorpus
+    from dragoman.text.pieces import cut
+
+    target.require(scorer.vocab)
+    pairs, found = ParallelCorpus(source, target), np.zeros(target.tokens)
+    for run in cut(np.argsort(pairs.likeness, kind="stable"), pairs.weights, TOKENS_AT_ONCE, 4 * TOKENS_AT_ONCE):
+        own = target.select(run)
+        found[_places(target, run)] = _pairs_at_once(scorer, source.select(run), own)
+    return found
+
+
+def _places(corpus: Corpus, sentences: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Where the tokens of these sentences are among all tokens.  # (tokens of these sentences,)"""
+    sizes = corpus.sizes[sentences]
+    first = np.cumsum(sizes) - sizes
+    return np.repeat(corpus.token_offsets[sentences] - first, sizes) + np.arange(sizes.sum())
+
+
+def _pairs_at_once(scorer: Scorer, source: Any, target: Corpus) -> NDArray[np.float64]:
+    from dragoman.text.batches import Batch
+
+    if isinstance(scorer, PairScorer):
+        return scorer.pair_log_probs(source, target)
+    batch = Batch.of(target, source)
+    return fold(scorer, batch)[0][batch.mask].double().numpy()
 
 
 def unknown_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from dragoman.search.hypothesis import Hypothesis
     from dragoman.search.length import LengthHandling, LengthPrior
     from dragoman.text.batches import Batch
-    from dragoman.text.corpus import Corpus
 
-TOKENS_AT_ONCE = 4096  # while given translations are priced
 PAIRS_AT_ONCE = 64  # while they are read word by word
 MOST_UNITS = 250  # of a line that is translated in one piece
 LENGTH = "norm"  # the length handling, if none is asked for
@@ -166,11 +164,14 @@ class Translating(ABC):
         words = tuple(self.target.vocab.ids(told.words).tolist())
         return Hypothesis(words, told.log_prob, told.score, told.finished)
 
-    def given(self, line: str) -> LanguageModel:
-        """What it says of translations of one line, as a language model: next words, samples, scores."""
+    def given(self, lines: str | Iterable[str]) -> LanguageModel:
+        """What it says of translations of a line, as a language model: next words, samples, scores.
+
+        Given several lines, what it scores are as many translations, line by line.
+        """
         from dragoman.conditioned import Conditioned
 
-        return Conditioned(self._scorer, self._read([line]))
+        return Conditioned(self._scorer, self._read([lines] if isinstance(lines, str) else list(lines)), self.target)
 
     def length_handling(self, length: str | LengthHandling) -> LengthHandling:
         """By its name; `penalty:0.5` has its number with it."""
@@ -274,28 +275,12 @@ class Translating(ABC):
 
     def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> PairLikelihood:
         """What given translations cost."""
-        from dragoman.scorer import unknown_log_probs
+        from dragoman.scorer import pair_log_probs, unknown_log_probs
 
-        source, target = self._read(lines), self.target.read(references)
-        costs = [float(part.sum()) for part in self._costs(source, target)]
+        target = self.target.read(references)
+        known = float(pair_log_probs(self._scorer, self._read(lines), target).sum())
         unknown = float(unknown_log_probs(self._scorer, target).sum())
-        return PairLikelihood(sum(costs), unknown, len(target.unknown_at), Lengths.of(references))
-
-    def _costs(self, source: Any, target: Corpus) -> Iterator[NDArray[np.float64]]:
-        """log P of the tokens of some pairs at a time, those of like length together."""
-        from dragoman.scorer import fold
-        from dragoman.text.batches import Batch
-        from dragoman.text.corpus import ParallelCorpus
-        from dragoman.text.pieces import cut
-
-        batched = getattr(self, "pair_log_probs", None)  # an ensemble has none
-        pairs = ParallelCorpus(source, target)
-        for run in cut(np.argsort(pairs.likeness, kind="stable"), pairs.weights, TOKENS_AT_ONCE, 4 * TOKENS_AT_ONCE):
-            one, other = source.select(run), target.select(run)
-            if batched is not None:
-                yield batched(one, other)
-            else:
-                yield fold(self._scorer, Batch.of(other, one))[0].double().numpy()
+        return PairLikelihood(known, unknown, len(target.unknown_at), Lengths.of(references))
 
 
 class _Pairs(NamedTuple):

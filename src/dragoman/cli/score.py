@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dragoman.cli import options
 from dragoman.cli.messages import doubt, say
+from dragoman.cli.pairs import Lines, SrcField, read_pairs
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,6 +28,16 @@ def score(
     models: options.Models,
     text: options.Text = "-",
     field: options.Field = None,
+    src: Annotated[
+        str | None,
+        typer.Option(
+            "--src",
+            metavar="FILE",
+            help="Of translators: what the text is a translation of, line by line.",
+            show_default=False,
+        ),
+    ] = None,
+    src_field: SrcField = None,
     words: Annotated[
         bool,
         typer.Option(
@@ -52,6 +63,9 @@ def score(
     Unknown words are paid for in full; what cannot occur has -inf. One output line for each input line, empty ones
     too. With --words, a row `word TAB log-probability` for each word and for </s>, and an empty line between sentences.
 
+    Of translators (--src): log P(E | F) of each line, a translation of the same line of the source. With --words, a
+    row for each unit: words, characters or subwords.
+
     Of several models: a column each, their names above. With --words these show surprisal, -log2 P(word | words
     before), in bits: 1 for a word that has one chance in two, 10 for one in a thousand. Each model reads the text with
     its own vocabulary. On a terminal, the darker the more surprising.
@@ -61,12 +75,16 @@ def score(
       dragoman score kn5 < test.txt
       echo "the cat sat" | dragoman score kn5 --words
       echo "the cat sat" | dragoman score kn2 kn5 --words --picture cat.svg
+      dragoman score de-en --src test.de --text test.en
     """
     _check(models, words=words, picture=picture, raw=raw, log10=log10)
-    loaded = _load(models, raw=raw)
+    loaded = _load(models, raw=raw) if src is None else _load_translators(models, raw=raw)
     if text == "-" and not picture and sys.stdin is not None and not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
         return  # no lines in, no lines out
-    readings = _read(loaded, text, options.field_of(text, field))
+    if src is None:
+        readings = _read(loaded, text, options.field_of(text, field))
+    else:
+        readings = _read_given(loaded, read_pairs(src, text, src_field, field))
     unit = math.log(10) if log10 else 1.0
     if picture is not None:
         _draw(readings, picture)
@@ -100,6 +118,19 @@ def _load(models: list[Path], *, raw: bool) -> dict[str, LanguageModel]:
     from dragoman.loading import load_language_model
 
     return {str(path): _raw(load_language_model(path)) if raw else load_language_model(path) for path in models}
+
+
+def _load_translators(models: list[Path], *, raw: bool) -> dict[str, Any]:
+    from dragoman.loading import load_translator
+
+    if raw:
+        raise DataError("--raw is for stupid-backoff, and --src for translators; leave one out")
+    return {str(path): load_translator(path) for path in models}
+
+
+def _read_given(models: dict[str, Any], lines: Lines) -> Readings:
+    """Translators with their source given, as language models, and the translations in their units."""
+    return {name: (model.given(lines.source), model.target.read(lines.target)) for name, model in models.items()}
 
 
 def _read(models: dict[str, LanguageModel], text: str, field: str | None) -> Readings:

@@ -44,6 +44,7 @@ class PairsJob(Group):
     force: options.Force = False
 
 
+UNITS = {"word": "word", "char": "character"}  # what is predicted; any other kind of unit is a piece of a word
 MANY_UNKNOWN = 0.03  # share of a training text
 BY_SIZE = "by the number of training pairs"
 CHOSEN = ("embedding", "hidden", "readout", "tied", "dropout", "embedding_dropout", "max_epochs", "batch_size")
@@ -123,7 +124,7 @@ def _train(
     advised = translator_training(len(pairs))
     chosen = {name: value for name, value in advised.items() if name not in settings.given["training"]}
     training = settings.training.model_copy(update=chosen)
-    with watching() as report:
+    with watching(UNITS.get(model.target.units.kind, "piece")) as report:
         fitted = fit(model, pairs, dev, training, output=job.output, force=job.force, report=report)
     if fitted.was_finished:
         say(f"{job.output}: finished already, after {fitted.why}; --force trains anew")

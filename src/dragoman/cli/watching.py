@@ -42,10 +42,10 @@ class Pace:
 
 
 @contextmanager
-def watching() -> Iterator[Report]:
-    """Something for `fit` to report to."""
+def watching(unit: str = "word") -> Iterator[Report]:
+    """Something for `fit` to report to. Unit: what is predicted, where that is not a word."""
     if not sys.stderr.isatty():
-        yield PlainWatch(say)
+        yield PlainWatch(say, unit)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
@@ -53,14 +53,14 @@ def watching() -> Iterator[Report]:
     columns = [BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.description}")]
     console = Console(stderr=True, highlight=False)
     with Progress(*columns, console=console, transient=True) as progress:
-        yield BarWatch(progress, console.print)
+        yield BarWatch(progress, console.print, unit)
 
 
 class PlainWatch:
     """A line when the model is judged, and now and then between."""
 
-    def __init__(self, line: Callable[[str], None]):
-        self.line = line
+    def __init__(self, line: Callable[[str], None], unit: str = "word"):
+        self.line, self.unit = line, unit
         self.pace = Pace()
         self.last = monotonic()
 
@@ -69,13 +69,13 @@ class PlainWatch:
 
         if isinstance(event, Started):
             self.pace = Pace()
-            self.line(begun(event))
+            self.line(begun(event, self.unit))
             return
         self.pace.after(event)
         self.step(event)
         due = event.train_loss is not None and monotonic() - self.last > QUIET
         if event.judged or event.went_back or due:
-            self.line(told(event, self.pace))
+            self.line(told(event, self.pace, self.unit))
             self.last = monotonic()
 
     def step(self, moment: Moment) -> None:
@@ -85,30 +85,31 @@ class PlainWatch:
 class BarWatch(PlainWatch):
     """The same lines, above a bar that moves with every step."""
 
-    def __init__(self, progress: Progress, line: Callable[[str], None]):
-        super().__init__(line)
+    def __init__(self, progress: Progress, line: Callable[[str], None], unit: str = "word"):
+        super().__init__(line, unit)
         self.progress = progress
         self.task = progress.add_task("", total=1.0)
 
     def step(self, moment: Moment) -> None:
         left = _duration(self.pace.left(moment.share))
         described = (
-            f"epoch {moment.position.epoch + 1}, {self.pace.per_second:,.0f} words/s, loss {moment.loss:.3f}, "
+            f"epoch {moment.position.epoch + 1}, {self.pace.per_second:,.0f} {self.unit}s/s, loss {moment.loss:.3f}, "
             f"perplexity {perplexity_told(moment.loss)}, at most {left} left"
         )
         self.progress.update(self.task, completed=moment.share, description=described)
 
 
-def begun(started: Started) -> str:
+def begun(started: Started, unit: str) -> str:
     """What there is to do."""
     position = started.position
-    sizes = f"{started.parameters:,} parameters, {started.items:,} words, {started.batches:,} updates an epoch"
+    sizes = f"{started.parameters:,} parameters, {started.items:,} {unit}s, {started.batches:,} updates an epoch"
     sizes += f", {started.manner}"
     return f"going on after update {position.update:,}: {sizes}" if position.update else f"training: {sizes}"
 
 
-def told(moment: Moment, pace: Pace) -> str:
+def told(moment: Moment, pace: Pace, unit: str) -> str:
     """One line about where training is. Perplexities are by class: what an unknown word is called is not counted."""
+    what = "perplexity by class" if unit == "word" else f"perplexity a {unit}"
     position = moment.position
     costs = []
     if moment.train_loss is not None and math.isfinite(moment.train_loss):
@@ -116,8 +117,8 @@ def told(moment: Moment, pace: Pace) -> str:
     if moment.dev_loss is not None:
         best = " (best)" if position.best_update == position.update else ""
         costs.append(f"dev {perplexity_told(moment.dev_loss)}{best}")
-    parts = [f"epoch {_epochs(moment)}, update {position.update:,}: perplexity by class {', '.join(costs)};"]
-    parts.append(f"{pace.per_second:,.0f} words/s, {_duration(position.seconds)}")
+    parts = [f"epoch {_epochs(moment)}, update {position.update:,}: {what} {', '.join(costs)};"]
+    parts.append(f"{pace.per_second:,.0f} {unit}s/s, {_duration(position.seconds)}")
     if moment.went_back:
         parts.append("; the loss was not finite: back to the model kept, with half the learning rate")
     return " ".join(parts).replace(" ;", ";")
