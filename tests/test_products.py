@@ -70,6 +70,29 @@ def test_products_of_several_names_are_kept_apart() -> None:
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("named", [(), ("one",), ("one", "two")])
+def test_what_all_steps_begin_with_gathers_for_what_is_added(named: tuple[str, ...]) -> None:
+    """One sum, two products: each may be gathered past what was computed ahead, or past a zero of its own."""
+    found = []
+    for products in (PLAIN, Gathering(STEPS)):
+        p, W, V = (
+            random(*shape, seed=s).requires_grad_() for s, shape in enumerate([(STEPS, ROWS, 4), (4, 4), (4, 4)])
+        )
+        matrices = {"one": W, "two": V}
+        y, seen = random(ROWS, 4, seed=4), []
+        for p_t in products.ahead(p, {name: matrices[name] for name in named}).unbind():
+            for name, matrix in matrices.items():
+                p_t, now = products.aside(name, p_t, y, matrix)
+                p_t = p_t + y @ now.t()
+            y = p_t.tanh()
+            seen.append(y)
+            products.step()
+        loss = (torch.stack(seen) * random(STEPS, ROWS, 4, seed=5)).sum()
+        found.append([loss.detach(), *torch.autograd.grad(loss, [p, W, V])])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
 # -- the whole decoder -------------------------------------------------------------------------------------------------
 
 
@@ -159,10 +182,8 @@ def test_nothing_is_noted_where_there_are_no_gradients(monkeypatch: pytest.Monke
     rows = DecoderRows(((own["state00"], own["state01"]),), zeros, torch.zeros(ROWS, LONGEST, dtype=torch.float64))
     mask = torch.ones(ROWS, LONGEST, dtype=torch.bool)
     noted: list[str] = []
-    original = Gathering._noted
-    monkeypatch.setattr(
-        Gathering, "_noted", lambda self, name, *others: noted.append(name) or original(self, name, *others)
-    )
+    original = Gathering._note
+    monkeypatch.setattr(Gathering, "_note", lambda self, name, x: noted.append(name) or original(self, name, x))
     learned = unroll_attending(decoder, own["m"], rows, remember(SCORES["mlp"], named, own["H"], mask))
     assert {"context", "query", "state 1", "context to state"} == set(noted)
     noted.clear()

@@ -44,9 +44,29 @@ from trainings import (
 def test_dropout_keeps_the_mean(rate: float) -> None:
     elements = 100_000
     dropped = dropout(torch.ones(elements, dtype=torch.float64), rate, loop.noise_of(1, 0, 0, "cpu"))
-    np.testing.assert_allclose(np.unique(dropped), [0.0, 1 / (1 - rate)], rtol=1e-12)
+    np.testing.assert_allclose(np.unique(dropped), [0.0, 1 / (1 - rate)], rtol=1e-4)  # one in 65,536 more or less
     deviation = math.sqrt(rate / (1 - rate) / elements)  # of the mean
     assert float(dropped.mean()) == pytest.approx(1.0, abs=5 * deviation)
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 1), (5, 0), (7, 9, 2)])
+def test_dropout_of_any_shape(shape: tuple[int, ...]) -> None:
+    dropped = dropout(torch.ones(shape), 0.5, loop.noise_of(1, 0, 0, "cpu"))
+    assert dropped.shape == shape and set(dropped.unique().tolist()) <= {0.0, 2.0}
+    rarely = dropout(torch.ones(9999), 1e-9, loop.noise_of(1, 0, 0, "cpu"))
+    assert float((rarely > 0).float().mean()) > 0.99, "nor must so small a rate turn round"
+
+
+def test_elements_are_left_out_one_by_one() -> None:
+    """Four are drawn at once: none of them may know of another, or be likelier than another."""
+    elements, rate = 400_000, 0.3
+    kept = (dropout(torch.ones(elements), rate, loop.noise_of(2, 0, 0, "cpu")) > 0).double().numpy()
+    quarters = kept.reshape(-1, 4)
+    reach = 5 * math.sqrt(rate * (1 - rate) / len(quarters))
+    np.testing.assert_allclose(quarters.mean(0), 1 - rate, rtol=0, atol=reach)
+    together = np.corrcoef(quarters, rowvar=False) - np.eye(4)
+    assert np.abs(together).max() < 5 / math.sqrt(len(quarters))
+    assert abs(np.corrcoef(quarters[1:, 0], quarters[:-1, 3])[0, 1]) < 5 / math.sqrt(len(quarters))
 
 
 def test_every_piece_of_every_update_has_noise_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ from dragoman.layers.cells import CELLS, CellState
 from dragoman.layers.products import PLAIN, Gathering, Products
 from dragoman.layers.recurrence import Layer, unroll
 
+CONTEXT, STATE = "context to state", "state {}"  # names of products of a step
+
 
 class Decoder(NamedTuple):
     """The parameters of a decoder. Without a score it does not attend to the source at all."""
@@ -49,16 +51,23 @@ def step(
     """
     assert decoder.score is not None, "it attends"
     assert decoder.W_c is not None, "it attends"
-    aside, W_c = products.aside("context to state", p, rows.context, decoder.W_c)
+    aside, W_c = products.aside(CONTEXT, p, rows.context, decoder.W_c)
     p = torch.addmm(aside, rows.context, W_c.t())
     states: list[CellState] = []
     for number, (layer, state) in enumerate(zip(decoder.layers, rows.layers, strict=True), 1):
         if number > 1:
             h = states[-1][0] * masks[number - 2] if masks else states[-1][0]
             p = products.linear(f"up to {number}", h, layer.W_x) + layer.b
-        states.append(_cell_step(decoder.cell, f"state {number}", p, state, layer.W_h, products))
+        states.append(_cell_step(decoder.cell, STATE.format(number), p, state, layer.W_h, products))
     alpha, context = attend(decoder.score, decoder.attention, memory, states[-1][0], places, products)
     return DecoderRows(tuple(states), context, alpha)
+
+
+def _added(decoder: Decoder) -> dict[str, Tensor]:
+    """The products that a step adds to the first layer's sums, by name."""
+    assert decoder.W_c is not None, "it attends"
+    added = {CONTEXT: decoder.W_c}
+    return added | {STATE.format(1): decoder.layers[0].W_h} if CELLS[decoder.cell].all_from_h else added
 
 
 def _cell_step(cell: str, name: str, p: Tensor, state: CellState, W_h: Tensor, products: Products) -> CellState:
@@ -84,7 +93,7 @@ def unroll_attending(
     places = Places(m.shape[1], 1, None)  # one row a sentence
     products: Products = Gathering(len(m)) if torch.is_grad_enabled() else PLAIN
     steps = []
-    for t, p_t in enumerate(p.unbind()):
+    for t, p_t in enumerate(products.ahead(p, _added(decoder)).unbind()):
         rows = step(decoder, p_t, rows, memory, places, products, [layer[t] for layer in masks])
         steps.append(rows)
         products.step()
