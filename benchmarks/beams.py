@@ -11,18 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from dragoman import load
-from dragoman.evaluation.translation import judge
+from dragoman.evaluation.conditional import Answers, measure_translator
 from dragoman.report.tables import table
-from dragoman.search import diagnose, search_all
-from dragoman.text.batches import Batch
 from ptb_cache import processor
 
 BEAMS = (1, 2, 5, 10, 30, 100)
@@ -40,21 +36,12 @@ class Row:
     seconds: float
 
 
-def measure(model: Any, source: Any, references: list[str], length: str, beam: int) -> Row:
-    handling, began = model.length_handling(length), perf_counter()
-    found = [best[0] for best in search_all(model, source, beam_size=beam, length=handling)]
-    seconds = perf_counter() - began
-    texts = [model.target.join(model.target.spelled(one.words)) for one in found]
-    judged = judge(texts, references, tokenised=model.target.tokenised)
-    target = model.target.read(references)
-    errors = 0
-    for first in range(0, len(found), 50):
-        numbers = np.arange(first, min(first + 50, len(found)))
-        batch = Batch.of(target.select(numbers), source.select(numbers))
-        told = diagnose(model, batch, found[first : first + 50], length=handling)
-        errors += sum(one.error == "search" for one in told)
-    log_prob = float(np.mean([one.log_prob for one in found]))
-    return Row(length, beam, judged.bleu, judged.length_ratio, log_prob, errors / len(found), seconds)
+def measure(model: Any, lines: list[str], references: list[str], length: str, beam: int) -> Row:
+    answers = Answers(references, tokenised=model.target.tokenised)
+    told = measure_translator(model, lines, answers, beam, length=length, diagnose=True)
+    log_prob = statistics.mean(one.log_prob for one in told.translations)
+    errors = told.errors["search"] / len(lines)
+    return Row(length, beam, told.judged.bleu, told.judged.length_ratio, log_prob, errors, told.seconds)
 
 
 def print_table(rows: list[Row]) -> None:
@@ -82,11 +69,10 @@ def main() -> None:
     lines, references = (
         path.read_text(encoding="utf-8").split("\n")[: options.sentences] for path in (options.src, options.ref)
     )
-    source = model.source.read(lines)
     rows = []
     for length in HANDLINGS:
         for beam in options.beams:
-            rows.append(measure(model, source, references, length, beam))
+            rows.append(measure(model, lines, references, length, beam))
             print(rows[-1], flush=True)
     print_table(rows)
     if options.json:

@@ -91,5 +91,5 @@ def sizes_for(pairs: int) -> dict[str, Any]:
     if pairs < 20_000:
         return common | {"embedding": 192, "hidden": 256, "readout": 192, "dropout": 0.4, "embedding_dropout": 0.2}
     if pairs < 100_000:
-        return common | {"embedding": 256, "hidden": 384, "readout": 256, "dropout": 0.4, "embedding_dropout": 0.2}
+        return common | {"embedding": 256, "hidden": 384, "readout": 256, "dropout": 0.3, "embedding_dropout": 0.2}
     return common | {"embedding": 256, "hidden": 512, "readout": 256, "dropout": 0.2, "embedding_dropout": 0.1}

@@ -37,7 +37,7 @@ RECURRENT = TrainingConfig(
 )
 TRANSLATOR = TrainingConfig(
     optimizer="adam",
-    learning_rate=0.001,
+    learning_rate=0.002,
     schedule="linear",
     decay=1.0,
     warmup=200,
@@ -45,7 +45,7 @@ TRANSLATOR = TrainingConfig(
     pool=50,
     clip=1.0,
     label_smoothing=0.1,
-    max_epochs=16,
+    max_epochs=10,
     patience=5,
 )
 
@@ -57,5 +57,5 @@ def translator_training(pairs: int) -> dict[str, Any]:
     if pairs < 20_000:
         return {"max_epochs": 30, "batch_size": 400}
     if pairs < 100_000:
-        return {"max_epochs": 16}
+        return {"max_epochs": 10}
     return {"max_epochs": 10, "batch_size": 1500}
