@@ -34,6 +34,7 @@ MAY_KNOW = {
     "conditioned": {"errors", "text", "scorer", "model", "language_model"},
     "translating": {"errors", "text", "scorer", "language_model", "search", "conditioned"},
     "ensembles": {"errors", "combination", "translating"},
+    "align": {*GROUND, "threads", "storage", "text"},
     "trainable": {*GROUND, "text"},
     "settings": {*GROUND, "text"},
     "layers": {*GROUND, "text"},

@@ -32,7 +32,9 @@ class Contents(NamedTuple):
 
 
 TRANSLATOR = (SOURCE_VOCAB, SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS)
+LEXICON = "lexicon.tsv"  # an aligner's, for people to read
 MODEL = Contents("model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CHECKPOINT, METRICS, *TRANSLATOR)))
+ALIGNER = Contents("aligner", CONFIG, frozenset((CONFIG, VOCAB, SOURCE_VOCAB, ARRAYS, LEXICON)))
 
 # The names that safetensors gives to NumPy's types.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}

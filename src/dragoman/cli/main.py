@@ -32,6 +32,7 @@ VERBS = {
     "train": "train:train",
     "translate": "translate:translate",
     "attention": "attention:attention",
+    "align": "align:align",
     "evaluate": "evaluate:evaluate",
     "compare": "compare:compare",
     "contrast": "contrast:contrast",

@@ -1,0 +1,199 @@
+"""dragoman align"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli.groups import Group, grouped
+from dragoman.cli.messages import say, suggest, working
+from dragoman.cli.options import Force
+from dragoman.cli.pairs import Src, SrcField, Tgt, TgtField, read_pairs
+from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.align.aligner import Aligner
+    from dragoman.align.direction import Progress
+    from dragoman.align.symmetry import Links
+    from dragoman.text.corpus import ParallelCorpus
+
+
+@dataclass(frozen=True)
+class Learning(Group):
+    """How an aligner is learned, if not taken as it is."""
+
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            metavar="ibm1|ibm2|hmm",
+            help="ibm1: words alone count; ibm2: and how near they are to the diagonal; hmm: and where the word before "
+            "came from.",
+        ),
+    ] = "hmm"
+    iterations: Annotated[int, typer.Option("--iterations", min=1, metavar="N", help="Of EM, with each model.")] = 5
+    prior: Annotated[
+        float,
+        typer.Option(
+            "--prior",
+            min=0.0,
+            metavar="X",
+            help="The smaller, the fewer translations a word has; 0: none, maximum likelihood.",
+        ),
+    ] = 0.01
+    ready: Annotated[
+        Path | None,
+        typer.Option("--with", metavar="DIR", help="Use this aligner instead of learning one.", show_default=False),
+    ] = None
+
+    def check(self) -> None:
+        if self.ready is not None and Learning(ready=self.ready) != self:
+            raise DataError("--with takes an aligner as it is: no --model, --iterations or --prior")
+
+
+@grouped
+def align(
+    src: Src,
+    tgt: Tgt,
+    src_field: SrcField = None,
+    tgt_field: TgtField = None,
+    learning: Learning = Learning(),
+    symmetrise: Annotated[
+        str,
+        typer.Option(
+            "--symmetrise",
+            metavar="HOW",
+            help="How the two directions are brought together: grow-diag-final-and, intersection, union; forward or "
+            "backward: one of them alone.",
+        ),
+    ] = "grow-diag-final-and",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Keep the aligner, with its lexicon as lexicon.tsv.",
+            show_default=False,
+        ),
+    ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            "--gold",
+            metavar="FILE",
+            help="True alignments, to be compared with: 0-0 is a sure link, 1?2 a possible one.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --gold: one JSON object instead of alignments.", show_default=False)
+    ] = False,
+    force: Force = False,
+) -> None:
+    """Find which words of two texts belong together.
+
+    Prints one line for each pair of sentences: `0-0 1-2` says that the first words belong together, and the second of
+    the source and the third of the target. Learned from the two texts themselves, in both directions; words are what
+    is between spaces. The more sentences there are, the better: ten thousand do.
+
+    With --gold, precision, recall and alignment error rate (0% is perfect) are told.
+
+    \b
+    Example:
+      dragoman align --src train.de --tgt train.en -o aligner > train.align
+      dragoman align --src test.de --tgt test.en --with aligner --gold test.align --json
+    """
+    from dragoman.align.symmetry import WAYS
+
+    learning.check()
+    if symmetrise not in WAYS:
+        raise DataError(f"--symmetrise {symmetrise}: there are {', '.join(WAYS)}")
+    if as_json and gold is None:
+        raise DataError("--json tells of a comparison: give the true alignments with --gold FILE")
+    _check_output(output, learning, force=force)
+    pairs, aligner = _made(learning, read_pairs(src, tgt, src_field, tgt_field))
+    with working("aligning"):
+        links = aligner.align(pairs, symmetrise)
+    if output is not None:
+        aligner.save(output, replace=force)
+    report = None if gold is None else _compared(links, gold)
+    if as_json:
+        print(json.dumps({**(report or {}), "model": aligner.forward.model, "symmetrise": symmetrise}))
+    else:
+        _write(links)
+    if report is not None:
+        share = {
+            name: f"{100 * report[name]:.1f}%"
+            for name in ("precision", "recall", "error_rate")
+            if report[name] is not None
+        }
+        told = ", ".join(
+            f"{name.replace('error_rate', 'alignment error rate')} {value}" for name, value in share.items()
+        )
+        say(f"{gold}: {told}")
+    if output is not None:
+        say(f"{output}: the aligner; {output / 'lexicon.tsv'} has its lexicon")
+        suggest("align", "--src", "FILE", "--tgt", "FILE", "--with", output)
+
+
+def _check_output(output: Path | None, learning: Learning, *, force: bool) -> None:
+    from dragoman.storage import ALIGNER, check_free
+
+    if output is None:
+        return
+    if learning.ready is not None:
+        raise DataError(f"--with {learning.ready}: is kept already; leave --output out")
+    check_free(output, replace=force, contents=ALIGNER)
+
+
+def _made(learning: Learning, lines: Any) -> tuple[ParallelCorpus, Aligner]:
+    """The texts as numbers, and an aligner: learned from them, or a ready one."""
+    from dragoman.align.aligner import Aligner
+    from dragoman.text.corpus import Corpus, ParallelCorpus
+
+    ready = None if learning.ready is None else Aligner.load(learning.ready)
+    vocabs = (None, None) if ready is None else (ready.forward.lexicon.source, ready.forward.lexicon.target)
+    texts = zip((lines.source, lines.target), vocabs, strict=True)
+    pairs = ParallelCorpus(*(Corpus.from_sentences(text, vocab) for text, vocab in texts))
+    if ready is not None:
+        return pairs, ready
+    began = perf_counter()
+    told = _Teller(began)
+    aligner = Aligner.learn(pairs, learning.model, learning.iterations, prior=learning.prior, report=told)
+    say(f"{len(pairs):,} pairs: learned in {perf_counter() - began:,.1f} seconds")
+    return pairs, aligner
+
+
+@dataclass
+class _Teller:
+    """A line after each model of each direction."""
+
+    began: float
+
+    def __call__(self, direction: str, progress: Progress) -> None:
+        if sys.stderr.isatty() or progress.iteration == 1:
+            seconds = perf_counter() - self.began
+            what = f"{direction}, {progress.model}, iteration {progress.iteration}"
+            say(f"{what}: perplexity {progress.perplexity:,.2f}; {seconds:,.1f} s")
+
+
+def _compared(links: Links, gold: Path) -> dict[str, Any]:
+    from dragoman.evaluation.alignment import count_all, read_gold
+
+    return count_all([links[pair] for pair in range(len(links))], read_gold(gold)).as_dict()
+
+
+def _write(links: Links) -> None:
+    """One line for each pair."""
+    from dragoman.evaluation.alignment import to_pharaoh
+
+    for pair in range(len(links)):
+        sys.stdout.write(f"{to_pharaoh(links[pair])}\n")
+    sys.stdout.flush()
