@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dragoman.search.hypothesis import Hypothesis
     from dragoman.search.length import LengthHandling, LengthPrior
     from dragoman.text.batches import Batch
+    from dragoman.unknowns import Replaced, Unknowns
 
 PAIRS_AT_ONCE = 64  # while they are read word by word
 MOST_UNITS = 250  # of a line that is translated in one piece
@@ -45,6 +46,7 @@ class Translated:
     attention: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
     # (words and `</s>`, source and `</s>`): where each word was looked for; none without attention, or if the line was
     # translated in pieces
+    replaced: tuple[Replaced, ...] = ()  # what the text has in the place of unknown words
 
     @property
     def ended(self) -> tuple[str, ...]:
@@ -74,12 +76,14 @@ class Translating(ABC):
         *,
         length: str | LengthHandling = LENGTH,
         most_units: int = MOST_UNITS,
+        unknowns: Unknowns | None = None,
         **how: Any,
     ) -> list[list[Translated]]:
         """The n best translations of each line, best first. A blank line has a blank one.
 
         `length` is a handling of `dragoman.search.length`, or its name. A line of more than `most_units` units is
-        translated in pieces, each by its best translation. The rest is for `dragoman.search.search_all`.
+        translated in pieces, each by its best translation. With `unknowns`, unknown words are replaced in the text. The
+        rest is for `dragoman.search.search_all`.
         """
         from dragoman.search import search_all
 
@@ -89,11 +93,13 @@ class Translating(ABC):
         pieces = [piece for line in self._pieces(listed, most_units) for piece in line]
         read = self._read(pieces)
         handling = self.length_handling(length)
+        if unknowns is not None:
+            self.require_replaceable()
         found = (
             search_all(self._scorer, read, n_best=n, beam_size=max(n, beam), length=handling, **how) if pieces else []
         )
         told = (
-            [self._told(hypothesis, units) for hypothesis in best]
+            [self._replaced(self._told(hypothesis, units), unknowns) for hypothesis in best]
             for best, units in zip(found, self._units(pieces), strict=True)
         )
         return [self._joined(line, told) for line in self._pieces(listed, most_units)]
@@ -213,6 +219,27 @@ class Translating(ABC):
             self.target.join(units), units, found.log_prob, found.score, tuple(source), found.finished, attention
         )
 
+    def require_replaceable(self) -> None:
+        """Refuse to replace unknown words where there are none, or where none was looked at."""
+        if self.target.units.kind != "word":
+            raise DataError(f"unknown words are replaced where words are predicted, not {self.target.units.spec}")
+        if self.source.units.kind != "word":
+            raise DataError(
+                f"unknown words are replaced by words of the source, and it is read as {self.source.units.spec}"
+            )
+
+    def _replaced(self, told: Translated, unknowns: Unknowns | None) -> Translated:
+        """The text with its unknown words replaced."""
+        if unknowns is None:
+            return told
+        if told.attention is None:
+            raise DataError("unknown words are replaced by what was looked at, and this translator has no attention")
+        found = unknowns.replaced(told.words, told.source, told.attention)
+        words = list(told.words)
+        for one in found:
+            words[one.place] = one.word
+        return replace(told, text=self.target.join(words), replaced=found)
+
     def is_overlong(self, line: str, most: int = MOST_UNITS) -> bool:
         """Whether a line has more units than are translated in one piece. Trees are never cut."""
         if self.source.format == TREE or 2 * len(line) <= most or not line.strip():  # no character is over two units
@@ -251,6 +278,10 @@ class Translating(ABC):
         if len(pieces) == 1:
             return next(told)
         best = [next(told)[0] for _ in pieces]
+        before = accumulate((len(part.words) for part in best), initial=0)
+        replaced = (
+            replace(one, place=one.place + at) for part, at in zip(best, before, strict=False) for one in part.replaced
+        )
         return [
             Translated(
                 " ".join(part.text for part in best if part.text),
@@ -259,6 +290,7 @@ class Translating(ABC):
                 sum(part.score for part in best),
                 tuple(word for part in best for word in part.source),
                 all(part.finished for part in best),
+                replaced=tuple(replaced),
             )
         ]
 

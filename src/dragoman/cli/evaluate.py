@@ -15,6 +15,7 @@ from dragoman.cli.evaluate_translator import TranslationChoice, evaluate_transla
 from dragoman.cli.floor import known_truth
 from dragoman.cli.groups import grouped
 from dragoman.cli.messages import doubt, say
+from dragoman.cli.translators import UnknownsChoice
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def evaluate(
         ),
     ] = None,
     translation: TranslationChoice = TranslationChoice(),
+    unknowns: UnknownsChoice = UnknownsChoice(),
 ) -> None:
     """Report how good models are. Of several models: a table.
 
@@ -77,9 +79,9 @@ def evaluate(
     """
     if text is None:
         _refuse_language_model_options(field, dynamic, translation)
-        evaluate_translators(models, translation, floor=not no_floor, as_json=as_json)
+        evaluate_translators(models, translation, unknowns, floor=not no_floor, as_json=as_json)
         return
-    if given := translation.given():
+    if given := translation.given() or (["--replace-unknowns"] if unknowns != UnknownsChoice() else []):
         raise DataError(f"{given[0]} is for translators and --text for language models; take one or the other")
     from dragoman.evaluation.dynamic import Dynamic
 

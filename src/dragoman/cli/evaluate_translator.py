@@ -18,6 +18,7 @@ from dragoman.cli.translators import (
     BeamSize,
     Length,
     Threads,
+    UnknownsChoice,
     check_once,
     check_tree,
     reads_trees,
@@ -87,7 +88,9 @@ class TranslationChoice(Group):
         return [f"--{name.replace('_', '-')}" for name in names]
 
 
-def evaluate_translators(models: Sequence[Path], choice: TranslationChoice, *, floor: bool, as_json: bool) -> None:
+def evaluate_translators(
+    models: Sequence[Path], choice: TranslationChoice, unknowns: UnknownsChoice, *, floor: bool, as_json: bool
+) -> None:
     """Translate, judge, and print what there is to say of it."""
     if choice.src is None or choice.ref is None:
         raise DataError("--src and --ref go together: the text to translate, and its translation")
@@ -100,7 +103,7 @@ def evaluate_translators(models: Sequence[Path], choice: TranslationChoice, *, f
         systems = _systems(models, ensemble=choice.ensemble)
         lines = _read(choice, systems.values())
         answers = _answers(choice, lines, systems.values(), floor=floor)
-        named = {name: _measured(name, model, lines, answers, choice) for name, model in systems.items()}
+        named = {name: _measured(name, model, lines, answers, choice, unknowns) for name, model in systems.items()}
     beside = beside_first({name: (own.by_bleu, own.by_chrf) for name, own in named.items()})
     tell = _as_json if as_json else _written
     print(tell(named, beside, choice), flush=True)
@@ -176,12 +179,20 @@ def _is_tokenised(choice: TranslationChoice, models: Collection[Any]) -> bool:
 # -- what is told ------------------------------------------------------------------------------------------------------
 
 
-def _measured(name: str, model: Any, lines: Lines, answers: Answers, choice: TranslationChoice) -> MeasuredTranslator:
+def _measured(
+    name: str, model: Any, lines: Lines, answers: Answers, choice: TranslationChoice, unknowns: UnknownsChoice
+) -> MeasuredTranslator:
     from dragoman.evaluation.conditional import measure_translator
 
     with working(f"{name}: translating"):
         return measure_translator(
-            model, lines.source, answers, choice.beam_size, length=choice.length, diagnose=choice.diagnose
+            model,
+            lines.source,
+            answers,
+            choice.beam_size,
+            length=choice.length,
+            diagnose=choice.diagnose,
+            unknowns=unknowns.rules(model),
         )
 
 

@@ -23,6 +23,7 @@ from dragoman.cli.translators import (
     Strangers,
     Threads,
     Translators,
+    UnknownsChoice,
     attended,
     check_tree,
     links,
@@ -33,10 +34,12 @@ from dragoman.cli.translators import (
     with_threads,
 )
 from dragoman.errors import DataError, at
+from dragoman.unknowns import COPIED
 
 if TYPE_CHECKING:
     from dragoman.search.lattice import Lattice
     from dragoman.translating import Translated, Translating
+    from dragoman.unknowns import Unknowns
 
 DIGITS = 4  # of attention in JSON
 Text = Annotated[
@@ -132,6 +135,15 @@ def translate(
     shown: Shown = Shown(),
     drawing: Drawing = Drawing(),
     fusion: Fusion = Fusion(),
+    unknowns: UnknownsChoice = UnknownsChoice(),
+    explain_unknowns: Annotated[
+        bool,
+        typer.Option(
+            "--explain-unknowns",
+            help="Tell which rule gave which word in the place of an unknown one.",
+            show_default=False,
+        ),
+    ] = False,
     threads: Threads = None,
 ) -> None:
     """Translate standard input, or a text, line by line.
@@ -149,14 +161,22 @@ def translate(
       dragoman translate de-en --text test.de --beam-size 10 --alignments test.align > test.en
       dragoman translate one two three --n-best 5 < test.de
       dragoman translate de-en --lm news --lm-weight 0.1 < test.de
+      dragoman translate words --lexicon aligner --explain-unknowns < test.de
     """
     _check_models(models)
-    _check(search, shown, drawing)
+    _check(search, shown, drawing, unknowns)
     with with_threads(threads):
         if _at_terminal():
             say("loading ...")
         model = load_together(models, fusion)
-        job = Job(model, search, shown, drawing)
+        rules = unknowns.rules(model)
+        if explain_unknowns and rules is None:
+            raise DataError(
+                "--explain-unknowns: none are replaced; ask for it with --replace-unknowns or --lexicon DIR"
+            )
+        if rules is not None:
+            require_attention(model, models[0])
+        job = Job(model, search, shown, drawing, rules, explain_unknowns)
         model.length_handling(search.length)  # refused now rather than after the first line
         if shown.alignments is not None:
             _require_words(model, models[0])
@@ -177,6 +197,8 @@ class Job:
     search: SearchChoice
     shown: Shown
     drawing: Drawing
+    unknowns: Unknowns | None = None
+    explained: bool = False
 
     @property
     def as_list(self) -> bool:
@@ -190,11 +212,13 @@ def _check_models(paths: Sequence[Path]) -> None:
             raise DataError(f"{path}: is a file, not a translator; to translate a file: --text {path}")
 
 
-def _check(search: SearchChoice, shown: Shown, drawing: Drawing) -> None:
+def _check(search: SearchChoice, shown: Shown, drawing: Drawing, unknowns: UnknownsChoice) -> None:
     if drawing.sample is None and (drawing.seed is not None or drawing.temperature is not None):
         raise DataError("--seed and --temperature are for drawing; say how many with --sample N")
     if drawing.sample is not None and shown.n_best is not None:
         raise DataError("--sample draws translations and --n-best looks for the best ones; choose one")
+    if drawing.sample is not None and unknowns != UnknownsChoice():
+        raise DataError("--sample shows what was drawn, unknown words too; leave --replace-unknowns and --lexicon out")
     if drawing.sample is not None and shown.lattice is not None:
         raise DataError("--lattice shows a search, and --sample does not search; leave one out")
     if drawing.sample is not None and replace(search, max_units=SearchChoice.max_units) != SearchChoice():
@@ -236,12 +260,23 @@ def _translate_all(job: Job, batches: Iterator[list[Line]]) -> None:
             for line in lines:
                 strangers.look(line.number, line.text)
             results = _results(job, lines)
+            if job.explained:
+                _explain(results)
             _write(sys.stdout, (_printed(job, result) for result in results))
             if alignments is not None:
                 _write(alignments, (_aligned(job, result) for result in results))
             if lattices is not None:
                 _write(lattices, (_lattice(job, result) for result in results))
         strangers.sum_up()
+
+
+def _explain(results: Sequence[Result]) -> None:
+    """Where the words came from that stand for unknown ones."""
+    for result in results:
+        for one in result.found[0].replaced:
+            how = "copied from" if one.rule == COPIED else "the lexicon's translation of"
+            where = f"line {result.line.number}, word {one.place + 1}"
+            say(f"{where}: {one.word}, {how} {one.source} ({100 * one.attention:.0f}% of the attention)")
 
 
 def _write(file: TextIO, texts: Iterator[str]) -> None:
@@ -275,7 +310,8 @@ def _results(job: Job, lines: Sequence[Line]) -> list[Result]:
 def _searched(job: Job, lines: list[str], **how: Any) -> list[list[Translated]]:
     choice = job.search
     best = job.shown.n_best or 1
-    return job.model.n_best(lines, best, choice.beam_size, length=choice.length, most_units=choice.max_units, **how)
+    limits: dict[str, Any] = {"length": choice.length, "most_units": choice.max_units, "unknowns": job.unknowns}
+    return job.model.n_best(lines, best, choice.beam_size, **limits, **how)
 
 
 def _recorded(job: Job, line: Line) -> Result:
@@ -334,7 +370,8 @@ def _scores(told: Translated) -> dict[str, Any]:
     from dragoman.evaluation.likelihood import finite
 
     scores = {"log_prob": finite(told.log_prob), "score": finite(told.score)}
-    return {"translation": told.text, **scores, "finished": told.finished}
+    found = {"translation": told.text, **scores, "finished": told.finished}
+    return found | ({"replaced": [one.as_dict() for one in told.replaced]} if told.replaced else {})
 
 
 def _attention(model: Translating, told: Translated) -> dict[str, Any] | None:

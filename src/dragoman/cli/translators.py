@@ -19,6 +19,7 @@ from dragoman.errors import DataError, at
 if TYPE_CHECKING:
     from dragoman.text.sides import Side
     from dragoman.translating import Translated, Translating, WordAttention
+    from dragoman.unknowns import Unknowns
 
 Translators = Annotated[
     list[Path],
@@ -83,6 +84,39 @@ class Fusion(Group):
             raise DataError(f"--fusion {self.how}: it is {LINEAR} or {LOG_LINEAR}")
         if self.how == LINEAR and (self.weight or 0) >= 1:
             raise DataError(f"--lm-weight {self.weight}: with --fusion linear it is a share, below 1")
+
+
+@dataclass(frozen=True)
+class UnknownsChoice(Group):
+    """What becomes of unknown words in translations."""
+
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace-unknowns",
+            help="Put the source word that was looked at most in the place of an unknown word; for words and names.",
+            show_default=False,
+        ),
+    ] = False
+    lexicon: Annotated[
+        Path | None,
+        typer.Option(
+            "--lexicon",
+            metavar="DIR",
+            help="The same, but its translation by this aligner's lexicon (see dragoman align), if it has one.",
+            show_default=False,
+        ),
+    ] = None
+
+    def rules(self, model: Translating) -> Unknowns | None:
+        """How unknown words are replaced, if they are; refused where that cannot be."""
+        from dragoman.align.aligner import Aligner
+        from dragoman.unknowns import Unknowns
+
+        if not self.replace and self.lexicon is None:
+            return None
+        model.require_replaceable()
+        return Unknowns(None if self.lexicon is None else Aligner.load(self.lexicon).forward.lexicon)
 
 
 def load_together(paths: Sequence[Path], fusion: Fusion = Fusion()) -> Translating:

@@ -51,7 +51,7 @@ class Translates(Protocol):
     source: Side
     target: Side
 
-    def translate(self, lines: Sequence[str], beam: int = BEAM, *, length: Any = LENGTH) -> list[Any]: ...
+    def translate(self, lines: Sequence[str], beam: int = BEAM, *, length: Any = LENGTH, **how: Any) -> list[Any]: ...
 
     def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[Any]: ...
 
@@ -197,11 +197,12 @@ def measure_translator(
     *,
     length: Any = LENGTH,
     diagnose: bool = False,
+    **how: Any,
 ) -> MeasuredTranslator:
-    """Translate lines, and compare with what is known."""
+    """Translate lines, and compare with what is known. How: see `Translating.n_best`."""
     references = answers.references
     began = perf_counter()
-    told = model.translate(lines, beam, length=length)
+    told = model.translate(lines, beam, length=length, **how)
     seconds = perf_counter() - began
     texts = [one.text for one in told]
     by_bleu = bleu(tokenised=answers.tokenised).statistics(texts, references)

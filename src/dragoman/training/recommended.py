@@ -53,9 +53,9 @@ TRANSLATOR = TrainingConfig(
 def translator_training(pairs: int) -> dict[str, Any]:
     """What of it depends on the number of training pairs: the fewer there are, the more often they are gone through."""
     if pairs < 3_000:
-        return {"max_epochs": 60, "batch_size": 200, "warmup": 50}
+        return {"max_epochs": 30, "batch_size": 200, "warmup": 50}
     if pairs < 20_000:
-        return {"max_epochs": 30, "batch_size": 400}
+        return {"max_epochs": 12, "batch_size": 400}
     if pairs < 100_000:
         return {"max_epochs": 10}
     return {"max_epochs": 10, "batch_size": 1500}
