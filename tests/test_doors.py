@@ -42,7 +42,15 @@ MAY_KNOW = {
     "ngram": MODEL,
     "buckets": {*MODEL, "ngram", "models"},  # contexts by what an n-gram model or a cache knows of them
     "mixture": {*MODEL, "buckets"},
-    "models": {*MODEL, "ngram", "layers", "settings", "translating", "search"},  # of search, lengths alone: see below
+    "models": {
+        *MODEL,
+        "ngram",
+        "layers",
+        "align",
+        "settings",
+        "translating",
+        "search",
+    },  # of search, lengths alone: see below
     "training": {*GROUND, "threads", "storage", "text", "settings", "trainable"},  # no model by name
     "loading": {*MODEL, "ngram", "translating"},
     "doctor": {*MODEL, "ngram"},

@@ -153,8 +153,9 @@ def gradients(model: Translator, parts: list[ParallelCorpus]) -> dict[str, Tenso
         {"encoder": "reverse", "attention": "bilinear", "cell": "gru"},
         {"encoder": "forward", "attention": "dot", "cell": "rnn", "bridge": "copy", "readout": 2, "tied": True},
         {"encoder": "convolutional", "attention": "none", "filters": 3, "pooling": "average", "softmax": "frequency"},
+        {"encoder": "reverse", "attention": "mlp", "lexicon": True, "lexicon_floor": 0.1, "tied": True},
     ],
-    ids=lambda settings: settings["encoder"],
+    ids=lambda settings: f"{settings['encoder']}, lexicon" if "lexicon" in settings else settings["encoder"],
 )
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_gradients_are_those_of_small_differences(settings: dict[str, Any], smoothing: float) -> None:
@@ -274,7 +275,8 @@ def test_the_attention_told_is_the_one_used(model: Translator) -> None:
         scores[memory.barred[row] < 0] = -torch.inf
         torch.testing.assert_close(alpha[row], scores.softmax(dim=0), **SAME)
         context = memory.vectors[row].T @ alpha[row]
-        torch.testing.assert_close(model.log_probs(state)[row], naive_softmax(model, h[row], context), **SAME)
+        bias = naive_bias(model, row, alpha[row])
+        torch.testing.assert_close(model.log_probs(state)[row], naive_softmax(model, h[row], context, bias), **SAME)
 
 
 @pytest.mark.parametrize("model", [name for name in single if name not in attending], indirect=True)
@@ -315,7 +317,20 @@ def naive_scores(kind: str, found: dict[str, Tensor], H: Tensor, h: Tensor) -> T
     return torch.stack(scores)
 
 
-def naive_softmax(model: Translator, h: Tensor, c: Tensor | None) -> Tensor:
+def naive_bias(model: Translator, sentence: int, alpha: Tensor) -> Tensor | float:
+    """log(p_lex + floor), p_lex(e) = sum_j alpha_j L(e | f_j); nothing without a lexicon.  # (|V|,)"""
+    if model.lexicon is None:
+        return 0.0
+    starts, words, probs = model.lexicon
+    p_lex = torch.zeros(len(model.vocab), dtype=alpha.dtype)
+    for weight, word in zip(alpha.tolist(), pairs_of(model).source[sentence].tolist(), strict=False):
+        for entry in range(int(starts[word]), int(starts[word + 1])):
+            p_lex[words[entry]] += weight * probs[entry]
+    assert len(probs) and (p_lex > 0).sum() < len(p_lex) - 2
+    return (p_lex + model.settings.lexicon_floor).log()
+
+
+def naive_softmax(model: Translator, h: Tensor, c: Tensor | None, bias: Tensor | float = 0.0) -> Tensor:
     """log softmax(W_hs [h_t; c_t] + b_s), `<s>` impossible.  # (|V|,)"""
     found, x = dict(model.parameters()), h if c is None else torch.cat([h, c])
     if model.settings.readout:
@@ -323,7 +338,7 @@ def naive_softmax(model: Translator, h: Tensor, c: Tensor | None) -> Tensor:
     if "W_out" in found:
         x = found["W_out"] @ x + found["b_out"]
     W = found["M"] if model.settings.tied else found["W_hs"]
-    s = W @ x + found["b_s"]
+    s = W @ x + found["b_s"] + bias
     s[START] = -math.inf
     if model.classes is None:
         return s.log_softmax(dim=0)
@@ -356,8 +371,9 @@ def naive_steps(model: Translator, encoded: Any, sentence: int, target: list[int
         if settings.attention == "none":
             said.append(naive_softmax(model, x, None))
             continue
-        c = H.T @ naive_scores(settings.attention, found, H, x).softmax(dim=0)
-        said.append(naive_softmax(model, x, c))
+        alpha = naive_scores(settings.attention, found, H, x).softmax(dim=0)
+        c = H.T @ alpha
+        said.append(naive_softmax(model, x, c, naive_bias(model, sentence, alpha)))
     return said
 
 
@@ -495,7 +511,12 @@ def test_it_learns_to_turn_sequences_round(settings: dict[str, Any]) -> None:
 
 def test_label_smoothing_is_the_definition() -> None:
     """(1 - s) log p of the word + s times the mean of log p over all words but `<s>`, which cannot come."""
-    for name in ("bidirectional, perceptron", "forward, Elman, copied", "reverse, perceptron, GRU, readout, tied"):
+    for name in (
+        "bidirectional, perceptron",
+        "bidirectional, perceptron, lexicon",
+        "forward, Elman, copied",
+        "reverse, perceptron, GRU, readout, tied",
+    ):
         model = translator(name)
         pairs = pairs_of(model)
         state, batch = model.start(batch_of(pairs)), batch_of(pairs)

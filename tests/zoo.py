@@ -273,6 +273,9 @@ TRANSLATORS: dict[str, Callable[[Text], Any]] = {
     "bidirectional, perceptron": lambda text: _translator(
         text, encoder="bidirectional", attention="mlp", attention_hidden=5
     ),
+    "bidirectional, perceptron, lexicon": lambda text: _translator(
+        text, encoder="bidirectional", attention="mlp", lexicon=True, lexicon_floor=0.05
+    ),
     "bidirectional, dot, two GRUs": lambda text: _translator(
         text, encoder="bidirectional", attention="dot", cell="gru", layers=2
     ),

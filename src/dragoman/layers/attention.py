@@ -29,6 +29,7 @@ class Memory(NamedTuple):
     vectors: Tensor  # H (sentences, longest, D)
     keys: Tensor  # (sentences, longest, K)
     barred: Tensor  # (sentences, longest) 0, and -inf where padded
+    lexical: tuple[Tensor, ...] | None = None  # what a lexicon has for their words: see `layers.lexical`
 
 
 class Score(Protocol):

@@ -29,14 +29,25 @@ def target_log_probs(h: Tensor, W: Tensor, b: Tensor, targets: Tensor, smoothing
 
     Smoothed: (1 - smoothing) log p of the word + smoothing times the mean of the log p of all words that can come.
     """
+    picked, log_z = target_scores(h, W, b, targets)
+    if not smoothing:
+        return picked
+    return (1 - smoothing) * picked + smoothing * mean_log_prob(h, W, b, log_z)
+
+
+def target_scores(h: Tensor, W: Tensor, b: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """log p of one word in each row, and log Z, the logarithm of what all were divided by.  # (rows,) each"""
     picked: Tensor
     log_z: Tensor
     picked, log_z = _TargetLogProbs.apply(h, W, b, targets)  # type: ignore[no-untyped-call]
-    if not smoothing:
-        return picked
+    return picked, log_z
+
+
+def mean_log_prob(h: Tensor, W: Tensor, b: Tensor, log_z: Tensor) -> Tensor:
+    """The mean of the log p of all words that can come.  # (rows,)"""
     share = b.isfinite().to(b) / b.isfinite().sum()  # (|V|,)
     mean_score = h @ (share @ W) + (share * b.nan_to_num(neginf=0.0)).sum()  # (rows,) scores are linear in h
-    return (1 - smoothing) * picked + smoothing * (mean_score - log_z)
+    return mean_score - log_z
 
 
 class _TargetLogProbs(torch.autograd.Function):

@@ -21,6 +21,10 @@ from dragoman.layers.class_softmax import WordClasses
 from dragoman.layers.decoder import Decoder, DecoderRows, step, step_alone, unroll_alone, unroll_attending
 from dragoman.layers.dropout import dropout
 from dragoman.layers.encoders import Encoded, Encoder, Noise
+from dragoman.layers.initial import PRECISIONS
+from dragoman.layers.lexical import Candidates, Table, boosts, candidates, look
+from dragoman.layers.lexical import target_log_probs as boosted_target_log_probs
+from dragoman.layers.lexical import word_log_probs as boosted_log_probs
 from dragoman.layers.perceptron import affine
 from dragoman.layers.products import PLAIN
 from dragoman.layers.recurrence import Layer
@@ -32,7 +36,8 @@ from dragoman.models.softmax_model import (
     saved_classes,
     softmax_classes,
 )
-from dragoman.models.translator_config import TranslatorConfig
+from dragoman.models.translator_config import TranslatorConfig, meaningless
+from dragoman.models.translator_lexicon import learned_table, table_arrays, table_from
 from dragoman.models.translator_parts import M_SOURCE, encoder_of, first_parameters
 from dragoman.scorer import Carry, State
 from dragoman.search.length import LengthPrior
@@ -49,7 +54,7 @@ from dragoman.translating import Translating
 
 T = TypeVar("T")
 
-LENGTH_PRIOR = "length_prior."  # before the names of its tables on disk
+LENGTH_PRIOR, LEXICON = "length_prior.", "lexicon."  # before the names of their tables on disk
 
 
 class Translator(SoftmaxModel, Translating):
@@ -79,12 +84,14 @@ class Translator(SoftmaxModel, Translating):
         length_prior: LengthPrior,
         classes: WordClasses | None = None,
         record: Mapping[str, Any] | None = None,
+        lexicon: Table | None = None,
     ):
         self.source, self.target, self.unknown, self.settings = source, target, unknown, settings
         self.source_vocab, self.vocab = source.vocab, target.vocab
         self.length_prior = length_prior
         self._parameters = dict(parameters)
         self.classes = classes
+        self.lexicon = lexicon
         self.record = dict(record or {})
 
     @classmethod
@@ -107,12 +114,16 @@ class Translator(SoftmaxModel, Translating):
         source = source or Side(WordUnits(), pairs.source.vocab, format=TREE if settings.reads_trees else PLAIN_TEXT)
         target = target or Side(WordUnits(), pairs.target.vocab)
         _require_format(settings, source)
+        if wrong := meaningless(settings, ()):
+            raise DataError(wrong)
         classes = softmax_classes(pairs.target, settings)
         chance = Generator().manual_seed(seed)
         first = first_parameters(len(source.vocab), len(target.vocab), settings, chance, classes)
         begin_as_unigram(first, pairs.target, classes)
         prior = LengthPrior.estimate(pairs.source.sizes - 1, pairs.target.sizes - 1)
-        return cls(source, target, unknown or Uniform(target.vocab.known), settings, first, prior, classes)
+        lexicon = learned_table(pairs, PRECISIONS[settings.precision]) if settings.lexicon else None
+        unknown = unknown or Uniform(target.vocab.known)
+        return cls(source, target, unknown, settings, first, prior, classes, lexicon=lexicon)
 
     # -- its parts -----------------------------------------------------------------------------------------------------
 
@@ -140,10 +151,13 @@ class Translator(SoftmaxModel, Translating):
         left_out = Noise(self.settings.embedding_dropout, self.settings.dropout, noise)
         return self.encoder.encode(_named(self._parameters, "encoder."), self._parameters[M_SOURCE], source, left_out)
 
-    def _remember(self, encoded: Encoded) -> Memory | None:
+    def _remember(self, encoded: Encoded, source: Any) -> Memory | None:
         if self._score is None:
             return None
-        return remember(self._score, self._decoder.attention, encoded.vectors, encoded.mask)
+        memory = remember(self._score, self._decoder.attention, encoded.vectors, encoded.mask)
+        if self.lexicon is None:
+            return memory
+        return memory._replace(lexical=candidates(self.lexicon, Batch.of(source).words, len(self.vocab)))
 
     def _bridge(self, encoded: Encoded) -> tuple[CellState, ...]:
         """h_0 of each layer of the decoder, by the encoder's: the last goes with the last, and so on downwards; if the
@@ -178,7 +192,7 @@ class Translator(SoftmaxModel, Translating):
         encoded = self.encode(pairs.source, noise)
         read = torch.cat([torch.full((1, batch.rows), START), batch.words.T[:-1]])  # (steps, rows)
         m = dropout(embedding(read.to(self.device), self._parameters["M"]), self.settings.embedding_dropout, noise)
-        memory, masks = self._remember(encoded), self._masks(m, noise)
+        memory, masks = self._remember(encoded, pairs.source), self._masks(m, noise)
         if memory is None:
             unrolled = unroll_alone(self._decoder, m, self._bridge(encoded), masks)
         else:
@@ -186,7 +200,20 @@ class Translator(SoftmaxModel, Translating):
         own = _own_places(batch).to(self.device)
         h = unrolled.h.flatten(0, 1).index_select(0, own)  # (tokens, H)
         c = None if unrolled.contexts is None else unrolled.contexts.flatten(0, 1).index_select(0, own)
-        return self._target_log_probs(self._read_out(h, c, noise), pairs.target.framed(starts=0), smoothing)
+        x, targets = self._read_out(h, c, noise), pairs.target.framed(starts=0)
+        if memory is None or memory.lexical is None or unrolled.alphas is None:
+            return self._target_log_probs(x, targets, smoothing)
+        return self._boosted(x, targets, Candidates(*memory.lexical), unrolled.alphas, own, smoothing)
+
+    def _boosted(
+        self, x: Tensor, targets: NDArray[Any], lexical: Candidates, alphas: Tensor, own: Tensor, smoothing: float
+    ) -> Tensor:
+        """The same with the lexicon's say.  # x: (tokens, outputs), alphas: (steps, rows, longest)"""
+        steps, rows, _ = alphas.shape
+        places = own % rows * steps + own // rows  # sentences first
+        looked = look(lexical, alphas, x, places, self._output(), self.settings.lexicon_floor)
+        words = torch.from_numpy(targets).long().to(x.device)
+        return boosted_target_log_probs(x, *self._output(), words, looked, smoothing)
 
     def pair_log_probs(self, source: Any, target: Corpus) -> NDArray[np.float64]:
         """log P of every token of target sentences given their sources.  # (tokens,)"""
@@ -213,7 +240,7 @@ class Translator(SoftmaxModel, Translating):
     def start(self, batch: Batch, carry: Carry = None) -> State:
         with torch.no_grad():
             encoded = self.encode(batch.source)
-            memory = self._remember(encoded)
+            memory = self._remember(encoded, batch.source)
             rows = self._first_rows(encoded)
             sentence = None if memory is None else torch.arange(batch.rows)
             state = State(rows, memory, sentence)
@@ -223,7 +250,13 @@ class Translator(SoftmaxModel, Translating):
         rows: DecoderRows = DecoderRows(*state.rows)
         with torch.no_grad():
             context = None if state.memory is None else rows.context
-            return self._word_log_probs(self._read_out(rows.layers[-1][0], context))
+            found = self._word_log_probs(self._read_out(rows.layers[-1][0], context))
+            if self.lexicon is None or state.sentence is None:
+                return found
+            lexical = Candidates(*Memory(*state.memory).lexical or ())
+            places = Places.of(state.sentence, len(lexical.words))
+            boost = places.rows(boosts(lexical, places.grid(rows.alpha), self.settings.lexicon_floor))
+            return boosted_log_probs(found, lexical.words[state.sentence], boost)
 
     def advance(self, state: State, words: Tensor) -> State:
         with torch.no_grad():
@@ -255,7 +288,8 @@ class Translator(SoftmaxModel, Translating):
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         prior = {LENGTH_PRIOR + name: array for name, array in self.length_prior.arrays().items()}
-        return {**super().arrays(), **prior}
+        entries = {} if self.lexicon is None else table_arrays(self.lexicon)
+        return {**super().arrays(), **prior, **{LEXICON + name: array for name, array in entries.items()}}
 
     def files(self) -> Mapping[str, bytes]:
         sides = {SOURCE_FILE: self.source, TARGET_FILE: self.target}
@@ -273,7 +307,9 @@ class Translator(SoftmaxModel, Translating):
         first = first_parameters(len(source.vocab), len(target.vocab), settings, Generator(), classes)
         prior = LengthPrior.from_arrays(_named(saved.arrays, LENGTH_PRIOR))
         record = {name: value for name, value in saved.config.items() if name not in ("model", "source", "target")}
-        model = cls(source, target, saved.unknown, settings, first, prior, classes, record)
+        sizes = (len(source.vocab), len(target.vocab))
+        lexicon = table_from(_named(saved.arrays, LEXICON), *sizes) if settings.lexicon else None
+        model = cls(source, target, saved.unknown, settings, first, prior, classes, record, lexicon)
         return model.take(saved.arrays, str(saved.path))
 
 

@@ -46,6 +46,11 @@ class TranslatorConfig(NetworkConfig):
     """How what filters found becomes the decoder's first state."""
     k_max: int = Field(default=3, ge=1)
     """How many of a filter's largest values k-max pooling takes."""
+    lexicon: bool = False
+    """Whether words that an alignment model finds in the training pairs as translations of the source words looked at
+    are given a boost in the softmax; for small corpora."""
+    lexicon_floor: float = Field(default=0.001, gt=0)
+    """What is added to such a word's probability before it is taken for a factor: the smaller, the larger the boost."""
     dropout: float = Field(default=0.3, ge=0, lt=1)
     """Share of the outputs of layers that is left out at random in training."""
 
@@ -77,6 +82,10 @@ def meaningless(settings: TranslatorConfig, given: Collection[str]) -> str:
             return f"{name} is for the encoder {' or '.join(encoders)}, not for {settings.encoder}"
     if "attention_hidden" in given and settings.attention != "mlp":
         return f"attention_hidden is for mlp attention, not for {settings.attention}"
+    if settings.lexicon and (settings.attention == "none" or settings.reads_trees or settings.softmax != "full"):
+        return "lexicon is for attention to words, and a full softmax"
+    if "lexicon_floor" in given and not settings.lexicon:
+        return "lexicon_floor is for a lexicon (--lexicon)"
     if "k_max" in given and settings.pooling != "k-max":
         return f"k_max is for k-max pooling, not for {settings.pooling}"
     return ""

@@ -1,0 +1,51 @@
+"""The lexicon inside a translator: learned from its training pairs, in its own units, before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dragoman.align.aligner import SCHEDULES
+from dragoman.align.cells import Cells
+from dragoman.align.direction import learn
+from dragoman.layers.lexical import Table
+from dragoman.text.corpus import ParallelCorpus
+
+MODEL = "hmm"
+MOST = 20  # translations kept of each source word
+LEAST = 0.01  # and each at least so probable
+
+
+def learned_table(pairs: ParallelCorpus, dtype: torch.dtype) -> Table:
+    """P(e | f) by an alignment model, the likeliest translations of each word."""
+    lexicon = learn(Cells.of(pairs), SCHEDULES[MODEL]).lexicon
+    words = len(pairs.target.vocab)
+    owner, target = np.divmod(lexicon.keys, words)
+    order = np.lexsort((target, -lexicon.probs, owner))  # the likeliest of each source word first
+    rank = np.arange(len(order)) - lexicon.starts[owner[order]]
+    kept = np.sort(order[(rank < MOST) & (lexicon.probs[order] >= LEAST)])
+    starts = np.searchsorted(owner[kept], np.arange(len(pairs.source.vocab) + 1))
+    return Table(
+        torch.from_numpy(starts), torch.from_numpy(target[kept]), torch.from_numpy(lexicon.probs[kept]).to(dtype)
+    )
+
+
+def table_arrays(table: Table) -> dict[str, NDArray[Any]]:
+    return {name: part.numpy() for name, part in table._asdict().items()}
+
+
+def table_from(arrays: Mapping[str, NDArray[Any]], sources: int, words: int) -> Table:
+    """From what is on disk, looked over."""
+    table = Table(*(torch.from_numpy(np.array(arrays[name])) for name in Table._fields))
+    starts, entries = table.starts, len(table.words)
+    if len(starts) != sources + 1 or int(starts[0]) != 0 or int(starts[-1]) != entries or len(table.probs) != entries:
+        raise ValueError("the lexicon does not fit its vocabularies")
+    if bool((starts.diff() < 0).any()) or (
+        entries and not 0 <= int(table.words.min()) <= int(table.words.max()) < words
+    ):
+        raise ValueError("the lexicon has words that there are not")
+    return table

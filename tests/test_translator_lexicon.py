@@ -1,0 +1,127 @@
+"""The lexicon inside a translator: what it is made of, and what it changes. (Its laws are held in test_translator.)"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dragoman
+from dragoman import Corpus, DataError, fit
+from dragoman.layers.lexical import Table, boosts, candidates, word_log_probs
+from dragoman.models.translator import Translator
+from dragoman.models.translator_lexicon import LEAST, MOST, learned_table, table_arrays, table_from
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.vocab import END, START
+from small_translators import ENGLISH, GERMAN
+
+# words of the source: 3 has two translations, 4 one, 5 none
+TABLE = Table(torch.tensor([0, 0, 0, 0, 2, 3, 3]), torch.tensor([5, 7, 7]), torch.tensor([0.75, 0.25, 0.5]))
+
+
+def pairs() -> ParallelCorpus:
+    return ParallelCorpus(Corpus.from_sentences(GERMAN), Corpus.from_sentences(ENGLISH))
+
+
+def test_candidates_are_those_of_the_words_of_a_sentence() -> None:
+    found = candidates(TABLE, torch.tensor([[3, 4, END], [5, END, END], [4, 3, 3]]), 9)
+    assert found.words.tolist() == [[5, 7], [START, START], [5, 7]]
+    assert found.table[0].tolist() == [[0.75, 0.25], [0.0, 0.5], [0.0, 0.0]]
+    assert not found.table[1].any()
+    assert found.table[2].tolist() == [[0.0, 0.5], [0.75, 0.25], [0.75, 0.25]]
+    assert candidates(TABLE, torch.tensor([[5]]), 9).table.shape == (1, 1, 1), "none at all"
+
+
+def test_boosted_is_the_softmax_with_a_bias() -> None:
+    """softmax(s + log(p_lex + floor)), written out over all words."""
+    source, floor = torch.tensor([[3, 4, END], [5, END, END]]), 0.01
+    alpha = torch.tensor([[[0.6, 0.3, 0.1], [0.1, 0.8, 0.1]], [[0.5, 0.2, 0.3], [1.0, 0.0, 0.0]]])
+    scores = torch.randn(4, 9, generator=torch.Generator().manual_seed(1))
+    found = candidates(TABLE, source, 9)
+    boost = boosts(found, alpha, floor).flatten(0, 1)
+    told = word_log_probs(scores.log_softmax(dim=1), found.words.repeat_interleave(2, dim=0), boost)
+    p_lex = torch.zeros(4, 9)
+    for row, weights in enumerate(alpha.flatten(0, 1)):
+        for weight, word in zip(weights.tolist(), source[row // 2].tolist(), strict=True):
+            for entry in range(int(TABLE.starts[word]), int(TABLE.starts[word + 1])):
+                p_lex[row, TABLE.words[entry]] += weight * TABLE.probs[entry]
+    torch.testing.assert_close(told, (scores + (p_lex + floor).log()).log_softmax(dim=1))
+
+
+def test_the_table_has_the_likeliest_translations_of_each_word() -> None:
+    text = pairs()
+    table = learned_table(text, torch.float64)
+    words, source = text.target.vocab.words, text.source.vocab
+    for german, english in (("hund", "dog"), ("katze", "cat"), ("bellt", "barks")):
+        first, last = table.starts[source.id(german)], table.starts[source.id(german) + 1]
+        own = {
+            words[int(word)]: float(prob)
+            for word, prob in zip(table.words[first:last], table.probs[first:last], strict=True)
+        }
+        assert max(own, key=lambda word: own[word]) == english
+        assert 0 < len(own) <= MOST and min(own.values()) >= LEAST and sum(own.values()) <= 1 + 1e-9
+    assert table.probs.dtype == torch.float64 and learned_table(text, torch.float32).probs.dtype == torch.float32
+    assert table.starts[END] == table.starts[END + 1], "an end is no word"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("starts", [0, 1]),
+        ("starts", [0, 0, 0, 2, 1, 3, 3]),
+        ("starts", [0, 0, 0, 0, 2, 3, 4]),
+        ("words", [5, 7, 9]),
+        ("words", [5, -1, 7]),
+        ("probs", [0.5]),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused(name: str, value: list[Any]) -> None:
+    arrays = table_arrays(TABLE)
+    assert all(map(torch.equal, table_from(arrays, 6, 9), TABLE))
+    with pytest.raises(ValueError, match="lexicon"):
+        table_from({**arrays, name: np.array(value)}, 6, 9)
+
+
+def test_it_is_there_again_after_loading(tmp_path: Path) -> None:
+    model = Translator.create(pairs(), lexicon=True, embedding=8, hidden=8)
+    assert model.lexicon is not None
+    model.save(tmp_path / "model")
+    back = dragoman.load(tmp_path / "model")
+    assert all(map(torch.equal, back.lexicon, model.lexicon))
+    assert [one.log_prob for one in back.translate(GERMAN[:3])] == [one.log_prob for one in model.translate(GERMAN[:3])]
+    assert Translator.create(pairs(), embedding=8, hidden=8).lexicon is None
+
+
+def test_words_need_not_be_learned_by_the_network_alone() -> None:
+    """With a lexicon, a few updates make the right words far likelier than without."""
+    right = {}
+    for lexicon in (False, True):
+        text = pairs()
+        model = Translator.create(text, lexicon=lexicon, embedding=16, hidden=16, dropout=0.0, embedding_reach=1.0)
+        fit(model, text, max_updates=12, learning_rate=0.01, batch_size=60, threads=1)
+        right[lexicon] = -float(model.batch_log_probs(text).mean())
+    assert right[True] < 0.9 * right[False]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"attention": "none"}, {"softmax": "brown"}],
+)
+def test_where_a_lexicon_cannot_speak_it_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match="lexicon is for attention to words, and a full softmax"):
+        Translator.create(pairs(), lexicon=True, embedding=4, hidden=4, **settings)
+
+
+def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
+    for name, lines in (("t.de", GERMAN), ("t.en", ENGLISH)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    command = ("train", "translator", "--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en", "--max-updates", 2)
+    good(*command, "-o", tmp_path / "model", "--lexicon", "--units", "word")
+    assert dragoman.load(tmp_path / "model").lexicon is not None
+    refused = run(*command, "-o", tmp_path / "other", "--lexicon-floor", "0.1")
+    assert refused.code == 2 and "lexicon_floor is for a lexicon" in refused.err
+    refused = run(*command, "-o", tmp_path / "other", "--lexicon", "--attention", "none")
+    assert refused.code == 2 and "lexicon is for attention" in refused.err
