@@ -31,6 +31,7 @@ single = [name for name in TRANSLATORS if "ensemble" not in name and "language m
 every_single_translator = pytest.mark.parametrize("model", single, indirect=True)
 attending = [name for name in single if any(score in name for score in ("dot", "bilinear", "perceptron"))]
 every_attending_translator = pytest.mark.parametrize("model", attending, indirect=True)
+BELIEVING = ("bidirectional, perceptron, all priors", "tree-LSTM, dot, fertility")  # attention goes by more than scores
 
 
 @pytest.fixture
@@ -154,8 +155,17 @@ def gradients(model: Translator, parts: list[ParallelCorpus]) -> dict[str, Tenso
         {"encoder": "forward", "attention": "dot", "cell": "rnn", "bridge": "copy", "readout": 2, "tied": True},
         {"encoder": "convolutional", "attention": "none", "filters": 3, "pooling": "average", "softmax": "frequency"},
         {"encoder": "reverse", "attention": "mlp", "lexicon": True, "lexicon_floor": 0.1, "tied": True},
+        {
+            "encoder": "forward",
+            "attention": "dot",
+            "position": 1,
+            "markov": 1,
+            "fertility": 1,
+            "coverage": 2,
+            "local": 3,
+        },
     ],
-    ids=lambda settings: f"{settings['encoder']}, lexicon" if "lexicon" in settings else settings["encoder"],
+    ids=["two LSTMs", "GRU", "Elman", "convolutional", "lexicon", "priors"],
 )
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_gradients_are_those_of_small_differences(settings: dict[str, Any], smoothing: float) -> None:
@@ -263,7 +273,7 @@ def test_attention_rows_sum_to_one_and_are_zero_on_padding(model: Translator) ->
         assert (alpha[~outside] > 0).all()
 
 
-@every_attending_translator
+@pytest.mark.parametrize("model", [name for name in attending if name not in BELIEVING], indirect=True)
 def test_the_attention_told_is_the_one_used(model: Translator) -> None:
     """alpha_t computed anew from the state and the memory, and p_t from the context that it gives."""
     state, found = reached(model), dict(model.parameters())
@@ -317,6 +327,33 @@ def naive_scores(kind: str, found: dict[str, Tensor], H: Tensor, h: Tensor) -> T
     return torch.stack(scores)
 
 
+def naive_priors(model: Translator, H: Tensor, h: Tensor, alphas: list[Tensor]) -> Tensor:
+    """What priors add to the scores, one place at a time, given all attention before.  # (longest,)"""
+    found, settings, F, t = dict(model.parameters()), model.settings, len(H), len(alphas)
+    bias = torch.zeros(F, dtype=H.dtype)
+    for j in range(F):
+        coverage = sum((alpha[j] for alpha in alphas), torch.zeros((), dtype=H.dtype))
+        if settings.position:
+            E = F * found["prior.position.log_ratio"].exp()
+            off = ((j + 0.5) / F - (t + 0.5) / E).abs()
+            bias[j] -= found["prior.position.log_strength"].exp() * off
+        if settings.markov:
+            jumps = found["prior.markov.jumps"].softmax(dim=0)
+            last = {-1: 1.0} if t == 0 else dict(enumerate(alphas[-1].tolist()))
+            arrived = sum(p * float(jumps[j - k + 3]) for k, p in last.items() if abs(j - k) <= 3)
+            bias[j] += found["prior.markov.log_strength"].exp() * math.log(arrived + 1e-3)
+        if settings.fertility:
+            phi = 3 * torch.sigmoid(found["prior.fertility.u"] @ H[j] + found["prior.fertility.b"])
+            bias[j] -= found["prior.fertility.log_strength"].exp() * coverage / phi
+        if settings.coverage:
+            U, u, v = (found[f"prior.coverage.{name}"] for name in ("U", "u", "v"))
+            bias[j] += v @ torch.tanh(U @ H[j] + u * coverage)
+        if settings.local:
+            p_t = F * torch.sigmoid(found["prior.local.v"] @ torch.tanh(found["prior.local.W"] @ h))
+            bias[j] -= (j + 0.5 - p_t) ** 2 / (2 * (settings.local / 2) ** 2)
+    return bias
+
+
 def naive_bias(model: Translator, sentence: int, alpha: Tensor) -> Tensor | float:
     """log(p_lex + floor), p_lex(e) = sum_j alpha_j L(e | f_j); nothing without a lexicon.  # (|V|,)"""
     if model.lexicon is None:
@@ -359,6 +396,7 @@ def naive_steps(model: Translator, encoded: Any, sentence: int, target: list[int
     H = encoded.vectors[sentence][own]
     states = [naive_bridge(model, encoded, sentence, layer) for layer in range(settings.layers)]
     c, said = torch.zeros(H.shape[1], dtype=H.dtype), []  # c_0 = 0
+    alphas: list[Tensor] = []
     for word in [START, *target]:
         x = found["M"][word]
         for number in range(settings.layers):
@@ -371,7 +409,9 @@ def naive_steps(model: Translator, encoded: Any, sentence: int, target: list[int
         if settings.attention == "none":
             said.append(naive_softmax(model, x, None))
             continue
-        alpha = naive_scores(settings.attention, found, H, x).softmax(dim=0)
+        scores = naive_scores(settings.attention, found, H, x) + naive_priors(model, H, x, alphas)
+        alpha = scores.softmax(dim=0)
+        alphas.append(alpha)
         c = H.T @ alpha
         said.append(naive_softmax(model, x, c, naive_bias(model, sentence, alpha)))
     return said

@@ -276,6 +276,17 @@ TRANSLATORS: dict[str, Callable[[Text], Any]] = {
     "bidirectional, perceptron, lexicon": lambda text: _translator(
         text, encoder="bidirectional", attention="mlp", lexicon=True, lexicon_floor=0.05
     ),
+    "bidirectional, perceptron, all priors": lambda text: _translator(
+        text,
+        encoder="bidirectional",
+        attention="mlp",
+        position=1.5,
+        markov=0.5,
+        fertility=0.8,
+        coverage=3,
+        local=4.0,
+    ),
+    "tree-LSTM, dot, fertility": lambda text: _translator(text, encoder="tree-lstm", attention="dot", fertility=2.0),
     "bidirectional, dot, two GRUs": lambda text: _translator(
         text, encoder="bidirectional", attention="dot", cell="gru", layers=2
     ),

@@ -30,6 +30,7 @@ class Memory(NamedTuple):
     keys: Tensor  # (sentences, longest, K)
     barred: Tensor  # (sentences, longest) 0, and -inf where padded
     lexical: tuple[Tensor, ...] | None = None  # what a lexicon has for their words: see `layers.lexical`
+    believed: tuple[Tensor | None, ...] = ()  # what priors remember of them: see `layers.priors`
 
 
 class Score(Protocol):
@@ -132,11 +133,19 @@ def remember(score: Score, parameters: Mapping[str, Tensor], vectors: Tensor, ma
 
 
 def attend(
-    score: Score, parameters: Mapping[str, Tensor], memory: Memory, h: Tensor, places: Places, products: Products
+    score: Score,
+    parameters: Mapping[str, Tensor],
+    memory: Memory,
+    h: Tensor,
+    places: Places,
+    products: Products,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """alpha_t and c_t of some rows.  # h: (rows, H) -> (rows, longest), (rows, D)"""
+    """alpha_t and c_t of some rows.  # h: (rows, H), bias: (rows, longest) -> (rows, longest), (rows, D)"""
     q = places.grid(score.query(parameters, h, products))  # (sentences, rows of each, K)
     a = score.score(parameters, memory.keys, q, products) + memory.barred[:, None]  # (sentences, rows of each, longest)
+    if bias is not None:
+        a = a + places.grid(bias)
     alpha = a.softmax(dim=2)
     return places.rows(alpha), places.rows(products.by_sentence("context", alpha, memory.vectors))
 
@@ -167,6 +176,12 @@ class Places(NamedTuple):
             return x.view(self.sentences, self.width, -1)
         flat = x.new_zeros(self.sentences * self.width, x.shape[1]).index_copy_(0, self.at.to(x.device), x)
         return flat.view(self.sentences, self.width, -1)
+
+    def spread(self, x: Tensor) -> Tensor:
+        """What belongs to sentences, for each of their rows.  # (sentences, ...) -> (rows, ...)"""
+        if self.at is not None:
+            return x.index_select(0, (self.at // self.width).to(x.device))
+        return x if self.width == 1 else x.repeat_interleave(self.width, dim=0)
 
     def rows(self, grid: Tensor) -> Tensor:
         """(sentences, width, n) -> (rows, n)"""

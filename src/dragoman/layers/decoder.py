@@ -12,6 +12,7 @@ from torch import Tensor
 from dragoman.layers import recurrence
 from dragoman.layers.attention import Memory, Places, Score, attend
 from dragoman.layers.cells import CELLS, CellState
+from dragoman.layers.priors import History, Prior, Seen
 from dragoman.layers.products import PLAIN, Gathering, Products
 from dragoman.layers.recurrence import Layer, unroll
 
@@ -26,6 +27,7 @@ class Decoder(NamedTuple):
     score: Score | None = None
     W_c: Tensor | None = None  # and this multiplies the context  # (sums * H, D)
     attention: Mapping[str, Tensor] = {}  # the parameters of the score
+    priors: tuple[tuple[Prior, Mapping[str, Tensor]], ...] = ()  # what is added to it, with their parameters
 
 
 class DecoderRows(NamedTuple):
@@ -34,6 +36,7 @@ class DecoderRows(NamedTuple):
     layers: tuple[CellState, ...]
     context: Tensor  # c_t (rows, D)
     alpha: Tensor  # alpha_t (rows, longest source)
+    history: tuple[Tensor, ...] | None = None  # what priors go by, if there are any: see `layers.priors`
 
 
 def step(
@@ -59,8 +62,22 @@ def step(
             h = states[-1][0] * masks[number - 2] if masks else states[-1][0]
             p = products.linear(f"up to {number}", h, layer.W_x) + layer.b
         states.append(_cell_step(decoder.cell, STATE.format(number), p, state, layer.W_h, products))
-    alpha, context = attend(decoder.score, decoder.attention, memory, states[-1][0], places, products)
-    return DecoderRows(tuple(states), context, alpha)
+    h, history = states[-1][0], None if rows.history is None else History(*rows.history)
+    bias = None if history is None else _believed(decoder, memory, h, rows.alpha, history, places)
+    alpha, context = attend(decoder.score, decoder.attention, memory, h, places, products, bias)
+    if history is not None:
+        history = History(history.t + 1, history.coverage + alpha)
+    return DecoderRows(tuple(states), context, alpha, history)
+
+
+def _believed(decoder: Decoder, memory: Memory, h: Tensor, alpha: Tensor, history: History, places: Places) -> Tensor:
+    """What all priors together add to the scores.  # (rows, longest)"""
+    sizes = places.spread((memory.barred == 0).sum(dim=1)).to(h)  # (rows,)
+    biases = []
+    for (prior, parameters), own in zip(decoder.priors, memory.believed, strict=True):
+        remembered = None if own is None else places.spread(own)
+        biases.append(prior.bias(parameters, Seen(h, alpha, history, sizes, remembered)))
+    return torch.stack(biases).sum(dim=0)
 
 
 def _added(decoder: Decoder) -> dict[str, Tensor]:

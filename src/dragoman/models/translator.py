@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,7 @@ from dragoman.layers.lexical import Candidates, Table, boosts, candidates, look
 from dragoman.layers.lexical import target_log_probs as boosted_target_log_probs
 from dragoman.layers.lexical import word_log_probs as boosted_log_probs
 from dragoman.layers.perceptron import affine
+from dragoman.layers.priors import History
 from dragoman.layers.products import PLAIN
 from dragoman.layers.recurrence import Layer
 from dragoman.model import Saved
@@ -38,7 +40,7 @@ from dragoman.models.softmax_model import (
 )
 from dragoman.models.translator_config import TranslatorConfig, meaningless
 from dragoman.models.translator_lexicon import learned_table, table_arrays, table_from
-from dragoman.models.translator_parts import M_SOURCE, encoder_of, first_parameters
+from dragoman.models.translator_parts import M_SOURCE, encoder_of, first_parameters, priors_of
 from dragoman.scorer import Carry, State
 from dragoman.search.length import LengthPrior
 from dragoman.settings import validated
@@ -54,6 +56,7 @@ from dragoman.translating import Translating
 
 T = TypeVar("T")
 
+RATIO = "prior.position.log_ratio"  # words of the target for each of the source
 LENGTH_PRIOR, LEXICON = "length_prior.", "lexicon."  # before the names of their tables on disk
 
 
@@ -120,6 +123,8 @@ class Translator(SoftmaxModel, Translating):
         chance = Generator().manual_seed(seed)
         first = first_parameters(len(source.vocab), len(target.vocab), settings, chance, classes)
         begin_as_unigram(first, pairs.target, classes)
+        if RATIO in first:
+            first[RATIO].fill_(math.log(pairs.target.sizes.sum() / pairs.source.sizes.sum()))
         prior = LengthPrior.estimate(pairs.source.sizes - 1, pairs.target.sizes - 1)
         lexicon = learned_table(pairs, PRECISIONS[settings.precision]) if settings.lexicon else None
         unknown = unknown or Uniform(target.vocab.known)
@@ -136,9 +141,11 @@ class Translator(SoftmaxModel, Translating):
         found = _named(self._parameters, "decoder.")
         numbers = range(1, self.settings.layers + 1)
         layers = tuple(Layer(*(found[f"{name}{number}"] for name in Layer._fields)) for number in numbers)
-        return Decoder(
-            self.settings.cell, layers, self._score, found.get("W_c"), _named(self._parameters, "attention.")
+        attention = _named(self._parameters, "attention.")
+        priors = tuple(
+            (prior, _named(self._parameters, f"prior.{name}.")) for name, prior in priors_of(self.settings).items()
         )
+        return Decoder(self.settings.cell, layers, self._score, found.get("W_c"), attention, priors)
 
     @property
     def _score(self) -> Score | None:
@@ -154,7 +161,9 @@ class Translator(SoftmaxModel, Translating):
     def _remember(self, encoded: Encoded, source: Any) -> Memory | None:
         if self._score is None:
             return None
-        memory = remember(self._score, self._decoder.attention, encoded.vectors, encoded.mask)
+        decoder = self._decoder
+        memory = remember(self._score, decoder.attention, encoded.vectors, encoded.mask)
+        memory = memory._replace(believed=tuple(one.remember(own, encoded.vectors) for one, own in decoder.priors))
         if self.lexicon is None:
             return memory
         return memory._replace(lexical=candidates(self.lexicon, Batch.of(source).words, len(self.vocab)))
@@ -180,7 +189,8 @@ class Translator(SoftmaxModel, Translating):
         """Before the first word; c_0 = 0."""
         sentences, longest, D = encoded.vectors.shape
         zeros = encoded.vectors.new_zeros
-        return DecoderRows(self._bridge(encoded), zeros(sentences, D), zeros(sentences, longest))
+        history = History(zeros(sentences), zeros(sentences, longest)) if self._decoder.priors else None
+        return DecoderRows(self._bridge(encoded), zeros(sentences, D), zeros(sentences, longest), history)
 
     # -- all words of sentences at once --------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from pydantic import Field
 from dragoman.models.network_config import NetworkConfig
 
 TREES = ("recursive", "tree-lstm")  # encoders that read trees
+PRIORS = ("position", "markov", "fertility", "coverage", "local")  # on attention
+OF_ORDER = ("position", "markov", "local")  # those that go by the order of what is attended to
 
 
 class TranslatorConfig(NetworkConfig):
@@ -46,6 +48,16 @@ class TranslatorConfig(NetworkConfig):
     """How what filters found becomes the decoder's first state."""
     k_max: int = Field(default=3, ge=1)
     """How many of a filter's largest values k-max pooling takes."""
+    position: float = Field(default=0.0, ge=0)
+    """How strongly attention is drawn to the diagonal, to begin with: it is learned; 0: not at all."""
+    markov: float = Field(default=0.0, ge=0)
+    """How strongly it is drawn to the words after those looked at last; 0: not at all."""
+    fertility: float = Field(default=0.0, ge=0)
+    """How strongly it is drawn away from words that have become as many as they are expected to; 0: not at all."""
+    coverage: int = Field(default=0, ge=0)
+    """Hidden units by which attention learns from how much each word was looked at so far; 0: it does not."""
+    local: float = Field(default=0.0, ge=0)
+    """Words in a window that the decoder predicts, outside of which attention fades; 0: there is none."""
     lexicon: bool = False
     """Whether words that an alignment model finds in the training pairs as translations of the source words looked at
     are given a boost in the softmax; for small corpora."""
@@ -57,6 +69,11 @@ class TranslatorConfig(NetworkConfig):
     @property
     def reads_trees(self) -> bool:
         return self.encoder in TREES
+
+    @property
+    def priors(self) -> dict[str, float]:
+        """The priors on attention that are asked for, with their strengths or sizes."""
+        return {name: getattr(self, name) for name in PRIORS if getattr(self, name)}
 
     @property
     def encoder_size(self) -> int:
@@ -82,6 +99,10 @@ def meaningless(settings: TranslatorConfig, given: Collection[str]) -> str:
             return f"{name} is for the encoder {' or '.join(encoders)}, not for {settings.encoder}"
     if "attention_hidden" in given and settings.attention != "mlp":
         return f"attention_hidden is for mlp attention, not for {settings.attention}"
+    if settings.priors and settings.attention == "none":
+        return f"{next(iter(settings.priors))} is for attention, and there is none"
+    if settings.reads_trees and (wrong := [name for name in settings.priors if name in OF_ORDER]):
+        return f"{wrong[0]} goes by the order of words, and what is attended to is a tree"
     if settings.lexicon and (settings.attention == "none" or settings.reads_trees or settings.softmax != "full"):
         return "lexicon is for attention to words, and a full softmax"
     if "lexicon_floor" in given and not settings.lexicon:

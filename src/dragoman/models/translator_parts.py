@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Generator, Tensor
 
@@ -11,12 +14,20 @@ from dragoman.layers.cells import CELLS
 from dragoman.layers.class_softmax import WordClasses
 from dragoman.layers.encoders import BACKWARD, FORWARD, ConvolutionalEncoder, Encoder, RecurrentEncoder, TreeEncoder
 from dragoman.layers.initial import PRECISIONS, glorot, uniform
+from dragoman.layers.priors import Coverage, Fertility, Local, Markov, Position, Prior
 from dragoman.layers.recurrence import first_layer
 from dragoman.models.softmax_model import output_parameters
 from dragoman.models.translator_config import TranslatorConfig
 
 DIRECTIONS = {"forward": (FORWARD,), "reverse": (BACKWARD,), "bidirectional": (BACKWARD, FORWARD)}
 M_SOURCE = "M_f"  # the vectors of source words
+PRIORS: dict[str, Callable[[Any], Prior]] = {
+    "position": Position,
+    "markov": Markov,
+    "fertility": Fertility,
+    "coverage": Coverage,
+    "local": Local,
+}
 
 
 def encoder_of(settings: TranslatorConfig) -> Encoder:
@@ -35,6 +46,11 @@ def encoder_of(settings: TranslatorConfig) -> Encoder:
     )
 
 
+def priors_of(settings: TranslatorConfig) -> dict[str, Prior]:
+    """The priors on attention that the settings ask for."""
+    return {name: PRIORS[name](strength) for name, strength in settings.priors.items()}
+
+
 def first_parameters(
     source_words: int, words: int, settings: TranslatorConfig, chance: Generator, classes: WordClasses | None
 ) -> dict[str, Tensor]:
@@ -51,6 +67,10 @@ def first_parameters(
         "bridge.": _first_bridge(settings, encoder, chance, dtype),
         "decoder.": _first_decoder(settings, D, chance, dtype),
         "attention.": _first_attention(settings, D, chance, dtype),
+        **{
+            f"prior.{name}.": prior.first(settings.hidden, D, chance, dtype)
+            for name, prior in priors_of(settings).items()
+        },
     }
     first = {prefix + name: tensor for prefix, part in parts.items() for name, tensor in part.items()}
     last = settings.hidden + D
