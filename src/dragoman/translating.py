@@ -133,11 +133,12 @@ class Translating(ABC):
         references: Sequence[str],
         found: Sequence[Translated],
         length: str | LengthHandling = LENGTH,
+        coverage: float = 0.0,
     ) -> list[Error | None]:
         """Whose fault it is that a translation is not the reference: see `dragoman.search.diagnosis`.
 
-        Found: by a search with this length handling. None for blank lines and for those that were translated in
-        pieces, as there was no one search for them.
+        Found: by a search with this length handling and coverage penalty. None for blank lines and for those that were
+        translated in pieces, as there was no one search for them.
         """
         from dragoman.search import diagnose
 
@@ -149,7 +150,8 @@ class Translating(ABC):
         for some, batch in self._batches(*chosen):
             own = [next(places) for _ in some.sources]
             hypotheses = [self._hypothesis(found[place]) for place in own]
-            judged = diagnose(self._scorer, batch, hypotheses, length=self.length_handling(length))
+            handling = self.length_handling(length)
+            judged = diagnose(self._scorer, batch, hypotheses, length=handling, coverage=coverage)
             for place, one in zip(own, judged, strict=True):
                 errors[place] = one.error
         return errors

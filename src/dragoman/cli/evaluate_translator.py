@@ -16,6 +16,7 @@ from dragoman.cli.messages import say, working
 from dragoman.cli.pairs import Lines, SrcField, read_pairs
 from dragoman.cli.translators import (
     BeamSize,
+    CoveragePenalty,
     Length,
     Threads,
     UnknownsChoice,
@@ -56,6 +57,7 @@ class TranslationChoice(Group):
     ] = False
     beam_size: BeamSize = 5
     length: Length = "norm"
+    coverage: CoveragePenalty = 0.0
     tokenised: Annotated[
         bool | None,
         typer.Option(
@@ -191,13 +193,14 @@ def _measured(
             answers,
             choice.beam_size,
             length=choice.length,
+            coverage=choice.coverage,
             diagnose=choice.diagnose,
             unknowns=unknowns.rules(model),
         )
 
 
 def _as_json(named: Mapping[str, MeasuredTranslator], beside: Sequence[Beside], choice: TranslationChoice) -> str:
-    how = {"beam_size": choice.beam_size, "length": choice.length}
+    how = {"beam_size": choice.beam_size, "length": choice.length, "coverage_penalty": choice.coverage}
     reports = [{"model": name, **own.as_dict(), **how} for name, own in named.items()]
     if not choice.by_length:
         for report in reports:
@@ -209,7 +212,9 @@ def _as_json(named: Mapping[str, MeasuredTranslator], beside: Sequence[Beside], 
 def _written(named: Mapping[str, MeasuredTranslator], beside: Sequence[Beside], choice: TranslationChoice) -> str:
     from dragoman.report.evaluated import Search, evaluated_text
 
-    return evaluated_text(named, beside, Search(choice.beam_size, choice.length), by_length=choice.by_length)
+    return evaluated_text(
+        named, beside, Search(choice.beam_size, choice.length, choice.coverage), by_length=choice.by_length
+    )
 
 
 def _keep(translations: Iterable[str], path: Path) -> None:

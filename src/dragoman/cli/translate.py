@@ -18,6 +18,7 @@ from dragoman.cli.groups import Group, grouped
 from dragoman.cli.messages import say
 from dragoman.cli.translators import (
     BeamSize,
+    CoveragePenalty,
     Fusion,
     Length,
     Strangers,
@@ -57,6 +58,7 @@ class SearchChoice(Group):
 
     beam_size: BeamSize = 5
     length: Length = "norm"
+    coverage: CoveragePenalty = 0.0
     max_units: MaxUnits = 250
 
 
@@ -176,6 +178,8 @@ def translate(
             )
         if rules is not None:
             require_attention(model, models[0])
+        if search.coverage:
+            require_attention(model, models[0])
         job = Job(model, search, shown, drawing, rules, explain_unknowns)
         model.length_handling(search.length)  # refused now rather than after the first line
         if shown.alignments is not None:
@@ -222,7 +226,8 @@ def _check(search: SearchChoice, shown: Shown, drawing: Drawing, unknowns: Unkno
     if drawing.sample is not None and shown.lattice is not None:
         raise DataError("--lattice shows a search, and --sample does not search; leave one out")
     if drawing.sample is not None and replace(search, max_units=SearchChoice.max_units) != SearchChoice():
-        raise DataError("--beam-size and --length are for searching, and --sample does not search; leave them out")
+        options = "--beam-size, --length and --coverage-penalty"
+        raise DataError(f"{options} are for searching, and --sample does not search; leave them out")
 
 
 def _require_words(model: Translating, path: Path) -> None:
@@ -311,6 +316,7 @@ def _searched(job: Job, lines: list[str], **how: Any) -> list[list[Translated]]:
     choice = job.search
     best = job.shown.n_best or 1
     limits: dict[str, Any] = {"length": choice.length, "most_units": choice.max_units, "unknowns": job.unknowns}
+    limits |= {"coverage": choice.coverage} if choice.coverage else {}
     return job.model.n_best(lines, best, choice.beam_size, **limits, **how)
 
 

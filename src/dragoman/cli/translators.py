@@ -37,6 +37,15 @@ Length = Annotated[
         "P(|E| given |F|) of the training text; penalty:X: plus X for each word.",
     ),
 ]
+CoveragePenalty = Annotated[
+    float,
+    typer.Option(
+        "--coverage-penalty",
+        min=0.0,
+        metavar="X",
+        help="How much it costs to leave words of the source out, as far as attention tells; 0: nothing.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, metavar="N", help="Default: all cores.", show_default=False),

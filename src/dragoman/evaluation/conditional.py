@@ -58,7 +58,12 @@ class Translates(Protocol):
     def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> Any: ...
 
     def diagnose(
-        self, lines: Sequence[str], references: Sequence[str], found: Sequence[Any], length: Any = LENGTH
+        self,
+        lines: Sequence[str],
+        references: Sequence[str],
+        found: Sequence[Any],
+        length: Any = LENGTH,
+        coverage: float = 0.0,
     ) -> list[Any]: ...
 
 
@@ -196,13 +201,14 @@ def measure_translator(
     beam: int = BEAM,
     *,
     length: Any = LENGTH,
+    coverage: float = 0.0,
     diagnose: bool = False,
     **how: Any,
 ) -> MeasuredTranslator:
     """Translate lines, and compare with what is known. How: see `Translating.n_best`."""
     references = answers.references
     began = perf_counter()
-    told = model.translate(lines, beam, length=length, **how)
+    told = model.translate(lines, beam, length=length, coverage=coverage, **how)
     seconds = perf_counter() - began
     texts = [one.text for one in told]
     by_bleu = bleu(tokenised=answers.tokenised).statistics(texts, references)
@@ -215,7 +221,7 @@ def measure_translator(
         cost=model.likelihood(lines, references),
         by_length=bleu_by_length(by_bleu, source_words(model.source, lines)),
         alignment=None if answers.gold is None else attention_error(model, lines, references, answers.gold),
-        errors=counted_errors(model.diagnose(lines, references, told, length)) if diagnose else {},
+        errors=counted_errors(model.diagnose(lines, references, told, length, coverage)) if diagnose else {},
     )
 
 

@@ -17,9 +17,11 @@ class Search(NamedTuple):
 
     beam_size: int
     length: str
+    coverage: float = 0.0
 
     def __str__(self) -> str:
-        return f"beam size {self.beam_size}, length {self.length}"
+        coverage = f", coverage penalty {self.coverage:g}" if self.coverage else ""
+        return f"beam size {self.beam_size}, length {self.length}{coverage}"
 
 
 def evaluated_text(

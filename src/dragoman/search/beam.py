@@ -33,6 +33,7 @@ from torch import Tensor
 
 from dragoman.errors import DataError
 from dragoman.scorer import Scorer, State, keep_sentences, select
+from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis, attended_columns, attention_of
 from dragoman.search.lattice import Continuations, Lattice
 from dragoman.search.length import LengthHandling, Limit, NoHandling, source_words_of, word_limits
@@ -59,20 +60,23 @@ def beam_search(
     *,
     length: LengthHandling = NoHandling(),
     max_words: Limit = None,
+    coverage: float = 0.0,
     lattice: Lattice | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best sentences that a beam finds for each row of a batch that was made `to_generate`, best first.
 
-    A hypothesis that has `max_words` words (see `length.word_limits`) before its `</s>` is cut off; those are returned
-    where nothing else was found, with the score that they would have if they ended there. A `lattice` is told of all
-    that happens.
+    With `coverage`, what a translation leaves out of its source is penalised, by so much. A hypothesis that has
+    `max_words` words (see `length.word_limits`) before its `</s>` is cut off; those are returned where nothing else was
+    found, with the score that they would have if they ended there. A `lattice` is told of all that happens.
     """
     if beam_size < 1 or not 1 <= n_best <= beam_size:
         raise DataError(f"the {n_best} best of a beam of {beam_size}: ask for one or more, and for no more than it has")
     if not batch.rows:
         return []
     limits = word_limits(max_words, batch)
-    task = _Task(scorer, beam_size, n_best, length, limits, source_words_of(batch), lattice)
+    if coverage < 0 or (coverage and batch.source is None):
+        raise DataError(f"a coverage penalty of {coverage}: give 0 or more, and a source to cover")
+    task = _Task(scorer, beam_size, n_best, length, limits, source_words_of(batch), coverage, lattice)
     trail, ends = _search(task, batch)
     return _traced(trail, [ends.best(sentence, n_best) for sentence in range(batch.rows)], batch.source)
 
@@ -108,6 +112,7 @@ class _Task(NamedTuple):
     length: LengthHandling
     limits: Tensor  # (sentences,) words at which a hypothesis is cut off
     source_words: Tensor | None  # (sentences,)
+    coverage: float  # strength of the penalty on what is left out
     lattice: Lattice | None
 
     def score(self, log_prob: Tensor, words: int, sentence: Tensor) -> Tensor:
@@ -118,6 +123,12 @@ class _Task(NamedTuple):
         """The highest score that these can come to. One that ends has fewer words than the limit.  # (n,)"""
         now, longest = torch.full_like(sentence, words), self.limits[sentence] - 1
         return self.length.bound(log_prob, now, longest, self._source_words(sentence))
+
+    def left_out(self, covered: Tensor | None, some: Continuations) -> Tensor | float:
+        """The penalty on what continuations leave out so far.  # covered: (rows, longest source) -> (n,)"""
+        if not self.coverage or covered is None or self.source_words is None:
+            return 0.0
+        return coverage_penalty(covered[some.row], self.source_words[some.sentence], self.coverage)
 
     def _source_words(self, sentence: Tensor) -> Tensor | None:
         return None if self.source_words is None else self.source_words[sentence]
@@ -131,6 +142,7 @@ class _Front(NamedTuple):
     log_prob: Tensor  # (rows,) 64 bits: it is a sum of many
     origin: Tensor  # (rows,) which of the continuations kept in the step before it is
     remembered: int  # sentences in the state's memory
+    covered: Tensor | None = None  # (rows, longest source) the sum of its attention so far, if that has a say
 
 
 class _Step(NamedTuple):
@@ -160,19 +172,31 @@ def _search(task: _Task, batch: Batch) -> tuple[list[_Step], _Ends]:
         attention = attention_of(task.scorer, front.state)
         kept, pruned = _continued(front, task.scorer.log_probs(front.state), room, task)
         ended = kept.word == END
-        score = task.score(kept.log_prob, words, kept.sentence)
+        covered = _covered(task, front, attention)
+        score = task.score(kept.log_prob, words, kept.sentence) + task.left_out(covered, kept)
         if task.lattice is not None:
-            told = task.score(pruned.log_prob, words, pruned.sentence)
+            told = task.score(pruned.log_prob, words, pruned.sentence) + task.left_out(covered, pruned)
             task.lattice.record(kept, score, pruned, told)
         trail.append(_Step(kept, attention))
         room -= torch.bincount(kept.sentence[ended], minlength=len(room))
         ends.add(kept, score, ended, words, finished=True)
         cut = ~ended & (task.limits[kept.sentence] <= words + 1)
         if bool(cut.any()):
-            ends.add(kept, task.score(kept.log_prob, words + 1, kept.sentence), cut, words, finished=False)
+            there = task.score(kept.log_prob, words + 1, kept.sentence) + task.left_out(covered, kept)
+            ends.add(kept, there, cut, words, finished=False)
         going = ~(ended | cut)
-        front = _advanced(task.scorer, front, kept, going & _hopeful(task, kept, going, words + 1, ends.worst))
+        going &= _hopeful(task, kept, going, words + 1, ends.worst)
+        front = _advanced(task.scorer, front._replace(covered=covered), kept, going)
     return trail, ends
+
+
+def _covered(task: _Task, front: _Front, attention: Tensor | None) -> Tensor | None:
+    """The attention of each row so far, that for the next word among it.  # (rows, longest source)"""
+    if not task.coverage:
+        return None
+    if attention is None:
+        raise DataError("a coverage penalty goes by attention, and this translator has none; leave it out")
+    return attention if front.covered is None else front.covered + attention
 
 
 def _begun(task: _Task, batch: Batch) -> _Front:
@@ -246,11 +270,12 @@ def _advanced(scorer: Scorer, front: _Front, kept: Continuations, going: Tensor)
     if not len(origin):
         return _Front(front.state, sentence, log_prob, origin, front.remembered)
     state, remembered = select(front.state, kept.row[origin]), front.remembered
+    covered = None if front.covered is None else front.covered[kept.row[origin]]
     if state.sentence is not None:
         present = torch.unique(state.sentence)
         if len(present) <= (1 - LEFT) * remembered:
             state, remembered = keep_sentences(state, present), len(present)
-    return _Front(scorer.advance(state, kept.word[origin]), sentence, log_prob, origin, remembered)
+    return _Front(scorer.advance(state, kept.word[origin]), sentence, log_prob, origin, remembered, covered)
 
 
 # -- what was found ----------------------------------------------------------------------------------------------------

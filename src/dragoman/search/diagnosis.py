@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from dragoman.scorer import Scorer
+from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis, attended_columns, attention_of
 from dragoman.search.length import LengthHandling, NoHandling, source_words_of
 from dragoman.text.batches import Batch
@@ -34,7 +36,9 @@ class Diagnosis:
 
 
 @torch.no_grad()
-def forced(scorer: Scorer, batch: Batch, *, length: LengthHandling = NoHandling()) -> list[Hypothesis]:
+def forced(
+    scorer: Scorer, batch: Batch, *, length: LengthHandling = NoHandling(), coverage: float = 0.0
+) -> list[Hypothesis]:
     """The given sentences of a batch as hypotheses: what they score, and the attention that predicts their words."""
     state = scorer.start(batch)
     steps, looked = [], []
@@ -44,6 +48,8 @@ def forced(scorer: Scorer, batch: Batch, *, length: LengthHandling = NoHandling(
         state = scorer.advance(state, words)
     log_prob = torch.stack(steps, dim=1).double().masked_fill(~batch.mask, 0.0).sum(dim=1)  # (rows,)
     score = length.score(log_prob, batch.lengths - 1, source_words_of(batch))
+    if coverage:
+        score = score + _left_out(batch, looked, coverage)
     columns = attended_columns(batch.source, batch.rows)
     found = []
     for row, (words, size) in enumerate(zip(batch.words.tolist(), batch.lengths.tolist(), strict=True)):
@@ -52,14 +58,24 @@ def forced(scorer: Scorer, batch: Batch, *, length: LengthHandling = NoHandling(
     return found
 
 
+def _left_out(batch: Batch, looked: Sequence[Tensor | None], strength: float) -> Tensor:
+    """The penalty on what each sentence leaves out of its source.  # (rows,)"""
+    attention = torch.stack([a for a in looked if a is not None], dim=1)  # (rows, steps, longest source)
+    covered = (attention * batch.mask[:, :, None]).sum(dim=1)
+    source_words = source_words_of(batch)
+    assert source_words is not None, "there is attention, so there is a source"
+    return coverage_penalty(covered, source_words, strength)
+
+
 def diagnose(
     scorer: Scorer,
     references: Batch,
     found: Sequence[Hypothesis],
     *,
     length: LengthHandling = NoHandling(),
+    coverage: float = 0.0,
 ) -> list[Diagnosis]:
-    """Each row's reference against what was found for it, by the length handling that the search had.
+    """Each row's reference against what was found for it, by what the search maximised.
 
     >>> from dragoman.search.beam import greedy
     >>> from dragoman.search.graph import FORKED
@@ -68,7 +84,7 @@ def diagnose(
     >>> [diagnosis.error for diagnosis in diagnose(FORKED, Batch.of(references), [found] * 3)]
     ['search', 'search', 'none']
     """
-    pairs = zip(found, forced(scorer, references, length=length), strict=True)
+    pairs = zip(found, forced(scorer, references, length=length, coverage=coverage), strict=True)
     return [Diagnosis(best, reference, _error(best, reference)) for best, reference in pairs]
 
 

@@ -1,0 +1,112 @@
+"""The penalty on what a translation leaves out of its source."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from command import is_one_line
+from dragoman import DataError
+from dragoman.search import NoHandling, PerWord, beam_search, forced
+from dragoman.search.coverage import coverage_penalty
+from dragoman.search.hypothesis import Hypothesis
+from dragoman.text.batches import Batch
+from dragoman.text.vocab import END, START, UNK
+from small_translators import ENGLISH, GERMAN, place, translators
+from toy_translator import SOURCES, ToyTranslator, source_of
+from zoo import model
+
+__all__ = ["place"]
+
+TOY = ToyTranslator()
+STRENGTH = 0.7
+handlings = pytest.mark.parametrize("length", [NoHandling(), PerWord()], ids=lambda own: own.name)
+
+
+def penalty(found: Hypothesis, source_words: int) -> float:
+    """As it is written: over the words of the source, `</s>` left out."""
+    assert found.attention is not None
+    looked = found.attention.sum(dim=0).tolist()[:source_words]
+    return STRENGTH * sum(math.log(min(max(one, 1e-6), 1.0)) for one in looked)
+
+
+def searched(**how: Any) -> list[list[Hypothesis]]:
+    return beam_search(TOY, Batch.to_generate(len(SOURCES), source_of()), **how)
+
+
+@handlings
+def test_scores_have_the_penalty_in_them(length: Any) -> None:
+    for source, best in zip(SOURCES, searched(beam_size=4, n_best=4, length=length, coverage=STRENGTH), strict=True):
+        words = len(source.split())
+        assert [found.score for found in best] == sorted((found.score for found in best), reverse=True)
+        for found in best:
+            plain = length.score(torch.tensor([found.log_prob]), torch.tensor([len(found.words)]), None)
+            assert found.finished and found.score == pytest.approx(float(plain) + penalty(found, words), abs=1e-6)
+            (same,) = forced(TOY, Batch.of([found.words], source_of([source])), length=length, coverage=STRENGTH)
+            assert same.score == pytest.approx(found.score, abs=1e-9)
+
+
+@handlings
+@pytest.mark.parametrize("n_best", [2, 5000])
+def test_a_wide_beam_is_exhaustive_search(length: Any, n_best: int) -> None:
+    """Whether it goes through all, or stops when nothing better can come: the penalty is never above 0."""
+    words = [word for word in range(len(TOY.vocab)) if word not in (START, END, UNK)]
+    every = [sentence for size in range(4) for sentence in product(words, repeat=size)]
+    lists = searched(beam_size=5000, n_best=n_best, length=length, coverage=STRENGTH, max_words=4)
+    for source, best in zip(SOURCES, lists, strict=True):
+        batch = Batch.of(every, source_of([source] * len(every)))
+        scored = forced(TOY, batch, length=length, coverage=STRENGTH)
+        expected = sorted((one.score for one in scored), reverse=True)[:n_best]
+        assert [found.score for found in best] == pytest.approx(expected, abs=1e-9)
+
+
+def test_sentences_searched_together_find_what_they_find_alone() -> None:
+    together = searched(beam_size=3, coverage=STRENGTH)
+    for source, (best, *_) in zip(SOURCES, together, strict=True):
+        ((alone,),) = beam_search(TOY, Batch.to_generate(1, source_of([source])), 3, coverage=STRENGTH)
+        assert alone.words == best.words and alone.score == pytest.approx(best.score, abs=1e-9)
+
+
+def test_without_strength_nothing_changes() -> None:
+    assert searched(beam_size=3, coverage=0.0) == searched(beam_size=3)
+    assert coverage_penalty(torch.ones(2, 3), torch.tensor([3, 1]), 5.0).tolist() == [0.0, 0.0]
+
+
+def test_it_makes_a_difference() -> None:
+    plain, covering = (searched(beam_size=8, coverage=strength) for strength in (0.0, 3.0))
+    assert plain != covering
+    looked = [
+        sum(penalty(best[0], len(one.split())) for one, best in zip(SOURCES, lists, strict=True))
+        for lists in (plain, covering)
+    ]
+    assert looked[1] > looked[0], "less is left out"
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(DataError, match="has none"):
+        language = model("modified-kneser-ney, order 3")
+        beam_search(language, Batch.to_generate(1, source_of(["x"])), coverage=1.0)
+    with pytest.raises(DataError, match="a source to cover"):
+        beam_search(model("modified-kneser-ney, order 3"), Batch.to_generate(1), coverage=1.0)
+    with pytest.raises(DataError, match=r"penalty of -1\.0"):
+        searched(coverage=-1.0)
+
+
+def test_from_the_command_line(good: Any, run: Any, place: Path) -> None:
+    text = ("--src", place / "test.de", "--ref", place / "test.en")
+    found = json.loads(good("evaluate", place / "two", *text, "--coverage-penalty", "0.3", "--diagnose", "--json").out)
+    assert found["coverage_penalty"] == 0.3 and sum(found["errors"].values()) == len(GERMAN)
+    told = translators()["two"].translate(GERMAN, coverage=0.3)
+    shown = good("translate", place / "two", "--coverage-penalty", "0.3", "--json", stdin=f"{GERMAN[0]}\n")
+    assert json.loads(shown.lines[0])["score"] == pytest.approx(told[0].score, abs=1e-6)
+    assert "coverage penalty 0.3" in good("evaluate", place / "one", *text, "--coverage-penalty", "0.3").out
+    for name, options in (("plain", []), ("one", ["--sample", "1"])):
+        refused = run("translate", place / name, "--coverage-penalty", "1", *options, stdin="der hund\n")
+        assert refused.code == 2 and is_one_line(refused.err)
+    assert [one.text for one in translators()["one"].translate(GERMAN, coverage=0.1)] == ENGLISH
