@@ -13,7 +13,7 @@ import yaml
 from dragoman.align.cells import Cells
 from dragoman.align.direction import ITERATIONS, KINDS, PRIOR, Direction, Progress, learn
 from dragoman.align.lexicon import Lexicon, turned_keys
-from dragoman.align.symmetry import GROWN, Links, symmetrised
+from dragoman.align.symmetry import GROWN, symmetrised
 from dragoman.errors import DataError
 from dragoman.storage import (
     ALIGNER,
@@ -27,6 +27,7 @@ from dragoman.storage import (
     write_arrays,
 )
 from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.links import Links
 from dragoman.text.vocab import Vocab
 
 KIND, FORMAT = "aligner", 1

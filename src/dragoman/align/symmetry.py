@@ -3,34 +3,17 @@ Koehn et al. 2003)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.align.cells import Cells
 from dragoman.errors import DataError
 from dragoman.kernels import kernel
+from dragoman.text.links import Links
 from dragoman.threads import share
 
 FORWARD, BACKWARD, INTERSECTION, UNION, GROWN = "forward", "backward", "intersection", "union", "grow-diag-final-and"
 WAYS = (GROWN, INTERSECTION, UNION, FORWARD, BACKWARD)
-
-
-@dataclass(frozen=True, eq=False)
-class Links:
-    """The links of all pairs of a text, in order of source and then target words."""
-
-    offsets: NDArray[np.int64]  # (pairs + 1,) where each pair's begin
-    source: NDArray[np.int32]  # (links,) words, counted from 0 in each sentence
-    target: NDArray[np.int32]  # (links,)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, pair: int) -> list[tuple[int, int]]:
-        own = slice(*self.offsets[pair : pair + 2].tolist())
-        return list(zip(self.source[own].tolist(), self.target[own].tolist(), strict=True))
 
 
 def symmetrised(cells: Cells, forward: NDArray[np.int32], backward: NDArray[np.int32], way: str = GROWN) -> Links:

@@ -20,8 +20,8 @@ from dragoman.errors import DataError
 if TYPE_CHECKING:
     from dragoman.align.aligner import Aligner
     from dragoman.align.direction import Progress
-    from dragoman.align.symmetry import Links
     from dragoman.text.corpus import ParallelCorpus
+    from dragoman.text.links import Links
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,8 @@ def _made(learning: Learning, lines: Any) -> tuple[ParallelCorpus, Aligner]:
     ready = None if learning.ready is None else Aligner.load(learning.ready)
     vocabs = (None, None) if ready is None else (ready.forward.lexicon.source, ready.forward.lexicon.target)
     texts = zip((lines.source, lines.target), vocabs, strict=True)
-    pairs = ParallelCorpus(*(Corpus.from_sentences(text, vocab) for text, vocab in texts))
+    source, target = (Corpus.from_sentences(text, vocab) for text, vocab in texts)
+    pairs = ParallelCorpus(source, target)
     if ready is not None:
         return pairs, ready
     began = perf_counter()

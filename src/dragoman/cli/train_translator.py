@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from dragoman.cli import options
 from dragoman.cli.configured import Configured, configured
@@ -41,6 +44,16 @@ class PairsJob(Group):
     dev_tgt: DevTgt = None
     src_field: SrcField = None
     tgt_field: TgtField = None
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            "--alignments",
+            metavar="FILE",
+            help="With --supervision: which words of the pairs belong together, 0-0 1-2 ... a line. Without, that is "
+            "found in the pairs (see dragoman align).",
+            show_default=False,
+        ),
+    ] = None
     force: options.Force = False
 
 
@@ -82,6 +95,7 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
         doubt(getattr(dev.source, "leaves", dev.source), dev_lines.name)
         doubt(dev.target, f"{job.dev_tgt}")
     _tell_sizes(model, pairs)
+    pairs = _aligned(job, model, lines, pairs)
     finished_before = _train(job, model, pairs, dev, settings)
     if dev_lines is not None and not finished_before:
         _tell_dev(job, model, dev_lines)
@@ -112,6 +126,30 @@ def _created(lines: Lines, sides: SideChoice, settings: Configured) -> tuple[Par
     chosen = {name: value for name, value in sizes_for(len(pairs)).items() if name not in settings.given["model"]}
     model = settings.model.model_copy(update=chosen)
     return pairs, Translator.create(pairs, source, target, model, seed=settings.training.seed)
+
+
+def _aligned(job: PairsJob, model: Translator, lines: Lines, pairs: ParallelCorpus) -> ParallelCorpus:
+    """The pairs with which units belong together, if attention is to be taught that: as given, or as found."""
+    from dragoman.align.aligner import Aligner
+
+    if not model.settings.supervision:
+        if job.alignments is not None:
+            raise DataError("--alignments are to teach attention by; say how strongly with --supervision X")
+        return pairs
+    if job.alignments is None:
+        with working("aligning the training pairs"):
+            return replace(pairs, links=Aligner.learn(pairs).align(pairs))
+    from dragoman.evaluation.alignment import read_gold
+    from dragoman.text.alignment_units import links_of_units
+
+    gold = [sorted(one.sure) for one in read_gold(job.alignments)]
+    if len(gold) != len(pairs):
+        raise DataError(
+            f"{job.alignments} has {len(gold):,} lines but there are {len(pairs):,} pairs; give one for each"
+        )
+    cut = zip(model.source.units.cut_all(lines.source), model.target.units.cut_all(lines.target), strict=True)
+    words = ((model.source.units.word_of_unit(one), model.target.units.word_of_unit(two)) for one, two in cut)
+    return replace(pairs, links=links_of_units(gold, list(words), str(job.alignments)))
 
 
 def _train(

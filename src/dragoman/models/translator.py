@@ -30,6 +30,7 @@ from dragoman.layers.perceptron import affine
 from dragoman.layers.priors import History
 from dragoman.layers.products import PLAIN
 from dragoman.layers.recurrence import Layer
+from dragoman.layers.taught import fertility, supervision
 from dragoman.model import Saved
 from dragoman.models.neural import settings_of
 from dragoman.models.softmax_model import (
@@ -211,9 +212,34 @@ class Translator(SoftmaxModel, Translating):
         h = unrolled.h.flatten(0, 1).index_select(0, own)  # (tokens, H)
         c = None if unrolled.contexts is None else unrolled.contexts.flatten(0, 1).index_select(0, own)
         x, targets = self._read_out(h, c, noise), pairs.target.framed(starts=0)
-        if memory is None or memory.lexical is None or unrolled.alphas is None:
+        if memory is None or unrolled.alphas is None:
             return self._target_log_probs(x, targets, smoothing)
-        return self._boosted(x, targets, Candidates(*memory.lexical), unrolled.alphas, own, smoothing)
+        if memory.lexical is None:
+            found = self._target_log_probs(x, targets, smoothing)
+        else:
+            found = self._boosted(x, targets, Candidates(*memory.lexical), unrolled.alphas, own, smoothing)
+        if noise is None or not self._teaches:
+            return found
+        return found - self._penalties(pairs, batch.mask.T, memory, unrolled.alphas).flatten().index_select(0, own)
+
+    @property
+    def _teaches(self) -> bool:
+        """Whether attention is taught more than to predict words."""
+        return bool(self.settings.supervision or self.settings.fertility_penalty)
+
+    def _penalties(self, pairs: ParallelCorpus, mask: Tensor, memory: Memory, alphas: Tensor) -> Tensor:
+        """What training has to pay for attention, for every token.  # (steps, rows)"""
+        settings, paid = self.settings, torch.zeros_like(alphas[:, :, 0])
+        if settings.supervision:
+            if pairs.links is None:
+                raise DataError("supervision: these pairs have no alignment; give one, or find one with dragoman align")
+            paid = paid + settings.supervision * supervision(alphas, pairs.links)
+        if settings.fertility_penalty:
+            phi = memory.believed[list(settings.priors).index("fertility")]
+            assert phi is not None, "fertility remembers it"
+            words = torch.from_numpy(pairs.source.sizes - 1).to(alphas.device)
+            paid = paid + settings.fertility_penalty * fertility(alphas, mask.to(alphas), phi, words)
+        return paid
 
     def _boosted(
         self, x: Tensor, targets: NDArray[Any], lexical: Candidates, alphas: Tensor, own: Tensor, smoothing: float

@@ -58,6 +58,10 @@ class TranslatorConfig(NetworkConfig):
     """Hidden units by which attention learns from how much each word was looked at so far; 0: it does not."""
     local: float = Field(default=0.0, ge=0)
     """Words in a window that the decoder predicts, outside of which attention fades; 0: there is none."""
+    fertility_penalty: float = Field(default=0.0, ge=0)
+    """How much it costs in training if a word becomes more or fewer than expected; with fertility."""
+    supervision: float = Field(default=0.0, ge=0)
+    """How much it costs in training to look elsewhere than the pairs' alignment says; 0: there is none."""
     lexicon: bool = False
     """Whether words that an alignment model finds in the training pairs as translations of the source words looked at
     are given a boost in the softmax; for small corpora."""
@@ -103,6 +107,10 @@ def meaningless(settings: TranslatorConfig, given: Collection[str]) -> str:
         return f"{next(iter(settings.priors))} is for attention, and there is none"
     if settings.reads_trees and (wrong := [name for name in settings.priors if name in OF_ORDER]):
         return f"{wrong[0]} goes by the order of words, and what is attended to is a tree"
+    if settings.fertility_penalty and not settings.fertility:
+        return "fertility_penalty is for fertility, and there is none"
+    if settings.supervision and (settings.attention == "none" or settings.reads_trees):
+        return "supervision is for attention to words"
     if settings.lexicon and (settings.attention == "none" or settings.reads_trees or settings.softmax != "full"):
         return "lexicon is for attention to words, and a full softmax"
     if "lexicon_floor" in given and not settings.lexicon:

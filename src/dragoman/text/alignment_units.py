@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.errors import at
+from dragoman.text.links import Links
+
 
 def with_end(word_numbers: Sequence[int]) -> list[int]:
     """The word of each unit and of the closing `</s>`, which is a word of its own.
@@ -51,3 +54,36 @@ def pairs_of_words(
 def _membership(words: Sequence[int]) -> NDArray[np.float64]:
     """1 where a unit belongs to a word.  # (units, words)"""
     return np.eye(max(words, default=-1) + 1)[list(words)] if words else np.zeros((0, 0))
+
+
+def links_of_units(
+    links: Sequence[Iterable[tuple[int, int]]],
+    words: Sequence[tuple[Sequence[int], Sequence[int]]],
+    name: str = "alignment",
+) -> Links:
+    """Links between words as links between all their units; links of words that there are not are refused by line.
+
+    # words: for each pair, the word of each source unit and of each target unit
+
+    >>> links_of_units([[(0, 0), (1, 1)]], [([0, 0, 1], [0, 1])])[0]
+    [(0, 0), (1, 0), (2, 1)]
+    """
+    found = []
+    for line, (own, (source, target)) in enumerate(zip(links, words, strict=True), 1):
+        for one, other in own:
+            if one > max(source, default=-1) or other > max(target, default=-1):
+                sizes = f"{max(source, default=-1) + 1} and {max(target, default=-1) + 1} words"
+                raise at(
+                    name, line, f"{one}-{other} links words that are not there (of {sizes}); align the pairs again"
+                )
+        places = [_places(numbers) for numbers in (source, target)]
+        found.append([(i, j) for one, other in own for i in places[0][one] for j in places[1][other]])
+    return Links.of(found)
+
+
+def _places(numbers: Sequence[int]) -> dict[int, list[int]]:
+    """The units of each word."""
+    found: dict[int, list[int]] = {}
+    for unit, word in enumerate(numbers):
+        found.setdefault(word, []).append(unit)
+    return found

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError, at
 from dragoman.text.formats import read_text, source_name
-from dragoman.text.pieces import cut
+from dragoman.text.links import Links
+from dragoman.text.pieces import cut, taken
 from dragoman.text.scan import Scan, scan
 from dragoman.text.vocab import END, SPECIALS, START, UNK, Vocab
 
@@ -171,14 +172,12 @@ class Corpus:
 
     def select(self, sentences: NDArray[np.integer]) -> Corpus:
         """These sentences, in this order, as a corpus of their own."""
-        lengths = np.diff(self.offsets)[sentences]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        taken = np.repeat(self.offsets[sentences] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        offsets, places = taken(self.offsets, sentences)
         spelled = np.full(self.words, -1, np.int32)
         spelled[self.unknown_at] = self.unknown_type
-        kept = spelled[taken]
+        kept = spelled[places]
         at_ = np.flatnonzero(kept >= 0)
-        return Corpus(self.vocab, self.ids[taken], offsets, at_, kept[at_], self.spellings)
+        return Corpus(self.vocab, self.ids[places], offsets, at_, kept[at_], self.spellings)
 
     def pieces(self, tokens: int) -> Iterator[Corpus]:
         """The text in pieces of so many tokens or fewer, or of one sentence."""
@@ -234,10 +233,13 @@ class ParallelCorpus:
 
     source: Any  # a `Source`: a Corpus, or a Treebank
     target: Corpus
+    links: Links | None = None  # which units of each pair belong together, if that is known
 
     def __post_init__(self) -> None:
         if len(self.source) != len(self.target):
             raise DataError(f"{len(self.source)} source lines but {len(self.target)} target lines")
+        if self.links is not None and len(self.links) != len(self.target):
+            raise DataError(f"{len(self.links)} alignments but {len(self.target)} pairs of lines")
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -256,7 +258,8 @@ class ParallelCorpus:
 
     def select(self, pairs: NDArray[np.integer]) -> ParallelCorpus:
         """These pairs, in this order."""
-        return ParallelCorpus(self.source.select(pairs), self.target.select(pairs))
+        links = None if self.links is None else self.links.select(pairs)
+        return ParallelCorpus(self.source.select(pairs), self.target.select(pairs), links)
 
     @classmethod
     def read(

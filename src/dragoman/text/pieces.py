@@ -29,3 +29,14 @@ def cut(
             last = first + max(1, int(np.searchsorted(places, padded, side="right")))
         yield order[first:last]
         first, done = last, int(ends[last - 1])
+
+
+def taken(offsets: NDArray[np.int64], some: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of runs that begin at these offsets, some, in this order: where they begin then, and what to take of the whole.
+
+    >>> taken(np.array([0, 2, 2, 5]), np.array([2, 0]))
+    (array([0, 3, 5]), array([2, 3, 4, 0, 1]))
+    """
+    lengths = np.diff(offsets)[some]
+    begun = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return begun, np.repeat(offsets[some] - begun[:-1], lengths) + np.arange(begun[-1])

@@ -82,7 +82,7 @@ def forgetting_in_pairs(objective: CarryingObjective, source: Forgetting, target
     """The same for pairs, each side by itself: a translator also has to read unknown words."""
 
     def both(pairs: ParallelCorpus, noise: Generator) -> ParallelCorpus:
-        return ParallelCorpus(source.of(pairs.source, noise), target.of(pairs.target, noise))
+        return ParallelCorpus(source.of(pairs.source, noise), target.of(pairs.target, noise), pairs.links)
 
     return _where_training(objective, both)
 

@@ -1,0 +1,41 @@
+"""What attention is taught besides predicting words: penalties of training, each a number for every token.
+
+- `supervision`: -sum_j gold_{t,j} log alpha_{t,j} of words whose alignment is known (Mi et al. 2016).
+- `fertility`: (sum_t alpha_{t,j} - phi_j)^2 of each source word, phi_j being what it is expected to become (Cohn et al.
+  2016), in equal parts for the tokens of its sentence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.text.links import Links
+
+LEAST = 1e-6  # attention whose logarithm is taken
+
+
+def gold_attention(links: Links, steps: int, longest: int) -> Tensor:
+    """Where each word is known to come from, in equal parts; 0 where that is not known.  # (steps, pairs, longest)"""
+    gold = torch.zeros(steps, len(links), longest)
+    places = (torch.from_numpy(part.astype(np.int64)) for part in (links.target, links.pair, links.source))
+    gold[tuple(places)] = 1.0
+    return gold / gold.sum(dim=2, keepdim=True).clamp(min=1.0)
+
+
+def supervision(alphas: Tensor, links: Links) -> Tensor:
+    """# alphas: (steps, pairs, longest) -> (steps, pairs)"""
+    gold = gold_attention(links, *alphas.shape[::2]).to(alphas)
+    return -(gold * alphas.clamp(min=LEAST).log()).sum(dim=2)
+
+
+def fertility(alphas: Tensor, mask: Tensor, phi: Tensor, source_words: Tensor) -> Tensor:
+    """# alphas: (steps, pairs, longest), mask: (steps, pairs), phi: (pairs, longest) -> (steps, pairs)
+
+    Source words are counted without `</s>`.
+    """
+    coverage = (alphas * mask[:, :, None]).sum(dim=0)  # (pairs, longest)
+    own = torch.arange(alphas.shape[2], device=alphas.device) < source_words[:, None]
+    whole = ((coverage - phi) ** 2 * own).sum(dim=1)  # (pairs,)
+    return mask * whole / mask.sum(dim=0)

@@ -1,0 +1,148 @@
+"""Attention taught: by known alignments, and by how many words a word should become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dragoman
+from dragoman import Corpus, DataError, fit
+from dragoman.evaluation.alignment import parse_gold
+from dragoman.evaluation.conditional import attention_error
+from dragoman.layers.taught import fertility, gold_attention, supervision
+from dragoman.models.translator import Translator
+from dragoman.text.alignment_units import links_of_units
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.links import Links
+from dragoman.text.sides import Side
+from small_translators import ENGLISH, GERMAN
+
+LINKS = Links.of([[(0, 0), (1, 2), (2, 2)], [], [(0, 1)]])
+ALPHAS = torch.rand(4, 3, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64).softmax(dim=2)
+
+
+def small(supervised: float, turned: bool = False) -> tuple[Translator, ParallelCorpus]:
+    source, target = Side.learn("word", GERMAN), Side.learn("word", ENGLISH)
+    # the second word of one with the third of the other and so on: not what predicting words would teach
+    links = Links.of([[(0, 0), (1, 2), (2, 1), (3, 3)] if turned else [(i, i) for i in range(4)] for _ in GERMAN])
+    pairs = ParallelCorpus(source.read(GERMAN), target.read(ENGLISH), links)
+    settings = {"embedding": 16, "hidden": 16, "dropout": 0.0, "embedding_reach": 1.0}
+    return Translator.create(pairs, source, target, supervision=supervised, **settings), pairs
+
+
+# -- links -------------------------------------------------------------------------------------------------------------
+
+
+def test_links_go_with_their_pairs() -> None:
+    pairs = ParallelCorpus(
+        Corpus.from_sentences(["a b c", "d", "e"]), Corpus.from_sentences(["x y z", "x", "y z"]), LINKS
+    )
+    chosen = pairs.select(np.array([2, 2, 0]))
+    assert chosen.links is not None
+    assert [chosen.links[pair] for pair in range(3)] == [[(0, 1)], [(0, 1)], [(0, 0), (1, 2), (2, 2)]]
+    assert LINKS.pair.tolist() == [0, 0, 0, 2] and LINKS.select(np.zeros(0, np.int64)).pair.tolist() == []
+    with pytest.raises(DataError, match="3 alignments but 2 pairs"):
+        ParallelCorpus(Corpus.from_sentences(["a", "b"]), Corpus.from_sentences(["x", "y"]), LINKS)
+
+
+def test_links_of_words_are_links_of_all_their_units() -> None:
+    assert links_of_units([[(1, 0)], []], [([0, 1, 1], [0, 0]), ([], [])])[0] == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    with pytest.raises(DataError, match=r"t\.align:2: 1-0 links words that are not there"):
+        links_of_units([[], [(1, 0)]], [([0], [0]), ([0], [0])], "t.align")
+
+
+# -- penalties ---------------------------------------------------------------------------------------------------------
+
+
+def test_supervision_is_the_cross_entropy_of_known_alignments() -> None:
+    gold = gold_attention(LINKS, 4, 5)
+    assert gold[2, 0].tolist() == [0, 0.5, 0.5, 0, 0] and gold[0, 0].tolist() == [1, 0, 0, 0, 0]
+    assert not gold[:, 1].any() and not gold[1, 0].any()
+    found = supervision(ALPHAS, LINKS)
+    expected = torch.zeros(4, 3, dtype=torch.float64)
+    expected[0, 0] = -ALPHAS[0, 0, 0].log()
+    expected[2, 0] = -(ALPHAS[2, 0, 1].log() + ALPHAS[2, 0, 2].log()) / 2
+    expected[1, 2] = -ALPHAS[1, 2, 0].log()
+    torch.testing.assert_close(found, expected)
+
+
+def test_fertility_is_paid_by_the_tokens_of_a_sentence_together() -> None:
+    mask = torch.tensor([[1, 1, 1], [1, 0, 1], [1, 0, 0], [1, 0, 0]], dtype=torch.float64)
+    phi, words = torch.full((3, 5), 0.8, dtype=torch.float64), torch.tensor([4, 2, 0])
+    found = fertility(ALPHAS, mask, phi, words)
+    for pair in range(3):
+        steps = int(mask[:, pair].sum())
+        coverage = ALPHAS[:steps, pair, : int(words[pair])].sum(dim=0)
+        assert float(found[:, pair].sum()) == pytest.approx(float(((coverage - 0.8) ** 2).sum()))
+        assert not found[steps:, pair].any()
+
+
+def test_penalties_are_paid_in_training_alone() -> None:
+    model, pairs = small(2.0)
+    plain = model.batch_log_probs(pairs)
+    noise = torch.Generator().manual_seed(1)
+    taught = model.batch_log_probs(pairs, noise)
+    torch.testing.assert_close(model.batch_log_probs(ParallelCorpus(pairs.source, pairs.target)), plain)
+    told = model.score(GERMAN, ENGLISH)
+    paid = [-2.0 * np.log(one.attention[i, i]) for one in told for i in range(4) if one.attention is not None]
+    assert float((plain - taught).sum()) == pytest.approx(sum(paid), rel=1e-4)
+    with pytest.raises(DataError, match="no alignment"):
+        model.batch_log_probs(ParallelCorpus(pairs.source, pairs.target), noise)
+
+
+def test_the_fertility_penalty_is_that_of_the_layer() -> None:
+    _, pairs = small(0.0)
+    settings = {"embedding": 6, "hidden": 6, "dropout": 0.0, "fertility": 1.0}
+    plain, paying = (Translator.create(pairs, fertility_penalty=paid, **settings) for paid in (0.0, 3.0))
+    noise = torch.Generator().manual_seed(1)
+    difference = (plain.batch_log_probs(pairs, noise) - paying.batch_log_probs(pairs, noise)).reshape(len(pairs), -1)
+    assert (difference > 0).all()
+    torch.testing.assert_close(difference, difference[:, :1].expand_as(difference))  # in equal parts
+    torch.testing.assert_close(plain.batch_log_probs(pairs), paying.batch_log_probs(pairs))
+
+
+def test_attention_goes_where_it_is_taught_to() -> None:
+    """Even where words would be predicted as well from elsewhere."""
+    errors = {}
+    for strength in (0.0, 1.0):
+        model, pairs = small(strength, turned=True)
+        fit(model, pairs, max_epochs=25, learning_rate=0.02, batch_size=40, threads=1)
+        counts = attention_error(model, GERMAN, ENGLISH, [parse_gold("0-0 1-2 2-1 3-3")] * len(GERMAN))
+        assert counts is not None
+        errors[strength] = counts.error_rate
+    assert errors[1.0] < 0.05 < 0.3 < errors[0.0]
+
+
+# -- what goes together ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"supervision": 1.0, "attention": "none"}, "supervision is for attention"),
+        ({"fertility_penalty": 1.0}, "fertility_penalty is for fertility"),
+        ({"position": 1.0, "attention": "none"}, "position is for attention"),
+    ],
+)
+def test_what_means_nothing_is_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        Translator.create(small(0.0)[1], embedding=4, hidden=4, **settings)
+
+
+def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
+    for name, lines in (("t.de", GERMAN), ("t.en", ENGLISH), ("t.align", ["0-0 1-1 2-2 3-3"] * len(GERMAN))):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    command = ("train", "translator", "--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en", "--max-updates", 2)
+    good(*command, "-o", tmp_path / "found", "--supervision", "0.5", "--fertility", "1", "--fertility-penalty", "0.1")
+    assert dragoman.load(tmp_path / "found").settings.supervision == 0.5
+    given = ("--alignments", tmp_path / "t.align")
+    good(*command, "-o", tmp_path / "given", "--supervision", "0.5", "--units", "subword:40", *given)
+    refused = run(*command, "-o", tmp_path / "none", *given)
+    assert refused.code == 2 and "--supervision" in refused.err
+    (tmp_path / "t.align").write_text("0-0\n")
+    refused = run(*command, "-o", tmp_path / "none", "--supervision", "1", *given)
+    assert refused.code == 2 and "1 lines but there are 20 pairs" in refused.err
