@@ -56,7 +56,7 @@ def test_attention_is_the_tutorials(name: str) -> None:
     """a_{t,j} by j, alpha_t = softmax(a_t), c_t = H alpha_t."""
     H, h = random(SENTENCES, LONGEST, SIZE, seed=2), random(SENTENCES, SIZE, seed=3)
     found, memory = remembered(name, H, mask_of())
-    alpha, context = attend(SCORES[name], found, memory, h, Places(SENTENCES, 1, None), PLAIN)
+    alpha, context, _ = attend(SCORES[name], found, memory, h, Places(SENTENCES, 1, None), PLAIN)
     for sentence, length in enumerate(LENGTHS):
         a = [by_hand(name, found, H[sentence, j].numpy(), h[sentence].numpy()) for j in range(length)]
         total = sum(map(math.exp, a))
@@ -74,7 +74,7 @@ def test_rows_sum_to_one_and_padding_has_nothing(name: str) -> None:
     for filling in (0.0, 1e6, -1e6):
         H = random(SENTENCES, LONGEST, SIZE, seed=2).masked_fill(~mask_of()[..., None], filling)
         found, memory = remembered(name, H, mask_of())
-        alpha, context = attend(SCORES[name], found, memory, h, Places(SENTENCES, 1, None), PLAIN)
+        alpha, context, _ = attend(SCORES[name], found, memory, h, Places(SENTENCES, 1, None), PLAIN)
         torch.testing.assert_close(alpha.sum(dim=1), torch.ones(SENTENCES, dtype=torch.float64))
         assert not alpha[~mask_of()].any()
         said.append((alpha, context))
@@ -90,7 +90,7 @@ def test_rows_of_a_sentence_are_what_they_are_alone(name: str, owners: list[int]
     H, h = random(SENTENCES, LONGEST, SIZE, seed=2), random(len(owners), SIZE, seed=3)
     found, memory = remembered(name, H, mask_of())
     places = Places.of(torch.tensor(owners), SENTENCES)
-    alpha, context = attend(SCORES[name], found, memory, h, places, PLAIN)
+    alpha, context, _ = attend(SCORES[name], found, memory, h, places, PLAIN)
     assert alpha.shape == (len(owners), LONGEST)
     for row, owner in enumerate(owners):
         _, own = remembered(name, H[owner : owner + 1], mask_of()[owner : owner + 1])
@@ -143,7 +143,7 @@ def test_vectors_of_different_lengths_can_be_compared(name: str) -> None:
     found = parameters_of(name, query=3, vector=SIZE)
     H, h = random(1, LONGEST, SIZE, seed=2), random(1, 3, seed=3)
     memory = remember(SCORES[name], found, H, torch.ones(1, LONGEST, dtype=torch.bool))
-    alpha, _ = attend(SCORES[name], found, memory, h, Places(1, 1, None), PLAIN)
+    alpha, *_ = attend(SCORES[name], found, memory, h, Places(1, 1, None), PLAIN)
     a = np.array([by_hand(name, found, H[0, j].numpy(), h[0].numpy()) for j in range(LONGEST)])
     np.testing.assert_allclose(alpha[0], np.exp(a) / np.exp(a).sum(), rtol=1e-12)
 

@@ -141,7 +141,9 @@ def gradients(model: Translator, parts: list[ParallelCorpus]) -> dict[str, Tenso
         tensor.requires_grad_(True)
     try:
         loss = torch.stack([model.batch_log_probs(part).sum() for part in parts]).sum()
-        return dict(zip(named, torch.autograd.grad(loss, list(named.values())), strict=True))
+        unused = model.settings.hard  # which word is looked at has no gradient, where none is drawn
+        found = torch.autograd.grad(loss, list(named.values()), allow_unused=unused, materialize_grads=unused)
+        return dict(zip(named, found, strict=True))
     finally:
         for tensor in named.values():
             tensor.requires_grad_(False)
@@ -285,6 +287,8 @@ def test_the_attention_told_is_the_one_used(model: Translator) -> None:
         scores[memory.barred[row] < 0] = -torch.inf
         torch.testing.assert_close(alpha[row], scores.softmax(dim=0), **SAME)
         context = memory.vectors[row].T @ alpha[row]
+        if model.settings.hard:
+            context = memory.vectors[row, int(alpha[row].argmax())]
         bias = naive_bias(model, row, alpha[row])
         torch.testing.assert_close(model.log_probs(state)[row], naive_softmax(model, h[row], context, bias), **SAME)
 
@@ -412,7 +416,7 @@ def naive_steps(model: Translator, encoded: Any, sentence: int, target: list[int
         scores = naive_scores(settings.attention, found, H, x) + naive_priors(model, H, x, alphas)
         alpha = scores.softmax(dim=0)
         alphas.append(alpha)
-        c = H.T @ alpha
+        c = H[int(alpha.argmax())] if settings.hard else H.T @ alpha
         said.append(naive_softmax(model, x, c, naive_bias(model, sentence, alpha)))
     return said
 

@@ -286,6 +286,7 @@ TRANSLATORS: dict[str, Callable[[Text], Any]] = {
         coverage=3,
         local=4.0,
     ),
+    "reverse, bilinear, hard": lambda text: _translator(text, encoder="reverse", attention="bilinear", hard=True),
     "tree-LSTM, dot, fertility": lambda text: _translator(text, encoder="tree-lstm", attention="dot", fertility=2.0),
     "bidirectional, dot, two GRUs": lambda text: _translator(
         text, encoder="bidirectional", attention="dot", cell="gru", layers=2

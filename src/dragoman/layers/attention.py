@@ -11,7 +11,7 @@ Several hypotheses may attend to one sentence: queries come as a grid (sentences
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -132,6 +132,32 @@ def remember(score: Score, parameters: Mapping[str, Tensor], vectors: Tensor, ma
     return Memory(vectors, score.keys(parameters, vectors), barred)
 
 
+class Attended(NamedTuple):
+    """What some rows look at."""
+
+    alpha: Tensor  # (rows, longest)
+    context: Tensor  # (rows, D)
+    chosen: Tensor | None = None  # (rows, longest) of hard attention: 1 at the word chosen
+
+
+Choose = Callable[[Tensor], Tensor]  # from alpha to 1 at one place of each row, 0 elsewhere  # (..., longest) both
+
+
+def likeliest(alpha: Tensor) -> Tensor:
+    """The word of the highest weight."""
+    return torch.zeros_like(alpha).scatter_(-1, alpha.argmax(dim=-1, keepdim=True), 1.0)
+
+
+def drawn(chance: Generator) -> Choose:
+    """A word drawn by its weight."""
+
+    def choose(alpha: Tensor) -> Tensor:
+        flat = torch.multinomial(alpha.flatten(0, -2), 1, generator=chance)
+        return torch.zeros_like(alpha).flatten(0, -2).scatter_(1, flat, 1.0).view_as(alpha)
+
+    return choose
+
+
 def attend(
     score: Score,
     parameters: Mapping[str, Tensor],
@@ -140,14 +166,20 @@ def attend(
     places: Places,
     products: Products,
     bias: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """alpha_t and c_t of some rows.  # h: (rows, H), bias: (rows, longest) -> (rows, longest), (rows, D)"""
+    choose: Choose | None = None,
+) -> Attended:
+    """alpha_t and c_t of some rows.  # h: (rows, H), bias: (rows, longest)
+
+    c_t = H^(f) alpha_t, or with `choose`, the vector of the one word that is chosen by alpha_t (hard attention).
+    """
     q = places.grid(score.query(parameters, h, products))  # (sentences, rows of each, K)
     a = score.score(parameters, memory.keys, q, products) + memory.barred[:, None]  # (sentences, rows of each, longest)
     if bias is not None:
         a = a + places.grid(bias)
     alpha = a.softmax(dim=2)
-    return places.rows(alpha), places.rows(products.by_sentence("context", alpha, memory.vectors))
+    chosen = None if choose is None else choose(alpha.detach())
+    context = products.by_sentence("context", alpha if chosen is None else chosen, memory.vectors)
+    return Attended(places.rows(alpha), places.rows(context), None if chosen is None else places.rows(chosen))
 
 
 class Places(NamedTuple):

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from dragoman.layers import recurrence
-from dragoman.layers.attention import Memory, Places, Score, attend
+from dragoman.layers.attention import Memory, Places, Score, attend, drawn, likeliest
 from dragoman.layers.cells import CELLS, CellState
 from dragoman.layers.priors import History, Prior, Seen
 from dragoman.layers.products import PLAIN, Gathering, Products
@@ -28,6 +28,7 @@ class Decoder(NamedTuple):
     W_c: Tensor | None = None  # and this multiplies the context  # (sums * H, D)
     attention: Mapping[str, Tensor] = {}  # the parameters of the score
     priors: tuple[tuple[Prior, Mapping[str, Tensor]], ...] = ()  # what is added to it, with their parameters
+    hard: bool = False  # whether one word is looked at, rather than all by their weights
 
 
 class DecoderRows(NamedTuple):
@@ -37,6 +38,7 @@ class DecoderRows(NamedTuple):
     context: Tensor  # c_t (rows, D)
     alpha: Tensor  # alpha_t (rows, longest source)
     history: tuple[Tensor, ...] | None = None  # what priors go by, if there are any: see `layers.priors`
+    chosen: Tensor | None = None  # of hard attention: 1 at the word looked at (rows, longest source)
 
 
 def step(
@@ -47,10 +49,12 @@ def step(
     places: Places,
     products: Products,
     masks: Sequence[Tensor] = (),
+    chance: Generator | None = None,
 ) -> DecoderRows:
     """h_t = enc([embed(e_{t-1}); c_{t-1}], h_{t-1}), then alpha_t and c_t by it.
 
-    # p: (rows, sums * H), W_x embed(e_{t-1}) + b of the first layer; masks: dropout between layers, in training
+    # p: (rows, sums * H), W_x embed(e_{t-1}) + b of the first layer. In training, masks: dropout between layers, and
+    # chance: by which hard attention draws a word; otherwise it takes the likeliest
     """
     assert decoder.score is not None, "it attends"
     assert decoder.W_c is not None, "it attends"
@@ -64,10 +68,11 @@ def step(
         states.append(_cell_step(decoder.cell, STATE.format(number), p, state, layer.W_h, products))
     h, history = states[-1][0], None if rows.history is None else History(*rows.history)
     bias = None if history is None else _believed(decoder, memory, h, rows.alpha, history, places)
-    alpha, context = attend(decoder.score, decoder.attention, memory, h, places, products, bias)
+    choose = None if not decoder.hard else likeliest if chance is None else drawn(chance)
+    looked = attend(decoder.score, decoder.attention, memory, h, places, products, bias, choose)
     if history is not None:
-        history = History(history.t + 1, history.coverage + alpha)
-    return DecoderRows(tuple(states), context, alpha, history)
+        history = History(history.t + 1, history.coverage + looked.alpha)
+    return DecoderRows(tuple(states), looked.context, looked.alpha, history, looked.chosen)
 
 
 def _believed(decoder: Decoder, memory: Memory, h: Tensor, alpha: Tensor, history: History, places: Places) -> Tensor:
@@ -99,10 +104,16 @@ class Unrolled(NamedTuple):
     h: Tensor  # (steps, rows, H) of the last layer
     contexts: Tensor | None  # (steps, rows, D)
     alphas: Tensor | None  # (steps, rows, longest source)
+    chosen: Tensor | None = None  # of hard attention (steps, rows, longest source)
 
 
 def unroll_attending(
-    decoder: Decoder, m: Tensor, rows: DecoderRows, memory: Memory, masks: Sequence[Tensor] = ()
+    decoder: Decoder,
+    m: Tensor,
+    rows: DecoderRows,
+    memory: Memory,
+    masks: Sequence[Tensor] = (),
+    chance: Generator | None = None,
 ) -> Unrolled:
     """All steps of sentences whose words are known, gradients of shared matrices gathered.  # m: (steps, rows, L_m)"""
     first = decoder.layers[0]
@@ -111,13 +122,14 @@ def unroll_attending(
     products: Products = Gathering(len(m)) if torch.is_grad_enabled() else PLAIN
     steps = []
     for t, p_t in enumerate(products.ahead(p, _added(decoder)).unbind()):
-        rows = step(decoder, p_t, rows, memory, places, products, [layer[t] for layer in masks])
+        rows = step(decoder, p_t, rows, memory, places, products, [layer[t] for layer in masks], chance)
         steps.append(rows)
         products.step()
     return Unrolled(
         torch.stack([rows.layers[-1][0] for rows in steps]),
         torch.stack([rows.context for rows in steps]),
         torch.stack([rows.alpha for rows in steps]),
+        torch.stack([rows.chosen for rows in steps if rows.chosen is not None]) if decoder.hard else None,
     )
 
 

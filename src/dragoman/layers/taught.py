@@ -1,4 +1,5 @@
-"""What attention is taught besides predicting words: penalties of training, each a number for every token.
+"""What attention is taught besides predicting words: penalties of training, each a number for every token; and how it
+is taught to choose.
 
 - `supervision`: -sum_j gold_{t,j} log alpha_{t,j} of words whose alignment is known (Mi et al. 2016).
 - `fertility`: (sum_t alpha_{t,j} - phi_j)^2 of each source word, phi_j being what it is expected to become (Cohn et al.
@@ -39,3 +40,16 @@ def fertility(alphas: Tensor, mask: Tensor, phi: Tensor, source_words: Tensor) -
     own = torch.arange(alphas.shape[2], device=alphas.device) < source_words[:, None]
     whole = ((coverage - phi) ** 2 * own).sum(dim=1)  # (pairs,)
     return mask * whole / mask.sum(dim=0)
+
+
+def reinforced(log_probs: Tensor, alphas: Tensor, chosen: Tensor) -> Tensor:
+    """log P of the words, through which hard attention learns by what came of its choices (Williams 1992).
+
+    The value is log P as it is. Its gradient has a part more, that of log alpha of the word chosen, times how much
+    better the next word was predicted then than words are on average: the baseline.  # (tokens,) each
+
+    # alphas and chosen: (tokens, longest)
+    """
+    picked = (alphas.clamp(min=LEAST).log() * chosen).sum(dim=1)
+    bonus = picked * (log_probs - log_probs.mean()).detach()
+    return log_probs + bonus - bonus.detach()

@@ -30,7 +30,7 @@ from dragoman.layers.perceptron import affine
 from dragoman.layers.priors import History
 from dragoman.layers.products import PLAIN
 from dragoman.layers.recurrence import Layer
-from dragoman.layers.taught import fertility, supervision
+from dragoman.layers.taught import fertility, reinforced, supervision
 from dragoman.model import Saved
 from dragoman.models.neural import settings_of
 from dragoman.models.softmax_model import (
@@ -146,7 +146,8 @@ class Translator(SoftmaxModel, Translating):
         priors = tuple(
             (prior, _named(self._parameters, f"prior.{name}.")) for name, prior in priors_of(self.settings).items()
         )
-        return Decoder(self.settings.cell, layers, self._score, found.get("W_c"), attention, priors)
+        score, hard = self._score, self.settings.hard
+        return Decoder(self.settings.cell, layers, score, found.get("W_c"), attention, priors, hard)
 
     @property
     def _score(self) -> Score | None:
@@ -207,7 +208,7 @@ class Translator(SoftmaxModel, Translating):
         if memory is None:
             unrolled = unroll_alone(self._decoder, m, self._bridge(encoded), masks)
         else:
-            unrolled = unroll_attending(self._decoder, m, self._first_rows(encoded), memory, masks)
+            unrolled = unroll_attending(self._decoder, m, self._first_rows(encoded), memory, masks, noise)
         own = _own_places(batch).to(self.device)
         h = unrolled.h.flatten(0, 1).index_select(0, own)  # (tokens, H)
         c = None if unrolled.contexts is None else unrolled.contexts.flatten(0, 1).index_select(0, own)
@@ -218,7 +219,12 @@ class Translator(SoftmaxModel, Translating):
             found = self._target_log_probs(x, targets, smoothing)
         else:
             found = self._boosted(x, targets, Candidates(*memory.lexical), unrolled.alphas, own, smoothing)
-        if noise is None or not self._teaches:
+        if noise is None:
+            return found
+        if unrolled.chosen is not None:
+            looked = (part.flatten(0, 1).index_select(0, own) for part in (unrolled.alphas, unrolled.chosen))
+            found = reinforced(found, *looked)
+        if not self._teaches:
             return found
         return found - self._penalties(pairs, batch.mask.T, memory, unrolled.alphas).flatten().index_select(0, own)
 

@@ -48,6 +48,8 @@ class TranslatorConfig(NetworkConfig):
     """How what filters found becomes the decoder's first state."""
     k_max: int = Field(default=3, ge=1)
     """How many of a filter's largest values k-max pooling takes."""
+    hard: bool = False
+    """Whether attention looks at one word instead of all by their weights; learned by drawing one, with a baseline."""
     position: float = Field(default=0.0, ge=0)
     """How strongly attention is drawn to the diagonal, to begin with: it is learned; 0: not at all."""
     markov: float = Field(default=0.0, ge=0)
@@ -107,6 +109,8 @@ def meaningless(settings: TranslatorConfig, given: Collection[str]) -> str:
         return f"{next(iter(settings.priors))} is for attention, and there is none"
     if settings.reads_trees and (wrong := [name for name in settings.priors if name in OF_ORDER]):
         return f"{wrong[0]} goes by the order of words, and what is attended to is a tree"
+    if settings.hard and settings.attention == "none":
+        return "hard is for attention, and there is none"
     if settings.fertility_penalty and not settings.fertility:
         return "fertility_penalty is for fertility, and there is none"
     if settings.supervision and (settings.attention == "none" or settings.reads_trees):
