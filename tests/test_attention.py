@@ -133,7 +133,7 @@ def test_gradients_of_attention(name: str) -> None:
 
     def attended(H: Tensor, h: Tensor, *values: Tensor) -> tuple[Tensor, Tensor]:
         own = dict(zip(found, values, strict=True))
-        return attend(SCORES[name], own, remember(SCORES[name], own, H, mask), h, places, PLAIN)
+        return attend(SCORES[name], own, remember(SCORES[name], own, H, mask), h, places, PLAIN)[:2]
 
     assert torch.autograd.gradcheck(attended, (H, h, *found.values()))
 

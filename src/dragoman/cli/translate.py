@@ -35,7 +35,6 @@ from dragoman.cli.translators import (
     with_threads,
 )
 from dragoman.errors import DataError, at
-from dragoman.unknowns import COPIED
 
 if TYPE_CHECKING:
     from dragoman.search.lattice import Lattice
@@ -277,6 +276,8 @@ def _translate_all(job: Job, batches: Iterator[list[Line]]) -> None:
 
 def _explain(results: Sequence[Result]) -> None:
     """Where the words came from that stand for unknown ones."""
+    from dragoman.unknowns import COPIED
+
     for result in results:
         for one in result.found[0].replaced:
             how = "copied from" if one.rule == COPIED else "the lexicon's translation of"
