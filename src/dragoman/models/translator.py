@@ -19,7 +19,15 @@ from dragoman.errors import DataError
 from dragoman.layers.attention import SCORES, Memory, Places, Score, remember
 from dragoman.layers.cells import CELLS, CellState
 from dragoman.layers.class_softmax import WordClasses
-from dragoman.layers.decoder import Decoder, DecoderRows, step, step_alone, unroll_alone, unroll_attending
+from dragoman.layers.decoder import (
+    Decoder,
+    DecoderRows,
+    Unrolled,
+    step,
+    step_alone,
+    unroll_alone,
+    unroll_attending,
+)
 from dragoman.layers.dropout import dropout
 from dragoman.layers.encoders import Encoded, Encoder, Noise
 from dragoman.layers.initial import PRECISIONS
@@ -200,15 +208,9 @@ class Translator(SoftmaxModel, Translating):
         """log P of every token of the targets given those before it and the source; with noise, as in training."""
         if not len(pairs):
             return self._parameters["M"].new_zeros(0)
-        batch = Batch.of(pairs.target)
-        encoded = self.encode(pairs.source, noise)
-        read = torch.cat([torch.full((1, batch.rows), START), batch.words.T[:-1]])  # (steps, rows)
-        m = dropout(embedding(read.to(self.device), self._parameters["M"]), self.settings.embedding_dropout, noise)
-        memory, masks = self._remember(encoded, pairs.source), self._masks(m, noise)
-        if memory is None:
-            unrolled = unroll_alone(self._decoder, m, self._bridge(encoded), masks)
-        else:
-            unrolled = unroll_attending(self._decoder, m, self._first_rows(encoded), memory, masks, noise)
+        batch, encoded = Batch.of(pairs.target), self.encode(pairs.source, noise)
+        memory = self._remember(encoded, pairs.source)
+        unrolled = self._unrolled(batch, encoded, memory, noise)
         own = _own_places(batch).to(self.device)
         h = unrolled.h.flatten(0, 1).index_select(0, own)  # (tokens, H)
         c = None if unrolled.contexts is None else unrolled.contexts.flatten(0, 1).index_select(0, own)
@@ -219,14 +221,28 @@ class Translator(SoftmaxModel, Translating):
             found = self._target_log_probs(x, targets, smoothing)
         else:
             found = self._boosted(x, targets, Candidates(*memory.lexical), unrolled.alphas, own, smoothing)
-        if noise is None:
+        return found if noise is None else self._taught(found, pairs, batch, memory, unrolled)
+
+    def _unrolled(self, batch: Batch, encoded: Encoded, memory: Memory | None, noise: Generator | None) -> Unrolled:
+        """The decoder over all words of the targets."""
+        read = torch.cat([torch.full((1, batch.rows), START), batch.words.T[:-1]])  # (steps, rows)
+        m = dropout(embedding(read.to(self.device), self._parameters["M"]), self.settings.embedding_dropout, noise)
+        masks = self._masks(m, noise)
+        if memory is None:
+            return unroll_alone(self._decoder, m, self._bridge(encoded), masks)
+        return unroll_attending(self._decoder, m, self._first_rows(encoded), memory, masks, noise)
+
+    def _taught(self, found: Tensor, pairs: ParallelCorpus, batch: Batch, memory: Memory, unrolled: Unrolled) -> Tensor:
+        """log P of every token, with what attention is taught besides.  # (tokens,)"""
+        alphas, chosen = unrolled.alphas, unrolled.chosen
+        if alphas is None or (chosen is None and not self._teaches):
             return found
-        if unrolled.chosen is not None:
-            looked = (part.flatten(0, 1).index_select(0, own) for part in (unrolled.alphas, unrolled.chosen))
-            found = reinforced(found, *looked)
+        own = _own_places(batch).to(self.device)
+        if chosen is not None:
+            found = reinforced(found, *(part.flatten(0, 1).index_select(0, own) for part in (alphas, chosen)))
         if not self._teaches:
             return found
-        return found - self._penalties(pairs, batch.mask.T, memory, unrolled.alphas).flatten().index_select(0, own)
+        return found - self._penalties(pairs, batch.mask.T, memory, alphas).flatten().index_select(0, own)
 
     @property
     def _teaches(self) -> bool:
