@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -321,6 +322,20 @@ def test_a_broken_aligner_is_refused(name: str, content: str, told: str, tmp_pat
         Aligner.load(tmp_path / "kept")
 
 
+@pytest.mark.parametrize(
+    ("model", "name", "value"),
+    [("hmm", "jumps", [0.5]), ("hmm", "jumps", [-1.0] * 81), ("hmm", "null", 1.5), ("ibm2", "tension", -1.0)],
+)
+def test_positions_that_cannot_be_are_refused(model: str, name: str, value: Any, tmp_path: Path) -> None:
+    """Kernels look jumps up without asking how many there are."""
+    Aligner.learn(texts(), model).save(tmp_path / "kept")
+    config = yaml.safe_load((tmp_path / "kept" / "config.yaml").read_text())
+    config["forward"][name] = value
+    (tmp_path / "kept" / "config.yaml").write_text(yaml.safe_dump(config))
+    with pytest.raises(DataError, match="broken aligner"):
+        Aligner.load(tmp_path / "kept")
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     for name, lines in (("t.de", GERMAN), ("t.en", ENGLISH)):
@@ -363,12 +378,14 @@ def test_pairs_on_standard_output_the_rest_elsewhere(good: Any, place: Path) -> 
         (["--with", "nowhere", "--prior", "1"], "no --model, --iterations or --prior"),
         (["--gold", "t.de"], "t.de:1: 'das' is no link"),
         (["--iterations", "0"], "iterations"),
+        (["--gold", "short.align"], "short.align has 1 lines but there are 7 pairs"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_a_line(
     run: Any, place: Path, monkeypatch: Any, options: list[str], told: str
 ) -> None:
     monkeypatch.chdir(place)
+    (place / "short.align").write_text("0-0\n")
     outcome = run("align", "--src", "t.de", "--tgt", "t.en", *options)
     assert outcome.code == 2 and told in outcome.err and "Traceback" not in outcome.err
 

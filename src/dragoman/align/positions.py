@@ -72,6 +72,10 @@ class Diagonal:
     tension: float = 4.0
     null: float = NULL_SHARE
 
+    def __post_init__(self) -> None:
+        if not (0 <= self.tension <= MOST_TENSION and 0 < self.null < 1):
+            raise ValueError(f"a tension of {self.tension} and a share of {self.null} for the empty word")
+
     def expect(self, cells: Cells, entry: NDArray[np.int32], t: Array) -> Expected:
         return _mixed(cells, entry, t, self.tension, self.null)
 
@@ -100,6 +104,14 @@ class Jumps:
 
     jumps: Array  # (2 * REACH + 1,) from -REACH to REACH
     null: float = NULL_SHARE
+
+    def __post_init__(self) -> None:
+        """What is read from a file goes to kernels, which look up jumps without asking how many there are."""
+        fine = self.jumps.shape == (2 * REACH + 1,) and bool(np.isfinite(self.jumps).all() and (self.jumps > 0).all())
+        if not fine or not 0 < self.null < 1:
+            raise ValueError(
+                f"{2 * REACH + 1} jumps above 0, and a share of the empty word between 0 and 1, are wanted"
+            )
 
     @classmethod
     def first(cls, null: float = NULL_SHARE) -> Jumps:
@@ -204,6 +216,59 @@ def _moves(n_f, jumps, null, moves):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _forward(at, n_f, n_e, entry, t, moves, null, word, rest, scale):  # type: ignore[no-untyped-def]
+    """P(a_j, e_1 ... e_j), scaled to sum to 1 for each j; the log-likelihood of the sentence."""
+    likelihood = 0.0
+    for j in range(n_e):
+        row = at + j * (n_f + 1)
+        total = 0.0
+        for i in range(n_f):
+            if j == 0:
+                arrived = moves[n_f, i]
+                stayed = null / n_f
+            else:
+                arrived = 0.0
+                for k in range(n_f):
+                    arrived += (word[j - 1, k] + rest[j - 1, k]) * moves[k, i]
+                stayed = null * (word[j - 1, i] + rest[j - 1, i])
+            word[j, i] = arrived * t[entry[row + 1 + i]]
+            rest[j, i] = stayed * t[entry[row]]
+            total += word[j, i] + rest[j, i]
+        scale[j] = total
+        likelihood += np.log(total)
+        for i in range(n_f):
+            word[j, i] /= total
+            rest[j, i] /= total
+    return likelihood
+
+
+@kernel
+def _backward(at, n_f, n_e, entry, t, moves, null, word, rest, scale, back, found, counts):  # type: ignore[no-untyped-def]
+    """P(e_{j+1} ... | a_j), scaled alike; with it the posteriors, and what is expected of jumps."""
+    for i in range(n_f):
+        back[n_e - 1, i] = 1.0
+    for j in range(n_e - 1, -1, -1):
+        row = at + j * (n_f + 1)
+        none = 0.0
+        for i in range(n_f):
+            found[row + 1 + i] = word[j, i] * back[j, i]
+            none += rest[j, i] * back[j, i]
+            if j == 0:
+                counts[min(i + 1, REACH) + REACH] += found[row + 1 + i]
+        found[row] = none
+        if j == 0:
+            break
+        for k in range(n_f):
+            onward = null * t[entry[row]] * back[j, k]
+            for i in range(n_f):
+                step = moves[k, i] * t[entry[row + 1 + i]] * back[j, i]
+                onward += step
+                seen = (word[j - 1, k] + rest[j - 1, k]) * step / scale[j]
+                counts[min(max(i - k, -REACH), REACH) + REACH] += seen
+            back[j - 1, k] = onward / scale[j]
+
+
+@kernel
 def _jump(first, last, source_at, target_at, cell_at, entry, t, jumps, null, found, counts):  # type: ignore[no-untyped-def]
     """Forward and backward over each target sentence; what is expected of jumps is added to `counts`."""
     most_i = most_j = 1
@@ -228,45 +293,6 @@ def _jump(first, last, source_at, target_at, cell_at, entry, t, jumps, null, fou
         if n_e == 0:
             continue
         _moves(n_f, jumps, null, moves)
-        for j in range(n_e):
-            row = at + j * (n_f + 1)
-            total = 0.0
-            for i in range(n_f):
-                if j == 0:
-                    arrived = moves[n_f, i]
-                    stayed = null / n_f
-                else:
-                    arrived = 0.0
-                    for k in range(n_f):
-                        arrived += (word[j - 1, k] + rest[j - 1, k]) * moves[k, i]
-                    stayed = null * (word[j - 1, i] + rest[j - 1, i])
-                word[j, i] = arrived * t[entry[row + 1 + i]]
-                rest[j, i] = stayed * t[entry[row]]
-                total += word[j, i] + rest[j, i]
-            scale[j] = total
-            likelihood += np.log(total)
-            for i in range(n_f):
-                word[j, i] /= total
-                rest[j, i] /= total
-        for i in range(n_f):
-            back[n_e - 1, i] = 1.0
-        for j in range(n_e - 1, -1, -1):
-            row = at + j * (n_f + 1)
-            none = 0.0
-            for i in range(n_f):
-                found[row + 1 + i] = word[j, i] * back[j, i]
-                none += rest[j, i] * back[j, i]
-                if j == 0:
-                    counts[min(i + 1, REACH) + REACH] += found[row + 1 + i]
-            found[row] = none
-            if j == 0:
-                break
-            for k in range(n_f):
-                onward = null * t[entry[row]] * back[j, k]
-                for i in range(n_f):
-                    step = moves[k, i] * t[entry[row + 1 + i]] * back[j, i]
-                    onward += step
-                    seen = (word[j - 1, k] + rest[j - 1, k]) * step / scale[j]
-                    counts[min(max(i - k, -REACH), REACH) + REACH] += seen
-                back[j - 1, k] = onward / scale[j]
+        likelihood += _forward(at, n_f, n_e, entry, t, moves, null, word, rest, scale)
+        _backward(at, n_f, n_e, entry, t, moves, null, word, rest, scale, back, found, counts)
     return likelihood

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from dragoman.errors import DataError
 if TYPE_CHECKING:
     from dragoman.align.aligner import Aligner
     from dragoman.align.direction import Progress
+    from dragoman.evaluation.alignment import Counts, Gold
     from dragoman.text.corpus import ParallelCorpus
     from dragoman.text.links import Links
 
@@ -111,6 +113,7 @@ def align(
       dragoman align --src test.de --tgt test.en --with aligner --gold test.align --json
     """
     from dragoman.align.symmetry import WAYS
+    from dragoman.evaluation.alignment import count_all
 
     learning.check()
     if symmetrise not in WAYS:
@@ -118,28 +121,24 @@ def align(
     if as_json and gold is None:
         raise DataError("--json tells of a comparison: give the true alignments with --gold FILE")
     _check_output(output, learning, force=force)
-    pairs, aligner = _made(learning, read_pairs(src, tgt, src_field, tgt_field))
+    lines = read_pairs(src, tgt, src_field, tgt_field)
+    true = None if gold is None else _read_gold(gold, len(lines.source))
+    pairs, aligner = _made(learning, lines)
     with working("aligning"):
         links = aligner.align(pairs, symmetrise)
     if output is not None:
         aligner.save(output, replace=force)
-    report = None if gold is None else _compared(links, gold)
-    if as_json:
-        print(json.dumps({**(report or {}), "model": aligner.forward.model, "symmetrise": symmetrise}))
+    counts = None if true is None else count_all([links[pair] for pair in range(len(links))], true)
+    if as_json and counts is not None:
+        print(json.dumps({**counts.as_dict(), "model": aligner.forward.model, "symmetrise": symmetrise}))
     else:
         _write(links)
-    if report is not None:
-        share = {
-            name: f"{100 * report[name]:.1f}%"
-            for name in ("precision", "recall", "error_rate")
-            if report[name] is not None
-        }
-        told = ", ".join(
-            f"{name.replace('error_rate', 'alignment error rate')} {value}" for name, value in share.items()
-        )
-        say(f"{gold}: {told}")
+    if counts is not None:
+        say(f"{gold}: {_told(counts)}")
     if output is not None:
-        say(f"{output}: the aligner; {output / 'lexicon.tsv'} has its lexicon")
+        from dragoman.storage import LEXICON
+
+        say(f"{output}: the aligner; {output / LEXICON} has its lexicon")
         suggest("align", "--src", "FILE", "--tgt", "FILE", "--with", output)
 
 
@@ -185,10 +184,20 @@ class _Teller:
             say(f"{what}: perplexity {progress.perplexity:,.2f}; {seconds:,.1f} s")
 
 
-def _compared(links: Links, gold: Path) -> dict[str, Any]:
-    from dragoman.evaluation.alignment import count_all, read_gold
+def _read_gold(path: Path, pairs: int) -> list[Gold]:
+    """The true alignments, refused before anything is learned if there are more or fewer than pairs."""
+    from dragoman.evaluation.alignment import read_gold
 
-    return count_all([links[pair] for pair in range(len(links))], read_gold(gold)).as_dict()
+    found = read_gold(path)
+    if len(found) != pairs:
+        raise DataError(f"{path} has {len(found):,} lines but there are {pairs:,} pairs; give one alignment for each")
+    return found
+
+
+def _told(counts: Counts) -> str:
+    """Precision, recall and error rate, those that there are."""
+    shares = {"precision": counts.precision, "recall": counts.recall, "alignment error rate": counts.error_rate}
+    return ", ".join(f"{name} {100 * share:.1f}%" for name, share in shares.items() if not math.isnan(share))
 
 
 def _write(links: Links) -> None:
