@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from dragoman.models.recurrent_config import RecurrentConfig
     from dragoman.models.translator import Translator
     from dragoman.models.translator_config import TranslatorConfig
+    from dragoman.models.two_way import TwoWay
     from dragoman.ngram.arpa import read_arpa, write_arpa
     from dragoman.ngram.classes import ClassModel
     from dragoman.ngram.model import NgramConfig, NgramModel
     from dragoman.text.brown import Clustering, brown_clusters
-    from dragoman.text.corpus import Corpus, ParallelCorpus
+    from dragoman.text.corpus import BothWays, Corpus, ParallelCorpus
     from dragoman.text.sides import Side
     from dragoman.text.vocab import Vocab
     from dragoman.training.config import TrainingConfig
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives. Imported when first used, so that the command line answers at once.
 _HOMES = {
+    "BothWays": "dragoman.text.corpus",
     "CacheModel": "dragoman.models.cache",
     "ClassModel": "dragoman.ngram.classes",
     "Clustering": "dragoman.text.brown",
@@ -63,6 +65,7 @@ _HOMES = {
     "TrainingConfig": "dragoman.training.config",
     "Translator": "dragoman.models.translator",
     "TranslatorConfig": "dragoman.models.translator_config",
+    "TwoWay": "dragoman.models.two_way",
     "Vocab": "dragoman.text.vocab",
     "brown_clusters": "dragoman.text.brown",
     "atom": "dragoman.models.loglinear.features",
@@ -76,6 +79,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "BothWays",
     "CacheModel",
     "ClassModel",
     "Clustering",
@@ -98,6 +102,7 @@ __all__ = [
     "TrainingConfig",
     "Translator",
     "TranslatorConfig",
+    "TwoWay",
     "Vocab",
     "atom",
     "brown_clusters",

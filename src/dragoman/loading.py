@@ -26,6 +26,7 @@ KINDS = {
     "mixture": "dragoman.mixture:Mixture",
     "translator": "dragoman.models.translator:Translator",
 }
+TWO_WAY = "two-way"  # what is not a model itself, but was trained as one
 
 
 def load(path: str | Path) -> Any:
@@ -42,6 +43,8 @@ def load(path: str | Path) -> Any:
     directory = Path(path)
     config = _read_config(directory)
     kind = config.pop("kind", None)
+    if kind == TWO_WAY:
+        raise DataError(f"{directory}: holds two translators; name {directory}/forward or {directory}/backward")
     if not isinstance(kind, str) or kind not in KINDS:
         raise DataError(f"{directory / CONFIG}: unknown kind of model {kind!r}; known are {', '.join(KINDS)}")
     if config.pop("format", None) != FORMAT:

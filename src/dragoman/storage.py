@@ -124,7 +124,7 @@ def _unfinished(file: Path, contents: Contents) -> bool:
 
 def clear_unfinished(path: Path, contents: Contents = MODEL) -> None:
     """Remove what kills have left of files that were being written."""
-    for file in path.iterdir():
+    for file in list(path.rglob("*")):
         if file.is_file() and _unfinished(file, contents):
             file.unlink(missing_ok=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -81,8 +81,12 @@ class StorableModel(Trainable, Protocol):
         """Its tables, the parameters among them by their names."""
         ...
 
-    def files(self) -> Mapping[str, bytes]:
-        """Other files that belong to it, by their names."""
+    def kept(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+        """Its tables with these parameters, by the file that holds them."""
+        ...
+
+    def file_names(self) -> Sequence[str]:
+        """The files that a directory of it has, besides config.yaml."""
         ...
 
     def whole_config(self) -> dict[str, Any]: ...

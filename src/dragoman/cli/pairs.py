@@ -130,6 +130,11 @@ class Lines:
     target: list[str]
     name: str = "source"  # of the source's file, for messages
 
+    @property
+    def reversed(self) -> Lines:
+        """The other way around."""
+        return Lines(self.target, self.source)
+
 
 def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str | None = None) -> Lines:
     """Both texts, which must have as many lines."""

@@ -30,6 +30,7 @@ from dragoman.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.models.translator import Translator
+    from dragoman.models.two_way import TwoWay
     from dragoman.text.corpus import ParallelCorpus
 
 
@@ -89,19 +90,22 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
         check_free(job.output, replace=job.force)
     with working("reading"):
         lines, dev_lines = read_pairs(job.src, job.tgt, job.src_field, job.tgt_field), _dev(job)
-        pairs, model = _created(lines, sides, settings)
+        pairs, trained = _created(lines, sides, settings)
+        found = _translators(job, trained)
+        model = next(iter(found.values()))
         dev = None if dev_lines is None else as_numbers(dev_lines, model.source, model.target)
     if dev is not None and dev_lines is not None:
         doubt(getattr(dev.source, "leaves", dev.source), dev_lines.name)
         doubt(dev.target, f"{job.dev_tgt}")
     _tell_sizes(model, pairs)
     pairs = _aligned(job, model, lines, pairs)
-    finished_before = _train(job, model, pairs, dev, settings)
+    finished_before = _train(job, trained, pairs, dev, settings)
     if dev_lines is not None and not finished_before:
-        _tell_dev(job, model, dev_lines)
+        for path, one in found.items():
+            _tell_dev(path, one, dev_lines if one is model else dev_lines.reversed)
     say(f"{job.output}: {perf_counter() - began:,.1f} seconds in all")
-    suggest("translate", job.output)
-    suggest("evaluate", job.output, "--src", "FILE", "--ref", "FILE")
+    suggest("translate", next(iter(found)))
+    suggest("evaluate", next(iter(found)), "--src", "FILE", "--ref", "FILE")
 
 
 def _dev(job: PairsJob) -> Lines | None:
@@ -112,20 +116,36 @@ def _dev(job: PairsJob) -> Lines | None:
     return read_pairs(job.dev_src, job.dev_tgt, job.src_field, job.tgt_field)
 
 
-def _created(lines: Lines, sides: SideChoice, settings: Configured) -> tuple[ParallelCorpus, Translator]:
-    """The training pairs as numbers, and the model before its first step."""
+def _created(lines: Lines, sides: SideChoice, settings: Configured) -> tuple[ParallelCorpus, Translator | TwoWay]:
+    """The training pairs as numbers, and what is to be trained before its first step."""
     from dragoman.models.translator import Translator
     from dragoman.models.translator_config import meaningless, sizes_for
+    from dragoman.models.two_way import TwoWay
+    from dragoman.text.corpus import BothWays
 
     if wrong := meaningless(settings.model, settings.given["model"]):
         raise DataError(f"{wrong}; leave it out")
     if not any(line.strip() for line in lines.target):
         raise DataError(f"{lines.name}: there is nothing to learn from: all translations are blank")
+    if settings.model.symmetry and not any(line.strip() for line in lines.source):
+        raise DataError(f"{lines.name}: all lines are blank, and with --symmetry they are predicted too")
     source, target = sides.learn(lines)
     pairs = as_numbers(lines, source, target)
     chosen = {name: value for name, value in sizes_for(len(pairs)).items() if name not in settings.given["model"]}
     model = settings.model.model_copy(update=chosen)
-    return pairs, Translator.create(pairs, source, target, model, seed=settings.training.seed)
+    if not model.symmetry:
+        return pairs, Translator.create(pairs, source, target, model, seed=settings.training.seed)
+    both = BothWays(pairs.source, pairs.target)
+    return both, TwoWay.create(both, source, target, model, seed=settings.training.seed)
+
+
+def _translators(job: PairsJob, trained: Translator | TwoWay) -> dict[Path, Translator]:
+    """What there will be, and where; the translator that was asked for first."""
+    from dragoman.models.two_way import TwoWay
+
+    if isinstance(trained, TwoWay):
+        return {job.output / name: one for name, one in trained.translators.items()}
+    return {job.output: trained}
 
 
 def _aligned(job: PairsJob, model: Translator, lines: Lines, pairs: ParallelCorpus) -> ParallelCorpus:
@@ -153,7 +173,7 @@ def _aligned(job: PairsJob, model: Translator, lines: Lines, pairs: ParallelCorp
 
 
 def _train(
-    job: PairsJob, model: Translator, pairs: ParallelCorpus, dev: ParallelCorpus | None, settings: Configured
+    job: PairsJob, trained: Translator | TwoWay, pairs: ParallelCorpus, dev: ParallelCorpus | None, settings: Configured
 ) -> bool:
     """Train; whether it was finished already."""
     from dragoman.training.fit import fit
@@ -162,8 +182,8 @@ def _train(
     advised = translator_training(len(pairs))
     chosen = {name: value for name, value in advised.items() if name not in settings.given["training"]}
     training = settings.training.model_copy(update=chosen)
-    with watching(UNITS.get(model.target.units.kind, "piece")) as report:
-        fitted = fit(model, pairs, dev, training, output=job.output, force=job.force, report=report)
+    with watching(UNITS.get(trained.target.units.kind, "piece")) as report:
+        fitted = fit(trained, pairs, dev, training, output=job.output, force=job.force, report=report)
     if fitted.was_finished:
         say(f"{job.output}: finished already, after {fitted.why}; --force trains anew")
     else:
@@ -194,7 +214,7 @@ def _tell_unknown(pairs: ParallelCorpus) -> None:
             say(f"{100 * share:.1f}% of the {name}'s units are unknown, being rare; {remedy}")
 
 
-def _tell_dev(job: PairsJob, model: Translator, dev: Lines) -> None:
+def _tell_dev(path: Path, model: Translator, dev: Lines) -> None:
     """Perplexity and BLEU of the dev text."""
     from dragoman.evaluation.translation import judge
 
@@ -202,4 +222,4 @@ def _tell_dev(job: PairsJob, model: Translator, dev: Lines) -> None:
         told = [one.text for one in model.translate(dev.source)]
     judged = judge(told, dev.target, tokenised=model.target.tokenised)
     perplexity = model.likelihood(dev.source, dev.target).perplexity
-    say(f"{job.dev_src}: BLEU {judged.bleu:.2f}, chrF {judged.chrf:.2f}, perplexity {perplexity:,.2f} a word")
+    say(f"{path}: of the dev text BLEU {judged.bleu:.2f}, chrF {judged.chrf:.2f}, perplexity {perplexity:,.2f} a word")

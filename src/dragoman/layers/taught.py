@@ -4,6 +4,9 @@ is taught to choose.
 - `supervision`: -sum_j gold_{t,j} log alpha_{t,j} of words whose alignment is known (Mi et al. 2016).
 - `fertility`: (sum_t alpha_{t,j} - phi_j)^2 of each source word, phi_j being what it is expected to become (Cohn et al.
   2016), in equal parts for the tokens of its sentence.
+
+And what is won: `agreement`, sum_j alpha_{t,j} beta_{j,t} of each target word t, beta being the attention of a
+translator back. Over the words of a sentence that is the trace of the product of the two matrices (Cohn et al. 2016).
 """
 
 from __future__ import annotations
@@ -40,6 +43,17 @@ def fertility(alphas: Tensor, mask: Tensor, phi: Tensor, source_words: Tensor) -
     own = torch.arange(alphas.shape[2], device=alphas.device) < source_words[:, None]
     whole = ((coverage - phi) ** 2 * own).sum(dim=1)  # (pairs,)
     return mask * whole / mask.sum(dim=0)
+
+
+def agreement(alphas: Tensor, back: Tensor, words: Tensor, source_words: Tensor) -> Tensor:
+    """# alphas: (steps, pairs, longest), back: (longest, pairs, steps) -> (steps, pairs)
+
+    Over words alone: neither side's `</s>` counts, nor what is padded.  # words, source_words: (pairs,)
+    """
+    steps, _, longest = alphas.shape
+    of_target = torch.arange(steps, device=alphas.device)[:, None] < words  # (steps, pairs)
+    of_source = torch.arange(longest, device=alphas.device) < source_words[:, None]  # (pairs, longest)
+    return (alphas * back.permute(2, 1, 0) * of_source).sum(dim=2) * of_target
 
 
 def reinforced(log_probs: Tensor, alphas: Tensor, chosen: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from dragoman.errors import DataError
 from dragoman.language_model import LanguageModel
 from dragoman.model import Model, Saved
 from dragoman.settings import Settings, validated
-from dragoman.storage import CONFIG
+from dragoman.storage import ARRAYS, CONFIG, VOCAB
 from dragoman.text.corpus import Corpus
 
 S = TypeVar("S", bound=Settings)
@@ -44,6 +44,14 @@ class Parametrised(Model):
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         return {name: tensor.detach().cpu().numpy() for name, tensor in self.parameters().items()}
+
+    def kept(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+        """The tables with these parameters, by the file that holds them."""
+        return {ARRAYS: {**self.arrays(), **parameters}}
+
+    def file_names(self) -> Sequence[str]:
+        """The files that its directory has, besides config.yaml."""
+        return [VOCAB, ARRAYS, *self.files()]
 
     def take(self, arrays: Mapping[str, NDArray[Any]], source: str) -> Self:
         """Give the parameters these values."""

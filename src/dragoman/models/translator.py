@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
@@ -69,6 +69,13 @@ RATIO = "prior.position.log_ratio"  # words of the target for each of the source
 LENGTH_PRIOR, LEXICON = "length_prior.", "lexicon."  # before the names of their tables on disk
 
 
+class Read(NamedTuple):
+    """What a translator says of given pairs."""
+
+    log_probs: Tensor  # (tokens,) of the targets, with what training has to pay besides
+    alphas: Tensor | None = None  # (steps, pairs, longest source) where was looked; anything where padded
+
+
 class Translator(SoftmaxModel, Translating):
     """P(E | F): an encoder reads F, and a decoder that begins where it ended predicts E word by word.
 
@@ -128,6 +135,8 @@ class Translator(SoftmaxModel, Translating):
         _require_format(settings, source)
         if wrong := meaningless(settings, ()):
             raise DataError(wrong)
+        if settings.symmetry:
+            raise DataError("symmetry is between two translators; create them together, with TwoWay.create")
         classes = softmax_classes(pairs.target, settings)
         chance = Generator().manual_seed(seed)
         first = first_parameters(len(source.vocab), len(target.vocab), settings, chance, classes)
@@ -206,8 +215,12 @@ class Translator(SoftmaxModel, Translating):
 
     def batch_log_probs(self, pairs: ParallelCorpus, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
         """log P of every token of the targets given those before it and the source; with noise, as in training."""
+        return self.read_pairs(pairs, noise, smoothing).log_probs
+
+    def read_pairs(self, pairs: ParallelCorpus, noise: Generator | None = None, smoothing: float = 0.0) -> Read:
+        """The same, and where was looked."""
         if not len(pairs):
-            return self._parameters["M"].new_zeros(0)
+            return Read(self._parameters["M"].new_zeros(0))
         batch, encoded = Batch.of(pairs.target), self.encode(pairs.source, noise)
         memory = self._remember(encoded, pairs.source)
         unrolled = self._unrolled(batch, encoded, memory, noise)
@@ -216,12 +229,13 @@ class Translator(SoftmaxModel, Translating):
         c = None if unrolled.contexts is None else unrolled.contexts.flatten(0, 1).index_select(0, own)
         x, targets = self._read_out(h, c, noise), pairs.target.framed(starts=0)
         if memory is None or unrolled.alphas is None:
-            return self._target_log_probs(x, targets, smoothing)
+            return Read(self._target_log_probs(x, targets, smoothing))
         if memory.lexical is None:
             found = self._target_log_probs(x, targets, smoothing)
         else:
             found = self._boosted(x, targets, Candidates(*memory.lexical), unrolled.alphas, own, smoothing)
-        return found if noise is None else self._taught(found, pairs, batch, memory, unrolled)
+        taught = found if noise is None else self._taught(found, pairs, batch, memory, unrolled)
+        return Read(taught, unrolled.alphas)
 
     def _unrolled(self, batch: Batch, encoded: Encoded, memory: Memory | None, noise: Generator | None) -> Unrolled:
         """The decoder over all words of the targets."""

@@ -64,6 +64,9 @@ class TranslatorConfig(NetworkConfig):
     """How much it costs in training if a word becomes more or fewer than expected; with fertility."""
     supervision: float = Field(default=0.0, ge=0)
     """How much it costs in training to look elsewhere than the pairs' alignment says; 0: there is none."""
+    symmetry: float = Field(default=0.0, ge=0)
+    """How much it is worth in training that this attention and that of a translator back, trained beside it, agree;
+    0: there is none. Writes two translators, forward and backward."""
     lexicon: bool = False
     """Whether words that an alignment model finds in the training pairs as translations of the source words looked at
     are given a boost in the softmax; for small corpora."""
@@ -115,6 +118,8 @@ def meaningless(settings: TranslatorConfig, given: Collection[str]) -> str:
         return "fertility_penalty is for fertility, and there is none"
     if settings.supervision and (settings.attention == "none" or settings.reads_trees):
         return "supervision is for attention to words"
+    if settings.symmetry and (settings.attention == "none" or settings.reads_trees):
+        return "symmetry is for attention to words"
     if settings.lexicon and (settings.attention == "none" or settings.reads_trees or settings.softmax != "full"):
         return "lexicon is for attention to words, and a full softmax"
     if "lexicon_floor" in given and not settings.lexicon:

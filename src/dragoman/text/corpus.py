@@ -256,10 +256,17 @@ class ParallelCorpus:
         """By which pairs of like lengths are near each other: the target's, then the source's.  # (pairs,)"""
         return self.target.sizes * (int(self.source.sizes.max(initial=0)) + 1) + self.source.sizes
 
-    def select(self, pairs: NDArray[np.integer]) -> ParallelCorpus:
+    def select(self, pairs: NDArray[np.integer]) -> Self:
         """These pairs, in this order."""
         links = None if self.links is None else self.links.select(pairs)
-        return ParallelCorpus(self.source.select(pairs), self.target.select(pairs), links)
+        return replace(self, source=self.source.select(pairs), target=self.target.select(pairs), links=links)
+
+    @property
+    def reversed(self) -> ParallelCorpus:
+        """The same pairs, to be translated back."""
+        if not isinstance(self.source, Corpus):
+            raise DataError("trees can be read, not predicted; give the source as plain text")
+        return ParallelCorpus(self.target, self.source, None if self.links is None else self.links.reversed)
 
     @classmethod
     def read(
@@ -288,6 +295,15 @@ class ParallelCorpus:
 
     def __len__(self) -> int:
         return len(self.source)
+
+
+class BothWays(ParallelCorpus):
+    """Pairs of which each side is predicted, given the other."""
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Tokens of both sentences.  # (pairs,)"""
+        return self.source.sizes + self.target.sizes
 
 
 def _refuse_reserved(scanned: Scan, source: str) -> None:

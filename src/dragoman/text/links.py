@@ -42,6 +42,12 @@ class Links:
         """The pair that each link belongs to.  # (links,)"""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
+    @property
+    def reversed(self) -> Links:
+        """The same from target to source."""
+        order = np.lexsort((self.source, self.target, self.pair))
+        return Links(self.offsets, self.target[order], self.source[order])
+
     def select(self, pairs: NDArray[np.integer]) -> Links:
         """Those of these pairs, in this order."""
         offsets, places = taken(self.offsets, pairs)

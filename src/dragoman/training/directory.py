@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 from dragoman.errors import DataError, DragomanError
 from dragoman.settings import differences
 from dragoman.storage import (
-    ARRAYS,
     CHECKPOINT,
     CONFIG,
     METRICS,
-    VOCAB,
     clear_unfinished,
     new_directory,
     new_file,
@@ -97,16 +95,17 @@ class TrainingDirectory:
             config = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError, yaml.YAMLError):
             config = None
-        whole = all((self.path / name).is_file() for name in (VOCAB, ARRAYS, *model.files()))
+        whole = all((self.path / name).is_file() for name in model.file_names())
         if not (whole and isinstance(config, dict) and isinstance(config.get("training", {}), dict)):
             raise DataError(f"{self.path}: broken training directory; --force trains anew")
         return config
 
     def keep(self, learner: Learner, model: StorableModel) -> None:
         """Make the parameters kept the model of this directory."""
-        arrays = {**model.arrays(), **{name: tensor.cpu().numpy() for name, tensor in learner.kept.items()}}
-        with self._saving(), new_file(self.path / ARRAYS) as temporary:
-            write_arrays(temporary, arrays)
+        best = {name: tensor.cpu().numpy() for name, tensor in learner.kept.items()}
+        for name, arrays in model.kept(best).items():
+            with self._saving(), new_file(self.path / name) as temporary:
+                write_arrays(temporary, arrays)
 
     def save(self, learner: Learner) -> None:
         with self._saving():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,7 @@ def forgetting_in_pairs(objective: CarryingObjective, source: Forgetting, target
     """The same for pairs, each side by itself: a translator also has to read unknown words."""
 
     def both(pairs: ParallelCorpus, noise: Generator) -> ParallelCorpus:
-        return ParallelCorpus(source.of(pairs.source, noise), target.of(pairs.target, noise), pairs.links)
+        return replace(pairs, source=source.of(pairs.source, noise), target=target.of(pairs.target, noise))
 
     return _where_training(objective, both)
 

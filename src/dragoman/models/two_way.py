@@ -1,0 +1,133 @@
+"""Two translators, there and back, that learn together (tutorial, section "Other Improvements": bilingual symmetry).
+
+If a word is translated by looking at another, that one should be translated back by looking at the first. So beside
+what each is trained by, it is worth something that their attention agrees:
+
+    l = -log P(E | F) - log P(F | E) - symmetry * trace(A B)
+
+A being the attention of one, (words of E, words of F), and B that of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+import torch
+import yaml
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from dragoman.layers.taught import agreement
+from dragoman.model import FORMAT
+from dragoman.models.translator import Translator
+from dragoman.models.translator_config import TranslatorConfig
+from dragoman.settings import validated
+from dragoman.storage import ARRAYS, CONFIG
+from dragoman.text.batches import Batch
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.sides import Side
+
+T = TypeVar("T")
+
+FORWARD, BACKWARD = "forward", "backward"  # the directories of the two
+
+
+class TwoWay:
+    """What is trained; afterwards there are two ordinary translators.
+
+    >>> from dragoman import BothWays, fit
+    >>> german, english = ["ein hund bellt .", "eine katze schläft ."] * 2, ["a dog barks .", "a cat sleeps ."] * 2
+    >>> source, target = Side.learn("word", german), Side.learn("word", english)
+    >>> pairs = BothWays(source.read(german), target.read(english))
+    >>> shape = {"embedding": 16, "embedding_reach": 1.0, "hidden": 16, "dropout": 0.0}
+    >>> both = TwoWay.create(pairs, source, target, symmetry=1.0, **shape)
+    >>> fitted = fit(both, pairs, max_epochs=40, learning_rate=0.02)
+    >>> both.forward.translate("ein hund bellt .")[0].text, both.backward.translate("a dog barks .")[0].text
+    ('a dog barks .', 'ein hund bellt .')
+    """
+
+    kind: ClassVar[str] = "two-way"
+    smooths_labels: ClassVar[bool] = True
+
+    def __init__(self, forward: Translator, backward: Translator, symmetry: float):
+        self.forward, self.backward, self.symmetry = forward, backward, symmetry
+        self.source, self.target = forward.source, forward.target
+        self.source_vocab, self.vocab, self.unknown = forward.source_vocab, forward.vocab, forward.unknown
+        self.record: Mapping[str, Any] = {}
+
+    @classmethod
+    def create(
+        cls,
+        pairs: ParallelCorpus,
+        source: Side | None = None,
+        target: Side | None = None,
+        settings: TranslatorConfig | None = None,
+        *,
+        seed: int = 1,
+        **others: Any,
+    ) -> Self:
+        """Two untrained translators of the words of some pairs. See `Translator.create`."""
+        settings = validated(settings or TranslatorConfig, others, "settings")
+        own = settings.model_copy(update={"symmetry": 0.0})
+        return cls(
+            Translator.create(pairs, source, target, own, seed=seed),
+            Translator.create(pairs.reversed, target, source, own, seed=seed),
+            settings.symmetry,
+        )
+
+    @property
+    def translators(self) -> dict[str, Translator]:
+        return {FORWARD: self.forward, BACKWARD: self.backward}
+
+    def _of_both(self, what: Callable[[Translator], Mapping[str, T]]) -> dict[str, T]:
+        """By names that begin with that of the translator."""
+        return {f"{name}.{own}": found for name, one in self.translators.items() for own, found in what(one).items()}
+
+    # -- training ------------------------------------------------------------------------------------------------------
+
+    def parameters(self) -> Mapping[str, Tensor]:
+        return self._of_both(Translator.parameters)
+
+    def penalised(self) -> Mapping[str, Tensor]:
+        return self._of_both(Translator.penalised)
+
+    def batch_log_probs(self, pairs: ParallelCorpus, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
+        """log P of every token of the targets, then of the sources; in training, what agreement is worth among it."""
+        there = self.forward.read_pairs(pairs, noise, smoothing)
+        back = self.backward.read_pairs(pairs.reversed, noise, smoothing)
+        if noise is None or there.alphas is None or back.alphas is None:
+            return torch.cat([there.log_probs, back.log_probs])
+        words = (torch.from_numpy(side.sizes - 1).to(there.alphas.device) for side in (pairs.target, pairs.source))
+        agreed = agreement(there.alphas, back.alphas, *words)  # (steps, pairs)
+        of_tokens = agreed.T[Batch.of(pairs.target).mask.to(agreed.device)]  # (tokens,)
+        return torch.cat([there.log_probs + self.symmetry * of_tokens, back.log_probs])
+
+    # -- on disk -------------------------------------------------------------------------------------------------------
+
+    def whole_config(self) -> dict[str, Any]:
+        shapes = {name: one.config()["model"] for name, one in self.translators.items()}
+        return {"kind": self.kind, "format": FORMAT, "symmetry": self.symmetry, **shapes, **self.record}
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        return self._of_both(Translator.arrays)
+
+    def kept(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+        found = {}
+        for name, one in self.translators.items():
+            own = {key: parameters[f"{name}.{key}"] for key in one.parameters()}
+            found[f"{name}/{ARRAYS}"] = {**one.arrays(), **own}
+        return found
+
+    def file_names(self) -> Sequence[str]:
+        return [f"{name}/{file}" for name, one in self.translators.items() for file in (CONFIG, *one.file_names())]
+
+    def write_into(self, directory: Path) -> None:
+        """Each translator as a directory of its own, and how they were trained beside them."""
+        config = yaml.safe_dump(self.whole_config(), sort_keys=False, allow_unicode=True)
+        (directory / CONFIG).write_text(config, encoding="utf-8")
+        for name, one in self.translators.items():
+            one.record = dict(self.record)
+            (directory / name).mkdir()
+            one.write_into(directory / name)

@@ -1,0 +1,159 @@
+"""Two translators that learn together: what they are trained by, and what is left of it on disk."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dragoman
+from dragoman import Corpus, DataError, fit
+from dragoman.layers.taught import agreement
+from dragoman.models.two_way import TwoWay
+from dragoman.text.corpus import BothWays, ParallelCorpus
+from dragoman.text.links import Links
+from dragoman.text.sides import Side
+from small_translators import ENGLISH, GERMAN
+
+SMALL: dict[str, Any] = {"embedding": 16, "hidden": 16, "dropout": 0.0, "embedding_reach": 1.0}
+
+
+def pairs_of(german: list[str] = GERMAN, english: list[str] = ENGLISH) -> tuple[BothWays, Side, Side]:
+    source, target = Side.learn("word", german), Side.learn("word", english)
+    return BothWays(source.read(german), target.read(english)), source, target
+
+
+def two_way(symmetry: float, **settings: Any) -> tuple[TwoWay, BothWays]:
+    pairs, source, target = pairs_of()
+    return TwoWay.create(pairs, source, target, symmetry=symmetry, **{**SMALL, **settings}), pairs
+
+
+# -- what is learned from ----------------------------------------------------------------------------------------------
+
+
+def test_pairs_that_are_translated_both_ways_ask_for_both_sides() -> None:
+    one, two = Corpus.from_sentences(["a b c", "d"]), Corpus.from_sentences(["x", "y z"])
+    pairs = BothWays(one, two, Links.of([[(0, 0), (2, 0)], [(0, 0), (0, 1)]]))
+    assert pairs.sizes.tolist() == [6, 5]
+    chosen = pairs.select(np.array([1]))
+    assert isinstance(chosen, BothWays) and chosen.sizes.tolist() == [5]
+    back = pairs.reversed
+    assert type(back) is ParallelCorpus and back.source is two and back.target is one and back.links is not None
+    assert [back.links[pair] for pair in range(2)] == [[(0, 0), (0, 2)], [(0, 0), (1, 0)]]
+
+
+def test_trees_cannot_be_predicted() -> None:
+    trees = Side.learn("word", ["(S (N hunde) (V bellen))"], format="tree").read(["(S (N hunde) (V bellen))"])
+    with pytest.raises(DataError, match="trees can be read, not predicted"):
+        _ = ParallelCorpus(trees, Corpus.from_sentences(["dogs bark"])).reversed
+
+
+# -- the objective -----------------------------------------------------------------------------------------------------
+
+
+def test_agreement_is_the_trace_of_the_product_over_words() -> None:
+    chance = torch.Generator().manual_seed(1)
+    words, source_words = [3, 1, 0], [2, 4, 1]
+    there = torch.rand(4, 3, 5, generator=chance, dtype=torch.float64)  # the last of each is </s>
+    back = torch.rand(5, 3, 4, generator=chance, dtype=torch.float64)
+    found = agreement(there, back, torch.tensor(words), torch.tensor(source_words))
+    for pair, (t, j) in enumerate(zip(words, source_words, strict=True)):
+        trace = torch.trace(there[:t, pair, :j] @ back[:j, pair, :t]) if t and j else 0.0
+        assert float(found[:, pair].sum()) == pytest.approx(float(trace))
+        assert not found[t:, pair].any()
+
+
+def test_what_agreement_is_worth_is_added_in_training_alone() -> None:
+    both, pairs = two_way(2.0)
+    apart = torch.cat([both.forward.batch_log_probs(pairs), both.backward.batch_log_probs(pairs.reversed)])
+    torch.testing.assert_close(both.batch_log_probs(pairs), apart)
+    assert len(apart) == int(pairs.sizes.sum())
+    taught = both.batch_log_probs(pairs, torch.Generator().manual_seed(1))
+    there, back = both.forward.score(GERMAN, ENGLISH), both.backward.score(ENGLISH, GERMAN)
+    matrices = [(one.attention, two.attention) for one, two in zip(there, back, strict=True)]
+    traces = [np.trace(one[:-1, :-1] @ two[:-1, :-1]) for one, two in matrices if one is not None and two is not None]
+    assert float((taught - apart).sum()) == pytest.approx(2 * sum(traces), rel=1e-4)
+
+
+def test_two_that_learn_together_agree_more() -> None:
+    agreed = {}
+    for symmetry in (0.0, 3.0):
+        both, pairs = two_way(symmetry)
+        fit(both, pairs, max_epochs=15, learning_rate=0.02, batch_size=40, threads=1)
+        there, back = both.forward.score(GERMAN, ENGLISH), both.backward.score(ENGLISH, GERMAN)
+        assert all(one.attention is not None for one in (*there, *back))
+        agreed[symmetry] = np.mean(
+            [np.trace(one.attention[:-1, :-1] @ two.attention[:-1, :-1]) for one, two in zip(there, back, strict=True)]  # type: ignore[index]
+        )
+    assert agreed[3.0] > agreed[0.0] + 1
+
+
+def test_supervision_teaches_both() -> None:
+    pairs, source, target = pairs_of()
+    linked = BothWays(pairs.source, pairs.target, Links.of([[(0, 0), (1, 2), (2, 1), (3, 3)] for _ in GERMAN]))
+    both = TwoWay.create(linked, source, target, symmetry=0.5, supervision=1.0, **SMALL)
+    fit(both, linked, max_epochs=25, learning_rate=0.02, batch_size=40, threads=1)
+    for one, lines, answers in ((both.forward, GERMAN, ENGLISH), (both.backward, ENGLISH, GERMAN)):
+        looked = [told.attention[:-1].argmax(axis=1).tolist() for told in one.score(lines, answers)]  # type: ignore[index]
+        assert np.mean([own == [0, 2, 1, 3] for own in looked]) > 0.9
+
+
+# -- on disk -----------------------------------------------------------------------------------------------------------
+
+
+def test_each_is_an_ordinary_translator_afterwards(tmp_path: Path) -> None:
+    both, pairs = two_way(1.0)
+    fit(both, pairs, pairs, max_epochs=3, learning_rate=0.02, output=tmp_path / "m", threads=1)
+    for name, one in both.translators.items():
+        loaded = dragoman.load(tmp_path / "m" / name)
+        assert loaded.settings.symmetry == 0
+        for key, tensor in one.parameters().items():
+            torch.testing.assert_close(loaded.parameters()[key], tensor, rtol=0, atol=0)
+    with pytest.raises(DataError, match=r"holds two translators; name .*forward or"):
+        dragoman.load(tmp_path / "m")
+
+
+def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"max_epochs": 2, "batch_size": 30, "threads": 1}
+    through, pairs = two_way(1.0, dropout=0.3)
+    fit(through, pairs, pairs, output=tmp_path / "through", **settings)
+
+    def stop(event: Any) -> None:
+        if getattr(getattr(event, "position", None), "update", 0) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    stopped, _ = two_way(1.0, dropout=0.3)
+    with pytest.raises(dragoman.DragomanError, match="stopped after update 3"):
+        fit(stopped, pairs, pairs, output=tmp_path / "m", report=stop, **settings)
+    (tmp_path / "m" / "backward" / ".model.safetensors.killed").write_bytes(b"half of one")
+    fit(two_way(1.0, dropout=0.3)[0], pairs, pairs, output=tmp_path / "m", **settings)
+    for name in ("forward", "backward"):
+        files = [tmp_path / place / name / "model.safetensors" for place in ("through", "m")]
+        assert files[0].read_bytes() == files[1].read_bytes()
+    assert not (tmp_path / "m" / "backward" / ".model.safetensors.killed").exists()
+    (tmp_path / "m" / "backward" / "vocab.tsv").unlink()
+    with pytest.raises(DataError, match="broken training directory"):
+        fit(two_way(1.0, dropout=0.3)[0], pairs, pairs, output=tmp_path / "m", **settings)
+
+
+def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
+    for name, lines in (("t.de", GERMAN), ("t.en", ENGLISH)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    texts = ("--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en")
+    dev = ("--dev-src", tmp_path / "t.de", "--dev-tgt", tmp_path / "t.en")
+    command = ("train", "translator", *texts, *dev, "--max-updates", 2, "--symmetry", "0.5")
+    told = good(*command, "-o", tmp_path / "m")
+    assert f"{tmp_path}/m/forward: of the dev text BLEU" in told.err
+    assert f"{tmp_path}/m/backward: of the dev text BLEU" in told.err
+    assert f"dragoman translate {tmp_path}/m/forward" in told.err
+    for name, line in (("forward", GERMAN[0]), ("backward", ENGLISH[0])):
+        assert good("translate", tmp_path / "m" / name, stdin=f"{line}\n").out.count("\n") == 1
+    refused = run("translate", tmp_path / "m", stdin="a\n")
+    assert refused.code == 2 and "holds two translators" in refused.err
+    refused = run(*command, "-o", tmp_path / "n", "--attention", "none")
+    assert refused.code == 2 and "symmetry is for attention to words" in refused.err
+    assert good(*command, "-o", tmp_path / "m", "--force").code == 0
