@@ -8,11 +8,14 @@ reads [word; context], perceptron attention of 512, a tanh layer of 512 and the 
 batch, Adam, gradients clipped at 1, dropout 0.2. In turns, so that a busy machine slows all down alike:
 
 - ours: the step of the training loop on a `Translator`, and its search.
+- shortlist: our search where, for each sentence, words of its shortlist alone are looked at (`dragoman.shortlist`), by
+  a lexicon learned from the training text before anything is timed.
 - plain: the same model as one would write it oneself (`plain_translator.py`).
 - limit: the matrix products alone that all of them need (class `Limit` says which).
 
 Before decoding is measured, the plain model is trained for `--train-minutes` (or read from `--weights`), and ours takes
-over its parameters: both find the same sentences, and what is compared is the work.
+over its parameters: both find the same sentences, and what is compared is the work. BLEU is on val.en, words as they
+are; by it one sees what a shortlist costs.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -36,10 +39,13 @@ from torch import Tensor
 
 import plain_translator as plain
 from dragoman import ParallelCorpus, TrainingConfig
+from dragoman.align.aligner import Aligner
+from dragoman.evaluation.translation import judge
 from dragoman.models.translator import Translator
 from dragoman.models.translator_config import TranslatorConfig
 from dragoman.report.tables import table
 from dragoman.search.beam import beam_search
+from dragoman.shortlist import Shortlist, Shortlisted
 from dragoman.text.batches import Batch
 from dragoman.training.fit import learning
 from dragoman.training.loop import Learner, Task, learn
@@ -76,15 +82,20 @@ LIMIT_THERE = Published(training=5500, greedy=1200)  # the matrix products alone
 class System(Protocol):
     """What can be measured."""
 
-    def training(self) -> Iterator[int]:
-        """Steps of training, each told by the target tokens it learned from."""
-        ...
-
     def greedy(self, batch: ParallelCorpus) -> Translations:
         """Translations of a batch of source sentences; the target is not looked at."""
         ...
 
     def beam(self, batch: ParallelCorpus, size: int) -> Translations: ...
+
+
+@runtime_checkable
+class Learning(System, Protocol):
+    """What can be measured as it learns, too."""
+
+    def training(self) -> Iterator[int]:
+        """Steps of training, each told by the target tokens it learned from."""
+        ...
 
 
 class Plain:
@@ -136,6 +147,22 @@ class Ours:
         task = Task(self.pairs, None, stateless(negative_log_likelihood), CONFIG, perf_counter, SENTENCES)
         with learning(self.model, "cpu"):
             yield from (moment.items for moment in learn(Learner.beginner(self.model, CONFIG), task))
+
+    def greedy(self, batch: ParallelCorpus) -> Translations:
+        return self.beam(batch, 1)
+
+    def beam(self, batch: ParallelCorpus, size: int) -> Translations:
+        found = beam_search(self.model, Batch.to_generate(len(batch), batch.source), size)
+        return [best[0].words for best in found]
+
+
+class Listed:
+    """Our search by shortlists."""
+
+    def __init__(self, model: Translator, pairs: ParallelCorpus):
+        lexicon = Aligner.learn(pairs).forward.lexicon
+        shortlist = Shortlist.from_lexicon(lexicon, model.source_vocab, model.vocab)
+        self.model = Shortlisted(model, shortlist)
 
     def greedy(self, batch: ParallelCorpus) -> Translations:
         return self.beam(batch, 1)
@@ -310,9 +337,11 @@ class Limit:
 class Speed:
     """The median of the rounds."""
 
-    training: float  # target tokens a second
+    training: float | None  # target tokens a second
     greedy: float  # sentences a second
     beam: float
+    greedy_bleu: float
+    beam_bleu: float
     greedy_words: float  # words of a translation, on average: short ones are found faster
     beam_words: float
     greedy_same: float  # share of the translations that are those of the plain model
@@ -337,7 +366,7 @@ def tokens_a_second(steps: Iterator[int], batches: int) -> float:
 
 def training_speeds(systems: dict[str, System], batches: int, rounds: int) -> dict[str, float]:
     """All systems learn from the same batches, in the same order."""
-    runs = {name: system.training() for name, system in systems.items()}
+    runs = {name: system.training() for name, system in systems.items() if isinstance(system, Learning)}
     for run in runs.values():
         next(run), next(run)
     return in_turns({name: partial(tokens_a_second, run, batches) for name, run in runs.items()}, rounds)
@@ -355,6 +384,11 @@ def sentences_a_second(translate: Translate, batches: Sequence[ParallelCorpus]) 
 
 def all_found(translate: Translate, batches: Sequence[ParallelCorpus]) -> list[tuple[int, ...]]:
     return [tuple(words) for batch in batches for words in translate(batch)]
+
+
+def bleu(found: Translations, references: list[str], spelled: Sequence[str]) -> float:
+    texts = [" ".join(spelled[word] for word in words) for words in found]
+    return judge(texts, references, tokenised=True).bleu
 
 
 def mean_words(found: Translations) -> float:
@@ -375,11 +409,17 @@ def measure(systems: dict[str, System], test: ParallelCorpus, batches: int, roun
     greedy: dict[str, Translate] = {name: system.greedy for name, system in systems.items()}
     beam: dict[str, Translate] = {name: partial(system.beam, size=BEAM) for name, system in systems.items()}
     found = {name: [all_found(ways[name], groups) for ways in (greedy, beam)] for name in systems}
+    references = [words for group in groups for words in group.target.sentences_as_text()]
+    spelled = test.target.vocab.words
+    bleus = {name: [bleu(one, references, spelled) for one in two] for name, two in found.items()}
     words = {name: map(mean_words, two) for name, two in found.items()}
     same = {name: map(share_of_same, two, found["plain"]) for name, two in found.items()}
     by_greedy, by_beam = (decoding_speeds(ways, groups, rounds) for ways in (greedy, beam))
     trained = training_speeds(systems, batches, rounds)
-    return {name: Speed(trained[name], by_greedy[name], by_beam[name], *words[name], *same[name]) for name in systems}
+    return {
+        name: Speed(trained.get(name), by_greedy[name], by_beam[name], *bleus[name], *words[name], *same[name])
+        for name in systems
+    }
 
 
 # -- telling -------------------------------------------------------------------------------------------------------
@@ -387,12 +427,19 @@ def measure(systems: dict[str, System], test: ParallelCorpus, batches: int, roun
 
 def told(speeds: dict[str, Speed]) -> str:
     headers = ["system", "training, tokens/s"]
-    headers += [header for way in ("greedy", f"beam {BEAM}") for header in (f"{way}, sentences/s", "words", "as plain")]
+    headers += [
+        header for way in ("greedy", f"beam {BEAM}") for header in (f"{way}, sentences/s", "BLEU", "words", "as plain")
+    ]
     rows = [
         [
-            *(name, f"{speed.training:,.0f}"),
-            *(f"{speed.greedy:,.0f}", f"{speed.greedy_words:.1f}", f"{speed.greedy_same:.0%}"),
-            *(f"{speed.beam:,.0f}", f"{speed.beam_words:.1f}", f"{speed.beam_same:.0%}"),
+            *(name, None if speed.training is None else f"{speed.training:,.0f}"),
+            *(
+                f"{speed.greedy:,.0f}",
+                f"{speed.greedy_bleu:.2f}",
+                f"{speed.greedy_words:.1f}",
+                f"{speed.greedy_same:.0%}",
+            ),
+            *(f"{speed.beam:,.0f}", f"{speed.beam_bleu:.2f}", f"{speed.beam_words:.1f}", f"{speed.beam_same:.0%}"),
         ]
         for name, speed in speeds.items()
     ]
@@ -407,7 +454,9 @@ def ratios(speeds: dict[str, Speed]) -> dict[str, dict[str, float]]:
     others: dict[str, Speed | Published] = {**speeds, **PUBLISHED}
     return {
         f"{one} / {other}": {
-            what: getattr(speeds[one], what) / figure for what in WHAT if (figure := getattr(others[other], what))
+            what: own / figure
+            for what in WHAT
+            if (own := getattr(speeds[one], what)) and (figure := getattr(others[other], what))
         }
         for one in speeds
         for other in others
@@ -480,7 +529,13 @@ def main(arguments: list[str] | None = None) -> None:
     prepare(mine, options.weights, options.train_minutes)
     ours = Ours(pairs, shape)
     ours.take_over(mine.model)
-    systems: dict[str, System] = {"ours": ours, "plain": mine, "limit": Limit(pairs, shape, like=mine)}
+    progress("learning a lexicon for the shortlists")
+    systems: dict[str, System] = {
+        "ours": ours,
+        "shortlist": Listed(ours.model, pairs),
+        "plain": mine,
+        "limit": Limit(pairs, shape, like=mine),
+    }
     speeds = measure(systems, test, options.batches, options.rounds)
     parameters = sum(tensor.numel() for tensor in mine.model.parameters())
     print(f"{shape}\n{parameters:,} parameters, {options.threads} threads, {processor()}\n")

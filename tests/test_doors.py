@@ -35,6 +35,7 @@ MAY_KNOW = {
     "unknowns": {"text", "align"},
     "translating": {"errors", "text", "scorer", "language_model", "search", "conditioned", "unknowns"},
     "ensembles": {"errors", "combination", "translating"},
+    "shortlist": {"errors", "text", "scorer", "align", "translating"},
     "align": {*GROUND, "threads", "storage", "text"},
     "trainable": {*GROUND, "text"},
     "settings": {*GROUND, "text"},

@@ -34,13 +34,11 @@ from dragoman.text.corpus import ParallelCorpus
 from dragoman.text.sides import TREE, Side
 from dragoman.translating import Translating
 from trainings import PowerCut, Watch, metrics
-from zoo import HELD_OUT, TRAINING, TRANSLATORS, bracketed, foreign, model, read_by, translator
+from zoo import HELD_OUT, SINGLE, TRAINING, bracketed, foreign, model, read_by, translator
 
 RAW = ["The dog, which sees.", "A cat hears!", "Does it?", "The dog sees a cat.", "Yes, yes."] * 4
 OTHER = [foreign(line) for line in RAW]
 SMALL: dict[str, Any] = {"embedding": 4, "hidden": 6}
-
-single = [name for name in TRANSLATORS if "ensemble" not in name and "language model" not in name]
 
 
 def sides(source: str, target: str) -> tuple[Side, Side, ParallelCorpus]:
@@ -71,7 +69,7 @@ def saved(tmp_path: Path) -> Path:
 # -- kept and found again ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", single)
+@pytest.mark.parametrize("name", SINGLE)
 def test_saved_and_loaded_it_says_the_same(name: str, tmp_path: Path) -> None:
     made: Translator = translator(name)
     made.save(tmp_path / "model")

@@ -25,6 +25,7 @@ from dragoman import (
     ensemble,
     fit,
 )
+from dragoman.align.aligner import Aligner
 from dragoman.buckets import bucketing
 from dragoman.ensembles import Ensemble
 from dragoman.models.cache import CacheModel
@@ -34,6 +35,7 @@ from dragoman.ngram.arpa import read_arpa, write_arpa
 from dragoman.ngram.classes import ClassModel
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
+from dragoman.shortlist import Shortlist, Shortlisted
 from dragoman.text.corpus import ParallelCorpus
 from dragoman.text.sides import PLAIN, TREE, Side
 from dragoman.text.trees import Treebank
@@ -263,6 +265,13 @@ def _translator(text: Text, seed: int = 1, **settings: Any) -> Translator:
     return model
 
 
+def _shortlisted(text: Text, **settings: Any) -> Shortlisted:
+    """Three words for each, and the four most frequent."""
+    model, pairs = _translator(text, **settings), _pairs(text, trees=False)
+    lexicon = Aligner.learn(pairs, "ibm1").forward.lexicon
+    return Shortlisted(model, Shortlist.from_lexicon(lexicon, pairs.source.vocab, pairs.target.vocab, 4, 3))
+
+
 TRANSLATORS: dict[str, Callable[[Text], Any]] = {
     "forward, Elman, copied": lambda text: _translator(
         text, encoder="forward", attention="none", cell="rnn", bridge="copy"
@@ -285,6 +294,9 @@ TRANSLATORS: dict[str, Callable[[Text], Any]] = {
         fertility=0.8,
         coverage=3,
         local=4.0,
+    ),
+    "bidirectional, perceptron, lexicon, by a shortlist": lambda text: _shortlisted(
+        text, encoder="bidirectional", attention="mlp", lexicon=True, lexicon_floor=0.05
     ),
     "reverse, bilinear, hard": lambda text: _translator(text, encoder="reverse", attention="bilinear", hard=True),
     "tree-LSTM, dot, fertility": lambda text: _translator(text, encoder="tree-lstm", attention="dot", fertility=2.0),
@@ -331,6 +343,9 @@ TRANSLATORS: dict[str, Callable[[Text], Any]] = {
         "log-linear",
     ),
 }
+
+COMPOSED = ("ensemble", "language model", "shortlist")  # in the names of those that are made of other models
+SINGLE = [name for name in TRANSLATORS if not any(word in name for word in COMPOSED)]
 
 
 def read_by(translator: Any, sentence: str) -> str:

@@ -85,6 +85,24 @@ class AttendingScorer(Scorer, Protocol):
         ...
 
 
+@runtime_checkable
+class ScoringScorer(Scorer, Protocol):
+    """A scorer that need not look at all words to compare some."""
+
+    def word_scores(self, state: State, words: Tensor) -> Tensor:
+        """log P of these words, each row's up to a number of its own.  # words: (n,) -> (rows, n)"""
+        ...
+
+
+@runtime_checkable
+class NarrowScorer(Scorer, Protocol):
+    """A scorer by which most words are impossible."""
+
+    def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor]:
+        """log P of the words that may come in some row, and which these are.  # (rows, n), (n,)"""
+        ...
+
+
 def select(state: State, rows: Tensor) -> State:
     """The state of these rows, in this order; a row may be taken more than once."""
     return State(_select(state.rows, rows), state.memory, _select(state.sentence, rows))

@@ -60,6 +60,13 @@ class Lexicon:
         found[owners[firsts]] = self.keys[order[firsts]] % len(self.target)
         return found
 
+    def likeliest(self, most: int, least: float = 0.0) -> NDArray[np.int64]:
+        """The entries of the likeliest translations of each source word, that are so probable at least, in order."""
+        owner, target = np.divmod(self.keys, len(self.target))
+        order = np.lexsort((target, -self.probs, owner))  # the likeliest of each source word first
+        rank = np.arange(len(order)) - self.starts[owner[order]]
+        return np.sort(order[(rank < most) & (self.probs[order] >= least)])
+
     def keys_of(self, least: float) -> NDArray[np.int64]:
         """The entries of this probability or more, the empty word's left out."""
         kept: NDArray[np.int64] = self.keys[(self.probs >= least) & (self.keys >= (NULL + 1) * len(self.target))]

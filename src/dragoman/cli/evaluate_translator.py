@@ -18,11 +18,13 @@ from dragoman.cli.translators import (
     BeamSize,
     CoveragePenalty,
     Length,
+    ShortlistOf,
     Threads,
     UnknownsChoice,
     check_once,
     check_tree,
     reads_trees,
+    shortlisted,
     together,
     with_threads,
 )
@@ -57,7 +59,8 @@ class TranslationChoice(Group):
     ] = False
     beam_size: BeamSize = 5
     length: Length = "norm"
-    coverage: CoveragePenalty = 0.0
+    coverage_penalty: CoveragePenalty = 0.0
+    shortlist: ShortlistOf = None
     tokenised: Annotated[
         bool | None,
         typer.Option(
@@ -102,7 +105,7 @@ def evaluate_translators(
     from dragoman.evaluation.significance import beside_first
 
     with with_threads(choice.threads):
-        systems = _systems(models, ensemble=choice.ensemble)
+        systems = _systems(models, choice)
         lines = _read(choice, systems.values())
         answers = _answers(choice, lines, systems.values(), floor=floor)
         named = {name: _measured(name, model, lines, answers, choice, unknowns) for name, model in systems.items()}
@@ -128,7 +131,7 @@ def _check_output(path: Path, *, one: bool) -> None:
 # -- what is to be done ------------------------------------------------------------------------------------------------
 
 
-def _systems(models: Sequence[Path], *, ensemble: bool) -> dict[str, Any]:
+def _systems(models: Sequence[Path], choice: TranslationChoice) -> dict[str, Any]:
     from dragoman.loading import load
     from dragoman.translating import Translating
 
@@ -138,9 +141,10 @@ def _systems(models: Sequence[Path], *, ensemble: bool) -> dict[str, Any]:
             raise DataError(
                 f"{path}: is a language model ({model.kind}), not a translator; evaluate it with --text FILE"
             )
-    if ensemble and len(loaded) > 1:
-        return {" + ".join(map(str, models)): together(models, list(loaded.values()))}
-    return {str(path): model for path, model in loaded.items()}
+    found = shortlisted(models, list(loaded.values()), choice.shortlist)
+    if choice.ensemble and len(found) > 1:
+        return {" + ".join(map(str, models)): together(models, found)}
+    return {str(path): model for path, model in zip(models, found, strict=True)}
 
 
 def _read(choice: TranslationChoice, models: Collection[Any]) -> Lines:
@@ -193,14 +197,17 @@ def _measured(
             answers,
             choice.beam_size,
             length=choice.length,
-            coverage=choice.coverage,
+            coverage=choice.coverage_penalty,
             diagnose=choice.diagnose,
             unknowns=unknowns.rules(model),
         )
 
 
 def _as_json(named: Mapping[str, MeasuredTranslator], beside: Sequence[Beside], choice: TranslationChoice) -> str:
-    how = {"beam_size": choice.beam_size, "length": choice.length, "coverage_penalty": choice.coverage}
+    how: dict[str, Any] = {"beam_size": choice.beam_size, "length": choice.length}
+    how |= {"coverage_penalty": choice.coverage_penalty}
+    if choice.shortlist is not None:
+        how["shortlist"] = str(choice.shortlist)
     reports = [{"model": name, **own.as_dict(), **how} for name, own in named.items()]
     if not choice.by_length:
         for report in reports:
@@ -212,9 +219,8 @@ def _as_json(named: Mapping[str, MeasuredTranslator], beside: Sequence[Beside], 
 def _written(named: Mapping[str, MeasuredTranslator], beside: Sequence[Beside], choice: TranslationChoice) -> str:
     from dragoman.report.evaluated import Search, evaluated_text
 
-    return evaluated_text(
-        named, beside, Search(choice.beam_size, choice.length, choice.coverage), by_length=choice.by_length
-    )
+    search = Search(choice.beam_size, choice.length, choice.coverage_penalty, choice.shortlist is not None)
+    return evaluated_text(named, beside, search, by_length=choice.by_length)
 
 
 def _keep(translations: Iterable[str], path: Path) -> None:

@@ -21,6 +21,7 @@ from dragoman.cli.translators import (
     CoveragePenalty,
     Fusion,
     Length,
+    ShortlistOf,
     Strangers,
     Threads,
     Translators,
@@ -136,6 +137,7 @@ def translate(
     shown: Shown = Shown(),
     drawing: Drawing = Drawing(),
     fusion: Fusion = Fusion(),
+    shortlist: ShortlistOf = None,
     unknowns: UnknownsChoice = UnknownsChoice(),
     explain_unknowns: Annotated[
         bool,
@@ -162,6 +164,7 @@ def translate(
       dragoman translate de-en --text test.de --beam-size 10 --alignments test.align > test.en
       dragoman translate one two three --n-best 5 < test.de
       dragoman translate de-en --lm news --lm-weight 0.1 < test.de
+      dragoman translate de-en --shortlist aligner < test.de
       dragoman translate words --lexicon aligner --explain-unknowns < test.de
     """
     _check_models(models)
@@ -169,7 +172,7 @@ def translate(
     with with_threads(threads):
         if _at_terminal():
             say("loading ...")
-        model = load_together(models, fusion)
+        model = load_together(models, fusion, shortlist)
         rules = unknowns.rules(model)
         if explain_unknowns and rules is None:
             raise DataError(

@@ -46,10 +46,21 @@ CoveragePenalty = Annotated[
         help="How much it costs to leave words of the source out, as far as attention tells; 0: nothing.",
     ),
 ]
+ShortlistOf = Annotated[
+    Path | None,
+    typer.Option(
+        "--shortlist",
+        metavar="DIR",
+        help="For speed: look for the words of each line among those that this aligner's lexicon has for it, and the "
+        "most frequent ones (see dragoman align). Probabilities are then among these words.",
+        show_default=False,
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, metavar="N", help="Default: all cores.", show_default=False),
 ]
+LEAST_COVERED = 0.5  # of a translator's source units must have translations in a lexicon that makes shortlists
 LINEAR, LOG_LINEAR = "linear", "log-linear"
 
 
@@ -128,14 +139,15 @@ class UnknownsChoice(Group):
         return Unknowns(None if self.lexicon is None else Aligner.load(self.lexicon).forward.lexicon)
 
 
-def load_together(paths: Sequence[Path], fusion: Fusion = Fusion()) -> Translating:
-    """The translator of a directory; of several, their ensemble; with a language model, if there is one.
+def load_together(paths: Sequence[Path], fusion: Fusion = Fusion(), shortlist: Path | None = None) -> Translating:
+    """The translator of a directory; of several, their ensemble; with a language model, if there is one. With the
+    lexicon of an aligner, each by shortlists.
 
     Those that do not go together are refused with the reason.
     """
     fusion.check()
     check_once(paths)
-    model = together(paths, [load_one(path) for path in paths])
+    model = together(paths, shortlisted(paths, [load_one(path) for path in paths], shortlist))
     return model if fusion.model is None else _fused(model, paths, fusion)
 
 
@@ -150,6 +162,25 @@ def together(paths: Sequence[Path], models: Sequence[Any]) -> Any:
     from dragoman.ensembles import Ensemble
 
     return models[0] if len(models) == 1 else Ensemble(models, names=[str(path) for path in paths])
+
+
+def shortlisted(paths: Sequence[Path], models: Sequence[Any], aligner: Path | None) -> list[Any]:
+    """Translators by shortlists, if there is a lexicon to make them from; refused if it is of other units."""
+    from dragoman.align.aligner import Aligner
+    from dragoman.shortlist import COMMON, Shortlist, Shortlisted
+
+    if aligner is None:
+        return list(models)
+    lexicon, found = Aligner.load(aligner).forward.lexicon, []
+    for path, model in zip(paths, models, strict=True):
+        shortlist = Shortlist.from_lexicon(lexicon, model.source.vocab, model.target.vocab)
+        if shortlist.covered < LEAST_COVERED:
+            cut = f"dragoman units {path} --source < TEXT, and the same without --source for the other side"
+            told = f"--shortlist {aligner}: has translations for {100 * shortlist.covered:.0f}% of the units of {path}"
+            raise DataError(f"{told}; let dragoman align learn from text in its units ({cut})")
+        found.append(Shortlisted(model, shortlist))
+    say(f"by shortlists of {aligner} and the {COMMON} most frequent words; probabilities are among these")
+    return found
 
 
 def check_once(paths: Sequence[Path]) -> None:

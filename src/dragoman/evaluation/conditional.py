@@ -167,6 +167,8 @@ class MeasuredTranslator:
             **self.judged.as_dict(),
             "exact_match": self.edits.exact_match,
             "word_error_rate": self.edits.word_error_rate,
+            "repeated_words": self.edits.repeated,
+            "dropped_words": self.edits.dropped,
             "tokenised": self.answers.tokenised,
             "perplexity": finite(self.perplexity),
             "perplexity_class": finite(self.perplexity_class),

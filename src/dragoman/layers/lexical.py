@@ -1,4 +1,4 @@
-"""A lexicon's say in the softmax (tutorial, section "Other Improvements"; Arthur et al. 2016).
+"""A lexicon's say in the softmax (tutorial, section "Conclusion"; Arthur et al. 2016).
 
 Attention tells which source word is being translated, and the lexicon what that is usually translated to:
 
@@ -66,6 +66,15 @@ def word_log_probs(log_probs: Tensor, words: Tensor, boost: Tensor) -> Tensor:
     """log P' of all words, given log P.  # log_probs: (rows, |V|), words and boost: (rows, K)"""
     norm = (log_probs.gather(1, words).exp() * boost).sum(dim=1, keepdim=True).log1p()  # (rows, 1)
     return log_probs.scatter_add(1, words, boost.log1p()) - norm
+
+
+def word_scores(scores: Tensor, some: Tensor, words: Tensor, boost: Tensor, all_words: int) -> Tensor:
+    """The scores of some words with their boosts.  # scores: (rows, n), some: (n,), words and boost: (rows, K)"""
+    n = len(some)
+    column = torch.full((all_words,), n)  # those that are not asked for share a column that is dropped
+    column[some] = torch.arange(n)
+    bias = scores.new_zeros(len(scores), n + 1).scatter_add_(1, column[words], boost.log1p())
+    return scores + bias[:, :n]
 
 
 class Looked(NamedTuple):

@@ -34,6 +34,7 @@ from dragoman.layers.initial import PRECISIONS
 from dragoman.layers.lexical import Candidates, Table, boosts, candidates, look
 from dragoman.layers.lexical import target_log_probs as boosted_target_log_probs
 from dragoman.layers.lexical import word_log_probs as boosted_log_probs
+from dragoman.layers.lexical import word_scores as boosted_scores
 from dragoman.layers.perceptron import affine
 from dragoman.layers.priors import History
 from dragoman.layers.products import PLAIN
@@ -319,16 +320,36 @@ class Translator(SoftmaxModel, Translating):
             return self._after(state, torch.full((batch.rows,), START))
 
     def log_probs(self, state: State) -> Tensor:
-        rows: DecoderRows = DecoderRows(*state.rows)
         with torch.no_grad():
-            context = None if state.memory is None else rows.context
-            found = self._word_log_probs(self._read_out(rows.layers[-1][0], context))
-            if self.lexicon is None or state.sentence is None:
-                return found
-            lexical = Candidates(*Memory(*state.memory).lexical or ())
-            places = Places.of(state.sentence, len(lexical.words))
-            boost = places.rows(boosts(lexical, places.grid(rows.alpha), self.settings.lexicon_floor))
-            return boosted_log_probs(found, lexical.words[state.sentence], boost)
+            found = self._word_log_probs(self._before_softmax(state))
+            boosted = self._lexical_boosts(state)
+            return found if boosted is None else boosted_log_probs(found, *boosted)
+
+    def word_scores(self, state: State, words: Tensor) -> Tensor:
+        """log P of some words, each row's up to a number of its own.  # words: (n,) -> (rows, n)"""
+        if self.classes is not None:
+            raise DataError("a softmax by classes cannot compare some words alone; train with --softmax full")
+        with torch.no_grad():
+            W, b = self._output()
+            own = words.to(self.device)
+            found = torch.addmm(b[own], self._before_softmax(state), W[own].t()).cpu()
+            boosted = self._lexical_boosts(state)
+            return found if boosted is None else boosted_scores(found, words, *boosted, len(self.vocab))
+
+    def _before_softmax(self, state: State) -> Tensor:
+        """# (rows, outputs)"""
+        rows: DecoderRows = DecoderRows(*state.rows)
+        return self._read_out(rows.layers[-1][0], None if state.memory is None else rows.context)
+
+    def _lexical_boosts(self, state: State) -> tuple[Tensor, Tensor] | None:
+        """If there is a lexicon, the candidates of each row, and how much they are boosted.  # (rows, K) each"""
+        if self.lexicon is None or state.sentence is None:
+            return None
+        lexical = Candidates(*Memory(*state.memory).lexical or ())
+        places = Places.of(state.sentence, len(lexical.words))
+        alpha = DecoderRows(*state.rows).alpha
+        boost = places.rows(boosts(lexical, places.grid(alpha), self.settings.lexicon_floor))
+        return lexical.words[state.sentence], boost
 
     def advance(self, state: State, words: Tensor) -> State:
         with torch.no_grad():

@@ -23,15 +23,10 @@ LEAST = 0.01  # and each at least so probable
 def learned_table(pairs: ParallelCorpus, dtype: torch.dtype) -> Table:
     """P(e | f) by an alignment model, the likeliest translations of each word."""
     lexicon = learn(Cells.of(pairs), SCHEDULES[MODEL]).lexicon
-    words = len(pairs.target.vocab)
-    owner, target = np.divmod(lexicon.keys, words)
-    order = np.lexsort((target, -lexicon.probs, owner))  # the likeliest of each source word first
-    rank = np.arange(len(order)) - lexicon.starts[owner[order]]
-    kept = np.sort(order[(rank < MOST) & (lexicon.probs[order] >= LEAST)])
-    starts = np.searchsorted(owner[kept], np.arange(len(pairs.source.vocab) + 1))
-    return Table(
-        torch.from_numpy(starts), torch.from_numpy(target[kept]), torch.from_numpy(lexicon.probs[kept]).to(dtype)
-    )
+    kept = lexicon.likeliest(MOST, LEAST)
+    owner, target = np.divmod(lexicon.keys[kept], len(pairs.target.vocab))
+    starts = np.searchsorted(owner, np.arange(len(pairs.source.vocab) + 1))
+    return Table(torch.from_numpy(starts), torch.from_numpy(target), torch.from_numpy(lexicon.probs[kept]).to(dtype))
 
 
 def table_arrays(table: Table) -> dict[str, NDArray[Any]]:

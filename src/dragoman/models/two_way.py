@@ -1,4 +1,4 @@
-"""Two translators, there and back, that learn together (tutorial, section "Other Improvements": bilingual symmetry).
+"""Two translators, there and back, that learn together (tutorial, section "Intuitive Priors on Attention").
 
 If a word is translated by looking at another, that one should be translated back by looking at the first. So beside
 what each is trained by, it is worth something that their attention agrees:

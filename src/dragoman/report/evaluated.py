@@ -18,10 +18,12 @@ class Search(NamedTuple):
     beam_size: int
     length: str
     coverage: float = 0.0
+    shortlist: bool = False  # whether words were looked for in the shortlist of each sentence alone
 
     def __str__(self) -> str:
         coverage = f", coverage penalty {self.coverage:g}" if self.coverage else ""
-        return f"beam size {self.beam_size}, length {self.length}{coverage}"
+        shortlist = ", by shortlists (perplexities are by all words)" if self.shortlist else ""
+        return f"beam size {self.beam_size}, length {self.length}{coverage}{shortlist}"
 
 
 def evaluated_text(
@@ -46,6 +48,8 @@ def _alone(name: str, own: MeasuredTranslator, search: Search) -> str:
         ("length ratio", f"{scores.length_ratio:.3f}", "words by words of the references"),
         ("exactly right", f"{100 * own.edits.exact_match:.1f}%", "translations that are the reference itself"),
         ("word error rate", f"{100 * own.edits.word_error_rate:.1f}%", "words to put in, leave out or replace"),
+        ("repeated words", own.edits.repeated, "more often than in the reference, after the first"),
+        ("dropped words", own.edits.dropped, f"of {own.edits.words:,} in the references, not in the translations"),
         ("perplexity", own.perplexity, f"of the references, a word or sentence end{floor}"),
         ("perplexity class", own.perplexity_class, unknown),
         ("perplexity characters", f"{own.cost.perplexity_characters:.4f}", "a character"),

@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import DataError
-from dragoman.scorer import Scorer, State, keep_sentences, select
+from dragoman.scorer import NarrowScorer, Scorer, State, keep_sentences, select
 from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis, attended_columns, attention_of
 from dragoman.search.lattice import Continuations, Lattice
@@ -170,7 +170,7 @@ def _search(task: _Task, batch: Batch) -> tuple[list[_Step], _Ends]:
     while len(front.sentence):
         words = len(trail)
         attention = attention_of(task.scorer, front.state)
-        kept, pruned = _continued(front, task.scorer.log_probs(front.state), room, task)
+        kept, pruned = _continued(front, room, task)
         ended = kept.word == END
         covered = _covered(task, front, attention)
         score = task.score(kept.log_prob, words, kept.sentence) + task.left_out(covered, kept)
@@ -207,14 +207,14 @@ def _begun(task: _Task, batch: Batch) -> _Front:
     return _Front(task.scorer.start(batch), sentence, log_prob, sentence, batch.rows)
 
 
-def _continued(front: _Front, log_probs: Tensor, room: Tensor, task: _Task) -> tuple[Continuations, Continuations]:
+def _continued(front: _Front, room: Tensor, task: _Task) -> tuple[Continuations, Continuations]:
     """The continuations for which there is room, best first within each sentence, and the best of the others.
 
-    # log_probs: (rows, |V|), room: (sentences,)
+    # room: (sentences,)
     """
     spare = 0 if task.lattice is None else task.lattice.pruned
-    k = min(task.beam_size + spare, log_probs.shape[1])
-    values, words = (best.cpu() for best in best_words(log_probs, k))  # (rows, k) both
+    values, words = (best.cpu() for best in _next_words(task.scorer, front.state, task.beam_size + spare))
+    k = values.shape[1]
     sentences, group, counts = torch.unique_consecutive(front.sentence, return_inverse=True, return_counts=True)
     first = counts.cumsum(0) - counts  # (sentences active,) the first row of each
     place = torch.arange(len(group)) - first[group]
@@ -231,6 +231,16 @@ def _continued(front: _Front, log_probs: Tensor, room: Tensor, task: _Task) -> t
         return Continuations(sentences[which], row, front.origin[row], words[row, taken % k], ranked[which, ranks])
 
     return those(rank < places), those((rank >= places) & (rank < places + spare))
+
+
+def _next_words(scorer: Scorer, state: State, k: int) -> tuple[Tensor, Tensor]:
+    """The k best next words of each row, or all that can come, and their log-probabilities.  # (rows, k) twice"""
+    if isinstance(scorer, NarrowScorer):
+        log_probs, words = scorer.narrow_log_probs(state)
+        values, places = best_words(log_probs, min(k, len(words)))
+        return values, words[places]
+    log_probs = scorer.log_probs(state)
+    return best_words(log_probs, min(k, log_probs.shape[1]))
 
 
 def best_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,228 @@
+"""Variants of a translator compared on one corpus, over several seeds: encoders and attention, or priors on attention.
+
+    python benchmarks/variants.py encoders --data DIR --langs es-en -o MODELS [--seeds 1 2 3] [--only NAME ...]
+    python benchmarks/variants.py priors --data LAB --langs de-en -o MODELS
+
+DIR holds train, dev (or val) and test files in both languages; of a laboratory, also the true alignment (test.align).
+Every system has the sizes and the training that `dragoman train translator` chooses for the corpus, and differs in what
+its name says alone; `--set name=value` and `--train name=value` change settings of all of them. A model that is
+finished already is not trained again. Test BLEU is at a beam of 5, `tok:none` for tokenised text; the spread is over
+seeds. The alignment error is that of attention (argmax for each target word, `</s>` left out) beside the true alignment
+or, where there is none, beside that of an aligner which learned from the training text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dragoman import BothWays, Corpus, Translator, TwoWay, fit
+from dragoman.align.aligner import Aligner
+from dragoman.evaluation.alignment import Gold, read_gold
+from dragoman.evaluation.conditional import Answers, measure_translator
+from dragoman.models.translator_config import sizes_for
+from dragoman.report.tables import table
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.links import Links
+from dragoman.text.sides import Side
+from dragoman.training.recommended import TRANSLATOR, translator_training
+from ptb_cache import processor
+
+SEARCH = ("coverage_penalty",)  # settings of the search rather than of the model, which is then that of "none"
+SYSTEMS: dict[str, dict[str, dict[str, Any]]] = {
+    "encoders": {
+        "forward, none": {"encoder": "forward", "attention": "none"},
+        "reverse, none": {"encoder": "reverse", "attention": "none"},
+        "bidirectional, none": {"encoder": "bidirectional", "attention": "none"},
+        "convolutional, none": {"encoder": "convolutional", "attention": "none", "pooling": "k-max"},
+        "bidirectional, dot": {"attention": "dot"},
+        "bidirectional, bilinear": {"attention": "bilinear"},
+        "bidirectional, mlp": {"attention": "mlp"},
+        "forward, mlp": {"encoder": "forward"},
+        "reverse, mlp": {"encoder": "reverse"},
+        "convolutional, mlp": {"encoder": "convolutional"},
+    },
+    "priors": {
+        "none": {},
+        "position": {"position": 2.0},
+        "markov": {"markov": 1.0},
+        "fertility": {"fertility": 1.0},
+        "fertility, paid for": {"fertility": 1.0, "fertility_penalty": 0.1},
+        "coverage": {"coverage": 16},
+        "coverage penalty": {"coverage_penalty": 0.2},
+        "coverage, and the penalty": {"coverage": 16, "coverage_penalty": 0.2},
+        "local": {"local": 8.0},
+        "supervision": {"supervision": 1.0},
+        "symmetry": {"symmetry": 1.0},
+        "hard": {"hard": True},
+        "lexicon": {"lexicon": True},
+        "lexicon and supervision": {"lexicon": True, "supervision": 1.0},
+    },
+}
+DEV = ("dev", "val")
+TEST = ("test", "test_2016_flickr")
+
+
+@dataclass(frozen=True)
+class Row:
+    system: str
+    seed: int
+    dev_perplexity: float  # a word
+    bleu: float
+    length_ratio: float
+    alignment_error: float | None
+    repeated: int  # words of the translations
+    dropped: int  # words of the references
+    minutes: float
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Data:
+    """A corpus with its units."""
+
+    source: Side
+    target: Side
+    train: ParallelCorpus
+    dev: ParallelCorpus
+    dev_lines: tuple[list[str], list[str]]
+    test_lines: tuple[list[str], list[str]]
+    gold: Sequence[Gold] | None  # of the test text
+
+
+def read(directory: Path, languages: Sequence[str], units: str, *, aligned: bool) -> Data:
+    def lines(names: Sequence[str]) -> tuple[list[str], list[str]]:
+        name = next(name for name in names if (directory / f"{name}.{languages[0]}").exists())
+        one, two = ((directory / f"{name}.{language}").read_text(encoding="utf-8") for language in languages)
+        return one.removesuffix("\n").split("\n"), two.removesuffix("\n").split("\n")
+
+    train, dev, test = lines(["train"]), lines(DEV), lines(TEST)
+    source, target = (Side.learn(units, side) for side in train)
+
+    def numbers(pair: tuple[list[str], list[str]]) -> ParallelCorpus:
+        return ParallelCorpus(source.read(pair[0]), target.read(pair[1]))
+
+    pairs, gold = numbers(train), None
+    if aligned:
+        learned = Aligner.learn(words_of(train))
+        gold = gold_of(directory) or as_gold(learned.align(words_of(test, learned)))
+        pairs = replace(pairs, links=Aligner.learn(pairs).align(pairs))
+    return Data(source, target, pairs, numbers(dev), dev, test, gold)
+
+
+def words_of(lines: tuple[list[str], list[str]], aligner: Aligner | None = None) -> ParallelCorpus:
+    """A text as words, whatever the units of the translators are."""
+    vocabs = (None, None) if aligner is None else (aligner.forward.lexicon.source, aligner.forward.lexicon.target)
+    return ParallelCorpus(*(Corpus.from_sentences(side, vocab) for side, vocab in zip(lines, vocabs, strict=True)))
+
+
+def gold_of(directory: Path) -> list[Gold] | None:
+    path = directory / "test.align"
+    return read_gold(path) if path.exists() else None
+
+
+def as_gold(links: Links) -> list[Gold]:
+    """Links that are taken for the truth."""
+    return [Gold(own, own) for own in (frozenset(links[pair]) for pair in range(len(links)))]
+
+
+def trained(name: str, settings: dict[str, Any], seed: int, data: Data, place: Path, training: dict[str, Any]) -> Any:
+    """The translator of a system, and the minutes that it took; taken from its directory if it was trained before."""
+    shape = {**sizes_for(len(data.train)), **settings}
+    advised = {**translator_training(len(data.train)), **training, "seed": seed}
+    output = place / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
+    kind: Any = TwoWay if shape.get("symmetry") else Translator
+    pairs = BothWays(data.train.source, data.train.target, data.train.links) if kind is TwoWay else data.train
+    dev = BothWays(data.dev.source, data.dev.target) if kind is TwoWay else data.dev
+    model = kind.create(pairs, data.source, data.target, seed=seed, **shape)
+    fitted = fit(model, pairs, dev, TRANSLATOR, output=output, **advised)
+    return (model.forward if kind is TwoWay else model), fitted.position.seconds / 60
+
+
+def measure(name: str, own: dict[str, Any], seed: int, data: Data, place: Path, options: argparse.Namespace) -> Row:
+    settings = {key: value for key, value in own.items() if key not in SEARCH}
+    trained_as = (
+        name
+        if len(settings) == len(own)
+        else next(other for other, its in SYSTEMS[options.what].items() if its == settings)
+    )
+    model, minutes = trained(
+        trained_as, {**assigned(options.set), **settings}, seed, data, place, assigned(options.train)
+    )
+    answers = Answers(data.test_lines[1], gold=data.gold, tokenised=data.target.tokenised)
+    measured = measure_translator(model, data.test_lines[0], answers, coverage=own.get("coverage_penalty", 0.0))
+    return Row(
+        name,
+        seed,
+        model.likelihood(*data.dev_lines).perplexity,
+        measured.judged.bleu,
+        measured.judged.length_ratio,
+        None if measured.alignment is None else measured.alignment.error_rate,
+        measured.edits.repeated,
+        measured.edits.dropped,
+        minutes,
+        sum(tensor.numel() for tensor in model.parameters().values()),
+    )
+
+
+def print_table(rows: list[Row]) -> None:
+    cells = []
+    for name in dict.fromkeys(row.system for row in rows):
+        own = [row for row in rows if row.system == name]
+        errors = [100 * row.alignment_error for row in own if row.alignment_error is not None]
+        others = (
+            f"{statistics.mean(getattr(row, key) for row in own):.{digits}f}"
+            for key, digits in (("dev_perplexity", 3), ("length_ratio", 3), ("repeated", 0), ("dropped", 0))
+        )
+        minutes = f"{statistics.mean(row.minutes for row in own):.1f}"
+        of_bleu = spread([row.bleu for row in own], 2)
+        cells.append([name, len(own), of_bleu, spread(errors, 1), *others, minutes, own[0].parameters])
+    headers = ["system", "seeds", "BLEU", "alignment error, %", "dev perplexity", "length ratio", "repeated", "dropped"]
+    print(f"{table([*headers, 'minutes', 'parameters'], cells)}\n\nprocessor: {processor()}")
+
+
+def spread(values: Sequence[float], digits: int) -> str | None:
+    """The mean and, of several, from where to where."""
+    if not values:
+        return None
+    mean = f"{statistics.mean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def assigned(given: Sequence[str]) -> dict[str, Any]:
+    """`hidden=128` as a setting."""
+    return {name: json.loads(value) for name, _, value in (one.partition("=") for one in given)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=list(SYSTEMS))
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--langs", required=True, help="such as de-en: endings of the files")
+    parser.add_argument("--output", "-o", type=Path, required=True)
+    parser.add_argument("--units", default="auto")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--only", nargs="+", metavar="NAME")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the model")
+    parser.add_argument("--train", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the training")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    data = read(options.data, options.langs.split("-"), options.units, aligned=options.what == "priors")
+    options.output.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for name in options.only or SYSTEMS[options.what]:
+        for seed in options.seeds:
+            rows.append(measure(name, SYSTEMS[options.what][name], seed, data, options.output, options))
+            print(rows[-1], flush=True)
+    print_table(rows)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""A lexical shortlist (Jean et al. 2015): a translator that looks, for each sentence, at those words alone that a
+lexicon has for the words of its source, and at the most frequent ones.
+
+The softmax over all words is much of the work of searching, and nearly all of it is for words that have nothing to do
+with the sentence. What is left out is impossible: probabilities are normalised over the words of the shortlist, so they
+are higher than those of the translator itself, and not to be compared with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from dragoman.align.cells import NULL
+from dragoman.align.lexicon import Lexicon
+from dragoman.errors import DataError
+from dragoman.scorer import AttendingScorer, Carry, ScoringScorer, State
+from dragoman.text.vocab import END, START, UNK, Vocab
+from dragoman.translating import PairLikelihood, Translating
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from dragoman.text.batches import Batch
+
+COMMON = 200  # most frequent words that every sentence may have
+EACH = 20  # likeliest translations of each source word
+
+
+@dataclass(frozen=True, eq=False)
+class Shortlist:
+    """Which target words each source word allows."""
+
+    starts: Tensor  # (|V_f| + 1,) where those of each source word begin
+    words: Tensor  # (entries,)
+    common: Tensor  # (|V_e|,) whether a word is allowed in every sentence
+
+    @classmethod
+    def from_lexicon(
+        cls, lexicon: Lexicon, source: Vocab, target: Vocab, common: int = COMMON, each: int = EACH
+    ) -> Self:
+        """For a translator of these words; the lexicon may know others."""
+        import torch
+
+        if common < 0 or each < 0:
+            raise DataError(f"a shortlist of {common} common words and {each} for each: give 0 or more")
+        owner, translation = np.divmod(lexicon.keys[lexicon.likeliest(each)], len(lexicon.target))
+        translation = target.ids(lexicon.target.words)[translation]
+        everywhere = np.zeros(len(target), bool)
+        everywhere[np.argsort(-target.counts[UNK + 1 :], kind="stable")[:common] + UNK + 1] = True
+        everywhere[translation[owner == NULL]] = True
+        everywhere[[START, END, UNK]] = False, True, True
+        numbers = source.ids(lexicon.source.words)[owner]
+        own = (numbers != UNK) & (translation != UNK)
+        order = np.lexsort((translation[own], numbers[own]))
+        starts = np.searchsorted(numbers[own][order], np.arange(len(source) + 1))
+        found = translation[own][order].astype(np.int64)
+        return cls(torch.from_numpy(starts), torch.from_numpy(found), torch.from_numpy(everywhere))
+
+    @property
+    def covered(self) -> float:
+        """The share of source words, specials left out, that have words of their own."""
+        own = self.starts.diff()[UNK + 1 :] > 0
+        return float(own.double().mean()) if len(own) else 1.0
+
+    def allowed(self, source: Any) -> Tensor:
+        """The words that the translations of some sentences may have.  # (sentences, |V_e|)"""
+        import torch
+
+        text = getattr(source, "leaves", source)
+        flat = torch.from_numpy(text.ids.astype(np.int64))
+        sentence = torch.from_numpy(np.repeat(np.arange(len(text)), np.diff(text.offsets)))
+        sizes = self.starts[flat + 1] - self.starts[flat]  # (words of the source,)
+        first = torch.repeat_interleave(self.starts[flat] - (sizes.cumsum(0) - sizes), sizes)
+        found = self.common.repeat(len(text), 1)
+        found[torch.repeat_interleave(sentence, sizes), self.words[first + torch.arange(len(first))]] = True
+        return found
+
+
+class Shortlisted(Translating):
+    """A translator by which all words outside a sentence's shortlist are impossible."""
+
+    def __init__(self, model: Any, shortlist: Shortlist):
+        if not isinstance(model, ScoringScorer) or not isinstance(model, Translating):
+            raise DataError("a shortlist is for a translator; give one to each member of an ensemble")
+        self.model, self.shortlist = model, shortlist
+        self.vocab, self.unknown = model.vocab, model.unknown
+        self.source, self.target, self.length_prior = model.source, model.target, model.length_prior
+        self.source_vocab = model.source.vocab
+        self.settings = getattr(model, "settings", None)
+
+    # -- the scorer ----------------------------------------------------------------------------------------------------
+
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        import torch
+
+        state = self.model.start(batch, carry)
+        memory = (state.memory, self.shortlist.allowed(batch.source))
+        return State(state.rows, memory, torch.arange(batch.rows) if state.sentence is None else state.sentence)
+
+    def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor]:
+        """log P of all words of the shortlists of some sentences, and which these are.  # (rows, n), (n,)"""
+        allowed = state.memory[1]  # (sentences, |V|)
+        words = allowed.any(dim=0).nonzero()[:, 0]  # (n,)
+        scores = self.model.word_scores(self._inner(state), words)
+        own = allowed.index_select(1, words)[state.sentence]  # (rows, n)
+        return scores.masked_fill_(~own, -np.inf).log_softmax(dim=1), words
+
+    def log_probs(self, state: State) -> Tensor:
+        narrow, words = self.narrow_log_probs(state)
+        return narrow.new_full((len(narrow), len(self.vocab)), -np.inf).index_copy_(1, words, narrow)
+
+    def advance(self, state: State, words: Tensor) -> State:
+        inner = self.model.advance(self._inner(state), words)
+        return State(inner.rows, (inner.memory, state.memory[1]), state.sentence)
+
+    def finish(self, state: State) -> Carry:
+        return None
+
+    def attention(self, state: State) -> Tensor | None:
+        return self.model.attention(self._inner(state)) if isinstance(self.model, AttendingScorer) else None
+
+    def _inner(self, state: State) -> State:
+        """Where the translator itself is."""
+        memory = state.memory[0]
+        return State(state.rows, memory, None if memory is None else state.sentence)
+
+    # -- what is told --------------------------------------------------------------------------------------------------
+
+    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> PairLikelihood:
+        """By the translator itself: for the shortlist, a reference with any other word is impossible."""
+        return self.model.likelihood(lines, references)
+
+    def words_a_line(self, lines: Sequence[str]) -> float:
+        """How many words are looked at for a line, on average."""
+        return float(self.shortlist.allowed(self._read(lines)).sum(dim=1).double().mean()) if lines else 0.0

@@ -1,0 +1,156 @@
+"""Shortlists: what is looked at, and that nothing else changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman import Corpus, DataError, fit
+from dragoman.align.aligner import Aligner
+from dragoman.ensembles import Ensemble
+from dragoman.models.translator import Translator
+from dragoman.search import beam_search
+from dragoman.shortlist import Shortlist, Shortlisted
+from dragoman.text.batches import Batch
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.sides import Side
+from dragoman.text.vocab import END, START, UNK
+from small_translators import ENGLISH, GERMAN
+
+SOURCE, TARGET = Side.learn("word", GERMAN), Side.learn("word", ENGLISH)
+PAIRS = ParallelCorpus(SOURCE.read(GERMAN), TARGET.read(ENGLISH))
+LEXICON = Aligner.learn(PAIRS, "ibm1").forward.lexicon
+
+
+def trained(**settings: Any) -> Translator:
+    shape = {"embedding": 16, "hidden": 16, "dropout": 0.0, "embedding_reach": 1.0, "precision": "float64"}
+    model = Translator.create(PAIRS, SOURCE, TARGET, **{**shape, **settings})
+    fit(model, PAIRS, max_epochs=8, learning_rate=0.02, threads=1)
+    return model
+
+
+def shortlist(common: int = 2, each: int = 2) -> Shortlist:
+    return Shortlist.from_lexicon(LEXICON, SOURCE.vocab, TARGET.vocab, common, each)
+
+
+def everything() -> Shortlist:
+    return shortlist(common=len(TARGET.vocab))
+
+
+class Hidden:
+    """A scorer that does not tell how few words there are."""
+
+    def __init__(self, scorer: Any):
+        self.vocab, self.unknown = scorer.vocab, scorer.unknown
+        self.start, self.log_probs, self.advance, self.finish = (
+            *(scorer.start, scorer.log_probs),
+            *(scorer.advance, scorer.finish),
+        )
+        self.attention = scorer.attention
+
+
+# -- what is on it -----------------------------------------------------------------------------------------------------
+
+
+def test_allowed_are_translations_of_the_words_and_what_is_frequent() -> None:
+    lines = [GERMAN[0], ""]
+    found = shortlist(common=2, each=1).allowed(SOURCE.read(lines))
+    words = np.array(TARGET.vocab.words)
+    frequent = set(words[np.argsort(-TARGET.vocab.counts, kind="stable")[:2]])
+    from_nothing = {one.word for one in LEXICON.translations(None, 1)}
+    everywhere = {"</s>", "<unk>"} | frequent | from_nothing
+    assert set(words[found[1].numpy()]) == everywhere
+    own = {LEXICON.translations(word, 1)[0].word for word in GERMAN[0].split()}
+    assert set(words[found[0].numpy()]) == everywhere | own
+
+
+def test_a_lexicon_of_other_words_serves_as_far_as_it_goes() -> None:
+    german = [*GERMAN, "ein einhorn ."]
+    english = [*ENGLISH, "a unicorn ."]
+    others = (Corpus.from_sentences(lines) for lines in (german, english))
+    lexicon = Aligner.learn(ParallelCorpus(*others), "ibm1").forward.lexicon
+    found = Shortlist.from_lexicon(lexicon, SOURCE.vocab, TARGET.vocab, 0, 3)
+    assert found.covered == 1.0
+    assert int(found.starts[UNK + 1]) == 0  # nothing for what the translator does not know
+    assert ((found.words > UNK) & (found.words < len(TARGET.vocab))).all()
+    strange = Shortlist.from_lexicon(LEXICON, Side.learn("word", ["x y", "x y"]).vocab, TARGET.vocab)
+    assert strange.covered == 0.0
+
+
+# -- what it says ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{}, {"lexicon": True}, {"attention": "none"}, {"tied": True}], ids=str)
+def test_a_shortlist_of_all_words_changes_nothing(settings: dict[str, Any]) -> None:
+    model = trained(**settings)
+    listed = Shortlisted(model, everything())
+    for one, two in zip(model.translate(GERMAN), listed.translate(GERMAN), strict=True):
+        assert one.words == two.words
+        assert one.log_prob == pytest.approx(two.log_prob)
+    batch = Batch.of(TARGET.read(ENGLISH[:3]), SOURCE.read(GERMAN[:3]))
+    mine, its = listed.start(batch), model.start(batch)
+    torch.testing.assert_close(listed.log_probs(mine), model.log_probs(its))
+
+
+def test_probabilities_are_among_the_words_of_the_shortlist() -> None:
+    model = trained(lexicon=True)
+    listed = Shortlisted(model, shortlist())
+    batch = Batch.of(TARGET.read(ENGLISH[:5]), SOURCE.read(GERMAN[:5]))
+    state, exact = listed.start(batch), model.start(batch)
+    allowed = listed.shortlist.allowed(SOURCE.read(GERMAN[:5]))
+    assert not allowed[:, START].any() and allowed[:, [END, UNK]].all() and not allowed.all(dim=0)[UNK + 1 :].all()
+    expected = model.log_probs(exact).masked_fill(~allowed, -torch.inf).log_softmax(dim=1)
+    torch.testing.assert_close(listed.log_probs(state), expected)
+
+
+def test_the_search_finds_the_same_whether_it_is_told_how_few_there_are() -> None:
+    listed = Shortlisted(trained(), shortlist())
+    source = SOURCE.read(GERMAN)
+    for beam in (1, 4):
+        told = beam_search(listed, Batch.to_generate(len(GERMAN), source), beam)
+        hidden = beam_search(Hidden(listed), Batch.to_generate(len(GERMAN), source), beam)
+        assert [[one.words for one in best] for best in told] == [[one.words for one in best] for best in hidden]
+        assert [best[0].log_prob for best in told] == pytest.approx([best[0].log_prob for best in hidden])
+
+
+def test_references_are_priced_by_the_translator_itself() -> None:
+    model = trained()
+    listed = Shortlisted(model, shortlist(0, 0))
+    assert listed.likelihood(GERMAN, ENGLISH) == model.likelihood(GERMAN, ENGLISH)
+    assert np.isfinite(listed.likelihood(GERMAN, ENGLISH).perplexity)
+    assert listed.words_a_line(GERMAN) < len(TARGET.vocab)
+
+
+def test_what_it_is_not_for() -> None:
+    with pytest.raises(DataError, match="each member of an ensemble"):
+        Shortlisted(Ensemble([trained(attention="none")]), shortlist())
+    with pytest.raises(DataError, match="cannot compare some words alone"):
+        Shortlisted(trained(softmax="brown", softmax_classes=3), shortlist()).translate(GERMAN[0])
+    with pytest.raises(DataError, match="give 0 or more"):
+        shortlist(common=-1)
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+
+def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
+    for name, lines in (("t.de", GERMAN), ("t.en", ENGLISH)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    texts = ("--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en")
+    trained().save(tmp_path / "m")
+    good("align", *texts, "-o", tmp_path / "al", "--model", "ibm1")
+    short = ("--shortlist", tmp_path / "al")
+    told = good("translate", tmp_path / "m", *short, "--text", tmp_path / "t.de")
+    assert "probabilities are among these" in told.err and told.out.count("\n") == len(GERMAN)
+    report = good("evaluate", tmp_path / "m", *texts, *short)
+    assert "by shortlists (perplexities are by all words)" in report.out
+    assert json.loads(good("evaluate", tmp_path / "m", *texts, *short, "--json").out)["shortlist"] == f"{tmp_path}/al"
+    pieces = ("--units", "char", "--max-updates", 1, "-o", tmp_path / "letters")
+    good("train", "translator", *texts, *pieces)
+    refused = run("translate", tmp_path / "letters", *short, stdin="ein hund\n")
+    assert refused.code == 2 and f"dragoman units {tmp_path}/letters --source" in refused.err
