@@ -90,6 +90,7 @@ class Data:
     target: Side
     train: ParallelCorpus
     dev: ParallelCorpus
+    train_lines: tuple[list[str], list[str]]
     dev_lines: tuple[list[str], list[str]]
     test_lines: tuple[list[str], list[str]]
     gold: Sequence[Gold] | None  # of the test text
@@ -112,7 +113,7 @@ def read(directory: Path, languages: Sequence[str], units: str, *, aligned: bool
         learned = Aligner.learn(words_of(train))
         gold = gold_of(directory) or as_gold(learned.align(words_of(test, learned)))
         pairs = replace(pairs, links=Aligner.learn(pairs).align(pairs))
-    return Data(source, target, pairs, numbers(dev), dev, test, gold)
+    return Data(source, target, pairs, numbers(dev), train, dev, test, gold)
 
 
 def words_of(lines: tuple[list[str], list[str]], aligner: Aligner | None = None) -> ParallelCorpus:

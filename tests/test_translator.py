@@ -10,21 +10,16 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-from dragoman import Corpus, DataError, fit
-from dragoman.layers.attention import SCORES, Memory
-from dragoman.layers.cells import CELLS
+from dragoman import Corpus
+from dragoman.layers.attention import Memory
 from dragoman.models.translator import Translator
 from dragoman.scorer import AttendingScorer, Scorer, State, fold, keep_sentences, select
 from dragoman.search import beam_search, search_all
 from dragoman.text.batches import Batch
 from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.sides import Side
 from dragoman.text.vocab import END, START
-from zoo import HELD_OUT, LANGUAGE, SINGLE, TRANSLATORS, read_by, translator
-
-SOURCES = ["the dog sees a cat .", "", "yes", "the old unicorn hears the bird !", "a cat", "the dog sees a cat ."]
-TARGETS = ["a cat hears the old dog !", "yes", "", "the <unk> sees a bird", "old", "the dog sees the unicorn ."]
-SAME = {"rtol": 1e-11, "atol": 1e-12}
+from naive_translator import naive_bias, naive_scores, naive_softmax, naive_steps
+from zoo import SAME, SINGLE, TRANSLATORS, batch_of, pairs_of, translator
 
 every_translator = pytest.mark.parametrize("model", TRANSLATORS, indirect=True)
 every_single_translator = pytest.mark.parametrize("model", SINGLE, indirect=True)
@@ -36,16 +31,6 @@ BELIEVING = ("bidirectional, perceptron, all priors", "tree-LSTM, dot, fertility
 @pytest.fixture
 def model(request: pytest.FixtureRequest) -> Any:
     return translator(request.param)
-
-
-def pairs_of(model: Any) -> ParallelCorpus:
-    return ParallelCorpus(
-        model.source.read([read_by(model, line) for line in SOURCES]), Corpus.from_sentences(TARGETS, LANGUAGE)
-    )
-
-
-def batch_of(pairs: ParallelCorpus) -> Batch:
-    return Batch.of(pairs.target, pairs.source)
 
 
 def reached(model: Any, steps: int = 3) -> State:
@@ -316,123 +301,6 @@ def test_an_ensemble_looks_where_its_members_do_on_average() -> None:
 # -- the tutorial, word by word ----------------------------------------------------------------------------------------
 
 
-def naive_scores(kind: str, found: dict[str, Tensor], H: Tensor, h: Tensor) -> Tensor:
-    """attn_score(h^(f)_j, h^(e)_t), one j at a time.  # (longest,)"""
-    named = {name.removeprefix("attention."): part for name, part in found.items()}
-    match kind:
-        case "dot":
-            scores = [h_j @ h for h_j in H]
-        case "bilinear":
-            scores = [h_j @ named["W_a"] @ h for h_j in H]
-        case _:
-            W_a1 = torch.cat([named["W_e"], named["W_f"]], dim=1)
-            scores = [named["w_a2"] @ torch.tanh(W_a1 @ torch.cat([h, h_j])) for h_j in H]
-    return torch.stack(scores)
-
-
-def naive_priors(model: Translator, H: Tensor, h: Tensor, alphas: list[Tensor]) -> Tensor:
-    """What priors add to the scores, one place at a time, given all attention before.  # (longest,)"""
-    found, settings, F, t = dict(model.parameters()), model.settings, len(H), len(alphas)
-    bias = torch.zeros(F, dtype=H.dtype)
-    for j in range(F):
-        coverage = sum((alpha[j] for alpha in alphas), torch.zeros((), dtype=H.dtype))
-        if settings.position:
-            E = F * found["prior.position.log_ratio"].exp()
-            off = ((j + 0.5) / F - (t + 0.5) / E).abs()
-            bias[j] -= found["prior.position.log_strength"].exp() * off
-        if settings.markov:
-            jumps = found["prior.markov.jumps"].softmax(dim=0)
-            last = {-1: 1.0} if t == 0 else dict(enumerate(alphas[-1].tolist()))
-            arrived = sum(p * float(jumps[j - k + 3]) for k, p in last.items() if abs(j - k) <= 3)
-            bias[j] += found["prior.markov.log_strength"].exp() * math.log(arrived + 1e-3)
-        if settings.fertility:
-            phi = 3 * torch.sigmoid(found["prior.fertility.u"] @ H[j] + found["prior.fertility.b"])
-            bias[j] -= found["prior.fertility.log_strength"].exp() * coverage / phi
-        if settings.coverage:
-            U, u, v = (found[f"prior.coverage.{name}"] for name in ("U", "u", "v"))
-            bias[j] += v @ torch.tanh(U @ H[j] + u * coverage)
-        if settings.local:
-            p_t = F * torch.sigmoid(found["prior.local.v"] @ torch.tanh(found["prior.local.W"] @ h))
-            bias[j] -= (j + 0.5 - p_t) ** 2 / (2 * (settings.local / 2) ** 2)
-    return bias
-
-
-def naive_bias(model: Translator, sentence: int, alpha: Tensor) -> Tensor | float:
-    """log(p_lex + floor), p_lex(e) = sum_j alpha_j L(e | f_j); nothing without a lexicon.  # (|V|,)"""
-    if model.lexicon is None:
-        return 0.0
-    starts, words, probs = model.lexicon
-    p_lex = torch.zeros(len(model.vocab), dtype=alpha.dtype)
-    for weight, word in zip(alpha.tolist(), pairs_of(model).source[sentence].tolist(), strict=False):
-        for entry in range(int(starts[word]), int(starts[word + 1])):
-            p_lex[words[entry]] += weight * probs[entry]
-    assert len(probs) and (p_lex > 0).sum() < len(p_lex) - 2
-    return (p_lex + model.settings.lexicon_floor).log()
-
-
-def naive_softmax(model: Translator, h: Tensor, c: Tensor | None, bias: Tensor | float = 0.0) -> Tensor:
-    """log softmax(W_hs [h_t; c_t] + b_s), `<s>` impossible.  # (|V|,)"""
-    found, x = dict(model.parameters()), h if c is None else torch.cat([h, c])
-    if model.settings.readout:
-        x = torch.tanh(found["readout.W"] @ x + found["readout.b"])
-    if "W_out" in found:
-        x = found["W_out"] @ x + found["b_out"]
-    W = found["M"] if model.settings.tied else found["W_hs"]
-    s = W @ x + found["b_s"] + bias
-    s[START] = -math.inf
-    if model.classes is None:
-        return s.log_softmax(dim=0)
-    class_of, by_class = model.classes.class_of, (found["W_c"] @ x + found["b_c"])
-    result = torch.empty_like(s)
-    words_of = [(class_of == number).nonzero()[:, 0] for number in range(len(model.classes))]
-    possible = torch.tensor([bool((s[words] > -math.inf).any()) for words in words_of])
-    by_class = by_class.masked_fill(~possible, -math.inf).log_softmax(dim=0)
-    for number, words in enumerate(words_of):
-        result[words] = by_class[number] + (s[words].log_softmax(dim=0) if possible[number] else -math.inf)
-    return result
-
-
-def naive_steps(model: Translator, encoded: Any, sentence: int, target: list[int]) -> list[Tensor]:
-    """log p_t of every word of one translation: one vector at a time, [embed(e_{t-1}); c_{t-1}] as it is written."""
-    found, settings = dict(model.parameters()), model.settings
-    cell, own = CELLS[settings.cell], encoded.mask[sentence]
-    H = encoded.vectors[sentence][own]
-    states = [naive_bridge(model, encoded, sentence, layer) for layer in range(settings.layers)]
-    c, said = torch.zeros(H.shape[1], dtype=H.dtype), []  # c_0 = 0
-    alphas: list[Tensor] = []
-    for word in [START, *target]:
-        x = found["M"][word]
-        for number in range(settings.layers):
-            W_x, W_h, b = (found[f"decoder.{name}{number + 1}"] for name in ("W_x", "W_h", "b"))
-            if number == 0 and settings.attention != "none":
-                W_x, x = torch.cat([W_x, found["decoder.W_c"]], dim=1), torch.cat([x, c])
-            after = cell.step((W_x @ x + b)[None], tuple(part[None] for part in states[number]), W_h)
-            states[number] = tuple(part[0] for part in after)
-            x = states[number][0]
-        if settings.attention == "none":
-            said.append(naive_softmax(model, x, None))
-            continue
-        scores = naive_scores(settings.attention, found, H, x) + naive_priors(model, H, x, alphas)
-        alpha = scores.softmax(dim=0)
-        alphas.append(alpha)
-        c = H[int(alpha.argmax())] if settings.hard else H.T @ alpha
-        said.append(naive_softmax(model, x, c, naive_bias(model, sentence, alpha)))
-    return said
-
-
-def naive_bridge(model: Translator, encoded: Any, sentence: int, layer: int) -> tuple[Tensor, ...]:
-    """h_0 = h^(f)_{|F|}, or tanh(W h + b) of it; the last layers belong together."""
-    from_last = min(model.settings.layers - 1 - layer, len(encoded.ends) - 1)
-    found, end = dict(model.parameters()), encoded.ends[::-1][from_last]
-    begun = []
-    for place, name in enumerate(CELLS[model.settings.cell].state):
-        part = end[min(place, len(end) - 1)][sentence]
-        if model.settings.bridge == "tanh":
-            part = torch.tanh(found[f"bridge.W_{name}{layer + 1}"] @ part + found[f"bridge.b_{name}{layer + 1}"])
-        begun.append(part)
-    return tuple(begun)
-
-
 @every_single_translator
 def test_a_decoder_is_the_tutorials(model: Translator) -> None:
     pairs = pairs_of(model)
@@ -462,164 +330,3 @@ def test_a_plain_encoder_decoder_is_one_network_after_the_other() -> None:
             s = found["W_hs"] @ h + found["b_s"]
             s[START] = -math.inf
             assert float(folded[number, t]) == pytest.approx(s[word] - math.log(np.exp(s).sum()), abs=1e-12)
-
-
-# -- what is asked for -------------------------------------------------------------------------------------------------
-
-TOY_PAIRS = ParallelCorpus(Corpus.from_sentences(["x y", "y"]), Corpus.from_sentences(["a b", "b"]))
-
-
-def toy(**settings: Any) -> Translator:
-    return Translator.create(TOY_PAIRS, **{"embedding": 4, "hidden": 6, **settings})
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"bridge": "copy", "layers": 2}, "as many layers"),
-        ({"bridge": "copy", "encoder_hidden": 5}, "states of one length"),
-        ({"bridge": "copy", "encoder": "convolutional", "filters": 5}, "one length"),
-        ({"bridge": "copy", "encoder": "convolutional", "filters": 6, "pooling": "k-max", "k_max": 2}, "one length"),
-        ({"attention": "dot", "encoder_hidden": 5}, "dot attention multiplies vectors of one length"),
-        ({"attention": "dot", "hidden": 7}, "dot attention multiplies vectors of one length"),
-        ({"encoder": "tree-lstm"}, "reads bracketed trees, and the source is plain text"),
-        ({"attention": "mpl"}, "mlp"),
-        ({"encoder": "transformer"}, "encoder"),
-    ],
-)
-def test_what_does_not_fit_together_is_refused(settings: dict[str, Any], told: str) -> None:
-    source = Side.learn("word", ["x y", "y"], min_count=1)
-    with pytest.raises(DataError, match=told):
-        Translator.create(TOY_PAIRS, source, **{"embedding": 4, "hidden": 6, **settings})
-
-
-def test_a_tree_needs_an_encoder_of_trees() -> None:
-    source = Side.learn("word", ["(S x y)", "(S y)"], min_count=1, format="tree")
-    with pytest.raises(DataError, match="reads plain text; for trees choose --encoder tree-lstm or recursive"):
-        Translator.create(TOY_PAIRS, source, embedding=4, hidden=6)
-
-
-@pytest.mark.parametrize("encoder", ["recursive", "tree-lstm"])
-def test_a_tree_of_another_size_than_the_state_cannot_be_copied(encoder: str) -> None:
-    source = Side.learn("word", ["(S x y)", "(S y)"], min_count=1, format="tree")
-    pairs = ParallelCorpus(source.read(["(S x y)", "(S y)"]), TOY_PAIRS.target)
-    with pytest.raises(DataError, match="one length"):
-        Translator.create(pairs, source, encoder=encoder, encoder_hidden=5, hidden=6, bridge="copy")
-
-
-def test_texts_of_other_numbers_are_refused() -> None:
-    model, other = toy(), Corpus.from_sentences(["z z", "z"])
-    for pairs in (ParallelCorpus(other, TOY_PAIRS.target), ParallelCorpus(TOY_PAIRS.source, other)):
-        with pytest.raises(DataError, match="another vocabulary"):
-            fit(model, pairs, max_epochs=1)
-
-
-def test_no_pairs_have_no_tokens() -> None:
-    nothing = np.zeros(0, np.int64)
-    assert toy().pair_log_probs(TOY_PAIRS.source.select(nothing), TOY_PAIRS.target.select(nothing)).shape == (0,)
-
-
-# -- learning ----------------------------------------------------------------------------------------------------------
-
-
-def numbers(seed: int) -> list[str]:
-    """Sequences of three symbols, 1 to 4 of them."""
-    chance = np.random.default_rng(seed)
-    return [" ".join(chance.choice(list("abc"), size=chance.integers(1, 5))) for _ in range(30)]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"encoder": "bidirectional", "attention": "mlp"},
-        {"encoder": "forward", "attention": "none", "cell": "gru"},
-    ],
-    ids=lambda settings: settings["encoder"],
-)
-def test_it_learns_to_turn_sequences_round(settings: dict[str, Any]) -> None:
-    lines = numbers(1)
-    turned = [" ".join(reversed(line.split())).upper() for line in lines]
-    source, target = Side.learn("word", lines), Side.learn("word", turned)
-    pairs = ParallelCorpus(source.read(lines), target.read(turned))
-    model = Translator.create(
-        pairs, source, target, embedding=8, hidden=16, dropout=0.0, embedding_reach=1.0, **settings
-    )
-    before = -float(model.batch_log_probs(pairs).mean())
-    fit(model, pairs, max_epochs=80, batch_size=60, learning_rate=0.02, clip=1.0, pool=4, threads=1)
-    after = -float(model.batch_log_probs(pairs).mean())
-    assert before > 1.0
-    assert after < 0.05
-    assert [told.text for told in model.translate(lines)] == turned
-
-
-def test_label_smoothing_is_the_definition() -> None:
-    """(1 - s) log p of the word + s times the mean of log p over all words but `<s>`, which cannot come."""
-    for name in (
-        "bidirectional, perceptron",
-        "bidirectional, perceptron, lexicon",
-        "forward, Elman, copied",
-        "reverse, perceptron, GRU, readout, tied",
-    ):
-        model = translator(name)
-        pairs = pairs_of(model)
-        state, batch = model.start(batch_of(pairs)), batch_of(pairs)
-        expected = torch.zeros(batch.words.shape, dtype=torch.float64)
-        for t, words in enumerate(batch.words.T):
-            log_probs = model.log_probs(state)
-            possible = torch.cat([log_probs[:, :START], log_probs[:, START + 1 :]], dim=1)
-            right = log_probs.gather(1, words[:, None])[:, 0]
-            expected[:, t] = 0.8 * right + 0.2 * possible.mean(dim=1)
-            state = model.advance(state, words)
-        torch.testing.assert_close(model.batch_log_probs(pairs, None, 0.2), expected[batch.mask], **SAME)
-
-
-@pytest.mark.parametrize("rates", [{"dropout": 0.5}, {"dropout": 0.0, "embedding_dropout": 0.5}])
-@pytest.mark.parametrize("attention", ["none", "mlp"])
-def test_what_is_left_out_is_left_out_in_training_alone(rates: dict[str, float], attention: str) -> None:
-    model, silent = (toy(attention=attention, layers=2, **own) for own in (rates, {"dropout": 0.0}))
-    plain = silent.batch_log_probs(TOY_PAIRS)
-    assert torch.equal(model.batch_log_probs(TOY_PAIRS), plain)
-    noisy = [model.batch_log_probs(TOY_PAIRS, Generator().manual_seed(seed)) for seed in (1, 1, 2)]
-    assert torch.equal(noisy[0], noisy[1])
-    assert not torch.allclose(noisy[0], noisy[2])
-    assert not torch.allclose(noisy[0], plain)
-    assert torch.equal(silent.batch_log_probs(TOY_PAIRS, Generator().manual_seed(1)), plain)
-
-
-def test_what_is_left_out_is_made_good_on_average() -> None:
-    """So small a share that the mean over many draws is near what is said without noise."""
-    model = toy(dropout=0.02, layers=2)
-    chance, plain = Generator().manual_seed(1), model.batch_log_probs(TOY_PAIRS)
-    drawn = torch.stack([model.batch_log_probs(TOY_PAIRS, chance) for _ in range(100)])
-    torch.testing.assert_close(drawn.mean(dim=0), plain, rtol=0, atol=0.01)
-
-
-def test_the_seed_is_all_that_chance_depends_on() -> None:
-    def trained(seed: int) -> dict[str, Tensor]:
-        model = toy(seed=seed)
-        fit(model, TOY_PAIRS, max_epochs=3, seed=seed, batch_size=2, threads=1)
-        return dict(model.parameters())
-
-    one, again, other = trained(1), trained(1), trained(2)
-    assert all(torch.equal(one[name], again[name]) for name in one)
-    assert not any(torch.equal(one[name], other[name]) for name in one if one[name].dim() > 1)
-
-
-def test_training_changes_every_parameter() -> None:
-    """Nothing is cut off from the loss."""
-    for settings in ({"attention": "mlp", "layers": 2, "readout": 5}, {"attention": "bilinear", "tied": True}):
-        model = toy(**settings)
-        before = {name: tensor.clone() for name, tensor in model.parameters().items()}
-        fit(model, TOY_PAIRS, max_epochs=2, threads=1)
-        assert not [name for name, tensor in model.parameters().items() if torch.equal(tensor, before[name])]
-
-
-def test_held_out_text_of_the_zoo_has_no_surprises() -> None:
-    """Every score of every translator is a log-probability, and none is impossible but by a shortlist."""
-    for name in (name for name in TRANSLATORS if "shortlist" not in name):
-        model = translator(name)
-        scored = model.score([read_by(model, line) for line in HELD_OUT], HELD_OUT)
-        assert all(-200 < told.log_prob < 0 for told in scored)
-
-
-assert set(SCORES) == {"dot", "bilinear", "mlp"}, "another attention needs its line above"

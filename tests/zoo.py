@@ -36,6 +36,7 @@ from dragoman.ngram.classes import ClassModel
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
 from dragoman.shortlist import Shortlist, Shortlisted
+from dragoman.text.batches import Batch
 from dragoman.text.corpus import ParallelCorpus
 from dragoman.text.sides import PLAIN, TREE, Side
 from dragoman.text.trees import Treebank
@@ -272,6 +273,10 @@ def _shortlisted(text: Text, **settings: Any) -> Shortlisted:
     return Shortlisted(model, Shortlist.from_lexicon(lexicon, pairs.source.vocab, pairs.target.vocab, 4, 3))
 
 
+SOURCES = ["the dog sees a cat .", "", "yes", "the old unicorn hears the bird !", "a cat", "the dog sees a cat ."]
+TARGETS = ["a cat hears the old dog !", "yes", "", "the <unk> sees a bird", "old", "the dog sees the unicorn ."]
+SAME = {"rtol": 1e-11, "atol": 1e-12}
+
 TRANSLATORS: dict[str, Callable[[Text], Any]] = {
     "forward, Elman, copied": lambda text: _translator(
         text, encoder="forward", attention="none", cell="rnn", bridge="copy"
@@ -351,6 +356,17 @@ SINGLE = [name for name in TRANSLATORS if not any(word in name for word in COMPO
 def read_by(translator: Any, sentence: str) -> str:
     """A sentence in the translator's source language, as it reads it."""
     return bracketed(foreign(sentence)) if translator.source.format == TREE else foreign(sentence)
+
+
+def pairs_of(model: Any) -> ParallelCorpus:
+    """Pairs that a translator of the zoo has not seen, as its numbers."""
+    return ParallelCorpus(
+        model.source.read([read_by(model, line) for line in SOURCES]), Corpus.from_sentences(TARGETS, LANGUAGE)
+    )
+
+
+def batch_of(pairs: ParallelCorpus) -> Batch:
+    return Batch.of(pairs.target, pairs.source)
 
 
 def _given(name: str, text: Text) -> LanguageModel:

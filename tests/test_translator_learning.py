@@ -1,0 +1,178 @@
+"""Translators: what is asked for, and learning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Generator, Tensor
+
+from dragoman import Corpus, DataError, fit
+from dragoman.layers.attention import SCORES
+from dragoman.models.translator import Translator
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.sides import Side
+from dragoman.text.vocab import START
+from zoo import HELD_OUT, SAME, TRANSLATORS, batch_of, pairs_of, read_by, translator
+
+# -- what is asked for -------------------------------------------------------------------------------------------------
+
+TOY_PAIRS = ParallelCorpus(Corpus.from_sentences(["x y", "y"]), Corpus.from_sentences(["a b", "b"]))
+
+
+def toy(**settings: Any) -> Translator:
+    return Translator.create(TOY_PAIRS, **{"embedding": 4, "hidden": 6, **settings})
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"bridge": "copy", "layers": 2}, "as many layers"),
+        ({"bridge": "copy", "encoder_hidden": 5}, "states of one length"),
+        ({"bridge": "copy", "encoder": "convolutional", "filters": 5}, "one length"),
+        ({"bridge": "copy", "encoder": "convolutional", "filters": 6, "pooling": "k-max", "k_max": 2}, "one length"),
+        ({"attention": "dot", "encoder_hidden": 5}, "dot attention multiplies vectors of one length"),
+        ({"attention": "dot", "hidden": 7}, "dot attention multiplies vectors of one length"),
+        ({"encoder": "tree-lstm"}, "reads bracketed trees, and the source is plain text"),
+        ({"attention": "mpl"}, "mlp"),
+        ({"encoder": "transformer"}, "encoder"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(settings: dict[str, Any], told: str) -> None:
+    source = Side.learn("word", ["x y", "y"], min_count=1)
+    with pytest.raises(DataError, match=told):
+        Translator.create(TOY_PAIRS, source, **{"embedding": 4, "hidden": 6, **settings})
+
+
+def test_a_tree_needs_an_encoder_of_trees() -> None:
+    source = Side.learn("word", ["(S x y)", "(S y)"], min_count=1, format="tree")
+    with pytest.raises(DataError, match="reads plain text; for trees choose --encoder tree-lstm or recursive"):
+        Translator.create(TOY_PAIRS, source, embedding=4, hidden=6)
+
+
+@pytest.mark.parametrize("encoder", ["recursive", "tree-lstm"])
+def test_a_tree_of_another_size_than_the_state_cannot_be_copied(encoder: str) -> None:
+    source = Side.learn("word", ["(S x y)", "(S y)"], min_count=1, format="tree")
+    pairs = ParallelCorpus(source.read(["(S x y)", "(S y)"]), TOY_PAIRS.target)
+    with pytest.raises(DataError, match="one length"):
+        Translator.create(pairs, source, encoder=encoder, encoder_hidden=5, hidden=6, bridge="copy")
+
+
+def test_texts_of_other_numbers_are_refused() -> None:
+    model, other = toy(), Corpus.from_sentences(["z z", "z"])
+    for pairs in (ParallelCorpus(other, TOY_PAIRS.target), ParallelCorpus(TOY_PAIRS.source, other)):
+        with pytest.raises(DataError, match="another vocabulary"):
+            fit(model, pairs, max_epochs=1)
+
+
+def test_no_pairs_have_no_tokens() -> None:
+    nothing = np.zeros(0, np.int64)
+    assert toy().pair_log_probs(TOY_PAIRS.source.select(nothing), TOY_PAIRS.target.select(nothing)).shape == (0,)
+
+
+# -- learning ----------------------------------------------------------------------------------------------------------
+
+
+def numbers(seed: int) -> list[str]:
+    """Sequences of three symbols, 1 to 4 of them."""
+    chance = np.random.default_rng(seed)
+    return [" ".join(chance.choice(list("abc"), size=chance.integers(1, 5))) for _ in range(30)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"encoder": "bidirectional", "attention": "mlp"},
+        {"encoder": "forward", "attention": "none", "cell": "gru"},
+    ],
+    ids=lambda settings: settings["encoder"],
+)
+def test_it_learns_to_turn_sequences_round(settings: dict[str, Any]) -> None:
+    lines = numbers(1)
+    turned = [" ".join(reversed(line.split())).upper() for line in lines]
+    source, target = Side.learn("word", lines), Side.learn("word", turned)
+    pairs = ParallelCorpus(source.read(lines), target.read(turned))
+    model = Translator.create(
+        pairs, source, target, embedding=8, hidden=16, dropout=0.0, embedding_reach=1.0, **settings
+    )
+    before = -float(model.batch_log_probs(pairs).mean())
+    fit(model, pairs, max_epochs=80, batch_size=60, learning_rate=0.02, clip=1.0, pool=4, threads=1)
+    after = -float(model.batch_log_probs(pairs).mean())
+    assert before > 1.0
+    assert after < 0.05
+    assert [told.text for told in model.translate(lines)] == turned
+
+
+def test_label_smoothing_is_the_definition() -> None:
+    """(1 - s) log p of the word + s times the mean of log p over all words but `<s>`, which cannot come."""
+    for name in (
+        "bidirectional, perceptron",
+        "bidirectional, perceptron, lexicon",
+        "forward, Elman, copied",
+        "reverse, perceptron, GRU, readout, tied",
+    ):
+        model = translator(name)
+        pairs = pairs_of(model)
+        state, batch = model.start(batch_of(pairs)), batch_of(pairs)
+        expected = torch.zeros(batch.words.shape, dtype=torch.float64)
+        for t, words in enumerate(batch.words.T):
+            log_probs = model.log_probs(state)
+            possible = torch.cat([log_probs[:, :START], log_probs[:, START + 1 :]], dim=1)
+            right = log_probs.gather(1, words[:, None])[:, 0]
+            expected[:, t] = 0.8 * right + 0.2 * possible.mean(dim=1)
+            state = model.advance(state, words)
+        torch.testing.assert_close(model.batch_log_probs(pairs, None, 0.2), expected[batch.mask], **SAME)
+
+
+@pytest.mark.parametrize("rates", [{"dropout": 0.5}, {"dropout": 0.0, "embedding_dropout": 0.5}])
+@pytest.mark.parametrize("attention", ["none", "mlp"])
+def test_what_is_left_out_is_left_out_in_training_alone(rates: dict[str, float], attention: str) -> None:
+    model, silent = (toy(attention=attention, layers=2, **own) for own in (rates, {"dropout": 0.0}))
+    plain = silent.batch_log_probs(TOY_PAIRS)
+    assert torch.equal(model.batch_log_probs(TOY_PAIRS), plain)
+    noisy = [model.batch_log_probs(TOY_PAIRS, Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    assert torch.equal(noisy[0], noisy[1])
+    assert not torch.allclose(noisy[0], noisy[2])
+    assert not torch.allclose(noisy[0], plain)
+    assert torch.equal(silent.batch_log_probs(TOY_PAIRS, Generator().manual_seed(1)), plain)
+
+
+def test_what_is_left_out_is_made_good_on_average() -> None:
+    """So small a share that the mean over many draws is near what is said without noise."""
+    model = toy(dropout=0.02, layers=2)
+    chance, plain = Generator().manual_seed(1), model.batch_log_probs(TOY_PAIRS)
+    drawn = torch.stack([model.batch_log_probs(TOY_PAIRS, chance) for _ in range(100)])
+    torch.testing.assert_close(drawn.mean(dim=0), plain, rtol=0, atol=0.01)
+
+
+def test_the_seed_is_all_that_chance_depends_on() -> None:
+    def trained(seed: int) -> dict[str, Tensor]:
+        model = toy(seed=seed)
+        fit(model, TOY_PAIRS, max_epochs=3, seed=seed, batch_size=2, threads=1)
+        return dict(model.parameters())
+
+    one, again, other = trained(1), trained(1), trained(2)
+    assert all(torch.equal(one[name], again[name]) for name in one)
+    assert not any(torch.equal(one[name], other[name]) for name in one if one[name].dim() > 1)
+
+
+def test_training_changes_every_parameter() -> None:
+    """Nothing is cut off from the loss."""
+    for settings in ({"attention": "mlp", "layers": 2, "readout": 5}, {"attention": "bilinear", "tied": True}):
+        model = toy(**settings)
+        before = {name: tensor.clone() for name, tensor in model.parameters().items()}
+        fit(model, TOY_PAIRS, max_epochs=2, threads=1)
+        assert not [name for name, tensor in model.parameters().items() if torch.equal(tensor, before[name])]
+
+
+def test_held_out_text_of_the_zoo_has_no_surprises() -> None:
+    """Every score of every translator is a log-probability, and none is impossible but by a shortlist."""
+    for name in (name for name in TRANSLATORS if "shortlist" not in name):
+        model = translator(name)
+        scored = model.score([read_by(model, line) for line in HELD_OUT], HELD_OUT)
+        assert all(-200 < told.log_prob < 0 for told in scored)
+
+
+assert set(SCORES) == {"dot", "bilinear", "mlp"}, "another attention needs its line above"
