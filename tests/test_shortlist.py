@@ -13,6 +13,7 @@ import torch
 from dragoman import Corpus, DataError, fit
 from dragoman.align.aligner import Aligner
 from dragoman.ensembles import Ensemble
+from dragoman.evaluation.conditional import Answers, measure_translator
 from dragoman.models.translator import Translator
 from dragoman.search import beam_search
 from dragoman.shortlist import Shortlist, Shortlisted
@@ -30,7 +31,7 @@ LEXICON = Aligner.learn(PAIRS, "ibm1").forward.lexicon
 def trained(**settings: Any) -> Translator:
     shape = {"embedding": 16, "hidden": 16, "dropout": 0.0, "embedding_reach": 1.0, "precision": "float64"}
     model = Translator.create(PAIRS, SOURCE, TARGET, **{**shape, **settings})
-    fit(model, PAIRS, max_epochs=8, learning_rate=0.02, threads=1)
+    fit(model, PAIRS, max_epochs=6, learning_rate=0.02, threads=1)
     return model
 
 
@@ -121,16 +122,54 @@ def test_the_search_finds_the_same_whether_it_is_told_how_few_there_are() -> Non
 def test_references_are_priced_by_the_translator_itself() -> None:
     model = trained()
     listed = Shortlisted(model, shortlist(0, 0))
-    assert listed.likelihood(GERMAN, ENGLISH) == model.likelihood(GERMAN, ENGLISH)
-    assert np.isfinite(listed.likelihood(GERMAN, ENGLISH).perplexity)
-    assert listed.words_a_line(GERMAN) < len(TARGET.vocab)
+    assert listed.exact is model and listed.score([GERMAN[0]], [ENGLISH[0]])[0].log_prob == -np.inf
+    measured = measure_translator(listed, GERMAN, Answers(ENGLISH))
+    assert measured.perplexity == model.likelihood(GERMAN, ENGLISH).perplexity < np.inf
+    both, alone = Ensemble([listed, listed]), Ensemble([model, model])
+    together = measure_translator(both, GERMAN, Answers(ENGLISH))
+    assert together.perplexity == alone.likelihood(GERMAN, ENGLISH).perplexity
+
+
+def test_an_ensemble_of_shortlists_is_one_over_their_words() -> None:
+    one, two = trained(), trained(seed=2)
+    both = Ensemble([Shortlisted(model, shortlist()) for model in (one, two)])
+    batch = Batch.to_generate(len(GERMAN), SOURCE.read(GERMAN))
+    probs = both.log_probs(both.start(batch)).exp()
+    torch.testing.assert_close(probs.sum(dim=1), torch.ones(len(GERMAN), dtype=torch.float64))
+    allowed = shortlist().allowed(SOURCE.read(GERMAN))
+    assert not probs[~allowed].any() and (probs[allowed] > 0).all()
+
+
+def test_it_may_be_smaller_than_the_beam() -> None:
+    listed = Shortlisted(trained(), shortlist(0, 0))
+    assert int(listed.shortlist.everywhere.sum()) == 2  # </s> and <unk>
+    [best] = beam_search(listed, Batch.to_generate(1, SOURCE.read(GERMAN[:1])), 5, 5)
+    assert 1 <= len(best) <= 5 and all(set(one.words) <= {UNK} for one in best)
+
+
+def test_trees_have_the_words_at_their_leaves() -> None:
+    source = Side.learn("word", ["(S (NP ein hund) bellt)"] * 2, format="tree")
+    read = source.read(["(S (NP ein hund) bellt)", "(S bellt)"])
+    found = Shortlist.from_lexicon(LEXICON, source.vocab, TARGET.vocab, 0, 1).allowed(read)
+    dog = TARGET.vocab.id(LEXICON.translations("hund", 1)[0].word)
+    assert found.shape == (2, len(TARGET.vocab)) and found[0, dog] and not found[1, dog]
+
+
+def test_the_likeliest_translations_are_kept() -> None:
+    entries = LEXICON.likeliest(2, 0.1)
+    by_hand = []
+    for number in range(len(LEXICON.source)):
+        own = range(*LEXICON.starts[number : number + 2].tolist())
+        best = sorted(own, key=lambda entry: (-LEXICON.probs[entry], entry))[:2]
+        by_hand += sorted(entry for entry in best if LEXICON.probs[entry] >= 0.1)
+    assert entries.tolist() == by_hand
 
 
 def test_what_it_is_not_for() -> None:
     with pytest.raises(DataError, match="each member of an ensemble"):
         Shortlisted(Ensemble([trained(attention="none")]), shortlist())
     with pytest.raises(DataError, match="cannot compare some words alone"):
-        Shortlisted(trained(softmax="brown", softmax_classes=3), shortlist()).translate(GERMAN[0])
+        Shortlisted(trained(softmax="brown", softmax_classes=3), shortlist())
     with pytest.raises(DataError, match="give 0 or more"):
         shortlist(common=-1)
 
@@ -143,6 +182,8 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     texts = ("--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en")
     trained().save(tmp_path / "m")
+    trained(seed=2).save(tmp_path / "n")
+    Translator.create(PAIRS.reversed, TARGET, SOURCE, embedding=4, hidden=4).save(tmp_path / "back")
     good("align", *texts, "-o", tmp_path / "al", "--model", "ibm1")
     short = ("--shortlist", tmp_path / "al")
     told = good("translate", tmp_path / "m", *short, "--text", tmp_path / "t.de")
@@ -152,5 +193,13 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     assert json.loads(good("evaluate", tmp_path / "m", *texts, *short, "--json").out)["shortlist"] == f"{tmp_path}/al"
     pieces = ("--units", "char", "--max-updates", 1, "-o", tmp_path / "letters")
     good("train", "translator", *texts, *pieces)
+    both = good("evaluate", tmp_path / "m", tmp_path / "n", *texts, *short, "--ensemble", "--json")
+    assert json.loads(both.out)["perplexity"] is not None
+    back = good("translate", tmp_path / "back", *short, "--text", tmp_path / "t.en")  # the aligner knows both ways
+    assert back.out.count("\n") == len(ENGLISH)
+    refused = run("evaluate", tmp_path / "m", *texts, *short, "--diagnose")
+    assert refused.code == 2 and "--diagnose" in refused.err
+    refused = run("translate", tmp_path / "m", *short, "--lm", tmp_path / "m", "--fusion", "linear", stdin="a\n")
+    assert refused.code == 2 and "--fusion linear" in refused.err
     refused = run("translate", tmp_path / "letters", *short, stdin="ein hund\n")
     assert refused.code == 2 and f"dragoman units {tmp_path}/letters --source" in refused.err

@@ -13,6 +13,7 @@ import torch
 import dragoman
 from dragoman import Corpus, DataError, fit
 from dragoman.layers.taught import agreement
+from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWay
 from dragoman.text.corpus import BothWays, ParallelCorpus
 from dragoman.text.links import Links
@@ -102,6 +103,26 @@ def test_supervision_teaches_both() -> None:
         assert np.mean([own == [0, 2, 1, 3] for own in looked]) > 0.9
 
 
+def test_what_it_is_not_for() -> None:
+    both, pairs = two_way(1.0)
+    with pytest.raises(DataError, match="predicted both ways"):
+        fit(both, ParallelCorpus(pairs.source, pairs.target), max_updates=1)
+    with pytest.raises(DataError, match="symmetry is for attention to words"):
+        two_way(1.0, attention="none")
+    with pytest.raises(DataError, match=r"create them together, with TwoWay\.create"):
+        Translator.create(pairs, symmetry=1.0)
+
+
+@pytest.mark.parametrize("settings", [{"encoder": "convolutional", "lexicon": True}, {"hard": True}], ids=str)
+def test_it_goes_with_other_things(settings: dict[str, Any]) -> None:
+    """And with blank lines on either side."""
+    pairs, source, target = pairs_of([*GERMAN, "", GERMAN[0]], [*ENGLISH, ENGLISH[0], ""])
+    both = TwoWay.create(pairs, source, target, symmetry=1.0, **{**SMALL, **settings})
+    before = both.batch_log_probs(pairs).sum()
+    fit(both, pairs, max_epochs=6, learning_rate=0.02, batch_size=40, label_smoothing=0.1, threads=1)
+    assert both.batch_log_probs(pairs).sum() > before
+
+
 # -- on disk -----------------------------------------------------------------------------------------------------------
 
 
@@ -110,7 +131,12 @@ def test_each_is_an_ordinary_translator_afterwards(tmp_path: Path) -> None:
     fit(both, pairs, pairs, max_epochs=3, learning_rate=0.02, output=tmp_path / "m", threads=1)
     for name, one in both.translators.items():
         loaded = dragoman.load(tmp_path / "m" / name)
-        assert loaded.settings.symmetry == 0
+        assert loaded.settings.symmetry == 0 and loaded.record["symmetry"] == 1
+        told = loaded.record["data"]["train"]
+        sizes = {side: told[side]["tokens"] for side in ("source", "target")}
+        assert sizes == {"source": one.source.read(GERMAN if name == "forward" else ENGLISH).tokens} | {
+            "target": one.target.read(ENGLISH if name == "forward" else GERMAN).tokens
+        }
         for key, tensor in one.parameters().items():
             torch.testing.assert_close(loaded.parameters()[key], tensor, rtol=0, atol=0)
     with pytest.raises(DataError, match=r"holds two translators; name .*forward or"):
@@ -138,6 +164,25 @@ def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path) -> None:
     (tmp_path / "m" / "backward" / "vocab.tsv").unlink()
     with pytest.raises(DataError, match="broken training directory"):
         fit(two_way(1.0, dropout=0.3)[0], pairs, pairs, output=tmp_path / "m", **settings)
+
+
+def test_other_bounds_are_noted_for_both(tmp_path: Path) -> None:
+    for epochs in (1, 2):
+        both, pairs = two_way(1.0)
+        fit(both, pairs, output=tmp_path / "m", max_epochs=epochs, threads=1)
+    for name in both.translators:
+        assert dragoman.load(tmp_path / "m" / name).record["training"]["max_epochs"] == 2
+
+
+def test_another_training_is_told_from_a_broken_one(tmp_path: Path) -> None:
+    both, pairs = two_way(1.0)
+    alone = Translator.create(ParallelCorpus(pairs.source, pairs.target), **SMALL)
+    fit(both, pairs, output=tmp_path / "both", max_updates=1, threads=1)
+    fit(alone, ParallelCorpus(pairs.source, pairs.target), output=tmp_path / "alone", max_updates=1, threads=1)
+    with pytest.raises(DataError, match=r"holds another training .*kind"):
+        fit(both, pairs, output=tmp_path / "alone", max_updates=1, threads=1)
+    with pytest.raises(DataError, match=r"holds another training .*kind"):
+        fit(alone, ParallelCorpus(pairs.source, pairs.target), output=tmp_path / "both", max_updates=1, threads=1)
 
 
 def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:

@@ -37,3 +37,9 @@ class Ensemble(Combination, Translating):
                 raise DataError(
                     f"model {name} reads its source otherwise than the first ({told}); train it with --vocab"
                 )
+
+    @property
+    def exact(self) -> Ensemble:
+        """The ensemble of the members without their shortlists."""
+        members = [getattr(member, "exact", member) for member in self.members]
+        return Ensemble(members, self.weights, self.how)

@@ -11,7 +11,7 @@ import yaml
 from dragoman.errors import DataError
 from dragoman.language_model import LanguageModel
 from dragoman.model import FORMAT, Model, Saved
-from dragoman.storage import ARRAYS, CONFIG, VOCAB, map_arrays
+from dragoman.storage import ARRAYS, BACKWARD, CONFIG, FORWARD, TWO_WAY, VOCAB, map_arrays
 from dragoman.text.unknown import Closed, Uniform, UnknownWords
 from dragoman.text.vocab import Vocab
 
@@ -26,7 +26,6 @@ KINDS = {
     "mixture": "dragoman.mixture:Mixture",
     "translator": "dragoman.models.translator:Translator",
 }
-TWO_WAY = "two-way"  # what is not a model itself, but was trained as one
 
 
 def load(path: str | Path) -> Any:
@@ -44,7 +43,7 @@ def load(path: str | Path) -> Any:
     config = _read_config(directory)
     kind = config.pop("kind", None)
     if kind == TWO_WAY:
-        raise DataError(f"{directory}: holds two translators; name {directory}/forward or {directory}/backward")
+        raise DataError(f"{directory}: holds two translators; name {directory / FORWARD} or {directory / BACKWARD}")
     if not isinstance(kind, str) or kind not in KINDS:
         raise DataError(f"{directory / CONFIG}: unknown kind of model {kind!r}; known are {', '.join(KINDS)}")
     if config.pop("format", None) != FORMAT:

@@ -36,6 +36,11 @@ class Saved:
     members: Mapping[str, Any] = field(default_factory=dict)  # models in directories of their own
 
 
+def as_yaml(config: Mapping[str, Any]) -> str:
+    """What config.yaml says, as it says it."""
+    return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
+
+
 class Model(ABC):
     """A scorer (see dragoman.scorer) that is kept in a directory of its own."""
 
@@ -92,8 +97,7 @@ class Model(ABC):
 
     def write_into(self, directory: Path) -> None:
         """Write the files of the model into a new directory."""
-        config = yaml.safe_dump(self.whole_config(), sort_keys=False, allow_unicode=True)
-        (directory / CONFIG).write_text(config, encoding="utf-8")
+        (directory / CONFIG).write_text(as_yaml(self.whole_config()), encoding="utf-8")
         (directory / VOCAB).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
         if arrays := self.arrays():
             write_arrays(directory / ARRAYS, arrays)

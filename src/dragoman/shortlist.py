@@ -18,11 +18,9 @@ from dragoman.align.lexicon import Lexicon
 from dragoman.errors import DataError
 from dragoman.scorer import AttendingScorer, Carry, ScoringScorer, State
 from dragoman.text.vocab import END, START, UNK, Vocab
-from dragoman.translating import PairLikelihood, Translating
+from dragoman.translating import Translating
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from torch import Tensor
 
     from dragoman.text.batches import Batch
@@ -37,7 +35,8 @@ class Shortlist:
 
     starts: Tensor  # (|V_f| + 1,) where those of each source word begin
     words: Tensor  # (entries,)
-    common: Tensor  # (|V_e|,) whether a word is allowed in every sentence
+    everywhere: Tensor  # (|V_e|,) whether a word is allowed in every sentence
+    covered: float  # the share of the source's words, as often as they came, that have words of their own
 
     @classmethod
     def from_lexicon(
@@ -58,14 +57,10 @@ class Shortlist:
         own = (numbers != UNK) & (translation != UNK)
         order = np.lexsort((translation[own], numbers[own]))
         starts = np.searchsorted(numbers[own][order], np.arange(len(source) + 1))
-        found = translation[own][order].astype(np.int64)
-        return cls(torch.from_numpy(starts), torch.from_numpy(found), torch.from_numpy(everywhere))
-
-    @property
-    def covered(self) -> float:
-        """The share of source words, specials left out, that have words of their own."""
-        own = self.starts.diff()[UNK + 1 :] > 0
-        return float(own.double().mean()) if len(own) else 1.0
+        found = torch.from_numpy(translation[own][order].astype(np.int64))
+        came = source.counts[UNK + 1 :]
+        covered = float(came[np.diff(starts)[UNK + 1 :] > 0].sum() / came.sum()) if came.any() else 1.0
+        return cls(torch.from_numpy(starts), found, torch.from_numpy(everywhere), covered)
 
     def allowed(self, source: Any) -> Tensor:
         """The words that the translations of some sentences may have.  # (sentences, |V_e|)"""
@@ -76,7 +71,7 @@ class Shortlist:
         sentence = torch.from_numpy(np.repeat(np.arange(len(text)), np.diff(text.offsets)))
         sizes = self.starts[flat + 1] - self.starts[flat]  # (words of the source,)
         first = torch.repeat_interleave(self.starts[flat] - (sizes.cumsum(0) - sizes), sizes)
-        found = self.common.repeat(len(text), 1)
+        found = self.everywhere.repeat(len(text), 1)
         found[torch.repeat_interleave(sentence, sizes), self.words[first + torch.arange(len(first))]] = True
         return found
 
@@ -87,6 +82,8 @@ class Shortlisted(Translating):
     def __init__(self, model: Any, shortlist: Shortlist):
         if not isinstance(model, ScoringScorer) or not isinstance(model, Translating):
             raise DataError("a shortlist is for a translator; give one to each member of an ensemble")
+        if getattr(model, "classes", None) is not None:
+            raise DataError("a softmax by classes cannot compare some words alone; train with --softmax full")
         self.model, self.shortlist = model, shortlist
         self.vocab, self.unknown = model.vocab, model.unknown
         self.source, self.target, self.length_prior = model.source, model.target, model.length_prior
@@ -119,7 +116,7 @@ class Shortlisted(Translating):
         return State(inner.rows, (inner.memory, state.memory[1]), state.sentence)
 
     def finish(self, state: State) -> Carry:
-        return None
+        return self.model.finish(self._inner(state))
 
     def attention(self, state: State) -> Tensor | None:
         return self.model.attention(self._inner(state)) if isinstance(self.model, AttendingScorer) else None
@@ -129,12 +126,7 @@ class Shortlisted(Translating):
         memory = state.memory[0]
         return State(state.rows, memory, None if memory is None else state.sentence)
 
-    # -- what is told --------------------------------------------------------------------------------------------------
-
-    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> PairLikelihood:
-        """By the translator itself: for the shortlist, a reference with any other word is impossible."""
-        return self.model.likelihood(lines, references)
-
-    def words_a_line(self, lines: Sequence[str]) -> float:
-        """How many words are looked at for a line, on average."""
-        return float(self.shortlist.allowed(self._read(lines)).sum(dim=1).double().mean()) if lines else 0.0
+    @property
+    def exact(self) -> Any:
+        """The translator itself, by which no word is impossible."""
+        return self.model.exact

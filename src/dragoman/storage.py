@@ -20,6 +20,7 @@ from dragoman.errors import DataError, DragomanError
 CONFIG, VOCAB, ARRAYS = "config.yaml", "vocab.tsv", "model.safetensors"  # the files of a model directory
 SOURCE_VOCAB, SOURCE_FILE, TARGET_FILE = "source-vocab.tsv", "source-", "target-"  # a translator's; prefixes of files
 SUBWORDS = "sentencepiece.model"  # SentencePiece's
+TWO_WAY, FORWARD, BACKWARD = "two-way", "forward", "backward"  # two translators trained together, and their places
 CHECKPOINT, METRICS = "training.safetensors", "metrics.jsonl"  # and those that training leaves there
 
 
@@ -124,7 +125,7 @@ def _unfinished(file: Path, contents: Contents) -> bool:
 
 def clear_unfinished(path: Path, contents: Contents = MODEL) -> None:
     """Remove what kills have left of files that were being written."""
-    for file in list(path.rglob("*")):
+    for file in path.iterdir():
         if file.is_file() and _unfinished(file, contents):
             file.unlink(missing_ok=True)
 

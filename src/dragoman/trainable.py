@@ -75,20 +75,23 @@ class StreamingScorer(Trainable, Protocol):
 class StorableModel(Trainable, Protocol):
     """What a training directory can hold: a model that knows how to write itself."""
 
+    settings: Any  # its shape: a `dragoman.settings.Settings`
     record: Mapping[str, Any]  # how it was trained, for config.yaml
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         """Its tables, the parameters among them by their names."""
         ...
 
-    def kept(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
-        """Its tables with these parameters, by the file that holds them."""
+    def tables(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+        """Its arrays with these parameters, by the file that holds them."""
+        ...
+
+    def configs(self) -> Mapping[str, dict[str, Any]]:
+        """What config.yaml says, by the file; its own, and if there are models inside, theirs."""
         ...
 
     def file_names(self) -> Sequence[str]:
-        """The files that a directory of it has, besides config.yaml."""
+        """The files that a directory of it has."""
         ...
-
-    def whole_config(self) -> dict[str, Any]: ...
 
     def write_into(self, directory: Path) -> None: ...

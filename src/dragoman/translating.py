@@ -197,6 +197,11 @@ class Translating(ABC):
         except ValueError:
             raise DataError(f"length handling {length!r}: give a number, such as penalty:0.5") from None
 
+    @property
+    def exact(self) -> Any:
+        """The same without shortlists: that by which given translations are priced."""
+        return self
+
     # -- lines as numbers, and back ------------------------------------------------------------------------------------
 
     @property

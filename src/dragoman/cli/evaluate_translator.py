@@ -99,6 +99,8 @@ def evaluate_translators(
     """Translate, judge, and print what there is to say of it."""
     if choice.src is None or choice.ref is None:
         raise DataError("--src and --ref go together: the text to translate, and its translation")
+    if choice.diagnose and choice.shortlist is not None:
+        raise DataError("--diagnose asks what the translator itself thinks of references; leave --shortlist out for it")
     check_once(models)
     if choice.output is not None:
         _check_output(choice.output, one=len(models) == 1 or choice.ensemble)

@@ -133,7 +133,7 @@ class Lines:
     @property
     def reversed(self) -> Lines:
         """The other way around."""
-        return Lines(self.target, self.source)
+        return Lines(self.target, self.source, "target")
 
 
 def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str | None = None) -> Lines:

@@ -91,21 +91,21 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
     with working("reading"):
         lines, dev_lines = read_pairs(job.src, job.tgt, job.src_field, job.tgt_field), _dev(job)
         pairs, trained = _created(lines, sides, settings)
-        found = _translators(job, trained)
-        model = next(iter(found.values()))
-        dev = None if dev_lines is None else as_numbers(dev_lines, model.source, model.target)
+        dev = None if dev_lines is None else as_numbers(dev_lines, trained.source, trained.target)
     if dev is not None and dev_lines is not None:
         doubt(getattr(dev.source, "leaves", dev.source), dev_lines.name)
         doubt(dev.target, f"{job.dev_tgt}")
-    _tell_sizes(model, pairs)
-    pairs = _aligned(job, model, lines, pairs)
+    _tell_sizes(trained, pairs)
+    pairs = _aligned(job, trained, lines, pairs)
     finished_before = _train(job, trained, pairs, dev, settings)
+    found = _translators(job, trained)
     if dev_lines is not None and not finished_before:
-        for path, one in found.items():
-            _tell_dev(path, one, dev_lines if one is model else dev_lines.reversed)
+        for (path, model), own in zip(found, (dev_lines, dev_lines.reversed), strict=False):
+            _tell_dev(path, model, own)
     say(f"{job.output}: {perf_counter() - began:,.1f} seconds in all")
-    suggest("translate", next(iter(found)))
-    suggest("evaluate", next(iter(found)), "--src", "FILE", "--ref", "FILE")
+    first, _ = found[0]
+    suggest("translate", first)
+    suggest("evaluate", first, "--src", "FILE", "--ref", "FILE")
 
 
 def _dev(job: PairsJob) -> Lines | None:
@@ -139,16 +139,16 @@ def _created(lines: Lines, sides: SideChoice, settings: Configured) -> tuple[Par
     return both, TwoWay.create(both, source, target, model, seed=settings.training.seed)
 
 
-def _translators(job: PairsJob, trained: Translator | TwoWay) -> dict[Path, Translator]:
-    """What there will be, and where; the translator that was asked for first."""
+def _translators(job: PairsJob, trained: Translator | TwoWay) -> list[tuple[Path, Translator]]:
+    """What there is in the end, and where: the translator that was asked for and, if there is one, the one back."""
     from dragoman.models.two_way import TwoWay
 
     if isinstance(trained, TwoWay):
-        return {job.output / name: one for name, one in trained.translators.items()}
-    return {job.output: trained}
+        return [(job.output / name, one) for name, one in trained.translators.items()]
+    return [(job.output, trained)]
 
 
-def _aligned(job: PairsJob, model: Translator, lines: Lines, pairs: ParallelCorpus) -> ParallelCorpus:
+def _aligned(job: PairsJob, model: Translator | TwoWay, lines: Lines, pairs: ParallelCorpus) -> ParallelCorpus:
     """The pairs with which units belong together, if attention is to be taught that: as given, or as found."""
     from dragoman.align.aligner import Aligner
 
@@ -176,9 +176,12 @@ def _train(
     job: PairsJob, trained: Translator | TwoWay, pairs: ParallelCorpus, dev: ParallelCorpus | None, settings: Configured
 ) -> bool:
     """Train; whether it was finished already."""
+    from dragoman.text.corpus import BothWays
     from dragoman.training.fit import fit
     from dragoman.training.recommended import translator_training
 
+    if dev is not None and isinstance(pairs, BothWays):
+        dev = BothWays(dev.source, dev.target)
     advised = translator_training(len(pairs))
     chosen = {name: value for name, value in advised.items() if name not in settings.given["training"]}
     training = settings.training.model_copy(update=chosen)
@@ -193,14 +196,15 @@ def _train(
     return fitted.was_finished
 
 
-def _tell_sizes(model: Translator, pairs: ParallelCorpus) -> None:
+def _tell_sizes(model: Translator | TwoWay, pairs: ParallelCorpus) -> None:
     settings, sides = model.settings, (model.source, model.target)
     units = " and ".join(f"{len(side.vocab):,} ({side.units.spec})" for side in sides)
-    read, predicted = int(pairs.source.sizes.sum()), int(pairs.sizes.sum())
+    read, predicted = (int(side.sizes.sum()) for side in (pairs.source, pairs.target))
     say(f"{len(pairs):,} pairs, {read:,} and {predicted:,} units; of {units} kinds")
     _tell_unknown(pairs)
     shape = f"embedding {settings.embedding}, hidden {settings.hidden}, dropout {settings.dropout}"
-    say(f"{settings.encoder} encoder, attention {settings.attention}, {settings.cell}; {shape}")
+    both = "two translators, there and back: " if settings.symmetry else ""
+    say(f"{both}{settings.encoder} encoder, attention {settings.attention}, {settings.cell}; {shape}")
 
 
 def _tell_unknown(pairs: ParallelCorpus) -> None:

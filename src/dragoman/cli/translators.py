@@ -17,6 +17,8 @@ from dragoman.cli.messages import say
 from dragoman.errors import DataError, at
 
 if TYPE_CHECKING:
+    from dragoman.align.aligner import Aligner
+    from dragoman.shortlist import Shortlist
     from dragoman.text.sides import Side
     from dragoman.translating import Translated, Translating, WordAttention
     from dragoman.unknowns import Unknowns
@@ -60,7 +62,7 @@ Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, metavar="N", help="Default: all cores.", show_default=False),
 ]
-LEAST_COVERED = 0.5  # of a translator's source units must have translations in a lexicon that makes shortlists
+LEAST_COVERED = 0.5  # of what a translator reads must have translations in a lexicon that makes shortlists
 LINEAR, LOG_LINEAR = "linear", "log-linear"
 
 
@@ -147,7 +149,11 @@ def load_together(paths: Sequence[Path], fusion: Fusion = Fusion(), shortlist: P
     """
     fusion.check()
     check_once(paths)
+    if shortlist is not None and fusion.how == LINEAR:
+        raise DataError("--shortlist leaves words out, and --fusion linear lets them in again; take log-linear")
     model = together(paths, shortlisted(paths, [load_one(path) for path in paths], shortlist))
+    if shortlist is not None:
+        say(f"words are looked for in the shortlist of each line alone; probabilities are among these ({shortlist})")
     return model if fusion.model is None else _fused(model, paths, fusion)
 
 
@@ -165,22 +171,35 @@ def together(paths: Sequence[Path], models: Sequence[Any]) -> Any:
 
 
 def shortlisted(paths: Sequence[Path], models: Sequence[Any], aligner: Path | None) -> list[Any]:
-    """Translators by shortlists, if there is a lexicon to make them from; refused if it is of other units."""
+    """Translators by shortlists, if there is a lexicon to make them from."""
     from dragoman.align.aligner import Aligner
-    from dragoman.shortlist import COMMON, Shortlist, Shortlisted
+    from dragoman.shortlist import Shortlisted
 
     if aligner is None:
         return list(models)
-    lexicon, found = Aligner.load(aligner).forward.lexicon, []
+    loaded, found = Aligner.load(aligner), []
     for path, model in zip(paths, models, strict=True):
-        shortlist = Shortlist.from_lexicon(lexicon, model.source.vocab, model.target.vocab)
-        if shortlist.covered < LEAST_COVERED:
-            cut = f"dragoman units {path} --source < TEXT, and the same without --source for the other side"
-            told = f"--shortlist {aligner}: has translations for {100 * shortlist.covered:.0f}% of the units of {path}"
-            raise DataError(f"{told}; let dragoman align learn from text in its units ({cut})")
-        found.append(Shortlisted(model, shortlist))
-    say(f"by shortlists of {aligner} and the {COMMON} most frequent words; probabilities are among these")
+        try:
+            found.append(Shortlisted(model, _shortlist(loaded, model, f"--shortlist {aligner}", path)))
+        except DataError as error:
+            raise error if str(path) in str(error) else DataError(f"{path}: {error}") from error
     return found
+
+
+def _shortlist(aligner: Aligner, model: Any, name: str, path: Path) -> Shortlist:
+    """By the lexicon that translates as the translator does, whichever direction of the aligner that is."""
+    from dragoman.shortlist import Shortlist
+
+    vocabs = model.source.vocab, model.target.vocab
+    ways = [Shortlist.from_lexicon(way.lexicon, *vocabs) for way in (aligner.forward, aligner.backward)]
+    best = max(ways, key=lambda way: way.covered)
+    if best.covered >= LEAST_COVERED:
+        return best
+    told = f"{name}: has translations for {100 * best.covered:.0f}% of what {path} reads"
+    if reads_trees(model):
+        raise DataError(f"{told}; let dragoman align learn from the words of its trees")
+    cut = f"dragoman units {path} --source < TEXT, and without --source for the other side"
+    raise DataError(f"{told}; let dragoman align learn from text in its units ({cut})")
 
 
 def check_once(paths: Sequence[Path]) -> None:

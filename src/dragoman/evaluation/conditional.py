@@ -51,6 +51,11 @@ class Translates(Protocol):
     source: Side
     target: Side
 
+    @property
+    def exact(self) -> Translates:
+        """The same by which no word is impossible."""
+        ...
+
     def translate(self, lines: Sequence[str], beam: int = BEAM, *, length: Any = LENGTH, **how: Any) -> list[Any]: ...
 
     def score(self, lines: Sequence[str], translations: Sequence[str]) -> list[Any]: ...
@@ -220,7 +225,7 @@ def measure_translator(
         seconds=seconds,
         by_bleu=by_bleu,
         by_chrf=chrf().statistics(texts, references),
-        cost=model.likelihood(lines, references),
+        cost=model.exact.likelihood(lines, references),
         by_length=bleu_by_length(by_bleu, source_words(model.source, lines)),
         alignment=None if answers.gold is None else attention_error(model, lines, references, answers.gold),
         errors=counted_errors(model.diagnose(lines, references, told, length, coverage)) if diagnose else {},

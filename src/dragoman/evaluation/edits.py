@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dragoman.evaluation.translation import check_lines
 from dragoman.text.spacing import words_of
+from dragoman.text.vocab import SPECIALS, UNK
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,8 @@ class Edits:
     right: int  # translations that are the reference itself
     edits: int  # words put in, left out or replaced
     words: int  # of the references
-    repeated: int = 0  # words that come again and again: more often than in the reference, and than once
-    dropped: int = 0  # words of the references that are not in the translations, or not as often
+    repeated: int  # words that come again and again: more often than in the reference, and than once
+    dropped: int  # words of the references in whose place the translations have nothing
 
     @property
     def exact_match(self) -> float:
@@ -35,45 +36,44 @@ class Edits:
 def count_edits(hypotheses: Sequence[str], references: Sequence[str]) -> Edits:
     """
     >>> count_edits(["AA K AH N", "B AH"], ["AA K AH N", "B IY T"])
-    Edits(sentences=2, right=1, edits=2, words=7, repeated=0, dropped=2)
+    Edits(sentences=2, right=1, edits=2, words=7, repeated=0, dropped=1)
     """
     check_lines(hypotheses, references)
     pairs = [(words_of(one), words_of(other)) for one, other in zip(hypotheses, references, strict=True)]
-    edits = [distance(one, other) for one, other in pairs]
-    words = sum(len(other) for _, other in pairs)
-    again, missing = (sum(count(*pair) for pair in pairs) for count in (repeated, dropped))
-    return Edits(len(pairs), edits.count(0), sum(edits), words, again, missing)
+    found = [distance(one, other) for one, other in pairs]
+    return Edits(
+        sentences=len(pairs),
+        right=[edits for edits, _ in found].count(0),
+        edits=sum(edits for edits, _ in found),
+        words=sum(len(other) for _, other in pairs),
+        repeated=sum(repeated(one, other) for one, other in pairs),
+        dropped=sum(dropped for _, dropped in found),
+    )
+
+
+def distance(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
+    """The fewest words of one to put in, leave out or replace so that it is the other (Levenshtein's distance), and how
+    many of these are put in: as few as may be.
+
+    >>> distance("kitten", "sitting")
+    (3, 1)
+    """
+    whole = len(other) + 1  # an edit, where a word that is put in counts one more
+    above = [place * (whole + 1) for place in range(whole)]
+    for number, word in enumerate(one, 1):
+        row = [number * whole]
+        for place, wanted in enumerate(other, 1):
+            replaced = above[place - 1] + (whole if word != wanted else 0)
+            row.append(min(above[place] + whole, row[-1] + whole + 1, replaced))
+        above = row
+    return divmod(above[-1], whole)
 
 
 def repeated(translation: Sequence[str], reference: Sequence[str]) -> int:
-    """Words that come again where the reference does not have them so often.
+    """Words that come again where the reference does not have them so often; unknown words need not be the same.
 
     >>> repeated("a dog sees a cat a cat cat".split(), "a dog sees a cat".split())
     3
     """
-    wanted = Counter(reference)
-    return sum(max(0, times - max(1, wanted[word])) for word, times in Counter(translation).items())
-
-
-def dropped(translation: Sequence[str], reference: Sequence[str]) -> int:
-    """Words of the reference that the translation lacks.
-
-    >>> dropped("a dog sees".split(), "a dog sees a cat".split())
-    2
-    """
-    return (Counter(reference) - Counter(translation)).total()
-
-
-def distance(one: Sequence[str], other: Sequence[str]) -> int:
-    """The fewest words to put in, leave out or replace (Levenshtein's distance).
-
-    >>> distance("kitten", "sitting")
-    3
-    """
-    above = list(range(len(other) + 1))
-    for number, word in enumerate(one, 1):
-        row = [number]
-        for place, wanted in enumerate(other, 1):
-            row.append(min(above[place] + 1, row[-1] + 1, above[place - 1] + (word != wanted)))
-        above = row
-    return above[-1]
+    wanted, found = Counter(reference), Counter(translation)
+    return sum(max(0, times - max(1, wanted[word])) for word, times in found.items() if word != SPECIALS[UNK])

@@ -45,13 +45,17 @@ class Parametrised(Model):
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         return {name: tensor.detach().cpu().numpy() for name, tensor in self.parameters().items()}
 
-    def kept(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
-        """The tables with these parameters, by the file that holds them."""
+    def tables(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+        """The arrays with these parameters, by the file that holds them."""
         return {ARRAYS: {**self.arrays(), **parameters}}
 
+    def configs(self) -> Mapping[str, dict[str, Any]]:
+        """What config.yaml says, by the file."""
+        return {CONFIG: self.whole_config()}
+
     def file_names(self) -> Sequence[str]:
-        """The files that its directory has, besides config.yaml."""
-        return [VOCAB, ARRAYS, *self.files()]
+        """The files that its directory has."""
+        return [CONFIG, VOCAB, ARRAYS, *self.files()]
 
     def take(self, arrays: Mapping[str, NDArray[Any]], source: str) -> Self:
         """Give the parameters these values."""

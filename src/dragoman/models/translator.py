@@ -327,8 +327,7 @@ class Translator(SoftmaxModel, Translating):
 
     def word_scores(self, state: State, words: Tensor) -> Tensor:
         """log P of some words, each row's up to a number of its own.  # words: (n,) -> (rows, n)"""
-        if self.classes is not None:
-            raise DataError("a softmax by classes cannot compare some words alone; train with --softmax full")
+        assert self.classes is None, "a softmax over all words at once"
         with torch.no_grad():
             W, b = self._output()
             own = words.to(self.device)
@@ -349,7 +348,7 @@ class Translator(SoftmaxModel, Translating):
         places = Places.of(state.sentence, len(lexical.words))
         alpha = DecoderRows(*state.rows).alpha
         boost = places.rows(boosts(lexical, places.grid(alpha), self.settings.lexicon_floor))
-        return lexical.words[state.sentence], boost
+        return lexical.words[state.sentence], boost.cpu()
 
     def advance(self, state: State, words: Tensor) -> State:
         with torch.no_grad():

@@ -15,23 +15,21 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import torch
-import yaml
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from dragoman.errors import DataError
 from dragoman.layers.taught import agreement
-from dragoman.model import FORMAT
+from dragoman.model import FORMAT, as_yaml
 from dragoman.models.translator import Translator
-from dragoman.models.translator_config import TranslatorConfig
+from dragoman.models.translator_config import TranslatorConfig, meaningless
 from dragoman.settings import validated
-from dragoman.storage import ARRAYS, CONFIG
+from dragoman.storage import BACKWARD, CONFIG, FORWARD, TWO_WAY
 from dragoman.text.batches import Batch
-from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.corpus import BothWays, ParallelCorpus
 from dragoman.text.sides import Side
 
 T = TypeVar("T")
-
-FORWARD, BACKWARD = "forward", "backward"  # the directories of the two
 
 
 class TwoWay:
@@ -48,14 +46,14 @@ class TwoWay:
     ('a dog barks .', 'ein hund bellt .')
     """
 
-    kind: ClassVar[str] = "two-way"
+    kind: ClassVar[str] = TWO_WAY
     smooths_labels: ClassVar[bool] = True
 
-    def __init__(self, forward: Translator, backward: Translator, symmetry: float):
-        self.forward, self.backward, self.symmetry = forward, backward, symmetry
+    def __init__(self, forward: Translator, backward: Translator, settings: TranslatorConfig):
+        self.forward, self.backward, self.settings = forward, backward, settings
         self.source, self.target = forward.source, forward.target
         self.source_vocab, self.vocab, self.unknown = forward.source_vocab, forward.vocab, forward.unknown
-        self.record: Mapping[str, Any] = {}
+        self._record: Mapping[str, Any] = {}
 
     @classmethod
     def create(
@@ -70,20 +68,24 @@ class TwoWay:
     ) -> Self:
         """Two untrained translators of the words of some pairs. See `Translator.create`."""
         settings = validated(settings or TranslatorConfig, others, "settings")
+        if wrong := meaningless(settings, ()):
+            raise DataError(wrong)
         own = settings.model_copy(update={"symmetry": 0.0})
         return cls(
             Translator.create(pairs, source, target, own, seed=seed),
-            Translator.create(pairs.reversed, target, source, own, seed=seed),
-            settings.symmetry,
+            Translator.create(pairs.reversed, target, source, own, seed=seed + 1),
+            settings,
         )
 
     @property
     def translators(self) -> dict[str, Translator]:
         return {FORWARD: self.forward, BACKWARD: self.backward}
 
-    def _of_both(self, what: Callable[[Translator], Mapping[str, T]]) -> dict[str, T]:
+    def _of_both(self, what: Callable[[Translator], Mapping[str, T]], between: str = ".") -> dict[str, T]:
         """By names that begin with that of the translator."""
-        return {f"{name}.{own}": found for name, one in self.translators.items() for own, found in what(one).items()}
+        return {
+            f"{name}{between}{own}": found for name, one in self.translators.items() for own, found in what(one).items()
+        }
 
     # -- training ------------------------------------------------------------------------------------------------------
 
@@ -93,41 +95,64 @@ class TwoWay:
     def penalised(self) -> Mapping[str, Tensor]:
         return self._of_both(Translator.penalised)
 
-    def batch_log_probs(self, pairs: ParallelCorpus, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
+    def batch_log_probs(self, pairs: BothWays, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
         """log P of every token of the targets, then of the sources; in training, what agreement is worth among it."""
+        if not isinstance(pairs, BothWays):
+            raise DataError("two translators learn from pairs that are predicted both ways: BothWays(source, target)")
         there = self.forward.read_pairs(pairs, noise, smoothing)
         back = self.backward.read_pairs(pairs.reversed, noise, smoothing)
-        if noise is None or there.alphas is None or back.alphas is None:
+        if noise is None:
             return torch.cat([there.log_probs, back.log_probs])
-        words = (torch.from_numpy(side.sizes - 1).to(there.alphas.device) for side in (pairs.target, pairs.source))
-        agreed = agreement(there.alphas, back.alphas, *words)  # (steps, pairs)
-        of_tokens = agreed.T[Batch.of(pairs.target).mask.to(agreed.device)]  # (tokens,)
-        return torch.cat([there.log_probs + self.symmetry * of_tokens, back.log_probs])
+        assert there.alphas is not None and back.alphas is not None, "both attend to words"
+        words, source_words = (torch.from_numpy(side.sizes - 1) for side in (pairs.target, pairs.source))
+        device = there.alphas.device
+        agreed = agreement(there.alphas, back.alphas, words.to(device), source_words.to(device))  # (steps, pairs)
+        of_tokens = agreed.T[Batch.of(pairs.target).mask.to(device)]  # (tokens,)
+        return torch.cat([there.log_probs + self.settings.symmetry * of_tokens, back.log_probs])
 
     # -- on disk -------------------------------------------------------------------------------------------------------
 
-    def whole_config(self) -> dict[str, Any]:
-        shapes = {name: one.config()["model"] for name, one in self.translators.items()}
-        return {"kind": self.kind, "format": FORMAT, "symmetry": self.symmetry, **shapes, **self.record}
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """How the two were trained; each of them has it as it looks from its side."""
+        return self._record
+
+    @record.setter
+    def record(self, record: Mapping[str, Any]) -> None:
+        self._record = record
+        strength = {"symmetry": self.settings.symmetry}
+        self.forward.record = {**strength, **record}
+        self.backward.record = {**strength, **record, "data": _turned(record.get("data", {}))}
+
+    def configs(self) -> Mapping[str, dict[str, Any]]:
+        shape = self.settings.model_dump(mode="json")
+        own = {"kind": self.kind, "format": FORMAT, "model": shape, **self.record}
+        return {CONFIG: own, **self._of_both(Translator.configs, "/")}
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         return self._of_both(Translator.arrays)
 
-    def kept(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
-        found = {}
+    def tables(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+        found: dict[str, Mapping[str, NDArray[Any]]] = {}
         for name, one in self.translators.items():
             own = {key: parameters[f"{name}.{key}"] for key in one.parameters()}
-            found[f"{name}/{ARRAYS}"] = {**one.arrays(), **own}
+            found |= {f"{name}/{file}": arrays for file, arrays in one.tables(own).items()}
         return found
 
     def file_names(self) -> Sequence[str]:
-        return [f"{name}/{file}" for name, one in self.translators.items() for file in (CONFIG, *one.file_names())]
+        return [CONFIG, *(f"{name}/{file}" for name, one in self.translators.items() for file in one.file_names())]
 
     def write_into(self, directory: Path) -> None:
         """Each translator as a directory of its own, and how they were trained beside them."""
-        config = yaml.safe_dump(self.whole_config(), sort_keys=False, allow_unicode=True)
-        (directory / CONFIG).write_text(config, encoding="utf-8")
+        (directory / CONFIG).write_text(as_yaml(self.configs()[CONFIG]), encoding="utf-8")
         for name, one in self.translators.items():
-            one.record = dict(self.record)
             (directory / name).mkdir()
             one.write_into(directory / name)
+
+
+def _turned(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of texts, for the one that translates back."""
+    return {
+        name: {"source": told["target"], "target": told["source"]} if isinstance(told, dict) else told
+        for name, told in data.items()
+    }

@@ -49,7 +49,7 @@ def _alone(name: str, own: MeasuredTranslator, search: Search) -> str:
         ("exactly right", f"{100 * own.edits.exact_match:.1f}%", "translations that are the reference itself"),
         ("word error rate", f"{100 * own.edits.word_error_rate:.1f}%", "words to put in, leave out or replace"),
         ("repeated words", own.edits.repeated, "more often than in the reference, after the first"),
-        ("dropped words", own.edits.dropped, f"of {own.edits.words:,} in the references, not in the translations"),
+        ("dropped words", own.edits.dropped, f"of {own.edits.words:,} in the references, with nothing in their place"),
         ("perplexity", own.perplexity, f"of the references, a word or sentence end{floor}"),
         ("perplexity class", own.perplexity_class, unknown),
         ("perplexity characters", f"{own.cost.perplexity_characters:.4f}", "a character"),

@@ -26,6 +26,7 @@ from dragoman.storage import (
     write_arrays,
 )
 from dragoman.training.checkpoint import read_position, restore, write_checkpoint
+from dragoman.training.config import TrainingConfig
 from dragoman.training.position import Position
 
 if TYPE_CHECKING:
@@ -60,10 +61,11 @@ class TrainingDirectory:
             (directory / METRICS).touch()
             write_checkpoint(directory / CHECKPOINT, learner)
 
-    def resume(self, learner: Learner) -> None:
+    def resume(self, learner: Learner, model: StorableModel) -> None:
         """Put the learner where the last checkpoint was, and forget what was measured after it."""
         restore(learner, self.checkpoint)
-        clear_unfinished(self.path)
+        for place in {(self.path / name).parent for name in model.file_names()}:
+            clear_unfinished(place)
         metrics = self.path / METRICS
         lines = metrics.read_bytes().decode("utf-8", "replace").splitlines() if metrics.exists() else []
         with new_file(metrics) as temporary:
@@ -73,7 +75,8 @@ class TrainingDirectory:
     def require_same(self, model: StorableModel) -> bool:
         """Refuse to go on with another configuration than the one this directory was begun with; only the bounds may be
         others. Whether they are."""
-        there, here = self._config(model), yaml.safe_load(yaml.safe_dump(model.whole_config()))
+        there, here = self._config(), yaml.safe_load(yaml.safe_dump(model.configs()[CONFIG]))
+        _fill(there, model)
         for config in (there, here):
             for key in NOT_COMPARED:
                 config.get("training", {}).pop(key, None)
@@ -81,29 +84,34 @@ class TrainingDirectory:
         if changes := differences(there, here):
             remedy = "repeat the settings it was begun with, choose another directory, or --force to train anew"
             raise DataError(f"{self.path}: holds another training ({'; '.join(changes)}); {remedy}")
+        if not all((self.path / name).is_file() for name in model.file_names()):
+            raise self._broken()
         return before != now
 
     def note_bounds(self, model: StorableModel) -> None:
         """Let config.yaml say which bounds hold from now on."""
-        with self._saving(), new_file(self.path / CONFIG) as temporary:
-            text = yaml.safe_dump(model.whole_config(), sort_keys=False, allow_unicode=True)
-            temporary.write_text(text, encoding="utf-8")
+        for name, config in model.configs().items():
+            with self._saving(), new_file(self.path / name) as temporary:
+                text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+                temporary.write_text(text, encoding="utf-8")
 
-    def _config(self, model: StorableModel) -> dict[str, Any]:
-        """What config.yaml says; the other files of a model must be there too."""
+    def _config(self) -> dict[str, Any]:
+        """What config.yaml says."""
         try:
             config = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError, yaml.YAMLError):
             config = None
-        whole = all((self.path / name).is_file() for name in model.file_names())
-        if not (whole and isinstance(config, dict) and isinstance(config.get("training", {}), dict)):
-            raise DataError(f"{self.path}: broken training directory; --force trains anew")
+        if not (isinstance(config, dict) and isinstance(config.get("training", {}), dict)):
+            raise self._broken()
         return config
+
+    def _broken(self) -> DataError:
+        return DataError(f"{self.path}: broken training directory; --force trains anew")
 
     def keep(self, learner: Learner, model: StorableModel) -> None:
         """Make the parameters kept the model of this directory."""
         best = {name: tensor.cpu().numpy() for name, tensor in learner.kept.items()}
-        for name, arrays in model.kept(best).items():
+        for name, arrays in model.tables(best).items():
             with self._saving(), new_file(self.path / name) as temporary:
                 write_arrays(temporary, arrays)
 
@@ -124,6 +132,13 @@ class TrainingDirectory:
             why = str(error) if isinstance(error, DragomanError) else f"{self.path}: {error.strerror}"
             remedy = "the last checkpoint is intact: make room and run the same command again"
             raise DragomanError(f"{why}; {remedy}") from error
+
+
+def _fill(config: dict[str, Any], model: StorableModel) -> None:
+    """Settings that there were not yet when a training began have their defaults."""
+    for name, kind in (("model", type(model.settings)), ("training", TrainingConfig)):
+        if isinstance(config.get(name), dict):
+            config[name] = {**kind().model_dump(mode="json"), **config[name]}
 
 
 def _update_of(line: str) -> int:

@@ -218,7 +218,7 @@ def _take_up(
         directory.begin(learner, model, replace=force)
         return False
     bounds_changed = directory.require_same(model)
-    directory.resume(learner)
+    directory.resume(learner, model)
     if bounds_changed:
         learner.position, learner.average = learner.position.bounded_anew(config), {}
         directory.note_bounds(model)
