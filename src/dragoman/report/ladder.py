@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 from dragoman.evaluation.contrast import Accuracy
@@ -24,14 +25,14 @@ BY_DISTANCE = ("agreement", "reflexive")  # phenomena whose distances are told a
 ASKED = "of how many"  # the row that says it
 COSTS = ("perplexity", "by class", "nats above the floor", "seconds", "MB")
 LEGEND = f"""\
-Perplexity: out of how many words, on average, does the model pick the next one? An unknown word is paid for in full, as
-one of 10,000,000; by class, it only costs being unknown. No model can be expected below the floor, which is what the
-text costs by the grammar it was drawn from; nats above it are a token's, by class; ± is a standard error. Seconds are
-those of training, a mixture's with those of its members; MB are those of the model on disk.
+Perplexity: out of how many words, on average, does the model pick the next one? An unknown word is paid for in full, \
+as one of 10,000,000; by class, it only costs being unknown. No model can be expected below the floor, which is what \
+the text costs by the grammar it was drawn from; nats above it are a token's, by class; ± is a standard error. \
+Seconds are those of training, a mixture's with those of its members; MB are those of the model on disk.
 
-% of contrasts whose right sentence is the more probable one; guessing gives 50. Near: fewer than {WINDOW} words between
-what decides and what is decided, so that models of order 5 see both; far: {WINDOW} or more. All four: % of the crossed
-quadruples (who does what to what) that are right altogether; guessing gives 6."""
+% of contrasts whose right sentence is the more probable one; guessing gives 50. Near: fewer than {WINDOW} words \
+between what decides and what is decided, so that models of order 5 see both; far: {WINDOW} or more. All four: % of \
+the crossed quadruples (who does what to what) that are right altogether; guessing gives 6."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class Rung:
 
 def ladder_text(rungs: Sequence[Rung]) -> str:
     """The table in two halves, so that it fits a terminal: what models cost, and what they get right."""
-    return "\n\n".join([*(table(half.headers, half.rows) for half in _halves(rungs)), LEGEND])
+    tables = (table(half.headers, half.rows) for half in _halves(rungs))
+    return "\n\n".join([*tables, *(fill(paragraph, 120) for paragraph in LEGEND.split("\n\n"))])
 
 
 def ladder_section(rungs: Sequence[Rung]) -> Section:

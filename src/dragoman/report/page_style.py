@@ -47,7 +47,8 @@ figcaption { color: var(--quiet); font-size: .9rem; margin-top: .4rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 th, td { padding: .3rem .7rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule) }
 thead th { color: var(--quiet); font-weight: 600; vertical-align: bottom }
-.number { text-align: right; white-space: nowrap }
+.number { text-align: right }
+td.number, td:first-child { white-space: nowrap }
 figure svg { display: block; width: 100%; min-width: 34rem; height: auto; background: #ffffff; border-radius: .3rem }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt }
 .heat { font-size: .85rem }
