@@ -119,7 +119,20 @@ class Plain:
         return plain.beam(self.model.eval(), batch.source, size)
 
 
-class Ours:
+class Searching:
+    """Our search over a scorer."""
+
+    model: Any
+
+    def greedy(self, batch: ParallelCorpus) -> Translations:
+        return self.beam(batch, 1)
+
+    def beam(self, batch: ParallelCorpus, size: int) -> Translations:
+        found = beam_search(self.model, Batch.to_generate(len(batch), batch.source), size)
+        return [best[0].words for best in found]
+
+
+class Ours(Searching):
     """A `Translator`: the step of the training loop, and the search."""
 
     def __init__(self, pairs: ParallelCorpus, shape: Shape):
@@ -148,28 +161,14 @@ class Ours:
         with learning(self.model, "cpu"):
             yield from (moment.items for moment in learn(Learner.beginner(self.model, CONFIG), task))
 
-    def greedy(self, batch: ParallelCorpus) -> Translations:
-        return self.beam(batch, 1)
 
-    def beam(self, batch: ParallelCorpus, size: int) -> Translations:
-        found = beam_search(self.model, Batch.to_generate(len(batch), batch.source), size)
-        return [best[0].words for best in found]
-
-
-class Listed:
+class Listed(Searching):
     """Our search by shortlists."""
 
     def __init__(self, model: Translator, pairs: ParallelCorpus):
         lexicon = Aligner.learn(pairs).forward.lexicon
         shortlist = Shortlist.from_lexicon(lexicon, model.source_vocab, model.vocab)
         self.model = Shortlisted(model, shortlist)
-
-    def greedy(self, batch: ParallelCorpus) -> Translations:
-        return self.beam(batch, 1)
-
-    def beam(self, batch: ParallelCorpus, size: int) -> Translations:
-        found = beam_search(self.model, Batch.to_generate(len(batch), batch.source), size)
-        return [best[0].words for best in found]
 
 
 def as_ours(model: PlainTranslator) -> dict[str, Tensor]:

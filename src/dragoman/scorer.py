@@ -86,11 +86,15 @@ class AttendingScorer(Scorer, Protocol):
 
 
 @runtime_checkable
-class ScoringScorer(Scorer, Protocol):
+class PartialScorer(Scorer, Protocol):
     """A scorer that need not look at all words to compare some."""
 
-    def word_scores(self, state: State, words: Tensor) -> Tensor:
-        """log P of these words, each row's up to a number of its own.  # words: (n,) -> (rows, n)"""
+    def some_words(self, words: Tensor) -> Any:
+        """What it takes to compare these, for as many states as one likes.  # words: (n,)"""
+        ...
+
+    def word_scores(self, state: State, some: Any) -> Tensor:
+        """log P of these words, each row's up to a number of its own.  # (rows, n)"""
         ...
 
 

@@ -9,14 +9,14 @@ are higher than those of the translator itself, and not to be compared with them
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from dragoman.align.cells import NULL
 from dragoman.align.lexicon import Lexicon
 from dragoman.errors import DataError
-from dragoman.scorer import AttendingScorer, Carry, ScoringScorer, State
+from dragoman.scorer import AttendingScorer, Carry, PartialScorer, State
 from dragoman.text.vocab import END, START, UNK, Vocab
 from dragoman.translating import Translating
 
@@ -76,11 +76,20 @@ class Shortlist:
         return found
 
 
+class _Union(NamedTuple):
+    """The words that some sentences allow."""
+
+    allowed: Tensor  # (sentences, |V|)
+    words: Tensor  # (n,) those of all of them
+    some: Any  # what the translator needs to compare these
+    barred: Tensor  # (sentences, n) 0 where a sentence allows a word, else -inf
+
+
 class Shortlisted(Translating):
     """A translator by which all words outside a sentence's shortlist are impossible."""
 
     def __init__(self, model: Any, shortlist: Shortlist):
-        if not isinstance(model, ScoringScorer) or not isinstance(model, Translating):
+        if not isinstance(model, PartialScorer) or not isinstance(model, Translating):
             raise DataError("a shortlist is for a translator; give one to each member of an ensemble")
         if getattr(model, "classes", None) is not None:
             raise DataError("a softmax by classes cannot compare some words alone; train with --softmax full")
@@ -89,6 +98,7 @@ class Shortlisted(Translating):
         self.source, self.target, self.length_prior = model.source, model.target, model.length_prior
         self.source_vocab = model.source.vocab
         self.settings = getattr(model, "settings", None)
+        self._last: _Union | None = None
 
     # -- the scorer ----------------------------------------------------------------------------------------------------
 
@@ -101,11 +111,21 @@ class Shortlisted(Translating):
 
     def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor]:
         """log P of all words of the shortlists of some sentences, and which these are.  # (rows, n), (n,)"""
-        allowed = state.memory[1]  # (sentences, |V|)
-        words = allowed.any(dim=0).nonzero()[:, 0]  # (n,)
-        scores = self.model.word_scores(self._inner(state), words)
-        own = allowed.index_select(1, words)[state.sentence]  # (rows, n)
-        return scores.masked_fill_(~own, -np.inf).log_softmax(dim=1), words
+        union = self._united(state.memory[1])
+        scores = self.model.word_scores(self._inner(state), union.some)
+        return (scores + union.barred[state.sentence]).log_softmax(dim=1), union.words
+
+    def _united(self, allowed: Tensor) -> _Union:
+        """All that any sentence allows. Step after step asks for the same, so the last is kept.  # (sentences, |V|)"""
+        import torch
+
+        if self._last is None or self._last.allowed is not allowed:
+            words = allowed.any(dim=0).nonzero()[:, 0]  # (n,)
+            some = self.model.some_words(words)
+            own = allowed.index_select(1, words)  # (sentences, n)
+            barred = torch.zeros(own.shape).masked_fill_(~own, -np.inf)
+            self._last = _Union(allowed, words, some, barred)
+        return self._last
 
     def log_probs(self, state: State) -> Tensor:
         narrow, words = self.narrow_log_probs(state)

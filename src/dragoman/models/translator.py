@@ -77,6 +77,14 @@ class Read(NamedTuple):
     alphas: Tensor | None = None  # (steps, pairs, longest source) where was looked; anything where padded
 
 
+class SomeWords(NamedTuple):
+    """Words that are compared among themselves."""
+
+    words: Tensor  # (n,)
+    W: Tensor  # (n, outputs) of the output layer
+    b: Tensor  # (n,)
+
+
 class Translator(SoftmaxModel, Translating):
     """P(E | F): an encoder reads F, and a decoder that begins where it ended predicts E word by word.
 
@@ -325,15 +333,19 @@ class Translator(SoftmaxModel, Translating):
             boosted = self._lexical_boosts(state)
             return found if boosted is None else boosted_log_probs(found, *boosted)
 
-    def word_scores(self, state: State, words: Tensor) -> Tensor:
-        """log P of some words, each row's up to a number of its own.  # words: (n,) -> (rows, n)"""
+    def some_words(self, words: Tensor) -> SomeWords:
+        """The output layer of some words.  # words: (n,)"""
         assert self.classes is None, "a softmax over all words at once"
+        W, b = self._output()
+        own = words.to(self.device)
+        return SomeWords(words, W[own], b[own])
+
+    def word_scores(self, state: State, some: SomeWords) -> Tensor:
+        """log P of some words, each row's up to a number of its own.  # (rows, n)"""
         with torch.no_grad():
-            W, b = self._output()
-            own = words.to(self.device)
-            found = torch.addmm(b[own], self._before_softmax(state), W[own].t()).cpu()
+            found = torch.addmm(some.b, self._before_softmax(state), some.W.t()).cpu()
             boosted = self._lexical_boosts(state)
-            return found if boosted is None else boosted_scores(found, words, *boosted, len(self.vocab))
+            return found if boosted is None else boosted_scores(found, some.words, *boosted, len(self.vocab))
 
     def _before_softmax(self, state: State) -> Tensor:
         """# (rows, outputs)"""
