@@ -27,7 +27,7 @@ STYLE = """\
 }
 * { box-sizing: border-box }
 body {
-  margin: 0 auto; max-width: 60rem; padding: 1rem; background: var(--paper); color: var(--ink);
+  margin: 0 auto; max-width: 68rem; padding: 1rem; background: var(--paper); color: var(--ink);
   font: 1rem/1.55 system-ui, "Segoe UI", "Helvetica Neue", Arial, "Noto Sans", "Noto Sans CJK JP", sans-serif;
   overflow-wrap: break-word;
 }
