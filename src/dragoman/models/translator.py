@@ -39,7 +39,6 @@ from dragoman.layers.perceptron import affine
 from dragoman.layers.priors import History
 from dragoman.layers.products import PLAIN
 from dragoman.layers.recurrence import Layer
-from dragoman.layers.taught import fertility, reinforced, supervision
 from dragoman.model import Saved
 from dragoman.models.neural import settings_of
 from dragoman.models.softmax_model import (
@@ -51,6 +50,7 @@ from dragoman.models.softmax_model import (
 from dragoman.models.translator_config import TranslatorConfig, meaningless
 from dragoman.models.translator_lexicon import learned_table, table_arrays, table_from
 from dragoman.models.translator_parts import M_SOURCE, encoder_of, first_parameters, priors_of
+from dragoman.models.translator_taught import taught
 from dragoman.scorer import Carry, State
 from dragoman.search.length import LengthPrior
 from dragoman.settings import validated
@@ -243,8 +243,9 @@ class Translator(SoftmaxModel, Translating):
             found = self._target_log_probs(x, targets, smoothing)
         else:
             found = self._boosted(x, targets, Candidates(*memory.lexical), unrolled.alphas, own, smoothing)
-        taught = found if noise is None else self._taught(found, pairs, batch, memory, unrolled)
-        return Read(taught, unrolled.alphas)
+        if noise is not None:
+            found = taught(found, unrolled, own, pairs, memory, self.settings)
+        return Read(found, unrolled.alphas)
 
     def _unrolled(self, batch: Batch, encoded: Encoded, memory: Memory | None, noise: Generator | None) -> Unrolled:
         """The decoder over all words of the targets."""
@@ -254,37 +255,6 @@ class Translator(SoftmaxModel, Translating):
         if memory is None:
             return unroll_alone(self._decoder, m, self._bridge(encoded), masks)
         return unroll_attending(self._decoder, m, self._first_rows(encoded), memory, masks, noise)
-
-    def _taught(self, found: Tensor, pairs: ParallelCorpus, batch: Batch, memory: Memory, unrolled: Unrolled) -> Tensor:
-        """log P of every token, with what attention is taught besides.  # (tokens,)"""
-        alphas, chosen = unrolled.alphas, unrolled.chosen
-        if alphas is None or (chosen is None and not self._teaches):
-            return found
-        own = _own_places(batch).to(self.device)
-        if chosen is not None:
-            found = reinforced(found, *(part.flatten(0, 1).index_select(0, own) for part in (alphas, chosen)))
-        if not self._teaches:
-            return found
-        return found - self._penalties(pairs, batch.mask.T, memory, alphas).flatten().index_select(0, own)
-
-    @property
-    def _teaches(self) -> bool:
-        """Whether attention is taught more than to predict words."""
-        return bool(self.settings.supervision or self.settings.fertility_penalty)
-
-    def _penalties(self, pairs: ParallelCorpus, mask: Tensor, memory: Memory, alphas: Tensor) -> Tensor:
-        """What training has to pay for attention, for every token.  # (steps, rows)"""
-        settings, paid = self.settings, torch.zeros_like(alphas[:, :, 0])
-        if settings.supervision:
-            if pairs.links is None:
-                raise DataError("supervision: these pairs have no alignment; give one, or find one with dragoman align")
-            paid = paid + settings.supervision * supervision(alphas, pairs.links)
-        if settings.fertility_penalty:
-            phi = memory.believed[list(settings.priors).index("fertility")]
-            assert phi is not None, "fertility remembers it"
-            words = torch.from_numpy(pairs.source.sizes - 1).to(alphas.device)
-            paid = paid + settings.fertility_penalty * fertility(alphas, mask.to(alphas), phi, words)
-        return paid
 
     def _boosted(
         self, x: Tensor, targets: NDArray[Any], lexical: Candidates, alphas: Tensor, own: Tensor, smoothing: float
