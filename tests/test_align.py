@@ -14,6 +14,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dragoman
 from dragoman import Corpus, DataError
 from dragoman.align.aligner import SCHEDULES, Aligner
 from dragoman.align.cells import NULL, Cells
@@ -310,7 +311,7 @@ def test_the_lexicon_can_be_read(tmp_path: Path) -> None:
         ("config.yaml", "kind: ngram\n", "is no aligner"),
         ("config.yaml", "kind: aligner\nformat: 7\n", "another format"),
         ("config.yaml", "kind: aligner\nformat: 1\n", "broken aligner"),
-        ("config.yaml", "\x00", "no aligner there"),
+        ("config.yaml", "\x00", "there is no aligner"),
         ("model.safetensors", "nonsense", "safetensors"),
         ("source-vocab.tsv", "", "vocab"),
     ],
@@ -374,7 +375,7 @@ def test_pairs_on_standard_output_the_rest_elsewhere(good: Any, place: Path) -> 
         (["--model", "ibm9"], "ibm9"),
         (["--symmetrise", "sum"], "--symmetrise sum"),
         (["--json"], "--gold"),
-        (["--with", "nowhere"], "nowhere: no aligner there"),
+        (["--with", "nowhere"], "nowhere: there is no aligner"),
         (["--with", "nowhere", "--prior", "1"], "no --model, --iterations or --prior"),
         (["--gold", "t.de"], "t.de:1: 'das' is no link"),
         (["--iterations", "0"], "iterations"),
@@ -398,3 +399,9 @@ def test_an_aligner_is_not_written_over(run: Any, good: Any, place: Path, monkey
     good(*command, "--force")
     (place / "kept" / "mine.txt").write_text("mine")
     assert run(*command, "--force").code == 2 and (place / "kept" / "mine.txt").exists()
+
+
+def test_an_aligner_is_not_a_model(tmp_path: Path) -> None:
+    Aligner.learn(texts(), "ibm1").save(tmp_path / "kept")
+    with pytest.raises(DataError, match=r"is an aligner, not a model; .*--lexicon"):
+        dragoman.load(tmp_path / "kept")

@@ -29,7 +29,7 @@ def trained(good: Any, text: Path, *options: Any) -> tuple[Path, str]:
 
 def test_sentence_by_sentence(good: Any, text: Path) -> None:
     model, told = trained(good, text, "--cell", "gru", "--layers", 2, "--first-state", "learned")
-    assert "sentence by sentence" in told
+    assert "batches of whole sentences" in told
     config = yaml.safe_load((model / "config.yaml").read_text())
     assert config["kind"] == "recurrent"
     assert config["model"]["cell"] == "gru" and config["model"]["layers"] == 2 and not config["model"]["carries"]

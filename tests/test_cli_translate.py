@@ -323,7 +323,7 @@ def test_trees_are_wanted_by_those_that_read_them(run: Any, good: Any, place: Pa
         (["translate"], "name a translator, such as"),
         (["translate", "NOWHERE"], "no such directory; name one that train wrote"),
         (["translate", "ONE", "FILE"], "test.de: is a file, not a translator; to translate a file: --text "),
-        (["translate", "LM"], "is a ngram, not a translator"),
+        (["translate", "LM"], "is a model of kind ngram, not a translator"),
         (["translate", "ONE", "OTHER"], "different target vocabularies"),
         (["translate", "ONE", "TREE"], "reads its source otherwise"),
         (["translate", "ONE", "ONE"], "named twice"),
@@ -373,3 +373,25 @@ def test_lines_of_standard_input_are_numbered_through(monkeypatch: pytest.Monkey
     batches = list(arriving._batches(parts, "x", lambda *line: seen.append(line)))
     assert [[line.number for line in batch] for batch in batches] == [[1, 2], [3], [4]]
     assert seen[3] == ("d", "x", 4)
+
+
+@pytest.mark.parametrize("option", ["--alignments", "--lattice"])
+def test_a_file_that_cannot_be_written_is_refused_at_once(run: Any, place: Path, tmp_path: Path, option: str) -> None:
+    for path, told in (
+        (tmp_path / "no" / "where", "there is no directory"),
+        (tmp_path, "is a directory"),
+        ("-", "file"),
+    ):
+        refused = run("translate", place / "one", option, path, stdin=f"{GERMAN[0]}\n")
+        assert refused.code == 2 and told in refused.err and option in refused.err and refused.out == ""
+
+
+def test_what_is_odd_about_the_texts_is_told(good: Any, tmp_path: Path) -> None:
+    for name, lines in (("t.de", [*GERMAN, ""]), ("t.en", [*ENGLISH, ENGLISH[0]])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    one, two = tmp_path / "t.de", tmp_path / "t.en"
+    command = ("train", "translator", "--src", one, "--tgt", two, "--max-updates", 1, "--units", "char")
+    told = good(*command, "--dev-src", two, "--dev-tgt", one, "-o", tmp_path / "m").err
+    assert "are --dev-src and --dev-tgt swapped?" in told and "1 of the pairs have a blank side" in told
+    told = good(*command, "--dev-src", one, "--dev-tgt", two, "-o", tmp_path / "n").err
+    assert "swapped" not in told

@@ -340,3 +340,18 @@ def test_no_model_directory_at_all(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nothing", tmp_path / "file.gz"):
         with pytest.raises(DataError):
             dragoman.load(path)
+
+
+def test_a_way_through_what_is_not_there_does_not_hide_what_is(tmp_path: Path) -> None:
+    precious = tmp_path / "precious.txt"
+    precious.write_text("all I have\n")
+    for refused in (
+        tmp_path / "nowhere" / ".." / "precious.txt",
+        tmp_path / "no" / "where" / ".." / ".." / "precious.txt",
+    ):
+        with pytest.raises(DataError, match="exists"), new_directory(refused):
+            pass
+    assert precious.read_text() == "all I have\n" and not (tmp_path / "nowhere").exists()
+    with new_directory(tmp_path / "nowhere" / ".." / "fresh") as directory:
+        (directory / "config.yaml").touch()
+    assert (tmp_path / "fresh" / "config.yaml").is_file() and not (tmp_path / "nowhere").exists()

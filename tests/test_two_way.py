@@ -191,7 +191,8 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     texts = ("--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en")
     dev = ("--dev-src", tmp_path / "t.de", "--dev-tgt", tmp_path / "t.en")
     command = ("train", "translator", *texts, *dev, "--max-updates", 2, "--symmetry", "0.5")
-    told = good(*command, "-o", tmp_path / "m")
+    told = good(*command, "-o", tmp_path / "m", "--markov", "1", "--lexicon")
+    assert "two translators, there and back" in told.err and "symmetry 0.5, markov 1, lexicon" in told.err
     assert f"{tmp_path}/m/forward: of the dev text BLEU" in told.err
     assert f"{tmp_path}/m/backward: of the dev text BLEU" in told.err
     assert f"dragoman translate {tmp_path}/m/forward" in told.err
@@ -200,5 +201,5 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     refused = run("translate", tmp_path / "m", stdin="a\n")
     assert refused.code == 2 and "holds two translators" in refused.err
     refused = run(*command, "-o", tmp_path / "n", "--attention", "none")
-    assert refused.code == 2 and "symmetry is for attention to words" in refused.err
+    assert refused.code == 2 and "--symmetry is for attention to words" in refused.err
     assert good(*command, "-o", tmp_path / "m", "--force").code == 0

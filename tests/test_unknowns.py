@@ -142,7 +142,7 @@ def test_translations_are_judged_with_their_unknown_words_replaced(
         ("pieces", ["--replace-unknowns"], "not char"),
         ("plain", ["--replace-unknowns"], "attention"),
         ("one", ["--replace-unknowns", "--sample", "2"], "leave"),
-        ("one", ["--lexicon", "nowhere"], "nowhere: no aligner there"),
+        ("one", ["--lexicon", "nowhere"], "nowhere: there is no aligner"),
     ],
 )
 def test_what_cannot_be_is_refused(run: Any, place: Path, name: str, options: list[str], told: str) -> None:

@@ -11,7 +11,7 @@ import yaml
 from dragoman.errors import DataError
 from dragoman.language_model import LanguageModel
 from dragoman.model import FORMAT, Model, Saved
-from dragoman.storage import ARRAYS, BACKWARD, CONFIG, FORWARD, TWO_WAY, VOCAB, map_arrays
+from dragoman.storage import ALIGNER_KIND, ARRAYS, BACKWARD, CONFIG, FORWARD, TWO_WAY, VOCAB, map_arrays
 from dragoman.text.unknown import Closed, Uniform, UnknownWords
 from dragoman.text.vocab import Vocab
 
@@ -42,6 +42,9 @@ def load(path: str | Path) -> Any:
     directory = Path(path)
     config = _read_config(directory)
     kind = config.pop("kind", None)
+    if kind == ALIGNER_KIND:
+        remedy = "dragoman align --with takes it, and --lexicon and --shortlist of translate and evaluate"
+        raise DataError(f"{directory}: is an aligner, not a model; {remedy}")
     if kind == TWO_WAY:
         raise DataError(f"{directory}: holds two translators; name {directory / FORWARD} or {directory / BACKWARD}")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -71,7 +74,7 @@ def load_language_model(path: str | Path) -> LanguageModel:
     model = load(path)
     if not isinstance(model, LanguageModel):
         raise DataError(
-            f"{path}: is a {model.kind}, and this is for language models; "
+            f"{path}: is a model of kind {model.kind}, and this is for language models; "
             "try dragoman translate, or dragoman score with --src"
         )
     return model
@@ -83,7 +86,7 @@ def load_translator(path: str | Path) -> Any:
 
     model = load(path)
     if not isinstance(model, Translating):
-        raise DataError(f"{path}: is a {getattr(model, 'kind', 'model')}, not a translator; try dragoman score or next")
+        raise DataError(f"{path}: is a model of kind {model.kind}, not a translator; try dragoman score or next")
     return model
 
 

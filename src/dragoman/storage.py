@@ -27,15 +27,16 @@ CHECKPOINT, METRICS = "training.safetensors", "metrics.jsonl"  # and those that 
 class Contents(NamedTuple):
     """What a directory of some kind holds, and nothing else: so much may be replaced without losing anything else."""
 
-    name: str
+    named: str
     mark: str  # the file by which it is known
     files: frozenset[str]
 
 
 TRANSLATOR = (SOURCE_VOCAB, SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS)
 LEXICON = "lexicon.tsv"  # an aligner's, for people to read
-MODEL = Contents("model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CHECKPOINT, METRICS, *TRANSLATOR)))
-ALIGNER = Contents("aligner", CONFIG, frozenset((CONFIG, VOCAB, SOURCE_VOCAB, ARRAYS, LEXICON)))
+MODEL = Contents("a model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CHECKPOINT, METRICS, *TRANSLATOR)))
+ALIGNER_KIND = "aligner"  # its name in config.yaml
+ALIGNER = Contents("an aligner", CONFIG, frozenset((CONFIG, VOCAB, SOURCE_VOCAB, ARRAYS, LEXICON)))
 
 # The names that safetensors gives to NumPy's types.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
@@ -57,6 +58,7 @@ DAMAGE = (
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """A temporary name to write to; it becomes `path` only when all went well."""
+    path = _settled(path)
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -75,6 +77,7 @@ def new_file(path: Path) -> Iterator[Path]:
 @contextmanager
 def new_directory(path: Path, *, replace: bool = False, contents: Contents = MODEL) -> Iterator[Path]:
     """A temporary directory that becomes `path` only when all went well."""
+    path = _settled(path)
     with _explained(path):
         check_free(path, replace=replace, contents=contents)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,16 +103,22 @@ def _explained(path: Path) -> Iterator[None]:
         raise DragomanError(f"{path}: could not be written ({why}); nothing was changed") from error
 
 
+def _settled(path: Path) -> Path:
+    """The path without `..`: what `nowhere/../there` names is there before `nowhere` is made."""
+    return path.parent.resolve() / path.name if ".." in path.parts else path
+
+
 def check_free(path: Path, *, replace: bool, contents: Contents = MODEL) -> None:
     """Refuse to write over what is there, unless it is of the kind that may be replaced."""
+    path = _settled(path)
     if path.resolve() == Path.cwd():
         raise DataError(f"{path}: is the directory you are in, which cannot be replaced; name a new one inside it")
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if not path.is_dir() or not _holds(path, contents):
-        raise DataError(f"{path}: exists and is not (only) a {contents.name} directory; choose another name")
+        raise DataError(f"{path}: exists and is not (only) {contents.named} directory; choose another name")
     if not replace:
-        raise DataError(f"{path}: holds a {contents.name} already; choose another name, or --force to replace it")
+        raise DataError(f"{path}: holds {contents.named} already; choose another name, or --force to replace it")
 
 
 def _holds(path: Path, contents: Contents) -> bool:

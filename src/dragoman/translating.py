@@ -229,7 +229,8 @@ class Translating(ABC):
     def require_replaceable(self) -> None:
         """Refuse to replace unknown words where there are none, or where none was looked at."""
         if self.target.units.kind != "word":
-            raise DataError(f"unknown words are replaced where words are predicted, not {self.target.units.spec}")
+            told = f"unknown words are replaced where words are predicted, not {self.target.units.spec}"
+            raise DataError(f"{told}; train with --units word")
         if self.source.units.kind != "word":
             raise DataError(
                 f"unknown words are replaced by words of the source, and it is read as {self.source.units.spec}"

@@ -17,6 +17,7 @@ from dragoman.align.symmetry import GROWN, symmetrised
 from dragoman.errors import DataError
 from dragoman.storage import (
     ALIGNER,
+    ALIGNER_KIND,
     ARRAYS,
     CONFIG,
     LEXICON,
@@ -30,7 +31,7 @@ from dragoman.text.corpus import ParallelCorpus
 from dragoman.text.links import Links
 from dragoman.text.vocab import Vocab
 
-KIND, FORMAT = "aligner", 1
+FORMAT = 1
 SCHEDULES = {"ibm1": ("ibm1",), "ibm2": ("ibm1", "ibm2"), "hmm": ("ibm1", "hmm")}  # what comes before each model
 NAMES = ("forward", "backward")
 TOLD = 0.01  # entries of the readable lexicon have this probability or more, in one direction at least
@@ -85,7 +86,7 @@ class Aligner:
     def save(self, path: str | Path, *, replace: bool = False) -> None:
         """Write a directory, whole or not at all. lexicon.tsv in it is for people; the rest is read back."""
         with new_directory(Path(path), replace=replace, contents=ALIGNER) as directory:
-            config = {"kind": KIND, "format": FORMAT, **{name: own.config() for name, own in self._named()}}
+            config = {"kind": ALIGNER_KIND, "format": FORMAT, **{name: own.config() for name, own in self._named()}}
             (directory / CONFIG).write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
             for name, vocab in ((SOURCE_VOCAB, self.forward.lexicon.source), (VOCAB, self.forward.lexicon.target)):
                 (directory / name).write_text(vocab.to_text(), encoding="utf-8", newline="\n")
@@ -147,10 +148,8 @@ def _read_config(directory: Path) -> dict[str, Any]:
     try:
         config = yaml.safe_load((directory / CONFIG).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataError(
-            f"{directory}: no aligner there ({type(error).__name__}); make one with dragoman align -o"
-        ) from error
-    if not isinstance(config, dict) or config.get("kind") != KIND:
+        raise DataError(f"{directory}: there is no aligner; make one with dragoman align -o") from error
+    if not isinstance(config, dict) or config.get("kind") != ALIGNER_KIND:
         raise DataError(f"{directory}: is no aligner; make one with dragoman align -o")
     if config.get("format") != FORMAT:
         raise DataError(f"{directory}: written in another format; run dragoman align -o again")

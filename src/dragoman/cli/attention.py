@@ -59,7 +59,7 @@ def attention(
     """
     check_picture(picture)
     for given in (sentence, target or ""):
-        check_prefix(given)
+        check_prefix(given, "sentence")
     _check(models, sentence, target)
     model = load_together(models)
     require_attention(model, models[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.groups import Group
-from dragoman.cli.messages import say, working
+from dragoman.cli.messages import doubt, say, working
 from dragoman.cli.pairs import Lines, SrcField, read_pairs
 from dragoman.cli.translators import (
     BeamSize,
@@ -22,6 +21,7 @@ from dragoman.cli.translators import (
     Threads,
     UnknownsChoice,
     check_once,
+    check_output,
     check_tree,
     reads_trees,
     shortlisted,
@@ -103,7 +103,9 @@ def evaluate_translators(
         raise DataError("--diagnose asks what the translator itself thinks of references; leave --shortlist out for it")
     check_once(models)
     if choice.output is not None:
-        _check_output(choice.output, one=len(models) == 1 or choice.ensemble)
+        if len(models) > 1 and not choice.ensemble:
+            raise DataError("--output keeps the translations of one system; evaluate one, or several with --ensemble")
+        check_output("--output", choice.output)
     from dragoman.evaluation.significance import beside_first
 
     with with_threads(choice.threads):
@@ -116,18 +118,6 @@ def evaluate_translators(
     print(tell(named, beside, choice), flush=True)
     if choice.output is not None:  # last, so that the scores are out whatever becomes of the file
         _keep(next(iter(named.values())).texts, choice.output)
-
-
-def _check_output(path: Path, *, one: bool) -> None:
-    """Refuse a file that could not be written, before hours are spent on what belongs there."""
-    if not one:
-        raise DataError("--output keeps the translations of one system; evaluate one, or several with --ensemble")
-    if path.is_dir():
-        raise DataError(f"--output {path}: is a directory; name a file")
-    if not path.parent.is_dir():
-        raise DataError(f"--output {path}: there is no directory {path.parent}; make it first, or name another file")
-    if not os.access(path.parent, os.W_OK):
-        raise DataError(f"--output {path}: {path.parent} cannot be written to; name another file")
 
 
 # -- what is to be done ------------------------------------------------------------------------------------------------
@@ -160,6 +150,8 @@ def _read(choice: TranslationChoice, models: Collection[Any]) -> Lines:
         if reads_trees(model):
             for number, line in enumerate(lines.source, 1):
                 check_tree(line, choice.src, number, MOST_UNITS, "leave the pair out")
+        else:
+            doubt(model.source.read(lines.source), choice.src)
     return lines
 
 

@@ -55,7 +55,7 @@ def inspect_saliency(
     from dragoman.models.insight import saliency
 
     check_picture(picture)
-    check_prefix(sentence)
+    check_prefix(sentence, "sentence")
     if not sentence.split():
         raise DataError(
             'the sentence is empty; put one in quotes, such as: dragoman inspect saliency DIR "he sees her"'

@@ -37,9 +37,9 @@ def next_words(
         print("\n".join(f"{word}\t{prob:.6g}" for word, prob in words))
 
 
-def check_prefix(prefix: str) -> None:
+def check_prefix(prefix: str, name: str = "prefix") -> None:
     """What the shell hands over may be any bytes."""
     try:
         prefix.encode()
     except UnicodeEncodeError:
-        raise DataError("the prefix is not UTF-8; check the terminal's encoding") from None
+        raise DataError(f"the {name} is not UTF-8; check the terminal's encoding") from None

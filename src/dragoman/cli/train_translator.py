@@ -30,6 +30,7 @@ from dragoman.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.models.translator import Translator
+    from dragoman.models.translator_config import TranslatorConfig
     from dragoman.models.two_way import TwoWay
     from dragoman.text.corpus import ParallelCorpus
 
@@ -95,6 +96,7 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
     if dev is not None and dev_lines is not None:
         doubt(getattr(dev.source, "leaves", dev.source), dev_lines.name)
         doubt(dev.target, f"{job.dev_tgt}")
+        _doubt_sides(lines, dev_lines)
     _tell_sizes(trained, pairs)
     pairs = _aligned(job, trained, lines, pairs)
     finished_before = _train(job, trained, pairs, dev, settings)
@@ -124,7 +126,8 @@ def _created(lines: Lines, sides: SideChoice, settings: Configured) -> tuple[Par
     from dragoman.text.corpus import BothWays
 
     if wrong := meaningless(settings.model, settings.given["model"]):
-        raise DataError(f"{wrong}; leave it out")
+        name, _, why = wrong.partition(" ")
+        raise DataError(f"--{name.replace('_', '-')} {why}; leave it out")
     if not any(line.strip() for line in lines.target):
         raise DataError(f"{lines.name}: there is nothing to learn from: all translations are blank")
     if settings.model.symmetry and not any(line.strip() for line in lines.source):
@@ -201,10 +204,37 @@ def _tell_sizes(model: Translator | TwoWay, pairs: ParallelCorpus) -> None:
     units = " and ".join(f"{len(side.vocab):,} ({side.units.spec})" for side in sides)
     read, predicted = (int(side.sizes.sum()) for side in (pairs.source, pairs.target))
     say(f"{len(pairs):,} pairs, {read:,} and {predicted:,} units; of {units} kinds")
+    _tell_blank(pairs)
     _tell_unknown(pairs)
     shape = f"embedding {settings.embedding}, hidden {settings.hidden}, dropout {settings.dropout}"
     both = "two translators, there and back: " if settings.symmetry else ""
-    say(f"{both}{settings.encoder} encoder, attention {settings.attention}, {settings.cell}; {shape}")
+    say(
+        f"{both}{settings.encoder} encoder, attention {settings.attention}, {settings.cell}; {shape}{_extras(settings)}"
+    )
+
+
+def _extras(settings: TranslatorConfig) -> str:
+    """What was asked for besides."""
+    strengths = {"symmetry": settings.symmetry, "supervision": settings.supervision, **settings.priors}
+    told = [f"{name} {strength:g}" for name, strength in strengths.items() if strength]
+    told += [name for name in ("hard", "lexicon") if getattr(settings, name)]
+    return f"; {', '.join(told)}" if told else ""
+
+
+def _tell_blank(pairs: ParallelCorpus) -> None:
+    """Pairs that are half empty are learned from as they are; usually they are mistakes."""
+    blank = int(((pairs.source.sizes == 1) != (pairs.target.sizes == 1)).sum())
+    if blank:
+        say(f"{blank:,} of the pairs have a blank side; dragoman doctor finds such pairs, and mends them with --fix")
+
+
+def _doubt_sides(lines: Lines, dev: Lines) -> None:
+    """Warn of a dev text whose sides are the wrong way round: their words are those of the other side."""
+    seen = [{word for line in side for word in line.split()} for side in (lines.source, lines.target)]
+    words = [word for line in dev.source for word in line.split()]
+    own, other = (sum(word in side for word in words) for side in seen)
+    if 2 * own < other:
+        say(f"warning: {dev.name}: its words are those of the other side; are --dev-src and --dev-tgt swapped?")
 
 
 def _tell_unknown(pairs: ParallelCorpus) -> None:

@@ -27,6 +27,7 @@ from dragoman.cli.translators import (
     Translators,
     UnknownsChoice,
     attended,
+    check_output,
     check_tree,
     links,
     load_together,
@@ -168,6 +169,9 @@ def translate(
       dragoman translate words --lexicon aligner --explain-unknowns < test.de
     """
     _check_models(models)
+    for option, path in (("--alignments", shown.alignments), ("--lattice", shown.lattice)):
+        if path is not None:
+            check_output(option, path)
     _check(search, shown, drawing, unknowns)
     with with_threads(threads):
         if _at_terminal():

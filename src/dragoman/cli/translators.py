@@ -228,6 +228,18 @@ def _fused(model: Any, paths: Sequence[Path], fusion: Fusion) -> Any:
     return Ensemble([model, beside], weights, how, names=[str(paths[0]), str(fusion.model)])
 
 
+def check_output(option: str, path: Path) -> None:
+    """Refuse a file that could not be written, before hours are spent on what belongs there."""
+    if str(path) == "-":
+        raise DataError(f"{option} -: standard output has other things to say here; name a file")
+    if path.is_dir():
+        raise DataError(f"{option} {path}: is a directory; name a file")
+    if not path.parent.is_dir():
+        raise DataError(f"{option} {path}: there is no directory {path.parent}; make it first, or name another file")
+    if not os.access(path.parent, os.W_OK):
+        raise DataError(f"{option} {path}: {path.parent} cannot be written to; name another file")
+
+
 def with_threads(threads: int | None) -> AbstractContextManager[None]:
     """So many threads, if a number is asked for."""
     from dragoman.threads import at_most

@@ -29,7 +29,7 @@ ENDINGS: dict[str, Callable[[Pair], str]] = {
     "logprob": lambda pair: "\t".join(f"{log_prob:.9f}" for log_prob in three(pair)),
 }
 
-CORPUS = Contents("corpus", SETTINGS, frozenset((SETTINGS, *(f"{part}.{end}" for part in PARTS for end in ENDINGS))))
+CORPUS = Contents("a corpus", SETTINGS, frozenset((SETTINGS, *(f"{part}.{end}" for part in PARTS for end in ENDINGS))))
 
 
 def three(pair: Pair) -> tuple[float, float, float]:

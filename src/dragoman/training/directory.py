@@ -81,7 +81,7 @@ class TrainingDirectory:
             for key in NOT_COMPARED:
                 config.get("training", {}).pop(key, None)
         before, now = ({key: one.get("training", {}).pop(key, None) for key in BOUNDS} for one in (there, here))
-        if changes := differences(there, here):
+        if changes := _changes(there, here):
             remedy = "repeat the settings it was begun with, choose another directory, or --force to train anew"
             raise DataError(f"{self.path}: holds another training ({'; '.join(changes)}); {remedy}")
         if not all((self.path / name).is_file() for name in model.file_names()):
@@ -132,6 +132,17 @@ class TrainingDirectory:
             why = str(error) if isinstance(error, DragomanError) else f"{self.path}: {error.strerror}"
             remedy = "the last checkpoint is intact: make room and run the same command again"
             raise DragomanError(f"{why}; {remedy}") from error
+
+
+def _changes(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """What differs between two configurations, as far as people can tell: settings by their names, texts as such."""
+    texts = [one.pop("data", {}) for one in (there, here)]
+    names = {"train": "another training text", "dev": "another dev text"}
+    changed = [told for name, told in names.items() if texts[0].get(name) != texts[1].get(name)]
+    told = differences(*({name: part for name, part in one.items() if name != "unknown"} for one in (there, here)))
+    if not (changed or told) and (texts[0] != texts[1] or there != here):
+        changed = ["it began with other words, classes or parameters"]
+    return told + changed
 
 
 def _fill(config: dict[str, Any], model: StorableModel) -> None:

@@ -133,7 +133,9 @@ def _streamed(corpus: Any, predictions: int) -> Iterable[Examples]:
     return Segments.of(corpus, rows, max(1, predictions // rows // 8))
 
 
-SENTENCES = Arrangement(_shuffled, _pieces, "sentence by sentence")  # examples that have nothing to do with each other
+SENTENCES = Arrangement(
+    _shuffled, _pieces, "batches of whole sentences"
+)  # examples that have nothing to do with each other
 STREAM = Arrangement(
     _segments, _streamed, "as a stream, gradients {steps} words back"
 )  # a text whose sentences belong together

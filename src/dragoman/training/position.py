@@ -39,9 +39,9 @@ class Position:
     def bound_reached(self, config: TrainingConfig) -> str:
         """Which bound ends the training here, if one does."""
         if self.epoch >= config.max_epochs:
-            return f"{config.max_epochs} epochs"
+            return _counted(config.max_epochs, "epoch")
         if config.max_updates is not None and self.update >= config.max_updates:
-            return f"{config.max_updates} updates"
+            return _counted(config.max_updates, "update")
         if config.minutes is not None and self.seconds >= 60 * config.minutes:
             return f"{config.minutes:g} minutes"
         return ""
@@ -85,3 +85,11 @@ class Position:
         if set(values) != {field.name for field in fields(cls)}:
             raise ValueError("position with other fields")
         return cls(**values)
+
+
+def _counted(number: int, what: str) -> str:
+    """
+    >>> _counted(1, "epoch"), _counted(30, "epoch")
+    ('1 epoch', '30 epochs')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
