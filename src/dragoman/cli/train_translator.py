@@ -97,7 +97,7 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
         doubt(getattr(dev.source, "leaves", dev.source), dev_lines.name)
         doubt(dev.target, f"{job.dev_tgt}")
         _doubt_sides(lines, dev_lines)
-    _tell_sizes(trained, pairs)
+    _tell_sizes(trained, pairs, chosen=sides.units == "auto" and sides.lender is None)
     pairs = _aligned(job, trained, lines, pairs)
     finished_before = _train(job, trained, pairs, dev, settings)
     found = _translators(job, trained)
@@ -199,11 +199,12 @@ def _train(
     return fitted.was_finished
 
 
-def _tell_sizes(model: Translator | TwoWay, pairs: ParallelCorpus) -> None:
+def _tell_sizes(model: Translator | TwoWay, pairs: ParallelCorpus, *, chosen: bool) -> None:
     settings, sides = model.settings, (model.source, model.target)
     units = " and ".join(f"{len(side.vocab):,} ({side.units.spec})" for side in sides)
     read, predicted = (int(side.sizes.sum()) for side in (pairs.source, pairs.target))
-    say(f"{len(pairs):,} pairs, {read:,} and {predicted:,} units; of {units} kinds")
+    why = "; units were chosen by the text, --units sets them" if chosen else ""
+    say(f"{len(pairs):,} pairs, {read:,} and {predicted:,} units; of {units} kinds{why}")
     _tell_blank(pairs)
     _tell_unknown(pairs)
     shape = f"embedding {settings.embedding}, hidden {settings.hidden}, dropout {settings.dropout}"
