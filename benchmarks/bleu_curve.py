@@ -19,8 +19,8 @@ from dragoman.evaluation.translation import judge
 from dragoman.models.translator_config import sizes_for
 from dragoman.report.tables import table
 from dragoman.training.recommended import TRANSLATOR, translator_training
-from encoders import assigned, read
 from ptb_cache import processor
+from variants import assigned, read
 
 # JoeyNMT 2.3 on Multi30k de-en, greedy dev BLEU after epochs of 5.7 minutes on two cores of another machine.
 JOEY = (7, 15, 26, 30, 35, 35, 35, 36, 37.5, 36.6)
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--train", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the training")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    data = read(options.data, options.langs.split("-"), options.units)
+    data = read(options.data, options.langs.split("-"), options.units, aligned=False)
     shape = {**sizes_for(len(data.train)), **assigned(options.set)}
     model = Translator.create(data.train, data.source, data.target, seed=options.seed, **shape)
     training = {**translator_training(len(data.train)), **assigned(options.train), "seed": options.seed}
