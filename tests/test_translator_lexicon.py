@@ -122,6 +122,6 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     good(*command, "-o", tmp_path / "model", "--lexicon", "--units", "word")
     assert dragoman.load(tmp_path / "model").lexicon is not None
     refused = run(*command, "-o", tmp_path / "other", "--lexicon-floor", "0.1")
-    assert refused.code == 2 and "lexicon_floor is for a lexicon" in refused.err
+    assert refused.code == 2 and "--lexicon-floor is for a lexicon" in refused.err
     refused = run(*command, "-o", tmp_path / "other", "--lexicon", "--attention", "none")
     assert refused.code == 2 and "lexicon is for attention" in refused.err

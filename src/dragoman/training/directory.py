@@ -137,7 +137,7 @@ class TrainingDirectory:
 def _changes(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
     """What differs between two configurations, as far as people can tell: settings by their names, texts as such."""
     texts = [one.pop("data", {}) for one in (there, here)]
-    names = {"train": "another training text", "dev": "another dev text"}
+    names = {"train": "another training text", "dev": "another dev text, or none"}
     changed = [told for name, told in names.items() if texts[0].get(name) != texts[1].get(name)]
     told = differences(*({name: part for name, part in one.items() if name != "unknown"} for one in (there, here)))
     if not (changed or told) and (texts[0] != texts[1] or there != here):
