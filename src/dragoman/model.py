@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import yaml
 from numpy.typing import NDArray
 
 from dragoman.scorer import Carry, State
-from dragoman.storage import ARRAYS, CONFIG, VOCAB, new_directory, write_arrays
+from dragoman.storage import ARRAYS, CONFIG, VOCAB, as_yaml, new_directory, write_arrays
 from dragoman.text.unknown import UnknownWords
 from dragoman.text.vocab import Vocab
 
@@ -34,11 +33,6 @@ class Saved:
     unknown: UnknownWords
     arrays: Mapping[str, NDArray[Any]]
     members: Mapping[str, Any] = field(default_factory=dict)  # models in directories of their own
-
-
-def as_yaml(config: Mapping[str, Any]) -> str:
-    """What config.yaml says, as it says it."""
-    return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
 
 
 class Model(ABC):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
 from dragoman.errors import DataError, DragomanError
@@ -168,6 +169,11 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def as_yaml(config: Mapping[str, Any]) -> str:
+    """What config.yaml says, as it says it."""
+    return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], notes: Mapping[str, str] | None = None) -> None:

@@ -20,11 +20,11 @@ from torch import Generator, Tensor
 
 from dragoman.errors import DataError
 from dragoman.layers.taught import agreement
-from dragoman.model import FORMAT, as_yaml
+from dragoman.model import FORMAT
 from dragoman.models.translator import Translator
 from dragoman.models.translator_config import TranslatorConfig, meaningless
 from dragoman.settings import validated
-from dragoman.storage import BACKWARD, CONFIG, FORWARD, TWO_WAY
+from dragoman.storage import BACKWARD, CONFIG, FORWARD, TWO_WAY, as_yaml
 from dragoman.text.batches import Batch
 from dragoman.text.corpus import BothWays, ParallelCorpus
 from dragoman.text.sides import Side

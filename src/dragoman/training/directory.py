@@ -20,6 +20,7 @@ from dragoman.storage import (
     CHECKPOINT,
     CONFIG,
     METRICS,
+    as_yaml,
     clear_unfinished,
     new_directory,
     new_file,
@@ -92,8 +93,7 @@ class TrainingDirectory:
         """Let config.yaml say which bounds hold from now on."""
         for name, config in model.configs().items():
             with self._saving(), new_file(self.path / name) as temporary:
-                text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
-                temporary.write_text(text, encoding="utf-8")
+                temporary.write_text(as_yaml(config), encoding="utf-8")
 
     def _config(self) -> dict[str, Any]:
         """What config.yaml says."""
