@@ -3,7 +3,8 @@
     python benchmarks/variants.py encoders --data DIR --langs es-en -o MODELS [--seeds 1 2 3] [--only NAME ...]
     python benchmarks/variants.py priors --data LAB --langs de-en -o MODELS
 
-DIR holds train, dev (or val) and test files in both languages; of a laboratory, also the true alignment (test.align).
+DIR holds train, dev (or val) and test files in both languages; of a laboratory, also the true alignments (train.align
+and test.align).
 Every system has the sizes and the training that `dragoman train translator` chooses for the corpus, and differs in what
 its name says alone; `--set name=value` and `--train name=value` change settings of all of them. A model that is
 finished already is not trained again. Test BLEU is at a beam of 5, `tok:none` for tokenised text; the spread is over
@@ -28,6 +29,7 @@ from dragoman.evaluation.alignment import Gold, read_gold
 from dragoman.evaluation.conditional import Answers, measure_translator
 from dragoman.models.translator_config import sizes_for
 from dragoman.report.tables import table
+from dragoman.text.alignment_units import links_of_units
 from dragoman.text.corpus import ParallelCorpus
 from dragoman.text.links import Links
 from dragoman.text.sides import Side
@@ -35,6 +37,7 @@ from dragoman.training.recommended import TRANSLATOR, translator_training
 from ptb_cache import processor
 
 SEARCH = ("coverage_penalty",)  # settings of the search rather than of the model, which is then that of "none"
+GIVEN = "given"  # whether attention is taught by the true alignment of the training text
 SYSTEMS: dict[str, dict[str, dict[str, Any]]] = {
     "encoders": {
         "forward, none": {"encoder": "forward", "attention": "none"},
@@ -59,6 +62,7 @@ SYSTEMS: dict[str, dict[str, dict[str, Any]]] = {
         "coverage, and the penalty": {"coverage": 16, "coverage_penalty": 0.2},
         "local": {"local": 8.0},
         "supervision": {"supervision": 1.0},
+        "supervision, true alignment": {"supervision": 1.0, "given": True},
         "symmetry": {"symmetry": 1.0},
         "hard": {"hard": True},
         "lexicon": {"lexicon": True},
@@ -89,7 +93,8 @@ class Data:
 
     source: Side
     target: Side
-    train: ParallelCorpus
+    train: ParallelCorpus  # with links as an aligner finds them, if attention is looked at
+    given: Links | None  # the true ones
     dev: ParallelCorpus
     train_lines: tuple[list[str], list[str]]
     dev_lines: tuple[list[str], list[str]]
@@ -109,12 +114,13 @@ def read(directory: Path, languages: Sequence[str], units: str, *, aligned: bool
     def numbers(pair: tuple[list[str], list[str]]) -> ParallelCorpus:
         return ParallelCorpus(source.read(pair[0]), target.read(pair[1]))
 
-    pairs, gold = numbers(train), None
+    pairs, gold, given = numbers(train), None, None
     if aligned:
         learned = Aligner.learn(words_of(train))
-        gold = gold_of(directory) or as_gold(learned.align(words_of(test, learned)))
+        gold = gold_of(directory / "test.align") or as_gold(learned.align(words_of(test, learned)))
+        given = links_of(gold_of(directory / "train.align"), (source, target), train)
         pairs = replace(pairs, links=Aligner.learn(pairs).align(pairs))
-    return Data(source, target, pairs, numbers(dev), train, dev, test, gold)
+    return Data(source, target, pairs, given, numbers(dev), train, dev, test, gold)
 
 
 def words_of(lines: tuple[list[str], list[str]], aligner: Aligner | None = None) -> ParallelCorpus:
@@ -123,9 +129,19 @@ def words_of(lines: tuple[list[str], list[str]], aligner: Aligner | None = None)
     return ParallelCorpus(*(Corpus.from_sentences(side, vocab) for side, vocab in zip(lines, vocabs, strict=True)))
 
 
-def gold_of(directory: Path) -> list[Gold] | None:
-    path = directory / "test.align"
+def gold_of(path: Path) -> list[Gold] | None:
     return read_gold(path) if path.exists() else None
+
+
+def links_of(gold: list[Gold] | None, sides: Sequence[Side], lines: tuple[list[str], list[str]]) -> Links | None:
+    """Links between words as links between units."""
+    if gold is None:
+        return None
+    one, two = (
+        [side.units.word_of_unit(cut) for cut in side.units.cut_all(own)]
+        for side, own in zip(sides, lines, strict=True)
+    )
+    return links_of_units([sorted(own.sure) for own in gold], list(zip(one, two, strict=True)), "train.align")
 
 
 def as_gold(links: Links) -> list[Gold]:
@@ -147,12 +163,11 @@ def trained(name: str, settings: dict[str, Any], seed: int, data: Data, place: P
 
 
 def measure(name: str, own: dict[str, Any], seed: int, data: Data, place: Path, options: argparse.Namespace) -> Row:
-    settings = {key: value for key, value in own.items() if key not in SEARCH}
-    trained_as = (
-        name
-        if len(settings) == len(own)
-        else next(other for other, its in SYSTEMS[options.what].items() if its == settings)
-    )
+    settings = {key: value for key, value in own.items() if key not in (*SEARCH, GIVEN)}
+    if own.get(GIVEN):
+        data = replace(data, train=replace(data.train, links=data.given))
+    same = (other for other, its in SYSTEMS[options.what].items() if its == settings)
+    trained_as = next(same) if any(key in own for key in SEARCH) else name
     model, minutes = trained(
         trained_as, {**assigned(options.set), **settings}, seed, data, place, assigned(options.train)
     )
@@ -220,6 +235,8 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     rows = []
     for name in options.only or SYSTEMS[options.what]:
+        if SYSTEMS[options.what][name].get(GIVEN) and data.given is None:
+            continue  # nobody knows it
         for seed in options.seeds:
             rows.append(measure(name, SYSTEMS[options.what][name], seed, data, options.output, options))
             print(rows[-1], flush=True)

@@ -140,6 +140,26 @@ def test_an_ensemble_of_shortlists_is_one_over_their_words() -> None:
     assert not probs[~allowed].any() and (probs[allowed] > 0).all()
 
 
+@pytest.mark.parametrize("how", ["linear", "log-linear"])
+@pytest.mark.parametrize("lists", [(2, 2), (2, 0), (2, None), (None, None)], ids=str)
+def test_an_ensemble_looks_at_no_more_words_than_it_has_to(how: Any, lists: tuple[int | None, ...]) -> None:
+    """Members of the same shortlist, of different ones, and with none: by all words it is the same."""
+    members = [
+        model if each is None else Shortlisted(model, shortlist(1, each))
+        for model, each in zip((trained(), trained(seed=2)), lists, strict=True)
+    ]
+    both = Ensemble(members, how=how)
+    batch = Batch.to_generate(len(GERMAN), SOURCE.read(GERMAN))
+    state = both.start(batch)
+    narrow, words = both.narrow_log_probs(state)
+    one, two = (member.log_probs(member.start(batch)) for member in members)
+    by_hand = ((one.exp() + two.exp()) / 2).log() if how == "linear" else (one + two).log_softmax(dim=1)
+    torch.testing.assert_close(both.log_probs(state), by_hand)
+    possible = by_hand.isfinite().any(dim=0).nonzero()[:, 0]
+    assert possible.tolist() == (list(range(1, len(TARGET.vocab))) if words is None else words.tolist())  # not <s>
+    assert narrow.shape == (len(GERMAN), len(TARGET.vocab) if words is None else len(words))
+
+
 def test_it_may_be_smaller_than_the_beam() -> None:
     listed = Shortlisted(trained(), shortlist(0, 0))
     assert int(listed.shortlist.everywhere.sum()) == 2  # </s> and <unk>

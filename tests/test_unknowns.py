@@ -133,6 +133,13 @@ def test_translations_are_judged_with_their_unknown_words_replaced(
     command = ("evaluate", speechless[1], "--src", tmp_path / "t.de", "--ref", tmp_path / "t.en", "--json")
     plain, replaced = (json.loads(good(*command, *option).out) for option in ([], ["--replace-unknowns"]))
     assert plain["chrf"] < 5 < 15 < replaced["chrf"] and plain["perplexity"] == replaced["perplexity"]
+    assert [one["unknown_words"] for one in (plain, replaced)] == [4, 4]
+    assert plain["unknown_words_found"] == 0
+    assert replaced["unknown_words_found"] == 1, "one word came through, and not so often"
+    told = [" ".join(line.split()) for line in good(*command[:-1], "--replace-unknowns").lines]
+    assert "unknown words found 1 of 4 in the references that it does not know" in told
+    (tmp_path / "t.en").write_text(f"{ENGLISH[0]}\n")
+    assert not any("unknown words found" in line for line in good(*command[:-1]).lines), "none to be found"
 
 
 @pytest.mark.parametrize(

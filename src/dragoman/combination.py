@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from dragoman.errors import DataError, DragomanError
-from dragoman.scorer import AttendingScorer, Carry, Scorer, State
-from dragoman.text.vocab import START, Vocab
+from dragoman.scorer import AttendingScorer, Carry, Scorer, State, possible_words, widened
+from dragoman.text.vocab import Vocab
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,8 +70,14 @@ class Combination:
         return _joined(states, sentences[0] if sentences else None)
 
     def log_probs(self, state: State) -> Tensor:
-        parts = [(part.log_probs(own), weight) for part, own, weight in self._with_a_say(state)]
-        return _mean(parts) if self.how == "linear" else _product(parts)  # (rows, |V|)
+        return widened(*self.narrow_log_probs(state), len(self.vocab))  # (rows, |V|)
+
+    def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
+        """Of the words that are possible by some member (linear) or by all (log-linear).  # (rows, n), (n,)"""
+        told = [(*possible_words(member, own), weight) for member, own, weight in self._with_a_say(state)]
+        words = _united([own for _, own, _ in told]) if self.how == "linear" else _shared([own for _, own, _ in told])
+        parts = [(_among(log_probs, own, words, len(self.vocab)), weight) for log_probs, own, weight in told]
+        return (_mean(parts) if self.how == "linear" else _product(parts)), words
 
     def advance(self, state: State, words: Tensor) -> State:
         states = [member.advance(own, words) for member, own in self._each(state)]
@@ -116,8 +122,42 @@ def _joined(states: Sequence[State], sentence: Tensor | None) -> State:
     return State(tuple(state.rows for state in states), tuple(state.memory for state in states), sentence)
 
 
+def _united(lists: Sequence[Tensor | None]) -> Tensor | None:
+    """The words of any list; None stands for all words.  # (n,)"""
+    import torch
+
+    known = [words for words in lists if words is not None]
+    if len(known) < len(lists):
+        return None
+    return known[0] if _equal(known) else torch.cat(known).unique()
+
+
+def _shared(lists: Sequence[Tensor | None]) -> Tensor | None:
+    """The words of every list; None stands for all words.  # (n,)"""
+    import torch
+
+    known = [words for words in lists if words is not None]
+    if not known or _equal(known):
+        return known[0] if known else None
+    words, times = torch.cat(known).unique(return_counts=True)
+    return words[times == len(known)]
+
+
+def _equal(lists: Sequence[Tensor]) -> bool:
+    return all(words.equal(lists[0]) for words in lists[1:])
+
+
+def _among(log_probs: Tensor, own: Tensor | None, words: Tensor | None, vocabulary: int) -> Tensor:
+    """log P of some words, given those of its own words.  # (rows, n)"""
+    if words is None:
+        return widened(log_probs, own, vocabulary)
+    if own is not None and own.equal(words):
+        return log_probs
+    return widened(log_probs, own, vocabulary).index_select(1, words)
+
+
 def _mean(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
-    """log sum_i w_i P_i.  # (rows, |V|)"""
+    """log sum_i w_i P_i.  # (rows, n)"""
     import torch
 
     (first, weight), *others = parts
@@ -128,13 +168,13 @@ def _mean(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
 
 
 def _product(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
-    """log prod_i P_i^{w_i}, normalised.  # (rows, |V|)"""
+    """log prod_i P_i^{w_i}, normalised.  # (rows, n)"""
     (first, weight), *others = parts
     total = first * weight
     for log_probs, weight in others:
         total = total + log_probs * weight
     result = total.log_softmax(dim=1)
-    if bool(result[:, START].isnan().any()):  # nothing is left to normalise
+    if not result.shape[1] or bool(result[:, 0].isnan().any()):  # nothing is left to normalise
         raise DragomanError("no word has a probability above 0 by all models together; combine smoothed models")
     return result
 

@@ -100,11 +100,23 @@ class PartialScorer(Scorer, Protocol):
 
 @runtime_checkable
 class NarrowScorer(Scorer, Protocol):
-    """A scorer by which most words are impossible."""
+    """A scorer by which most words may be impossible."""
 
-    def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor]:
-        """log P of the words that may come in some row, and which these are.  # (rows, n), (n,)"""
+    def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
+        """log P of the words that may come in some row, and which these are, or None for all.  # (rows, n), (n,)"""
         ...
+
+
+def possible_words(scorer: Scorer, state: State) -> tuple[Tensor, Tensor | None]:
+    """log P of the next words and which these are, or None for all: others are impossible.  # (rows, n), (n,)"""
+    return scorer.narrow_log_probs(state) if isinstance(scorer, NarrowScorer) else (scorer.log_probs(state), None)
+
+
+def widened(narrow: Tensor, words: Tensor | None, vocabulary: int) -> Tensor:
+    """The same of all words, those that are not among these impossible.  # (rows, n), (n,) -> (rows, |V|)"""
+    if words is None:
+        return narrow
+    return narrow.new_full((len(narrow), vocabulary), -np.inf).index_copy_(1, words, narrow)
 
 
 def select(state: State, rows: Tensor) -> State:

@@ -16,7 +16,7 @@ import numpy as np
 from dragoman.align.cells import NULL
 from dragoman.align.lexicon import Lexicon
 from dragoman.errors import DataError
-from dragoman.scorer import AttendingScorer, Carry, PartialScorer, State
+from dragoman.scorer import AttendingScorer, Carry, PartialScorer, State, widened
 from dragoman.text.vocab import END, START, UNK, Vocab
 from dragoman.translating import Translating
 
@@ -128,8 +128,7 @@ class Shortlisted(Translating):
         return self._last
 
     def log_probs(self, state: State) -> Tensor:
-        narrow, words = self.narrow_log_probs(state)
-        return narrow.new_full((len(narrow), len(self.vocab)), -np.inf).index_copy_(1, words, narrow)
+        return widened(*self.narrow_log_probs(state), len(self.vocab))
 
     def advance(self, state: State, words: Tensor) -> State:
         inner = self.model.advance(self._inner(state), words)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DataError, at
 from dragoman.evaluation.alignment import Counts, Gold, argmax_links, count_all
-from dragoman.evaluation.edits import Edits, count_edits
+from dragoman.evaluation.edits import Edits, Recalled, count_edits, recalled
 from dragoman.evaluation.floor import Estimate, Ratio
 from dragoman.evaluation.likelihood import finite
 from dragoman.evaluation.translation import (
@@ -38,6 +38,7 @@ from dragoman.text.alignment_units import to_words, with_end
 from dragoman.text.formats import read_lines
 from dragoman.text.sides import TREE, Side
 from dragoman.text.trees import TreeBatch
+from dragoman.text.vocab import UNK
 
 BEAM = 5
 LENGTH = "norm"
@@ -126,6 +127,7 @@ class MeasuredTranslator:
     cost: Any  # of the references: a `dragoman.translating.PairLikelihood`
     by_length: tuple[LengthClass, ...]  # by words of the source
     alignment: Counts | None  # where it looks beside the true alignment; none without attention, or if that is unknown
+    strange: Recalled | None  # words of the references that it does not know; none if it writes parts of words
     errors: Mapping[str, int]  # how many of each of `ERRORS`, if that was asked for
 
     @property
@@ -196,6 +198,8 @@ class MeasuredTranslator:
         if self.alignment is not None:
             counted = self.alignment.as_dict()
             found |= {"alignment_error_rate": counted["error_rate"], "alignment": counted}
+        if self.strange is not None:
+            found |= {"unknown_words": self.strange.words, "unknown_words_found": self.strange.found}
         if self.errors:
             found["errors"] = dict(self.errors)
         return found
@@ -228,8 +232,16 @@ def measure_translator(
         cost=model.exact.likelihood(lines, references),
         by_length=bleu_by_length(by_bleu, source_words(model.source, lines)),
         alignment=None if answers.gold is None else attention_error(model, lines, references, answers.gold),
+        strange=strange_words(model.target, texts, references),
         errors=counted_errors(model.diagnose(lines, references, told, length, coverage)) if diagnose else {},
     )
+
+
+def strange_words(target: Side, translations: Sequence[str], references: Sequence[str]) -> Recalled | None:
+    """Of the words of references that are unknown, how many came through all the same: names that were copied."""
+    if target.units.kind != "word":
+        return None
+    return recalled(translations, references, lambda word: target.vocab.id(word) == UNK)
 
 
 def source_words(source: Side, lines: Sequence[str]) -> list[int]:

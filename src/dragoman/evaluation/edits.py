@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dragoman.evaluation.translation import check_lines
 from dragoman.text.spacing import words_of
@@ -67,6 +68,26 @@ def distance(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
             row.append(min(above[place] + whole, row[-1] + whole + 1, replaced))
         above = row
     return divmod(above[-1], whole)
+
+
+class Recalled(NamedTuple):
+    """How many of certain words of the references the translations have."""
+
+    words: int
+    found: int
+
+
+def recalled(hypotheses: Sequence[str], references: Sequence[str], wanted: Callable[[str], bool]) -> Recalled:
+    """Each counts as often as it comes.
+
+    >>> recalled(["meet Ada", "Bob and Bob"], ["meet Ada", "meet Eve and Bob"], str.istitle)
+    Recalled(words=3, found=2)
+    """
+    words = found = 0
+    for one, other in zip(hypotheses, references, strict=True):
+        there, sought = Counter(words_of(one)), Counter(filter(wanted, words_of(other)))
+        words, found = words + sought.total(), found + (there & sought).total()
+    return Recalled(words, found)
 
 
 def repeated(translation: Sequence[str], reference: Sequence[str]) -> int:

@@ -50,6 +50,7 @@ def _alone(name: str, own: MeasuredTranslator, search: Search) -> str:
         ("word error rate", f"{100 * own.edits.word_error_rate:.1f}%", "words to put in, leave out or replace"),
         ("repeated words", own.edits.repeated, "more often than in the reference, after the first"),
         ("dropped words", own.edits.dropped, f"of {own.edits.words:,} in the references, with nothing in their place"),
+        *_strange(own),
         ("perplexity", own.perplexity, f"of the references, a word or sentence end{floor}"),
         ("perplexity class", own.perplexity_class, unknown),
         ("perplexity characters", f"{own.cost.perplexity_characters:.4f}", "a character"),
@@ -63,6 +64,13 @@ def _alone(name: str, own: MeasuredTranslator, search: Search) -> str:
     for error, meaning in _meanings(own.errors).items():
         rows.append((f"{error} errors", own.errors[error], meaning))
     return table([name, "", ""], rows)
+
+
+def _strange(own: MeasuredTranslator) -> list[tuple[str, object, str]]:
+    if own.strange is None or not own.strange.words:
+        return []
+    told = f"of {own.strange.words:,} in the references that it does not know"
+    return [("unknown words found", own.strange.found, told)]
 
 
 def _meanings(errors: Mapping[str, int]) -> dict[str, str]:

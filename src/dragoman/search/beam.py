@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import DataError
-from dragoman.scorer import NarrowScorer, Scorer, State, keep_sentences, select
+from dragoman.scorer import Scorer, State, keep_sentences, possible_words, select
 from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis, attended_columns, attention_of
 from dragoman.search.lattice import Continuations, Lattice
@@ -235,12 +235,9 @@ def _continued(front: _Front, room: Tensor, task: _Task) -> tuple[Continuations,
 
 def _next_words(scorer: Scorer, state: State, k: int) -> tuple[Tensor, Tensor]:
     """The k best next words of each row, or all that can come, and their log-probabilities.  # (rows, k) twice"""
-    if isinstance(scorer, NarrowScorer):
-        log_probs, words = scorer.narrow_log_probs(state)
-        values, places = best_words(log_probs, min(k, len(words)))
-        return values, words[places]
-    log_probs = scorer.log_probs(state)
-    return best_words(log_probs, min(k, log_probs.shape[1]))
+    log_probs, words = possible_words(scorer, state)
+    values, places = best_words(log_probs, min(k, log_probs.shape[1]))
+    return values, places if words is None else words[places]
 
 
 def best_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
