@@ -80,6 +80,36 @@ def test_a_string_is_one_line() -> None:
 
 
 @every_translator
+def test_translations_begin_as_they_are_told_to(name: str) -> None:
+    """The second best word is put first; what follows is the best that follows it, as probable as it is told."""
+    found = translator(name)
+    line = lines_for(found)[0]
+    begin = found.given(line).next_words("", 3)[1].word
+    if begin in ("</s>", "<unk>"):
+        begin = found.given(line).next_words("", 3)[2].word
+    told = found.n_best(line, 3, 4, prefix=[begin], length="none")[0]
+    assert all(one.words[0] == begin for one in told)
+    assert [one.log_prob for one in told] == sorted((one.log_prob for one in told), reverse=True)
+    assert_rescored(found, line, told)
+
+
+def assert_rescored(found: Any, line: str, told: list[Translated]) -> None:
+    finished = [one for one in told if one.finished]
+    again = found.score([line] * len(finished), [one.text for one in finished])
+    assert [one.log_prob for one in finished] == pytest.approx([one.log_prob for one in again], abs=1e-6)
+
+
+@every_kind
+def test_a_prefix_is_a_text_or_units(kind: str) -> None:
+    found = of_units(kind)
+    units = found.target.units.cut("The dog")
+    as_text, as_units = (found.translate(CAPITALS[0], prefix=prefix)[0] for prefix in ("The dog", units))
+    assert as_text == as_units and list(as_text.words[: len(units)]) == units
+    with pytest.raises(DataError, match="too long to be translated in one piece"):
+        found.translate(CAPITALS[0], prefix="The", most_units=3)
+
+
+@every_translator
 @pytest.mark.parametrize("length", ["none", "norm", "prior", "penalty:0.5"])
 def test_the_n_best_are_sorted_distinct_and_as_probable_as_told(name: str, length: str) -> None:
     found = translator(name)

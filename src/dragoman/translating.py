@@ -77,15 +77,16 @@ class Translating(ABC):
         length: str | LengthHandling = LENGTH,
         most_units: int = MOST_UNITS,
         unknowns: Unknowns | None = None,
+        prefix: str | Sequence[str] = (),
         **how: Any,
     ) -> list[list[Translated]]:
         """The n best translations of each line, best first. A blank line has a blank one.
 
         `length` is a handling of `dragoman.search.length`, or its name. A line of more than `most_units` units is
-        translated in pieces, each by its best translation. With `unknowns`, unknown words are replaced in the text. The
-        rest is for `dragoman.search.search_all`.
+        translated in pieces, each by its best translation. With `unknowns`, unknown words are replaced in the text.
+        With a `prefix`, a text or units, they begin so. The rest is for `dragoman.search.search_all`.
         """
-        from dragoman.search import search_all
+        from dragoman.search import Begun, search_all
 
         if most_units < 1:
             raise DataError(f"pieces of {most_units} units at most: allow one or more")
@@ -95,9 +96,8 @@ class Translating(ABC):
         handling = self.length_handling(length)
         if unknowns is not None:
             self.require_replaceable()
-        found = (
-            search_all(self._scorer, read, n_best=n, beam_size=max(n, beam), length=handling, **how) if pieces else []
-        )
+        scorer = Begun(self._scorer, self._beginning(prefix, pieces, listed)) if prefix else self._scorer
+        found = search_all(scorer, read, n_best=n, beam_size=max(n, beam), length=handling, **how) if pieces else []
         told = (
             [self._replaced(self._told(hypothesis, units), unknowns) for hypothesis in best]
             for best, units in zip(found, self._units(pieces), strict=True)
@@ -278,6 +278,13 @@ class Translating(ABC):
             last = within[-1] if within[-1] == len(tokens) else (closed or within)[-1]
             cuts.append(last)
         return [units.join(tokens[first:last]) for first, last in pairwise(cuts)]
+
+    def _beginning(self, prefix: str | Sequence[str], pieces: Sequence[str], lines: Sequence[str]) -> list[int]:
+        """The numbers of the words that translations begin with."""
+        if len(pieces) > len(lines):
+            raise DataError("a line is too long to be translated in one piece, so nobody knows which would begin so")
+        units = self.target.units.cut(prefix) if isinstance(prefix, str) else prefix
+        return self.target.vocab.ids(units).tolist()
 
     def _joined(self, pieces: list[str], told: Iterator[list[Translated]]) -> list[Translated]:
         """The translations of a line from those of its pieces."""

@@ -1,6 +1,7 @@
 """Finding sentences, over any scorer: by drawing them, or by looking for the best."""
 
 from dragoman.search.beam import beam_search, greedy, search_all
+from dragoman.search.begun import Begun
 from dragoman.search.diagnosis import Diagnosis, diagnose, forced
 from dragoman.search.hypothesis import Hypothesis
 from dragoman.search.lattice import Lattice, Node
@@ -9,6 +10,7 @@ from dragoman.search.sampling import narrowed, sample, sample_given, samples, sa
 
 __all__ = [
     "LENGTHS",
+    "Begun",
     "Diagnosis",
     "Hypothesis",
     "Lattice",

@@ -1,0 +1,62 @@
+"""Searching for sentences that begin as somebody wants them to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dragoman.scorer import AttendingScorer, Carry, Scorer, State
+from dragoman.text.batches import Batch
+
+
+class Begun:
+    """A scorer that says of the first words what another says of those given, and that all others are impossible.
+
+    So what is found begins with them, and its log_prob is what rescoring gives. It is for searching alone: the first
+    distributions do not add up to one.
+
+    >>> from dragoman.search.beam import beam_search
+    >>> from dragoman.search.graph import FORKED
+    >>> from dragoman.text.batches import Batch
+    >>> [[found]] = beam_search(Begun(FORKED, [FORKED.vocab.id("b")]), Batch.to_generate(1), beam_size=2)
+    >>> FORKED.spelled(found.words), round(found.log_prob, 2)
+    ('b b', -1.74)
+    """
+
+    def __init__(self, scorer: Scorer, words: Sequence[int]):
+        self.scorer, self.words = scorer, torch.tensor(list(words), dtype=torch.int64)
+        self.vocab, self.unknown = scorer.vocab, scorer.unknown
+
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        inner = self.scorer.start(batch, carry)
+        said = torch.zeros(batch.rows, dtype=torch.int64)
+        return State((inner.rows, said), inner.memory, inner.sentence)
+
+    def log_probs(self, state: State) -> Tensor:
+        log_probs, said = self.scorer.log_probs(_inner(state)), state.rows[1]
+        given = said < len(self.words)  # (rows,)
+        if not bool(given.any()):
+            return log_probs
+        wanted = self.words[said[given]][:, None]  # (rows given, 1)
+        found = log_probs.clone()
+        found[given] = torch.full_like(log_probs[given], -torch.inf).scatter(
+            1, wanted, log_probs[given].gather(1, wanted)
+        )
+        return found
+
+    def advance(self, state: State, words: Tensor) -> State:
+        inner = self.scorer.advance(_inner(state), words)
+        return State((inner.rows, state.rows[1] + 1), inner.memory, inner.sentence)
+
+    def finish(self, state: State) -> Carry:
+        return self.scorer.finish(_inner(state))
+
+    def attention(self, state: State) -> Tensor | None:
+        return self.scorer.attention(_inner(state)) if isinstance(self.scorer, AttendingScorer) else None
+
+
+def _inner(state: State) -> State:
+    """Where the scorer itself is."""
+    return State(state.rows[0], state.memory, state.sentence)
