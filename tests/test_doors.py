@@ -55,6 +55,10 @@ MAY_KNOW = {
     "training": {*GROUND, "threads", "storage", "text", "settings", "trainable"},  # no model by name
     "loading": {*MODEL, "ngram", "translating"},
     "doctor": {*MODEL, "ngram"},
+    "serve": {
+        *{"errors", "storage", "text", "search", "evaluation", "loading", "translating", "unknowns", "ensembles"},
+        "__init__",  # its version
+    },
     "report": {*MODEL, "evaluation", "lab"},  # the floor: evaluation's numbers of the laboratory's truth
 }
 FACE = {"__init__", "__main__"}  # the package's own names come from anywhere below the command line

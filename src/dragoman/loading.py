@@ -69,6 +69,12 @@ def load(path: str | Path) -> Any:
         raise DataError(f"{directory}: broken model directory ({type(error).__name__}: {error})") from error
 
 
+def kind_of(path: str | Path) -> str:
+    """The kind of the model in a directory, which is not loaded for it."""
+    kind = _read_config(Path(path)).get("kind")
+    return kind if isinstance(kind, str) else ""
+
+
 def load_language_model(path: str | Path) -> LanguageModel:
     """The same, where nothing else will do."""
     model = load(path)

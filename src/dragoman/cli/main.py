@@ -47,6 +47,7 @@ VERBS = {
     "units": "units:units",
     "demo": "demo:demo",
     "ladder": "ladder:ladder",
+    "serve": "serve:serve",
 }
 
 # What typer raises for wrong options and verbs. It lives in click or inside typer, depending on typer's version.

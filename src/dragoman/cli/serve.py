@@ -1,0 +1,133 @@
+"""dragoman serve"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.messages import say
+from dragoman.errors import DataError
+
+PORT = 5000
+
+
+def serve(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL...",
+            help="Directories of language models and translators; ONE+TWO is an ensemble, NAME=DIR calls it so. A name "
+            "such as de-en tells the languages.",
+            show_default=False,
+        ),
+    ],
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0: wherever is free.")] = PORT,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="The address to listen at; 0.0.0.0: all of this machine's.")
+    ] = "127.0.0.1",
+    host_name: Annotated[
+        list[str],
+        typer.Option(
+            "--host-name",
+            metavar="NAME",
+            help="A name by which the service may be asked for, besides localhost; may be repeated; *: any.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006  (typer reads it)
+    cors: Annotated[
+        str | None,
+        typer.Option("--cors", metavar="ORIGIN", help="Let pages of this origin ask, too.", show_default=False),
+    ] = None,
+    lexicon: Annotated[
+        Path | None,
+        typer.Option(
+            "--lexicon", metavar="ALIGNER", help="Replace unknown words by its translations.", show_default=False
+        ),
+    ] = None,
+    max_characters: Annotated[int, typer.Option("--max-characters", min=1, help="Of all texts of a request.")] = 5_000,
+    max_texts: Annotated[int, typer.Option("--max-texts", min=1, help="Texts of a request.")] = 64,
+    max_beam: Annotated[int, typer.Option("--max-beam", min=1, help="The widest beam.")] = 20,
+    max_alternatives: Annotated[
+        int, typer.Option("--max-alternatives", min=0, help="Translations beside the best, or samples.")
+    ] = 10,
+    max_body: Annotated[int, typer.Option("--max-body", min=1, help="Bytes of a request.")] = 256_000,
+    max_queue: Annotated[int, typer.Option("--max-queue", min=1, help="Requests that wait.")] = 64,
+    max_seconds: Annotated[
+        float, typer.Option("--max-seconds", min=0.1, help="That a request may take, waiting included.")
+    ] = 30.0,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Cores to use; all, if not given.", show_default=False)
+    ] = None,
+    log_texts: Annotated[bool, typer.Option("--log-texts", help="Log what is asked for, texts too.")] = False,
+) -> None:
+    """Serve models: a page in the browser, and interfaces for programs.
+
+    The page is at http://127.0.0.1:5000. Programs translate by POST /translate, the protocol of LibreTranslate, and
+    look inside by /v1/...; http://127.0.0.1:5000/spec describes both. Models are loaded when they are first asked for.
+
+    \b
+    Examples:
+      dragoman serve de-en
+      dragoman serve de-en=models/best kn5 lstm --port 8080
+      dragoman serve de-en=one+two+three --lexicon aligner
+      curl -s localhost:5000/translate -d q="Guten Tag" -d source=de -d target=en
+    """
+    from dragoman.serve.limits import Limits
+
+    limits = Limits(
+        characters=max_characters,
+        texts=max_texts,
+        beam=max_beam,
+        alternatives=max_alternatives,
+        body=max_body,
+        queue=max_queue,
+        seconds=max_seconds,
+    )
+    _check_address(host)
+    _serve(models, limits, host, port, tuple(host_name), cors, lexicon, threads, log_texts)
+
+
+def _check_address(host: str) -> None:
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise DataError(f"--host {host}: give an address, such as 127.0.0.1; names are for --host-name") from None
+
+
+def _serve(
+    models: list[str],
+    limits: object,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    cors: str | None,
+    lexicon: Path | None,
+    threads: int | None,
+    log_texts: bool,
+) -> None:
+    """Until somebody stops it."""
+    import torch
+    import uvicorn
+
+    from dragoman.align.aligner import Aligner
+    from dragoman.serve.app import application
+    from dragoman.serve.guards import LOCAL
+    from dragoman.serve.service import Service
+    from dragoman.serve.shelf import Shelf
+    from dragoman.unknowns import Unknowns
+
+    shelf = Shelf.of(models)
+    unknowns = None if lexicon is None else Unknowns(Aligner.load(lexicon).forward.lexicon)
+    for entry in shelf:
+        if entry.translates and entry.languages is None:
+            say(f"{entry.name}: its languages are not known, so /translate does without it; call it de-en={entry.name}")
+    if threads is not None:
+        torch.set_num_threads(threads)
+    service = Service(shelf, limits, unknowns)
+    app = application(service, hosts=(*LOCAL, host, *names), cors=cors)
+    say(f"{len(shelf.entries):,} models; the page is at http://{host}:{port} (Ctrl-C ends)")
+    uvicorn.run(app, host=host, port=port, log_level="info" if log_texts else "warning", server_header=False)

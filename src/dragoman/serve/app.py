@@ -1,0 +1,87 @@
+"""The service as one application: its protocols, its page, and one way to say no."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from dragoman import __version__
+from dragoman.errors import DragomanError
+from dragoman.serve import libre, own
+from dragoman.serve.guards import LOCAL, Application, Guards
+from dragoman.serve.refusal import BAD, Refusal
+from dragoman.serve.service import Service
+
+PAGE = Path(__file__).parent / "page"
+LOG = logging.getLogger("dragoman.serve")
+
+
+def application(service: Service, *, hosts: tuple[str, ...] = LOCAL, cors: str | None = None) -> Application:
+    """The service behind its guards."""
+    return Guards(bare_application(service), hosts=hosts, body=service.limits.body, cors=cors)
+
+
+def bare_application(service: Service) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.desk.close()
+
+    app = FastAPI(
+        title="dragoman",
+        version=__version__,
+        description="Language models and translators, and what is inside them.",
+        docs_url=None,  # the usual pages load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.include_router(libre.routes(service))
+    app.include_router(own.routes(service))
+    _refuse(app)
+
+    @app.get("/spec", include_in_schema=False)
+    def spec() -> dict[str, Any]:
+        return app.openapi()
+
+    @app.get("/", include_in_schema=False)
+    def page() -> FileResponse:
+        return FileResponse(PAGE / "index.html")
+
+    app.mount("/page", StaticFiles(directory=PAGE), name="page")
+    return app
+
+
+def _refuse(app: FastAPI) -> None:
+    """Whatever goes wrong is told as `{"error": ...}`."""
+
+    @app.exception_handler(Refusal)
+    async def refused(_: Request, error: Refusal) -> JSONResponse:
+        return JSONResponse({"error": error.reason}, error.status, error.headers)
+
+    @app.exception_handler(DragomanError)
+    async def impossible(_: Request, error: DragomanError) -> JSONResponse:
+        return JSONResponse({"error": str(error)}, BAD)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        return JSONResponse({"error": f"{where}: {first['msg']}" if where else first["msg"]}, BAD)
+
+    @app.exception_handler(HTTPException)
+    async def known(_: Request, error: HTTPException) -> JSONResponse:
+        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+    @app.exception_handler(Exception)
+    async def unforeseen(_: Request, error: Exception) -> JSONResponse:
+        LOG.error("%s", type(error).__name__, exc_info=error)
+        return JSONResponse({"error": "something went wrong here; the log has more"}, 500)

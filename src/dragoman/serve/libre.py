@@ -1,0 +1,195 @@
+"""The protocol of LibreTranslate, as its clients speak it: /translate, /languages, /detect, /health, /spec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from email.parser import BytesParser
+from email.policy import HTTP
+from typing import Any, Literal, TypeVar
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field, ValidationError
+
+from dragoman.serve.interpreter import Sentence, whole
+from dragoman.serve.language_names import NAMES
+from dragoman.serve.markup import Marked, read_markup
+from dragoman.serve.refusal import Refusal
+from dragoman.serve.service import Service
+
+Asked = TypeVar("Asked", bound=BaseModel)
+
+AUTO = "auto"
+BEAM = 5
+
+
+class TranslateRequest(BaseModel):
+    """What is to be translated."""
+
+    q: str | list[str] = Field(description="a text, or several")
+    source: str = Field(default=AUTO, description="code of its language, or auto")
+    target: str = Field(description="code of the language to translate to")
+    format: Literal["text", "html"] = "text"
+    alternatives: int = Field(default=0, description="how many other translations to tell")
+    api_key: str | None = Field(default=None, description="not needed")
+
+
+class DetectRequest(BaseModel):
+    q: str | list[str] = Field(description="a text whose language is not known")
+    api_key: str | None = Field(default=None, description="not needed")
+
+
+class Translation(BaseModel):
+    """Lists, if several texts were sent."""
+
+    translatedText: str | list[str]  # noqa: N815  (as the protocol spells it)
+    alternatives: list[Any] | None = None
+    detectedLanguage: dict[str, Any] | list[dict[str, Any]] | None = None  # noqa: N815
+
+
+def routes(service: Service) -> APIRouter:
+    router = APIRouter(tags=["LibreTranslate"])
+    told = {"requestBody": {"required": True, "content": _forms(TranslateRequest)}}
+
+    @router.post("/translate", openapi_extra=told, response_model_exclude_none=True)
+    async def translate(request: Request) -> Translation:
+        """Translate a text, or several."""
+        asked = await _read(request, TranslateRequest)
+        return await _translated(service, asked)
+
+    @router.post("/detect", openapi_extra={"requestBody": {"required": True, "content": _forms(DetectRequest)}})
+    async def detect(request: Request) -> list[dict[str, Any]]:
+        """Which language a text is in, of those that there are translators for."""
+        asked = await _read(request, DetectRequest)
+        texts = [asked.q] if isinstance(asked.q, str) else asked.q
+        service.check_texts(texts)
+        return [guess._asdict() for guess in service.detect(" ".join(texts))]
+
+    @router.get("/languages")
+    def languages() -> list[dict[str, Any]]:
+        """What can be translated to what. Every language can be left as it is."""
+        targets = {code: [code] for pair in service.shelf.pairs for code in pair}
+        for pair in service.shelf.pairs:
+            targets[pair.source].append(pair.target)
+        return [{"code": code, "name": NAMES[code], "targets": own} for code, own in sorted(targets.items())]
+
+    @router.get("/health")
+    def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @router.get("/frontend/settings")
+    def settings() -> dict[str, Any]:
+        """What a page that speaks this protocol has to know."""
+        first = next(iter(service.shelf.pairs), None)
+        target = None if first is None else {"code": first.target, "name": NAMES[first.target]}
+        return {
+            "apiKeys": False,
+            "charLimit": service.limits.characters,
+            "filesTranslation": False,
+            "frontendTimeout": 500,
+            "keyRequired": False,
+            "language": {"source": {"code": AUTO, "name": "Auto Detect"}, "target": target},
+            "suggestions": False,
+            "supportedFilesFormat": [],
+        }
+
+    return router
+
+
+async def _translated(service: Service, asked: TranslateRequest) -> Translation:
+    texts = [asked.q] if isinstance(asked.q, str) else asked.q
+    service.check_texts(texts)
+    service.check_many(asked.alternatives)
+    guesses = [service.detect(text) for text in texts] if asked.source == AUTO else []
+    sources = [own[0].language if own else _any_source(service, asked.target) for own in guesses]
+    found = [_Answer()] * len(texts)
+    for source in dict.fromkeys(sources or [asked.source]):
+        own = [place for place in range(len(texts)) if not sources or sources[place] == source]
+        answers = await _between(service, source, asked, [texts[place] for place in own])
+        for place, answer in zip(own, answers, strict=True):
+            found[place] = answer
+    detected = [
+        own[0]._asdict() if own else {"language": one, "confidence": 0.0}
+        for own, one in zip(guesses, sources, strict=True)
+    ]
+    one = isinstance(asked.q, str)
+    told, others = [answer.text for answer in found], [answer.others for answer in found]
+    return Translation(
+        translatedText=told[0] if one else told,
+        alternatives=None if not asked.alternatives else others[0] if one else others,
+        detectedLanguage=None if not sources else detected[0] if one else detected,
+    )
+
+
+class _Answer(BaseModel):
+    text: str = ""
+    others: list[str] = Field(default_factory=list)
+
+
+async def _between(service: Service, source: str, asked: TranslateRequest, texts: Sequence[str]) -> list[_Answer]:
+    """Texts of one language."""
+    if source == asked.target:
+        return [_Answer(text=text) for text in texts]
+    entry = service.pair(source, asked.target)
+    n = 1 + asked.alternatives
+    marked = [read_markup(text) if asked.format == "html" else Marked([text], [0]) for text in texts]
+    beam = min(max(BEAM, n), service.limits.beam)
+    flat = [text for one in marked for text in one.to_translate]
+    told = iter(await service.translate(entry, flat, n, beam) if flat else [])
+    return [_answer(one, [next(told) for _ in one.texts], n, plain=asked.format == "text") for one in marked]
+
+
+def _answer(marked: Marked, parts: Sequence[Sequence[Sentence]], n: int, *, plain: bool) -> _Answer:
+    """The best translation of a text and the others, each of them once."""
+    choices = [[whole(one, choice) for one in parts] for choice in range(n)]
+    texts = ["".join(own) if plain else marked.with_texts(own) for own in choices]
+    best, *others = dict.fromkeys(texts)
+    return _Answer(text=best, others=others)
+
+
+def _any_source(service: Service, target: str) -> str:
+    """Where a text tells nothing of its language: that of some translator to the target."""
+    return next((pair.source for pair in service.shelf.pairs if pair.target == target), target)
+
+
+async def _read(request: Request, kind: type[Asked]) -> Asked:
+    """A request as JSON or as a form, whichever way it was sent."""
+    body, content = await request.body(), request.headers.get("content-type", "")
+    try:
+        given = _form(body, content) if "form" in content else json.loads(body or b"{}")
+        if not isinstance(given, dict):
+            raise ValueError
+    except (ValueError, UnicodeDecodeError, RecursionError):
+        raise Refusal("Invalid request: neither JSON nor a form") from None
+    for name, field in kind.model_fields.items():
+        if field.is_required() and name not in given:
+            raise Refusal(f"Invalid request: missing {name} parameter")
+    try:
+        return kind.model_validate({name: value for name, value in given.items() if name in kind.model_fields})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise Refusal(f"Invalid request: {first['loc'][0]}: {first['msg']}") from None
+
+
+def _form(body: bytes, content: str) -> dict[str, Any]:
+    if "multipart" not in content:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000)
+    else:
+        message: Any = BytesParser(policy=HTTP).parsebytes(b"content-type: " + content.encode() + b"\r\n\r\n" + body)
+        pairs = [(_field_name(part), bytes(part.get_payload(decode=True)).decode()) for part in message.iter_parts()]
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        found[name] = (
+            [*(found[name] if isinstance(found[name], list) else [found[name]]), value] if name in found else value
+        )
+    return found
+
+
+def _field_name(part: Any) -> str:
+    return str(part.get_param("name", header="content-disposition"))
+
+
+def _forms(kind: type[BaseModel]) -> dict[str, Any]:
+    schema = {"schema": kind.model_json_schema()}
+    return {"application/json": schema, "application/x-www-form-urlencoded": schema}

@@ -1,0 +1,90 @@
+"""What a service can do, whoever asks and by whichever protocol: within its limits, one batch after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from dragoman.serve.desk import Desk
+from dragoman.serve.detection import Guess, Profile, guess
+from dragoman.serve.interpreter import Interpreter, Sentence
+from dragoman.serve.limits import Limits
+from dragoman.serve.refusal import Refusal
+from dragoman.serve.shelf import Entry, Languages, Shelf
+from dragoman.storage import SOURCE_VOCAB, VOCAB
+from dragoman.text.vocab import Vocab
+from dragoman.unknowns import Unknowns
+
+
+class Service:
+    """Models, and the desk at which they are asked."""
+
+    def __init__(self, shelf: Shelf, limits: Limits, unknowns: Unknowns | None = None):
+        self.shelf, self.limits, self.unknowns = shelf, limits, unknowns
+        self.desk = Desk(limits.queue, limits.seconds)
+        self._interpreters: dict[str, Interpreter] = {}
+
+    # -- translating ---------------------------------------------------------------------------------------------------
+
+    async def translate(
+        self, entry: Entry, texts: Sequence[str], n: int, beam: int, **how: Any
+    ) -> list[list[Sentence]]:
+        """Each text as sentences with their n best translations. Requests that ask alike are answered together."""
+        self.check_texts(texts)
+        self.check_beam(beam, n)
+        key = (entry.name, n, beam, *sorted((name, repr(value)) for name, value in how.items()))
+
+        def work(some: list[str]) -> list[list[Sentence]]:
+            interpreter = self.interpreter(entry)
+            parted = [interpreter.parted(text) for text in some]
+            told = iter(interpreter.translate([one for parts in parted for one in parts], n, beam, **how))
+            return [[next(told) for _ in parts] for parts in parted]
+
+        return list(await self.desk.ask(key, texts, work))
+
+    def interpreter(self, entry: Entry) -> Interpreter:
+        """Of a translator; made by the worker, when it is first asked for."""
+        if entry.name not in self._interpreters:
+            self._interpreters[entry.name] = Interpreter(entry.loaded(), self.unknowns)
+        return self._interpreters[entry.name]
+
+    # -- languages -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def profiles(self) -> dict[str, Profile]:
+        """What is known of each language, by the vocabularies of the models that have to do with it."""
+        vocabs: dict[str, list[Vocab]] = {}
+        for languages, entry in self.shelf.pairs.items():
+            for language, name in zip(languages, (SOURCE_VOCAB, VOCAB), strict=True):
+                vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / name))
+        return {language: Profile.of(own) for language, own in vocabs.items()}
+
+    def detect(self, text: str) -> list[Guess]:
+        return guess(text, self.profiles)
+
+    def pair(self, source: str, target: str) -> Entry:
+        """The translator between two languages."""
+        found = self.shelf.pairs.get(Languages(source, target))
+        if found is None:
+            there = ", ".join(f"{one.source} to {one.target}" for one in self.shelf.pairs) or "none"
+            raise Refusal(f"no translator from {source} to {target}; there are: {there}")
+        return found
+
+    # -- limits --------------------------------------------------------------------------------------------------------
+
+    def check_texts(self, texts: Sequence[str]) -> None:
+        limits = self.limits
+        if len(texts) > limits.texts:
+            raise Refusal(f"{len(texts):,} texts, and a request may have {limits.texts:,}")
+        if (size := sum(map(len, texts))) > limits.characters:
+            raise Refusal(f"{size:,} characters, and a request may have {limits.characters:,}")
+
+    def check_beam(self, beam: int, n: int = 1) -> None:
+        if not 1 <= beam <= self.limits.beam:
+            raise Refusal(f"a beam of {beam:,}, and it may be from 1 to {self.limits.beam:,}")
+        self.check_many(n - 1)
+
+    def check_many(self, alternatives: int) -> None:
+        if not 0 <= alternatives <= self.limits.alternatives:
+            raise Refusal(f"{alternatives:,} alternatives, and there may be from 0 to {self.limits.alternatives:,}")

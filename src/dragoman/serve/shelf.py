@@ -1,0 +1,140 @@
+"""Which models a service has. Each is loaded when it is first asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from dragoman.errors import DataError, DragomanError
+from dragoman.loading import kind_of, load
+from dragoman.serve.language_names import NAMES
+from dragoman.serve.refusal import Refusal
+
+TRANSLATOR, MIXTURE = "translator", "mixture"
+TOGETHER = "+"  # between the directories of an ensemble
+PAIR = re.compile(r"(?:^|[^a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
+MISSING = 404
+
+
+class Languages(NamedTuple):
+    """Codes of what a translator reads and writes."""
+
+    source: str
+    target: str
+
+
+@dataclass
+class Entry:
+    """A model that can be asked for: one directory, or several translators as an ensemble."""
+
+    name: str
+    paths: tuple[Path, ...]
+    kind: str
+    languages: Languages | None  # of a translator, if they are known
+    model: Any = None  # once it was loaded
+    problem: str | None = None  # why it could not be
+    lock: Lock = field(default_factory=Lock, repr=False)
+
+    @property
+    def translates(self) -> bool:
+        return self.kind == TRANSLATOR
+
+    def loaded(self) -> Any:
+        """The model, loaded by whoever comes first."""
+        with self.lock:
+            if self.model is None:
+                try:
+                    self.model = _load(self.paths)
+                except DragomanError as error:
+                    self.problem = str(error)
+                    raise Refusal(f"{self.name} cannot be loaded: {error}", MISSING) from error
+                self.problem = None
+            return self.model
+
+    def described(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "members": len(self.paths),
+            "source": None if self.languages is None else self.languages.source,
+            "target": None if self.languages is None else self.languages.target,
+            "loaded": self.model is not None,
+            "problem": self.problem,
+        }
+
+
+class Shelf:
+    """All models of a service, by their names."""
+
+    def __init__(self, entries: Sequence[Entry]):
+        self.entries = {entry.name: entry for entry in entries}
+        if len(self.entries) < len(entries):
+            twice = next(entry.name for place, entry in enumerate(entries) if entry.name in _names(entries[:place]))
+            raise DataError(f"two models are called {twice}; name one of them otherwise: NAME=DIR")
+
+    @classmethod
+    def of(cls, asked: Sequence[str]) -> Shelf:
+        """By what the command line says: `DIR`, `ONE+TWO` for an ensemble, `NAME=DIR` to call it otherwise."""
+        return cls([entry for one in asked for entry in entries_of(one)])
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries.values())
+
+    def find(self, name: str, *, translates: bool | None = None) -> Entry:
+        """The model of a name, if it is of the kind that is asked for."""
+        entry = self.entries.get(name)
+        if entry is None:
+            raise Refusal(f"there is no model {name!r}; there are {', '.join(self.entries)}", MISSING)
+        if translates is not None and entry.translates != translates:
+            kinds = ("a language model", "a translator")
+            raise Refusal(f"{name} is {kinds[entry.translates]}, and this is for {kinds[translates]}")
+        return entry
+
+    @property
+    def pairs(self) -> dict[Languages, Entry]:
+        """Translators by their languages; of several, the one that was named first."""
+        found: dict[Languages, Entry] = {}
+        for entry in self:
+            if entry.languages is not None:
+                found.setdefault(entry.languages, entry)
+        return found
+
+
+def entries_of(asked: str) -> list[Entry]:
+    """What one argument of the command line stands for."""
+    name, equals, rest = asked.partition("=")
+    if not equals or Path(asked).exists():
+        name, rest = "", asked
+    paths = [Path(rest)] if Path(rest).exists() else [Path(part) for part in rest.split(TOGETHER)]
+    kinds = [kind_of(path) for path in paths]
+    if len(paths) > 1 and set(kinds) != {TRANSLATOR}:
+        raise DataError(f"{rest}: an ensemble is of translators; a mixture of language models is made by dragoman mix")
+    name = name or TOGETHER.join(path.resolve().name for path in paths)
+    return [Entry(name, tuple(paths), kinds[0], languages_of(name) if kinds[0] == TRANSLATOR else None)]
+
+
+def languages_of(name: str) -> Languages | None:
+    """The languages that a name tells.
+
+    >>> languages_of("multi30k-de-en"), languages_of("xx-en"), languages_of("best")
+    (Languages(source='de', target='en'), None, None)
+    """
+    found = (Languages(*match.groups()) for match in PAIR.finditer(name))
+    return next((pair for pair in found if pair.source in NAMES and pair.target in NAMES), None)
+
+
+def _load(paths: Sequence[Path]) -> Any:
+    models = [load(path) for path in paths]
+    if len(models) == 1:
+        return models[0]
+    from dragoman.ensembles import Ensemble
+
+    return Ensemble(models, names=[str(path) for path in paths])
+
+
+def _names(entries: Sequence[Entry]) -> set[str]:
+    return {entry.name for entry in entries}

@@ -1,0 +1,355 @@
+"""The service: protocols, limits, and requests that arrive together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from dragoman import Corpus, DataError, NgramModel
+from dragoman.align.aligner import Aligner
+from dragoman.serve.app import application
+from dragoman.serve.limits import Limits
+from dragoman.serve.service import Service
+from dragoman.serve.shelf import Shelf, languages_of
+from dragoman.text.corpus import ParallelCorpus
+from dragoman.unknowns import Unknowns
+from small_translators import ENGLISH, GERMAN, place, translators
+
+__all__ = ["place"]
+
+HOME = "http://127.0.0.1:5000"
+SMALL = Limits(characters=200, texts=3, beam=6, alternatives=3, body=2_000, queue=2, seconds=20)
+
+
+@pytest.fixture(scope="module")
+def shelf(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    """A translator, an ensemble, one without languages, one that is broken, and a language model."""
+    corpus, there = Corpus.from_sentences(ENGLISH), tmp_path_factory.mktemp("lm")
+    NgramModel.train(corpus, order=2, smoothing="witten-bell").save(there / "bigrams")
+    NgramModel.train(corpus, order=1, smoothing="witten-bell").save(there / "words")
+    translators()["one"].save(there / "broken")
+    (there / "broken" / "model.safetensors").write_bytes(b"?")
+    names = [f"de-en={place / 'one'}", f"both={place / 'one'}+{place / 'two'}", f"{place / 'pieces'}"]
+    return Shelf.of([*names, f"broken={there / 'broken'}", f"{there / 'bigrams'}", f"{there / 'words'}"])
+
+
+def client(shelf: Shelf, limits: Limits = SMALL, **how: Any) -> TestClient:
+    return TestClient(application(Service(shelf, limits, how.pop("unknowns", None)), **how), base_url=HOME)
+
+
+@pytest.fixture
+def web(shelf: Shelf) -> Iterator[TestClient]:
+    with client(shelf) as opened:
+        yield opened
+
+
+def refused(answer: Any, status: int, told: str) -> None:
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error"} and told in answer.json()["error"]
+
+
+# -- LibreTranslate ----------------------------------------------------------------------------------------------------
+
+
+def test_a_text_is_translated_as_it_is_printed(web: TestClient) -> None:
+    asked = {"q": "Der Hund schläft.", "source": "de", "target": "en"}
+    for answer in (
+        web.post("/translate", json=asked),
+        web.post("/translate", data=asked),
+        web.post("/translate", files={name: (None, value) for name, value in asked.items()}),
+    ):
+        assert answer.status_code == 200, answer.text
+        assert answer.json() == {"translatedText": "The dog sleeps."}
+
+
+def test_several_texts_of_several_sentences(web: TestClient) -> None:
+    texts = ["Der Hund schläft. Die Katze singt!\n\nDer Vogel rennt.", "", " Der Fisch singt. "]
+    told = web.post("/translate", json={"q": texts, "source": "de", "target": "en"}).json()["translatedText"]
+    assert told[0].startswith("The dog sleeps. ") and told[0].endswith("\n\nThe bird runs.")
+    assert told[1:] == ["", " The fish sings. "]
+
+
+def test_alternatives_are_others(web: TestClient) -> None:
+    asked = {"q": "Der Hund schläft.", "source": "de", "target": "en", "alternatives": 2}
+    told = web.post("/translate", json=asked).json()
+    assert told["translatedText"] == "The dog sleeps."
+    assert 1 <= len(told["alternatives"]) <= 2 and "The dog sleeps." not in told["alternatives"]
+    several = web.post("/translate", json={**asked, "q": ["Der Hund schläft."]}).json()
+    assert several == {"translatedText": ["The dog sleeps."], "alternatives": [told["alternatives"]]}
+
+
+def test_the_language_is_found_out(web: TestClient) -> None:
+    told = web.post("/translate", json={"q": "Der Hund schläft.", "source": "auto", "target": "en"}).json()
+    assert told["translatedText"] == "The dog sleeps."
+    assert told["detectedLanguage"]["language"] == "de" and told["detectedLanguage"]["confidence"] > 90
+    same = web.post("/translate", json={"q": ["The bird sings.", "Der Hund schläft."], "target": "en"}).json()
+    assert same["translatedText"] == ["The bird sings.", "The dog sleeps."], "what is English stays"
+    assert [one["language"] for one in same["detectedLanguage"]] == ["en", "de"]
+    assert web.post("/detect", data={"q": "the dog barks"}).json()[0]["language"] == "en"
+    assert web.post("/detect", data={"q": "123 !"}).json() == []
+
+
+def test_markup_stays(web: TestClient) -> None:
+    text = '<p class="x">Der Hund schläft.</p> <code>der hund</code><!-- so --> &lt;<br/>Die Katze singt.'
+    asked = {"q": text, "source": "de", "target": "en", "format": "html"}
+    told = web.post("/translate", json=asked).json()["translatedText"]
+    assert told.startswith('<p class="x">The dog sleeps.</p> <code>der hund</code><!-- so --> ')
+    assert "<br/>" in told and "<script" not in told
+
+
+def test_what_translates_to_what(web: TestClient) -> None:
+    assert web.get("/languages").json() == [
+        {"code": "de", "name": "German", "targets": ["de", "en"]},
+        {"code": "en", "name": "English", "targets": ["en"]},
+    ]
+    assert web.get("/health").json() == {"status": "ok"}
+    settings = web.get("/frontend/settings").json()
+    assert settings["charLimit"] == 200 and settings["language"]["target"] == {"code": "en", "name": "English"}
+    paths = web.get("/spec").json()["paths"]
+    assert {"/translate", "/languages", "/detect", "/v1/translate", "/v1/lattice", "/v1/next"} <= set(paths)
+    assert web.get("/openapi.json").json()["paths"] == paths
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "told"),
+    [
+        ({"target": "en"}, 400, "missing q"),
+        ({"q": "Hund"}, 400, "missing target"),
+        ({"q": "Hund", "source": "de", "target": "fr"}, 400, "no translator from de to fr; there are: de to en"),
+        ({"q": "Hund", "source": "de", "target": "en", "format": "pdf"}, 400, "format"),
+        ({"q": 5, "source": "de", "target": "en"}, 400, "q"),
+        ({"q": "a" * 201, "source": "de", "target": "en"}, 400, "201 characters"),
+        ({"q": ["a"] * 4, "source": "de", "target": "en"}, 400, "4 texts"),
+        ({"q": "a", "source": "de", "target": "en", "alternatives": 4}, 400, "4 alternatives"),
+        ({"q": "a", "source": "de", "target": "en", "alternatives": -1}, 400, "-1 alternatives"),
+        ({"q": "a" * 3000, "source": "de", "target": "en"}, 413, "2,000 bytes"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_translated(web: TestClient, asked: dict[str, Any], status: int, told: str) -> None:
+    refused(web.post("/translate", json=asked), status, told)
+
+
+def test_what_is_no_request(web: TestClient) -> None:
+    refused(web.post("/translate", content=b"{"), 400, "neither JSON nor a form")
+    refused(web.post("/translate", content=b"[1]"), 400, "neither JSON nor a form")
+    refused(web.post("/translate", content=b"\xff", headers={"content-type": "application/json"}), 400, "neither")
+    refused(web.get("/nowhere"), 404, "Not Found")
+    refused(web.get("/translate"), 405, "Method Not Allowed")
+
+
+# -- our own -----------------------------------------------------------------------------------------------------------
+
+
+def test_which_models_there_are(web: TestClient, shelf: Shelf) -> None:
+    told = web.get("/v1/models").json()
+    found = {one["name"]: one for one in told["models"]}
+    assert list(found) == ["de-en", "both", "pieces", "broken", "bigrams", "words"]
+    assert (found["de-en"]["source"], found["de-en"]["target"], found["both"]["members"]) == ("de", "en", 2)
+    assert found["bigrams"]["kind"] == "ngram" and told["limits"]["characters"] == 200
+
+
+def test_translations_with_what_was_looked_at(web: TestClient) -> None:
+    asked = {"model": "de-en", "texts": ["Der Hund schläft."], "n": 2}
+    [text] = web.post("/v1/translate", json=asked).json()["texts"]
+    [sentence] = text["sentences"]
+    best = sentence["translations"][0]
+    plain = translators()["one"].n_best("der hund schläft .", 2)[0]
+    assert text["text"] == best["text"] == "The dog sleeps." and sentence["read"] == "der hund schläft ."
+    assert best["units"] == list(plain[0].words) and best["log_prob"] == pytest.approx(plain[0].log_prob)
+    assert len(best["attention"]) == len(best["units"]) + 1 and len(best["attention"][0]) == 5
+    assert len(sentence["translations"]) == 2
+
+
+def test_it_goes_on_from_another_word(web: TestClient) -> None:
+    asked = {"model": "de-en", "texts": ["Der Hund schläft."], "prefix": ["the", "cat"]}
+    [text] = web.post("/v1/translate", json=asked).json()["texts"]
+    assert text["text"].startswith("The cat")
+    refused(web.post("/v1/translate", json={**asked, "texts": ["a", "b"]}), 400, "single text")
+
+
+def test_a_given_translation(web: TestClient) -> None:
+    asked = {"model": "de-en", "source": "Der Hund schläft.", "target": "The cat sleeps."}
+    told = web.post("/v1/attention", json=asked).json()
+    [known] = translators()["one"].score(["der hund schläft ."], ["the cat sleeps ."])
+    assert told["log_prob"] == pytest.approx(known.log_prob) and told["units"] == list(known.words)
+
+
+def test_what_a_search_did(web: TestClient) -> None:
+    told = web.post("/v1/lattice", json={"model": "de-en", "text": "Der Hund schläft.", "beam": 2}).json()
+    nodes = {node["id"]: node for node in told["nodes"]}
+    assert {node["fate"] for node in nodes.values()} == {"kept", "finished", "pruned"}
+    assert all(node["parent"] is None or node["parent"] in nodes for node in nodes.values())
+    assert told["translation"]["text"] == "The dog sleeps."
+    refused(web.post("/v1/lattice", json={"model": "de-en", "text": " "}), 400, "blank")
+
+
+def test_what_words_cost_and_what_comes_next(web: TestClient) -> None:
+    told = web.post("/v1/score", json={"models": ["bigrams", "words"], "text": "the dog zzz\nthe"}).json()
+    assert told["models"] == ["bigrams", "words"]
+    assert told["sentences"][0]["words"] == ["the", "dog", "zzz", "</s>"] and len(told["sentences"][0]["bits"]) == 2
+    words = web.post("/v1/next", json={"models": ["bigrams", "words"], "prefix": "the", "k": 3}).json()["models"]
+    assert [one["model"] for one in words] == ["bigrams", "words"] and all(len(one["words"]) == 3 for one in words)
+    given = web.post("/v1/next", json={"models": ["de-en"], "source": "Der Hund schläft.", "prefix": "the"}).json()
+    assert given["models"][0]["words"][0]["word"] == "dog"
+    refused(web.post("/v1/next", json={"models": ["de-en"]}), 400, "give a source")
+    refused(web.post("/v1/next", json={"models": []}), 400, "at least one")
+
+
+def test_samples(web: TestClient) -> None:
+    asked = {"model": "bigrams", "n": 3, "seed": 5}
+    one, two = (web.post("/v1/sample", json=asked).json()["samples"] for _ in range(2))
+    assert one == two and len(one) == 3
+    given = web.post("/v1/sample", json={"model": "de-en", "source": "Der Hund schläft.", "n": 1, "top_k": 1}).json()
+    assert given["samples"] == ["the dog sleeps ."]
+    refused(web.post("/v1/sample", json={"model": "bigrams", "n": 5}), 400, "4 alternatives")
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "status", "told"),
+    [
+        ("translate", {"model": "nobody", "texts": ["a"]}, 404, "there is no model 'nobody'; there are de-en"),
+        ("translate", {"model": "bigrams", "texts": ["a"]}, 400, "is a language model, and this is for a translator"),
+        ("score", {"models": ["de-en"], "text": "a"}, 400, "is a translator, and this is for a language model"),
+        ("translate", {"model": "broken", "texts": ["a"]}, 404, "broken cannot be loaded"),
+        ("translate", {"model": "de-en", "texts": ["a"], "beam": 7}, 400, "a beam of 7"),
+        ("translate", {"model": "de-en", "texts": ["a"], "beam": 0}, 400, "a beam of 0"),
+        ("translate", {"model": "de-en", "texts": ["a"], "length": "long"}, 400, "length handling 'long'"),
+        ("translate", {"model": "de-en", "texts": ["a"], "beams": 3}, 400, "beams"),
+        ("translate", {"model": "pieces", "texts": ["a"], "n": 9}, 400, "8 alternatives"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked(web: TestClient, path: str, asked: dict[str, Any], status: int, told: str) -> None:
+    refused(web.post(f"/v1/{path}", json=asked), status, told)
+
+
+# -- guards ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_answer_is_guarded(web: TestClient) -> None:
+    for answer in (web.get("/"), web.get("/health"), web.get("/nowhere"), web.post("/translate", content=b"x" * 3000)):
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in answer.headers
+    refused(web.get("/health", headers={"host": "elsewhere.example"}), 400, "--host-name")
+    for host in ("localhost", "localhost:5000", "127.0.0.1:80", "[::1]:5000", "[::1]"):
+        assert web.get("/health", headers={"host": host}).status_code == 200
+
+
+def test_a_body_is_counted_whatever_its_header_says(web: TestClient) -> None:
+    def endless() -> Iterator[bytes]:
+        for _ in range(30):
+            yield b"x" * 100
+
+    refused(web.post("/translate", content=endless()), 413, "2,000 bytes")
+
+
+def test_other_origins_may_ask_if_that_is_wanted(shelf: Shelf) -> None:
+    with client(shelf, cors="https://a.example", hosts=("*",)) as web:
+        before = web.options("/translate", headers={"host": "any.example"})
+        assert before.status_code == 204 and before.headers["access-control-allow-methods"] == "GET, POST, OPTIONS"
+        assert web.get("/health").headers["access-control-allow-origin"] == "https://a.example"
+
+
+def test_what_nobody_foresaw_is_told_without_its_details(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr("dragoman.serve.service.guess", broken)
+    service = Service(shelf, SMALL)
+    with TestClient(application(service), base_url=HOME, raise_server_exceptions=False) as web:
+        answer = web.post("/detect", data={"q": "Hund"})
+    refused(answer, 500, "the log has more")
+    assert "secret" not in answer.text
+
+
+# -- the desk ----------------------------------------------------------------------------------------------------------
+
+
+def test_requests_that_arrive_together_are_one_batch(shelf: Shelf) -> None:
+    service = Service(shelf, SMALL.model_copy(update={"queue": 50}))
+    held = threading.Event()
+    with TestClient(application(service), base_url=HOME) as web, ThreadPoolExecutor(9) as pool:
+        blocker = pool.submit(lambda: web.portal.call(service.desk.do, held.wait))
+        while not service.desk.batches:
+            held.wait(0.01)
+        lines = GERMAN[:8]
+        asked = [{"q": line, "source": "de", "target": "en"} for line in lines]
+        answers = [pool.submit(web.post, "/translate", json=one) for one in asked]
+        while service.desk.waiting < len(lines):
+            held.wait(0.01)
+        held.set()
+        told = [answer.result().json()["translatedText"] for answer in answers]
+        assert blocker.result()
+    spelled = [line[:1] + line[1:].removesuffix(" .") + "." for line in ENGLISH[:8]]
+    assert told == spelled
+    assert service.desk.batches == 2, "the blocker, and all of them"
+
+
+def test_a_full_queue_and_a_slow_answer(shelf: Shelf) -> None:
+    service = Service(shelf, SMALL.model_copy(update={"queue": 1, "seconds": 0.3}))
+    held = threading.Event()
+    with TestClient(application(service), base_url=HOME) as web, ThreadPoolExecutor(4) as pool:
+        first = pool.submit(lambda: web.portal.call(service.desk.do, held.wait))
+        while not service.desk.batches:
+            held.wait(0.01)
+        asked = {"q": GERMAN[0], "source": "de", "target": "en"}
+        waiting = pool.submit(web.post, "/translate", json=asked)
+        while not service.desk.waiting:
+            held.wait(0.01)
+        full = web.post("/translate", json=asked)
+        refused(full, 503, "waiting already")
+        assert int(full.headers["retry-after"]) >= 1
+        refused(waiting.result(), 504, "longer than 0.3 seconds")
+        held.set()
+        assert first.exception() is not None, "it was too slow as well"
+        assert web.post("/translate", json=asked).status_code == 200, "the desk goes on"
+
+
+# -- the shelf ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_is_loaded_when_it_is_asked_for(place: Path) -> None:
+    shelf = Shelf.of([str(place / "one")])
+    [entry] = shelf
+    assert entry.model is None and entry.name == "one" and entry.languages is None
+    assert entry.loaded() is entry.loaded() and entry.described()["loaded"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["nowhere"], "nowhere: no such directory"),
+        (["one", "one"], "two models are called one"),
+        (["one+test.de"], "is a file"),
+    ],
+)
+def test_what_cannot_be_served(place: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str], told: str) -> None:
+    monkeypatch.chdir(place)
+    with pytest.raises(DataError, match=told):
+        Shelf.of(asked)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("de-en", ("de", "en")), ("models.ja-en.2", ("ja", "en")), ("lab-one", None), ("kn-5", None), ("abde-en", None)],
+)
+def test_languages_in_names(name: str, found: tuple[str, str] | None) -> None:
+    assert languages_of(name) == found
+
+
+def test_unknown_words_are_replaced_by_a_lexicon(shelf: Shelf) -> None:
+    pairs = ParallelCorpus(Corpus.from_sentences(["zebra"] * 3), Corpus.from_sentences(["stripes"] * 3))
+    lexicon = Aligner.learn(pairs, "ibm1").forward.lexicon
+    with client(shelf, unknowns=Unknowns(lexicon)) as web:
+        asked = {"model": "de-en", "texts": ["Das Zebra schläft."], "prefix": ["the", "<unk>"]}
+        [text] = web.post("/v1/translate", json=asked).json()["texts"]
+    best = text["sentences"][0]["translations"][0]
+    assert best["units"][1] == "<unk>" and best["replaced"][0]["place"] == 1
