@@ -57,7 +57,6 @@ MAY_KNOW = {
     "doctor": {*MODEL, "ngram"},
     "serve": {
         *{"errors", "storage", "text", "search", "evaluation", "loading", "translating", "unknowns", "ensembles"},
-        "__init__",  # its version
     },
     "report": {*MODEL, "evaluation", "lab"},  # the floor: evaluation's numbers of the laboratory's truth
 }

@@ -230,6 +230,16 @@ def test_what_cannot_be_asked(web: TestClient, path: str, asked: dict[str, Any],
     refused(web.post(f"/v1/{path}", json=asked), status, told)
 
 
+def test_texts_are_noted_down_if_that_is_wanted(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
+    for noted, wanted in ((None, []), (list[str](), ["Der Hund schläft."])):
+        service = Service(shelf, SMALL, log=None if noted is None else noted.append)
+        with TestClient(application(service), base_url=HOME) as web:
+            web.post("/translate", json={"q": "Der Hund schläft.", "source": "de", "target": "en"})
+        assert (noted or []) == wanted
+    said = capsys.readouterr()
+    assert "Hund" not in said.out + said.err
+
+
 # -- guards ------------------------------------------------------------------------------------------------------------
 
 

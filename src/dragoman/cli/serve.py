@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman import __version__
 from dragoman.cli.messages import say
 from dragoman.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.serve.limits import Limits
+    from dragoman.serve.service import Service
 
 PORT = 5000
 
@@ -86,7 +91,8 @@ def serve(
         seconds=max_seconds,
     )
     _check_address(host)
-    _serve(models, limits, host, port, tuple(host_name), cors, lexicon, threads, log_texts)
+    service = _service(models, limits, lexicon, log_texts=log_texts)
+    _listen(service, host, port, tuple(host_name), cors, threads)
 
 
 def _check_address(host: str) -> None:
@@ -98,36 +104,32 @@ def _check_address(host: str) -> None:
         raise DataError(f"--host {host}: give an address, such as 127.0.0.1; names are for --host-name") from None
 
 
-def _serve(
-    models: list[str],
-    limits: object,
-    host: str,
-    port: int,
-    names: tuple[str, ...],
-    cors: str | None,
-    lexicon: Path | None,
-    threads: int | None,
-    log_texts: bool,
-) -> None:
-    """Until somebody stops it."""
-    import torch
-    import uvicorn
-
+def _service(models: list[str], limits: Limits, lexicon: Path | None, *, log_texts: bool) -> Service:
     from dragoman.align.aligner import Aligner
-    from dragoman.serve.app import application
-    from dragoman.serve.guards import LOCAL
     from dragoman.serve.service import Service
     from dragoman.serve.shelf import Shelf
     from dragoman.unknowns import Unknowns
 
     shelf = Shelf.of(models)
-    unknowns = None if lexicon is None else Unknowns(Aligner.load(lexicon).forward.lexicon)
     for entry in shelf:
         if entry.translates and entry.languages is None:
             say(f"{entry.name}: its languages are not known, so /translate does without it; call it de-en={entry.name}")
+    unknowns = None if lexicon is None else Unknowns(Aligner.load(lexicon).forward.lexicon)
+    return Service(shelf, limits, unknowns, log=say if log_texts else None)
+
+
+def _listen(
+    service: Service, host: str, port: int, names: tuple[str, ...], cors: str | None, threads: int | None
+) -> None:
+    """Until somebody stops it."""
+    import torch
+    import uvicorn
+
+    from dragoman.serve.app import application
+    from dragoman.serve.guards import LOCAL
+
     if threads is not None:
         torch.set_num_threads(threads)
-    service = Service(shelf, limits, unknowns)
-    app = application(service, hosts=(*LOCAL, host, *names), cors=cors)
-    say(f"{len(shelf.entries):,} models; the page is at http://{host}:{port} (Ctrl-C ends)")
-    uvicorn.run(app, host=host, port=port, log_level="info" if log_texts else "warning", server_header=False)
+    app = application(service, hosts=(*LOCAL, host, *names), cors=cors, version=__version__)
+    say(f"{len(service.shelf.entries):,} models; the page is at http://{host}:{port} (Ctrl-C ends)")
+    uvicorn.run(app, host=host, port=port, log_level="warning", server_header=False)

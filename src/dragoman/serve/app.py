@@ -14,7 +14,6 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from dragoman import __version__
 from dragoman.errors import DragomanError
 from dragoman.serve import libre, own
 from dragoman.serve.guards import LOCAL, Application, Guards
@@ -25,12 +24,14 @@ PAGE = Path(__file__).parent / "page"
 LOG = logging.getLogger("dragoman.serve")
 
 
-def application(service: Service, *, hosts: tuple[str, ...] = LOCAL, cors: str | None = None) -> Application:
+def application(
+    service: Service, *, hosts: tuple[str, ...] = LOCAL, cors: str | None = None, version: str = "1"
+) -> Application:
     """The service behind its guards."""
-    return Guards(bare_application(service), hosts=hosts, body=service.limits.body, cors=cors)
+    return Guards(bare_application(service, version), hosts=hosts, body=service.limits.body, cors=cors)
 
 
-def bare_application(service: Service) -> FastAPI:
+def bare_application(service: Service, version: str) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
@@ -38,7 +39,7 @@ def bare_application(service: Service) -> FastAPI:
 
     app = FastAPI(
         title="dragoman",
-        version=__version__,
+        version=version,
         description="Language models and translators, and what is inside them.",
         docs_url=None,  # the usual pages load scripts from elsewhere
         redoc_url=None,

@@ -63,7 +63,7 @@ def routes(service: Service) -> APIRouter:
         """Which language a text is in, of those that there are translators for."""
         asked = await _read(request, DetectRequest)
         texts = [asked.q] if isinstance(asked.q, str) else asked.q
-        service.check_texts(texts)
+        service.admit(texts)
         return [guess._asdict() for guess in service.detect(" ".join(texts))]
 
     @router.get("/languages")
@@ -99,7 +99,7 @@ def routes(service: Service) -> APIRouter:
 
 async def _translated(service: Service, asked: TranslateRequest) -> Translation:
     texts = [asked.q] if isinstance(asked.q, str) else asked.q
-    service.check_texts(texts)
+    service.admit(texts)
     service.check_many(asked.alternatives)
     guesses = [service.detect(text) for text in texts] if asked.source == AUTO else []
     sources = [own[0].language if own else _any_source(service, asked.target) for own in guesses]

@@ -84,7 +84,9 @@ def routes(service: Service) -> APIRouter:
     async def translate(asked: TranslateAsked) -> dict[str, Any]:
         """n-best lists with scores, attention and replaced words, sentence by sentence."""
         entry = service.shelf.find(asked.model, translates=True)
-        how = _how(service, entry, asked)
+        service.admit(asked.texts)
+        service.check_beam(asked.beam, asked.n)
+        how = _how(asked)
         told = await service.translate(entry, asked.texts, asked.n, asked.beam, **how)
         interpreter = service.interpreter(entry)
         return {
@@ -97,7 +99,7 @@ def routes(service: Service) -> APIRouter:
     async def attention(asked: GivenAsked) -> dict[str, Any]:
         """What a given translation costs, and where each of its words is looked for."""
         entry = service.shelf.find(asked.model, translates=True)
-        service.check_texts([asked.source, asked.target])
+        service.admit([asked.source, asked.target])
 
         def work() -> dict[str, Any]:
             interpreter = service.interpreter(entry)
@@ -111,7 +113,7 @@ def routes(service: Service) -> APIRouter:
     async def lattice(asked: LatticeAsked) -> dict[str, Any]:
         """What a beam search did: every hypothesis that it kept, and the best of those it pruned."""
         entry = service.shelf.find(asked.model, translates=True)
-        service.check_texts([asked.text])
+        service.admit([asked.text])
         service.check_beam(asked.beam)
         return dict(await service.desk.do(lambda: _searched(service.interpreter(entry), asked)))
 
@@ -119,7 +121,7 @@ def routes(service: Service) -> APIRouter:
     async def score(asked: ScoreAsked) -> dict[str, Any]:
         """What each word costs by several language models, in bits."""
         entries = [service.shelf.find(name, translates=False) for name in _some(asked.models)]
-        service.check_texts([asked.text] * len(entries))
+        service.admit([asked.text])
 
         def work() -> dict[str, Any]:
             found = surprisals({entry.name: entry.loaded() for entry in entries}, asked.text.split("\n"))
@@ -132,7 +134,7 @@ def routes(service: Service) -> APIRouter:
     async def next_words(asked: NextAsked) -> dict[str, Any]:
         """The likeliest next words after a prefix, by several models."""
         entries = [service.shelf.find(name) for name in _some(asked.models)]
-        service.check_texts([asked.prefix, asked.source])
+        service.admit([asked.prefix, asked.source])
 
         def work() -> list[dict[str, Any]]:
             found = ((entry, _speaker(service, entry, asked.source)) for entry in entries)
@@ -147,7 +149,7 @@ def routes(service: Service) -> APIRouter:
     async def sample(asked: SampleAsked) -> dict[str, Any]:
         """Sentences drawn from a model."""
         entry = service.shelf.find(asked.model)
-        service.check_texts([asked.prefix, asked.source])
+        service.admit([asked.prefix, asked.source])
         service.check_many(asked.n - 1)
         how = asked.model_dump(include={"prefix", "temperature", "top_k", "top_p", "max_words"})
 
@@ -160,7 +162,7 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _how(service: Service, entry: Entry, asked: TranslateAsked) -> dict[str, Any]:
+def _how(asked: TranslateAsked) -> dict[str, Any]:
     how: dict[str, Any] = {"length": asked.length}
     if asked.coverage:
         how["coverage"] = asked.coverage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +20,15 @@ from dragoman.unknowns import Unknowns
 class Service:
     """Models, and the desk at which they are asked."""
 
-    def __init__(self, shelf: Shelf, limits: Limits, unknowns: Unknowns | None = None):
-        self.shelf, self.limits, self.unknowns = shelf, limits, unknowns
+    def __init__(
+        self,
+        shelf: Shelf,
+        limits: Limits,
+        unknowns: Unknowns | None = None,
+        log: Callable[[str], None] | None = None,
+    ):
+        """With a log, it is told every text that is sent; without one, none is written down anywhere."""
+        self.shelf, self.limits, self.unknowns, self.log = shelf, limits, unknowns, log
         self.desk = Desk(limits.queue, limits.seconds)
         self._interpreters: dict[str, Interpreter] = {}
 
@@ -31,8 +38,6 @@ class Service:
         self, entry: Entry, texts: Sequence[str], n: int, beam: int, **how: Any
     ) -> list[list[Sentence]]:
         """Each text as sentences with their n best translations. Requests that ask alike are answered together."""
-        self.check_texts(texts)
-        self.check_beam(beam, n)
         key = (entry.name, n, beam, *sorted((name, repr(value)) for name, value in how.items()))
 
         def work(some: list[str]) -> list[list[Sentence]]:
@@ -73,12 +78,16 @@ class Service:
 
     # -- limits --------------------------------------------------------------------------------------------------------
 
-    def check_texts(self, texts: Sequence[str]) -> None:
+    def admit(self, texts: Sequence[str]) -> None:
+        """Refuse texts that are too many or too long, and note the others down if that is wanted."""
         limits = self.limits
         if len(texts) > limits.texts:
             raise Refusal(f"{len(texts):,} texts, and a request may have {limits.texts:,}")
         if (size := sum(map(len, texts))) > limits.characters:
             raise Refusal(f"{size:,} characters, and a request may have {limits.characters:,}")
+        if self.log is not None:
+            for text in texts:
+                self.log(text)
 
     def check_beam(self, beam: int, n: int = 1) -> None:
         if not 1 <= beam <= self.limits.beam:
