@@ -55,6 +55,7 @@ SYSTEMS: dict[str, dict[str, dict[str, Any]]] = {
         "none": {},
         "position": {"position": 2.0},
         "markov": {"markov": 1.0},
+        "markov, weaker": {"markov": 0.3},
         "fertility": {"fertility": 1.0},
         "fertility, paid for": {"fertility": 1.0, "fertility_penalty": 0.1},
         "coverage": {"coverage": 16},

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dragoman import Corpus, DataError, fit
-from dragoman.layers.attention import drawn, likeliest
+from dragoman.layers.attention import EXPECTED, drawn, likeliest
 from dragoman.layers.taught import reinforced
 from dragoman.models.translator import Translator
 from dragoman.text.corpus import ParallelCorpus
@@ -23,24 +23,30 @@ def pairs() -> ParallelCorpus:
 
 
 def test_words_are_drawn_by_their_weights() -> None:
-    alpha = torch.tensor([0.5, 0.2, 0.3, 0.0]).expand(2000, 1, 4)
-    chosen = drawn(torch.Generator().manual_seed(1))(alpha)
-    assert chosen.shape == alpha.shape and torch.equal(chosen.sum(dim=-1), torch.ones(2000, 1))
+    alpha = torch.tensor([0.5, 0.2, 0.3, 0.0]).expand(4000, 1, 4)
+    weights = drawn(torch.Generator().manual_seed(1))(alpha)
+    assert weights.shape == alpha.shape
+    average = (weights == alpha).all(dim=-1)[:, 0]
+    assert abs(float(average.float().mean()) - EXPECTED) < 5 * math.sqrt(0.25 / 4000)
+    chosen = weights[~average]
+    assert torch.equal(chosen.sum(dim=-1), torch.ones(len(chosen), 1)) and set(chosen.flatten().tolist()) == {0.0, 1.0}
     shares = chosen.mean(dim=0)[0].numpy()
-    np.testing.assert_allclose(shares, [0.5, 0.2, 0.3, 0.0], rtol=0, atol=5 * math.sqrt(0.25 / 2000))
+    np.testing.assert_allclose(shares, [0.5, 0.2, 0.3, 0.0], rtol=0, atol=5 * math.sqrt(0.25 / len(chosen)))
     assert shares[3] == 0
-    assert likeliest(alpha)[:, 0].argmax(dim=1).tolist() == [0] * 2000 and float(likeliest(alpha).sum()) == 2000
+    assert likeliest(alpha)[:, 0].argmax(dim=1).tolist() == [0] * 4000 and float(likeliest(alpha).sum()) == 4000
 
 
 def test_what_came_of_a_choice_teaches_it() -> None:
-    """The gradient of the weights is that of log alpha of the choice, times how much better than the mean it went."""
+    """The gradient of the weights is that of log alpha of the choice, times by how much it beat the baseline."""
     scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(2), dtype=torch.float64).requires_grad_()
     log_probs = torch.tensor([-1.0, -2.0, -6.0], dtype=torch.float64, requires_grad=True)
     chosen = torch.eye(4, dtype=torch.float64)[[2, 0, 1]]
-    told = reinforced(log_probs, scores.softmax(dim=1), chosen)
+    chosen[1] = scores[1].softmax(dim=0).detach()  # nothing was chosen
+    baseline = torch.tensor([-3.0, -3.0, -3.0], dtype=torch.float64)
+    told = reinforced(log_probs, scores.softmax(dim=1), chosen, baseline)
     torch.testing.assert_close(told, log_probs)  # as it is
     of_scores, of_log_probs = torch.autograd.grad(told.sum(), [scores, log_probs])
-    better = torch.tensor([2.0, 1.0, -3.0], dtype=torch.float64)[:, None]
+    better = torch.tensor([2.0, 0.0, -3.0], dtype=torch.float64)[:, None]
     torch.testing.assert_close(of_scores, better * (chosen - scores.softmax(dim=1)).detach())
     torch.testing.assert_close(of_log_probs, torch.ones(3, dtype=torch.float64))
 

@@ -137,23 +137,30 @@ class Attended(NamedTuple):
 
     alpha: Tensor  # (rows, longest)
     context: Tensor  # (rows, D)
-    chosen: Tensor | None = None  # (rows, longest) of hard attention: 1 at the word chosen
+    chosen: Tensor | None = None  # (rows, longest) of hard attention: 1 at the word chosen, or alpha, if none was
 
 
-Choose = Callable[[Tensor], Tensor]  # from alpha to 1 at one place of each row, 0 elsewhere  # (..., longest) both
+Choose = Callable[
+    [Tensor], Tensor
+]  # from alpha to the weights of the context, of hard attention  # (..., longest) both
+EXPECTED = 0.5  # share of the rows that look at all words while hard attention is trained
 
 
 def likeliest(alpha: Tensor) -> Tensor:
-    """The word of the highest weight."""
+    """The word of the highest weight: 1 there, 0 elsewhere."""
     return torch.zeros_like(alpha).scatter_(-1, alpha.argmax(dim=-1, keepdim=True), 1.0)
 
 
 def drawn(chance: Generator) -> Choose:
-    """A word drawn by its weight."""
+    """A word drawn by its weight; or, half of the time, all words by their weights, which is what is drawn on average
+    (Xu et al. 2015). So attention learns where to look before it knows how to choose."""
 
     def choose(alpha: Tensor) -> Tensor:
-        flat = torch.multinomial(alpha.flatten(0, -2), 1, generator=chance)
-        return torch.zeros_like(alpha).flatten(0, -2).scatter_(1, flat, 1.0).view_as(alpha)
+        weights = alpha.detach().flatten(0, -2)  # (rows, longest)
+        flat = torch.multinomial(weights, 1, generator=chance)
+        chosen = torch.zeros_like(weights).scatter_(1, flat, 1.0).view_as(alpha)
+        average = torch.rand(alpha.shape[:-1], generator=chance, device=alpha.device) < EXPECTED
+        return torch.where(average[..., None], alpha, chosen)
 
     return choose
 
@@ -177,7 +184,7 @@ def attend(
     if bias is not None:
         a = a + places.grid(bias)
     alpha = a.softmax(dim=2)
-    chosen = None if choose is None else choose(alpha.detach())
+    chosen = None if choose is None else choose(alpha)
     context = products.by_sentence("context", alpha if chosen is None else chosen, memory.vectors)
     return Attended(places.rows(alpha), places.rows(context), None if chosen is None else places.rows(chosen))
 

@@ -38,7 +38,7 @@ class DecoderRows(NamedTuple):
     context: Tensor  # c_t (rows, D)
     alpha: Tensor  # alpha_t (rows, longest source)
     history: tuple[Tensor, ...] | None = None  # what priors go by, if there are any: see `layers.priors`
-    chosen: Tensor | None = None  # of hard attention: 1 at the word looked at (rows, longest source)
+    chosen: Tensor | None = None  # of hard attention: 1 at the word looked at, or alpha  # (rows, longest source)
 
 
 def step(

@@ -56,14 +56,15 @@ def agreement(alphas: Tensor, back: Tensor, words: Tensor, source_words: Tensor)
     return (alphas * back.permute(2, 1, 0) * of_source).sum(dim=2) * of_target
 
 
-def reinforced(log_probs: Tensor, alphas: Tensor, chosen: Tensor) -> Tensor:
+def reinforced(log_probs: Tensor, alphas: Tensor, chosen: Tensor, baseline: Tensor) -> Tensor:
     """log P of the words, through which hard attention learns by what came of its choices (Williams 1992).
 
     The value is log P as it is. Its gradient has a part more, that of log alpha of the word chosen, times how much
-    better the next word was predicted then than words are on average: the baseline.  # (tokens,) each
+    better the next word was predicted then than by a look at all words: the baseline.  # (tokens,) each
 
-    # alphas and chosen: (tokens, longest)
+    # alphas and chosen: (tokens, longest); chosen is 1 at one word, or alphas where none was chosen
     """
-    picked = (alphas.clamp(min=LEAST).log() * chosen).sum(dim=1)
-    bonus = picked * (log_probs - log_probs.mean()).detach()
+    choices = chosen * (chosen == 1)
+    picked = (alphas.clamp(min=LEAST).log() * choices.detach()).sum(dim=1)
+    bonus = picked * (log_probs - baseline).detach()
     return log_probs + bonus - bonus.detach()

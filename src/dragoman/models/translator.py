@@ -244,8 +244,19 @@ class Translator(SoftmaxModel, Translating):
         else:
             found = self._boosted(x, targets, Candidates(*memory.lexical), unrolled.alphas, own, smoothing)
         if noise is not None:
-            found = taught(found, unrolled, own, pairs, memory, self.settings)
+            baseline = self._by_soft(h, unrolled, own, memory, targets, smoothing) if self.settings.hard else None
+            found = taught(found, unrolled, own, pairs, memory, self.settings, baseline)
         return Read(found, unrolled.alphas)
+
+    def _by_soft(
+        self, h: Tensor, unrolled: Unrolled, own: Tensor, memory: Memory, targets: NDArray[Any], smoothing: float
+    ) -> Tensor:
+        """log P of the targets if each word were predicted by soft attention, for once.  # (tokens,)"""
+        assert unrolled.alphas is not None, "it attends"
+        with torch.no_grad():
+            contexts = torch.einsum("trs,rsd->trd", unrolled.alphas, memory.vectors)  # (steps, rows, D)
+            x = self._read_out(h, contexts.flatten(0, 1).index_select(0, own))
+            return self._target_log_probs(x, targets, smoothing)
 
     def _unrolled(self, batch: Batch, encoded: Encoded, memory: Memory | None, noise: Generator | None) -> Unrolled:
         """The decoder over all words of the targets."""

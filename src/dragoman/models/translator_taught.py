@@ -20,10 +20,11 @@ def taught(
     pairs: ParallelCorpus,
     memory: Memory,
     settings: TranslatorConfig,
+    baseline: Tensor | None = None,
 ) -> Tensor:
     """log P of every token, with what training has to pay for attention.  # (tokens,)
 
-    # own: (tokens,) where the tokens stand among steps * rows
+    # own: (tokens,) where the tokens stand among steps * rows; baseline: (tokens,) log P by soft attention, for hard
     """
     if unrolled.alphas is None:
         return log_probs
@@ -32,7 +33,8 @@ def taught(
         return part.flatten(0, 1).index_select(0, own)
 
     if unrolled.chosen is not None:
-        log_probs = reinforced(log_probs, of_tokens(unrolled.alphas), of_tokens(unrolled.chosen))
+        assert baseline is not None, "hard attention is taught beside soft"
+        log_probs = reinforced(log_probs, of_tokens(unrolled.alphas), of_tokens(unrolled.chosen), baseline)
     for penalty in _penalties(unrolled.alphas, pairs, memory, settings):
         log_probs = log_probs - of_tokens(penalty)
     return log_probs
