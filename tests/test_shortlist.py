@@ -160,6 +160,16 @@ def test_an_ensemble_looks_at_no_more_words_than_it_has_to(how: Any, lists: tupl
     assert narrow.shape == (len(GERMAN), len(TARGET.vocab) if words is None else len(words))
 
 
+def test_what_words_bring_is_looked_up_and_the_same() -> None:
+    model = trained()
+    quick = model.quickened()
+    assert quick is not model and quick._inputs is not None and model._inputs is None
+    alike, known = (one.score(GERMAN, ENGLISH) for one in (quick, model))
+    assert [one.log_prob for one in alike] == pytest.approx([one.log_prob for one in known])
+    without = trained(attention="none")
+    assert without.quickened() is without, "nothing to look up"
+
+
 def test_it_may_be_smaller_than_the_beam() -> None:
     listed = Shortlisted(trained(), shortlist(0, 0))
     assert int(listed.shortlist.everywhere.sum()) == 2  # </s> and <unk>

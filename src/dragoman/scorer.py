@@ -89,6 +89,10 @@ class AttendingScorer(Scorer, Protocol):
 class PartialScorer(Scorer, Protocol):
     """A scorer that need not look at all words to compare some."""
 
+    def quickened(self) -> PartialScorer:
+        """The same for whoever is going to search, and not to change it."""
+        ...
+
     def some_words(self, words: Tensor) -> Any:
         """What it takes to compare these, for as many states as one likes.  # words: (n,)"""
         ...

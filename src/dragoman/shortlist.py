@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from dragoman.text.batches import Batch
 
-COMMON = 200  # most frequent words that every sentence may have
-EACH = 20  # likeliest translations of each source word
+COMMON = 100  # most frequent words that every sentence may have
+EACH = 10  # likeliest translations of each source word
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +98,7 @@ class Shortlisted(Translating):
         self.source, self.target, self.length_prior = model.source, model.target, model.length_prior
         self.source_vocab = model.source.vocab
         self.settings = getattr(model, "settings", None)
+        self._quick: Any = model.quickened()
         self._last: _Union | None = None
 
     # -- the scorer ----------------------------------------------------------------------------------------------------
@@ -105,14 +106,14 @@ class Shortlisted(Translating):
     def start(self, batch: Batch, carry: Carry = None) -> State:
         import torch
 
-        state = self.model.start(batch, carry)
+        state = self._quick.start(batch, carry)
         memory = (state.memory, self.shortlist.allowed(batch.source))
         return State(state.rows, memory, torch.arange(batch.rows) if state.sentence is None else state.sentence)
 
     def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor]:
         """log P of all words of the shortlists of some sentences, and which these are.  # (rows, n), (n,)"""
         union = self._united(state.memory[1])
-        scores = self.model.word_scores(self._inner(state), union.some)
+        scores = self._quick.word_scores(self._inner(state), union.some)
         return (scores + union.barred[state.sentence]).log_softmax(dim=1), union.words
 
     def _united(self, allowed: Tensor) -> _Union:
@@ -131,7 +132,7 @@ class Shortlisted(Translating):
         return widened(*self.narrow_log_probs(state), len(self.vocab))
 
     def advance(self, state: State, words: Tensor) -> State:
-        inner = self.model.advance(self._inner(state), words)
+        inner = self._quick.advance(self._inner(state), words)
         return State(inner.rows, (inner.memory, state.memory[1]), state.sentence)
 
     def finish(self, state: State) -> Carry:

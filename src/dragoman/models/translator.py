@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from functools import cached_property
@@ -70,6 +71,9 @@ RATIO = "prior.position.log_ratio"  # words of the target for each of the source
 LENGTH_PRIOR, LEXICON = "length_prior.", "lexicon."  # before the names of their tables on disk
 
 
+MOST_LOOKED_UP = 1 << 26  # numbers of a table that makes searching quicker
+
+
 class Read(NamedTuple):
     """What a translator says of given pairs."""
 
@@ -101,6 +105,7 @@ class Translator(SoftmaxModel, Translating):
     kind: ClassVar[str] = "translator"
     settings: TranslatorConfig
     smooths_labels: ClassVar[bool] = True
+    _inputs: Tensor | None = None  # (|V|, sums * H) what words bring to the decoder, if that is looked up
 
     def __init__(
         self,
@@ -321,6 +326,16 @@ class Translator(SoftmaxModel, Translating):
         own = words.to(self.device)
         return SomeWords(words, W[own], b[own])
 
+    def quickened(self) -> Self:
+        """The same with W_x embed(e_{t-1}) + b looked up, which is computed once for every word. It is for searching
+        alone, as it would not notice that its parameters were trained."""
+        if self._score is None or len(self.vocab) * self._decoder.layers[0].W_x.shape[0] > MOST_LOOKED_UP:
+            return self
+        found, first = copy.copy(self), self._decoder.layers[0]
+        with torch.no_grad():
+            found._inputs = torch.addmm(first.b, self._parameters["M"], first.W_x.t())  # (|V|, sums * H)
+        return found
+
     def word_scores(self, state: State, some: SomeWords) -> Tensor:
         """log P of some words, each row's up to a number of its own.  # (rows, n)"""
         with torch.no_grad():
@@ -357,14 +372,20 @@ class Translator(SoftmaxModel, Translating):
     def _after(self, state: State, words: Tensor) -> State:
         """One word on.  # words: (rows,)"""
         decoder, rows = self._decoder, DecoderRows(*state.rows)
-        m = embedding(words.to(self.device), self._parameters["M"])  # (rows, L_m)
         if state.memory is None or state.sentence is None:
+            m = embedding(words.to(self.device), self._parameters["M"])  # (rows, L_m)
             return State(rows._replace(layers=step_alone(decoder, m, rows.layers)))
         memory = Memory(*state.memory)
-        first = decoder.layers[0]
         places = Places.of(state.sentence, len(memory.vectors))
-        p = torch.addmm(first.b, m, first.W_x.t())  # (rows, sums * H)
+        p = self._word_inputs(decoder, words.to(self.device))
         return State(tuple(step(decoder, p, rows, memory, places, PLAIN)), tuple(memory), state.sentence)
+
+    def _word_inputs(self, decoder: Decoder, words: Tensor) -> Tensor:
+        """W_x embed(e_{t-1}) + b of the first layer.  # (rows,) -> (rows, sums * H)"""
+        if self._inputs is not None:
+            return self._inputs.index_select(0, words)
+        first = decoder.layers[0]
+        return torch.addmm(first.b, embedding(words, self._parameters["M"]), first.W_x.t())
 
     # -- on disk -------------------------------------------------------------------------------------------------------
 

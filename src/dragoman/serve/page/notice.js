@@ -1,0 +1,19 @@
+// One line near the inputs that says what is going on.
+
+import { el } from "./dom.js";
+
+export function notice(root) {
+  const say = (kind, ...children) => {
+    root.className = `notice ${kind}`;
+    root.replaceChildren(...children);
+  };
+  return {
+    clear: () => say(""),
+    working: (text) => say("working", text),
+    problem: (error, again) => say("problem", sentence(error.message), ...(error.again && again ? [retry(again)] : [])),
+  };
+}
+
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+const retry = (again) => el("button", { type: "button", class: "quiet", onclick: again }, "Try again");
