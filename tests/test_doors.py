@@ -16,7 +16,7 @@ PACKAGE = Path(dragoman.__file__).parent
 
 # Each room, and the rooms it may know besides itself. A room is a module or a folder of the package.
 GROUND = {"errors", "kernels", "memory"}
-MODEL = {*GROUND, "threads", "storage", "text", "scorer", "model", "language_model"}
+MODEL = {*GROUND, "threads", "storage", "text", "scorer", "card", "model", "language_model"}
 MAY_KNOW = {
     "errors": set[str](),
     "kernels": set[str](),
@@ -29,7 +29,8 @@ MAY_KNOW = {
     "search": {*GROUND, "text", "scorer"},
     "combination": {"errors", "text", "scorer"},
     "evaluation": {*GROUND, "text", "scorer", "trainable"},
-    "model": {"text", "scorer", "storage"},
+    "card": set[str](),
+    "model": {"text", "scorer", "storage", "card"},
     "language_model": {*GROUND, "text", "scorer", "model", "search"},
     "conditioned": {"errors", "text", "scorer", "model", "language_model"},
     "unknowns": {"text", "align"},

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
+from dragoman.card import Score, card
 from dragoman.scorer import Carry, State
-from dragoman.storage import ARRAYS, CONFIG, VOCAB, as_yaml, new_directory, write_arrays
+from dragoman.storage import ARRAYS, CARD, CONFIG, VOCAB, as_yaml, new_directory, new_file, write_arrays
 from dragoman.text.unknown import UnknownWords
 from dragoman.text.vocab import Vocab
 
@@ -89,8 +90,23 @@ class Model(ABC):
         """All that config.yaml says."""
         return {"kind": self.kind, "format": FORMAT, "unknown": self.unknown.config(), **self.config()}
 
+    def sizes(self) -> dict[str, int]:
+        """How large it is, for its card."""
+        numbers = sum(int(array.size) for array in self.arrays().values())
+        return {"words": self.vocab.known, **({"numbers": numbers} if numbers else {})}
+
+    def card(self, scores: Sequence[Score] = ()) -> str:
+        """What README.md says of it."""
+        return card(self.whole_config(), self.sizes(), scores)
+
+    def write_card(self, path: str | Path, scores: Sequence[Score]) -> None:
+        """Let README.md in the model's directory tell how good it was found to be."""
+        with new_file(Path(path) / CARD) as temporary:
+            temporary.write_text(self.card(scores), encoding="utf-8")
+
     def write_into(self, directory: Path) -> None:
         """Write the files of the model into a new directory."""
+        (directory / CARD).write_text(self.card(), encoding="utf-8")
         (directory / CONFIG).write_text(as_yaml(self.whole_config()), encoding="utf-8")
         (directory / VOCAB).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
         if arrays := self.arrays():

@@ -20,6 +20,7 @@ from dragoman.errors import DataError, DragomanError
 
 CONFIG, VOCAB, ARRAYS = "config.yaml", "vocab.tsv", "model.safetensors"  # the files of a model directory
 SOURCE_VOCAB, SOURCE_FILE, TARGET_FILE = "source-vocab.tsv", "source-", "target-"  # a translator's; prefixes of files
+CARD = "README.md"  # for people, in every model directory
 SUBWORDS = "sentencepiece.model"  # SentencePiece's
 TWO_WAY, FORWARD, BACKWARD = "two-way", "forward", "backward"  # two translators trained together, and their places
 CHECKPOINT, METRICS = "training.safetensors", "metrics.jsonl"  # and those that training leaves there
@@ -35,7 +36,7 @@ class Contents(NamedTuple):
 
 TRANSLATOR = (SOURCE_VOCAB, SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS)
 LEXICON = "lexicon.tsv"  # an aligner's, for people to read
-MODEL = Contents("a model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CHECKPOINT, METRICS, *TRANSLATOR)))
+MODEL = Contents("a model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CARD, CHECKPOINT, METRICS, *TRANSLATOR)))
 ALIGNER_KIND = "aligner"  # its name in config.yaml
 ALIGNER = Contents("an aligner", CONFIG, frozenset((CONFIG, VOCAB, SOURCE_VOCAB, ARRAYS, LEXICON)))
 

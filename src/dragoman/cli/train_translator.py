@@ -250,11 +250,18 @@ def _tell_unknown(pairs: ParallelCorpus) -> None:
 
 
 def _tell_dev(path: Path, model: Translator, dev: Lines) -> None:
-    """Perplexity and BLEU of the dev text."""
+    """Perplexity and BLEU of the dev text, which its card tells as well."""
+    from dragoman.card import Score
     from dragoman.evaluation.translation import judge
 
     with working("translating the dev text"):
         told = [one.text for one in model.translate(dev.source)]
     judged = judge(told, dev.target, tokenised=model.target.tokenised)
     perplexity = model.likelihood(dev.source, dev.target).perplexity
+    scores = [
+        Score("dev", "BLEU", judged.bleu, judged.signature),
+        Score("dev", "chrF", judged.chrf, judged.chrf_signature),
+        Score("dev", "perplexity, a word", perplexity),
+    ]
+    model.write_card(path, scores)
     say(f"{path}: of the dev text BLEU {judged.bleu:.2f}, chrF {judged.chrf:.2f}, perplexity {perplexity:,.2f} a word")

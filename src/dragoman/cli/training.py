@@ -128,17 +128,21 @@ def save_and_tell(outcome: Outcome, output: Path, *, force: bool, dev_text: str 
 
 def tell(outcome: Outcome, output: Path, *, dev_text: str | None, material: Material) -> None:
     """How large a model is, how long it took, and what it makes of the dev text."""
+    from dragoman.card import Score
+
     model, size = outcome.model, outcome.size
     say(f"{output}: {size}; {model.vocab.known - 1:,} known words; {perf_counter() - outcome.began:.1f} seconds")
     if outcome.fitted:
         say(outcome.fitted)
     if material.dev is not None and dev_text is not None:
         caution = "; the coefficients were fitted on this very text" if outcome.fitted else ""
-        say(f"{dev_text}: {_dev_told(model, material.dev, dev_text)}{caution}")
+        perplexity, told = _dev_told(model, material.dev, dev_text)
+        model.write_card(output, [Score("dev", "perplexity, a word or sentence end", perplexity)])
+        say(f"{dev_text}: {told}{caution}")
 
 
-def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> str:
-    """What a model makes of the dev text; of laboratory text also the floor."""
+def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float, str]:
+    """The perplexity of the dev text, and what there is to say of it; of laboratory text also the floor."""
     from dragoman.evaluation.floor import measured
     from dragoman.lab.place import language_of
     from dragoman.report.tables import cell, plus_minus
@@ -147,7 +151,8 @@ def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> str:
     result = measured(model, corpus, known_truth(language, corpus, source) if language else None)
     dev, floor = result.likelihood, result.floor
     least = f" (floor {plus_minus(*floor.perplexity)})" if floor else ""
-    return f"perplexity {cell(dev.perplexity)}{least} over {dev.tokens:,} tokens, {dev.unknown_words:,} unknown"
+    told = f"perplexity {cell(dev.perplexity)}{least} over {dev.tokens:,} tokens, {dev.unknown_words:,} unknown"
+    return dev.perplexity, told
 
 
 def suggest_after(output: Path, dev_text: str | None, field: str | None) -> None:

@@ -392,6 +392,9 @@ class Translator(SoftmaxModel, Translating):
     def config(self) -> dict[str, Any]:
         return {**super().config(), "source": self.source.config(), "target": self.target.config()}
 
+    def sizes(self) -> dict[str, int]:
+        return {"source words": self.source_vocab.known, **super().sizes()}
+
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         prior = {LENGTH_PRIOR + name: array for name, array in self.length_prior.arrays().items()}
         entries = {} if self.lexicon is None else table_arrays(self.lexicon)

@@ -1,0 +1,85 @@
+"""The card of a model: README.md in its directory, for whoever finds it there. What it is, what it learned from, how
+large it is, how good it was found to be, and how it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+TITLES = {
+    "ngram": "An n-gram language model",
+    "class-ngram": "A class-based n-gram language model",
+    "cache": "A cache: a language model of the words just seen",
+    "feed-forward": "A feed-forward neural language model",
+    "log-linear": "A log-linear language model",
+    "recurrent": "A recurrent neural language model",
+    "mixture": "A mixture of language models",
+    "translator": "A translator",
+}
+LANGUAGE_MODEL = """dragoman evaluate DIR --text test.txt      # perplexity
+dragoman score DIR < test.txt              # log-probability a line; --words: a word
+dragoman sample DIR -n 10                  # sentences drawn from it
+dragoman next DIR "the sentence so far"    # what comes next
+dragoman serve DIR                         # a page that looks inside"""
+TRANSLATOR = """dragoman translate DIR < FILE              # a translation a line; --n-best 5, --json
+dragoman evaluate DIR --src FILE --ref FILE  # BLEU, chrF, perplexity
+dragoman attention DIR "a sentence"        # where it looks
+dragoman serve DIR                         # a page that looks inside"""
+
+
+class Score(NamedTuple):
+    """How good a model was found to be."""
+
+    text: str  # on which text
+    what: str
+    value: float
+    how: str = ""  # such as sacreBLEU's signature
+
+
+def card(config: Mapping[str, Any], sizes: Mapping[str, int], scores: Sequence[Score] = ()) -> str:
+    """As Markdown. The same model always has the same card: no dates, no paths.  # config: what config.yaml says
+
+    >>> text = card({"kind": "ngram", "order": 3}, {"words": 1200}, [Score("dev", "perplexity", 81.25)])
+    >>> [line for line in text.splitlines() if line.startswith(("# ", "| words", "| dev"))]
+    ['# An n-gram language model', '| words | 1,200 |', '| dev | perplexity | 81.25 |  |']
+    """
+    kind = str(config["kind"])
+    parts = [
+        f"---\nlibrary_name: dragoman\ntags:\n- dragoman\n- {kind}\n---",
+        f"# {TITLES.get(kind, kind)}",
+        "Made with dragoman. `config.yaml` has its settings, `vocab.tsv` its words, `model.safetensors` its numbers.",
+        "## Data",
+        _data(config) or "What it learned from was not noted down.",
+        "## Sizes",
+        _table(["", ""], [(name, f"{size:,}") for name, size in sizes.items()]),
+        "## Scores",
+        _scores(scores) or "None were measured when it was made; see below for how to.",
+        "## Use",
+        f"```\n{TRANSLATOR if kind == 'translator' else LANGUAGE_MODEL}\n```",
+        'From Python: `dragoman.load("DIR")`. DIR stands for this directory.',
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _data(config: Mapping[str, Any]) -> str:
+    """The texts of a training, as they are known again."""
+    rows = []
+    for name, text in config.get("data", {}).items():
+        if not isinstance(text, Mapping):
+            continue  # how it began
+        sides = text.items() if "sentences" not in text else [("", text)]
+        for side, own in sides:
+            if isinstance(own, Mapping) and "sentences" in own:
+                told = (f"{own['sentences']:,}", f"{own['tokens']:,}", f"`{own['checksum']}`")
+                rows.append((f"{name} {side}".strip(), *told))
+    return _table(["text", "sentences", "tokens", "checksum"], rows) if rows else ""
+
+
+def _scores(scores: Sequence[Score]) -> str:
+    rows = [(one.text, one.what, f"{one.value:,.2f}", f"`{one.how}`" if one.how else "") for one in scores]
+    return _table(["text", "", "", "signature"], rows) if rows else ""
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headers, ["---"] * len(headers), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,68 @@
+"""The README.md of a model directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from command import DEV, TRAIN
+from dragoman.card import TITLES, Score
+from dragoman.loading import KINDS
+from small_translators import ENGLISH, GERMAN, place, translators
+from zoo import TRANSLATORS, model, translator
+
+__all__ = ["place"]
+
+
+def test_every_kind_of_model_has_a_title() -> None:
+    assert set(TITLES) == set(KINDS)
+
+
+NAMES = (
+    "unknown words spelled out",
+    "classes",
+    "cache",
+    "feed-forward",
+    "log-linear, single words",
+    "tree-LSTM, copied",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_model_has_a_card(name: str, tmp_path: Path) -> None:
+    made: Any = translator(name) if name in TRANSLATORS else model(name)
+    made.save(tmp_path / "model")
+    text = (tmp_path / "model" / "README.md").read_text()
+    _, front, body = text.split("---\n", 2)
+    assert yaml.safe_load(front) == {"library_name": "dragoman", "tags": ["dragoman", made.kind]}
+    assert f"| words | {made.vocab.known:,} |" in body and "## Use" in body
+    assert str(tmp_path) not in text
+    made.save(tmp_path / "model", replace=True)  # a card is no reason not to
+
+
+def test_a_translator_tells_its_scores(good: Any, tmp_path: Path) -> None:
+    for ending, lines in (("de", GERMAN), ("en", ENGLISH)):
+        (tmp_path / f"t.{ending}").write_text("".join(f"{line}\n" for line in lines))
+    texts = ("--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en", "--dev-src", tmp_path / "t.de")
+    small = ("--embedding", 8, "--hidden", 8, "--max-updates", 3, "--threads", 1, "--max-epochs", 1)
+    good("train", "translator", *texts, "--dev-tgt", tmp_path / "t.en", "-o", tmp_path / "m", *small)
+    text = (tmp_path / "m" / "README.md").read_text()
+    assert "| train source | 20 | 100 |" in text and "| dev target | 20 | 100 |" in text
+    assert "| dev | BLEU |" in text and "`nrefs:1|" in text and "| source words |" in text
+
+
+def test_a_language_model_tells_its_perplexity(good: Any, tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(TRAIN)
+    (tmp_path / "d").write_text(DEV)
+    good("train", "ngram", "--text", tmp_path / "t", "--dev-text", tmp_path / "d", "--order", 2, "-o", tmp_path / "m")
+    assert "| dev | perplexity, a word or sentence end |" in (tmp_path / "m" / "README.md").read_text()
+
+
+def test_scores_are_put_in_later(place: Path) -> None:
+    made = translators()["one"]
+    assert "None were measured" in (place / "one" / "README.md").read_text()
+    made.write_card(place / "one", [Score("test", "BLEU", 12.345, "a signature")])
+    assert "| test | BLEU | 12.35 | `a signature` |" in (place / "one" / "README.md").read_text()
