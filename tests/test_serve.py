@@ -347,6 +347,31 @@ def test_what_cannot_be_served(place: Path, monkeypatch: pytest.MonkeyPatch, ask
         Shelf.of(asked)
 
 
+def test_a_directory_of_models(tmp_path: Path) -> None:
+    for name in ("rungs/attn", "rungs/kn", "both/forward", "both/backward"):
+        model = (
+            NgramModel.train(Corpus.from_sentences(ENGLISH), order=1, smoothing="witten-bell")
+            if name == "rungs/kn"
+            else translators()["one"]
+        )
+        model.save(tmp_path / name)
+    (tmp_path / "both" / "config.yaml").write_text("kind: two-way\n")
+    names = [entry.name for entry in Shelf.of([f"run={tmp_path}"])]
+    assert names == ["run/both/backward", "run/both/forward", "run/rungs/attn", "run/rungs/kn"]
+    pair = Shelf.of([f"de-en={tmp_path / 'both'}"])
+    found = {entry.name: entry.languages for entry in pair}
+    assert found == {"de-en/backward": ("en", "de"), "de-en/forward": ("de", "en")}
+
+
+def test_how_a_training_goes(tmp_path: Path) -> None:
+    translators()["one"].save(tmp_path / "de-en")
+    with client(Shelf.of([str(tmp_path / "de-en")])) as web:
+        assert web.get("/v1/metrics/de-en").json() == {"model": "de-en", "metrics": []}
+        (tmp_path / "de-en" / "metrics.jsonl").write_text('{"update": 1, "loss": 2.5}\n{"update": 2, "lo')
+        assert web.get("/v1/metrics/de-en").json()["metrics"] == [{"update": 1, "loss": 2.5}]
+        refused(web.get("/v1/metrics/nobody"), 404, "no model")
+
+
 @pytest.mark.parametrize(
     ("name", "found"),
     [("de-en", ("de", "en")), ("models.ja-en.2", ("ja", "en")), ("lab-one", None), ("kn-5", None), ("abde-en", None)],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
@@ -15,7 +17,10 @@ from dragoman.serve.interpreter import Interpreter, Sentence, whole
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Entry
+from dragoman.storage import METRICS
 from dragoman.translating import LENGTH, Translated
+
+MOST_NOTED = 1_000  # entries of a training that are told
 
 
 class Asked(BaseModel):
@@ -79,6 +84,11 @@ def routes(service: Service) -> APIRouter:
     def models() -> dict[str, Any]:
         """What there is, and the limits."""
         return {"models": [entry.described() for entry in service.shelf], "limits": service.limits.model_dump()}
+
+    @router.get("/metrics/{name:path}")
+    def metrics(name: str) -> dict[str, Any]:
+        """How the training of a model goes, or went: what it noted down, an entry for every look."""
+        return {"model": name, "metrics": noted(service.shelf.find(name).paths[0] / METRICS)}
 
     @router.post("/translate")
     async def translate(asked: TranslateAsked) -> dict[str, Any]:
@@ -160,6 +170,17 @@ def routes(service: Service) -> APIRouter:
         return {"samples": await service.desk.do(work)}
 
     return router
+
+
+def noted(path: Path) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl; of very many, some from all over. One that is being written is left out."""
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found[:: 1 + len(found) // MOST_NOTED]
 
 
 def _how(asked: TranslateAsked) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from dragoman.errors import DataError, DragomanError
-from dragoman.loading import kind_of, load
+from dragoman.loading import KINDS, kind_of, load
 from dragoman.serve.language_names import NAMES
 from dragoman.serve.refusal import Refusal
+from dragoman.storage import ALIGNER_KIND, BACKWARD, CONFIG, TWO_WAY
 
 TRANSLATOR, MIXTURE = "translator", "mixture"
 TOGETHER = "+"  # between the directories of an ensemble
@@ -78,7 +79,8 @@ class Shelf:
 
     @classmethod
     def of(cls, asked: Sequence[str]) -> Shelf:
-        """By what the command line says: `DIR`, `ONE+TWO` for an ensemble, `NAME=DIR` to call it otherwise."""
+        """By what the command line says: `DIR`, `ONE+TWO` for an ensemble, `NAME=DIR` to call it otherwise; a directory
+        of models, such as that of a ladder, stands for all of them."""
         return cls([entry for one in asked for entry in entries_of(one)])
 
     def __iter__(self) -> Iterator[Entry]:
@@ -105,16 +107,40 @@ class Shelf:
 
 
 def entries_of(asked: str) -> list[Entry]:
-    """What one argument of the command line stands for."""
+    """What one argument of the command line stands for: a model, an ensemble, or a directory of models."""
     name, equals, rest = asked.partition("=")
     if not equals or Path(asked).exists():
         name, rest = "", asked
+    if Path(rest).is_dir() and (several := models_in(Path(rest))):
+        before = name or Path(rest).resolve().name
+        return [_entry(f"{before}/{path.relative_to(rest)}", [path]) for path in several]
     paths = [Path(rest)] if Path(rest).exists() else [Path(part) for part in rest.split(TOGETHER)]
-    kinds = [kind_of(path) for path in paths]
-    if len(paths) > 1 and set(kinds) != {TRANSLATOR}:
-        raise DataError(f"{rest}: an ensemble is of translators; a mixture of language models is made by dragoman mix")
-    name = name or TOGETHER.join(path.resolve().name for path in paths)
-    return [Entry(name, tuple(paths), kinds[0], languages_of(name) if kinds[0] == TRANSLATOR else None)]
+    return [_entry(name or TOGETHER.join(path.resolve().name for path in paths), paths)]
+
+
+def models_in(directory: Path) -> list[Path]:
+    """The models of a directory that is none itself: of a ladder, a demo, or two translators trained together."""
+    if (directory / CONFIG).exists() and kind_of(directory) != TWO_WAY:
+        return []
+    there = sorted(file.parent for pattern in ("*", "*/*") for file in directory.glob(f"{pattern}/{CONFIG}"))
+    found = [path for path in there if kind_of(path) in KINDS]
+    return [path for path in found if path.parent not in found]  # what is inside a model belongs to it
+
+
+def _entry(name: str, paths: Sequence[Path]) -> Entry:
+    kinds = {kind_of(path) for path in paths}
+    if ALIGNER_KIND in kinds:
+        raise DataError(f"{paths[0]}: is an aligner, not a model; --lexicon takes it")
+    if len(paths) > 1 and kinds != {TRANSLATOR}:
+        told = "an ensemble is of translators; a mixture of language models is made by dragoman mix"
+        raise DataError(f"{TOGETHER.join(map(str, paths))}: {told}")
+    [kind] = kinds
+    if kind not in KINDS:
+        raise DataError(f"{paths[0]}: unknown kind of model {kind!r}; known are {', '.join(KINDS)}")
+    languages = languages_of(name) if kind == TRANSLATOR else None
+    if languages is not None and paths[0].name == BACKWARD:
+        languages = Languages(languages.target, languages.source)
+    return Entry(name, tuple(paths), kind, languages)
 
 
 def languages_of(name: str) -> Languages | None:
