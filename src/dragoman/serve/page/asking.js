@@ -28,19 +28,19 @@ export function asking(told, regions, doing = "Working …") {
   }
 
   async function run(mine, question, show) {
-    let answer, problem;
     try {
-      answer = await question(mine.signal);
-      if (mine === last) show(answer);
+      const answer = await question(mine.signal);
+      if (mine !== last) return;
+      hide(false); // before it is filled: what is hidden can have neither a size nor the focus
+      show(answer);
+      told.clear();
     } catch (error) {
-      problem = error;
+      if (mine !== last) return;
+      if (!(error instanceof Problem)) console.error(error);
+      hide(true);
+      told.problem(error, () => run(begin(), question, show));
     }
-    if (mine !== last) return;
     busy(false);
-    hide(Boolean(problem));
-    if (!problem) return told.clear();
-    if (!(problem instanceof Problem)) console.error(problem);
-    told.problem(problem, () => run(begin(), question, show));
   }
 
   return {

@@ -20,15 +20,15 @@ export function attention(told, begun, open) {
   const weights = told.attention;
   const sources = read.map((text, column) => el("span", { class: "unit", onpointerenter: () => look({ row: null, column }) }, text || "·"));
   const targets = written.map((text, row) => button(text, row));
-  const readout = el("p", { class: "readout", "aria-live": "polite" }, HINT);
+  const readout = el("p", { class: "readout", "aria-live": "polite" }, weights ? HINT : "");
   const map = weights && heatmap(written.slice(0, weights.length), columns(read, weights), weights, look);
 
   function button(text, row) {
     const replaced = told.replaced.some((one) => one.place === row);
     const kinds = ["unit", replaced && "replaced", row < begun && "begun", row === begun - 1 && "picked"];
-    const look_ = () => look({ row, column: null });
+    const point = () => look({ row, column: null });
     return el("button",
-      { type: "button", class: kinds.filter(Boolean).join(" "), "aria-expanded": "false", onpointerenter: look_, onfocus: look_,
+      { type: "button", class: kinds.filter(Boolean).join(" "), "aria-expanded": "false", onpointerenter: point, onfocus: point,
         title: replaced ? "An unknown word that was replaced" : null,
         onclick: (event) => open(row, event.currentTarget) },
       text);
@@ -53,7 +53,7 @@ export function attention(told, begun, open) {
     el("div", { class: "units", role: "group", "aria-label": "Written" }, targets),
   );
   roving(words, targets);
-  return { words, targets, picture: map ? [readout, el("div", { class: "scroll" }, map.element)] : [none()] };
+  return { words: [words, readout], picture: map ? el("div", { class: "scroll" }, map.element) : none() };
 }
 
 const columns = (read, weights) => weights[0].map((_, column) => read[column] || "·");

@@ -23,6 +23,9 @@ function title(model) {
   return notes.length ? `${model.name} (${notes.join("; ")})` : model.name;
 }
 
+/** Whether a field is changed by one choice, and not letter by letter. */
+export const isChoice = (field) => field.tagName === "SELECT";
+
 /** A whole number from a field, within its bounds. */
 export function whole(field) {
   const value = Math.round(Number(field.value)) || 0;

@@ -15,7 +15,7 @@ const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
  * null), or nothing (both are)
  */
 export function heatmap(rows, columns, weights, look) {
-  const left = 12 + SIGN * longest(rows);
+  const left = 18 + SIGN * longest(rows);
   const top = 14 + SIGN * longest(columns) * Math.sin((SLANT * Math.PI) / 180);
   const width = left + CELL * columns.length + SIGN * longest(columns.slice(-3)) * 0.5 + 8;
   const height = top + CELL * rows.length + 4;

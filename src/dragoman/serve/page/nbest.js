@@ -8,10 +8,10 @@ export function nbest(translations, choose) {
     el("label", { class: "rank" },
       el("input", { type: "radio", name: "nbest", checked: at === 0, onchange: () => choose(at) }),
       el("span", { class: "text" }, told.text || "(nothing)", told.finished ? null : el("em", {}, " (did not end)")),
-      figure("score", told.score),
-      figure("log P", told.log_prob),
+      figures(told),
     );
   return el("div", { class: "ranks", role: "radiogroup", "aria-label": "The best translations" }, translations.map(line));
 }
 
-const figure = (name, value) => el("span", { class: "figure" }, `${name} `, el("b", {}, logProb(value)));
+export const figures = ({ score, log_prob }) =>
+  el("span", { class: "figures" }, "score ", el("b", {}, logProb(score)), "log P ", el("b", {}, logProb(log_prob)));

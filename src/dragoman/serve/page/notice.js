@@ -10,10 +10,8 @@ export function notice(root) {
   return {
     clear: () => say(""),
     working: (text) => say("working", text),
-    problem: (error, again) => say("problem", sentence(error.message), ...(error.again && again ? [retry(again)] : [])),
+    problem: (error, again) => say("problem", error.message, ...(error.again && again ? [retry(again)] : [])),
   };
 }
-
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const retry = (again) => el("button", { type: "button", class: "quiet", onclick: again }, "Try again");

@@ -2,11 +2,14 @@
 
 import { post } from "./api.js";
 import { asking } from "./asking.js";
-import { NONE, isTranslator, offer, whole } from "./choices.js";
+import { NONE, isChoice, isTranslator, offer, whole } from "./choices.js";
+import { unshared } from "./difference.js";
 import { el, fill, parts } from "./dom.js";
 import { count, logProb } from "./format.js";
 import { alive, favourite, follow, stepsOf, wordsOf } from "./lattice.js";
+import { figures } from "./nbest.js";
 import { notice } from "./notice.js";
+import { VERTICAL, roving } from "./roving.js";
 import { stepper } from "./stepper.js";
 import { tree } from "./tree.js";
 import { END, joined } from "./units.js";
@@ -70,7 +73,7 @@ export function search(root, service, write) {
     if (!model.value) told.problem(new Error(NONE));
   }
 
-  part.form.addEventListener("change", () => refresh({ step: true }));
+  part.form.addEventListener("input", ({ target }) => refresh({ step: isChoice(target), typing: !isChoice(target) }));
   part.form.addEventListener("submit", (event) => event.preventDefault());
   part.text.addEventListener("input", () => refresh({ typing: true }));
 
@@ -87,10 +90,9 @@ export function search(root, service, write) {
   function show(answer, at) {
     found = answer;
     const greedy = follow(found.steps, [...found.greedy.units, END]);
-    picture = tree(found.steps, found.width, new Set(greedy), (node) => mark(node));
+    picture = tree(found.steps, found.width, new Set(greedy), mark);
     part.tree.replaceChildren(picture.element);
     part.compared.replaceChildren(...compared(found, greedy));
-    part.inside.hidden = false;
     steps.reset(found.steps.length - 1, at);
   }
 
@@ -100,10 +102,16 @@ export function search(root, service, write) {
     const best = favourite(found.steps, step, found.wide);
     picture.show(step, alive(found.steps, step), best);
     part.counter.textContent = `Step ${step} of ${found.steps.length - 1}: ${tally(nodes)}`;
-    part.hypotheses.replaceChildren(table(nodes, best.at(-1), mark));
+    showHypotheses(nodes, best.at(-1));
     reveal(part.tree, picture.columnOf(step));
     write(params());
     opened = String(params());
+  }
+
+  function showHypotheses(nodes, best) {
+    const row = [...part.hypotheses.querySelectorAll("tbody tr")].indexOf(document.activeElement);
+    part.hypotheses.replaceChildren(table(nodes, best, mark));
+    part.hypotheses.querySelectorAll("tbody tr")[row]?.focus();
   }
 
   const mark = (node) => picture.mark(node);
@@ -127,16 +135,19 @@ function reveal(box, { from, to }) {
 
 function table(nodes, best, mark) {
   const heads = ["Hypothesis", "log P", "Score", "Fate"];
+  const rows = nodes.map((node) => line(node, node === best, mark));
+  const body = el("tbody", {}, rows);
+  roving(body, rows, { keys: VERTICAL });
   return el("table", { class: "hypotheses" },
     el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
-    el("tbody", {}, nodes.map((node) => line(node, node === best, mark))));
+    body);
 }
 
 function line(node, isBest, mark) {
   const on = () => mark(node);
   const off = () => mark(null);
   const words = wordsOf(node).join(" ") || "(the beginning)";
-  return el("tr", { class: `${node.fate} ${isBest ? "best" : ""}`, tabindex: 0, onpointerenter: on, onpointerleave: off, onfocus: on, onblur: off },
+  return el("tr", { class: `${node.fate} ${isBest ? "best" : ""}`, onpointerenter: on, onpointerleave: off, onfocus: on, onblur: off },
     el("td", {}, words),
     el("td", { class: "number" }, logProb(node.log_prob)),
     el("td", { class: "number" }, node.word === END ? logProb(node.score) : "–"),
@@ -145,24 +156,24 @@ function line(node, isBest, mark) {
 
 // -- beam and greedy -----------------------------------------------------------------------------------------------------
 
-function compared({ width, wide, greedy, steps }, path) {
+function compared({ width, wide, greedy }, path) {
   const same = joined(wide.units) === joined(greedy.units);
   return [
     el("div", { class: "ranks" }, told(`beam of ${width}`, wide, greedy), told("greedy", greedy, wide)),
-    el("p", { class: "hint" }, same ? "Both find the same." : parting(wide, greedy, steps, path)),
+    el("p", { class: "hint" }, same ? "Both find the same." : parting(wide, greedy, path)),
   ];
 }
 
 function told(name, own, other) {
-  const words = [...own.units].flatMap((unit, at) => [unit === other.units[at] ? unit : el("mark", {}, unit), " "]);
+  const differing = unshared(own.units, other.units);
+  const words = own.units.flatMap((unit, at) => [differing.has(at) ? el("mark", {}, unit) : unit, " "]);
   return el("div", { class: "rank" },
     el("span", { class: "name" }, name),
     el("span", { class: "text" }, words),
-    el("span", { class: "figure" }, "score ", el("b", {}, logProb(own.score))),
-    el("span", { class: "figure" }, "log P ", el("b", {}, logProb(own.log_prob))));
+    figures(own));
 }
 
-function parting(wide, greedy, steps, path) {
+function parting(wide, greedy, path) {
   const gain = wide.log_prob - greedy.log_prob;
   const by = `In log-probability the beam’s is ${gain >= 0 ? "better" : "worse"} by ${logProb(Math.abs(gain))}.`;
   const last = path.at(-1);

@@ -23,7 +23,7 @@ export function stepper(root, { slider }, show) {
   slider.addEventListener("input", () => go(at()));
   root.addEventListener("keydown", (event) => {
     const name = KEYS[event.key];
-    if (!name || event.target.matches(TYPING) || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (!name || event.defaultPrevented || event.target.matches(TYPING) || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     go(goal[name]());
   });

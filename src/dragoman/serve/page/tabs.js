@@ -5,7 +5,7 @@ import { roving } from "./roving.js";
 export function tabs(list, choose) {
   const all = [...list.querySelectorAll("[role=tab]")];
   const panel = (tab) => document.getElementById(tab.getAttribute("aria-controls"));
-  roving(list, all, 0, (at) => choose(panel(all[at]).id));
+  roving(list, all, { arrived: (at) => choose(panel(all[at]).id) });
   for (const tab of all) tab.addEventListener("click", () => choose(panel(tab).id));
 
   return function select(view) {

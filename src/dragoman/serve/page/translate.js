@@ -5,13 +5,14 @@ import { alternatives } from "./alternatives.js";
 import { post } from "./api.js";
 import { asking } from "./asking.js";
 import { attention } from "./attention.js";
-import { NONE, isTranslator, offer, whole } from "./choices.js";
+import { NONE, isChoice, isTranslator, offer, whole } from "./choices.js";
 import { el, fill, parts } from "./dom.js";
 import { percent, quoted } from "./format.js";
 import { nbest } from "./nbest.js";
 import { notice } from "./notice.js";
 import { joined } from "./units.js";
 
+const PRESSES = new Set(["Enter", " "]);
 const RULES = {
   copied: ({ word, source, attention }) => `${quoted(word)} was copied from ${quoted(source)}, which was looked at most (${percent(attention)}).`,
   lexicon: ({ word, source, attention }) => `${quoted(word)} is what the lexicon has for ${quoted(source)}, which was looked at most (${percent(attention)}).`,
@@ -28,6 +29,7 @@ export function translate(root, service, write) {
   let sentences = [];
   let looked = 0; // the sentence that is looked at
   let opened;
+  let refocus = false; // whether the focus goes back to the words, since what had it is gone
 
   beam.max = service.limits.beam;
   n.max = service.limits.alternatives + 1;
@@ -65,7 +67,7 @@ export function translate(root, service, write) {
     if (!model.value) told.problem(new Error(NONE));
   }
 
-  part.form.addEventListener("change", () => refresh({ step: true }));
+  part.form.addEventListener("input", ({ target }) => refresh({ step: isChoice(target), typing: !isChoice(target) }));
   part.form.addEventListener("submit", (event) => event.preventDefault());
   part.text.addEventListener("input", () => {
     begins = [];
@@ -95,12 +97,16 @@ export function translate(root, service, write) {
     if (!sentences[looked].source) looked = Math.max(0, found.findIndex((one) => one.source));
     part.whole.replaceChildren(...sentences.flatMap((one, at) => [sentence(one, at), one.gap]));
     lookAt(looked);
+    if (refocus) (part.words.querySelector(".picked") ?? part.words.querySelector("button")).focus({ preventScroll: true });
+    refocus = false;
   }
 
   function sentence(one, at) {
     const text = one.translations[0].text;
     if (sentences.length === 1) return el("span", {}, text);
-    return el("button", { type: "button", class: "sentence", "aria-pressed": "false", onclick: () => lookAt(at) }, text);
+    const choose = () => lookAt(at);
+    const press = (event) => PRESSES.has(event.key) && (event.preventDefault(), choose());
+    return el("span", { role: "button", tabindex: 0, class: "sentence", onclick: choose, onkeydown: press }, text); // buttons break lines
   }
 
   function lookAt(at) {
@@ -123,8 +129,8 @@ export function translate(root, service, write) {
     const begun = sentences[looked].begun?.length ?? 0;
     const view = attention(told, begun, (place, button) =>
       other.open({ model: model.value, source: sentences[looked].source, units: told.units, place, button, pick }));
-    part.words.replaceChildren(view.words);
-    part.attention.replaceChildren(...view.picture);
+    part.words.replaceChildren(...view.words);
+    part.attention.replaceChildren(view.picture);
     part.replaced.replaceChildren(...explained(told.replaced));
   }
 
@@ -135,31 +141,24 @@ export function translate(root, service, write) {
 
   // -- choosing otherwise ----------------------------------------------------------------------------------------------
 
-  function pick(units) {
-    begins = [...begins, [looked, units]];
+  function choose(wanted) {
+    begins = wanted;
+    refocus = true;
     refresh({ step: true });
   }
 
   const own = ([at]) => at === looked;
-
-  function undo() {
-    const last = begins.findLastIndex(own);
-    begins = begins.filter((_, at) => at !== last);
-    refresh({ step: true });
-  }
-
-  function undoAll() {
-    begins = begins.filter((one) => !own(one));
-    refresh({ step: true });
-  }
+  const pick = (units) => choose([...begins, [looked, units]]);
+  const undo = () => choose(begins.toSpliced(begins.findLastIndex(own), 1));
+  const undoAll = () => choose(begins.filter((one) => !own(one)));
 
   function showChosen() {
-    const { begun } = sentences[looked];
+    const { begun, translations } = sentences[looked];
     part.chosen.hidden = !begun;
     if (!begun) return;
     const several = begins.filter(own).length > 1;
     part.chosen.replaceChildren(
-      el("p", {}, "You made it begin with ", el("b", {}, joined(begun)), "."),
+      el("p", {}, "You made it begin with ", el("b", {}, joined(begun, translations[0].units)), "."),
       el("button", { type: "button", onclick: undo }, several ? "Undo the last choice" : "Undo"),
       ...(several ? [el("button", { type: "button", class: "quiet", onclick: undoAll }, "Undo all choices")] : []),
     );

@@ -43,7 +43,7 @@ export function tree(steps, beam, greedy, point) {
       svg("rect", { x, y, width: WIDTH, height: HEIGHT, rx: node.fate === "finished" ? HEIGHT / 2 : 5 }),
       svg("text", { class: "word", x: x + WIDTH / 2, y: y + 15, "text-anchor": "middle" }, shortened(node.word || "·", SIGNS)),
       svg("text", { class: "cost", x: x + WIDTH / 2, y: y + 29, "text-anchor": "middle" }, logProb(node.log_prob)),
-      isGreedy ? svg("circle", { class: "mark", cx: x + WIDTH, cy: y, r: 5 }) : null);
+      isGreedy && node.parent ? svg("circle", { class: "mark", cx: x + WIDTH, cy: y, r: 5 }) : null);
     return { group, edge: node.parent && svg("path", { class: `edge ${kinds.slice(5)}`, d: edge(node) }) };
   }
 
