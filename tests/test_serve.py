@@ -151,6 +151,7 @@ def test_which_models_there_are(web: TestClient, shelf: Shelf) -> None:
     told = web.get("/v1/models").json()
     found = {one["name"]: one for one in told["models"]}
     assert list(found) == ["de-en", "both", "pieces", "broken", "bigrams", "words"]
+    assert found["de-en"]["units"] in (None, {"source": "word", "target": "word"})
     assert (found["de-en"]["source"], found["de-en"]["target"], found["both"]["members"]) == ("de", "en", 2)
     assert found["bigrams"]["kind"] == "ngram" and told["limits"]["characters"] == 200
 
@@ -171,7 +172,9 @@ def test_it_goes_on_from_another_word(web: TestClient) -> None:
     asked = {"model": "de-en", "texts": ["Der Hund schläft."], "prefix": ["the", "cat"]}
     [text] = web.post("/v1/translate", json=asked).json()["texts"]
     assert text["text"].startswith("The cat")
-    refused(web.post("/v1/translate", json={**asked, "texts": ["a", "b"]}), 400, "single text")
+    for texts in (["a", "b"], ["Der Hund bellt. Die Katze singt."]):
+        refused(web.post("/v1/translate", json={**asked, "texts": texts}), 400, "single sentence")
+    refused(web.post("/v1/translate", json={**asked, "prefix": ["the", "zebra"]}), 400, "no unit 'zebra'")
 
 
 def test_a_given_translation(web: TestClient) -> None:
@@ -198,6 +201,8 @@ def test_what_words_cost_and_what_comes_next(web: TestClient) -> None:
     assert [one["model"] for one in words] == ["bigrams", "words"] and all(len(one["words"]) == 3 for one in words)
     given = web.post("/v1/next", json={"models": ["de-en"], "source": "Der Hund schläft.", "prefix": "the"}).json()
     assert given["models"][0]["words"][0]["word"] == "dog"
+    by_units = web.post("/v1/next", json={"models": ["de-en"], "source": "Der Hund schläft.", "prefix": ["the"]}).json()
+    assert by_units == given
     refused(web.post("/v1/next", json={"models": ["de-en"]}), 400, "give a source")
     refused(web.post("/v1/next", json={"models": []}), 400, "at least one")
 
@@ -217,7 +222,7 @@ def test_samples(web: TestClient) -> None:
         ("translate", {"model": "nobody", "texts": ["a"]}, 404, "there is no model 'nobody'; there are de-en"),
         ("translate", {"model": "bigrams", "texts": ["a"]}, 400, "is a language model, and this is for a translator"),
         ("score", {"models": ["de-en"], "text": "a"}, 400, "is a translator, and this is for a language model"),
-        ("translate", {"model": "broken", "texts": ["a"]}, 404, "broken cannot be loaded"),
+        ("translate", {"model": "broken", "texts": ["a"]}, 404, "broken cannot be loaded: broken/model.safetensors"),
         ("translate", {"model": "de-en", "texts": ["a"], "beam": 7}, 400, "a beam of 7"),
         ("translate", {"model": "de-en", "texts": ["a"], "beam": 0}, 400, "a beam of 0"),
         ("translate", {"model": "de-en", "texts": ["a"], "length": "long"}, 400, "length handling 'long'"),

@@ -68,14 +68,15 @@ class LanguageModel(Model):
     def _joined(self, words: Sequence[str]) -> str:
         return " ".join(words)
 
-    def next_words(self, prefix: str = "", k: int | None = 10) -> list[NextWord]:
-        """The k most probable next words after a prefix, `</s>` and `<unk>` among them (k=None: all)."""
+    def next_words(self, prefix: str | Sequence[str] = "", k: int | None = 10) -> list[NextWord]:
+        """The k most probable words after a prefix (a text, or words), `</s>` and `<unk>` among them (k=None: all)."""
         import torch
 
         from dragoman.text.batches import Batch
 
         state = self.start(Batch.to_generate(1))
-        for word in self._read(prefix).ids.tolist():
+        begun = self._read(prefix).ids if isinstance(prefix, str) else self.vocab.ids(prefix)
+        for word in begun.tolist():
             state = self.advance(state, torch.tensor([word]))
         probs = self.log_probs(state)[0].exp()
         best = torch.argsort(probs, descending=True, stable=True)[:k].tolist()

@@ -18,6 +18,7 @@ from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Entry
 from dragoman.storage import METRICS
+from dragoman.text.vocab import SPECIALS, UNK
 from dragoman.translating import LENGTH, Translated
 
 MOST_NOTED = 1_000  # entries of a training that are told
@@ -60,7 +61,7 @@ class ScoreAsked(Asked):
 
 class NextAsked(Asked):
     models: list[str]
-    prefix: str = ""
+    prefix: str | list[str] = Field(default="", description="a text, or of a translator its units")
     source: str = Field(default="", description="of a translator: the sentence to translate")
     k: int = Field(default=10, ge=1, le=100)
 
@@ -97,6 +98,8 @@ def routes(service: Service) -> APIRouter:
         service.admit(asked.texts)
         service.check_beam(asked.beam, asked.n)
         how = _how(asked)
+        if asked.prefix:
+            await service.desk.do(lambda: _check_prefix(service.interpreter(entry), asked))
         told = await service.translate(entry, asked.texts, asked.n, asked.beam, **how)
         interpreter = service.interpreter(entry)
         return {
@@ -144,7 +147,7 @@ def routes(service: Service) -> APIRouter:
     async def next_words(asked: NextAsked) -> dict[str, Any]:
         """The likeliest next words after a prefix, by several models."""
         entries = [service.shelf.find(name) for name in _some(asked.models)]
-        service.admit([asked.prefix, asked.source])
+        service.admit([asked.prefix if isinstance(asked.prefix, str) else " ".join(asked.prefix), asked.source])
 
         def work() -> list[dict[str, Any]]:
             found = ((entry, _speaker(service, entry, asked.source)) for entry in entries)
@@ -188,10 +191,18 @@ def _how(asked: TranslateAsked) -> dict[str, Any]:
     if asked.coverage:
         how["coverage"] = asked.coverage
     if asked.prefix:
-        if len(asked.texts) != 1:
-            raise Refusal("a prefix is for a single text")
-        how["prefix"] = asked.prefix
+        how["prefix"] = tuple(asked.prefix)
     return how
+
+
+def _check_prefix(interpreter: Interpreter, asked: TranslateAsked) -> None:
+    """A prefix is for one sentence, and of units that the translator can write."""
+    if len(asked.texts) != 1 or len(interpreter.parted(asked.texts[0])) != 1:
+        raise Refusal("a prefix is for a single sentence")
+    vocab = interpreter.model.target.vocab
+    strange = [unit for unit in asked.prefix if vocab.id(unit) == UNK and unit != SPECIALS[UNK]]
+    if strange:
+        raise Refusal(f"the translator has no unit {strange[0]!r} to begin with")
 
 
 def _some(names: Sequence[str]) -> list[str]:

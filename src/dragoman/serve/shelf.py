@@ -51,16 +51,29 @@ class Entry:
                 try:
                     self.model = _load(self.paths)
                 except DragomanError as error:
-                    self.problem = str(error)
-                    raise Refusal(f"{self.name} cannot be loaded: {error}", MISSING) from error
+                    self.problem = self._without_places(str(error))
+                    raise Refusal(f"{self.name} cannot be loaded: {self.problem}", MISSING) from error
                 self.problem = None
             return self.model
+
+    def _units(self) -> dict[str, str] | None:
+        """What a translator reads and writes, once it was loaded."""
+        if self.model is None or not self.translates:
+            return None
+        return {side: getattr(self.model, side).units.kind for side in ("source", "target")}
+
+    def _without_places(self, told: str) -> str:
+        """What went wrong, without where this machine keeps its models."""
+        for path in self.paths:
+            told = told.replace(str(path), path.name)
+        return told
 
     def described(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "kind": self.kind,
             "members": len(self.paths),
+            "units": self._units(),
             "source": None if self.languages is None else self.languages.source,
             "target": None if self.languages is None else self.languages.target,
             "loaded": self.model is not None,

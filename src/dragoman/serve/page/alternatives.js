@@ -42,7 +42,7 @@ export function alternatives(root) {
     list.replaceChildren();
     root.hidden = false;
     asked.now(
-      (signal) => post("next", { models: [model], source, prefix: joined(before, units), k: MANY }, signal),
+      (signal) => post("next", { models: [model], source, prefix: before, k: MANY }, signal),
       ({ models: [{ words }] }) => {
         const choose = (word) => (hide(), pick([...before, word]));
         list.replaceChildren(bars(words, { most: words[0]?.prob, pick: choose, can: (word) => word !== END, current }));

@@ -12,6 +12,8 @@ export class Problem extends Error {
 
 export const models = (signal) => ask("v1/models", { signal });
 
+export const metrics = (name) => ask(`v1/metrics/${name.split("/").map(encodeURIComponent).join("/")}`, {});
+
 export const post = (what, question, signal) =>
   ask(`v1/${what}`, {
     signal,

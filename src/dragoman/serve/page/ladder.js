@@ -1,13 +1,14 @@
-// What the service has: models and limits. Each section is a function from what the service tells to elements, so that
-// reports of runs are one more of them.
+// What the service has: models, how their trainings went, and limits. Each section is a function from what the service
+// tells to elements.
 
 import { models } from "./api.js";
 import { asking } from "./asking.js";
+import { curves } from "./curves.js";
 import { el, parts } from "./dom.js";
 import { languages } from "./format.js";
 import { notice } from "./notice.js";
 
-const SECTIONS = [reports, shelf, limits];
+const SECTIONS = [curves, shelf, limits];
 
 const LIMITS = {
   characters: "characters of all texts of a request",
@@ -24,13 +25,6 @@ export function ladder(root) {
   const asked = asking(notice(part.notice), [part.sections], "Asking …");
   const open = () => asked.now(models, (service) => part.sections.replaceChildren(...SECTIONS.flatMap((section) => section(service))));
   return { open, params: () => new URLSearchParams() };
-}
-
-function reports() {
-  return [
-    el("h2", {}, "Runs"),
-    el("p", {}, "A ladder of runs, each with one thing more than the one before, appears here when the service is given a report. It has none now."),
-  ];
 }
 
 function shelf({ models }) {
