@@ -12,6 +12,8 @@ from dragoman.cli.messages import say
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from dragoman.serve.limits import Limits
     from dragoman.serve.service import Service
 
@@ -22,7 +24,7 @@ def serve(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL...",
+            metavar="MODEL",
             help="Directories of language models and translators; ONE+TWO is an ensemble, NAME=DIR calls it so. A name "
             "such as de-en tells the languages.",
             show_default=False,
@@ -67,7 +69,7 @@ def serve(
     ] = None,
     log_texts: Annotated[bool, typer.Option("--log-texts", help="Log what is asked for, texts too.")] = False,
 ) -> None:
-    """Serve models: a page in the browser, and interfaces for programs.
+    """Show models in the browser, and let programs ask them.
 
     The page is at http://127.0.0.1:5000. Programs translate by POST /translate, the protocol of LibreTranslate, and
     look inside by /v1/...; http://127.0.0.1:5000/spec describes both. Models are loaded when they are first asked for.
@@ -131,5 +133,18 @@ def _listen(
     if threads is not None:
         torch.set_num_threads(threads)
     app = application(service, hosts=(*LOCAL, host, *names), cors=cors, version=__version__)
-    say(f"{len(service.shelf.entries):,} models; the page is at http://{host}:{port} (Ctrl-C ends)")
-    uvicorn.run(app, host=host, port=port, log_level="warning", server_header=False)
+    with _opened(host, port) as listening:
+        address = f"[{host}]" if ":" in host else host
+        count = len(service.shelf.entries)
+        say(f"{count:,} model{'s' if count > 1 else ''}; the page is at http://{address}:{listening.getsockname()[1]}")
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False)).run([listening])
+
+
+def _opened(host: str, port: int) -> socket:
+    """Where to listen; a port that somebody else has is refused before anything is loaded."""
+    from socket import AF_INET, AF_INET6, create_server
+
+    try:
+        return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
+    except OSError as error:
+        raise DataError(f"{host}, port {port}: {error.strerror}; choose another with --port or --host") from None
