@@ -61,6 +61,16 @@ def test_a_language_model_tells_its_perplexity(good: Any, tmp_path: Path) -> Non
     assert "| dev | perplexity, a word or sentence end |" in (tmp_path / "m" / "README.md").read_text()
 
 
+def test_what_somebody_wrote_is_theirs(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(TRAIN)
+    command = ("train", "ngram", "--text", tmp_path / "t", "--order", 2, "-o", tmp_path / "m", "--force")
+    assert run(*command).code == 0 and run(*command).code == 0
+    (tmp_path / "m" / "README.md").write_text("my own notes\n")
+    assert run(*command).code == 2
+    translators()["one"].write_card(tmp_path / "m", [])
+    assert (tmp_path / "m" / "README.md").read_text() == "my own notes\n"
+
+
 def test_scores_are_put_in_later(place: Path) -> None:
     made = translators()["one"]
     assert "None were measured" in (place / "one" / "README.md").read_text()

@@ -29,7 +29,7 @@ MAY_KNOW = {
     "search": {*GROUND, "text", "scorer"},
     "combination": {"errors", "text", "scorer"},
     "evaluation": {*GROUND, "text", "scorer", "trainable"},
-    "card": set[str](),
+    "card": {"storage"},
     "model": {"text", "scorer", "storage", "card"},
     "language_model": {*GROUND, "text", "scorer", "model", "search"},
     "conditioned": {"errors", "text", "scorer", "model", "language_model"},

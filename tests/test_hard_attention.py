@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from dragoman import Corpus, DataError, fit
 from dragoman.layers.attention import EXPECTED, drawn, likeliest
@@ -49,6 +50,22 @@ def test_what_came_of_a_choice_teaches_it() -> None:
     better = torch.tensor([2.0, 0.0, -3.0], dtype=torch.float64)[:, None]
     torch.testing.assert_close(of_scores, better * (chosen - scores.softmax(dim=1)).detach())
     torch.testing.assert_close(of_log_probs, torch.ones(3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("settings", [{}, {"dropout": 0.4, "readout": 8}, {"lexicon": True}], ids=str)
+def test_the_baseline_is_what_soft_attention_says(settings: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """All else being equal, dropout and lexicon included: where all words were looked at, nothing was gained."""
+    seen = []
+
+    def noted(log_probs: Tensor, alphas: Tensor, chosen: Tensor, baseline: Tensor) -> Tensor:
+        seen.append((log_probs - baseline)[(chosen == alphas).all(dim=1)])
+        return reinforced(log_probs, alphas, chosen, baseline)
+
+    monkeypatch.setattr("dragoman.models.translator_taught.reinforced", noted)
+    model = Translator.create(pairs(), hard=True, **{**SETTINGS, **settings})
+    model.batch_log_probs(pairs(), torch.Generator().manual_seed(3))
+    assert len(seen[0]) > 10
+    torch.testing.assert_close(seen[0], torch.zeros_like(seen[0]), atol=1e-4, rtol=0)
 
 
 def test_drawing_depends_on_the_noise_alone() -> None:

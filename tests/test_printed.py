@@ -28,6 +28,8 @@ FRENCH = Spelling.of(["l'", "ami", "est", "là", ".", "Jean"])
         (Spelling.of(["."]), "well...", "well . . ."),
         (Spelling.of(["u.s."]), "(U.S.)", "( u.s. )"),
         (Spelling.of(["x"]), "", ""),
+        (Spelling.of(["x"]), "-5 (-x)", "-5 ( - x )"),
+        (FRENCH, "'" * 200, "'" * 200),  # no word is as long
     ],
 )
 def test_as_words(spelling: Spelling, printed: str, words: str) -> None:
@@ -41,6 +43,8 @@ def test_as_words(spelling: Spelling, printed: str, words: str) -> None:
         ("a woman", "eine", "a woman"),
         ("wait , she said : five @-@ year", "Das", "Wait, she said: five-year"),
         ("", "Das", ""),
+        ("the dogs ' food", "das", "the dogs' food"),
+        ("' stop ' , he said", "das", "'stop', he said"),
         ("&quot; a", "Ein", '"A'),
     ],
 )

@@ -170,6 +170,19 @@ def test_what_words_bring_is_looked_up_and_the_same() -> None:
     assert without.quickened() is without, "nothing to look up"
 
 
+def test_a_prefix_is_of_words_that_may_come() -> None:
+    listed = Shortlisted(trained(), shortlist(1, 1))
+    outside = next(word for word in TARGET.vocab.words[3:] if not allowed_in(listed, word))
+    with pytest.raises(DataError, match=f"{outside!r} is impossible there"):
+        listed.translate(GERMAN[:1], prefix=[outside])
+    within = next(word for word in TARGET.vocab.words[3:] if allowed_in(listed, word))
+    assert listed.translate(GERMAN[:1], prefix=[within])[0].words[0] == within
+
+
+def allowed_in(listed: Shortlisted, word: str) -> bool:
+    return bool(listed.shortlist.allowed(SOURCE.read(GERMAN[:1]))[0, TARGET.vocab.id(word)])
+
+
 def test_it_may_be_smaller_than_the_beam() -> None:
     listed = Shortlisted(trained(), shortlist(0, 0))
     assert int(listed.shortlist.everywhere.sum()) == 2  # </s> and <unk>

@@ -218,7 +218,7 @@ def test_what_a_kill_left_behind_is_cleared_away(tmp_path: Path) -> None:
         (tmp_path / "model" / ".training.safetensors.x1y2").write_bytes(b"half")
         fit(network(dropout=0.3), CORPUS, output=tmp_path / "model", **settings, **again)
         assert sorted(file.name for file in (tmp_path / "model").iterdir()) == sorted(
-            ["config.yaml", "vocab.tsv", ARRAYS, CHECKPOINT, METRICS]
+            ["README.md", "config.yaml", "vocab.tsv", ARRAYS, CHECKPOINT, METRICS]
         )
 
 

@@ -106,7 +106,7 @@ def test_a_prefix_is_a_text_or_units(kind: str) -> None:
     as_text, as_units = (found.translate(CAPITALS[0], prefix=prefix)[0] for prefix in ("The dog", units))
     assert as_text == as_units and list(as_text.words[: len(units)]) == units
     with pytest.raises(DataError, match="too long to be translated in one piece"):
-        found.translate(CAPITALS[0], prefix="The", most_units=3)
+        found.translate(["", CAPITALS[0]], prefix="The", most_units=3)
 
 
 @every_translator

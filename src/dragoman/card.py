@@ -4,7 +4,10 @@ large it is, how good it was found to be, and how it is used."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from dragoman.storage import CARD, CARD_MARK
 
 TITLES = {
     "ngram": "An n-gram language model",
@@ -27,6 +30,9 @@ dragoman attention DIR "a sentence"        # where it looks
 dragoman serve DIR                         # a page that looks inside"""
 
 
+NO_SCORES = "None were measured when it was made; see below for how to."
+
+
 class Score(NamedTuple):
     """How good a model was found to be."""
 
@@ -46,19 +52,30 @@ def card(config: Mapping[str, Any], sizes: Mapping[str, int], scores: Sequence[S
     kind = str(config["kind"])
     parts = [
         f"---\nlibrary_name: dragoman\ntags:\n- dragoman\n- {kind}\n---",
+        CARD_MARK,
         f"# {TITLES.get(kind, kind)}",
-        "Made with dragoman. `config.yaml` has its settings, `vocab.tsv` its words, `model.safetensors` its numbers.",
+        f"Made with dragoman. `config.yaml` has its settings, `vocab.tsv` its words{_numbers(sizes)}.",
         "## Data",
         _data(config) or "What it learned from was not noted down.",
         "## Sizes",
         _table(["", ""], [(name, f"{size:,}") for name, size in sizes.items()]),
         "## Scores",
-        _scores(scores) or "None were measured when it was made; see below for how to.",
+        _scores(scores) or NO_SCORES,
         "## Use",
         f"```\n{TRANSLATOR if kind == 'translator' else LANGUAGE_MODEL}\n```",
         'From Python: `dragoman.load("DIR")`. DIR stands for this directory.',
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def has_scores(directory: Path) -> bool:
+    """Whether the card in a model's directory tells how good it is, or is somebody's own."""
+    file = directory / CARD
+    return file.is_file() and NO_SCORES not in file.read_text(encoding="utf-8", errors="replace")
+
+
+def _numbers(sizes: Mapping[str, int]) -> str:
+    return ", `model.safetensors` its numbers" if "numbers" in sizes else ""
 
 
 def _data(config: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dragoman.card import Score, card
 from dragoman.scorer import Carry, State
-from dragoman.storage import ARRAYS, CARD, CONFIG, VOCAB, as_yaml, new_directory, new_file, write_arrays
+from dragoman.storage import ARRAYS, CARD, CONFIG, VOCAB, as_yaml, is_somebodys, new_directory, new_file, write_arrays
 from dragoman.text.unknown import UnknownWords
 from dragoman.text.vocab import Vocab
 
@@ -93,14 +93,18 @@ class Model(ABC):
     def sizes(self) -> dict[str, int]:
         """How large it is, for its card."""
         numbers = sum(int(array.size) for array in self.arrays().values())
-        return {"words": self.vocab.known, **({"numbers": numbers} if numbers else {})}
+        members = len(self.members())
+        known = {"words": self.vocab.known, "numbers": numbers, "models inside": members}
+        return {name: size for name, size in known.items() if size}
 
     def card(self, scores: Sequence[Score] = ()) -> str:
         """What README.md says of it."""
         return card(self.whole_config(), self.sizes(), scores)
 
     def write_card(self, path: str | Path, scores: Sequence[Score]) -> None:
-        """Let README.md in the model's directory tell how good it was found to be."""
+        """Let README.md in the model's directory tell how good it was found to be, unless it is somebody's own."""
+        if is_somebodys(Path(path) / CARD):
+            return
         with new_file(Path(path) / CARD) as temporary:
             temporary.write_text(self.card(scores), encoding="utf-8")
 

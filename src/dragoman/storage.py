@@ -21,6 +21,7 @@ from dragoman.errors import DataError, DragomanError
 CONFIG, VOCAB, ARRAYS = "config.yaml", "vocab.tsv", "model.safetensors"  # the files of a model directory
 SOURCE_VOCAB, SOURCE_FILE, TARGET_FILE = "source-vocab.tsv", "source-", "target-"  # a translator's; prefixes of files
 CARD = "README.md"  # for people, in every model directory
+CARD_MARK = "<!-- Written by dragoman, which may write it anew; without this line it is yours. -->"
 SUBWORDS = "sentencepiece.model"  # SentencePiece's
 TWO_WAY, FORWARD, BACKWARD = "two-way", "forward", "backward"  # two translators trained together, and their places
 CHECKPOINT, METRICS = "training.safetensors", "metrics.jsonl"  # and those that training leaves there
@@ -125,8 +126,15 @@ def check_free(path: Path, *, replace: bool, contents: Contents = MODEL) -> None
 
 def _holds(path: Path, contents: Contents) -> bool:
     files = (file for file in path.rglob("*") if not file.is_dir())
-    known = all(file.name in contents.files or _unfinished(file, contents) for file in files)
+    known = all(
+        (file.name in contents.files and not is_somebodys(file)) or _unfinished(file, contents) for file in files
+    )
     return (path / contents.mark).is_file() and known
+
+
+def is_somebodys(file: Path) -> bool:
+    """Whether this is a card that somebody has written, or made their own."""
+    return file.name == CARD and file.is_file() and CARD_MARK not in file.read_text(encoding="utf-8", errors="replace")
 
 
 def _unfinished(file: Path, contents: Contents) -> bool:

@@ -91,18 +91,19 @@ class Translating(ABC):
         if most_units < 1:
             raise DataError(f"pieces of {most_units} units at most: allow one or more")
         listed = [lines] if isinstance(lines, str) else list(lines)
-        pieces = [piece for line in self._pieces(listed, most_units) for piece in line]
+        cut = list(self._pieces(listed, most_units))
+        pieces = [piece for line in cut for piece in line]
         read = self._read(pieces)
         handling = self.length_handling(length)
         if unknowns is not None:
             self.require_replaceable()
-        scorer = Begun(self._scorer, self._beginning(prefix, pieces, listed)) if prefix else self._scorer
+        scorer = Begun(self._scorer, self._beginning(prefix, cut)) if prefix else self._scorer
         found = search_all(scorer, read, n_best=n, beam_size=max(n, beam), length=handling, **how) if pieces else []
         told = (
             [self._replaced(self._told(hypothesis, units), unknowns) for hypothesis in best]
             for best, units in zip(found, self._units(pieces), strict=True)
         )
-        return [self._joined(line, told) for line in self._pieces(listed, most_units)]
+        return [self._joined(line, told) for line in cut]
 
     def sample(self, lines: str | Iterable[str], n: int = 1, seed: int = 0, **how: Any) -> list[list[Translated]]:
         """n translations of each line drawn from P(E | F), blank ones of a blank line.
@@ -279,9 +280,9 @@ class Translating(ABC):
             cuts.append(last)
         return [units.join(tokens[first:last]) for first, last in pairwise(cuts)]
 
-    def _beginning(self, prefix: str | Sequence[str], pieces: Sequence[str], lines: Sequence[str]) -> list[int]:
-        """The numbers of the words that translations begin with."""
-        if len(pieces) > len(lines):
+    def _beginning(self, prefix: str | Sequence[str], cut: Sequence[Sequence[str]]) -> list[int]:
+        """The numbers of the words that translations begin with.  # cut: lines in pieces"""
+        if any(len(pieces) > 1 for pieces in cut):
             raise DataError("a line is too long to be translated in one piece, so nobody knows which would begin so")
         units = self.target.units.cut(prefix) if isinstance(prefix, str) else prefix
         return self.target.vocab.ids(units).tolist()

@@ -10,14 +10,15 @@ import typer
 from dragoman import __version__
 from dragoman.cli.messages import say
 from dragoman.errors import DataError
+from dragoman.serve.limits import Limits
 
 if TYPE_CHECKING:
     from socket import socket
 
-    from dragoman.serve.limits import Limits
     from dragoman.serve.service import Service
 
 PORT = 5000
+DEFAULT = Limits()
 
 
 def serve(
@@ -53,17 +54,19 @@ def serve(
             "--lexicon", metavar="ALIGNER", help="Replace unknown words by its translations.", show_default=False
         ),
     ] = None,
-    max_characters: Annotated[int, typer.Option("--max-characters", min=1, help="Of all texts of a request.")] = 5_000,
-    max_texts: Annotated[int, typer.Option("--max-texts", min=1, help="Texts of a request.")] = 64,
-    max_beam: Annotated[int, typer.Option("--max-beam", min=1, help="The widest beam.")] = 20,
+    max_characters: Annotated[
+        int, typer.Option("--max-characters", min=1, help="Of all texts of a request.")
+    ] = DEFAULT.characters,
+    max_texts: Annotated[int, typer.Option("--max-texts", min=1, help="Texts of a request.")] = DEFAULT.texts,
+    max_beam: Annotated[int, typer.Option("--max-beam", min=1, help="The widest beam.")] = DEFAULT.beam,
     max_alternatives: Annotated[
         int, typer.Option("--max-alternatives", min=0, help="Translations beside the best, or samples.")
     ] = 10,
-    max_body: Annotated[int, typer.Option("--max-body", min=1, help="Bytes of a request.")] = 256_000,
-    max_queue: Annotated[int, typer.Option("--max-queue", min=1, help="Requests that wait.")] = 64,
+    max_body: Annotated[int, typer.Option("--max-body", min=1, help="Bytes of a request.")] = DEFAULT.body,
+    max_queue: Annotated[int, typer.Option("--max-queue", min=1, help="Requests that wait.")] = DEFAULT.queue,
     max_seconds: Annotated[
         float, typer.Option("--max-seconds", min=0.1, help="That a request may take, waiting included.")
-    ] = 30.0,
+    ] = DEFAULT.seconds,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Cores to use; all, if not given.", show_default=False)
     ] = None,
@@ -81,7 +84,7 @@ def serve(
       dragoman serve de-en=one+two+three --lexicon aligner
       curl -s localhost:5000/translate -d q="Guten Tag" -d source=de -d target=en
     """
-    from dragoman.serve.limits import Limits
+    from dragoman.threads import at_most
 
     limits = Limits(
         characters=max_characters,
@@ -93,8 +96,9 @@ def serve(
         seconds=max_seconds,
     )
     _check_address(host)
-    service = _service(models, limits, lexicon, log_texts=log_texts)
-    _listen(service, host, port, tuple(host_name), cors, threads)
+    with at_most(threads):
+        service = _service(models, limits, lexicon, log_texts=log_texts)
+        _listen(service, host, port, tuple(host_name), cors)
 
 
 def _check_address(host: str) -> None:
@@ -115,23 +119,19 @@ def _service(models: list[str], limits: Limits, lexicon: Path | None, *, log_tex
     shelf = Shelf.of(models)
     for entry in shelf:
         if entry.translates and entry.languages is None:
-            say(f"{entry.name}: its languages are not known, so /translate does without it; call it de-en={entry.name}")
+            given = f"de-en={'+'.join(map(str, entry.paths))}"
+            say(f"{entry.name}: its languages are not known, so /translate does without it; call it {given}")
     unknowns = None if lexicon is None else Unknowns(Aligner.load(lexicon).forward.lexicon)
     return Service(shelf, limits, unknowns, log=say if log_texts else None)
 
 
-def _listen(
-    service: Service, host: str, port: int, names: tuple[str, ...], cors: str | None, threads: int | None
-) -> None:
+def _listen(service: Service, host: str, port: int, names: tuple[str, ...], cors: str | None) -> None:
     """Until somebody stops it."""
-    import torch
     import uvicorn
 
     from dragoman.serve.app import application
     from dragoman.serve.guards import LOCAL
 
-    if threads is not None:
-        torch.set_num_threads(threads)
     app = application(service, hosts=(*LOCAL, host, *names), cors=cors, version=__version__)
     with _opened(host, port) as listening:
         address = f"[{host}]" if ":" in host else host

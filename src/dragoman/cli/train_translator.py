@@ -84,6 +84,7 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
       dragoman train translator --src train.de --tgt train.en --dev-src dev.de --dev-tgt dev.en -o de-en --minutes 20
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
     """
+    from dragoman.card import has_scores
     from dragoman.storage import CHECKPOINT, check_free
 
     began = perf_counter()
@@ -101,9 +102,10 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
     pairs = _aligned(job, trained, lines, pairs)
     finished_before = _train(job, trained, pairs, dev, settings)
     found = _translators(job, trained)
-    if dev_lines is not None and not finished_before:
+    if dev_lines is not None:
         for (path, model), own in zip(found, (dev_lines, dev_lines.reversed), strict=False):
-            _tell_dev(path, model, own)
+            if not (finished_before and has_scores(path)):
+                _tell_dev(path, model, own)
     say(f"{job.output}: {perf_counter() - began:,.1f} seconds in all")
     first, _ = found[0]
     suggest("translate", first)

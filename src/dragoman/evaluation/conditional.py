@@ -38,7 +38,7 @@ from dragoman.text.alignment_units import to_words, with_end
 from dragoman.text.formats import read_lines
 from dragoman.text.sides import TREE, Side
 from dragoman.text.trees import TreeBatch
-from dragoman.text.vocab import UNK
+from dragoman.text.vocab import SPECIALS, UNK
 
 BEAM = 5
 LENGTH = "norm"
@@ -241,7 +241,7 @@ def strange_words(target: Side, translations: Sequence[str], references: Sequenc
     """Of the words of references that are unknown, how many came through all the same: names that were copied."""
     if target.units.kind != "word":
         return None
-    return recalled(translations, references, lambda word: target.vocab.id(word) == UNK)
+    return recalled(translations, references, lambda word: word not in SPECIALS and target.vocab.id(word) == UNK)
 
 
 def source_words(source: Side, lines: Sequence[str]) -> list[int]:

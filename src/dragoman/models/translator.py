@@ -81,6 +81,16 @@ class Read(NamedTuple):
     alphas: Tensor | None = None  # (steps, pairs, longest source) where was looked; anything where padded
 
 
+class Asked(NamedTuple):
+    """Which words' log-probabilities are wanted, while a batch is read."""
+
+    targets: NDArray[Any]  # (tokens,)
+    own: Tensor  # (tokens,) where they stand among steps * rows
+    lexical: Any  # what the lexicon has for the sources, or none
+    alphas: Tensor  # (steps, rows, longest source)
+    smoothing: float  # of labels
+
+
 class SomeWords(NamedTuple):
     """Words that are compared among themselves."""
 
@@ -241,27 +251,33 @@ class Translator(SoftmaxModel, Translating):
         own = _own_places(batch).to(self.device)
         h = unrolled.h.flatten(0, 1).index_select(0, own)  # (tokens, H)
         c = None if unrolled.contexts is None else unrolled.contexts.flatten(0, 1).index_select(0, own)
+        chance = None if noise is None else noise.get_state()
         x, targets = self._read_out(h, c, noise), pairs.target.framed(starts=0)
         if memory is None or unrolled.alphas is None:
             return Read(self._target_log_probs(x, targets, smoothing))
-        if memory.lexical is None:
-            found = self._target_log_probs(x, targets, smoothing)
-        else:
-            found = self._boosted(x, targets, Candidates(*memory.lexical), unrolled.alphas, own, smoothing)
-        if noise is not None:
-            baseline = self._by_soft(h, unrolled, own, memory, targets, smoothing) if self.settings.hard else None
+        asked = Asked(targets, own, memory.lexical, unrolled.alphas, smoothing)
+        found, baseline = self._log_probs_of(x, asked), None
+        if chance is not None:
+            if self.settings.hard:
+                baseline = self._by_soft(h, memory, asked, chance)
             found = taught(found, unrolled, own, pairs, memory, self.settings, baseline)
         return Read(found, unrolled.alphas)
 
-    def _by_soft(
-        self, h: Tensor, unrolled: Unrolled, own: Tensor, memory: Memory, targets: NDArray[Any], smoothing: float
-    ) -> Tensor:
-        """log P of the targets if each word were predicted by soft attention, for once.  # (tokens,)"""
-        assert unrolled.alphas is not None, "it attends"
+    def _by_soft(self, h: Tensor, memory: Memory, asked: Asked, chance: Tensor) -> Tensor:
+        """log P of the targets if each word were predicted by soft attention, for once, all else being equal: dropout,
+        too, whose state of chance is given.  # (tokens,)"""
         with torch.no_grad():
-            contexts = torch.einsum("trs,rsd->trd", unrolled.alphas, memory.vectors)  # (steps, rows, D)
-            x = self._read_out(h, contexts.flatten(0, 1).index_select(0, own))
-            return self._target_log_probs(x, targets, smoothing)
+            contexts = torch.einsum("trs,rsd->trd", asked.alphas, memory.vectors)  # (steps, rows, D)
+            c = contexts.flatten(0, 1).index_select(0, asked.own)
+            again = torch.Generator(self.device)
+            again.set_state(chance)
+            return self._log_probs_of(self._read_out(h, c, again), asked)
+
+    def _log_probs_of(self, x: Tensor, asked: Asked) -> Tensor:
+        """log P of the targets by what the softmax reads, with the lexicon's say if it has one.  # (tokens,)"""
+        if asked.lexical is None:
+            return self._target_log_probs(x, asked.targets, asked.smoothing)
+        return self._boosted(x, asked.targets, Candidates(*asked.lexical), asked.alphas, asked.own, asked.smoothing)
 
     def _unrolled(self, batch: Batch, encoded: Encoded, memory: Memory | None, noise: Generator | None) -> Unrolled:
         """The decoder over all words of the targets."""

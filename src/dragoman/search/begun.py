@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dragoman.scorer import AttendingScorer, Carry, Scorer, State
+from dragoman.errors import DataError
+from dragoman.scorer import AttendingScorer, Carry, Scorer, State, possible_words, widened
 from dragoman.text.batches import Batch
 
 
@@ -35,16 +36,20 @@ class Begun:
         return State((inner.rows, said), inner.memory, inner.sentence)
 
     def log_probs(self, state: State) -> Tensor:
-        log_probs, said = self.scorer.log_probs(_inner(state)), state.rows[1]
-        given = said < len(self.words)  # (rows,)
-        if not bool(given.any()):
-            return log_probs
-        wanted = self.words[said[given]][:, None]  # (rows given, 1)
-        found = log_probs.clone()
-        found[given] = torch.full_like(log_probs[given], -torch.inf).scatter(
-            1, wanted, log_probs[given].gather(1, wanted)
-        )
-        return found
+        return widened(*self.narrow_log_probs(state), len(self.vocab))
+
+    def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
+        """Of the word given for this place alone; after them, what the scorer says. A search says all rows' words
+        together, so they are all at the same place.  # (rows, n), (n,)"""
+        log_probs, words = possible_words(self.scorer, _inner(state))
+        said = int(state.rows[1][0])
+        if said >= len(self.words):
+            return log_probs, words
+        wanted = self.words[said : said + 1]
+        at = wanted if words is None else (words == wanted).nonzero()[:, 0]
+        if not len(at) or bool((log_probs[:, at] == -torch.inf).any()):
+            raise DataError(f"no sentence can begin so: {self.vocab.words[int(wanted)]!r} is impossible there")
+        return log_probs[:, at], wanted
 
     def advance(self, state: State, words: Tensor) -> State:
         inner = self.scorer.advance(_inner(state), words)

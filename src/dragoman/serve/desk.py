@@ -1,7 +1,7 @@
 """Where requests wait: those that arrive together and ask for the same are answered together, by one worker.
 
 The models need all of the processor's cores for one batch, so there is one worker, and the rest waits. What waits too
-long is refused, and not begun any more.
+long is refused and not begun any more; what takes too long is given up once nobody waits for it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from threading import Condition, Thread
 from typing import Any
@@ -18,7 +19,12 @@ from dragoman.serve.refusal import busy, too_slow
 
 LINGER = 0.005  # seconds that the first of several waits for others
 
-Work = Callable[[list[Any]], Sequence[Any]]  # answers to some questions, in their order
+Wanted = Callable[[], bool]  # whether anybody waits still: long work asks now and then
+Work = Callable[[list[Any], Wanted], Sequence[Any]]  # answers to some questions, in their order
+
+
+class GivenUp(Exception):  # noqa: N818  (nothing is wrong)
+    """Raised by work that nobody waits for any more."""
 
 
 @dataclass(eq=False)
@@ -29,6 +35,7 @@ class _Errand:
     questions: list[Any]
     work: Work
     answers: Future[Sequence[Any]] = field(default_factory=Future)
+    wanted: bool = True
 
 
 class Desk:
@@ -40,7 +47,7 @@ class Desk:
         self._change = Condition()
         self._open = True
         self.batches = 0  # how often the worker worked
-        self._worker = Thread(target=self._run, name="desk", daemon=True)
+        self._worker = Thread(target=copy_context().run, args=(self._run,), name="desk", daemon=True)
         self._worker.start()
 
     async def ask(self, key: Hashable, questions: Sequence[Any], work: Work) -> Sequence[Any]:
@@ -60,13 +67,17 @@ class Desk:
 
     async def do(self, work: Callable[[], Any]) -> Any:
         """What one function gives, done for itself."""
-        [answer] = await self.ask(object(), [None], lambda _: [work()])
+        [answer] = await self.ask(object(), [None], lambda _, wanted: [work()])
         return answer
 
     @property
     def waiting(self) -> int:
         """How many wait."""
         return len(self._waiting)
+
+    @property
+    def works(self) -> bool:
+        return self._worker.is_alive()
 
     def close(self) -> None:
         with self._change:
@@ -76,6 +87,7 @@ class Desk:
 
     def _leave(self, errand: _Errand) -> None:
         """Whoever has gone does not wait any more."""
+        errand.wanted = False
         with self._change:
             if errand in self._waiting:
                 self._waiting.remove(errand)
@@ -83,16 +95,16 @@ class Desk:
     # -- the worker ----------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while some := self._next():
-            self._answer(some)
+        while self._open:
+            self._answer(self._next())
 
     def _next(self) -> list[_Errand]:
-        """The first that waits, and those that can be done with it; none when the desk is closed."""
+        """The first that waits, and those that can be done with it; none if all have gone, or the desk is closed."""
         with self._change:
             self._change.wait_for(lambda: self._waiting or not self._open)
+            self._change.wait_for(lambda: len(self._waiting) >= self.together or not self._open, timeout=LINGER)
             if not self._waiting:
                 return []
-            self._change.wait_for(lambda: len(self._waiting) >= self.together, timeout=LINGER)
             first = self._waiting.popleft()
             taken, size = [first], len(first.questions)
             for other in list(self._waiting):
@@ -103,18 +115,32 @@ class Desk:
             return taken
 
     def _answer(self, some: Sequence[_Errand]) -> None:
-        wanted = [errand for errand in some if errand.answers.set_running_or_notify_cancel()]
-        if not wanted:
+        """Answer all at once; if that fails, one by one, so that nobody pays for what another asked."""
+        begun = [errand for errand in some if errand.answers.set_running_or_notify_cancel()]
+        if not begun:
             return
         self.batches += 1
-        questions = [question for errand in wanted for question in errand.questions]
         try:
-            answers = list(wanted[0].work(questions))
-        except BaseException as error:  # told to those who wait for it
-            for errand in wanted:
-                errand.answers.set_exception(error)
+            answers = self._worked(begun)
+        except Exception as error:
+            if len(begun) == 1:
+                begun[0].answers.set_exception(error)
+                return
+            for errand in begun:
+                self._alone(errand)
             return
-        start = 0
-        for errand in wanted:
-            errand.answers.set_result(answers[start : start + len(errand.questions)])
-            start += len(errand.questions)
+        for errand, own in zip(begun, answers, strict=True):
+            errand.answers.set_result(own)
+
+    def _alone(self, errand: _Errand) -> None:
+        try:
+            [own] = self._worked([errand])
+            errand.answers.set_result(own)
+        except Exception as error:
+            errand.answers.set_exception(error)
+
+    def _worked(self, some: Sequence[_Errand]) -> list[Sequence[Any]]:
+        """The answers for each errand."""
+        questions = [question for errand in some for question in errand.questions]
+        answers = iter(some[0].work(questions, lambda: any(errand.wanted for errand in some)))
+        return [[next(answers) for _ in errand.questions] for errand in some]

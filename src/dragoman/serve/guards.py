@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from dragoman.serve.refusal import BAD, TOO_LARGE
+from dragoman.serve.refusal import BAD, FORBIDDEN, TOO_LARGE
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -35,7 +35,8 @@ class Guards:
     """An application behind checks of the Host header and of the size of what is sent."""
 
     def __init__(self, app: Application, *, hosts: tuple[str, ...] = LOCAL, body: int, cors: str | None = None):
-        self.app, self.hosts, self.body, self.cors = app, hosts, body, cors
+        self.app, self.body, self.cors = app, body, cors
+        self.hosts = {f"[{name.lower()}]" if name.count(":") > 1 and name[0] != "[" else name.lower() for name in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -44,6 +45,9 @@ class Guards:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if not self._is_host(headers.get("host", "")):
             await self._refuse(send, BAD, "this service does not go by that name; see --host-name")
+            return
+        if self.cors is None and headers.get("sec-fetch-site") == "cross-site" and scope["method"] != "GET":
+            await self._refuse(send, FORBIDDEN, "pages from elsewhere may not ask; see --cors")
             return
         if self.cors is not None and scope["method"] == "OPTIONS":
             await self._answer(send, 204, b"")

@@ -31,7 +31,7 @@ class Interpreter:
     def __init__(self, model: Translating, unknowns: Unknowns | None = None):
         self.model = model
         self.reads, self.writes = _spelling(model.source), _spelling(model.target)
-        self.unknowns = unknowns or (Unknowns() if _replaceable(model) else None)
+        self.unknowns = (unknowns or Unknowns()) if _replaceable(model) else None
 
     def line(self, sentence: str) -> str:
         """A sentence as the translator reads it."""
@@ -44,7 +44,8 @@ class Interpreter:
     def parted(self, text: str) -> list[Sentence]:
         """A text in sentences; those for a translator of trees are whole lines."""
         if self.model.source.format == TREE:
-            return [Sentence(line, "\n", line) for line in text.split("\n")]
+            *lines, last = text.split("\n")
+            return [*(Sentence(line, "\n", line) for line in lines), Sentence(last, "", last)]
         return [Sentence(one, gap, self.line(one)) for one, gap in sentences(text)]
 
     def translate(self, parts: Sequence[Sentence], n: int, beam: int, **how: Any) -> list[Sentence]:
@@ -87,7 +88,16 @@ def _spelling(side: Side) -> Spelling | None:
     return Spelling.of(known)
 
 
+def _attends(model: Any) -> bool:
+    """Whether a translator, or some member of an ensemble, looks at words."""
+    members = getattr(model, "members", ())
+    if members and not callable(members):
+        return any(map(_attends, members))
+    return getattr(getattr(model, "settings", None), "attention", "none") != "none"
+
+
 def _replaceable(model: Translating) -> bool:
     """Whether unknown words can be replaced by those that were looked at."""
-    attends = getattr(getattr(model, "settings", None), "attention", "mlp") != "none"
-    return attends and model.target.units.kind == "word" == model.source.units.kind and model.source.format != TREE
+    return (
+        _attends(model) and model.target.units.kind == "word" == model.source.units.kind and model.source.format != TREE
+    )

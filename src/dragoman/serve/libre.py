@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from email.parser import BytesParser
@@ -15,7 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 from dragoman.serve.interpreter import Sentence, whole
 from dragoman.serve.language_names import NAMES
 from dragoman.serve.markup import Marked, read_markup
-from dragoman.serve.refusal import Refusal
+from dragoman.serve.refusal import BUSY, Refusal
 from dragoman.serve.service import Service
 
 Asked = TypeVar("Asked", bound=BaseModel)
@@ -64,7 +65,7 @@ def routes(service: Service) -> APIRouter:
         asked = await _read(request, DetectRequest)
         texts = [asked.q] if isinstance(asked.q, str) else asked.q
         service.admit(texts)
-        return [guess._asdict() for guess in service.detect(" ".join(texts))]
+        return [guess._asdict() for guess in await asyncio.to_thread(service.detect, " ".join(texts))]
 
     @router.get("/languages")
     def languages() -> list[dict[str, Any]]:
@@ -76,6 +77,8 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/health")
     def health() -> dict[str, str]:
+        if not service.desk.works:
+            raise Refusal("nobody answers requests any more; start the service again", BUSY)
         return {"status": "ok"}
 
     @router.get("/frontend/settings")
@@ -100,8 +103,10 @@ def routes(service: Service) -> APIRouter:
 async def _translated(service: Service, asked: TranslateRequest) -> Translation:
     texts = [asked.q] if isinstance(asked.q, str) else asked.q
     service.admit(texts)
-    service.check_many(asked.alternatives)
-    guesses = [service.detect(text) for text in texts] if asked.source == AUTO else []
+    service.check_beam(1, 1 + asked.alternatives)
+    if not texts:
+        return Translation(translatedText=[])
+    guesses = [await asyncio.to_thread(service.detect, text) for text in texts] if asked.source == AUTO else []
     sources = [own[0].language if own else _any_source(service, asked.target) for own in guesses]
     found = [_Answer()] * len(texts)
     for source in dict.fromkeys(sources or [asked.source]):
@@ -129,7 +134,7 @@ class _Answer(BaseModel):
 
 async def _between(service: Service, source: str, asked: TranslateRequest, texts: Sequence[str]) -> list[_Answer]:
     """Texts of one language."""
-    if source == asked.target:
+    if source == asked.target and any(source in pair for pair in service.shelf.pairs):
         return [_Answer(text=text) for text in texts]
     entry = service.pair(source, asked.target)
     n = 1 + asked.alternatives
@@ -160,13 +165,15 @@ async def _read(request: Request, kind: type[Asked]) -> Asked:
         given = _form(body, content) if "form" in content else json.loads(body or b"{}")
         if not isinstance(given, dict):
             raise ValueError
+        json.dumps(given, ensure_ascii=False).encode()  # no half characters anywhere
     except (ValueError, UnicodeDecodeError, RecursionError):
         raise Refusal("Invalid request: neither JSON nor a form") from None
     for name, field in kind.model_fields.items():
         if field.is_required() and name not in given:
             raise Refusal(f"Invalid request: missing {name} parameter")
     try:
-        return kind.model_validate({name: value for name, value in given.items() if name in kind.model_fields})
+        known = {name: value for name, value in given.items() if name in kind.model_fields and value is not None}
+        return kind.model_validate(known)
     except ValidationError as error:
         first = error.errors()[0]
         raise Refusal(f"Invalid request: {first['loc'][0]}: {first['msg']}") from None
@@ -177,7 +184,7 @@ def _form(body: bytes, content: str) -> dict[str, Any]:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000)
     else:
         message: Any = BytesParser(policy=HTTP).parsebytes(b"content-type: " + content.encode() + b"\r\n\r\n" + body)
-        pairs = [(_field_name(part), bytes(part.get_payload(decode=True)).decode()) for part in message.iter_parts()]
+        pairs = [(_field_name(part), _payload(part)) for part in message.iter_parts()]
     found: dict[str, Any] = {}
     for name, value in pairs:
         found[name] = (
@@ -188,6 +195,13 @@ def _form(body: bytes, content: str) -> dict[str, Any]:
 
 def _field_name(part: Any) -> str:
     return str(part.get_param("name", header="content-disposition"))
+
+
+def _payload(part: Any) -> str:
+    payload = part.get_payload(decode=True)
+    if payload is None:
+        raise ValueError("a part of parts")
+    return bytes(payload).decode()
 
 
 def _forms(kind: type[BaseModel]) -> dict[str, Any]:

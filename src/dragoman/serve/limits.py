@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from dataclasses import dataclass
 
 
-class Limits(BaseModel):
+@dataclass(frozen=True)
+class Limits:
     """Each can be set from the command line."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    characters: int = Field(default=5_000, ge=1, description="characters of all texts of a request")
-    texts: int = Field(default=64, ge=1, description="texts of a request")
-    beam: int = Field(default=20, ge=1, description="the widest beam")
-    alternatives: int = Field(default=10, ge=0, description="translations beside the best, or samples")
-    body: int = Field(default=256_000, ge=1, description="bytes of a request")
-    queue: int = Field(default=64, ge=1, description="requests that wait")
-    seconds: float = Field(default=30.0, gt=0, description="that a request may take, waiting included")
+    characters: int = 5_000  # of all texts of a request
+    texts: int = 64  # of a request
+    beam: int = 20  # the widest
+    alternatives: int = 10  # translations beside the best, or samples
+    body: int = 256_000  # bytes of a request
+    queue: int = 64  # requests that wait
+    seconds: float = 30.0  # that a request may take, waiting included

@@ -1,62 +1,34 @@
-"""Texts with HTML markup: what is between the tags is translated, the tags stay."""
+"""Texts with HTML markup: what is between the tags is translated, the tags stay as they are, letter by letter."""
 
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
+import re
+from dataclasses import dataclass
 
-LEFT_ALONE = ("script", "style", "code", "pre")
+LEFT_ALONE = r"<(script|style|code|pre)\b[^>]*>.*?(?:</\1\s*>|\Z)"  # with all that is in them
+TAG = r"""</?[a-zA-Z](?:"[^"]*"|'[^']*'|[^'">])*>"""
+OTHERS = r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[!?][^>]*>"
+MARKUP = re.compile(f"{LEFT_ALONE}|{OTHERS}|{TAG}", re.DOTALL | re.IGNORECASE)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Marked:
     """A text in parts: markup as it is, and texts to be translated."""
 
-    parts: list[str] = field(default_factory=list)
-    texts: list[int] = field(default_factory=list)  # which parts are texts
+    parts: list[str]
+    texts: list[int]  # which parts are texts
 
     @property
     def to_translate(self) -> list[str]:
         return [self.parts[place] for place in self.texts]
 
     def with_texts(self, translations: list[str]) -> str:
-        """The same with other texts."""
+        """The same with other texts, in which nothing is markup."""
         told = dict(zip(self.texts, translations, strict=True))
         return "".join(
             html.escape(told[place], quote=False) if place in told else part for place, part in enumerate(self.parts)
         )
-
-
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.marked = Marked()
-        self._alone = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._alone += tag in LEFT_ALONE
-        self.marked.parts.append(self.get_starttag_text() or "")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.marked.parts.append(self.get_starttag_text() or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._alone = max(0, self._alone - (tag in LEFT_ALONE))
-        self.marked.parts.append(f"</{tag}>")
-
-    def handle_data(self, data: str) -> None:
-        if data.strip() and not self._alone:
-            self.marked.texts.append(len(self.marked.parts))
-            self.marked.parts.append(data)
-        else:
-            self.marked.parts.append(data if self._alone else html.escape(data, quote=False))
-
-    def handle_comment(self, data: str) -> None:
-        self.marked.parts.append(f"<!--{data}-->")
-
-    def handle_decl(self, decl: str) -> None:
-        self.marked.parts.append(f"<!{decl}>")
 
 
 def read_markup(text: str) -> Marked:
@@ -64,7 +36,14 @@ def read_markup(text: str) -> Marked:
     >>> read_markup("<p>Guten <b>Tag</b> &amp; so</p>").to_translate
     ['Guten ', 'Tag', ' & so']
     """
-    reader = _Reader()
-    reader.feed(text)
-    reader.close()
-    return reader.marked
+    parts, texts, start = list[str](), list[int](), 0
+    for match in [*MARKUP.finditer(text), None]:
+        between = text[start : len(text) if match is None else match.start()]
+        words = html.unescape(between)
+        if any(map(str.isalnum, words)):  # not spaces or punctuation alone
+            texts.append(len(parts))
+        parts.append(words if texts and texts[-1] == len(parts) else between)
+        if match is not None:
+            parts.append(match[0])
+            start = match.end()
+    return Marked(parts, texts)

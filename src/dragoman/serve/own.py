@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from dragoman.serve.service import Service
 from dragoman.serve.shelf import Entry
 from dragoman.storage import METRICS
 from dragoman.text.vocab import SPECIALS, UNK
-from dragoman.translating import LENGTH, Translated
+from dragoman.translating import LENGTH, MOST_UNITS, Translated
 
 MOST_NOTED = 1_000  # entries of a training that are told
 
@@ -27,7 +29,7 @@ MOST_NOTED = 1_000  # entries of a training that are told
 class Asked(BaseModel):
     """Unknown names are refused rather than ignored."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class TranslateAsked(Asked):
@@ -84,7 +86,7 @@ def routes(service: Service) -> APIRouter:
     @router.get("/models")
     def models() -> dict[str, Any]:
         """What there is, and the limits."""
-        return {"models": [entry.described() for entry in service.shelf], "limits": service.limits.model_dump()}
+        return {"models": [entry.described() for entry in service.shelf], "limits": asdict(service.limits)}
 
     @router.get("/metrics/{name:path}")
     def metrics(name: str) -> dict[str, Any]:
@@ -95,18 +97,13 @@ def routes(service: Service) -> APIRouter:
     async def translate(asked: TranslateAsked) -> dict[str, Any]:
         """n-best lists with scores, attention and replaced words, sentence by sentence."""
         entry = service.shelf.find(asked.model, translates=True)
-        service.admit(asked.texts)
+        service.admit([*asked.texts, " ".join(asked.prefix)] if asked.prefix else asked.texts)
         service.check_beam(asked.beam, asked.n)
         how = _how(asked)
         if asked.prefix:
             await service.desk.do(lambda: _check_prefix(service.interpreter(entry), asked))
         told = await service.translate(entry, asked.texts, asked.n, asked.beam, **how)
-        interpreter = service.interpreter(entry)
-        return {
-            "texts": [
-                {"text": whole(parts), "sentences": [_sentence(interpreter, one) for one in parts]} for parts in told
-            ]
-        }
+        return {"texts": await asyncio.to_thread(lambda: [_text(parts) for parts in told])}
 
     @router.post("/attention")
     async def attention(asked: GivenAsked) -> dict[str, Any]:
@@ -116,8 +113,10 @@ def routes(service: Service) -> APIRouter:
 
         def work() -> dict[str, Any]:
             interpreter = service.interpreter(entry)
-            line = interpreter.line(asked.source)
-            [told] = interpreter.model.score([line], [interpreter.written(asked.target)])
+            line, written = _one_piece(interpreter, asked.source), interpreter.written(asked.target)
+            if len(interpreter.model.target.units.cut(written)) > MOST_UNITS:
+                raise Refusal(f"the translation has more than {MOST_UNITS:,} units; send a shorter one")
+            [told] = interpreter.model.score([line], [written])
             return _told(told, told.text)
 
         return dict(await service.desk.do(work))
@@ -218,10 +217,24 @@ def _speaker(service: Service, entry: Entry, source: str) -> Any:
     if not source.strip():
         raise Refusal(f"{entry.name} is a translator; give a source")
     interpreter = service.interpreter(entry)
-    return interpreter.model.given(interpreter.line(source))
+    return interpreter.model.given(_one_piece(interpreter, source))
 
 
-def _sentence(interpreter: Interpreter, one: Sentence) -> dict[str, Any]:
+def _one_piece(interpreter: Interpreter, sentence: str) -> str:
+    """A sentence as the translator reads it, if it is neither blank nor too long to be read at once."""
+    line = interpreter.line(sentence)
+    if not line.strip():
+        raise Refusal("the sentence is blank; give one")
+    if interpreter.model.is_overlong(line):
+        raise Refusal(f"the sentence has more than {MOST_UNITS:,} units; send a shorter one")
+    return line
+
+
+def _text(parts: Sequence[Sentence]) -> dict[str, Any]:
+    return {"text": whole(parts), "sentences": [_sentence(one) for one in parts]}
+
+
+def _sentence(one: Sentence) -> dict[str, Any]:
     found = [_told(told, printed) for told, printed in zip(one.found, one.printed, strict=True)]
     return {"source": one.text, "gap": one.gap, "read": one.line, "translations": found}
 
@@ -244,9 +257,7 @@ def _told(told: Translated, text: str) -> dict[str, Any]:
 
 def _searched(interpreter: Interpreter, asked: LatticeAsked) -> dict[str, Any]:
     record = Lattice(pruned=asked.pruned)
-    line, model = interpreter.line(asked.text), interpreter.model
-    if not line.strip() or model.is_overlong(line):
-        raise Refusal("nothing to show of a blank sentence, or of one that is translated in pieces")
+    line, model = _one_piece(interpreter, asked.text), interpreter.model
     [best] = model.n_best([line], 1, asked.beam, length=asked.length, lattice=record)
     words = model.target.vocab.words
     nodes = [

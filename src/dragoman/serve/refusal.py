@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-BAD, TOO_LARGE, BUSY, TOO_SLOW = 400, 413, 503, 504
+BAD, FORBIDDEN, TOO_LARGE, BUSY, TOO_SLOW = 400, 403, 413, 503, 504
 RETRY = 2  # seconds after which one may ask again
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from dragoman.serve.desk import Desk
+from dragoman.errors import DragomanError
+from dragoman.serve.desk import Desk, GivenUp, Wanted
 from dragoman.serve.detection import Guess, Profile, guess
 from dragoman.serve.interpreter import Interpreter, Sentence
 from dragoman.serve.limits import Limits
@@ -15,6 +16,8 @@ from dragoman.serve.shelf import Entry, Languages, Shelf
 from dragoman.storage import SOURCE_VOCAB, VOCAB
 from dragoman.text.vocab import Vocab
 from dragoman.unknowns import Unknowns
+
+AT_ONCE = 32  # sentences that are translated before it is asked whether anybody waits still
 
 
 class Service:
@@ -40,11 +43,17 @@ class Service:
         """Each text as sentences with their n best translations. Requests that ask alike are answered together."""
         key = (entry.name, n, beam, *sorted((name, repr(value)) for name, value in how.items()))
 
-        def work(some: list[str]) -> list[list[Sentence]]:
+        def work(some: list[str], wanted: Wanted) -> list[list[Sentence]]:
             interpreter = self.interpreter(entry)
             parted = [interpreter.parted(text) for text in some]
-            told = iter(interpreter.translate([one for parts in parted for one in parts], n, beam, **how))
-            return [[next(told) for _ in parts] for parts in parted]
+            flat = [one for parts in parted for one in parts]
+            told = list[Sentence]()
+            for first in range(0, len(flat), AT_ONCE):
+                if not wanted():
+                    raise GivenUp
+                told += interpreter.translate(flat[first : first + AT_ONCE], n, beam, **how)
+            in_order = iter(told)
+            return [[next(in_order) for _ in parts] for parts in parted]
 
         return list(await self.desk.ask(key, texts, work))
 
@@ -62,7 +71,10 @@ class Service:
         vocabs: dict[str, list[Vocab]] = {}
         for languages, entry in self.shelf.pairs.items():
             for language, name in zip(languages, (SOURCE_VOCAB, VOCAB), strict=True):
-                vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / name))
+                try:
+                    vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / name))
+                except (DragomanError, OSError):
+                    continue  # whoever asks for that translator is told
         return {language: Profile.of(own) for language, own in vocabs.items()}
 
     def detect(self, text: str) -> list[Guess]:
@@ -81,18 +93,23 @@ class Service:
     def admit(self, texts: Sequence[str]) -> None:
         """Refuse texts that are too many or too long, and note the others down if that is wanted."""
         limits = self.limits
+        for text in texts:
+            if any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise Refusal("a text holds half a character; send UTF-8")
         if len(texts) > limits.texts:
             raise Refusal(f"{len(texts):,} texts, and a request may have {limits.texts:,}")
         if (size := sum(map(len, texts))) > limits.characters:
             raise Refusal(f"{size:,} characters, and a request may have {limits.characters:,}")
         if self.log is not None:
             for text in texts:
-                self.log(text)
+                self.log(repr(text))
 
     def check_beam(self, beam: int, n: int = 1) -> None:
         if not 1 <= beam <= self.limits.beam:
             raise Refusal(f"a beam of {beam:,}, and it may be from 1 to {self.limits.beam:,}")
         self.check_many(n - 1)
+        if n > self.limits.beam:
+            raise Refusal(f"{n:,} translations need a beam as wide, and it may be {self.limits.beam:,}")
 
     def check_many(self, alternatives: int) -> None:
         if not 0 <= alternatives <= self.limits.alternatives:

@@ -15,7 +15,7 @@ from dragoman.serve.language_names import NAMES
 from dragoman.serve.refusal import Refusal
 from dragoman.storage import ALIGNER_KIND, BACKWARD, CONFIG, TWO_WAY
 
-TRANSLATOR, MIXTURE = "translator", "mixture"
+TRANSLATOR = "translator"
 TOGETHER = "+"  # between the directories of an ensemble
 PAIR = re.compile(r"(?:^|[^a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
 MISSING = 404
@@ -124,6 +124,8 @@ def entries_of(asked: str) -> list[Entry]:
     name, equals, rest = asked.partition("=")
     if not equals or Path(asked).exists():
         name, rest = "", asked
+    if not rest:
+        raise DataError(f"{asked}: names no directory; give {name}=DIR")
     if Path(rest).is_dir() and (several := models_in(Path(rest))):
         before = name or Path(rest).resolve().name
         return [_entry(f"{before}/{path.relative_to(rest)}", [path]) for path in several]

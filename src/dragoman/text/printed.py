@@ -17,6 +17,8 @@ APOSTROPHES = "'’"
 JOINED = "@-@"  # how some tokenisers write a hyphen that they have cut at
 NO_SPACE_BEFORE = frozenset([*",.!?;:)]}»”’%…。、，！？", "..."])
 NO_SPACE_AFTER = frozenset("([{«„“‚¿¡#$£€")
+LONGEST_WORD = 100  # characters; what is longer is none, and stays as it is
+NUMBER = re.compile(r"-[0-9]")
 STRAIGHT = frozenset("\"'")  # quotes that open and close alike
 # A sentence ends at a mark, whatever closes after it, and a space before what can begin one.
 END_OF_SENTENCE = re.compile(r"(?<=[.!?…])([\"'”’»)\]]*)(\s+)(?=[\"'“„«(¿¡]*[^\W_a-zß-öø-ÿ])|(?<=[。！？])(\s*)(?=\S)")
@@ -71,8 +73,10 @@ class Spelling:
 
     def _cut(self, word: str) -> list[str]:
         """What is between spaces as words: marks off its ends, then at apostrophes and hyphens."""
+        if len(word) > LONGEST_WORD:
+            return [word]
         before, after = list[str](), list[str]()
-        while word and not self._knows(word) and not word[0].isalnum() and word[:2] != JOINED[:2]:
+        while word and not self._knows(word) and not word[0].isalnum() and not NUMBER.match(word):
             mark = self._marks(word)
             before.append(mark)
             word = word[len(mark) :]
@@ -141,7 +145,7 @@ def _parted(text: str, at: re.Pattern[str]) -> list[tuple[str, str]]:
 def _joined(tokens: list[str]) -> str:
     """Words with spaces where there are some in print."""
     line, glue, opened = "", True, set[str]()
-    for token in tokens:
+    for place, token in enumerate(tokens):
         if token == JOINED:
             line, glue = f"{line}-", True
             continue
@@ -149,7 +153,9 @@ def _joined(tokens: list[str]) -> str:
             glue or token in NO_SPACE_BEFORE or (token[0] in APOSTROPHES and len(token) > 1 and token[1:].isalpha())
         )
         glue = token in NO_SPACE_AFTER
-        if token in STRAIGHT:
+        if token == "'" and token not in opened and token not in tokens[place + 1 :]:
+            attached = True  # nothing closes it: an apostrophe
+        elif token in STRAIGHT:
             attached, glue = attached or token in opened, token not in opened
             opened ^= {token}
         line += token if attached else f" {token}"
