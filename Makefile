@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo ladder test lint boundscheck bench wheel clean
+.PHONY: demo ladder test tests lint boundscheck bench wheel clean
 
 demo: .venv/installed
 	$(BIN)/dragoman demo
@@ -12,7 +12,10 @@ ladder: .venv/installed
 	$(BIN)/dragoman ladder
 
 # Two at a time, with a thread each: more threads than cores would wait for each other.
-test: .venv/dev lint
+test: .venv/dev
+	$(MAKE) -j 2 lint tests
+
+tests: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 lint: .venv/dev

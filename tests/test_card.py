@@ -11,10 +11,8 @@ import yaml
 from command import DEV, TRAIN
 from dragoman.card import TITLES, Score
 from dragoman.loading import KINDS
-from small_translators import ENGLISH, GERMAN, place, translators
+from small_translators import ENGLISH, GERMAN
 from zoo import TRANSLATORS, model, translator
-
-__all__ = ["place"]
 
 
 def test_every_kind_of_model_has_a_title() -> None:
@@ -67,12 +65,13 @@ def test_what_somebody_wrote_is_theirs(run: Any, tmp_path: Path) -> None:
     assert run(*command).code == 0 and run(*command).code == 0
     (tmp_path / "m" / "README.md").write_text("my own notes\n")
     assert run(*command).code == 2
-    translators()["one"].write_card(tmp_path / "m", [])
+    model("cache").write_card(tmp_path / "m", [])
     assert (tmp_path / "m" / "README.md").read_text() == "my own notes\n"
 
 
-def test_scores_are_put_in_later(place: Path) -> None:
-    made = translators()["one"]
-    assert "None were measured" in (place / "one" / "README.md").read_text()
-    made.write_card(place / "one", [Score("test", "BLEU", 12.345, "a signature")])
-    assert "| test | BLEU | 12.35 | `a signature` |" in (place / "one" / "README.md").read_text()
+def test_scores_are_put_in_later(tmp_path: Path) -> None:
+    made = model("cache")
+    made.save(tmp_path / "model")
+    assert "None were measured" in (tmp_path / "model" / "README.md").read_text()
+    made.write_card(tmp_path / "model", [Score("test", "BLEU", 12.345, "a signature")])
+    assert "| test | BLEU | 12.35 | `a signature` |" in (tmp_path / "model" / "README.md").read_text()
