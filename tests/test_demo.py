@@ -107,9 +107,11 @@ def test_the_next_commands_name_what_is_there(whole: tuple[Path, Outcome]) -> No
     assert pipe and shlex.split(echo)[0] == "echo" and shlex.split(echo)[1] in lines(output, "test.de")
     assert html.escape(f"{echo} | dragoman translate {output / 'attention'}") in (output / "report.html").read_text()
     suggested = [shlex.split(line)[1:] for line in (first, *said[1:])]
-    assert [command[0] for command in suggested] == ["translate", "attention", "evaluate", "contrast"]
+    assert [command[0] for command in suggested] == ["translate", "attention", "evaluate", "contrast", "serve"]
     for command in suggested:
-        named = [Path(word) for word in command if word.startswith(str(output))]
+        named = [
+            Path(word) for word in (word.removeprefix("de-en=") for word in command) if word.startswith(str(output))
+        ]
         assert named and all(path.exists() for path in named)
 
 

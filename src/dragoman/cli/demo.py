@@ -267,4 +267,5 @@ def _next(stage: Stage) -> list[Command]:
         Command(["attention", model, sentence]),
         Command(["evaluate", model, str(stage.path(PLAIN)), *pair, "--by-length"]),
         Command(["contrast", str(stage.path(LSTM))]),
+        Command(["serve", f"de-en={stage.output}"]),
     ]
