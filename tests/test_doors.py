@@ -57,7 +57,8 @@ MAY_KNOW = {
     "loading": {*MODEL, "ngram", "translating"},
     "doctor": {*MODEL, "ngram"},
     "serve": {
-        *{"errors", "storage", "text", "search", "evaluation", "loading", "translating", "unknowns", "ensembles"},
+        *{"errors", "storage", "text", "align", "search", "evaluation", "loading"},
+        *{"translating", "unknowns", "ensembles"},
     },
     "report": {*MODEL, "evaluation", "lab"},  # the floor: evaluation's numbers of the laboratory's truth
 }

@@ -23,7 +23,6 @@ from dragoman.serve.markup import read_markup
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Shelf, languages_of
 from dragoman.text.corpus import ParallelCorpus
-from dragoman.unknowns import Unknowns
 from small_translators import ENGLISH, GERMAN, place, translators
 
 __all__ = ["place"]
@@ -45,7 +44,7 @@ def shelf(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 
 
 def client(shelf: Shelf, limits: Limits = SMALL, **how: Any) -> TestClient:
-    return TestClient(application(Service(shelf, limits, how.pop("unknowns", None)), **how), base_url=HOME)
+    return TestClient(application(Service(shelf, limits, how.pop("aligner", None)), **how), base_url=HOME)
 
 
 @pytest.fixture
@@ -489,10 +488,14 @@ def test_languages_in_names(name: str, found: tuple[str, str] | None) -> None:
 
 
 def test_unknown_words_are_replaced_by_a_lexicon(shelf: Shelf) -> None:
-    pairs = ParallelCorpus(Corpus.from_sentences(["zebra"] * 3), Corpus.from_sentences(["stripes"] * 3))
-    lexicon = Aligner.learn(pairs, "ibm1").forward.lexicon
-    with client(shelf, unknowns=Unknowns(lexicon)) as web:
-        asked = {"model": "de-en", "texts": ["Das Zebra schläft."], "prefix": ["the", "<unk>"]}
-        [text] = web.post("/v1/translate", json=asked).json()["texts"]
-    best = text["sentences"][0]["translations"][0]
-    assert best["units"][1] == "<unk>" and best["replaced"][0]["place"] == 1
+    german, english = [*GERMAN, *["zebra"] * 3], [*ENGLISH, *["stripes"] * 3]
+    right = ParallelCorpus(Corpus.from_sentences(german), Corpus.from_sentences(english))
+    other = ParallelCorpus(Corpus.from_sentences(["x y"] * 3), Corpus.from_sentences(["z z"] * 3))
+    told = []
+    for pairs in (right, ParallelCorpus(right.target, right.source), other):
+        with client(shelf, aligner=Aligner.learn(pairs, "ibm1")) as web:
+            asked = {"model": "de-en", "texts": ["Zebra Zebra."], "prefix": ["the", "<unk>"]}
+            [text] = web.post("/v1/translate", json=asked).json()["texts"]
+        told.append(text["sentences"][0]["translations"][0]["replaced"][0])
+    assert [one["word"] for one in told] == ["stripes", "stripes", "zebra"], "whichever way; another text's is left"
+    assert [one["rule"] for one in told] == ["lexicon", "lexicon", "copied"]

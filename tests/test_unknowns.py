@@ -63,6 +63,30 @@ def test_the_lexicon_comes_first_where_it_knows_the_word() -> None:
     assert [(one.word, one.rule) for one in copied] == [("Meier", COPIED)]
 
 
+def test_words_that_are_unknown_themselves_come_first() -> None:
+    """If they were looked at at all."""
+    source = ["Meier", "Müller", "sieht"]
+    for strange, copied in (([True, False, False], "Meier"), ([False, False, True], "sieht"), ([False] * 3, "Müller")):
+        [found] = Unknowns().replaced(["<unk>"], source, ATTENTION, strange)
+        assert found.word == copied
+    nothing = np.array([[0.05, 0.9, 0.05, 0.0]])
+    assert Unknowns().replaced(["<unk>"], source, nothing, [True, False, True])[0].word == "Müller"
+
+
+def test_a_lexicon_of_whichever_direction_and_of_this_text(
+    run: Any, speechless: tuple[Translator, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "t.de").write_text("katze\n")
+    both = ParallelCorpus(Corpus.from_sentences(GERMAN), Corpus.from_sentences(ENGLISH))
+    Aligner.learn(ParallelCorpus(both.target, both.source), "ibm1").save(tmp_path / "turned")
+    other = ParallelCorpus(Corpus.from_sentences(["x y"] * 3), Corpus.from_sentences(["z z"] * 3))
+    Aligner.learn(other, "ibm1").save(tmp_path / "other")
+    command = ("translate", speechless[1], "--text", tmp_path / "t.de")
+    assert set(run(*command, "--lexicon", tmp_path / "turned").out.split()) == {"cat"}
+    refused = run(*command, "--lexicon", tmp_path / "other")
+    assert refused.code == 2 and "knows 0% of what the translator reads" in refused.err and is_one_line(refused.err)
+
+
 def test_of_a_tree_single_words_are_looked_at() -> None:
     found = Unknowns().replaced(["<unk>"], ["der", "der hund", "hund"], ATTENTION)
     assert [one.word for one in found] == ["hund"]
@@ -135,8 +159,10 @@ def test_translations_are_judged_with_their_unknown_words_replaced(
     assert plain["chrf"] < 5 < 15 < replaced["chrf"] and plain["perplexity"] == replaced["perplexity"]
     assert [one["unknown_words"] for one in (plain, replaced)] == [4, 4]
     assert plain["unknown_words_found"] == 0
+    assert "replace_unknowns" not in plain and replaced["replace_unknowns"] is True
     assert replaced["unknown_words_found"] == 1, "one word came through, and not so often"
     told = [" ".join(line.split()) for line in good(*command[:-1], "--replace-unknowns").lines]
+    assert "sentences 1 beam size 5, length norm, unknown words replaced" in told
     assert "unknown words found 1 of 4 in the references that it does not know" in told
     (tmp_path / "t.en").write_text(f"{ENGLISH[0]}\n")
     assert not any("unknown words found" in line for line in good(*command[:-1]).lines), "none to be found"

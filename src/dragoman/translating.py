@@ -16,7 +16,7 @@ from dragoman.text.alignment_units import to_words, with_end
 from dragoman.text.sides import TREE, Side
 from dragoman.text.spacing import words_of
 from dragoman.text.units import Lengths
-from dragoman.text.vocab import END, SPECIALS
+from dragoman.text.vocab import END, SPECIALS, UNK
 
 if TYPE_CHECKING:
     from dragoman.language_model import LanguageModel
@@ -243,7 +243,8 @@ class Translating(ABC):
             return told
         if told.attention is None:
             raise DataError("unknown words are replaced by what was looked at, and this translator has no attention")
-        found = unknowns.replaced(told.words, told.source, told.attention)
+        strange = [self.source.vocab.id(word) == UNK for word in told.source]
+        found = unknowns.replaced(told.words, told.source, told.attention, strange)
         words = list(told.words)
         for one in found:
             words[one.place] = one.word

@@ -29,7 +29,7 @@ from dragoman.storage import (
 )
 from dragoman.text.corpus import ParallelCorpus
 from dragoman.text.links import Links
-from dragoman.text.vocab import Vocab
+from dragoman.text.vocab import UNK, Vocab
 
 FORMAT = 1
 SCHEDULES = {"ibm1": ("ibm1",), "ibm2": ("ibm1", "ibm2"), "hmm": ("ibm1", "hmm")}  # what comes before each model
@@ -51,6 +51,13 @@ class Aligner:
 
     forward: Direction
     backward: Direction
+
+    def lexicon_for(self, source: Vocab) -> tuple[Lexicon, float]:
+        """The lexicon, of whichever direction, that knows most words of a text, and how many: their share, each as
+        often as it came."""
+        ways = (self.forward.lexicon, self.backward.lexicon)
+        found = [(way, _covered(way.source, source)) for way in ways]
+        return max(found, key=lambda one: one[1])
 
     @classmethod
     def learn(
@@ -154,3 +161,10 @@ def _read_config(directory: Path) -> dict[str, Any]:
     if config.get("format") != FORMAT:
         raise DataError(f"{directory}: written in another format; run dragoman align -o again")
     return config
+
+
+def _covered(known: Vocab, text: Vocab) -> float:
+    """The share of a text's words that are known."""
+    times = text.counts[UNK + 1 :]
+    there = np.array([known.id(word) != UNK for word in text.words[UNK + 1 :]], bool)
+    return float(times[there].sum() / times.sum()) if times.any() else 1.0

@@ -115,7 +115,7 @@ def evaluate_translators(
         named = {name: _measured(name, model, lines, answers, choice, unknowns) for name, model in systems.items()}
     beside = beside_first({name: (own.by_bleu, own.by_chrf) for name, own in named.items()})
     tell = _as_json if as_json else _written
-    print(tell(named, beside, choice), flush=True)
+    print(tell(named, beside, choice, unknowns), flush=True)
     if choice.output is not None:  # last, so that the scores are out whatever becomes of the file
         _keep(next(iter(named.values())).texts, choice.output)
 
@@ -197,9 +197,14 @@ def _measured(
         )
 
 
-def _as_json(named: Mapping[str, MeasuredTranslator], beside: Sequence[Beside], choice: TranslationChoice) -> str:
+def _as_json(
+    named: Mapping[str, MeasuredTranslator],
+    beside: Sequence[Beside],
+    choice: TranslationChoice,
+    unknowns: UnknownsChoice,
+) -> str:
     how: dict[str, Any] = {"beam_size": choice.beam_size, "length": choice.length}
-    how |= {"coverage_penalty": choice.coverage_penalty}
+    how |= {"coverage_penalty": choice.coverage_penalty, **unknowns.told()}
     if choice.shortlist is not None:
         how["shortlist"] = str(choice.shortlist)
     reports = [{"model": name, **own.as_dict(), **how} for name, own in named.items()]
@@ -210,10 +215,16 @@ def _as_json(named: Mapping[str, MeasuredTranslator], beside: Sequence[Beside], 
     return json.dumps(reports[0] if len(reports) == 1 else several, allow_nan=False)
 
 
-def _written(named: Mapping[str, MeasuredTranslator], beside: Sequence[Beside], choice: TranslationChoice) -> str:
+def _written(
+    named: Mapping[str, MeasuredTranslator],
+    beside: Sequence[Beside],
+    choice: TranslationChoice,
+    unknowns: UnknownsChoice,
+) -> str:
     from dragoman.report.evaluated import Search, evaluated_text
 
-    search = Search(choice.beam_size, choice.length, choice.coverage_penalty, choice.shortlist is not None)
+    replaced = bool(unknowns.told())
+    search = Search(choice.beam_size, choice.length, choice.coverage_penalty, choice.shortlist is not None, replaced)
     return evaluated_text(named, beside, search, by_length=choice.by_length)
 
 

@@ -114,15 +114,14 @@ def _service(models: list[str], limits: Limits, lexicon: Path | None, *, log_tex
     from dragoman.align.aligner import Aligner
     from dragoman.serve.service import Service
     from dragoman.serve.shelf import Shelf
-    from dragoman.unknowns import Unknowns
 
     shelf = Shelf.of(models)
     for entry in shelf:
         if entry.translates and entry.languages is None:
             given = f"de-en={'+'.join(map(str, entry.paths))}"
             say(f"{entry.name}: its languages are not known, so /translate does without it; call it {given}")
-    unknowns = None if lexicon is None else Unknowns(Aligner.load(lexicon).forward.lexicon)
-    return Service(shelf, limits, unknowns, log=say if log_texts else None)
+    aligner = None if lexicon is None else Aligner.load(lexicon)
+    return Service(shelf, limits, aligner, log=say if log_texts else None)
 
 
 def _listen(service: Service, host: str, port: int, names: tuple[str, ...], cors: str | None) -> None:

@@ -138,7 +138,19 @@ class UnknownsChoice(Group):
         if not self.replace and self.lexicon is None:
             return None
         model.require_replaceable()
-        return Unknowns(None if self.lexicon is None else Aligner.load(self.lexicon).forward.lexicon)
+        if self.lexicon is None:
+            return Unknowns()
+        lexicon, covered = Aligner.load(self.lexicon).lexicon_for(model.source.vocab)
+        if covered < LEAST_COVERED:
+            told = f"--lexicon {self.lexicon}: knows {100 * covered:.0f}% of what the translator reads"
+            raise DataError(f"{told}; let dragoman align learn from the translator's training text")
+        return Unknowns(lexicon)
+
+    def told(self) -> dict[str, Any]:
+        """What a report says of it."""
+        if self.lexicon is not None:
+            return {"lexicon": str(self.lexicon)}
+        return {"replace_unknowns": True} if self.replace else {}
 
 
 def load_together(paths: Sequence[Path], fusion: Fusion = Fusion(), shortlist: Path | None = None) -> Translating:

@@ -19,11 +19,13 @@ class Search(NamedTuple):
     length: str
     coverage: float = 0.0
     shortlist: bool = False  # whether words were looked for in the shortlist of each sentence alone
+    replaced: bool = False  # whether unknown words were
 
     def __str__(self) -> str:
         coverage = f", coverage penalty {self.coverage:g}" if self.coverage else ""
         shortlist = ", by shortlists (perplexities are by all words)" if self.shortlist else ""
-        return f"beam size {self.beam_size}, length {self.length}{coverage}{shortlist}"
+        replaced = ", unknown words replaced" if self.replaced else ""
+        return f"beam size {self.beam_size}, length {self.length}{coverage}{shortlist}{replaced}"
 
 
 def evaluated_text(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+from dragoman.align.aligner import Aligner
 from dragoman.errors import DragomanError
 from dragoman.serve.desk import Desk, GivenUp, Wanted
 from dragoman.serve.detection import Guess, Profile, guess
@@ -15,8 +16,10 @@ from dragoman.serve.refusal import Refusal
 from dragoman.serve.shelf import Entry, Languages, Shelf
 from dragoman.storage import SOURCE_VOCAB, VOCAB
 from dragoman.text.vocab import Vocab
+from dragoman.translating import Translating
 from dragoman.unknowns import Unknowns
 
+LEAST_COVERED = 0.5  # of what a translator reads must be known to a lexicon that replaces its unknown words
 AT_ONCE = 32  # sentences that are translated before it is asked whether anybody waits still
 
 
@@ -27,11 +30,12 @@ class Service:
         self,
         shelf: Shelf,
         limits: Limits,
-        unknowns: Unknowns | None = None,
+        aligner: Aligner | None = None,
         log: Callable[[str], None] | None = None,
     ):
-        """With a log, it is told every text that is sent; without one, none is written down anywhere."""
-        self.shelf, self.limits, self.unknowns, self.log = shelf, limits, unknowns, log
+        """With an aligner, its lexicon replaces unknown words where it knows what a translator reads. With a log, that
+        is told every text that is sent; without one, none is written down anywhere."""
+        self.shelf, self.limits, self.aligner, self.log = shelf, limits, aligner, log
         self.desk = Desk(limits.queue, limits.seconds)
         self._interpreters: dict[str, Interpreter] = {}
 
@@ -60,8 +64,15 @@ class Service:
     def interpreter(self, entry: Entry) -> Interpreter:
         """Of a translator; made by the worker, when it is first asked for."""
         if entry.name not in self._interpreters:
-            self._interpreters[entry.name] = Interpreter(entry.loaded(), self.unknowns)
+            model = entry.loaded()
+            self._interpreters[entry.name] = Interpreter(model, self._unknowns(model))
         return self._interpreters[entry.name]
+
+    def _unknowns(self, model: Translating) -> Unknowns:
+        if self.aligner is None:
+            return Unknowns()
+        lexicon, covered = self.aligner.lexicon_for(model.source.vocab)
+        return Unknowns(lexicon if covered >= LEAST_COVERED else None)
 
     # -- languages -----------------------------------------------------------------------------------------------------
 
