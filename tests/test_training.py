@@ -13,7 +13,7 @@ import torch
 from dragoman import Corpus, DataError, FeedForwardModel, TrainingConfig, fit
 from dragoman.scorer import token_log_probs
 from dragoman.text.pieces import cut
-from dragoman.threads import cores
+from dragoman.threads import at_most, cores
 from dragoman.training import loop, penalties
 from dragoman.training.objectives import negative_log_likelihood
 from dragoman.training.order import epoch_batches
@@ -283,6 +283,18 @@ def test_threads_are_limited_and_given_back() -> None:
     fit(network(), CORPUS, batch_size=0, max_epochs=1, threads=1, report=watch)
     assert seen == [(1, 1)]
     assert (torch.get_num_threads(), cores()) == (3, free)
+
+
+@pytest.mark.parametrize(("told", "expected"), [("1", 1), ("100000", None), ("0", None), ("all", None), ("", None)])
+def test_the_environment_says_how_many_cores_are_used(
+    monkeypatch: pytest.MonkeyPatch, told: str, expected: int | None
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    free = cores()
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    assert cores() == (expected or free)
+    with at_most(3):
+        assert cores() == 3
 
 
 @pytest.mark.parametrize("device", ["nonsense", "cuda:7"])

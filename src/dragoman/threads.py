@@ -18,9 +18,10 @@ _limit: ContextVar[int | None] = ContextVar("_limit", default=None)
 
 
 def cores() -> int:
-    """How many cores there are to use, or as many as `at_most` allows."""
+    """How many cores there are to use, or as many as `at_most` allows; by default, as many as OMP_NUM_THREADS says."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return _limit.get() or there
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return _limit.get() or min(there, int(told) if told.isdecimal() and int(told) else there)
 
 
 @contextmanager

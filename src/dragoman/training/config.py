@@ -61,7 +61,7 @@ class TrainingConfig(Settings):
     seed: int = Field(default=1, ge=0)
     """What all chance comes from: first weights, order of sentences, dropout."""
     threads: int | None = Field(default=None, ge=1)
-    """Processor cores to use. Default: all."""
+    """Processor cores to use. Default: all, or as many as OMP_NUM_THREADS says."""
     device: str = "cpu"
     """Where to compute: cpu, or cuda where there is one."""
     report_every: int = Field(default=100, ge=1)
