@@ -95,6 +95,18 @@ def test_it_is_there_again_after_loading(tmp_path: Path) -> None:
     assert Translator.create(pairs(), embedding=8, hidden=8).lexicon is None
 
 
+def test_people_can_read_it(tmp_path: Path) -> None:
+    model = Translator.create(pairs(), lexicon=True, embedding=8, hidden=8)
+    model.save(tmp_path / "model")
+    rows = [line.split("\t") for line in (tmp_path / "model" / "lexicon.tsv").read_text(encoding="utf-8").splitlines()]
+    assert model.lexicon is not None and len(rows) == len(model.lexicon.words)
+    own = {word: float(prob) for german, word, prob in rows if german == "hund"}
+    assert next(iter(own)) == "dog" and list(own.values()) == sorted(own.values(), reverse=True)
+    model.save(tmp_path / "model", replace=True)
+    Translator.create(pairs(), embedding=8, hidden=8).save(tmp_path / "without")
+    assert not (tmp_path / "without" / "lexicon.tsv").exists()
+
+
 def test_words_need_not_be_learned_by_the_network_alone() -> None:
     """With a lexicon, a few updates make the right words far likelier than without."""
     right = {}

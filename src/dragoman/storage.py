@@ -35,8 +35,8 @@ class Contents(NamedTuple):
     files: frozenset[str]
 
 
-TRANSLATOR = (SOURCE_VOCAB, SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS)
-LEXICON = "lexicon.tsv"  # an aligner's, for people to read
+LEXICON = "lexicon.tsv"  # an aligner's, or a translator's that has one, for people to read
+TRANSLATOR = (SOURCE_VOCAB, SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS, LEXICON)
 MODEL = Contents("a model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CARD, CHECKPOINT, METRICS, *TRANSLATOR)))
 ALIGNER_KIND = "aligner"  # its name in config.yaml
 ALIGNER = Contents("an aligner", CONFIG, frozenset((CONFIG, VOCAB, SOURCE_VOCAB, ARRAYS, LEXICON)))

@@ -49,12 +49,13 @@ from dragoman.models.softmax_model import (
     softmax_classes,
 )
 from dragoman.models.translator_config import TranslatorConfig, meaningless
-from dragoman.models.translator_lexicon import learned_table, table_arrays, table_from
+from dragoman.models.translator_lexicon import learned_table, table_arrays, table_from, table_text
 from dragoman.models.translator_parts import M_SOURCE, encoder_of, first_parameters, priors_of
 from dragoman.models.translator_taught import taught
 from dragoman.scorer import Carry, State
 from dragoman.search.length import LengthPrior
 from dragoman.settings import validated
+from dragoman.storage import LEXICON as LEXICON_FILE
 from dragoman.storage import SOURCE_FILE, SOURCE_VOCAB, TARGET_FILE
 from dragoman.text.batches import Batch
 from dragoman.text.corpus import Corpus, ParallelCorpus
@@ -419,7 +420,10 @@ class Translator(SoftmaxModel, Translating):
     def files(self) -> Mapping[str, bytes]:
         sides = {SOURCE_FILE: self.source, TARGET_FILE: self.target}
         units = {prefix + name: data for prefix, side in sides.items() for name, data in side.units.files().items()}
-        return {**units, SOURCE_VOCAB: self.source_vocab.to_text().encode()}
+        words = {SOURCE_VOCAB: self.source_vocab.to_text().encode()}
+        if self.lexicon is not None:
+            words[LEXICON_FILE] = table_text(self.lexicon, self.source_vocab, self.vocab).encode()
+        return {**units, **words}
 
     @classmethod
     def from_saved(cls, saved: Saved) -> Self:

@@ -14,6 +14,7 @@ from dragoman.align.cells import Cells
 from dragoman.align.direction import learn
 from dragoman.layers.lexical import Table
 from dragoman.text.corpus import ParallelCorpus
+from dragoman.text.vocab import Vocab
 
 MODEL = "hmm"
 MOST = 20  # translations kept of each source word
@@ -31,6 +32,15 @@ def learned_table(pairs: ParallelCorpus, dtype: torch.dtype) -> Table:
 
 def table_arrays(table: Table) -> dict[str, NDArray[Any]]:
     return {name: part.numpy() for name, part in table._asdict().items()}
+
+
+def table_text(table: Table, source: Vocab, target: Vocab) -> str:
+    """For people: source TAB target TAB P(target | source), the likeliest translation of each source word first."""
+    owner = np.repeat(np.arange(len(source)), table.starts.diff().numpy())  # (entries,)
+    probs = table.probs.double().numpy()
+    order = np.lexsort((-probs, owner))
+    entries = zip(owner[order].tolist(), table.words.numpy()[order].tolist(), probs[order].tolist(), strict=True)
+    return "".join(f"{source.words[one]}\t{target.words[other]}\t{prob:.6f}\n" for one, other, prob in entries)
 
 
 def table_from(arrays: Mapping[str, NDArray[Any]], sources: int, words: int) -> Table:
