@@ -7,10 +7,13 @@ DIR holds train, dev (or val) and test files in both languages; of a laboratory,
 and test.align).
 Every system has the sizes and the training that `dragoman train translator` chooses for the corpus, and differs in what
 its name says alone; `--set name=value` and `--train name=value` change settings of all of them. A model that is
-finished already is not trained again. Test BLEU is at a beam of 5, `tok:none` for tokenised text; the spread is over
-seeds. The alignment error is that of attention (argmax for each target word, `</s>` left out) beside the true alignment
-or, where there is none, beside that of an aligner which learned from the training text: by that one, what was taught by
-the aligner (supervision, lexicon) is favoured. Of symmetry, minutes are those of both translators.
+finished already is not trained again; `--rows FILE ...` takes systems from what `--json` wrote in other runs, which may
+have gone side by side.
+
+Test BLEU is at a beam of 5, `tok:none` for tokenised text; the spread is over seeds. The alignment error is that of
+attention (argmax for each target word, `</s>` left out) beside the true alignment or, where there is none, beside that
+of an aligner which learned from the training text: by that one, what was taught by the aligner (supervision, lexicon)
+is favoured. Of symmetry, minutes are those of both translators.
 """
 
 from __future__ import annotations
@@ -230,20 +233,23 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the model")
     parser.add_argument("--train", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the training")
+    parser.add_argument("--rows", type=Path, nargs="+", default=[], metavar="FILE", help="of --json, measured before")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     if unknown := set(options.only or ()) - set(SYSTEMS[options.what]):
         parser.error(f"--only {', '.join(unknown)}: there are {'; '.join(SYSTEMS[options.what])}")
     data = read(options.data, options.langs.split("-"), options.units, aligned=options.what == "priors")
     options.output.mkdir(parents=True, exist_ok=True)
-    rows = []
+    rows = [Row(**row) for file in options.rows for row in json.loads(file.read_text(encoding="utf-8"))]
+    known = {row.system for row in rows}
     for name in options.only or SYSTEMS[options.what]:
-        if SYSTEMS[options.what][name].get(GIVEN) and data.given is None:
-            continue  # nobody knows it
+        if name in known or (SYSTEMS[options.what][name].get(GIVEN) and data.given is None):
+            continue  # measured before; or nobody knows the truth
         for seed in options.seeds:
             rows.append(measure(name, SYSTEMS[options.what][name], seed, data, options.output, options))
             print(rows[-1], flush=True)
-    print_table(rows)
+    order = list(SYSTEMS[options.what])
+    print_table(sorted(rows, key=lambda row: order.index(row.system)))
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
 
