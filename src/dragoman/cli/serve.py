@@ -61,12 +61,15 @@ def serve(
     max_beam: Annotated[int, typer.Option("--max-beam", min=1, help="The widest beam.")] = DEFAULT.beam,
     max_alternatives: Annotated[
         int, typer.Option("--max-alternatives", min=0, help="Translations beside the best, or samples.")
-    ] = 10,
+    ] = DEFAULT.alternatives,
     max_body: Annotated[int, typer.Option("--max-body", min=1, help="Bytes of a request.")] = DEFAULT.body,
     max_queue: Annotated[int, typer.Option("--max-queue", min=1, help="Requests that wait.")] = DEFAULT.queue,
     max_seconds: Annotated[
         float, typer.Option("--max-seconds", min=0.1, help="That a request may take, waiting included.")
     ] = DEFAULT.seconds,
+    max_connections: Annotated[
+        int, typer.Option("--max-connections", min=1, help="That are open at a time.")
+    ] = DEFAULT.connections,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Cores to use; all, if not given.", show_default=False)
     ] = None,
@@ -94,6 +97,7 @@ def serve(
         body=max_body,
         queue=max_queue,
         seconds=max_seconds,
+        connections=max_connections,
     )
     _check_address(host)
     with at_most(threads):
@@ -129,6 +133,7 @@ def _listen(service: Service, host: str, port: int, names: tuple[str, ...], cors
     import uvicorn
 
     from dragoman.serve.app import application
+    from dragoman.serve.connection import connections
     from dragoman.serve.guards import LOCAL
 
     app = application(service, hosts=(*LOCAL, host, *names), cors=cors, version=__version__)
@@ -136,7 +141,10 @@ def _listen(service: Service, host: str, port: int, names: tuple[str, ...], cors
         address = f"[{host}]" if ":" in host else host
         count = len(service.shelf.entries)
         say(f"{count:,} model{'s' if count > 1 else ''}; the page is at http://{address}:{listening.getsockname()[1]}")
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False)).run([listening])
+        config = uvicorn.Config(
+            app, http=connections(service.limits), ws="none", log_level="warning", access_log=False, server_header=False
+        )
+        uvicorn.Server(config).run([listening])
 
 
 def _opened(host: str, port: int) -> socket:

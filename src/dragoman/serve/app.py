@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,14 +20,14 @@ from dragoman.serve.refusal import BAD, Refusal
 from dragoman.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"
-LOG = logging.getLogger("dragoman.serve")
 
 
 def application(
     service: Service, *, hosts: tuple[str, ...] = LOCAL, cors: str | None = None, version: str = "1"
 ) -> Application:
     """The service behind its guards."""
-    return Guards(bare_application(service, version), hosts=hosts, body=service.limits.body, cors=cors)
+    limits = service.limits
+    return Guards(bare_application(service, version), hosts=hosts, body=limits.body, seconds=limits.seconds, cors=cors)
 
 
 def bare_application(service: Service, version: str) -> FastAPI:
@@ -84,5 +83,4 @@ def _refuse(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unforeseen(_: Request, error: Exception) -> JSONResponse:
-        LOG.error("%s", type(error).__name__, exc_info=error)
         return JSONResponse({"error": "something went wrong here; the log has more"}, 500)

@@ -13,12 +13,13 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from threading import Condition, Thread
-from typing import Any
+from typing import Any, TypeVar
 
 from dragoman.serve.refusal import busy, too_slow
 
 LINGER = 0.005  # seconds that the first of several waits for others
 
+Done = TypeVar("Done")
 Wanted = Callable[[], bool]  # whether anybody waits still: long work asks now and then
 Work = Callable[[list[Any], Wanted], Sequence[Any]]  # answers to some questions, in their order
 
@@ -65,10 +66,10 @@ class Desk:
         finally:
             self._leave(errand)
 
-    async def do(self, work: Callable[[], Any]) -> Any:
+    async def do(self, work: Callable[[], Done]) -> Done:
         """What one function gives, done for itself."""
-        [answer] = await self.ask(object(), [None], lambda _, wanted: [work()])
-        return answer
+        answers: Sequence[Done] = await self.ask(object(), [None], lambda _, wanted: [work()])
+        return answers[0]
 
     @property
     def waiting(self) -> int:

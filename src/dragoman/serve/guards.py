@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
+import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
-from starlette.exceptions import HTTPException
-
+from dragoman.serve.arriving import Arriving, Message, Receive, too_large
 from dragoman.serve.refusal import BAD, FORBIDDEN, TOO_LARGE
 
-Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -29,13 +30,24 @@ HEADERS = {
     "cache-control": "no-store",
 }
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
+OWN_PAGES = (None, "same-origin", "none")  # what Sec-Fetch-Site says of them, and of programs
+LOG = logging.getLogger("dragoman.serve")
 
 
 class Guards:
-    """An application behind checks of the Host header and of the size of what is sent."""
+    """An application behind checks of who asks, of the size of what is sent, and of how long that takes; whoever has
+    gone is not worked for."""
 
-    def __init__(self, app: Application, *, hosts: tuple[str, ...] = LOCAL, body: int, cors: str | None = None):
-        self.app, self.body, self.cors = app, body, cors
+    def __init__(
+        self,
+        app: Application,
+        *,
+        hosts: tuple[str, ...] = LOCAL,
+        body: int,
+        seconds: float = 30.0,
+        cors: str | None = None,
+    ):
+        self.app, self.body, self.seconds, self.cors = app, body, seconds, cors
         self.hosts = {f"[{name.lower()}]" if name.count(":") > 1 and name[0] != "[" else name.lower() for name in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,46 +55,50 @@ class Guards:
             await self.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        if not self._is_host(headers.get("host", "")):
-            await self._refuse(send, BAD, "this service does not go by that name; see --host-name")
-            return
-        if self.cors is None and headers.get("sec-fetch-site") == "cross-site" and scope["method"] != "GET":
-            await self._refuse(send, FORBIDDEN, "pages from elsewhere may not ask; see --cors")
-            return
-        if self.cors is not None and scope["method"] == "OPTIONS":
+        if (refusal := self._refusal(scope["method"], headers)) is not None:
+            await self._refuse(send, *refusal)
+        elif self.cors is not None and scope["method"] == "OPTIONS":
             await self._answer(send, 204, b"")
-            return
+        else:
+            await self._asked(scope, Arriving(receive, self.body, self.seconds), send)
+
+    def _refusal(self, method: str, headers: MutableMapping[str, str]) -> tuple[int, str] | None:
+        """What is wrong with a request by its headers alone."""
+        if not self._is_host(headers.get("host", "")):
+            return BAD, "this service does not go by that name; see --host-name"
+        if self.cors is None and headers.get("sec-fetch-site") not in OWN_PAGES and method != "GET":
+            return FORBIDDEN, "pages from elsewhere may not ask; see --cors"
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self.body:
-            await self._refuse(send, TOO_LARGE, self._too_large)
-            return
+        if not (length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= self.body):
+            return TOO_LARGE, too_large(self.body)
+        return None
+
+    async def _asked(self, scope: Scope, arriving: Arriving, send: Send) -> None:
+        """Let the application answer, as long as somebody waits for it."""
+        answered = False
 
         async def sent(message: Message) -> None:
+            nonlocal answered
+            answered = answered or (message["type"] == "http.response.body" and not message.get("more_body", False))
             await send(self._with_headers(message))
 
-        await self.app(scope, self._counted(receive), sent)
-
-    @property
-    def _too_large(self) -> str:
-        return f"more than {self.body:,} bytes; send less at a time"
+        work = asyncio.ensure_future(self.app(scope, arriving.receive, sent))
+        left = asyncio.ensure_future(arriving.left())
+        try:
+            await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done() and not answered:
+                work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+        except Exception as error:
+            log_without_texts(error)
+        finally:
+            work.cancel()
+            left.cancel()
 
     def _is_host(self, given: str) -> bool:
         name = given.rsplit(":", 1)[0] if not given.endswith("]") else given
         return "*" in self.hosts or name.lower() in self.hosts
-
-    def _counted(self, receive: Receive) -> Receive:
-        """What arrives, as long as it is not too much, whatever its header says."""
-        size = 0
-
-        async def counted() -> Message:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > self.body:
-                raise HTTPException(TOO_LARGE, self._too_large)
-            return message
-
-        return counted
 
     def _with_headers(self, message: Message) -> Message:
         if message["type"] != "http.response.start":
@@ -110,3 +126,9 @@ class Guards:
         headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
         await send(self._with_headers({"type": "http.response.start", "status": status, "headers": headers}))
         await send({"type": "http.response.body", "body": body})
+
+
+def log_without_texts(error: BaseException) -> None:
+    """Where something went wrong, and of which kind; its message may quote what somebody sent."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    LOG.error("%s\n%s", type(error).__name__, where)

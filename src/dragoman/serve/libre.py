@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, ValidationError
 
+from dragoman.serve.documented import ANSWERED
 from dragoman.serve.interpreter import Sentence, whole
 from dragoman.serve.language_names import NAMES
 from dragoman.serve.markup import Marked, read_markup
@@ -28,74 +29,137 @@ BEAM = 5
 class TranslateRequest(BaseModel):
     """What is to be translated."""
 
-    q: str | list[str] = Field(description="a text, or several")
-    source: str = Field(default=AUTO, description="code of its language, or auto")
-    target: str = Field(description="code of the language to translate to")
-    format: Literal["text", "html"] = "text"
+    q: str | list[str] = Field(description="a text, or several", examples=["Ein Hund bellt.", ["Ein Hund.", "Ja!"]])
+    source: str = Field(default=AUTO, description="code of its language, or auto", examples=["de", AUTO])
+    target: str = Field(description="code of the language to translate to", examples=["en"])
+    format: Literal["text", "html"] = Field(default="text", description="html: tags stay as they are")
     alternatives: int = Field(default=0, description="how many other translations to tell")
     api_key: str | None = Field(default=None, description="not needed")
 
 
 class DetectRequest(BaseModel):
-    q: str | list[str] = Field(description="a text whose language is not known")
+    """A text whose language is not known."""
+
+    q: str | list[str] = Field(description="the text, or several of one language", examples=["Ein Hund bellt."])
     api_key: str | None = Field(default=None, description="not needed")
 
 
+class Detected(BaseModel):
+    """A language that a text may be in."""
+
+    language: str = Field(description="its code", examples=["de"])
+    confidence: float = Field(description="from 0 to 100", examples=[98.2])
+
+
 class Translation(BaseModel):
-    """Lists, if several texts were sent."""
+    """A text and what is known of it, or, if several texts were sent, lists of these."""
+
+    model_config = {
+        "json_schema_extra": {
+            "examples": [
+                {"translatedText": "A dog barks."},
+                {
+                    "translatedText": ["A dog.", "Yes!"],
+                    "alternatives": [["The dog."], ["Yeah!"]],
+                    "detectedLanguage": [{"language": "de", "confidence": 98.2}] * 2,
+                },
+            ]
+        }
+    }
 
     translatedText: str | list[str]  # noqa: N815  (as the protocol spells it)
-    alternatives: list[Any] | None = None
-    detectedLanguage: dict[str, Any] | list[dict[str, Any]] | None = None  # noqa: N815
+    alternatives: list[str] | list[list[str]] | None = Field(
+        default=None, description="other translations, the better first, if some were asked for"
+    )
+    detectedLanguage: Detected | list[Detected] | None = Field(  # noqa: N815
+        default=None, description="if the source was auto"
+    )
+
+
+class Language(BaseModel):
+    """A language, and what it can be translated to."""
+
+    code: str = Field(examples=["de"])
+    name: str = Field(description="in English", examples=["German"])
+    targets: list[str] = Field(description="codes; its own is among them", examples=[["de", "en"]])
+
+
+class Named(BaseModel):
+    code: str
+    name: str
+
+
+class Chosen(BaseModel):
+    source: Named
+    target: Named | None = Field(description="null if there is no translator whose languages are known")
+
+
+class Settings(BaseModel):
+    """What a page that speaks this protocol has to know."""
+
+    apiKeys: bool = Field(description="whether keys are looked at: they are not")  # noqa: N815
+    charLimit: int = Field(description="characters of a request")  # noqa: N815
+    filesTranslation: bool  # noqa: N815
+    frontendTimeout: int = Field(description="milliseconds after the last key until a page should ask")  # noqa: N815
+    keyRequired: bool  # noqa: N815
+    language: Chosen
+    suggestions: bool
+    supportedFilesFormat: list[str]  # noqa: N815
+
+
+class Health(BaseModel):
+    status: Literal["ok"] = "ok"
 
 
 def routes(service: Service) -> APIRouter:
-    router = APIRouter(tags=["LibreTranslate"])
-    told = {"requestBody": {"required": True, "content": _forms(TranslateRequest)}}
+    router = APIRouter(tags=["LibreTranslate"], responses=ANSWERED)
 
-    @router.post("/translate", openapi_extra=told, response_model_exclude_none=True)
+    @router.post("/translate", openapi_extra=_body(TranslateRequest), response_model_exclude_none=True)
     async def translate(request: Request) -> Translation:
         """Translate a text, or several."""
-        asked = await _read(request, TranslateRequest)
-        return await _translated(service, asked)
+        return await _translated(service, await _read(request, TranslateRequest))
 
-    @router.post("/detect", openapi_extra={"requestBody": {"required": True, "content": _forms(DetectRequest)}})
-    async def detect(request: Request) -> list[dict[str, Any]]:
-        """Which language a text is in, of those that there are translators for."""
+    @router.post("/detect", openapi_extra=_body(DetectRequest))
+    async def detect(request: Request) -> list[Detected]:
+        """Which language a text is in, of those that there are translators for; the likeliest first."""
         asked = await _read(request, DetectRequest)
         texts = [asked.q] if isinstance(asked.q, str) else asked.q
         service.admit(texts)
-        return [guess._asdict() for guess in await asyncio.to_thread(service.detect, " ".join(texts))]
+        found = await asyncio.to_thread(service.detect, " ".join(texts))
+        return [Detected(**guess._asdict()) for guess in found]
 
     @router.get("/languages")
-    def languages() -> list[dict[str, Any]]:
+    def languages() -> list[Language]:
         """What can be translated to what. Every language can be left as it is."""
         targets = {code: [code] for pair in service.shelf.pairs for code in pair}
         for pair in service.shelf.pairs:
             targets[pair.source].append(pair.target)
-        return [{"code": code, "name": NAMES[code], "targets": own} for code, own in sorted(targets.items())]
+        return [Language(code=code, name=NAMES[code], targets=own) for code, own in sorted(targets.items())]
+
+    router.post("/languages", include_in_schema=False)(languages)  # as libretranslatepy asks
 
     @router.get("/health")
-    def health() -> dict[str, str]:
+    def health() -> Health:
+        """Whether requests are answered."""
         if not service.desk.works:
             raise Refusal("nobody answers requests any more; start the service again", BUSY)
-        return {"status": "ok"}
+        return Health()
 
     @router.get("/frontend/settings")
-    def settings() -> dict[str, Any]:
+    def settings() -> Settings:
         """What a page that speaks this protocol has to know."""
         first = next(iter(service.shelf.pairs), None)
-        target = None if first is None else {"code": first.target, "name": NAMES[first.target]}
-        return {
-            "apiKeys": False,
-            "charLimit": service.limits.characters,
-            "filesTranslation": False,
-            "frontendTimeout": 500,
-            "keyRequired": False,
-            "language": {"source": {"code": AUTO, "name": "Auto Detect"}, "target": target},
-            "suggestions": False,
-            "supportedFilesFormat": [],
-        }
+        target = None if first is None else Named(code=first.target, name=NAMES[first.target])
+        return Settings(
+            apiKeys=False,
+            charLimit=service.limits.characters,
+            filesTranslation=False,
+            frontendTimeout=500,
+            keyRequired=False,
+            language=Chosen(source=Named(code=AUTO, name="Auto Detect"), target=target),
+            suggestions=False,
+            supportedFilesFormat=[],
+        )
 
     return router
 
@@ -115,7 +179,7 @@ async def _translated(service: Service, asked: TranslateRequest) -> Translation:
         for place, answer in zip(own, answers, strict=True):
             found[place] = answer
     detected = [
-        own[0]._asdict() if own else {"language": one, "confidence": 0.0}
+        Detected(**own[0]._asdict()) if own else Detected(language=one, confidence=0.0)
         for own, one in zip(guesses, sources, strict=True)
     ]
     one = isinstance(asked.q, str)
@@ -159,12 +223,13 @@ def _any_source(service: Service, target: str) -> str:
 
 
 async def _read(request: Request, kind: type[Asked]) -> Asked:
-    """A request as JSON or as a form, whichever way it was sent."""
+    """A request as JSON, as a form or in the address, whichever way it was sent."""
     body, content = await request.body(), request.headers.get("content-type", "")
     try:
         given = _form(body, content) if "form" in content else json.loads(body or b"{}")
         if not isinstance(given, dict):
             raise ValueError
+        given = {**_fields(_pairs(request.url.query)), **given}
         json.dumps(given, ensure_ascii=False).encode()  # no half characters anywhere
     except (ValueError, UnicodeDecodeError, RecursionError):
         raise Refusal("Invalid request: neither JSON nor a form") from None
@@ -181,10 +246,17 @@ async def _read(request: Request, kind: type[Asked]) -> Asked:
 
 def _form(body: bytes, content: str) -> dict[str, Any]:
     if "multipart" not in content:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000)
-    else:
-        message: Any = BytesParser(policy=HTTP).parsebytes(b"content-type: " + content.encode() + b"\r\n\r\n" + body)
-        pairs = [(_field_name(part), _payload(part)) for part in message.iter_parts()]
+        return _fields(_pairs(body.decode()))
+    message: Any = BytesParser(policy=HTTP).parsebytes(b"content-type: " + content.encode() + b"\r\n\r\n" + body)
+    return _fields([(_field_name(part), _payload(part)) for part in message.iter_parts()])
+
+
+def _pairs(encoded: str) -> list[tuple[str, str]]:
+    return parse_qsl(encoded, keep_blank_values=True, max_num_fields=1000, errors="strict")
+
+
+def _fields(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Of pairs, those of one name as a list."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         found[name] = (
@@ -204,6 +276,8 @@ def _payload(part: Any) -> str:
     return bytes(payload).decode()
 
 
-def _forms(kind: type[BaseModel]) -> dict[str, Any]:
+def _body(kind: type[BaseModel]) -> dict[str, Any]:
+    """A request that may be JSON or a form, for OpenAPI."""
     schema = {"schema": kind.model_json_schema()}
-    return {"application/json": schema, "application/x-www-form-urlencoded": schema}
+    kinds = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
+    return {"requestBody": {"required": True, "content": dict.fromkeys(kinds, schema)}}

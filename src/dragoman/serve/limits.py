@@ -16,3 +16,4 @@ class Limits:
     body: int = 256_000  # bytes of a request
     queue: int = 64  # requests that wait
     seconds: float = 30.0  # that a request may take, waiting included
+    connections: int = 256  # that are open at a time

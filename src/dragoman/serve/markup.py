@@ -6,9 +6,11 @@ import html
 import re
 from dataclasses import dataclass
 
-LEFT_ALONE = r"<(script|style|code|pre)\b[^>]*>.*?(?:</\1\s*>|\Z)"  # with all that is in them
-TAG = r"""</?[a-zA-Z](?:"[^"]*"|'[^']*'|[^'">])*>"""
-OTHERS = r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[!?][^>]*>"
+# No tag goes on beyond another `<` outside of quotes, so that a text full of them is not read to its end for each.
+WITHIN = r"""(?:"[^"]*"|'[^']*'|[^'"<>])*"""
+LEFT_ALONE = rf"<(script|style|code|pre)\b{WITHIN}>.*?(?:</\1\s*>|\Z)"  # with all that is in them
+TAG = rf"</?[a-zA-Z]{WITHIN}>"
+OTHERS = r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[!?][^<>]*>"
 MARKUP = re.compile(f"{LEFT_ALONE}|{OTHERS}|{TAG}", re.DOTALL | re.IGNORECASE)
 
 

@@ -15,8 +15,28 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.search.lattice import Lattice
+from dragoman.serve.answers import (
+    LimitsTold,
+    Metrics,
+    ModelListed,
+    Models,
+    NextBy,
+    NextWords,
+    NextWordTold,
+    NodeTold,
+    ReplacedWord,
+    Samples,
+    Scores,
+    Searched,
+    SentenceTold,
+    TextTold,
+    Translations,
+    TranslationTold,
+    WordsCost,
+)
+from dragoman.serve.documented import ANSWERED
 from dragoman.serve.interpreter import Interpreter, Sentence, whole
-from dragoman.serve.refusal import Refusal
+from dragoman.serve.refusal import Refusal, shortened
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Entry
 from dragoman.storage import METRICS
@@ -32,69 +52,96 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
+MODEL = Field(description="its name, as /v1/models tells it", examples=["de-en"])
+SENTENCE = Field(description="one sentence, as it is printed", examples=["Ein Hund bellt."])
+BEAM = Field(default=5, description="hypotheses that the search keeps: from 1 to the limit")
+LENGTHS = Field(default=LENGTH, description="none, norm, prior or penalty:X", examples=["norm", "penalty:0.5"])
+
+
 class TranslateAsked(Asked):
-    model: str
-    texts: list[str]
-    beam: int = 5
+    """Texts to translate, each of one or more sentences."""
+
+    model: str = MODEL
+    texts: list[str] = Field(description="as they are printed", examples=[["Ein Hund bellt. Eine Katze schläft."]])
+    beam: int = BEAM
     n: int = Field(default=1, ge=1, description="how many translations of each sentence")
-    length: str = Field(default=LENGTH, description="none, norm, prior or penalty:X")
+    length: str = LENGTHS
     coverage: float = Field(default=0.0, ge=0, description="strength of the coverage penalty")
     prefix: list[str] = Field(default=[], description="units that the translation of a single sentence begins with")
 
 
 class GivenAsked(Asked):
-    model: str
-    source: str
-    target: str
+    """A sentence, and a translation of it that somebody has."""
+
+    model: str = MODEL
+    source: str = SENTENCE
+    target: str = Field(description="its translation, as it is printed", examples=["A dog barks."])
 
 
 class LatticeAsked(Asked):
-    model: str
-    text: str = Field(description="one sentence")
-    beam: int = 5
-    length: str = LENGTH
+    """A sentence whose search is to be seen."""
+
+    model: str = MODEL
+    text: str = SENTENCE
+    beam: int = BEAM
+    length: str = LENGTHS
     pruned: int = Field(default=5, ge=0, le=20, description="of those that were pruned, how many of each step")
 
 
 class ScoreAsked(Asked):
-    models: list[str]
-    text: str = Field(description="words with spaces between, one sentence a line")
+    """A text to be paid for, word by word."""
+
+    models: list[str] = Field(description="names of language models", examples=[["kn5", "lstm"]])
+    text: str = Field(description="words with spaces between, one sentence a line", examples=["a dog barks ."])
 
 
 class NextAsked(Asked):
-    models: list[str]
-    prefix: str | list[str] = Field(default="", description="a text, or of a translator its units")
+    """The beginning of a sentence."""
+
+    models: list[str] = Field(description="names of language models or translators", examples=[["kn5", "de-en"]])
+    prefix: str | list[str] = Field(
+        default="", description="a text, or of a translator its units", examples=["a dog", ["a", "dog"]]
+    )
     source: str = Field(default="", description="of a translator: the sentence to translate")
-    k: int = Field(default=10, ge=1, le=100)
+    k: int = Field(default=10, ge=1, le=100, description="how many words")
 
 
 class SampleAsked(Asked):
-    model: str
-    n: int = Field(default=5, ge=1)
-    seed: int = Field(default=1, ge=0, lt=2**63)
-    prefix: str = ""
-    source: str = ""
-    temperature: float = Field(default=1.0, gt=0, le=100)
-    top_k: int | None = Field(default=None, ge=1)
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    max_words: int = Field(default=60, ge=1, le=200)
+    """How to draw sentences."""
+
+    model: str = MODEL
+    n: int = Field(default=5, ge=1, description="how many; one more than the alternatives that are allowed, at most")
+    seed: int = Field(default=1, ge=0, lt=2**63, description="the same seed draws the same sentences")
+    prefix: str = Field(default="", description="words that they begin with", examples=["the"])
+    source: str = Field(default="", description="of a translator: the sentence to translate")
+    temperature: float = Field(default=1.0, gt=0, le=100, description="below 1: likelier words; above: stranger ones")
+    top_k: int | None = Field(default=None, ge=1, le=2**31, description="draw among so many words alone")
+    top_p: float = Field(default=1.0, gt=0, le=1, description="draw among words of so much probability alone")
+    max_words: int = Field(default=60, ge=1, le=200, description="after which a sentence is cut off")
 
 
 def routes(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["dragoman"])
+    router = APIRouter(prefix="/v1", tags=["dragoman"], responses=ANSWERED)
+    _add_translators(router, service)
+    _add_language_models(router, service)
 
-    @router.get("/models")
-    def models() -> dict[str, Any]:
+    @router.get("/models", summary="List the models")
+    def models() -> Models:
         """What there is, and the limits."""
-        return {"models": [entry.described() for entry in service.shelf], "limits": asdict(service.limits)}
+        listed = [ModelListed(**entry.described()) for entry in service.shelf]
+        return Models(models=listed, limits=LimitsTold(**asdict(service.limits)))
 
-    @router.get("/metrics/{name:path}")
-    def metrics(name: str) -> dict[str, Any]:
+    @router.get("/metrics/{name:path}", summary="See how a training goes")
+    def metrics(name: str) -> Metrics:
         """How the training of a model goes, or went: what it noted down, an entry for every look."""
-        return {"model": name, "metrics": noted(service.shelf.find(name).paths[0] / METRICS)}
+        return Metrics(model=name, metrics=noted(service.shelf.find(name).paths[0] / METRICS))
 
-    @router.post("/translate")
-    async def translate(asked: TranslateAsked) -> dict[str, Any]:
+    return router
+
+
+def _add_translators(router: APIRouter, service: Service) -> None:
+    @router.post("/translate", summary="Translate, and see how")
+    async def translate(asked: TranslateAsked) -> Translations:
         """n-best lists with scores, attention and replaced words, sentence by sentence."""
         entry = service.shelf.find(asked.model, translates=True)
         service.admit([*asked.texts, " ".join(asked.prefix)] if asked.prefix else asked.texts)
@@ -103,15 +150,15 @@ def routes(service: Service) -> APIRouter:
         if asked.prefix:
             await service.desk.do(lambda: _check_prefix(service.interpreter(entry), asked))
         told = await service.translate(entry, asked.texts, asked.n, asked.beam, **how)
-        return {"texts": await asyncio.to_thread(lambda: [_text(parts) for parts in told])}
+        return await asyncio.to_thread(lambda: Translations(texts=[_text(parts) for parts in told]))
 
-    @router.post("/attention")
-    async def attention(asked: GivenAsked) -> dict[str, Any]:
+    @router.post("/attention", summary="Explain a given translation")
+    async def attention(asked: GivenAsked) -> TranslationTold:
         """What a given translation costs, and where each of its words is looked for."""
         entry = service.shelf.find(asked.model, translates=True)
         service.admit([asked.source, asked.target])
 
-        def work() -> dict[str, Any]:
+        def work() -> TranslationTold:
             interpreter = service.interpreter(entry)
             line, written = _one_piece(interpreter, asked.source), interpreter.written(asked.target)
             if len(interpreter.model.target.units.cut(written)) > MOST_UNITS:
@@ -119,59 +166,61 @@ def routes(service: Service) -> APIRouter:
             [told] = interpreter.model.score([line], [written])
             return _told(told, told.text)
 
-        return dict(await service.desk.do(work))
+        return await service.desk.do(work)
 
-    @router.post("/lattice")
-    async def lattice(asked: LatticeAsked) -> dict[str, Any]:
-        """What a beam search did: every hypothesis that it kept, and the best of those it pruned."""
+    @router.post("/lattice", summary="See what a beam search did")
+    async def lattice(asked: LatticeAsked) -> Searched:
+        """Every hypothesis that the search kept, and the best of those it pruned."""
         entry = service.shelf.find(asked.model, translates=True)
         service.admit([asked.text])
         service.check_beam(asked.beam)
-        return dict(await service.desk.do(lambda: _searched(service.interpreter(entry), asked)))
+        return await service.desk.do(lambda: _searched(service.interpreter(entry), asked))
 
-    @router.post("/score")
-    async def score(asked: ScoreAsked) -> dict[str, Any]:
+
+def _add_language_models(router: APIRouter, service: Service) -> None:
+    @router.post("/score", summary="Score a text, word by word")
+    async def score(asked: ScoreAsked) -> Scores:
         """What each word costs by several language models, in bits."""
         entries = [service.shelf.find(name, translates=False) for name in _some(asked.models)]
         service.admit([asked.text])
 
-        def work() -> dict[str, Any]:
+        def work() -> Scores:
             found = surprisals({entry.name: entry.loaded() for entry in entries}, asked.text.split("\n"))
-            lines = [{"words": list(one.words), "bits": _finite(one.bits.T.tolist())} for one in found.sentences]
-            return {"models": list(found.models), "sentences": lines}
+            rows = (list(map(_finite, row)) for one in found.sentences for row in one.bits.T.tolist())
+            lines = [
+                WordsCost(words=list(one.words), bits=[next(rows) for _ in found.models]) for one in found.sentences
+            ]
+            return Scores(models=list(found.models), sentences=lines)
 
-        return dict(await service.desk.do(work))
+        return await service.desk.do(work)
 
-    @router.post("/next")
-    async def next_words(asked: NextAsked) -> dict[str, Any]:
+    @router.post("/next", summary="What comes next")
+    async def next_words(asked: NextAsked) -> NextWords:
         """The likeliest next words after a prefix, by several models."""
         entries = [service.shelf.find(name) for name in _some(asked.models)]
         service.admit([asked.prefix if isinstance(asked.prefix, str) else " ".join(asked.prefix), asked.source])
 
-        def work() -> list[dict[str, Any]]:
-            found = ((entry, _speaker(service, entry, asked.source)) for entry in entries)
-            return [
-                {"model": entry.name, "words": [one._asdict() for one in model.next_words(asked.prefix, asked.k)]}
-                for entry, model in found
-            ]
+        def work() -> NextWords:
+            found = []
+            for entry in entries:
+                words = _speaker(service, entry, asked.source).next_words(asked.prefix, asked.k)
+                found.append(NextBy(model=entry.name, words=[NextWordTold(**one._asdict()) for one in words]))
+            return NextWords(models=found)
 
-        return {"models": await service.desk.do(work)}
+        return await service.desk.do(work)
 
-    @router.post("/sample")
-    async def sample(asked: SampleAsked) -> dict[str, Any]:
-        """Sentences drawn from a model."""
+    @router.post("/sample", summary="Draw sentences")
+    async def sample(asked: SampleAsked) -> Samples:
+        """Sentences drawn from a language model, or translations drawn from a translator."""
         entry = service.shelf.find(asked.model)
         service.admit([asked.prefix, asked.source])
         service.check_many(asked.n - 1)
         how = asked.model_dump(include={"prefix", "temperature", "top_k", "top_p", "max_words"})
 
-        def work() -> list[str]:
-            drawn: list[str] = _speaker(service, entry, asked.source).sample(asked.n, asked.seed, **how)
-            return drawn
+        def work() -> Samples:
+            return Samples(samples=_speaker(service, entry, asked.source).sample(asked.n, asked.seed, **how))
 
-        return {"samples": await service.desk.do(work)}
-
-    return router
+        return await service.desk.do(work)
 
 
 def noted(path: Path) -> list[dict[str, Any]]:
@@ -198,10 +247,12 @@ def _check_prefix(interpreter: Interpreter, asked: TranslateAsked) -> None:
     """A prefix is for one sentence, and of units that the translator can write."""
     if len(asked.texts) != 1 or len(interpreter.parted(asked.texts[0])) != 1:
         raise Refusal("a prefix is for a single sentence")
+    if len(asked.prefix) > MOST_UNITS:
+        raise Refusal(f"the prefix has more than {MOST_UNITS:,} units; give a shorter one")
     vocab = interpreter.model.target.vocab
     strange = [unit for unit in asked.prefix if vocab.id(unit) == UNK and unit != SPECIALS[UNK]]
     if strange:
-        raise Refusal(f"the translator has no unit {strange[0]!r} to begin with")
+        raise Refusal(f"the translator has no unit {shortened(strange[0])!r} to begin with")
 
 
 def _some(names: Sequence[str]) -> list[str]:
@@ -230,50 +281,49 @@ def _one_piece(interpreter: Interpreter, sentence: str) -> str:
     return line
 
 
-def _text(parts: Sequence[Sentence]) -> dict[str, Any]:
-    return {"text": whole(parts), "sentences": [_sentence(one) for one in parts]}
+def _text(parts: Sequence[Sentence]) -> TextTold:
+    return TextTold(text=whole(parts), sentences=[_sentence(one) for one in parts])
 
 
-def _sentence(one: Sentence) -> dict[str, Any]:
+def _sentence(one: Sentence) -> SentenceTold:
     found = [_told(told, printed) for told, printed in zip(one.found, one.printed, strict=True)]
-    return {"source": one.text, "gap": one.gap, "read": one.line, "translations": found}
+    return SentenceTold(source=one.text, gap=one.gap, read=one.line, translations=found)
 
 
-def _told(told: Translated, text: str) -> dict[str, Any]:
+def _told(told: Translated, text: str) -> TranslationTold:
     """A translation as plain values."""
-    return {
-        "text": text,
-        "units": list(told.words),
-        "source_units": list(told.source),
-        "log_prob": told.log_prob,
-        "score": told.score,
-        "finished": told.finished,
-        "attention": None
-        if told.attention is None
-        else [[round(value, 5) for value in row] for row in told.attention.tolist()],
-        "replaced": [one.as_dict() for one in told.replaced],
-    }
+    rows = None if told.attention is None else told.attention.round(5).tolist()
+    return TranslationTold(
+        text=text,
+        units=list(told.words),
+        source_units=list(told.source),
+        log_prob=_finite(told.log_prob),
+        score=_finite(told.score),
+        finished=told.finished,
+        attention=rows,
+        replaced=[ReplacedWord(**one.as_dict()) for one in told.replaced],
+    )
 
 
-def _searched(interpreter: Interpreter, asked: LatticeAsked) -> dict[str, Any]:
+def _searched(interpreter: Interpreter, asked: LatticeAsked) -> Searched:
     record = Lattice(pruned=asked.pruned)
     line, model = _one_piece(interpreter, asked.text), interpreter.model
     [best] = model.n_best([line], 1, asked.beam, length=asked.length, lattice=record)
     words = model.target.vocab.words
     nodes = [
-        {
-            "id": node.id,
-            "parent": node.parent,
-            "word": "" if node.parent is None else words[node.word],
-            "log_prob": node.log_prob,
-            "score": node.score,
-            "fate": node.fate,
-        }
+        NodeTold(
+            id=node.id,
+            parent=node.parent,
+            word="" if node.parent is None else words[node.word],
+            log_prob=_finite(node.log_prob),
+            score=_finite(node.score),
+            fate=node.fate,
+        )
         for node in record.nodes
     ]
-    return {"source": line, "translation": _told(best[0], interpreter.print(best[0], asked.text)), "nodes": nodes}
+    return Searched(source=line, translation=_told(best[0], interpreter.print(best[0], asked.text)), nodes=nodes)
 
 
-def _finite(rows: Sequence[Sequence[float]]) -> list[list[float | None]]:
-    """Infinite bits as null: JSON has no infinity."""
-    return [[value if math.isfinite(value) else None for value in row] for row in rows]
+def _finite(value: float) -> float | None:
+    """Infinity as null: JSON has none."""
+    return value if math.isfinite(value) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-BAD, FORBIDDEN, TOO_LARGE, BUSY, TOO_SLOW = 400, 403, 413, 503, 504
+BAD, FORBIDDEN, MISSING, TOO_LATE, TOO_LARGE, BUSY, TOO_SLOW = 400, 403, 404, 408, 413, 503, 504
 RETRY = 2  # seconds after which one may ask again
 
 
@@ -22,3 +22,12 @@ def busy(waiting: int) -> Refusal:
 
 def too_slow(seconds: float) -> Refusal:
     return Refusal(f"this took longer than {seconds:g} seconds; ask for less at a time", TOO_SLOW)
+
+
+def shortened(given: str, most: int = 60) -> str:
+    """What somebody gave, to be told again: no more of it than is read.
+
+    >>> shortened("a" * 100, 5)
+    'aaaaa...'
+    """
+    return given if len(given) <= most else f"{given[:most]}..."

@@ -12,7 +12,7 @@ from dragoman.serve.desk import Desk, GivenUp, Wanted
 from dragoman.serve.detection import Guess, Profile, guess
 from dragoman.serve.interpreter import Interpreter, Sentence
 from dragoman.serve.limits import Limits
-from dragoman.serve.refusal import Refusal
+from dragoman.serve.refusal import Refusal, shortened
 from dragoman.serve.shelf import Entry, Languages, Shelf
 from dragoman.storage import SOURCE_VOCAB, VOCAB
 from dragoman.text.vocab import Vocab
@@ -96,7 +96,8 @@ class Service:
         found = self.shelf.pairs.get(Languages(source, target))
         if found is None:
             there = ", ".join(f"{one.source} to {one.target}" for one in self.shelf.pairs) or "none"
-            raise Refusal(f"no translator from {source} to {target}; there are: {there}")
+            wanted = f"from {shortened(source)} to {shortened(target)}"
+            raise Refusal(f"no translator {wanted}; there are: {there}")
         return found
 
     # -- limits --------------------------------------------------------------------------------------------------------
@@ -104,13 +105,12 @@ class Service:
     def admit(self, texts: Sequence[str]) -> None:
         """Refuse texts that are too many or too long, and note the others down if that is wanted."""
         limits = self.limits
-        for text in texts:
-            if any("\ud800" <= letter <= "\udfff" for letter in text):
-                raise Refusal("a text holds half a character; send UTF-8")
         if len(texts) > limits.texts:
             raise Refusal(f"{len(texts):,} texts, and a request may have {limits.texts:,}")
         if (size := sum(map(len, texts))) > limits.characters:
             raise Refusal(f"{size:,} characters, and a request may have {limits.characters:,}")
+        if any(map(_has_half_characters, texts)):
+            raise Refusal("a text holds half a character; send UTF-8")
         if self.log is not None:
             for text in texts:
                 self.log(repr(text))
@@ -125,3 +125,11 @@ class Service:
     def check_many(self, alternatives: int) -> None:
         if not 0 <= alternatives <= self.limits.alternatives:
             raise Refusal(f"{alternatives:,} alternatives, and there may be from 0 to {self.limits.alternatives:,}")
+
+
+def _has_half_characters(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

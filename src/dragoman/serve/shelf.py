@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 from dragoman.errors import DataError, DragomanError
 from dragoman.loading import KINDS, kind_of, load
 from dragoman.serve.language_names import NAMES
-from dragoman.serve.refusal import Refusal
+from dragoman.serve.refusal import MISSING, Refusal, shortened
 from dragoman.storage import ALIGNER_KIND, BACKWARD, CONFIG, TWO_WAY
 
 TRANSLATOR = "translator"
 TOGETHER = "+"  # between the directories of an ensemble
 PAIR = re.compile(r"(?:^|[^a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
-MISSING = 404
 
 
 class Languages(NamedTuple):
@@ -103,7 +102,7 @@ class Shelf:
         """The model of a name, if it is of the kind that is asked for."""
         entry = self.entries.get(name)
         if entry is None:
-            raise Refusal(f"there is no model {name!r}; there are {', '.join(self.entries)}", MISSING)
+            raise Refusal(f"there is no model {shortened(name)!r}; there are {', '.join(self.entries)}", MISSING)
         if translates is not None and entry.translates != translates:
             kinds = ("a language model", "a translator")
             raise Refusal(f"{name} is {kinds[entry.translates]}, and this is for {kinds[translates]}")

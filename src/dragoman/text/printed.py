@@ -22,6 +22,7 @@ NUMBER = re.compile(r"-[0-9]")
 STRAIGHT = frozenset("\"'")  # quotes that open and close alike
 # A sentence ends at a mark, whatever closes after it, and a space before what can begin one.
 END_OF_SENTENCE = re.compile(r"(?<=[.!?…])([\"'”’»)\]]*)(\s+)(?=[\"'“„«(¿¡]*[^\W_a-zß-öø-ÿ])|(?<=[。！？])(\s*)(?=\S)")
+LINE_ENDS = re.compile(r"()(?<!\s)(\s*\n\s*)()")  # from the first space on: long gaps are read once
 ABBREVIATION = re.compile(
     r"(?:^|\s)(?:\w|\w\.\w|[Mm]rs?|[Mm]s|[DdPp]r|[Pp]rof|[Ss]t|[Nn]r|[Nn]o|[Vv]gl|bzw|usw|etc|vs|ca)\.$"
 )
@@ -117,7 +118,7 @@ def sentences(text: str) -> list[tuple[str, str]]:
         return [("", text)] if text else []
     before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
     found: list[tuple[str, str]] = [("", before)] if before else []
-    for paragraph, gap in _parted(body, re.compile(r"()(\s*\n\s*)()")):
+    for paragraph, gap in _parted(body, LINE_ENDS):
         pending = ""
         for one, space in _parted(paragraph, END_OF_SENTENCE):
             if ABBREVIATION.search(one) and space:
