@@ -25,6 +25,7 @@ Greedy search fails where the best beginning is not the best sentence's:
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,12 +63,14 @@ def beam_search(
     max_words: Limit = None,
     coverage: float = 0.0,
     lattice: Lattice | None = None,
+    each_step: Callable[[], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best sentences that a beam finds for each row of a batch that was made `to_generate`, best first.
 
     With `coverage`, what a translation leaves out of its source is penalised, by so much. A hypothesis that has
     `max_words` words (see `length.word_limits`) before its `</s>` is cut off; those are returned where nothing else was
-    found, with the score that they would have if they ended there. A `lattice` is told of all that happens.
+    found, with the score that they would have if they ended there. A `lattice` is told of all that happens. What is
+    called before `each_step` may raise an exception to give the search up.
     """
     if beam_size < 1 or not 1 <= n_best <= beam_size:
         raise DataError(f"the {n_best} best of a beam of {beam_size}: ask for one or more, and for no more than it has")
@@ -76,7 +79,7 @@ def beam_search(
     limits = word_limits(max_words, batch)
     if coverage < 0 or (coverage and batch.source is None):
         raise DataError(f"a coverage penalty of {coverage}: give 0 or more, and a source to cover")
-    task = _Task(scorer, beam_size, n_best, length, limits, source_words_of(batch), coverage, lattice)
+    task = _Task(scorer, beam_size, n_best, length, limits, source_words_of(batch), coverage, lattice, each_step)
     trail, ends = _search(task, batch)
     return _traced(trail, [ends.best(sentence, n_best) for sentence in range(batch.rows)], batch.source)
 
@@ -114,6 +117,7 @@ class _Task(NamedTuple):
     source_words: Tensor | None  # (sentences,)
     coverage: float  # strength of the penalty on what is left out
     lattice: Lattice | None
+    each_step: Callable[[], None] | None
 
     def score(self, log_prob: Tensor, words: int, sentence: Tensor) -> Tensor:
         """Of hypotheses that end with so many words.  # (n,)"""
@@ -168,6 +172,8 @@ def _search(task: _Task, batch: Batch) -> tuple[list[_Step], _Ends]:
     trail, ends = list[_Step](), _Ends(batch.rows, task.n_best)
     room = torch.full((batch.rows,), task.beam_size)  # places in the beam that no finished hypothesis has
     while len(front.sentence):
+        if task.each_step is not None:
+            task.each_step()
         words = len(trail)
         attention = attention_of(task.scorer, front.state)
         kept, pruned = _continued(front, room, task)

@@ -28,6 +28,16 @@ class GivenUp(Exception):  # noqa: N818  (nothing is wrong)
     """Raised by work that nobody waits for any more."""
 
 
+def unless_gone(wanted: Wanted) -> Callable[[], None]:
+    """To be called by long work at every step: it ends when nobody waits for it."""
+
+    def check() -> None:
+        if not wanted():
+            raise GivenUp
+
+    return check
+
+
 @dataclass(eq=False)
 class _Errand:
     """What somebody waits for."""
@@ -68,7 +78,11 @@ class Desk:
 
     async def do(self, work: Callable[[], Done]) -> Done:
         """What one function gives, done for itself."""
-        answers: Sequence[Done] = await self.ask(object(), [None], lambda _, wanted: [work()])
+        return await self.do_while_wanted(lambda _: work())
+
+    async def do_while_wanted(self, work: Callable[[Wanted], Done]) -> Done:
+        """The same for one that takes long, and asks now and then whether anybody waits."""
+        answers: Sequence[Done] = await self.ask(object(), [None], lambda _, wanted: [work(wanted)])
         return answers[0]
 
     @property
@@ -102,8 +116,9 @@ class Desk:
     def _next(self) -> list[_Errand]:
         """The first that waits, and those that can be done with it; none if all have gone, or the desk is closed."""
         with self._change:
-            self._change.wait_for(lambda: self._waiting or not self._open)
-            self._change.wait_for(lambda: len(self._waiting) >= self.together or not self._open, timeout=LINGER)
+            if not self._waiting:  # who waited while others were answered has waited enough
+                self._change.wait_for(lambda: self._waiting or not self._open)
+                self._change.wait_for(lambda: len(self._waiting) >= self.together or not self._open, timeout=LINGER)
             if not self._waiting:
                 return []
             first = self._waiting.popleft()
@@ -124,8 +139,9 @@ class Desk:
         try:
             answers = self._worked(begun)
         except Exception as error:
-            if len(begun) == 1:
-                begun[0].answers.set_exception(error)
+            if len(begun) == 1 or isinstance(error, GivenUp):
+                for errand in begun:
+                    errand.answers.set_exception(error)
                 return
             for errand in begun:
                 self._alone(errand)
@@ -143,5 +159,5 @@ class Desk:
     def _worked(self, some: Sequence[_Errand]) -> list[Sequence[Any]]:
         """The answers for each errand."""
         questions = [question for errand in some for question in errand.questions]
-        answers = iter(some[0].work(questions, lambda: any(errand.wanted for errand in some)))
+        answers = iter(some[0].work(questions, lambda: self._open and any(errand.wanted for errand in some)))
         return [[next(answers) for _ in errand.questions] for errand in some]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from dragoman.serve.answers import (
     TranslationTold,
     WordsCost,
 )
+from dragoman.serve.desk import unless_gone
 from dragoman.serve.documented import ANSWERED
 from dragoman.serve.interpreter import Interpreter, Sentence, whole
 from dragoman.serve.refusal import Refusal, shortened
@@ -47,14 +48,15 @@ MOST_NOTED = 1_000  # entries of a training that are told
 
 
 class Asked(BaseModel):
-    """Unknown names are refused rather than ignored."""
+    """Unknown names and other types are refused rather than guessed at."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
 MODEL = Field(description="its name, as /v1/models tells it", examples=["de-en"])
 SENTENCE = Field(description="one sentence, as it is printed", examples=["Ein Hund bellt."])
 BEAM = Field(default=5, description="hypotheses that the search keeps: from 1 to the limit")
+SOME: dict[str, Any] = {"minItems": 1}
 LENGTHS = Field(default=LENGTH, description="none, norm, prior or penalty:X", examples=["norm", "penalty:0.5"])
 
 
@@ -91,14 +93,18 @@ class LatticeAsked(Asked):
 class ScoreAsked(Asked):
     """A text to be paid for, word by word."""
 
-    models: list[str] = Field(description="names of language models", examples=[["kn5", "lstm"]])
+    models: list[str] = Field(
+        description="names of language models", json_schema_extra=SOME, examples=[["kn5", "lstm"]]
+    )
     text: str = Field(description="words with spaces between, one sentence a line", examples=["a dog barks ."])
 
 
 class NextAsked(Asked):
     """The beginning of a sentence."""
 
-    models: list[str] = Field(description="names of language models or translators", examples=[["kn5", "de-en"]])
+    models: list[str] = Field(
+        description="names of language models or translators", json_schema_extra=SOME, examples=[["kn5", "de-en"]]
+    )
     prefix: str | list[str] = Field(
         default="", description="a text, or of a translator its units", examples=["a dog", ["a", "dog"]]
     )
@@ -161,8 +167,7 @@ def _add_translators(router: APIRouter, service: Service) -> None:
         def work() -> TranslationTold:
             interpreter = service.interpreter(entry)
             line, written = _one_piece(interpreter, asked.source), interpreter.written(asked.target)
-            if len(interpreter.model.target.units.cut(written)) > MOST_UNITS:
-                raise Refusal(f"the translation has more than {MOST_UNITS:,} units; send a shorter one")
+            _check_length(interpreter.model.target.units.cut(written), "translation")
             [told] = interpreter.model.score([line], [written])
             return _told(told, told.text)
 
@@ -174,7 +179,9 @@ def _add_translators(router: APIRouter, service: Service) -> None:
         entry = service.shelf.find(asked.model, translates=True)
         service.admit([asked.text])
         service.check_beam(asked.beam)
-        return await service.desk.do(lambda: _searched(service.interpreter(entry), asked))
+        return await service.desk.do_while_wanted(
+            lambda wanted: _searched(service.interpreter(entry), asked, unless_gone(wanted))
+        )
 
 
 def _add_language_models(router: APIRouter, service: Service) -> None:
@@ -203,7 +210,7 @@ def _add_language_models(router: APIRouter, service: Service) -> None:
         def work() -> NextWords:
             found = []
             for entry in entries:
-                words = _speaker(service, entry, asked.source).next_words(asked.prefix, asked.k)
+                words = _speaker(service, entry, asked.source, asked.prefix).next_words(asked.prefix, asked.k)
                 found.append(NextBy(model=entry.name, words=[NextWordTold(**one._asdict()) for one in words]))
             return NextWords(models=found)
 
@@ -218,7 +225,9 @@ def _add_language_models(router: APIRouter, service: Service) -> None:
         how = asked.model_dump(include={"prefix", "temperature", "top_k", "top_p", "max_words"})
 
         def work() -> Samples:
-            return Samples(samples=_speaker(service, entry, asked.source).sample(asked.n, asked.seed, **how))
+            return Samples(
+                samples=_speaker(service, entry, asked.source, asked.prefix).sample(asked.n, asked.seed, **how)
+            )
 
         return await service.desk.do(work)
 
@@ -247,8 +256,7 @@ def _check_prefix(interpreter: Interpreter, asked: TranslateAsked) -> None:
     """A prefix is for one sentence, and of units that the translator can write."""
     if len(asked.texts) != 1 or len(interpreter.parted(asked.texts[0])) != 1:
         raise Refusal("a prefix is for a single sentence")
-    if len(asked.prefix) > MOST_UNITS:
-        raise Refusal(f"the prefix has more than {MOST_UNITS:,} units; give a shorter one")
+    _check_length(asked.prefix, "prefix")
     vocab = interpreter.model.target.vocab
     strange = [unit for unit in asked.prefix if vocab.id(unit) == UNK and unit != SPECIALS[UNK]]
     if strange:
@@ -261,14 +269,22 @@ def _some(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _speaker(service: Service, entry: Entry, source: str) -> Any:
+def _speaker(service: Service, entry: Entry, source: str, prefix: str | list[str]) -> Any:
     """Who says what comes next: a language model, or a translator that was given its source."""
     if not entry.translates:
         return entry.loaded()
     if not source.strip():
         raise Refusal(f"{entry.name} is a translator; give a source")
     interpreter = service.interpreter(entry)
+    units = interpreter.model.target.units.cut(prefix) if isinstance(prefix, str) else prefix
+    _check_length(units, "prefix")
     return interpreter.model.given(_one_piece(interpreter, source))
+
+
+def _check_length(units: Sequence[str], what: str) -> None:
+    """Refuse what would have to be read unit by unit for too long."""
+    if len(units) > MOST_UNITS:
+        raise Refusal(f"the {what} has more than {MOST_UNITS:,} units; send a shorter one")
 
 
 def _one_piece(interpreter: Interpreter, sentence: str) -> str:
@@ -305,10 +321,10 @@ def _told(told: Translated, text: str) -> TranslationTold:
     )
 
 
-def _searched(interpreter: Interpreter, asked: LatticeAsked) -> Searched:
+def _searched(interpreter: Interpreter, asked: LatticeAsked, each_step: Callable[[], None]) -> Searched:
     record = Lattice(pruned=asked.pruned)
     line, model = _one_piece(interpreter, asked.text), interpreter.model
-    [best] = model.n_best([line], 1, asked.beam, length=asked.length, lattice=record)
+    [best] = model.n_best([line], 1, asked.beam, length=asked.length, lattice=record, each_step=each_step)
     words = model.target.vocab.words
     nodes = [
         NodeTold(

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.align.aligner import Aligner
 from dragoman.errors import DragomanError
-from dragoman.serve.desk import Desk, GivenUp, Wanted
+from dragoman.serve.desk import Desk, Wanted, unless_gone
 from dragoman.serve.detection import Guess, Profile, guess
 from dragoman.serve.interpreter import Interpreter, Sentence
 from dragoman.serve.limits import Limits
@@ -20,7 +20,6 @@ from dragoman.translating import Translating
 from dragoman.unknowns import Unknowns
 
 LEAST_COVERED = 0.5  # of what a translator reads must be known to a lexicon that replaces its unknown words
-AT_ONCE = 32  # sentences that are translated before it is asked whether anybody waits still
 
 
 class Service:
@@ -51,12 +50,7 @@ class Service:
             interpreter = self.interpreter(entry)
             parted = [interpreter.parted(text) for text in some]
             flat = [one for parts in parted for one in parts]
-            told = list[Sentence]()
-            for first in range(0, len(flat), AT_ONCE):
-                if not wanted():
-                    raise GivenUp
-                told += interpreter.translate(flat[first : first + AT_ONCE], n, beam, **how)
-            in_order = iter(told)
+            in_order = iter(interpreter.translate(flat, n, beam, each_step=unless_gone(wanted), **how))
             return [[next(in_order) for _ in parts] for parts in parted]
 
         return list(await self.desk.ask(key, texts, work))
