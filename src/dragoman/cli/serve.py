@@ -142,7 +142,7 @@ def _listen(service: Service, host: str, port: int, names: tuple[str, ...], cors
         count = len(service.shelf.entries)
         say(f"{count:,} model{'s' if count > 1 else ''}; the page is at http://{address}:{listening.getsockname()[1]}")
         config = uvicorn.Config(
-            app, http=connections(service.limits), ws="none", log_level="warning", access_log=False, server_header=False
+            app, http=connections(service.limits), ws="none", log_level="error", access_log=False, server_header=False
         )
         uvicorn.Server(config).run([listening])
 

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
 
+from starlette.requests import ClientDisconnect
+
 from dragoman.serve.arriving import Arriving, Message, Receive, too_large
 from dragoman.serve.refusal import BAD, FORBIDDEN, TOO_LARGE
 
@@ -88,7 +90,7 @@ class Guards:
             await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
             if not work.done() and not answered:
                 work.cancel()
-            with suppress(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError, ClientDisconnect):
                 await work
         except Exception as error:
             log_without_texts(error)
