@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from command import DEV, TRAIN
-from dragoman.card import TITLES, Score
+from dragoman.card import TITLES, Score, card
 from dragoman.loading import KINDS
 from small_translators import ENGLISH, GERMAN
 from zoo import TRANSLATORS, model, translator
@@ -19,6 +19,7 @@ def test_every_kind_of_model_has_a_title() -> None:
     assert set(TITLES) == set(KINDS)
 
 
+NOTED = {"sentences": 20, "tokens": 100, "checksum": "ab"}
 NAMES = (
     "unknown words spelled out",
     "classes",
@@ -52,11 +53,37 @@ def test_a_translator_tells_its_scores(good: Any, tmp_path: Path) -> None:
     assert "| dev | BLEU |" in text and "`nrefs:1|" in text and "| source words |" in text
 
 
-def test_a_language_model_tells_its_perplexity(good: Any, tmp_path: Path) -> None:
+def test_a_language_model_tells_its_perplexity_and_its_texts(good: Any, tmp_path: Path) -> None:
     (tmp_path / "t").write_text(TRAIN)
     (tmp_path / "d").write_text(DEV)
-    good("train", "ngram", "--text", tmp_path / "t", "--dev-text", tmp_path / "d", "--order", 2, "-o", tmp_path / "m")
-    assert "| dev | perplexity, a word or sentence end |" in (tmp_path / "m" / "README.md").read_text()
+    train = ("--text", tmp_path / "t", "-o")
+    good("train", "ngram", *train, tmp_path / "m", "--dev-text", tmp_path / "d", "--order", 2)
+    card = (tmp_path / "m" / "README.md").read_text()
+    lines, words = len(TRAIN.splitlines()), len(TRAIN.split())
+    assert "| dev | perplexity, a word or sentence end |" in card
+    assert f"| train | {lines:,} | {words + lines:,} | `" in card and f"| dev | {len(DEV.splitlines())} |" in card
+    good("train", "cache", *train, tmp_path / "cache", "--vocab", tmp_path / "m")
+    assert f"| train | {lines:,} |" in (tmp_path / "cache" / "README.md").read_text()
+    good("mix", tmp_path / "m", tmp_path / "cache", "--dev-text", tmp_path / "d", "-o", tmp_path / "both")
+    mixed = (tmp_path / "both" / "README.md").read_text()
+    assert "| dev, for the weights |" in mixed and "| `member-2` | " in mixed and "| models inside | 2 |" in mixed
+    weights = yaml.safe_load((tmp_path / "both" / "config.yaml").read_text())["weights"]
+    assert f"| `member-1` | {weights[0]:.4f} |" in mixed
+
+
+def test_an_aligner_has_a_card(good: Any, tmp_path: Path) -> None:
+    for ending, lines in (("de", GERMAN), ("en", ENGLISH)):
+        (tmp_path / f"t.{ending}").write_text("".join(f"{line}\n" for line in lines))
+    good("align", "--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en", "-o", tmp_path / "aligner")
+    card = (tmp_path / "aligner" / "README.md").read_text()
+    assert card.split("---\n")[1].endswith("- aligner\n") and "| train source | 20 | 100 |" in card
+    assert "dragoman align --with DIR" in card and "## Scores" not in card
+    good("align", "--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en", "-o", tmp_path / "aligner", "--force")
+
+
+def test_two_translators_have_a_card_together(tmp_path: Path) -> None:
+    text = card({"kind": "two-way", "data": {"train": {"source": NOTED, "target": NOTED}}}, {})
+    assert "| train source | 20 | 100 | `ab` |" in text and "DIR/forward" in text and "## Sizes" not in text
 
 
 def test_what_somebody_wrote_is_theirs(run: Any, tmp_path: Path) -> None:

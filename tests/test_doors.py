@@ -37,7 +37,7 @@ MAY_KNOW = {
     "translating": {"errors", "text", "scorer", "language_model", "search", "conditioned", "unknowns"},
     "ensembles": {"errors", "combination", "translating"},
     "shortlist": {"errors", "text", "scorer", "align", "translating"},
-    "align": {*GROUND, "threads", "storage", "text"},
+    "align": {*GROUND, "threads", "storage", "text", "card"},
     "trainable": {*GROUND, "text"},
     "settings": {*GROUND, "text"},
     "layers": {*GROUND, "text"},

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.storage import CARD, CARD_MARK
+from dragoman.storage import ALIGNER_KIND, CARD, CARD_MARK, TWO_WAY
 
 TITLES = {
     "ngram": "An n-gram language model",
@@ -19,6 +19,10 @@ TITLES = {
     "mixture": "A mixture of language models",
     "translator": "A translator",
 }
+OTHERS = {
+    ALIGNER_KIND: "An aligner: which words translate which",
+    TWO_WAY: "Two translators that were trained together, one for each direction",
+}
 LANGUAGE_MODEL = """dragoman evaluate DIR --text test.txt      # perplexity
 dragoman score DIR < test.txt              # log-probability a line; --words: a word
 dragoman sample DIR -n 10                  # sentences drawn from it
@@ -28,6 +32,14 @@ TRANSLATOR = """dragoman translate DIR < FILE              # a translation a lin
 dragoman evaluate DIR --src FILE --ref FILE  # BLEU, chrF, perplexity
 dragoman attention DIR "a sentence"        # where it looks
 dragoman serve DIR                         # a page that looks inside"""
+ALIGNER = """dragoman align --with DIR --src FILE --tgt FILE  # links between the words of other pairs
+dragoman translate TRANSLATOR --lexicon DIR < FILE  # unknown words by its lexicon
+dragoman serve TRANSLATOR --lexicon DIR    # the same, as a page
+less DIR/lexicon.tsv                       # what it has learned"""
+BOTH = """dragoman translate DIR/forward < FILE      # each is a translator; its own README.md tells more
+dragoman translate DIR/backward < FILE
+dragoman serve DIR                         # both, on a page"""
+USES = {"translator": TRANSLATOR, ALIGNER_KIND: ALIGNER, TWO_WAY: BOTH}
 
 
 NO_SCORES = "None were measured when it was made; see below for how to."
@@ -53,19 +65,46 @@ def card(config: Mapping[str, Any], sizes: Mapping[str, int], scores: Sequence[S
     parts = [
         f"---\nlibrary_name: dragoman\ntags:\n- dragoman\n- {kind}\n---",
         CARD_MARK,
-        f"# {TITLES.get(kind, kind)}",
-        f"Made with dragoman. `config.yaml` has its settings, `vocab.tsv` its words{_numbers(sizes)}.",
+        f"# {_title(kind)}",
+        f"Made with dragoman. {_files(kind, sizes)}",
         "## Data",
         _data(config) or "What it learned from was not noted down.",
-        "## Sizes",
-        _table(["", ""], [(name, f"{size:,}") for name, size in sizes.items()]),
-        "## Scores",
-        _scores(scores) or NO_SCORES,
+        *_inside(config),
+        *(["## Sizes", _table(["", ""], [(name, f"{size:,}") for name, size in sizes.items()])] if sizes else []),
+        *(["## Scores", _scores(scores) or NO_SCORES] if kind not in OTHERS else []),
         "## Use",
-        f"```\n{TRANSLATOR if kind == 'translator' else LANGUAGE_MODEL}\n```",
-        'From Python: `dragoman.load("DIR")`. DIR stands for this directory.',
+        f"```\n{USES.get(kind, LANGUAGE_MODEL)}\n```",
+        f"{_from_python(kind)}DIR stands for this directory.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _title(kind: str) -> str:
+    return TITLES.get(kind) or OTHERS.get(kind, kind)
+
+
+def _files(kind: str, sizes: Mapping[str, int]) -> str:
+    """Which files there are."""
+    if kind == TWO_WAY:
+        return "`config.yaml` has its settings, `forward` and `backward` hold the translators."
+    words = "`source-vocab.tsv` and `vocab.tsv` its words" if "source words" in sizes else "`vocab.tsv` its words"
+    return f"`config.yaml` has its settings, {words}{_numbers(sizes)}."
+
+
+def _from_python(kind: str) -> str:
+    load = {ALIGNER_KIND: "dragoman.align.aligner.Aligner.load", TWO_WAY: ""}.get(kind, "dragoman.load")
+    return f'From Python: `{load}("DIR")`. ' if load else ""
+
+
+def _inside(config: Mapping[str, Any]) -> list[str]:
+    """Of a mixture: how much each of its models counts."""
+    weights = config.get("weights", [])
+    if not weights:
+        return []
+    rows = [(f"`member-{number}`", f"{weight:.4f}") for number, weight in enumerate(weights, 1)]
+    sorts = config.get("buckets")
+    told = [f"They differ by the sort of context (`{sorts}`); `config.yaml` has them all."] if sorts else []
+    return ["## Weights", _table(["model", "weight"], rows), *told]
 
 
 def has_scores(directory: Path) -> bool:

@@ -97,16 +97,17 @@ class Model(ABC):
         known = {"words": self.vocab.known, "numbers": numbers, "models inside": members}
         return {name: size for name, size in known.items() if size}
 
-    def card(self, scores: Sequence[Score] = ()) -> str:
-        """What README.md says of it."""
-        return card(self.whole_config(), self.sizes(), scores)
+    def card(self, scores: Sequence[Score] = (), data: Mapping[str, Any] | None = None) -> str:
+        """What README.md says of it.  # data: texts as `text.described` tells them, if its settings do not"""
+        return card({"data": data or {}, **self.whole_config()}, self.sizes(), scores)
 
-    def write_card(self, path: str | Path, scores: Sequence[Score]) -> None:
-        """Let README.md in the model's directory tell how good it was found to be, unless it is somebody's own."""
+    def write_card(self, path: str | Path, scores: Sequence[Score], data: Mapping[str, Any] | None = None) -> None:
+        """Let README.md in the model's directory tell how good it was found to be, and of counts, by which texts they
+        were made; unless it is somebody's own."""
         if is_somebodys(Path(path) / CARD):
             return
         with new_file(Path(path) / CARD) as temporary:
-            temporary.write_text(self.card(scores), encoding="utf-8")
+            temporary.write_text(self.card(scores, data), encoding="utf-8")
 
     def write_into(self, directory: Path) -> None:
         """Write the files of the model into a new directory."""

@@ -39,7 +39,7 @@ LEXICON = "lexicon.tsv"  # an aligner's, or a translator's that has one, for peo
 TRANSLATOR = (SOURCE_VOCAB, SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS, LEXICON)
 MODEL = Contents("a model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CARD, CHECKPOINT, METRICS, *TRANSLATOR)))
 ALIGNER_KIND = "aligner"  # its name in config.yaml
-ALIGNER = Contents("an aligner", CONFIG, frozenset((CONFIG, VOCAB, SOURCE_VOCAB, ARRAYS, LEXICON)))
+ALIGNER = Contents("an aligner", CONFIG, frozenset((CONFIG, VOCAB, SOURCE_VOCAB, ARRAYS, LEXICON, CARD)))
 
 # The names that safetensors gives to NumPy's types.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ from dragoman.align.cells import Cells
 from dragoman.align.direction import ITERATIONS, KINDS, PRIOR, Direction, Progress, learn
 from dragoman.align.lexicon import Lexicon, turned_keys
 from dragoman.align.symmetry import GROWN, symmetrised
+from dragoman.card import card
 from dragoman.errors import DataError
 from dragoman.storage import (
     ALIGNER,
     ALIGNER_KIND,
     ARRAYS,
+    CARD,
     CONFIG,
     LEXICON,
     SOURCE_VOCAB,
@@ -90,17 +92,26 @@ class Aligner:
 
     # -- on disk -------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path, *, replace: bool = False) -> None:
-        """Write a directory, whole or not at all. lexicon.tsv in it is for people; the rest is read back."""
+    def save(self, path: str | Path, *, replace: bool = False, data: Mapping[str, Any] | None = None) -> None:
+        """Write a directory, whole or not at all. lexicon.tsv and the card are for people; the rest is read back.
+
+        # data: what it learned from, as `text.described` tells it, for the card
+        """
         with new_directory(Path(path), replace=replace, contents=ALIGNER) as directory:
             config = {"kind": ALIGNER_KIND, "format": FORMAT, **{name: own.config() for name, own in self._named()}}
             (directory / CONFIG).write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+            (directory / CARD).write_text(card({"data": data or {}, **config}, self._sizes()), encoding="utf-8")
             for name, vocab in ((SOURCE_VOCAB, self.forward.lexicon.source), (VOCAB, self.forward.lexicon.target)):
                 (directory / name).write_text(vocab.to_text(), encoding="utf-8", newline="\n")
             arrays = {f"{name}.{part}": getattr(own.lexicon, part) for name, own in self._named() for part in PARTS}
             write_arrays(directory / ARRAYS, arrays)
             with (directory / LEXICON).open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in self.lexicon_lines())
+
+    def _sizes(self) -> dict[str, int]:
+        source, target = self.forward.lexicon.source, self.forward.lexicon.target
+        numbers = sum(int(getattr(own.lexicon, part).size) for _, own in self._named() for part in PARTS)
+        return {"source words": source.known, "words": target.known, "numbers": numbers}
 
     @classmethod
     def load(cls, path: str | Path) -> Aligner:

@@ -114,6 +114,7 @@ def align(
     """
     from dragoman.align.symmetry import WAYS
     from dragoman.evaluation.alignment import count_all
+    from dragoman.text.described import described
 
     learning.check()
     if symmetrise not in WAYS:
@@ -127,7 +128,7 @@ def align(
     with working("aligning"):
         links = aligner.align(pairs, symmetrise)
     if output is not None:
-        aligner.save(output, replace=force)
+        aligner.save(output, replace=force, data={"train": described(pairs)})
     counts = None if true is None else count_all([links[pair] for pair in range(len(links))], true)
     if as_json and counts is not None:
         print(json.dumps({**counts.as_dict(), "model": aligner.forward.model, "symmetrise": symmetrise}))

@@ -57,6 +57,7 @@ def mix(
     from dragoman.loading import load_language_model
     from dragoman.mixture import Mixture, ensemble
     from dragoman.storage import check_free
+    from dragoman.text.described import described
 
     check_free(output, replace=force)
     if (dev_text is None) is not equal_weights:
@@ -72,6 +73,8 @@ def mix(
         dev = None if dev_text is None else read_dev(dev_text, members[0].vocab, options.field_of(dev_text, field))
         mixture = ensemble(members) if dev is None else Mixture.fit(members, dev, buckets=buckets)
     mixture.save(output, replace=force)
+    if dev is not None:
+        mixture.write_card(output, [], {"dev, for the weights": described(dev)})
     if dev is None or buckets == NONE:
         _print_weights(mixture, models)
     else:

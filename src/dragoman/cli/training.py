@@ -129,16 +129,20 @@ def save_and_tell(outcome: Outcome, output: Path, *, force: bool, dev_text: str 
 def tell(outcome: Outcome, output: Path, *, dev_text: str | None, material: Material) -> None:
     """How large a model is, how long it took, and what it makes of the dev text."""
     from dragoman.card import Score
+    from dragoman.text.described import described
 
     model, size = outcome.model, outcome.size
     say(f"{output}: {size}; {model.vocab.known - 1:,} known words; {perf_counter() - outcome.began:.1f} seconds")
     if outcome.fitted:
         say(outcome.fitted)
+    scores = list[Score]()
     if material.dev is not None and dev_text is not None:
         caution = "; the coefficients were fitted on this very text" if outcome.fitted else ""
         perplexity, told = _dev_told(model, material.dev, dev_text)
-        model.write_card(output, [Score("dev", "perplexity, a word or sentence end", perplexity)])
+        scores.append(Score("dev", f"perplexity, a word or sentence end{caution}", perplexity))
         say(f"{dev_text}: {told}{caution}")
+    texts = {"train": material.corpus, "dev": material.dev}
+    model.write_card(output, scores, {name: described(text) for name, text in texts.items() if text is not None})
 
 
 def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float, str]:

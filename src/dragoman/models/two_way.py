@@ -18,13 +18,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from dragoman.card import card
 from dragoman.errors import DataError
 from dragoman.layers.taught import agreement
 from dragoman.model import FORMAT
 from dragoman.models.translator import Translator
 from dragoman.models.translator_config import TranslatorConfig, meaningless
 from dragoman.settings import validated
-from dragoman.storage import BACKWARD, CONFIG, FORWARD, TWO_WAY, as_yaml
+from dragoman.storage import BACKWARD, CARD, CONFIG, FORWARD, TWO_WAY, as_yaml
 from dragoman.text.batches import Batch
 from dragoman.text.corpus import BothWays, ParallelCorpus
 from dragoman.text.sides import Side
@@ -144,7 +145,9 @@ class TwoWay:
 
     def write_into(self, directory: Path) -> None:
         """Each translator as a directory of its own, and how they were trained beside them."""
-        (directory / CONFIG).write_text(as_yaml(self.configs()[CONFIG]), encoding="utf-8")
+        config = self.configs()[CONFIG]
+        (directory / CONFIG).write_text(as_yaml(config), encoding="utf-8")
+        (directory / CARD).write_text(card(config, {}), encoding="utf-8")
         for name, one in self.translators.items():
             (directory / name).mkdir()
             one.write_into(directory / name)

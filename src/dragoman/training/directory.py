@@ -33,7 +33,6 @@ from dragoman.training.position import Position
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dragoman.text.corpus import Corpus
     from dragoman.trainable import StorableModel
     from dragoman.training.loop import Learner
 
@@ -158,24 +157,6 @@ def _update_of(line: str) -> int:
         return int(json.loads(line)["update"])
     except (ValueError, KeyError, TypeError):
         return 1 << 62
-
-
-def described(examples: Any) -> dict[str, Any]:
-    """By what a text, or each text of a pair, is known again, its words included."""
-    if hasattr(examples, "target"):
-        return {"source": described(examples.source), "target": described(examples.target)}
-    told = {} if not hasattr(examples, "leaves") else {"trees": _checksum([examples.left, examples.right])}
-    corpus: Corpus = getattr(examples, "leaves", examples)
-    words = np.frombuffer("\n".join(corpus.vocab.words).encode(), np.uint8)
-    checksum = _checksum([corpus.ids, corpus.offsets, words])
-    return {"sentences": corpus.sentences, "tokens": corpus.tokens, "checksum": checksum, **told}
-
-
-def _checksum(arrays: list[NDArray[Any]]) -> str:
-    checksum = 0
-    for array in arrays:
-        checksum = zlib.crc32(array.tobytes(), checksum)
-    return f"{checksum:08x}"
 
 
 def fingerprint(arrays: Mapping[str, NDArray[Any]]) -> str:

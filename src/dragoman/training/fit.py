@@ -16,12 +16,13 @@ import torch
 from dragoman.errors import DataError
 from dragoman.settings import validated
 from dragoman.text.corpus import Corpus, ParallelCorpus, require_same
+from dragoman.text.described import described
 from dragoman.text.trees import Treebank
 from dragoman.text.unknown import Closed
 from dragoman.threads import at_most
 from dragoman.trainable import StorableModel, Trainable
 from dragoman.training.config import TrainingConfig
-from dragoman.training.directory import TrainingDirectory, described, fingerprint
+from dragoman.training.directory import TrainingDirectory, fingerprint
 from dragoman.training.loop import Learner, Moment, Task, learn, put_back
 from dragoman.training.objectives import (
     CarryingObjective,
