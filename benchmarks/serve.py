@@ -262,7 +262,8 @@ def main() -> None:
         alone = measure(service, lines, languages, 1, asked.seconds / 4)
         rows = [alone, measure(service, lines, languages, asked.clients, asked.seconds)]
     print_table(rows)
-    print(f"together: {rows[1].sentences_a_second / rows[0].sentences_a_second:.2f} times the sentences a second")
+    if rows[0].sentences_a_second:
+        print(f"together: {rows[1].sentences_a_second / rows[0].sentences_a_second:.2f} times the sentences a second")
     if asked.json:
         asked.json.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n")
     if found := faults(rows):
