@@ -145,6 +145,7 @@ def _listen(service: Service, host: str, port: int, names: tuple[str, ...], cors
             app, http=connections(service.limits), ws="none", log_level="error", access_log=False, server_header=False
         )
         uvicorn.Server(config).run([listening])
+    raise KeyboardInterrupt  # nothing else ends it, whether or not the signal came through
 
 
 def _opened(host: str, port: int) -> socket:
