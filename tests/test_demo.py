@@ -15,9 +15,10 @@ import pytest
 
 import dragoman
 from command import Outcome, is_one_line
-from dragoman.cli import demo, translator_rungs
+from dragoman.cli import demo
 from dragoman.cli import main as command_line
 from dragoman.evaluation.translation import judge
+from dragoman.ladder import translator_rungs
 from dragoman.report.page import Heatmap, Picture, Pre, Section, Table, Text
 from dragoman.report.story import as_text, curve
 

@@ -60,6 +60,10 @@ MAY_KNOW = {
         *{"errors", "storage", "text", "align", "search", "evaluation", "loading"},
         *{"translating", "unknowns", "ensembles"},
     },
+    "ladder": {  # makes and measures every kind of model, as the command line does for one
+        *{*MODEL, "ngram", "mixture", "models", "align", "settings", "training", "loading", "evaluation", "report"},
+        *{"lab", "search", "translating", "unknowns", "ensembles"},
+    },
     "report": {*MODEL, "evaluation", "lab"},  # the floor: evaluation's numbers of the laboratory's truth
 }
 FACE = {"__init__", "__main__"}  # the package's own names come from anywhere below the command line

@@ -19,14 +19,14 @@ import pytest
 import dragoman
 from command import Outcome, is_one_line
 from dragoman import DataError
-from dragoman.cli import ladder, translator_rungs, workshop
 from dragoman.cli import main as command_line
-from dragoman.cli.rungs import RUNGS, feed_forward, mixed
-from dragoman.cli.translator_rungs import TRANSLATORS
-from dragoman.cli.workplace import MARK, claim
-from dragoman.cli.workshop import Ground, Recipe, Workshop, chosen, megabytes
 from dragoman.evaluation.contrast import Accuracy
 from dragoman.lab.contrasts import PHENOMENA
+from dragoman.ladder import laboratory, translator_rungs, workshop
+from dragoman.ladder.rungs import RUNGS, feed_forward, mixed
+from dragoman.ladder.translator_rungs import TRANSLATORS
+from dragoman.ladder.workplace import MARK, claim
+from dragoman.ladder.workshop import Ground, Recipe, Workshop, chosen, megabytes
 from dragoman.loading import load_language_model
 from dragoman.report.figures import FLOOR, Share
 from dragoman.report.ladder import QUESTIONS, WINDOW, Question, Rung, distance_shares, distances_text
@@ -45,7 +45,7 @@ def climb(output: Path, *options: str | Path | float) -> Outcome:
     arguments = ["ladder", "-o", output, "--pairs", PAIRS, "--minutes", SHORT, *options]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         for name, small in {"DEV": 20, "TEST": 20, "CONTRASTS": 4}.items():
-            patch.setattr(ladder, name, small)
+            patch.setattr(laboratory, name, small)
         for name, size in SMALL.items():
             patch.setitem(translator_rungs.NETWORK, name, size)
         code = command_line.main(list(map(str, arguments)))
@@ -124,8 +124,8 @@ def test_the_pictures_name_the_translators(whole: tuple[Path, Outcome]) -> None:
     output, _ = whole
     assert set(TRANSLATORS) <= texts_of(output / "translators.svg")
     in_lengths = texts_of(output / "lengths.svg")
-    assert set(ladder.BY_LENGTH) <= in_lengths
-    assert not (set(TRANSLATORS) - set(ladder.BY_LENGTH)) & in_lengths, "there are too many for all"
+    assert set(laboratory.BY_LENGTH) <= in_lengths
+    assert not (set(TRANSLATORS) - set(laboratory.BY_LENGTH)) & in_lengths, "there are too many for all"
 
 
 def test_the_report_has_all_rungs_their_pictures_and_a_heat_map_for_each_attention(whole: tuple[Path, Outcome]) -> None:
@@ -314,7 +314,7 @@ def test_translators_learn_from_so_many_pairs_at_most(
     for part in ("lab", MARK, "settings.yaml"):
         copy = shutil.copytree if (whole[0] / part).is_dir() else shutil.copy
         copy(whole[0] / part, tmp_path / part)
-    monkeypatch.setattr(ladder, "PAIRS", 70)
+    monkeypatch.setattr(laboratory, "PAIRS", 70)
     assert climb(tmp_path, "--models", "attn-dot").code == 0
     config = dragoman.load(tmp_path / "rungs" / "attn-dot").record
     assert config["data"]["train"]["target"]["sentences"] == 70

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from dragoman.cli.messages import pasted, say, suggest, working
-from dragoman.cli.translator_rungs import looked_at, measured_rung, translator
-from dragoman.cli.workplace import Bitext, Texts, claim, read_answers, read_bitext, read_texts, write_corpus
-from dragoman.cli.workshop import Ground, learned
+from dragoman.cli.watching import aloud
+from dragoman.ladder.translator_rungs import looked_at, measured_rung, translator
+from dragoman.ladder.workplace import Bitext, Texts, claim, read_answers, read_bitext, read_texts, write_corpus
+from dragoman.ladder.workshop import Ground, learned
 
 if TYPE_CHECKING:
     from dragoman.evaluation.conditional import Answers
@@ -66,7 +67,7 @@ class Stage:
         return self.output / PLACES[name]
 
     def ground(self, name: str) -> Ground[Bitext]:
-        return Ground(self.train, self.dev, self.seed, None, self.path(name))
+        return Ground(self.train, self.dev, self.seed, None, self.path(name), aloud())
 
 
 def demo(

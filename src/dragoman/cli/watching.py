@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from dragoman.cli.messages import say
+from dragoman.cli.messages import few_warnings, say, working
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from dragoman.ladder.voice import Voice
     from dragoman.training.fit import Report, Started
     from dragoman.training.loop import Moment
 
@@ -153,3 +154,10 @@ def _duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def aloud() -> Voice:
+    """What a ladder or a demo says on the way, on standard error."""
+    from dragoman.ladder.voice import Voice
+
+    return Voice(say, working, few_warnings, watching)

@@ -16,14 +16,15 @@ from dragoman.evaluation.contrast import Accuracy
 from dragoman.evaluation.floor import Floor, Measured
 from dragoman.report.contrasts import FEW, Accuracies, as_dicts, distance_name
 from dragoman.report.figures import FLOOR, Share
-from dragoman.report.page import Section, Table, Text
+from dragoman.report.page import Section, Table, Text, without_empty
 from dragoman.report.tables import cell, plus_minus, table
 
 WINDOW = 4  # words that a model of order 5 sees: what is decided farther away is beyond its window
 NATS = 3  # digits
 BY_DISTANCE = ("agreement", "reflexive")  # phenomena whose distances are told apart
 ASKED = "of how many"  # the row that says it
-COSTS = ("perplexity", "by class", "nats above the floor", "seconds", "MB")
+ABOVE = "nats above the floor"
+COSTS = ("perplexity", "by class", ABOVE, "seconds", "MB")
 LEGEND = f"""\
 Perplexity: out of how many words, on average, does the model pick the next one? An unknown word is paid for in full, \
 as one of 10,000,000; by class, it only costs being unknown. No model can be expected below the floor, which is what \
@@ -93,10 +94,9 @@ class Rung:
         return self.measured.floor
 
     def costs(self) -> list[object]:
-        """The cells of `COSTS`."""
+        """The cells of `COSTS`; without a floor nothing is above it."""
         gap, likelihood = self.measured.gap, self.measured.likelihood
-        assert gap is not None, "the truth is known"
-        above = plus_minus(*gap.by_class.estimate, NATS)
+        above = None if gap is None else plus_minus(*gap.by_class.estimate, NATS)
         took = [f"{self.seconds:,.1f}", f"{self.megabytes:,.1f}"]
         return [likelihood.perplexity, likelihood.perplexity_class, above, *took]
 
@@ -113,6 +113,11 @@ def ladder_text(rungs: Sequence[Rung]) -> str:
     """The table in two halves, so that it fits a terminal: what models cost, and what they get right."""
     tables = (table(half.headers, half.rows) for half in _halves(rungs))
     return "\n\n".join([*tables, *(fill(paragraph, 120) for paragraph in LEGEND.split("\n\n"))])
+
+
+def costs_table(rungs: Sequence[Rung], name: str, caption: str = "") -> Table:
+    """What models cost, and what they took; of any text, so that there is no floor.  # name: of the first column"""
+    return without_empty(Table([name, *COSTS], [[rung.name, *rung.costs()] for rung in rungs], caption))
 
 
 def ladder_section(rungs: Sequence[Rung]) -> Section:

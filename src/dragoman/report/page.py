@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -43,6 +43,17 @@ class Table:
     headers: Sequence[str]
     rows: Sequence[Sequence[object]]
     caption: str = ""
+
+
+def without_empty(table: Table) -> Table:
+    """The table without columns that have nothing in them.
+
+    >>> without_empty(Table(["a", "b"], [[1, None], [2, None]])).headers
+    ['a']
+    """
+    kept = [number for number in range(len(table.headers)) if any(row[number] is not None for row in table.rows)]
+    rows = [[row[number] for number in kept] for row in table.rows]
+    return replace(table, headers=[table.headers[number] for number in kept], rows=rows)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dragoman.evaluation.conditional import BEAM, MeasuredTranslator
 from dragoman.evaluation.floor import Estimate
 from dragoman.evaluation.translation import Judged
 from dragoman.report.figures import FLOOR
-from dragoman.report.page import Heatmap, Section, Table, Text
+from dragoman.report.page import Heatmap, Section, Table, Text, without_empty
 from dragoman.report.tables import plus_minus
 from dragoman.text.vocab import END, SPECIALS
 
@@ -31,6 +31,10 @@ true alignment."""
 LENGTHS = """\
 BLEU of beam search by the words of the German sentence. An encoder-decoder without attention keeps the whole sentence \
 in one vector, and the longer the sentence, the less of it comes back; with attention every word can be looked up."""
+SCORED = (  # the columns of `TranslatorRung.cells`
+    *("perplexity", "by class", "nats above the floor", f"BLEU, beam {BEAM}", "greedy", "length", "alignment error"),
+    *("parameters", "seconds"),
+)
 EXAMPLE_WORDS = range(7, 11)  # words of a sentence whose attention is shown: it fits the width of a terminal
 
 
@@ -47,8 +51,9 @@ class TranslatorRung:
     def cells(self) -> list[object]:
         own = self.measured
         error = None if own.alignment is None else f"{100 * own.alignment.error_rate:.1f}"
+        above = None if own.above_floor is None else f"{own.above_floor:.3f}"
         return [
-            *(own.perplexity, own.perplexity_class, f"{own.above_floor:.3f}"),
+            *(own.perplexity, own.perplexity_class, above),
             *(f"{own.judged.bleu:.1f}", f"{self.greedy.bleu:.1f}", f"{own.judged.length_ratio:.3f}"),
             *(error, self.parameters, f"{self.seconds:,.1f}"),
         ]
@@ -63,11 +68,15 @@ class TranslatorRung:
 
 def scores_section(rungs: Sequence[TranslatorRung]) -> Section:
     """A row for each translator, and the floor."""
-    headers = ["German to English", "perplexity", "by class", "nats above the floor", f"BLEU, beam {BEAM}", "greedy"]
-    headers += ["length", "alignment error", "parameters", "seconds"]
+    headers = ["German to English", *SCORED]
     floor: list[object] = [FLOOR, plus_minus(*floor_of(rungs)), None, "0", *[None] * (len(headers) - 4)]
     rows: list[list[object]] = [*([rung.name, *rung.cells()] for rung in rungs), floor]
     return Section("Translators", [Table(headers, rows), Text(SCORES.format(beam=BEAM))])
+
+
+def scores_table(rungs: Sequence[TranslatorRung], name: str) -> Table:
+    """A row for each translator, of any text: neither floor nor true alignment.  # name: of the first column"""
+    return without_empty(Table([name, *SCORED], [[rung.name, *rung.cells()] for rung in rungs]))
 
 
 def floor_of(rungs: Sequence[TranslatorRung]) -> Estimate:
@@ -78,12 +87,16 @@ def floor_of(rungs: Sequence[TranslatorRung]) -> Estimate:
 
 
 def lengths_section(rungs: Sequence[TranslatorRung]) -> Section:
+    return Section("BLEU by sentence length", [lengths_table(rungs), Text(LENGTHS)])
+
+
+def lengths_table(rungs: Sequence[TranslatorRung]) -> Table:
     """A row for each translator, a column for each class of length."""
     classes = rungs[0].measured.by_length
     rows: list[list[object]] = [[rung.name, *(f"{own.bleu:.1f}" for own in rung.measured.by_length)] for rung in rungs]
     headers = ["BLEU by words", *(own.span.name for own in classes)]
     rows.append(["sentences", *(own.sentences for own in classes)])
-    return Section("BLEU by sentence length", [Table(headers, rows), Text(LENGTHS)])
+    return Table(headers, rows)
 
 
 def translators_dict(rungs: Sequence[TranslatorRung]) -> list[dict[str, Any]]:
@@ -146,14 +159,18 @@ def attention_section(source: str, reference: str, heatmaps: Sequence[Heatmap]) 
 
 
 def examples_section(
-    lines: Sequence[str], references: Sequence[str], translations: Mapping[str, Sequence[str]], numbers: Sequence[int]
+    lines: Sequence[str],
+    references: Sequence[str],
+    translations: Mapping[str, Sequence[str]],
+    numbers: Sequence[int],
+    source: str = "German",
 ) -> Section:
     """Some sentences with their references and translations."""
     tables = [
         Table(
             [f"sentence {number + 1}", f"{len(lines[number].split())} words"],
             [
-                ["German", lines[number]],
+                [source, lines[number]],
                 ["reference", references[number]],
                 *([name, told[number]] for name, told in translations.items()),
             ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.workshop import Ground, Recipe, learned
+from dragoman.ladder.workshop import Ground, Recipe, learned
 
 if TYPE_CHECKING:
     from dragoman.language_model import LanguageModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import DataError
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dragoman.evaluation.floor import Truth
     from dragoman.text.corpus import Corpus
 
+SETTINGS = "settings.yaml"  # what a ladder was begun with
 MARK = "ABOUT-THESE-FILES.txt"  # by which a verb knows the directory of an earlier run
 
 
@@ -102,3 +103,32 @@ def read_answers(corpus: Path) -> Answers:
 
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
+
+
+def keep_to(output: Path, settings: dict[str, Any]) -> None:
+    """Note what a ladder is begun with; refuse to go on with anything else, as its rungs would not compare."""
+    import yaml
+
+    from dragoman.settings import differences
+    from dragoman.storage import new_file
+
+    path = output / SETTINGS
+    if path.exists() and (changes := differences(_begun_with(path), settings)):
+        remedy = "repeat what it was begun with, or give another directory with -o"
+        raise DataError(f"{path.parent}: holds another ladder ({'; '.join(changes)}); {remedy}")
+    with new_file(path) as temporary:
+        temporary.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+
+
+def _begun_with(path: Path) -> dict[str, Any]:
+    """What a ladder noted when it was begun."""
+    import yaml
+
+    try:
+        there = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError, OSError, RecursionError):  # a ValueError: no UTF-8, or no such date
+        there = None
+    if not isinstance(there, dict):
+        remedy = "delete the directory to begin anew, or give another with -o"
+        raise DataError(f"{path}: damaged, so nobody knows what the ladder was begun with; {remedy}")
+    return there

@@ -14,9 +14,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from dragoman.cli.messages import few_warnings, say
-from dragoman.cli.watching import watching
 from dragoman.errors import DataError
+from dragoman.ladder.voice import SILENT, Voice
 
 if TYPE_CHECKING:
     from dragoman.training.config import TrainingConfig
@@ -36,6 +35,7 @@ class Ground(Generic[Text]):
     seed: int
     minutes: float | None  # most minutes that a model is trained by gradients
     path: Path  # of the model's directory
+    voice: Voice = SILENT
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def learned(
     from dragoman.training.fit import fit
 
     settings = {**training, "seed": ground.seed, "minutes": ground.minutes}
-    with watching() as report:
+    with ground.voice.watching() as report:
         fit(model, *examples, recommended, output=ground.path, force=force, report=report, **settings)
     return model
 
@@ -102,6 +102,7 @@ class Workshop(Generic[Text, M]):
     ground: Ground[Text]
     recipes: Mapping[str, Recipe[M]]
     load: Callable[[Path], M]
+    minutes_for: Callable[[str], float | None] | None = None  # for each by its name, if not the ground's for all
 
     def rungs(self, names: Iterable[str]) -> Iterator[Made[M]]:
         """These models, one after the other; those they are made of come before, unless they are there."""
@@ -111,28 +112,33 @@ class Workshop(Generic[Text, M]):
     def rung(self, name: str) -> Made[M]:
         path, seconds = self.place / name, self._seconds()
         if name in seconds and path.exists():
-            say(f"{name}: finished already, in {path}")
+            self._say(f"{name}: finished already, in {path}")
             return Made(name, path, self.load(path), seconds[name])
         parts = [self.rung(part) for part in self.recipes[name].parts]
-        say(f"{name}: making it in {path}")
+        self._say(f"{name}: making it in {path}")
         made = self._make(name, path, parts)
         self._note(name, made.seconds)
-        say(f"{name}: finished after {made.seconds:,.1f} seconds")
+        self._say(f"{name}: finished after {made.seconds:,.1f} seconds")
         return made
 
     def _make(self, name: str, path: Path, parts: Sequence[Made[M]]) -> Made[M]:
         """Make and save a model. Seconds of an earlier run that was stopped, and of the parts, count."""
         recipe, ground = self.recipes[name], replace(self.ground, path=path)
+        if recipe.by_gradients and self.minutes_for is not None:
+            ground = replace(ground, minutes=self.minutes_for(name))
         models = [part.model for part in parts]
         if not recipe.by_gradients:
             _compile(recipe, ground, models)
         before, began = _seconds_spent(path), perf_counter()
-        with few_warnings():
+        with ground.voice.few_warnings():
             model: Any = recipe.make(ground, *models)
         seconds = before + perf_counter() - began + sum(part.seconds for part in parts)
         if not path.exists():  # training by gradients has written it
             model.save(path)
         return Made(name, path, model, round(seconds, 3))  # as it is noted
+
+    def _say(self, message: str) -> None:
+        self.ground.voice.say(message)
 
     def _seconds(self) -> dict[str, float]:
         path = self.place / SECONDS

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.workplace import Bitext
-from dragoman.cli.workshop import Ground, Recipe, learned
+from dragoman.ladder.voice import SILENT, Voice
+from dragoman.ladder.workplace import Bitext
+from dragoman.ladder.workshop import Ground, Made, Recipe, learned
 
 if TYPE_CHECKING:
     from dragoman.evaluation.conditional import Answers
@@ -77,9 +78,19 @@ def measured_rung(
     from dragoman.report.translators import TranslatorRung
 
     measured = measure_translator(model, lines, answers)
-    greedy = judge([one.text for one in model.translate(lines, 1)], answers.references, tokenised=True)
+    greedy = judge([one.text for one in model.translate(lines, 1)], answers.references, tokenised=answers.tokenised)
     parameters = sum(own.numel() for own in model.parameters().values())
     return TranslatorRung(name, measured, greedy, seconds, parameters)
+
+
+def measured_translator(
+    made: Made[Translator], lines: Sequence[str], answers: Answers, voice: Voice = SILENT
+) -> TranslatorRung:
+    """The same of one that a workshop has made, and a line about it."""
+    with voice.working(f"measuring {made.name}"):
+        rung = measured_rung(made.name, made.model, lines, answers, made.seconds)
+    voice.say(f"{made.name}: perplexity {rung.measured.perplexity:,.2f}, BLEU {rung.measured.judged.bleu:.1f}")
+    return rung
 
 
 def looked_at(name: str, model: Translator, german: str, line: str) -> Heatmap:
