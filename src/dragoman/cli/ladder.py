@@ -3,63 +3,153 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.groups import Group, grouped
 from dragoman.cli.messages import say, suggest
 from dragoman.cli.watching import aloud
+from dragoman.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.ladder.own_text import Part
     from dragoman.report.ladder import Rung
     from dragoman.report.translators import TranslatorRung
 
+PAIRS = 20_000  # of the laboratory's text, by default
+MINUTES = 20.0  # for everything, by default, where the text is one's own
+HABIT = "goes on with them when it runs again"
 
+
+def _file(name: str, told: str) -> Any:
+    return typer.Option(name, metavar="FILE", help=told, show_default=False)
+
+
+@dataclass(frozen=True)
+class OwnFiles(Group):
+    """The texts, where they are not the laboratory's."""
+
+    src: Annotated[str | None, _file("--src", "Your text to translate from, one sentence a line.")] = None
+    tgt: Annotated[str | None, _file("--tgt", "Its translation: line i translates line i.")] = None
+    dev_src: Annotated[str | None, _file("--dev-src", "Held-out text. Default: lines of --src are held out.")] = None
+    dev_tgt: Annotated[str | None, _file("--dev-tgt", "The translation of --dev-src.")] = None
+    test_src: Annotated[str | None, _file("--test-src", "Text to compare models by. Default: held out, too.")] = None
+    test_tgt: Annotated[str | None, _file("--test-tgt", "The translation of --test-src.")] = None
+    text: Annotated[str | None, _file("--text", "Instead of --src and --tgt: one language, no translators.")] = None
+    dev_text: Annotated[str | None, _file("--dev-text", "Held-out text. Default: as above.")] = None
+    test_text: Annotated[str | None, _file("--test-text", "Text to compare models by. Default: as above.")] = None
+
+    @property
+    def given(self) -> list[str]:
+        return [own.name for own in fields(self) if getattr(self, own.name) is not None]
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        for one, other in (("src", "tgt"), ("dev_src", "dev_tgt"), ("test_src", "test_tgt")):
+            if (one in self.given) != (other in self.given):
+                raise DataError(f"{_option(one)} and {_option(other)} go together: give both, or neither")
+        if "src" in self.given and any(name.endswith("text") for name in self.given):
+            raise DataError("--text is for one language, --src and --tgt are for two; give one or the other")
+        for needed, wanted in (("src", ("dev_src", "test_src")), ("text", ("dev_text", "test_text"))):
+            if needed not in self.given and (extra := [name for name in wanted if name in self.given]):
+                raise DataError(f"{_option(extra[0])} goes with {_option(needed)}; give that, too")
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the two languages are called: by their files."""
+        return Path(self.src or "").name, Path(self.tgt or self.text or "").name
+
+    def read(self) -> tuple[Part, Part | None, Part | None]:
+        """The training text and, where they are given, dev and test text."""
+        return (
+            _required(self.src, self.tgt or self.text),
+            _part(self.dev_src, self.dev_tgt or self.dev_text),
+            _part(self.test_src, self.test_tgt or self.test_text),
+        )
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _part(source: str | None, target: str | None) -> Part | None:
+    return None if target is None else _required(source, target)
+
+
+def _required(source: str | None, target: str | None) -> Part:
+    from dragoman.cli.pairs import read_lines, read_pairs
+    from dragoman.ladder.own_text import Part
+
+    assert target is not None, "checked before"
+    if source is None:
+        return Part(read_lines(target))
+    lines = read_pairs(source, target)
+    return Part(lines.target, lines.source)
+
+
+@grouped
 def ladder(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where texts, models, table and picture go.")
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where texts, models, tables and pictures go.")
     ] = Path("runs/ladder"),
-    pairs: Annotated[int, typer.Option("--pairs", min=1, metavar="N", help="Sentence pairs to train on.")] = 20_000,
-    seed: Annotated[int, typer.Option("--seed", help="Of the texts and of all models.")] = 1,
-    models: Annotated[
-        str, typer.Option("--models", metavar="NAME,...", help="These rungs alone.", show_default=False)
-    ] = "",
+    own: OwnFiles = OwnFiles(),
     minutes: Annotated[
         float | None,
         typer.Option(
-            "--minutes", metavar="N", help="Most minutes that each model is trained by gradients.", show_default=False
+            "--minutes",
+            metavar="N",
+            help="With your own text: minutes for everything together (default 20). On the laboratory: most minutes "
+            "that each model is trained by gradients (default: as many as it needs).",
+            show_default=False,
         ),
     ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the texts and of all models.")] = 1,
+    pairs: Annotated[
+        int | None,
+        typer.Option(
+            "--pairs",
+            min=1,
+            metavar="N",
+            help=f"On the laboratory: sentence pairs to train on. Default: {PAIRS:,}.",
+            show_default=False,
+        ),
+    ] = None,
+    models: Annotated[
+        str,
+        typer.Option("--models", metavar="NAME,...", help="On the laboratory: these rungs alone.", show_default=False),
+    ] = "",
 ) -> None:
-    """Compare every kind of model on text whose truth is known.
+    """Compare every kind of model on your text, or on text whose truth is known.
 
-    Counts, classes, caches, features, networks and mixtures of them are trained on the laboratory's English (see
-    dragoman lab), and held to the exact floor of perplexity and to contrasts: which of two sentences is right? Then
-    translators from German, with every encoder and every attention, are held to the floor, to references and to the
-    true alignment. Tables and pictures are the result. If it is stopped, the same command goes on where it was.
+    With --src and --tgt: the tutorial's story told with your parallel text, within a time. Counts, classes, caches,
+    features, networks and mixtures of them predict it; words are aligned; an encoder-decoder and one with attention
+    translate it, by several searches and, if there is time, two together. Lines to compare by are held out unless you
+    give them. report.html is one page with all tables and pictures; ladder.md has the same. With --text: one language.
+
+    Without: on the laboratory's German and English (see dragoman lab) all models are held to the exact floor of
+    perplexity and to contrasts, and translators with every encoder and every attention to the true alignment.
+
+    If it is stopped, the same command goes on where it was.
 
     \b
     Example:
+      dragoman ladder --src train.de --tgt train.en --minutes 20 -o my-ladder
+      dragoman ladder --text book.txt --minutes 5 -o my-book
       dragoman ladder
       dragoman ladder --models kn-5,feed-forward,attn-mlp --pairs 5000 -o small
     """
-    from dragoman.lab.place import VERSION
-    from dragoman.ladder.laboratory import climb_laboratory
-    from dragoman.ladder.rungs import RUNGS
-    from dragoman.ladder.translator_rungs import TRANSLATORS
-    from dragoman.ladder.workplace import claim, keep_to
-    from dragoman.ladder.workshop import chosen
-
-    names = chosen(models, [*RUNGS, *TRANSLATORS])
     _check_minutes(minutes)
-    claim(output, "ladder", "goes on with them when it runs again")
-    settings: dict[str, Any] = {"pairs": pairs, "seed": seed, "minutes": minutes}
-    keep_to(output, {**settings, "grammar": VERSION})
-    rungs, climb, told = climb_laboratory(output, names, settings, aloud())
-    print(told.text)
-    say(f"\n{output}: {', '.join(told.files)}")
-    _suggest(output, rungs, climb.rungs)
+    own.check()
+    if not own.given:
+        _on_laboratory(output, models, {"pairs": pairs or PAIRS, "seed": seed, "minutes": minutes})
+        return
+    if models or pairs is not None:
+        option = "--models" if models else "--pairs"
+        raise DataError(f"{option} is for the ladder on the laboratory's text; leave it out")
+    _on_own(output, own, seed, MINUTES if minutes is None else minutes)
 
 
 def _check_minutes(minutes: float | None) -> None:
@@ -68,6 +158,49 @@ def _check_minutes(minutes: float | None) -> None:
     from dragoman.training.config import TrainingConfig
 
     validated(TrainingConfig, {"minutes": Given(minutes, "--minutes")}, "command line")
+
+
+def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
+    from dragoman.ladder.own import climb_own
+    from dragoman.ladder.own_story import next_commands, title_of, told_of
+    from dragoman.ladder.own_text import divided
+    from dragoman.ladder.telling import REPORT, write
+    from dragoman.ladder.workplace import claim, keep_to
+
+    parts = own.read()
+    text = divided(*parts, seed, minutes)
+    claim(output, "ladder", HABIT)
+    names = ("training text", "dev text", "test text")
+    texts = {name: None if part is None else part.checksum for name, part in zip(names, parts, strict=True)}
+    settings = {"minutes": minutes, "seed": seed}
+    keep_to(output, {**settings, **texts})
+    sizes = f"{len(text.train):,} to train on, {len(text.dev):,} of dev text, {len(text.test):,} of test text"
+    say(f"{output}: lines: {sizes}; {minutes:g} minutes for everything")
+    found, budget = climb_own(output, text, seed=seed, minutes=minutes, voice=aloud())
+    told = told_of(output, found, budget, own.names, settings)
+    write(output, title_of(own.names, text), told)
+    print(told.text)
+    say(f"\n{output}: {', '.join(told.files)}; {budget.spent / 60:.1f} minutes in all")
+    for command in next_commands(output, found):
+        suggest(*command)
+    say(f"report, with pictures: {output / REPORT}")
+
+
+def _on_laboratory(output: Path, models: str, settings: dict[str, Any]) -> None:
+    from dragoman.lab.place import VERSION
+    from dragoman.ladder.laboratory import climb_laboratory
+    from dragoman.ladder.rungs import RUNGS
+    from dragoman.ladder.translator_rungs import TRANSLATORS
+    from dragoman.ladder.workplace import claim, keep_to
+    from dragoman.ladder.workshop import chosen
+
+    names = chosen(models, [*RUNGS, *TRANSLATORS])
+    claim(output, "ladder", HABIT)
+    keep_to(output, {**settings, "grammar": VERSION})
+    rungs, climb, told = climb_laboratory(output, names, settings, aloud())
+    print(told.text)
+    say(f"\n{output}: {', '.join(told.files)}")
+    _suggest(output, rungs, climb.rungs)
 
 
 def _suggest(output: Path, rungs: Sequence[Rung], translators: Sequence[TranslatorRung]) -> None:

@@ -15,6 +15,7 @@ from dragoman.ladder.workplace import Bitext
 from dragoman.ladder.workshop import Ground, Made, Recipe, learned
 
 if TYPE_CHECKING:
+    from dragoman.ensembles import Ensemble
     from dragoman.evaluation.conditional import Answers
     from dragoman.models.translator import Translator
     from dragoman.report.page import Heatmap
@@ -70,16 +71,18 @@ def _as_numbers(text: Bitext, source: Side, target: Side) -> ParallelCorpus:
 
 
 def measured_rung(
-    name: str, model: Translator, lines: Sequence[str], answers: Answers, seconds: float
+    name: str, model: Translator | Ensemble, lines: Sequence[str], answers: Answers, seconds: float
 ) -> TranslatorRung:
     """What a translator does on a text, by beam search and greedily."""
+    from dragoman.ensembles import Ensemble
     from dragoman.evaluation.conditional import measure_translator
     from dragoman.evaluation.translation import judge
     from dragoman.report.translators import TranslatorRung
 
     measured = measure_translator(model, lines, answers)
     greedy = judge([one.text for one in model.translate(lines, 1)], answers.references, tokenised=answers.tokenised)
-    parameters = sum(own.numel() for own in model.parameters().values())
+    members: Sequence[Any] = model.members if isinstance(model, Ensemble) else (model,)
+    parameters = sum(own.numel() for member in members for own in member.parameters().values())
     return TranslatorRung(name, measured, greedy, seconds, parameters)
 
 

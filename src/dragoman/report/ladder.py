@@ -106,7 +106,8 @@ class Rung:
 
     def as_dict(self) -> dict[str, Any]:
         about = {"model": self.name, "seconds": round(self.seconds, 3), "megabytes": round(self.megabytes, 3)}
-        return {**about, **self.measured.as_dict(), "contrasts": as_dicts(self.accuracies)}
+        asked = {"contrasts": as_dicts(self.accuracies)} if self.accuracies else {}
+        return {**about, **self.measured.as_dict(), **asked}
 
 
 def ladder_text(rungs: Sequence[Rung]) -> str:

@@ -1,0 +1,231 @@
+"""What there is to tell of a ladder on one's own text, in the tutorial's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.ladder.budget import Budget
+from dragoman.ladder.own import RUNGS_PLACE, TEXT, Found
+from dragoman.ladder.own_rungs import ATTENTION, COUNTING, ENSEMBLE, LEARNED, MIXED, OWN_RUNGS, SECOND, WITHIN
+from dragoman.ladder.own_text import SOURCE, TARGET, OwnText
+from dragoman.ladder.telling import Told
+
+if TYPE_CHECKING:
+    from dragoman.report.own_language import Language
+    from dragoman.report.page import Section
+
+SHOWN = 3  # lines of the text
+ORDERS, MODELS, LENGTHS, CURVES = "orders.svg", "models.svg", "lengths.svg", "curves.svg"
+NEVER = 3  # looks at the dev text, below which there is no curve to draw
+
+
+def told_of(output: Path, found: Found, budget: Budget, names: tuple[str, str], settings: dict[str, Any]) -> Told:
+    """The whole story.  # names: of the two languages, as messages call them"""
+    from dragoman.report.page import Page, to_markdown
+    from dragoman.report.story import as_text
+
+    commands = next_commands(output, found)
+    halves = [_language_models(output, found, names), _translators(output, found, names)]
+    sections = [section for half in halves for section in half]
+    sections += [*_learning(output, found), _time(found, budget), _next(commands)]
+    drawn = [part for part in (ORDERS, MODELS, LENGTHS, CURVES) if _is_in(output / part, sections)]
+    shown = [section for section in sections if section.heading in (PRINTED)]
+    return Told(
+        "\n\n".join(as_text(section) for section in shown),
+        to_markdown(Page(title_of(names, found.text), sections), drawn),
+        sections,
+        {**settings, **_values(found, budget)},
+        drawn,
+    )
+
+
+PRINTED = (
+    "Mixtures, and all language models",
+    "Encoder-decoder and attention",
+    "Long sentences",
+    "Searching",
+    "Together",
+)
+
+
+def title_of(names: tuple[str, str], text: OwnText) -> str:
+    """Of the page."""
+    return f"The ladder on {names[0]} and {names[1]}" if text.translated else f"The ladder on {names[1]}"
+
+
+def _is_in(picture: Path, sections: Sequence[Section]) -> bool:
+    """Whether a picture is shown in some section."""
+    from dragoman.report.page import Picture
+
+    drawings = [part.svg_text for section in sections for part in section.parts if isinstance(part, Picture)]
+    return picture.exists() and picture.read_text(encoding="utf-8") in drawings
+
+
+# -- language models -------------------------------------------------------------------------------------------------
+
+
+def _language_models(output: Path, found: Found, names: tuple[str, str]) -> list[Section]:
+    from dragoman.report import own_language as tell
+
+    rungs, test = found.rungs, found.text.words[2]
+    mixtures = {name: OWN_RUNGS[name].parts for name in MIXED}
+    return [
+        tell.text_section(_languages(found.text, names), _examples(found.text), _notes(found.text)),
+        tell.counting_section(tell.only(rungs, COUNTING), output / ORDERS),
+        tell.unknown_section(tell.only(rungs, COUNTING)[-1], test),
+        tell.within_section(tell.only(rungs, WITHIN)),
+        tell.learned_section(tell.only(rungs, LEARNED)),
+        tell.mixed_section(rungs, mixtures, output / MODELS),
+    ]
+
+
+def _languages(text: OwnText, names: tuple[str, str]) -> list[Language]:
+    from dragoman.report.own_language import Language
+
+    target = Language(names[1], *text.words)
+    return [Language(names[0], *text.source_words), target] if text.translated else [target]
+
+
+def _examples(text: OwnText) -> list[list[str]]:
+    some = text.train.spread(SHOWN)
+    return [line.split("\t") for line in some.lines]
+
+
+def _notes(text: OwnText) -> list[str]:
+    """What was done to the text."""
+    notes = []
+    if text.held_out:
+        parts = " and ".join(text.held_out)
+        notes.append(
+            f"Held out from the training text: {parts}, drawn from lines that come once, so that no line of theirs is "
+            "in what is learned from."
+        )
+    if text.left_out:
+        notes.append(f"There is no time for {text.left_out:,} more lines of the training text: they were left out.")
+    if text.seen:
+        notes.append(f"Careful: {text.seen:,} of the {len(text.test):,} test lines are in the training text.")
+    return notes
+
+
+# -- translators -----------------------------------------------------------------------------------------------------
+
+
+def _translators(output: Path, found: Found, names: tuple[str, str]) -> list[Section]:
+    from dragoman.report import own_translation as tell
+
+    if not found.translators:
+        return []
+    alone = [rung for rung in found.translators if rung.name not in (SECOND, ENSEMBLE)]
+    whole, some = len(found.text.test), len(found.translated)
+    best = min(rung.measured.likelihood.perplexity for rung in found.rungs) if some == whole else None
+    sections = [
+        tell.lexicon_section(found.entries, found.aligned, found.certain, names),
+        tell.translators_section(alone, found.units, (some, whole), best),
+        tell.lengths_of(alone, output / LENGTHS),
+    ]
+    if found.looked is not None:
+        sections.append(tell.attention_of(found.looked))
+    sections.append(tell.search_section(found.searches, ATTENTION))
+    if found.replaced:
+        test = found.text.source_words[2]
+        sections.append(tell.replaced_section(found.replaced, len(test.unknown_at) / max(1, test.words)))
+    if together := [rung for rung in found.translators if rung.name == ENSEMBLE]:
+        members = [rung for rung in found.translators if rung.name in (ATTENTION, SECOND)]
+        sections.append(tell.ensemble_section(members, together[0]))
+    return [*sections, tell.samples_section([*alone, *together], found.translated.sources, found.translated.target)]
+
+
+# -- how it went -----------------------------------------------------------------------------------------------------
+
+
+def _learning(output: Path, found: Found) -> list[Section]:
+    """Curves of the translators, if the dev text was looked at often enough to draw any."""
+    from dragoman.report.curves import learning_curves
+    from dragoman.report.page import Picture, Section, Text
+    from dragoman.report.story import curve
+    from dragoman.storage import METRICS
+
+    names = [rung.name for rung in found.translators if rung.name != ENSEMBLE]
+    curves = {name: curve(output / RUNGS_PLACE / name / METRICS) for name in names}
+    curves = {name: points for name, points in curves.items() if len(points) >= NEVER}
+    if not curves:
+        return []
+    learning_curves(curves, output / CURVES, "perplexity", title="Dev text, a unit, by class")
+    idea = (
+        "What the dev text costs after each pass over the training text. Where a line still falls at its end, more "
+        "minutes would have helped."
+    )
+    drawn = Picture((output / CURVES).read_text(encoding="utf-8"), "perplexity of the dev text by minutes of training")
+    return [Section("Learning curves", [Text(idea), drawn])]
+
+
+def _time(found: Found, budget: Budget) -> Section:
+    """What took how long."""
+    from dragoman.report.page import Section, Table, Text
+
+    given = budget.notes["minutes"]
+    taken = [(rung.name, rung.seconds) for rung in found.rungs]
+    taken += [(rung.name, rung.seconds) for rung in found.translators]
+    made = [(name, seconds) for name, seconds in taken if name in given]
+    rows: list[list[object]] = [[name, f"{60 * given[name]:,.0f}", f"{seconds:,.0f}"] for name, seconds in made]
+    rest = budget.spent - sum(seconds for _, seconds in made)
+    rows += [["all else", None, f"{rest:,.0f}"], ["in all", f"{60 * budget.minutes:,.0f}", f"{budget.spent:,.0f}"]]
+    idea = (
+        f"All of this was to take {budget.minutes:g} minutes. What learns by gradients shares the time by weight; a "
+        "training ends before its time if it has gone through the text often enough, or if the dev text is no longer "
+        "predicted better, and leaves the rest to the others. All else is reading, counting, aligning, measuring and "
+        "translating the test text."
+    )
+    return Section("How the time was spent", [Text(idea), Table(["part", "seconds given", "seconds taken"], rows)])
+
+
+def _next(commands: Sequence[Sequence[str]]) -> Section:
+    import shlex
+
+    from dragoman.report.page import Pre, Section, Text
+
+    idea = "The models are in the directory of this report, and every verb takes them."
+    shown = "\n".join(shlex.join(["dragoman", *command]) for command in commands)
+    return Section("What to try next", [Text(idea), Pre(shown)])
+
+
+def next_commands(output: Path, found: Found) -> list[list[str]]:
+    """What to try with the best models."""
+    text, rungs = output / TEXT, output / RUNGS_PLACE
+    train, dev, test = (
+        {ending: str(text / f"{part}.{ending}") for ending in (SOURCE, TARGET)} for part in ("train", "dev", "test")
+    )
+    best = min(found.rungs, key=lambda rung: rung.measured.likelihood.perplexity).name
+    commands = [["evaluate", str(rungs / best), "--text", test[TARGET]], ["sample", str(rungs / best)]]
+    if not found.text.translated:
+        return [*commands, ["serve", str(rungs)]]
+    attention = str(rungs / ATTENTION)
+    pairs = ["--src", train[SOURCE], "--tgt", train[TARGET], "--dev-src", dev[SOURCE], "--dev-tgt", dev[TARGET]]
+    return [
+        *commands,
+        ["translate", attention, test[SOURCE]],
+        ["attention", attention, found.translated.sources[0]],
+        ["evaluate", attention, "--src", test[SOURCE], "--ref", test[TARGET], "--by-length"],
+        ["train", "translator", *pairs, "-o", "translator"],
+        ["serve", str(rungs)],
+    ]
+
+
+def _values(found: Found, budget: Budget) -> dict[str, Any]:
+    """All of it as plain values."""
+    values: dict[str, Any] = {"text": found.text.as_dict(), "seconds": round(budget.spent, 1)}
+    values["models"] = [rung.as_dict() for rung in found.rungs]
+    if found.translators:
+        values |= {
+            "units": list(found.units),
+            "translated": len(found.translated),
+            "lexicon": [
+                {"word": own.word, "times": own.times, "translations": own.translations} for own in found.entries
+            ],
+            "translators": [rung.as_dict() for rung in found.translators],
+            "searches": [own.as_dict() for own in found.searches],
+            **({"unknown_words_replaced": found.replaced} if found.replaced else {}),
+        }
+    return values
