@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -167,6 +168,7 @@ def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
     from dragoman.ladder.telling import REPORT, write
     from dragoman.ladder.workplace import claim, keep_to
 
+    began = perf_counter()
     parts = own.read()
     text = divided(*parts, seed, minutes)
     claim(output, "ladder", HABIT)
@@ -176,7 +178,7 @@ def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
     keep_to(output, {**settings, **texts})
     sizes = f"{len(text.train):,} to train on, {len(text.dev):,} of dev text, {len(text.test):,} of test text"
     say(f"{output}: lines: {sizes}; {minutes:g} minutes for everything")
-    found, budget = climb_own(output, text, seed=seed, minutes=minutes, voice=aloud())
+    found, budget = climb_own(output, text, seed=seed, minutes=minutes, voice=aloud(), began=began)
     told = told_of(output, found, budget, own.names, settings)
     write(output, title_of(own.names, text), told)
     print(told.text)

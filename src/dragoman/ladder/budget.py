@@ -18,8 +18,9 @@ from dragoman.errors import DataError
 
 NOTES = "time.json"
 TRAINED = 0.85  # of a model's share, spent in training; the rest is for making it ready, saving and measuring it
+READY = 0.93  # of its share by then, once it is ready to be trained
 LEAST = 0.3  # seconds of training, at least: a step or a few
-SPARE = 0.02  # of all the time, kept for the report
+SPARE = 0.03  # of all the time, kept for the report
 
 
 def shared_out(seconds: float, weights: Mapping[str, float]) -> dict[str, float]:
@@ -40,17 +41,18 @@ class Budget:
     minutes: float
     weights: Mapping[str, float]
     clock: Callable[[], float] = perf_counter  # seconds
-    began: float = field(init=False)
+    began: float | None = None  # what it showed at the beginning. Default: what it shows now
     notes: dict[str, Any] = field(init=False)  # seconds spent in earlier runs; minutes of each part; other decisions
 
     def __post_init__(self) -> None:
-        self.began = self.clock()
-        self.notes = {"spent": 0.0, "minutes": {}, "decided": {}, **_read(self.place / NOTES)}
+        self.began = self.clock() if self.began is None else self.began
+        self.notes = {"spent": 0.0, "minutes": {}, "bounds": {}, "decided": {}, **_read(self.place / NOTES)}
         self._before = float(self.notes["spent"])
 
     @property
     def spent(self) -> float:
         """Seconds, in all runs; of a run that was killed, as far as it was noted."""
+        assert self.began is not None, "set above"
         return self._before + self.clock() - self.began
 
     @property
@@ -64,12 +66,21 @@ class Budget:
         return shared_out(self.left, waiting)[name]
 
     def minutes_for(self, name: str) -> float:
-        """Minutes of training for a model, decided once."""
+        """Minutes of training that a model can expect, decided once: its size may depend on it."""
         if name not in self.notes["minutes"]:
             seconds = max(LEAST, TRAINED * self.seconds_for(name))
             self.notes["minutes"][name] = round(seconds / 60, 4)
             self.note()
         return float(self.notes["minutes"][name])
+
+    def bound_for(self, name: str) -> float:
+        """Minutes of training for a model that is ready, decided once: no more than it expected, and less if making it
+        ready took long."""
+        if name not in self.notes["bounds"]:
+            seconds = max(LEAST, READY * self.seconds_for(name))
+            self.notes["bounds"][name] = min(self.minutes_for(name), round(seconds / 60, 4))
+            self.note()
+        return float(self.notes["bounds"][name])
 
     def decided(self, name: str, decide: Callable[[], float]) -> int:
         """A number that is decided once, such as how many sentences there is time for."""
@@ -92,7 +103,7 @@ def _read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         if not (isinstance(found, dict) and math.isfinite(float(found.get("spent", 0.0)))):
             raise ValueError
-        if not all(isinstance(found.get(part, {}), dict) for part in ("minutes", "decided")):
+        if not all(isinstance(found.get(part, {}), dict) for part in ("minutes", "bounds", "decided")):
             raise ValueError
     except (ValueError, TypeError, RecursionError):
         raise DataError(f"{path}: damaged; delete it, and time is shared out anew") from None

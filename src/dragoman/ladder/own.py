@@ -75,12 +75,20 @@ class Climber:
     def workshop(self, train: Any, dev: Any, recipes: Any, load: Callable[[Path], Any]) -> Workshop[Any, Any]:
         place = self.output / RUNGS_PLACE
         ground = Ground(train, dev, self.seed, None, place, self.voice)
-        return Workshop(place, ground, recipes, load, self.budget.minutes_for)
+        return Workshop(place, ground, recipes, load, self.budget)
 
 
-def climb_own(output: Path, text: OwnText, *, seed: int, minutes: float, voice: Voice = SILENT) -> tuple[Found, Budget]:
-    """Make and measure all rungs that there is time for."""
-    budget = Budget(output, minutes, weights(text.translated, minutes))
+def climb_own(
+    output: Path,
+    text: OwnText,
+    *,
+    seed: int,
+    minutes: float,
+    voice: Voice = SILENT,
+    began: float | None = None,
+) -> tuple[Found, Budget]:
+    """Make and measure all rungs that there is time for.  # began: by `perf_counter`, if not now"""
+    budget = Budget(output, minutes, weights(text.translated, minutes), began=began)
     climber = Climber(output, text, seed, budget, voice)
     write_text(text, output / TEXT)
     found = Found(text)

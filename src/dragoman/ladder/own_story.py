@@ -28,7 +28,7 @@ def told_of(output: Path, found: Found, budget: Budget, names: tuple[str, str], 
 
     commands = next_commands(output, found)
     halves = [_language_models(output, found, names), _translators(output, found, names)]
-    sections = [section for half in halves for section in half]
+    sections = [_in_short(found, budget), *(section for half in halves for section in half)]
     sections += [*_learning(output, found), _time(found, budget), _next(commands)]
     drawn = [part for part in (ORDERS, MODELS, LENGTHS, CURVES) if _is_in(output / part, sections)]
     shown = [section for section in sections if section.heading in (PRINTED)]
@@ -61,6 +61,31 @@ def _is_in(picture: Path, sections: Sequence[Section]) -> bool:
 
     drawings = [part.svg_text for section in sections for part in section.parts if isinstance(part, Picture)]
     return picture.exists() and picture.read_text(encoding="utf-8") in drawings
+
+
+def _in_short(found: Found, budget: Budget) -> Section:
+    """The rungs that the story goes along, each with the best that there is."""
+    from dragoman.report.own_language import only
+    from dragoman.report.page import Section, Table, Text, without_empty
+    from dragoman.report.story import Row
+
+    counts = min(only(found.rungs, COUNTING), key=lambda rung: rung.measured.likelihood.perplexity)
+    learned = min(only(found.rungs, LEARNED[1:]), key=lambda rung: rung.measured.likelihood.perplexity)
+    best = min(found.rungs, key=lambda rung: rung.measured.likelihood.perplexity)
+    rows = [Row.of_language_model(rung.name, rung.measured, rung.seconds) for rung in (counts, learned, best)]
+    rows += [Row.of_translator(rung) for rung in found.translators if rung.name != SECOND]
+    headers = ["model", "predicts", "perplexity", "its floor", "BLEU", "seconds of training"]
+    reads = " sees the words so far"
+    if found.translators:
+        reads += "; a translator (P(E | F)) has read the source sentence, too"
+    top = "attention" if found.translators else "networks"
+    idea = (
+        f"Every model here is a distribution over the next word. A language model (P(E)){reads}. Perplexity says out "
+        "of how many words, on average, it picks the next one of the test text: the fewer, the better. This page goes "
+        f"up the ladder from counting words to {top}, all of it trained on this text in {budget.minutes:g} minutes."
+    )
+    kinds = {row.name: row.cells() for row in rows}  # the best may be one of the others
+    return Section("In short", [Text(idea), without_empty(Table(headers, list(kinds.values())))])
 
 
 # -- language models -------------------------------------------------------------------------------------------------
@@ -165,7 +190,7 @@ def _time(found: Found, budget: Budget) -> Section:
     """What took how long."""
     from dragoman.report.page import Section, Table, Text
 
-    given = budget.notes["minutes"]
+    given = budget.notes["bounds"]
     taken = [(rung.name, rung.seconds) for rung in found.rungs]
     taken += [(rung.name, rung.seconds) for rung in found.translators]
     made = [(name, seconds) for name, seconds in taken if name in given]

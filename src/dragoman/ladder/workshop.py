@@ -10,9 +10,10 @@ import difflib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from dragoman.errors import DataError
 from dragoman.ladder.voice import SILENT, Voice
@@ -20,10 +21,19 @@ from dragoman.ladder.voice import SILENT, Voice
 if TYPE_CHECKING:
     from dragoman.training.config import TrainingConfig
 
+FEW = 20  # sentences, to warm up with
 SECONDS = "seconds.json"  # of the training of each model that is finished
 
 Text = TypeVar("Text")  # what models learn from
 M = TypeVar("M")  # what they are
+
+
+class Allotting(Protocol):
+    """What shares out time; `dragoman.ladder.budget.Budget` does."""
+
+    def minutes_for(self, name: str) -> float: ...
+
+    def bound_for(self, name: str) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,7 @@ class Ground(Generic[Text]):
     minutes: float | None  # most minutes that a model is trained by gradients
     path: Path  # of the model's directory
     voice: Voice = SILENT
+    bound: Callable[[], float] | None = None  # of these minutes, how many are left when training begins
 
 
 @dataclass(frozen=True)
@@ -88,10 +99,27 @@ def learned(
     """
     from dragoman.training.fit import fit
 
-    settings = {**training, "seed": ground.seed, "minutes": ground.minutes}
+    if ground.minutes is not None:
+        _warm_up(model, examples[0], recommended)
+    minutes = ground.minutes if ground.bound is None else ground.bound()
+    settings = {**training, "seed": ground.seed, "minutes": minutes}
     with ground.voice.watching() as report:
         fit(model, *examples, recommended, output=ground.path, force=force, report=report, **settings)
     return model
+
+
+def _warm_up(model: Any, examples: Any, recommended: TrainingConfig) -> None:
+    """Take one step with a few sentences and undo it: the minutes of training are then not spent on compiling."""
+    import numpy as np
+
+    from dragoman.training.fit import fit
+    from dragoman.training.loop import copied, put_back
+
+    before = copied(model.parameters())
+    few = examples.select(np.arange(min(FEW, len(examples))))
+    if few.sizes.sum():
+        fit(model, few, few, recommended, max_updates=1, warmup=0)
+        put_back(model, before)
 
 
 @dataclass(frozen=True)
@@ -102,7 +130,7 @@ class Workshop(Generic[Text, M]):
     ground: Ground[Text]
     recipes: Mapping[str, Recipe[M]]
     load: Callable[[Path], M]
-    minutes_for: Callable[[str], float | None] | None = None  # for each by its name, if not the ground's for all
+    time: Allotting | None = None  # what says how long each is trained, if the ground does not for all
 
     def rungs(self, names: Iterable[str]) -> Iterator[Made[M]]:
         """These models, one after the other; those they are made of come before, unless they are there."""
@@ -124,8 +152,8 @@ class Workshop(Generic[Text, M]):
     def _make(self, name: str, path: Path, parts: Sequence[Made[M]]) -> Made[M]:
         """Make and save a model. Seconds of an earlier run that was stopped, and of the parts, count."""
         recipe, ground = self.recipes[name], replace(self.ground, path=path)
-        if recipe.by_gradients and self.minutes_for is not None:
-            ground = replace(ground, minutes=self.minutes_for(name))
+        if recipe.by_gradients and self.time is not None:
+            ground = replace(ground, minutes=self.time.minutes_for(name), bound=partial(self.time.bound_for, name))
         models = [part.model for part in parts]
         if not recipe.by_gradients:
             _compile(recipe, ground, models)

@@ -13,7 +13,7 @@ from dragoman.evaluation.floor import Measured
 from dragoman.report.attention import attention_text
 from dragoman.report.page import Heatmap, Part, Picture, Pre, Section, Table, Text
 from dragoman.report.tables import plus_minus, table
-from dragoman.report.translators import TranslatorRung, floor_of
+from dragoman.report.translators import TranslatorRung
 
 WIDTH = 110  # columns of what is printed
 MODELS = """\
@@ -37,19 +37,18 @@ class Row:
     name: str
     predicts: str
     perplexity: float
-    floor: str | float
+    floor: str | float | None  # none where the truth is not known
     bleu: float | None
     seconds: float
 
     @classmethod
     def of_language_model(cls, name: str, measured: Measured, seconds: float) -> Row:
-        assert measured.floor is not None, "the truth is known"
-        floor = plus_minus(*measured.floor.perplexity)
+        floor = None if measured.floor is None else plus_minus(*measured.floor.perplexity)
         return cls(name, "P(E)", measured.likelihood.perplexity, floor, None, seconds)
 
     @classmethod
     def of_translator(cls, rung: TranslatorRung) -> Row:
-        own, floor = rung.measured, plus_minus(*floor_of([rung]))
+        own, floor = rung.measured, None if rung.measured.floor is None else plus_minus(*rung.measured.floor)
         return cls(rung.name, "P(E | F)", own.perplexity, floor, own.judged.bleu, rung.seconds)
 
     def cells(self) -> list[object]:
