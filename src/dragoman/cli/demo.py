@@ -7,12 +7,13 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dragoman.cli.messages import pasted, say, suggest, working
 from dragoman.cli.watching import aloud
+from dragoman.ladder.telling import Command
 from dragoman.ladder.translator_rungs import looked_at, measured_rung, translator
 from dragoman.ladder.workplace import Bitext, Texts, claim, read_answers, read_bitext, read_texts, write_corpus
 from dragoman.ladder.workshop import Ground, learned
@@ -242,13 +243,6 @@ def _examples(stage: Stage, rungs: list[TranslatorRung]) -> Section:
     lines, references = stage.test.german, stage.test.english
     translations = {rung.name: rung.measured.texts for rung in rungs}
     return examples_section(lines, references, translations, one_of_each_length(lines, rungs[0]))
-
-
-class Command(NamedTuple):
-    """A command to try, and the line that it is given to read, if any."""
-
-    words: list[str]
-    line: str | None = None
 
 
 def _commands(stage: Stage) -> Section:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.groups import Group, grouped
-from dragoman.cli.messages import say, suggest
+from dragoman.cli.messages import pasted, say, suggest
 from dragoman.cli.watching import aloud
 from dragoman.errors import DataError
 
@@ -179,12 +179,14 @@ def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
     sizes = f"{len(text.train):,} to train on, {len(text.dev):,} of dev text, {len(text.test):,} of test text"
     say(f"{output}: lines: {sizes}; {minutes:g} minutes for everything")
     found, budget = climb_own(output, text, seed=seed, minutes=minutes, voice=aloud(), began=began)
-    told = told_of(output, found, budget, own.names, settings)
+    commands = next_commands(output, found)
+    typed = [pasted(["dragoman", *command.words], command.line) for command in commands]
+    told = told_of(output, found, budget, own.names, settings, typed)
     write(output, title_of(own.names, text), told)
     print(told.text)
     say(f"\n{output}: {', '.join(told.files)}; {budget.spent / 60:.1f} minutes in all")
-    for command in next_commands(output, found):
-        suggest(*command)
+    for command in commands:
+        suggest(*command.words, line=command.line)
     say(f"report, with pictures: {output / REPORT}")
 
 

@@ -10,7 +10,7 @@ from dragoman.ladder.budget import Budget
 from dragoman.ladder.own import RUNGS_PLACE, TEXT, Found
 from dragoman.ladder.own_rungs import ATTENTION, COUNTING, ENSEMBLE, LEARNED, MIXED, OWN_RUNGS, SECOND, WITHIN
 from dragoman.ladder.own_text import SOURCE, TARGET, OwnText
-from dragoman.ladder.telling import Told
+from dragoman.ladder.telling import Command, Told
 
 if TYPE_CHECKING:
     from dragoman.report.own_language import Language
@@ -21,15 +21,21 @@ ORDERS, MODELS, LENGTHS, CURVES = "orders.svg", "models.svg", "lengths.svg", "cu
 NEVER = 3  # looks at the dev text, below which there is no curve to draw
 
 
-def told_of(output: Path, found: Found, budget: Budget, names: tuple[str, str], settings: dict[str, Any]) -> Told:
-    """The whole story.  # names: of the two languages, as messages call them"""
+def told_of(
+    output: Path,
+    found: Found,
+    budget: Budget,
+    names: tuple[str, str],
+    settings: dict[str, Any],
+    commands: Sequence[str],
+) -> Told:
+    """The whole story.  # names: of the two languages; commands: what to try next"""
     from dragoman.report.page import Page, to_markdown
-    from dragoman.report.story import as_text
+    from dragoman.report.story import as_text, commands_section
 
-    commands = next_commands(output, found)
     halves = [_language_models(output, found, names), _translators(output, found, names)]
     sections = [_in_short(found, budget), *(section for half in halves for section in half)]
-    sections += [*_learning(output, found), _time(found, budget), _next(commands)]
+    sections += [*_learning(output, found), _time(found, budget), commands_section(commands)]
     drawn = [part for part in (ORDERS, MODELS, LENGTHS, CURVES) if _is_in(output / part, sections)]
     shown = [section for section in sections if section.heading in (PRINTED)]
     return Told(
@@ -206,36 +212,24 @@ def _time(found: Found, budget: Budget) -> Section:
     return Section("How the time was spent", [Text(idea), Table(["part", "seconds given", "seconds taken"], rows)])
 
 
-def _next(commands: Sequence[Sequence[str]]) -> Section:
-    import shlex
-
-    from dragoman.report.page import Pre, Section, Text
-
-    idea = "The models are in the directory of this report, and every verb takes them."
-    shown = "\n".join(shlex.join(["dragoman", *command]) for command in commands)
-    return Section("What to try next", [Text(idea), Pre(shown)])
-
-
-def next_commands(output: Path, found: Found) -> list[list[str]]:
+def next_commands(output: Path, found: Found) -> list[Command]:
     """What to try with the best models."""
     text, rungs = output / TEXT, output / RUNGS_PLACE
     train, dev, test = (
         {ending: str(text / f"{part}.{ending}") for ending in (SOURCE, TARGET)} for part in ("train", "dev", "test")
     )
-    best = min(found.rungs, key=lambda rung: rung.measured.likelihood.perplexity).name
-    commands = [["evaluate", str(rungs / best), "--text", test[TARGET]], ["sample", str(rungs / best)]]
-    if not found.text.translated:
-        return [*commands, ["serve", str(rungs)]]
-    attention = str(rungs / ATTENTION)
-    pairs = ["--src", train[SOURCE], "--tgt", train[TARGET], "--dev-src", dev[SOURCE], "--dev-tgt", dev[TARGET]]
-    return [
-        *commands,
-        ["translate", attention, test[SOURCE]],
-        ["attention", attention, found.translated.sources[0]],
-        ["evaluate", attention, "--src", test[SOURCE], "--ref", test[TARGET], "--by-length"],
-        ["train", "translator", *pairs, "-o", "translator"],
-        ["serve", str(rungs)],
-    ]
+    best = str(rungs / min(found.rungs, key=lambda rung: rung.measured.likelihood.perplexity).name)
+    commands = [Command(["evaluate", best, "--text", test[TARGET]]), Command(["sample", best])]
+    if found.translators:
+        attention, line = str(rungs / ATTENTION), found.translated.sources[0]
+        pairs = ["--src", train[SOURCE], "--tgt", train[TARGET], "--dev-src", dev[SOURCE], "--dev-tgt", dev[TARGET]]
+        commands += [
+            Command(["translate", attention], line),
+            Command(["attention", attention, line]),
+            Command(["evaluate", attention, "--src", test[SOURCE], "--ref", test[TARGET], "--by-length"]),
+            Command(["train", "translator", *pairs, "-o", "translator"]),
+        ]
+    return [*commands, Command(["serve", str(rungs)])]
 
 
 def _values(found: Found, budget: Budget) -> dict[str, Any]:

@@ -6,12 +6,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from dragoman.report.page import Section
 
 REPORT, MARKDOWN, VALUES = "report.html", "ladder.md", "ladder.json"
+
+
+class Command(NamedTuple):
+    """A command to try, and the line that it is given to read, if any."""
+
+    words: list[str]
+    line: str | None = None
 
 
 @dataclass(frozen=True)
