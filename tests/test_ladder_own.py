@@ -90,6 +90,7 @@ def test_page_and_markdown_tell_of_every_model(whole: tuple[Path, Outcome]) -> N
     assert headings == re.findall(r"^## (.*)$", markdown, re.MULTILINE)
     assert len(headings) == len(set(headings)) >= 14
     assert all((whole[0] / name).is_file() for name in re.findall(r"!\[.*\]\(<(.*)>\)", markdown))
+    assert "The ladder, German to English: text.de, text.en" in page
     assert "floor" not in page and "nan" not in page.split()
 
 
@@ -242,7 +243,7 @@ def test_a_text_alone_has_language_models_and_no_translators(files: tuple[Path, 
     assert [model["model"] for model in found["models"]] == list(NAMES)
     assert "translators" not in found
     markdown = (tmp_path / "text" / "ladder.md").read_text()
-    assert "ladder on text.en" in markdown and "ttention" not in markdown
+    assert "The ladder, English: text.en" in markdown and "ttention" not in markdown
     assert sorted(path.name for path in (tmp_path / "text" / "text").iterdir()) == ["dev.tgt", "test.tgt", "train.tgt"]
 
 

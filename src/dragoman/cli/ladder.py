@@ -16,6 +16,7 @@ from dragoman.cli.watching import aloud
 from dragoman.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.ladder.own_story import About
     from dragoman.ladder.own_text import Part
     from dragoman.report.ladder import Rung
     from dragoman.report.translators import TranslatorRung
@@ -59,9 +60,16 @@ class OwnFiles(Group):
                 raise DataError(f"{_option(extra[0])} goes with {_option(needed)}; give that, too")
 
     @property
-    def names(self) -> tuple[str, str]:
-        """What the two languages are called: by their files."""
-        return Path(self.src or "").name, Path(self.tgt or self.text or "").name
+    def about(self) -> About:
+        """What the report calls the text."""
+        from dragoman.ladder.own_story import About
+
+        paths = [path for path in (self.src, self.tgt or self.text) if path is not None]
+        files = [Path(path).name for path in paths]
+        languages = [_language(name) for name in files]
+        names = files if len(set(languages)) < len(files) or None in languages else [str(own) for own in languages]
+        told = f": {', '.join(files)}" if names != files else ""
+        return About(f"The ladder, {' to '.join(names)}{told}", names[0], names[-1])
 
     def read(self) -> tuple[Part, Part | None, Part | None]:
         """The training text and, where they are given, dev and test text."""
@@ -70,6 +78,17 @@ class OwnFiles(Group):
             _part(self.dev_src, self.dev_tgt or self.dev_text),
             _part(self.test_src, self.test_tgt or self.test_text),
         )
+
+
+def _language(file: str) -> str | None:
+    """The language that the ending of a file's name is the code of.
+
+    >>> _language("train.de.gz"), _language("book.txt")
+    ('German', None)
+    """
+    from dragoman.serve.language_names import NAMES
+
+    return NAMES.get(file.removesuffix(".gz").rpartition(".")[2])
 
 
 def _option(name: str) -> str:
@@ -163,7 +182,7 @@ def _check_minutes(minutes: float | None) -> None:
 
 def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
     from dragoman.ladder.own import climb_own
-    from dragoman.ladder.own_story import next_commands, title_of, told_of
+    from dragoman.ladder.own_story import next_commands, told_of
     from dragoman.ladder.own_text import divided
     from dragoman.ladder.telling import REPORT, write
     from dragoman.ladder.workplace import claim, keep_to
@@ -181,8 +200,8 @@ def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
     found, budget = climb_own(output, text, seed=seed, minutes=minutes, voice=aloud(), began=began)
     commands = next_commands(output, found)
     typed = [pasted(["dragoman", *command.words], command.line) for command in commands]
-    told = told_of(output, found, budget, own.names, settings, typed)
-    write(output, title_of(own.names, text), told)
+    told = told_of(output, found, budget, own.about, settings, typed)
+    write(output, own.about.title, told)
     print(told.text)
     say(f"\n{output}: {', '.join(told.files)}; {budget.spent / 60:.1f} minutes in all")
     for command in commands:

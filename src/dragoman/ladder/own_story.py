@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,55 +19,50 @@ if TYPE_CHECKING:
 
 SHOWN = 3  # lines of the text
 ORDERS, MODELS, LENGTHS, CURVES = "orders.svg", "models.svg", "lengths.svg", "curves.svg"
-NEVER = 3  # looks at the dev text, below which there is no curve to draw
-
-
-def told_of(
-    output: Path,
-    found: Found,
-    budget: Budget,
-    names: tuple[str, str],
-    settings: dict[str, Any],
-    commands: Sequence[str],
-) -> Told:
-    """The whole story.  # names: of the two languages; commands: what to try next"""
-    from dragoman.report.page import Page, to_markdown
-    from dragoman.report.story import as_text, commands_section
-
-    halves = [_language_models(output, found, names), _translators(output, found, names)]
-    sections = [_in_short(found, budget), *(section for half in halves for section in half)]
-    sections += [*_learning(output, found), _time(found, budget), commands_section(commands)]
-    drawn = [part for part in (ORDERS, MODELS, LENGTHS, CURVES) if _is_in(output / part, sections)]
-    shown = [section for section in sections if section.heading in (PRINTED)]
-    return Told(
-        "\n\n".join(as_text(section) for section in shown),
-        to_markdown(Page(title_of(names, found.text), sections), drawn),
-        sections,
-        {**settings, **_values(found, budget)},
-        drawn,
-    )
-
-
-PRINTED = (
+PRINTED = (  # sections that go to standard output, too
     "Mixtures, and all language models",
     "Encoder-decoder and attention",
     "Long sentences",
     "Searching",
     "Together",
 )
+FEWEST = 3  # looks at the dev text, below which there is no curve to draw
 
 
-def title_of(names: tuple[str, str], text: OwnText) -> str:
-    """Of the page."""
-    return f"The ladder on {names[0]} and {names[1]}" if text.translated else f"The ladder on {names[1]}"
+@dataclass(frozen=True)
+class About:
+    """What the text and its languages are called."""
+
+    title: str  # of the report
+    source: str  # of a text alone, as the target
+    target: str
 
 
-def _is_in(picture: Path, sections: Sequence[Section]) -> bool:
-    """Whether a picture is shown in some section."""
-    from dragoman.report.page import Picture
+def told_of(
+    output: Path,
+    found: Found,
+    budget: Budget,
+    about: About,
+    settings: dict[str, Any],
+    commands: Sequence[str],
+) -> Told:
+    """The whole story.  # commands: what to try next"""
+    from dragoman.report.page import Page, to_markdown
+    from dragoman.report.story import as_text, commands_section
 
-    drawings = [part.svg_text for section in sections for part in section.parts if isinstance(part, Picture)]
-    return picture.exists() and picture.read_text(encoding="utf-8") in drawings
+    halves = [_language_models(output, found, about), _translators(output, found, about)]
+    sections = [_in_short(found, budget), *(section for half in halves for section in half)]
+    learning = _learning(output, found)
+    sections += [*learning, _time(found, budget), commands_section(commands)]
+    drawn = [ORDERS, MODELS, *[LENGTHS] * bool(found.translators), *[CURVES] * bool(learning)]  # in the page's order
+    shown = [section for section in sections if section.heading in PRINTED]
+    return Told(
+        "\n\n".join(as_text(section) for section in shown),
+        to_markdown(Page(about.title, sections), drawn),
+        sections,
+        {**settings, **_values(found, budget)},
+        drawn,
+    )
 
 
 def _in_short(found: Found, budget: Budget) -> Section:
@@ -97,13 +93,13 @@ def _in_short(found: Found, budget: Budget) -> Section:
 # -- language models -------------------------------------------------------------------------------------------------
 
 
-def _language_models(output: Path, found: Found, names: tuple[str, str]) -> list[Section]:
+def _language_models(output: Path, found: Found, about: About) -> list[Section]:
     from dragoman.report import own_language as tell
 
     rungs, test = found.rungs, found.text.words[2]
     mixtures = {name: OWN_RUNGS[name].parts for name in MIXED}
     return [
-        tell.text_section(_languages(found.text, names), _examples(found.text), _notes(found.text)),
+        tell.text_section(_languages(found.text, about), _examples(found.text), _notes(found.text)),
         tell.counting_section(tell.only(rungs, COUNTING), output / ORDERS),
         tell.unknown_section(tell.only(rungs, COUNTING)[-1], test),
         tell.within_section(tell.only(rungs, WITHIN)),
@@ -112,11 +108,11 @@ def _language_models(output: Path, found: Found, names: tuple[str, str]) -> list
     ]
 
 
-def _languages(text: OwnText, names: tuple[str, str]) -> list[Language]:
+def _languages(text: OwnText, about: About) -> list[Language]:
     from dragoman.report.own_language import Language
 
-    target = Language(names[1], *text.words)
-    return [Language(names[0], *text.source_words), target] if text.translated else [target]
+    target = Language(about.target, *text.words)
+    return [Language(about.source, *text.source_words), target] if text.translated else [target]
 
 
 def _examples(text: OwnText) -> list[list[str]]:
@@ -143,7 +139,7 @@ def _notes(text: OwnText) -> list[str]:
 # -- translators -----------------------------------------------------------------------------------------------------
 
 
-def _translators(output: Path, found: Found, names: tuple[str, str]) -> list[Section]:
+def _translators(output: Path, found: Found, about: About) -> list[Section]:
     from dragoman.report import own_translation as tell
 
     if not found.translators:
@@ -152,7 +148,7 @@ def _translators(output: Path, found: Found, names: tuple[str, str]) -> list[Sec
     whole, some = len(found.text.test), len(found.translated)
     best = min(rung.measured.likelihood.perplexity for rung in found.rungs) if some == whole else None
     sections = [
-        tell.lexicon_section(found.entries, found.aligned, found.certain, names),
+        tell.lexicon_section(found.entries, found.aligned, found.certain, (about.source, about.target)),
         tell.translators_section(alone, found.units, (some, whole), best),
         tell.lengths_of(alone, output / LENGTHS),
     ]
@@ -180,7 +176,7 @@ def _learning(output: Path, found: Found) -> list[Section]:
 
     names = [rung.name for rung in found.translators if rung.name != ENSEMBLE]
     curves = {name: curve(output / RUNGS_PLACE / name / METRICS) for name in names}
-    curves = {name: points for name, points in curves.items() if len(points) >= NEVER}
+    curves = {name: points for name, points in curves.items() if len(points) >= FEWEST}
     if not curves:
         return []
     learning_curves(curves, output / CURVES, "perplexity", title="Dev text, a unit, by class")
