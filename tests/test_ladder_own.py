@@ -207,9 +207,14 @@ def test_a_ladder_that_goes_on_keeps_to_what_was_decided(tmp_path: Path) -> None
     assert later.spent == 100.0 and later.minutes_for("one") == given
     assert later.decided("translated", lambda: 99.0) == 12
     assert later.seconds_for("two") == pytest.approx(600 * (1 - SPARE) - 100)
+    later.finish()
+    now[0] = 500.0
+    assert later.taken == Budget(tmp_path, 10.0, {}, lambda: now[0]).taken == 100.0, "telling it again takes nothing"
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"spent": "x"}', '{"spent": 1, "minutes": []}', "[" * 9000])
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"spent": "x"}', '{"finished": null}', '{"spent": 1, "minutes": []}', "[" * 9000]
+)
 def test_damaged_notes_are_told_in_a_line(tmp_path: Path, content: str) -> None:
     (tmp_path / NOTES).write_text(content)
     with pytest.raises(DataError, match=f"{NOTES}: damaged"):

@@ -203,7 +203,7 @@ def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
     told = told_of(output, found, budget, own.about, settings, typed)
     write(output, own.about.title, told)
     print(told.text)
-    say(f"\n{output}: {', '.join(told.files)}; {budget.spent / 60:.1f} minutes in all")
+    say(f"\n{output}: {', '.join(told.files)}; {budget.taken / 60:.1f} minutes in all")
     for command in commands:
         suggest(*command.words, line=command.line)
     say(f"report, with pictures: {output / REPORT}")

@@ -89,6 +89,16 @@ class Budget:
             self.note()
         return int(self.notes["decided"][name])
 
+    @property
+    def taken(self) -> float:
+        """Seconds until all was measured; what later runs take to tell it again does not count."""
+        return float(self.notes.get("finished", self.spent))
+
+    def finish(self) -> None:
+        """All is measured."""
+        self.notes.setdefault("finished", round(self.spent, 3))
+        self.note()
+
     def note(self) -> None:
         """Write down what was spent and decided."""
         from dragoman.storage import new_file
@@ -101,10 +111,10 @@ class Budget:
 def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        if not (isinstance(found, dict) and math.isfinite(float(found.get("spent", 0.0)))):
+        if not all(math.isfinite(float(found.get(number, 0.0))) for number in ("spent", "finished")):
             raise ValueError
         if not all(isinstance(found.get(part, {}), dict) for part in ("minutes", "bounds", "decided")):
             raise ValueError
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise DataError(f"{path}: damaged; delete it, and time is shared out anew") from None
     return found

@@ -42,6 +42,7 @@ SEEN_OFTEN = 5  # times, from which on a word's translations are worth showing
 PROBED = 16  # sentences, by which the speed of the search is found
 FEWEST_TRANSLATED = 20  # test sentences
 CAREFUL = 1.3  # how much longer than it looks the search is taken to last
+WIDEST = 40  # words of a sentence whose attention is shown, at most
 OTHER_SEARCHES = ((2, "norm"), (10, "norm"), (5, "none"), (10, "none"), (5, "prior"))  # beam and length handling
 
 
@@ -98,7 +99,7 @@ def climb_own(
     if text.translated:
         _align(climber, found)
         _translate(climber, found)
-    budget.note()
+    budget.finish()
     return found, budget
 
 
@@ -286,13 +287,13 @@ def _replaced(climber: Climber, found: Found, model: Translator, answers: Answer
 
 
 def _looked_at(model: Translator, some: Part) -> Looked | None:
-    """A sentence that is not long, and where attention looked as it was translated."""
+    """A sentence that is not long, if there is one, and where attention looked as it was translated."""
     from dragoman.report.own_translation import Looked
     from dragoman.report.translators import example_of
 
     number = example_of(some.sources, None)
     told = model.translate([some.sources[number]])[0]
     words = model.words_attended(told)
-    if words is None:
+    if words is None or len(words.source) > WIDEST:
         return None
     return Looked(some.sources[number], some.target[number], told.text, words.target, words.source, words.matrix)

@@ -197,8 +197,8 @@ def _time(found: Found, budget: Budget) -> Section:
     taken += [(rung.name, rung.seconds) for rung in found.translators]
     made = [(name, seconds) for name, seconds in taken if name in given]
     rows: list[list[object]] = [[name, f"{60 * given[name]:,.0f}", f"{seconds:,.0f}"] for name, seconds in made]
-    rest = budget.spent - sum(seconds for _, seconds in made)
-    rows += [["all else", None, f"{rest:,.0f}"], ["in all", f"{60 * budget.minutes:,.0f}", f"{budget.spent:,.0f}"]]
+    rest = budget.taken - sum(seconds for _, seconds in made)
+    rows += [["all else", None, f"{rest:,.0f}"], ["in all", f"{60 * budget.minutes:,.0f}", f"{budget.taken:,.0f}"]]
     idea = (
         f"All of this was to take {budget.minutes:g} minutes. What learns by gradients shares the time by weight; a "
         "training ends before its time if it has gone through the text often enough, or if the dev text is no longer "
@@ -230,7 +230,7 @@ def next_commands(output: Path, found: Found) -> list[Command]:
 
 def _values(found: Found, budget: Budget) -> dict[str, Any]:
     """All of it as plain values."""
-    values: dict[str, Any] = {"text": found.text.as_dict(), "seconds": round(budget.spent, 1)}
+    values: dict[str, Any] = {"text": found.text.as_dict(), "seconds": round(budget.taken, 1)}
     values["models"] = [rung.as_dict() for rung in found.rungs]
     if found.translators:
         values |= {
