@@ -221,6 +221,10 @@ def test_damaged_notes_are_told_in_a_line(tmp_path: Path, content: str) -> None:
         Budget(tmp_path, 1.0, {})
 
 
+def test_every_model_is_explained() -> None:
+    assert set(own_rungs.GLOSSES) == {*NAMES, *OWN_TRANSLATORS, own_rungs.ENSEMBLE}
+
+
 def test_translators_are_as_large_as_text_and_time_allow() -> None:
     sizes = [sizes_within(29_000, minutes)["hidden"] for minutes in (0.1, 1, 4, 10, 60)]
     assert sizes == sorted(sizes) and sizes[0] < sizes[-1]

@@ -22,6 +22,21 @@ OWN_RUNGS: dict[str, Recipe[LanguageModel]] = {name: RUNGS[name] for name in NAM
 
 PLAIN, ATTENTION, SECOND = "encoder-decoder", "attention", "attention-2"
 ENSEMBLE = "ensemble"
+# What each is, in a few words.
+GLOSSES = {
+    **{name: f"n-grams of order {name[-1]}, modified Kneser-Ney" for name in COUNTING},
+    "brown-5": "5-grams of Brown classes",
+    "kn-5-cache": "kn-5 mixed with a cache",
+    "log-linear-words": "log-linear, of each of the last four words",
+    "feed-forward": "network over the last four words",
+    "lstm": "recurrent network over the sentence so far",
+    "kn-5-feed-forward": "the two of them mixed",
+    "kn-5-lstm": "the two of them mixed",
+    PLAIN: "translator: the source in one vector",
+    ATTENTION: "translator: looks at each word of the source",
+    SECOND: "the same from another beginning",
+    ENSEMBLE: "two translators with attention together",
+}
 ENOUGH = 10.0  # minutes in all, from which on there is a second translator, for an ensemble
 # What each part gets of the time, by weight. Searching is all translating of test sentences.
 WEIGHTS = {"log-linear-words": 0.8, "feed-forward": 1.2, "lstm": 2.2}

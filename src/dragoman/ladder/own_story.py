@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.ladder.budget import Budget
 from dragoman.ladder.own import RUNGS_PLACE, TEXT, Found
-from dragoman.ladder.own_rungs import ATTENTION, COUNTING, ENSEMBLE, LEARNED, MIXED, OWN_RUNGS, SECOND, WITHIN
+from dragoman.ladder.own_rungs import ATTENTION, COUNTING, ENSEMBLE, GLOSSES, LEARNED, MIXED, OWN_RUNGS, SECOND, WITHIN
 from dragoman.ladder.own_text import SOURCE, TARGET, OwnText
 from dragoman.ladder.telling import Command, Told
 
@@ -76,7 +76,7 @@ def _in_short(found: Found, budget: Budget) -> Section:
     best = min(found.rungs, key=lambda rung: rung.measured.likelihood.perplexity)
     rows = [Row.of_language_model(rung.name, rung.measured, rung.seconds) for rung in (counts, learned, best)]
     rows += [Row.of_translator(rung) for rung in found.translators if rung.name != SECOND]
-    headers = ["model", "predicts", "perplexity", "its floor", "BLEU", "seconds of training"]
+    headers = ["model", "what it is", "predicts", "perplexity", "its floor", "BLEU", "seconds of training"]
     reads = " sees the words so far"
     if found.translators:
         reads += "; a translator (P(E | F)) has read the source sentence, too"
@@ -86,7 +86,7 @@ def _in_short(found: Found, budget: Budget) -> Section:
         "of how many words, on average, it picks the next one of the test text: the fewer, the better. This page goes "
         f"up the ladder from counting words to {top}, all of it trained on this text in {budget.minutes:g} minutes."
     )
-    kinds = {row.name: row.cells() for row in rows}  # the best may be one of the others
+    kinds = {row.name: [row.name, GLOSSES[row.name], *row.cells()[1:]] for row in rows}  # the best may come twice
     return Section("In short", [Text(idea), without_empty(Table(headers, list(kinds.values())))])
 
 

@@ -118,7 +118,8 @@ def counting_section(rungs: Sequence[Rung], picture: Path) -> Section:
     idea = (
         "The simplest language model counts: how often did each word follow the n - 1 words before it? Longer contexts "
         "say more but are seen more seldom, so modified Kneser-Ney smoothing takes a little from what was seen and "
-        "gives it to shorter contexts."
+        "gives it to shorter contexts. kn-5 is of order 5: it sees four words. By class: where an unknown word costs "
+        "only being unknown, as explained below."
     )
     costs = [rung.measured.likelihood.perplexity for rung in rungs]
     best = min(range(len(costs)), key=costs.__getitem__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,9 @@ from dragoman.report.translators import (
 )
 from dragoman.text.vocab import END, SPECIALS
 
+WORTH = 0.03  # probability from which on a translation of a word is shown
 LITTLE = 0.3  # points of BLEU, below which a difference is not worth a word
+LEAST_LEARNED = 2.0  # BLEU, below which there is nothing to be found
 LEAST_SHORT = 10.0  # BLEU of short sentences, from which on what is left of it for long ones is told
 SCORES = """\
 Perplexity: out of how many words, on average, does the translator pick the next one of the reference, given the \
@@ -41,6 +43,12 @@ class Entry:
     word: str
     times: int  # that it was seen
     translations: tuple[tuple[str, float], ...]  # with their probabilities, likeliest first
+
+    @property
+    def told(self) -> str:
+        """Those worth telling, and the first in any case."""
+        kept = [own for place, own in enumerate(self.translations) if not place or own[1] >= WORTH]
+        return ", ".join(f"{word} {100 * prob:.0f}%" for word, prob in kept)
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,16 @@ class Looked:
     matrix: ArrayLike  # (target words and `</s>`, source words and `</s>`)
 
 
+def units_told(spec: str) -> str:
+    """
+    >>> units_told("subword:4000"), units_told("word"), units_told("char")
+    ('pieces of words (4000 kinds)', 'words', 'characters')
+    """
+    kind, _, number = spec.partition(":")
+    names = {"word": "words", "char": "characters"}
+    return names.get(kind, f"pieces of words ({number} kinds)")
+
+
 def difference(new: float, old: float) -> str:
     """How a BLEU score is beside another.
 
@@ -89,10 +107,7 @@ def lexicon_section(entries: Sequence[Entry], pairs: int, certain: float, names:
         "together, sentence after sentence. IBM Model 1 and a hidden Markov model find that out by counting what they "
         "believe, and believing what they have counted (EM). A lexicon of translation probabilities comes of it."
     )
-    rows: list[list[object]] = [
-        [one.word, one.times, ", ".join(f"{word} {100 * prob:.0f}%" for word, prob in one.translations)]
-        for one in entries
-    ]
+    rows: list[list[object]] = [[one.word, one.times, one.told] for one in entries]
     seen = (
         f"Learned from {pairs:,} pairs. {100 * certain:.0f}% of the words that were seen often have one translation "
         "that is more probable than all others together; the rest share theirs out among forms, or among meanings."
@@ -132,9 +147,9 @@ def translators_section(
         seen += (
             f"There was time to translate {sentences[0]:,} of the {sentences[1]:,} test sentences, the same for all."
         )
-    signature = f"sacreBLEU: {other.judged.signature}"
-    parts: list[Part] = [Text(idea), scores_table(rungs, "translator"), Text(SCORES.format(beam=BEAM)), Text(seen)]
-    return Section("Encoder-decoder and attention", [*parts, Text(signature)])
+    table = replace(scores_table(rungs, "translator"), caption=f"BLEU by sacreBLEU: {other.judged.signature}")
+    parts: list[Part] = [Text(idea), table, Text(SCORES.format(beam=BEAM)), Text(seen)]
+    return Section("Encoder-decoder and attention", parts)
 
 
 def lengths_of(rungs: Sequence[TranslatorRung], picture: Path) -> Section:
@@ -207,7 +222,11 @@ def search_section(searches: Sequence[Searched], name: str) -> Section:
             f"words as the references, with it {normed.length_ratio:.2f}. "
         )
     best = max(searches, key=lambda own: own.judged.bleu)
-    seen += f"Best here: {best.judged.bleu:.1f} with a beam of {best.beam} and {best.length}."
+    seen += (
+        f"Best here: {best.judged.bleu:.1f} with a beam of {best.beam} and {best.length}."
+        if best.judged.bleu >= LEAST_LEARNED
+        else "But no search finds what has not been learned: there was too little time or text."
+    )
     table = Table(["length handling", "beam", "BLEU", "length", "chrF"], rows, f"{name}, by several searches")
     return Section("Searching", [Text(idea), table, Text(seen)])
 
