@@ -87,7 +87,9 @@ def _in_short(found: Found, budget: Budget) -> Section:
         f"up the ladder from counting words to {top}, all of it trained on this text in {budget.minutes:g} minutes."
     )
     kinds = {row.name: [row.name, GLOSSES[row.name], *row.cells()[1:]] for row in rows}  # the best may come twice
-    return Section("In short", [Text(idea), without_empty(Table(headers, list(kinds.values())))])
+    some, whole = len(found.translated), len(found.text.test)
+    caption = f"language models: {whole:,} test sentences; translators: {some:,} of them" if 0 < some < whole else ""
+    return Section("In short", [Text(idea), without_empty(Table(headers, list(kinds.values()), caption))])
 
 
 # -- language models -------------------------------------------------------------------------------------------------
