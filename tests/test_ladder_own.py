@@ -20,6 +20,8 @@ from dragoman.ladder import own_rungs
 from dragoman.ladder.budget import NOTES, READY, SPARE, TRAINED, Budget, shared_out
 from dragoman.ladder.own_rungs import ATTENTION, NAMES, OWN_TRANSLATORS, PLAIN, SEARCHING, SECOND, sizes_within, weights
 from dragoman.ladder.own_text import Part, divided, held_out
+from dragoman.ladder.workshop import Ground, Workshop
+from dragoman.loading import load_language_model
 
 SHORT = 0.03  # minutes: a step or two of each network
 SOURCES = ("ein hund", "eine katze", "der mann", "die frau", "das kind", "ein vogel")
@@ -240,6 +242,13 @@ def test_what_is_finished_is_not_trained_again(files: tuple[Path, Path], whole: 
     assert {file: file.stat().st_mtime_ns for file in before} == before
     assert all(f"{name}: finished already" in again.err for name in (*NAMES, *OWN_TRANSLATORS))
     assert "making it" not in again.err and "learning which" not in again.err
+
+
+def test_held_out_words_that_were_never_seen_stop_nothing(training: dragoman.Corpus, tmp_path: Path) -> None:
+    strange = dragoman.Corpus.from_sentences(["zyx", "yxz"], training.vocab)
+    ground = Ground(training, strange, 1, None, tmp_path)
+    made = Workshop(tmp_path, ground, own_rungs.OWN_RUNGS, load_language_model).rung("brown-5")
+    assert made.model.vocab == training.vocab
 
 
 # -- one language ----------------------------------------------------------------------------------------------------

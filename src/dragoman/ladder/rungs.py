@@ -32,7 +32,7 @@ def brown_class_ngram(ground: Ground[Corpus], order: int, classes: int) -> Langu
     from dragoman.text.brown import brown_clusters
 
     words = len(set(ground.train.ids.tolist()))
-    clustering = brown_clusters(ground.train, min(classes, words // 2))
+    clustering = brown_clusters(ground.train, max(2, min(classes, words // 2)))
     return ClassModel.train(ground.train, clustering.as_mapping(), order=order)
 
 

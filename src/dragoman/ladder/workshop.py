@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -187,8 +188,8 @@ def _compile(recipe: Recipe[M], ground: Ground[Any], parts: Sequence[M]) -> None
     """Make the model of a small text once, so that the time taken afterwards is the method's own."""
     import warnings
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such a text has too few counts for some discounts
+    with warnings.catch_warnings(), suppress(DataError):  # such a text may have too few words for classes
+        warnings.simplefilter("ignore")  # or too few counts for some discounts
         recipe.make(replace(ground, train=ground.dev), *parts)
 
 
