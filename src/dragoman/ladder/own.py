@@ -39,9 +39,9 @@ TEXT, RUNGS_PLACE, ALIGNER = "text", "rungs", "aligner"  # directories
 ALIGNED_A_MINUTE = 2500  # pairs that are aligned, at most, for each minute that there is
 ENTRIES, ALTERNATIVES = 10, 3  # of the lexicon that are shown: words, and translations of each
 SEEN_OFTEN = 5  # times, from which on a word's translations are worth showing
-PROBED = 16  # sentences, by which the speed of the search is found
+PROBED = 48  # sentences, by which the speed of the search is found
 FEWEST_TRANSLATED = 20  # test sentences
-CAREFUL = 1.3  # how much longer than it looks the search is taken to last
+CAREFUL = 1.2  # how much longer than it looks the search is taken to last
 WIDEST = 40  # words of a sentence whose attention is shown, at most
 OTHER_SEARCHES = ((2, "norm"), (10, "norm"), (5, "none"), (10, "none"), (5, "prior"))  # beam and length handling
 
@@ -229,18 +229,25 @@ def _to_translate(climber: Climber, model: Translator, translators: int) -> Part
         began = perf_counter()
         model.translate(few)
         each = (perf_counter() - began) / len(few)
-        return climber.budget.seconds_for(SEARCHING) / max(1e-9, CAREFUL * each * _cost(translators))
+        return climber.budget.seconds_for(SEARCHING) / max(
+            1e-9, CAREFUL * each * _cost(translators, _writes_words(model))
+        )
 
     number = climber.budget.decided("translated", sentences)
     return test.spread(max(FEWEST_TRANSLATED, number))
 
 
-def _cost(translators: int) -> float:
+def _writes_words(model: Translator) -> bool:
+    """Whether there are unknown words to be replaced, and words to replace them by."""
+    return model.source.units.kind == model.target.units.kind == "word"
+
+
+def _cost(translators: int, words: bool) -> float:
     """Of all searches for a sentence, where that with a beam of five costs one: each translator's, an ensemble's, which
     are two translators', others of one, and those that replace unknown words."""
     alone = 1.0 + 0.4
     searches = sum(0.2 + 0.16 * beam for beam, _ in OTHER_SEARCHES)
-    return translators * alone + (2 * alone if translators > 2 else 0) + searches + 2
+    return translators * alone + (2 * alone if translators > 2 else 0) + searches + 2 * words
 
 
 def _ensemble(climber: Climber, made: Sequence[Made[Translator]], some: Part, answers: Answers) -> TranslatorRung:
@@ -274,7 +281,7 @@ def _replaced(climber: Climber, found: Found, model: Translator, answers: Answer
     from dragoman.evaluation.translation import judge
     from dragoman.unknowns import Unknowns
 
-    if not model.source.units.kind == model.target.units.kind == "word":
+    if not _writes_words(model):
         return {}
     lexicon = Aligner.load(climber.output / ALIGNER).forward.lexicon
     own = next(rung for rung in found.translators if rung.name == ATTENTION)

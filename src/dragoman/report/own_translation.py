@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from dragoman.evaluation.conditional import BEAM, LENGTH
@@ -25,6 +26,8 @@ from dragoman.report.translators import (
 )
 from dragoman.text.vocab import END, SPECIALS
 
+EVENLY = 2.5  # times the share of all alike, below which attention is called even
+TOO_FEW = 300  # sentences, below which small differences of BLEU say little
 WORTH = 0.03  # probability from which on a translation of a word is shown
 LITTLE = 0.3  # points of BLEU, below which a difference is not worth a word
 LEAST_LEARNED = 2.0  # BLEU, below which there is nothing to be found
@@ -127,8 +130,8 @@ def translators_section(
     idea = (
         "A translator is a language model that has read the source sentence. An encoder-decoder reads it into one "
         "vector, and predicts the translation from that. With attention it keeps a vector for each word, and looks, "
-        f"for each word it writes, at those it needs. Here the source is read as {units[0]}, the translation written "
-        f"as {units[1]}: chosen by the text."
+        f"for each word it writes, at those it needs. Here the source is read in {units_told(units[0])}, the "
+        f"translation written in {units_told(units[1])}, chosen by the text."
     )
     one, other = plain.measured, attending.measured
     seen = f"With attention BLEU is {other.judged.bleu:.1f}, {difference(other.judged.bleu, one.judged.bleu)} than "
@@ -147,6 +150,8 @@ def translators_section(
         seen += (
             f"There was time to translate {sentences[0]:,} of the {sentences[1]:,} test sentences, the same for all."
         )
+    if sentences[0] < TOO_FEW:
+        seen += f" With {sentences[0]:,} sentences, a point or two of BLEU may be chance."
     table = replace(scores_table(rungs, "translator"), caption=f"BLEU by sacreBLEU: {other.judged.signature}")
     parts: list[Part] = [Text(idea), table, Text(SCORES.format(beam=BEAM)), Text(seen)]
     return Section("Encoder-decoder and attention", parts)
@@ -190,7 +195,19 @@ def attention_of(looked: Looked) -> Section:
         [*looked.target_words, end][:rows], [*looked.source_words, end][:columns], looked.matrix, "each row sums to 1"
     )
     lines = [["source", looked.source], ["reference", looked.reference], ["translation", looked.translation]]
-    return Section("Where attention looks", [Text(idea), Table(["", "a test sentence"], lines), heat])
+    return Section(
+        "Where attention looks", [Text(idea), Table(["", "a test sentence"], lines), heat, Text(_sharp(heat))]
+    )
+
+
+def _sharp(heat: Heatmap) -> str:
+    """How sure attention is of where to look."""
+    matrix = np.asarray(heat.matrix, np.float64)  # (target words, source words)
+    most, even = float(matrix.max(1).mean()), 1 / matrix.shape[1]
+    told = f"On average the word looked at most has {100 * most:.0f}% of the attention"
+    if most < EVENLY * even:
+        return f"{told}, where looking at all alike gives each {100 * even:.0f}%: it has not learned where to look yet."
+    return f"{told}; looking at all alike would give each {100 * even:.0f}%."
 
 
 # -- search ----------------------------------------------------------------------------------------------------------
