@@ -25,6 +25,7 @@ CARD_MARK = "<!-- Written by dragoman, which may write it anew; without this lin
 SUBWORDS = "sentencepiece.model"  # SentencePiece's
 TWO_WAY, FORWARD, BACKWARD = "two-way", "forward", "backward"  # two translators trained together, and their places
 CHECKPOINT, METRICS = "training.safetensors", "metrics.jsonl"  # and those that training leaves there
+REPORT = "report.html"  # what a demo or a ladder found, as a page
 
 
 class Contents(NamedTuple):

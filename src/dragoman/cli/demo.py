@@ -17,6 +17,7 @@ from dragoman.ladder.telling import Command
 from dragoman.ladder.translator_rungs import looked_at, measured_rung, translator
 from dragoman.ladder.workplace import Bitext, Texts, claim, read_answers, read_bitext, read_texts, write_corpus
 from dragoman.ladder.workshop import Ground, learned
+from dragoman.storage import REPORT
 
 if TYPE_CHECKING:
     from dragoman.evaluation.conditional import Answers
@@ -48,7 +49,6 @@ TRANSLATORS: dict[str, dict[str, Any]] = {
     ATTENTION: {"encoder": "bidirectional", "attention": "mlp"},
 }
 TRANSLATOR_TRAINING: dict[str, Any] = {"max_epochs": 6, "patience": 6}
-REPORT = "report.html"
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,18 @@ class Metrics(BaseModel):
         description="entries of the training's metrics.jsonl, the oldest first; of very many, some from all over",
         examples=[[{"update": 100, "epoch": 1, "train_loss": 3.21}]],
     )
+    seconds_ago: float | None = Field(description="when the last of them was noted down; null: there is none")
+
+
+class Run(BaseModel):
+    """A directory that is served with all that is in it."""
+
+    name: str
+    report: bool = Field(description="whether it has a report, which /v1/reports/NAME gives")
+
+
+class Runs(BaseModel):
+    runs: list[Run]
 
 
 class ReplacedWord(BaseModel):

@@ -14,7 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from dragoman.errors import DragomanError
-from dragoman.serve import libre, own
+from dragoman.serve import libre, own, runs
 from dragoman.serve.guards import LOCAL, Application, Guards
 from dragoman.serve.refusal import BAD, Refusal
 from dragoman.serve.service import Service
@@ -46,6 +46,7 @@ def bare_application(service: Service, version: str) -> FastAPI:
     )
     app.include_router(libre.routes(service))
     app.include_router(own.routes(service))
+    app.include_router(runs.routes(service))
     _refuse(app)
 
     @app.get("/spec", include_in_schema=False)

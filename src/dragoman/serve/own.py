@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
@@ -17,7 +15,6 @@ from dragoman.evaluation.surprisal import surprisals
 from dragoman.search.lattice import Lattice
 from dragoman.serve.answers import (
     LimitsTold,
-    Metrics,
     ModelListed,
     Models,
     NextBy,
@@ -40,11 +37,8 @@ from dragoman.serve.interpreter import Interpreter, Sentence, whole
 from dragoman.serve.refusal import Refusal, shortened
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Entry
-from dragoman.storage import METRICS
 from dragoman.text.vocab import SPECIALS, UNK
 from dragoman.translating import LENGTH, MOST_UNITS, Translated
-
-MOST_NOTED = 1_000  # entries of a training that are told
 
 
 class Asked(BaseModel):
@@ -134,13 +128,9 @@ def routes(service: Service) -> APIRouter:
     @router.get("/models", summary="List the models")
     def models() -> Models:
         """What there is, and the limits."""
+        service.shelf.look_again()
         listed = [ModelListed(**entry.described()) for entry in service.shelf]
         return Models(models=listed, limits=LimitsTold(**asdict(service.limits)))
-
-    @router.get("/metrics/{name:path}", summary="See how a training goes")
-    def metrics(name: str) -> Metrics:
-        """How the training of a model goes, or went: what it noted down, an entry for every look."""
-        return Metrics(model=name, metrics=noted(service.shelf.find(name).paths[0] / METRICS))
 
     return router
 
@@ -230,17 +220,6 @@ def _add_language_models(router: APIRouter, service: Service) -> None:
             )
 
         return await service.desk.do(work)
-
-
-def noted(path: Path) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl; of very many, some from all over. One that is being written is left out."""
-    found = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []:
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found[:: 1 + len(found) // MOST_NOTED]
 
 
 def _how(asked: TranslateAsked) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dragoman.errors import DataError, DragomanError
 from dragoman.loading import KINDS, kind_of, load
 from dragoman.serve.language_names import NAMES
 from dragoman.serve.refusal import MISSING, Refusal, shortened
-from dragoman.storage import ALIGNER_KIND, BACKWARD, CONFIG, TWO_WAY
+from dragoman.storage import ALIGNER_KIND, BACKWARD, CONFIG, REPORT, TWO_WAY
 
 TRANSLATOR = "translator"
 TOGETHER = "+"  # between the directories of an ensemble
@@ -80,11 +80,30 @@ class Entry:
         }
 
 
-class Shelf:
-    """All models of a service, by their names."""
+@dataclass(frozen=True)
+class Run:
+    """A directory that is served: of one model, of a ladder, of a demo."""
 
-    def __init__(self, entries: Sequence[Entry]):
+    name: str
+    path: Path
+
+    @property
+    def report(self) -> Path | None:
+        """What it found, as a page, if that was written already."""
+        path = self.path / REPORT
+        return path if path.is_file() else None
+
+    def entries(self) -> list[Entry]:
+        """The models that are in it, if it is none itself."""
+        return [_entry(f"{self.name}/{path.relative_to(self.path)}", [path]) for path in models_in(self.path)]
+
+
+class Shelf:
+    """All models of a service, by their names, and the directories that they came in."""
+
+    def __init__(self, entries: Sequence[Entry], runs: Sequence[Run] = ()):
         self.entries = {entry.name: entry for entry in entries}
+        self.runs = {run.name: run for run in runs}
         if len(self.entries) < len(entries):
             twice = next(entry.name for place, entry in enumerate(entries) if entry.name in _names(entries[:place]))
             raise DataError(f"two models are called {twice}; name one of them otherwise: NAME=DIR")
@@ -93,7 +112,13 @@ class Shelf:
     def of(cls, asked: Sequence[str]) -> Shelf:
         """By what the command line says: `DIR`, `ONE+TWO` for an ensemble, `NAME=DIR` to call it otherwise; a directory
         of models, such as that of a ladder, stands for all of them."""
-        return cls([entry for one in asked for entry in entries_of(one)])
+        runs = [Run(name, Path(rest)) for name, rest in map(_named, asked) if Path(rest).is_dir()]
+        return cls([entry for one in asked for entry in entries_of(one)], runs)
+
+    def look_again(self) -> None:
+        """Take in what was trained since then: a ladder that runs has more models from time to time."""
+        found = [entry for run in self.runs.values() for entry in _readable(run)]
+        self.entries = {**self.entries, **{entry.name: entry for entry in found if entry.name not in self.entries}}
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries.values())
@@ -108,6 +133,12 @@ class Shelf:
             raise Refusal(f"{name} is {kinds[entry.translates]}, and this is for {kinds[translates]}")
         return entry
 
+    def find_run(self, name: str) -> Run:
+        """The directory of a name."""
+        if name not in self.runs:
+            raise Refusal(f"there is no run {shortened(name)!r}; there are {', '.join(self.runs) or 'none'}", MISSING)
+        return self.runs[name]
+
     @property
     def pairs(self) -> dict[Languages, Entry]:
         """Translators by their languages; of several, the one that was named first."""
@@ -120,16 +151,32 @@ class Shelf:
 
 def entries_of(asked: str) -> list[Entry]:
     """What one argument of the command line stands for: a model, an ensemble, or a directory of models."""
+    name, rest = _named(asked)
+    if Path(rest).is_dir() and (several := Run(name, Path(rest)).entries()):
+        return several
+    return [_entry(name, _paths(rest))]
+
+
+def _named(asked: str) -> tuple[str, str]:
+    """The name and the directories of an argument: `NAME=DIR`, or what the directories are called."""
     name, equals, rest = asked.partition("=")
     if not equals or Path(asked).exists():
         name, rest = "", asked
     if not rest:
         raise DataError(f"{asked}: names no directory; give {name}=DIR")
-    if Path(rest).is_dir() and (several := models_in(Path(rest))):
-        before = name or Path(rest).resolve().name
-        return [_entry(f"{before}/{path.relative_to(rest)}", [path]) for path in several]
-    paths = [Path(rest)] if Path(rest).exists() else [Path(part) for part in rest.split(TOGETHER)]
-    return [_entry(name or TOGETHER.join(path.resolve().name for path in paths), paths)]
+    return name or TOGETHER.join(path.resolve().name for path in _paths(rest)), rest
+
+
+def _paths(rest: str) -> list[Path]:
+    return [Path(rest)] if Path(rest).exists() else [Path(part) for part in rest.split(TOGETHER)]
+
+
+def _readable(run: Run) -> list[Entry]:
+    """The models of a directory; none while something in it is only half there."""
+    try:
+        return run.entries()
+    except DragomanError:
+        return []
 
 
 def models_in(directory: Path) -> list[Path]:

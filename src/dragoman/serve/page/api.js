@@ -12,7 +12,12 @@ export class Problem extends Error {
 
 export const models = (signal) => ask("v1/models", { signal });
 
-export const metrics = (name) => ask(`v1/metrics/${name.split("/").map(encodeURIComponent).join("/")}`, {});
+export const runs = () => ask("v1/runs", {});
+
+export const metrics = (name) => ask(named("metrics", name), {});
+
+/** The address of what is told about a model or a run; slashes in names stay. */
+export const named = (what, name) => `v1/${what}/${name.split("/").map(encodeURIComponent).join("/")}`;
 
 export const post = (what, question, signal) =>
   ask(`v1/${what}`, {

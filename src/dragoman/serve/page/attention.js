@@ -4,10 +4,12 @@ import { el, shade } from "./dom.js";
 import { percent, quoted } from "./format.js";
 import { heatmap } from "./heatmap.js";
 import { roving } from "./roving.js";
-import { END, shown } from "./units.js";
+import { END, UNKNOWN, shown } from "./units.js";
 
 const NOTHING = { row: null, column: null };
 const HINT = "Point at a word or at a cell to see how much was looked at.";
+const ABOUT = `Each row is a unit that was written; the darker a field, the more the translator looked at that unit of the source while it chose. ${END} ends a sentence.`;
+const REPLACED = { copied: "An unknown word: copied from the source", lexicon: "An unknown word: put in by the lexicon" };
 
 /**
  * @param told a translation
@@ -20,16 +22,16 @@ export function attention(told, begun, open) {
   const weights = told.attention;
   const sources = read.map((text, column) => el("span", { class: "unit", onpointerenter: () => look({ row: null, column }) }, text || "·"));
   const targets = written.map((text, row) => button(text, row));
-  const readout = el("p", { class: "readout", "aria-live": "polite" }, weights ? HINT : "");
+  const readouts = [{ "aria-live": "polite" }, { "aria-hidden": "true" }].map((how) => el("p", { class: "readout", ...how }, weights ? HINT : ""));
   const map = weights && heatmap(written.slice(0, weights.length), columns(read, weights), weights, look);
 
   function button(text, row) {
-    const replaced = told.replaced.some((one) => one.place === row);
-    const kinds = ["unit", replaced && "replaced", row < begun && "begun", row === begun - 1 && "picked"];
+    const replaced = told.replaced.find((one) => one.place === row);
+    const kinds = ["unit", (replaced || text === UNKNOWN) && "replaced", row < begun && "begun", row === begun - 1 && "picked"];
     const point = () => look({ row, column: null });
     return el("button",
       { type: "button", class: kinds.filter(Boolean).join(" "), "aria-expanded": "false", onpointerenter: point, onfocus: point,
-        title: replaced ? "An unknown word that was replaced" : null,
+        title: replaced ? REPLACED[replaced.rule] : null,
         onclick: (event) => open(row, event.currentTarget) },
       text);
   }
@@ -43,7 +45,7 @@ export function attention(told, begun, open) {
       const own = at.column === null || !weights[line] ? null : weights[line][at.column];
       shade(target, at.row === null ? own : line === at.row ? 1 : null);
     });
-    readout.textContent = said(at, written, columns(read, weights), weights);
+    for (const readout of readouts) readout.textContent = said(at, written, columns(read, weights), weights);
   }
 
   const words = el("div", { class: "pair", onpointerleave: () => look(NOTHING) },
@@ -53,8 +55,10 @@ export function attention(told, begun, open) {
     el("div", { class: "units", role: "group", "aria-label": "Written" }, targets),
   );
   roving(words, targets);
-  return { words: [words, readout], picture: map ? el("div", { class: "scroll" }, map.element) : none() };
+  return { words: [words, readouts[0]], picture: map ? [about(), el("div", { class: "scroll" }, map.element), readouts[1]] : [none()] };
 }
+
+const about = () => el("p", { class: "hint" }, ABOUT);
 
 const columns = (read, weights) => weights[0].map((_, column) => read[column] || "·");
 

@@ -4,7 +4,7 @@ import { svg } from "./dom.js";
 import { percent } from "./format.js";
 import { shortened } from "./units.js";
 
-const CELL = 26;
+const CELL = 30;
 const LABEL = 14; // signs of a label, at most
 const SIGN = 7.4; // the width of one
 const SLANT = 60; // degrees
@@ -50,8 +50,8 @@ export function heatmap(rows, columns, weights, look) {
     here = at;
     heads.forEach((head, column) => head.classList.toggle("marked", column === at.column));
     sides.forEach((side, row) => side.classList.toggle("marked", row === at.row));
-    place(bands[0], at.row !== null, { x: 0, y: y(at.row), width: x(columns.length), height: CELL });
-    place(bands[1], at.column !== null, { x: x(at.column), y: 0, width: CELL, height: y(rows.length) });
+    place(bands[0], at.row !== null, { x: left, y: y(at.row), width: CELL * columns.length, height: CELL });
+    place(bands[1], at.column !== null, { x: x(at.column), y: top, width: CELL, height: CELL * rows.length });
   }
 
   element.addEventListener("pointerover", (event) => look(placeOf(event.target.closest("[data-row], [data-column]"))));

@@ -1,5 +1,5 @@
-// What the service has: models, how their trainings went, and limits. Each section is a function from what the service
-// tells to elements.
+// What was found: reports, how trainings go; and what the service has: models and limits. Each section is a function
+// from what the service tells to elements.
 
 import { models } from "./api.js";
 import { asking } from "./asking.js";
@@ -7,8 +7,9 @@ import { curves } from "./curves.js";
 import { el, parts } from "./dom.js";
 import { languages } from "./format.js";
 import { notice } from "./notice.js";
+import { reports } from "./reports.js";
 
-const SECTIONS = [curves, shelf, limits];
+const SECTIONS = { Report: reports, Training: curves, Models: shelf, Limits: limits };
 
 const LIMITS = {
   characters: "characters of all texts of a request",
@@ -23,8 +24,28 @@ const LIMITS = {
 export function ladder(root) {
   const part = parts(root);
   const asked = asking(notice(part.notice), [part.sections], "Asking …");
-  const open = () => asked.now(models, (service) => part.sections.replaceChildren(...SECTIONS.flatMap((section) => section(service))));
-  return { open, params: () => new URLSearchParams() };
+
+  async function question(signal) {
+    const service = await models(signal);
+    return Promise.all(Object.entries(SECTIONS).map(async ([name, section]) => ({ name, element: el("section", {}, await section(service)) })));
+  }
+
+  function show(sections) {
+    const jump = ({ name, element }) => el("button", { type: "button", class: "quiet", onclick: () => go(element) }, name);
+    part.sections.replaceChildren(
+      el("nav", { class: "buttons", "aria-label": "Sections" }, sections.map(jump)),
+      ...sections.map(({ element }) => element));
+  }
+
+  return { open: () => asked.now(question, show), params: () => new URLSearchParams() };
+}
+
+/** To a section, with the keyboard as well as with the eye. */
+function go(section) {
+  const heading = section.querySelector("h2");
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+  section.scrollIntoView();
 }
 
 function shelf({ models }) {

@@ -7,10 +7,10 @@ import { asking } from "./asking.js";
 import { attention } from "./attention.js";
 import { NONE, isChoice, isTranslator, offer, whole } from "./choices.js";
 import { el, fill, parts } from "./dom.js";
-import { percent, quoted } from "./format.js";
+import { count, percent, quoted } from "./format.js";
 import { nbest } from "./nbest.js";
 import { notice } from "./notice.js";
-import { joined } from "./units.js";
+import { UNKNOWN, joined } from "./units.js";
 
 const PRESSES = new Set(["Enter", " "]);
 const RULES = {
@@ -102,7 +102,7 @@ export function translate(root, service, write) {
   }
 
   function sentence(one, at) {
-    const text = one.translations[0].text;
+    const text = marked(one.translations[0]);
     if (sentences.length === 1) return el("span", {}, text);
     const choose = () => lookAt(at);
     const press = (event) => PRESSES.has(event.key) && (event.preventDefault(), choose());
@@ -130,13 +130,16 @@ export function translate(root, service, write) {
     const view = attention(told, begun, (place, button) =>
       other.open({ model: model.value, source: sentences[looked].source, units: told.units, place, button, pick }));
     part.words.replaceChildren(...view.words);
-    part.attention.replaceChildren(view.picture);
-    part.replaced.replaceChildren(...explained(told.replaced));
+    part.attention.replaceChildren(...view.picture);
+    part.replaced.replaceChildren(...explained(told));
   }
 
-  function explained(replaced) {
-    const lines = replaced.map((one) => el("li", {}, (RULES[one.rule] ?? RULES.copied)(one)));
-    return lines.length ? [el("p", { class: "hint" }, "Unknown words that were replaced:"), el("ul", { class: "notes" }, lines)] : [];
+  function explained({ units, replaced }) {
+    const lines = replaced.map((one) => (RULES[one.rule] ?? RULES.copied)(one));
+    const left = units.filter((unit, place) => unit === UNKNOWN && !replaced.some((one) => one.place === place)).length;
+    if (left) lines.push(`${count(left, "unknown word")} stayed: there is no attention that could tell what to put there.`);
+    if (!lines.length) return [];
+    return [el("p", { class: "hint" }, "Unknown words, underlined above:"), el("ul", { class: "notes" }, lines.map((line) => el("li", {}, line)))];
   }
 
   // -- choosing otherwise ----------------------------------------------------------------------------------------------
@@ -165,4 +168,17 @@ export function translate(root, service, write) {
   }
 
   return { open, params };
+}
+
+/** A translation as it is printed, with the words marked that stand for unknown ones. */
+function marked({ text, replaced }) {
+  const found = [];
+  let from = 0;
+  for (const { word, rule } of replaced) {
+    const at = text.toLowerCase().indexOf(word.toLowerCase(), from);
+    if (at < 0) continue;
+    found.push(text.slice(from, at), el("span", { class: "replaced", title: `unknown; ${rule}` }, text.slice(at, at + word.length)));
+    from = at + word.length;
+  }
+  return [...found, text.slice(from)];
 }
