@@ -15,16 +15,19 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 IMAGES = Path(__file__).parent / "images"
 MOST = 200_000  # bytes of a picture
+COLOURS = 128
 SERVE = "from dragoman.cli.main import main; main()"
 DESK, PHONE = (1000, 800), (390, 844)
 
@@ -120,15 +123,20 @@ def take(browser: Browser, address: str, picture: Picture) -> bytes:
         page.wait_for_timeout(500)
     taken = page.screenshot(full_page=picture.high is None)
     context.close()
-    return taken
+    return fewer_colours(taken)
+
+
+def fewer_colours(picture: bytes) -> bytes:
+    """The page has few colours, and a picture that lists them is a third as large."""
+    with Image.open(BytesIO(picture)) as whole, BytesIO() as small:
+        whole.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+        return small.getvalue()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", help="as for dragoman serve")
-    parser.add_argument(
-        "--german", default="Der schlaue Knabe, der die jungen Schülerinnen auslacht, liest den Aufsatz."
-    )
+    parser.add_argument("--german", default="Ein kurzer Hirte spürt, Giraffen haben die Schweine gefüttert!")
     parser.add_argument("--english", default="a short shepherd feels aunts have fed the hogs !")
     parser.add_argument("--only", nargs="*", help="names of pictures")
     parser.add_argument("-o", "--output", type=Path, default=IMAGES)
