@@ -27,7 +27,7 @@ CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 IMAGES = Path(__file__).parent / "images"
 MOST = 200_000  # bytes of a picture
-COLOURS = 128
+COLOURS = 256
 SERVE = "from dragoman.cli.main import main; main()"
 DESK, PHONE = (1000, 800), (390, 844)
 

@@ -49,5 +49,5 @@ function dress(own) {
   const colours = Object.entries(COLOURS).map(([name, from]) => `${name}: ${own.getPropertyValue(from)};`).join(" ");
   const headings = `font-family: ${own.getPropertyValue("--serif")};`;
   return `:root { ${colours} } html { overflow: hidden } body { max-width: none; padding: 0 1px; background: transparent }
-    h1, h2 { ${headings} } h1 { font-size: 1.35rem }`;
+    h1, h2 { ${headings} } h1 { font-size: 1.35rem } table { font-size: 0.9rem } table:not(.heat) :is(th, td) { padding: 0.3rem 0.5rem }`;
 }
