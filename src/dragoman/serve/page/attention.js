@@ -8,7 +8,7 @@ import { END, UNKNOWN, shown } from "./units.js";
 
 const NOTHING = { row: null, column: null };
 const HINT = "Point at a word or at a cell to see how much was looked at.";
-const ABOUT = `Each row is a unit that was written; the darker a field, the more the translator looked at that unit of the source while it chose. ${END} ends a sentence.`;
+const ABOUT = `Each row is a unit that was written; the fuller the colour of a field, the more the translator looked at that unit of the source while it chose. ${END} ends a sentence.`;
 const REPLACED = { copied: "An unknown word: copied from the source", lexicon: "An unknown word: put in by the lexicon" };
 
 /**
