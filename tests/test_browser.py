@@ -7,6 +7,7 @@ skipped. The translator is a dictionary, so that what it should say is known.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import threading
@@ -252,7 +253,7 @@ def test_the_beam_is_stepped_through_and_changed_live(tab: Any) -> None:
     page.fill("#search [name=penalty]", "9")
     see(page, "#search [data-part=compared]", "greedy")
     assert page.locator("svg.tree .node.greedy").count() > 1
-    page.wait_for_function("location.hash.includes('length=penalty%3A9')")
+    page.wait_for_url(re.compile("length=penalty%3A9"))
 
 
 # -- language models ---------------------------------------------------------------------------------------------------
@@ -300,7 +301,7 @@ def test_the_report_of_a_run_and_its_learning_curves(tab: Any, home: str) -> Non
     assert "41.5" in report.locator("table").nth(1).inner_text() and report.locator("svg").count() == 1
     frame = page.locator("iframe.report")
     inside = frame.evaluate("one => one.contentDocument.documentElement.scrollHeight")
-    page.wait_for_function(f"document.querySelector('iframe.report').clientHeight >= {inside}")
+    page.wait_for_function("least => document.querySelector('iframe.report').clientHeight >= least", arg=inside)
     see(page, "#ladder .curves figcaption", "5 updates, epoch 1: training text 1.000, dev text 1.200")
     assert page.locator("#ladder .curves polyline").count() == 2
     see(page, "#ladder", "night/rungs/wb-2")
