@@ -56,7 +56,7 @@ def test_a_directory_of_models(tmp_path: Path) -> None:
 def test_how_a_training_goes(tmp_path: Path) -> None:
     translators()["one"].save(tmp_path / "de-en")
     with client(Shelf.of([str(tmp_path / "de-en")])) as web:
-        assert web.get("/v1/metrics/de-en").json() == {"model": "de-en", "metrics": []}
+        assert web.get("/v1/metrics/de-en").json() == {"model": "de-en", "metrics": [], "seconds_ago": None}
         (tmp_path / "de-en" / "metrics.jsonl").write_text('{"update": 1, "loss": 2.5}\n{"update": 2, "lo')
         assert web.get("/v1/metrics/de-en").json()["metrics"] == [{"update": 1, "loss": 2.5}]
         refused(web.get("/v1/metrics/nobody"), 404, "no model")

@@ -184,8 +184,9 @@ def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
     from dragoman.ladder.own import climb_own
     from dragoman.ladder.own_story import next_commands, told_of
     from dragoman.ladder.own_text import divided
-    from dragoman.ladder.telling import REPORT, write
+    from dragoman.ladder.telling import write
     from dragoman.ladder.workplace import claim, keep_to
+    from dragoman.storage import REPORT
 
     began = perf_counter()
     parts = own.read()

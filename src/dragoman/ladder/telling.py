@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dragoman.storage import REPORT
+
 if TYPE_CHECKING:
     from dragoman.report.page import Section
 
-REPORT, MARKDOWN, VALUES = "report.html", "ladder.md", "ladder.json"
+MARKDOWN, VALUES = "ladder.md", "ladder.json"
 
 
 class Command(NamedTuple):
