@@ -64,19 +64,20 @@ class PlainWatch:
         self.line, self.unit = line, unit
         self.pace = Pace()
         self.last = monotonic()
+        self.taught_besides = False
 
     def __call__(self, event: Started | Moment) -> None:
         from dragoman.training.fit import Started
 
         if isinstance(event, Started):
-            self.pace = Pace()
+            self.pace, self.taught_besides = Pace(), event.taught_besides
             self.line(begun(event, self.unit))
             return
         self.pace.after(event)
         self.step(event)
         due = event.train_loss is not None and monotonic() - self.last > QUIET
         if event.judged or event.went_back or due:
-            self.line(told(event, self.pace, self.unit))
+            self.line(told(event, self.pace, self.unit, taught_besides=self.taught_besides))
             self.last = monotonic()
 
     def step(self, moment: Moment) -> None:
@@ -95,7 +96,7 @@ class BarWatch(PlainWatch):
         left = _duration(self.pace.left(moment.share))
         described = (
             f"epoch {moment.position.epoch + 1}, {self.pace.per_second:,.0f} {self.unit}s/s, loss {moment.loss:.3f}, "
-            f"perplexity {perplexity_told(moment.loss)}, at most {left} left"
+            f"{'' if self.taught_besides else f'perplexity {perplexity_told(moment.loss)}, '}at most {left} left"
         )
         self.progress.update(self.task, completed=moment.share, description=described)
 
@@ -108,17 +109,22 @@ def begun(started: Started, unit: str) -> str:
     return f"going on after update {position.update:,}: {sizes}" if position.update else f"training: {sizes}"
 
 
-def told(moment: Moment, pace: Pace, unit: str) -> str:
-    """One line about where training is. Perplexities are by class: what an unknown word is called is not counted."""
+def told(moment: Moment, pace: Pace, unit: str, *, taught_besides: bool = False) -> str:
+    """One line about where training is. Perplexities are by class: what an unknown word is called is not counted; where
+    the training loss holds more than -log P, it is told as it is."""
     what = "perplexity by class" if unit == "word" else f"perplexity a {unit}"
     position = moment.position
-    costs = []
+    costs, losses = [], []
     if moment.train_loss is not None and math.isfinite(moment.train_loss):
-        costs.append(f"train {perplexity_told(moment.train_loss)}")
+        if taught_besides:
+            losses.append(f"train loss {moment.train_loss:.3f}, with what attention is taught")
+        else:
+            costs.append(f"train {perplexity_told(moment.train_loss)}")
     if moment.dev_loss is not None:
         best = " (best)" if position.best_update == position.update else ""
         costs.append(f"dev {perplexity_told(moment.dev_loss)}{best}")
-    parts = [f"epoch {_epochs(moment)}, update {position.update:,}: {what} {', '.join(costs)};"]
+    figures = [*([f"{what} {', '.join(costs)}"] if costs or not losses else []), *losses]
+    parts = [f"epoch {_epochs(moment)}, update {position.update:,}: {'; '.join(figures)};"]
     parts.append(f"{pace.per_second:,.0f} {unit}s/s, {_duration(position.seconds)}")
     if moment.went_back:
         parts.append("; the loss was not finite: back to the model kept, with half the learning rate")

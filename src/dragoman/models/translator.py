@@ -173,6 +173,11 @@ class Translator(SoftmaxModel, Translating):
         unknown = unknown or Uniform(target.vocab.known)
         return cls(source, target, unknown, settings, first, prior, classes, lexicon=lexicon)
 
+    @property
+    def taught_besides(self) -> bool:
+        """Whether training pays for more than log P: for where attention looks."""
+        return bool(self.settings.supervision or self.settings.fertility_penalty)
+
     # -- its parts -----------------------------------------------------------------------------------------------------
 
     @cached_property

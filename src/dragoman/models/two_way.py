@@ -49,6 +49,7 @@ class TwoWay:
 
     kind: ClassVar[str] = TWO_WAY
     smooths_labels: ClassVar[bool] = True
+    taught_besides: ClassVar[bool] = True  # to agree
 
     def __init__(self, forward: Translator, backward: Translator, settings: TranslatorConfig):
         self.forward, self.backward, self.settings = forward, backward, settings

@@ -53,6 +53,7 @@ class Started:
     items: int  # predictions in the training text
     batches: int  # steps an epoch
     manner: str  # how the text is gone through
+    taught_besides: bool  # whether the training loss holds more than -log P
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,9 @@ def _follow(run: Run) -> None:
     parameters = sum(tensor.numel() for tensor in learner.model.parameters().values())
     batches = len(task.batches(learner.position.epoch))
     manner = task.arrangement.manner.format_map(task.config.model_dump())
-    run.tell(Started(learner.position, parameters, task.items, batches, manner))
+    run.tell(
+        Started(learner.position, parameters, task.items, batches, manner, getattr(run.model, "taught_besides", False))
+    )
     with stop_requests() as requests:
         for moment in learn(learner, task):
             run.tell(moment)
