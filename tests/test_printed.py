@@ -53,11 +53,18 @@ def test_as_print(words: str, like: str, printed: str) -> None:
 
 
 def test_names_are_spelled_as_they_came() -> None:
-    assert MOSES.printed("a schmidt .", "ein", {"schmidt": "Schmidt"}) == "a Schmidt."
+    assert MOSES.printed("a schmidt sees a schmidt .", "ein", {1: "Schmidt"}) == "a Schmidt sees a schmidt."
 
 
 def test_capitals_of_a_cased_text_are_its_own() -> None:
-    assert FRENCH.printed("l' ami est là .", "The") == "l' ami est là."
+    assert FRENCH.printed("l' ami est là .", "The") == "l'ami est là."
+
+
+@pytest.mark.parametrize("line", ["l'ami Jean est là.", "I don't know the dog's name.", "It’s so, isn’t it?"])
+def test_apostrophes_come_back(line: str) -> None:
+    words = "I know the dog name . , ? It so is it do ami est là Jean l' n't 's ’s n’t"
+    cut = Spelling.of(words.split())
+    assert len(cut.words(line).split()) > len(line.split()) + 1 and cut.printed(cut.words(line)) == line
 
 
 @pytest.mark.parametrize("language", ["german", "english"])

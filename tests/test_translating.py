@@ -99,6 +99,15 @@ def assert_rescored(found: Any, line: str, told: list[Translated]) -> None:
     assert [one.log_prob for one in finished] == pytest.approx([one.log_prob for one in again], abs=1e-6)
 
 
+def test_a_prefix_may_be_longer_than_any_translation_would_be() -> None:
+    found = of_units("word")
+    units = found.target.units.cut("The dog") * 60
+    told = found.translate(CAPITALS[0], prefix=units)[0]
+    assert list(told.words[: len(units)]) == units and len(units) > 2 * len(told.source) + 20
+    with pytest.raises(DataError, match="no unit 'zebra' to begin with"):
+        found.translate(CAPITALS[0], prefix="The zebra")
+
+
 @every_kind
 def test_a_prefix_is_a_text_or_units(kind: str) -> None:
     found = of_units(kind)

@@ -87,6 +87,7 @@ class Translating(ABC):
         With a `prefix`, a text or units, they begin so. The rest is for `dragoman.search.search_all`.
         """
         from dragoman.search import Begun, search_all
+        from dragoman.search.length import usual_limit
 
         if most_units < 1:
             raise DataError(f"pieces of {most_units} units at most: allow one or more")
@@ -97,7 +98,11 @@ class Translating(ABC):
         handling = self.length_handling(length)
         if unknowns is not None:
             self.require_replaceable()
-        scorer = Begun(self._scorer, self._beginning(prefix, cut)) if prefix else self._scorer
+        scorer = self._scorer
+        if prefix:
+            begun = self._beginning(prefix, cut)
+            scorer = Begun(scorer, begun)
+            how.setdefault("max_words", lambda source_words: usual_limit(source_words) + len(begun))
         found = search_all(scorer, read, n_best=n, beam_size=max(n, beam), length=handling, **how) if pieces else []
         told = (
             [self._replaced(self._told(hypothesis, units), unknowns) for hypothesis in best]
@@ -286,7 +291,11 @@ class Translating(ABC):
         if any(len(pieces) > 1 for pieces in cut):
             raise DataError("a line is too long to be translated in one piece, so nobody knows which would begin so")
         units = self.target.units.cut(prefix) if isinstance(prefix, str) else prefix
-        return self.target.vocab.ids(units).tolist()
+        found: list[int] = self.target.vocab.ids(units).tolist()
+        strange = [unit for unit, number in zip(units, found, strict=True) if number == UNK and unit != SPECIALS[UNK]]
+        if strange:
+            raise DataError(f"the translator has no unit {strange[0][:50]!r} to begin with")
+        return found
 
     def _joined(self, pieces: list[str], told: Iterator[list[Translated]]) -> list[Translated]:
         """The translations of a line from those of its pieces."""

@@ -16,6 +16,7 @@ from dragoman.text.vocab import SPECIALS, UNK
 COPIED, TRANSLATED = "copied", "lexicon"  # rules
 
 
+LEAST_COVERED = 0.5  # of what a translator reads must be known to a lexicon that is used with it
 LEAST = 0.1  # of the attention, that a word which is unknown itself must have to come before others
 
 
@@ -36,8 +37,8 @@ class Replaced:
 @dataclass(frozen=True, eq=False)
 class Unknowns:
     """The rules. The source word is the one that was looked at most, among those that the translator does not know
-    itself if one of them was looked at: what it cannot say is mostly what it could not read. In its place comes its
-    translation by the lexicon, if there is one and it knows the word; else the word itself."""
+    itself if one of them was looked at: what it cannot say is mostly what it could not read. Punctuation comes last. In
+    its place comes its translation by the lexicon, if there is one and it knows the word; else the word itself."""
 
     lexicon: Lexicon | None = None
 
@@ -56,6 +57,7 @@ class Unknowns:
         single = [number for number, word in enumerate(source) if word and " " not in word]
         if not single:
             return ()
+        single = [number for number in single if any(map(str.isalnum, source[number]))] or single
         unknown = [number for number in single if strange is not None and strange[number]]
         found = []
         for place in (place for place, word in enumerate(words) if word == SPECIALS[UNK]):

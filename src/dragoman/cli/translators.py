@@ -62,7 +62,6 @@ Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, metavar="N", help="Default: all cores.", show_default=False),
 ]
-LEAST_COVERED = 0.5  # of what a translator reads must have translations in a lexicon that makes shortlists
 LINEAR, LOG_LINEAR = "linear", "log-linear"
 
 
@@ -116,7 +115,8 @@ class UnknownsChoice(Group):
         bool,
         typer.Option(
             "--replace-unknowns",
-            help="Put the source word that was looked at most in the place of an unknown word; for words and names.",
+            help="Put the source word that was looked at most in the place of an unknown word, those first that the "
+            "translator does not know; for words and names.",
             show_default=False,
         ),
     ] = False
@@ -133,7 +133,7 @@ class UnknownsChoice(Group):
     def rules(self, model: Translating) -> Unknowns | None:
         """How unknown words are replaced, if they are; refused where that cannot be."""
         from dragoman.align.aligner import Aligner
-        from dragoman.unknowns import Unknowns
+        from dragoman.unknowns import LEAST_COVERED, Unknowns
 
         if not self.replace and self.lexicon is None:
             return None
@@ -201,6 +201,7 @@ def shortlisted(paths: Sequence[Path], models: Sequence[Any], aligner: Path | No
 def _shortlist(aligner: Aligner, model: Any, name: str, path: Path) -> Shortlist:
     """By the lexicon that translates as the translator does, whichever direction of the aligner that is."""
     from dragoman.shortlist import Shortlist
+    from dragoman.unknowns import LEAST_COVERED
 
     vocabs = model.source.vocab, model.target.vocab
     ways = [Shortlist.from_lexicon(way.lexicon, *vocabs) for way in (aligner.forward, aligner.backward)]

@@ -190,6 +190,11 @@ def source_words_of(batch: Batch) -> Tensor | None:
     return None if batch.source is None else torch.as_tensor(batch.source.sizes - 1)
 
 
+def usual_limit(source_words: Tensor) -> Tensor:
+    """Words that a translation may have if nobody says otherwise: far more than it needs."""
+    return 2 * source_words + 20
+
+
 def word_limits(max_words: Limit, batch: Batch) -> Tensor:
     """How many words each row may have before it is cut off.  # (rows,)
 
@@ -197,7 +202,7 @@ def word_limits(max_words: Limit, batch: Batch) -> Tensor:
     """
     source_words = source_words_of(batch)
     if max_words is None:
-        limits = torch.full((batch.rows,), MAX_WORDS) if source_words is None else 2 * source_words + 20
+        limits = torch.full((batch.rows,), MAX_WORDS) if source_words is None else usual_limit(source_words)
     elif callable(max_words):
         limits = max_words(_known(source_words))
     else:

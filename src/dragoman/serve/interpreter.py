@@ -11,7 +11,7 @@ from dragoman.text.sides import TREE, Side
 from dragoman.text.spacing import MARK
 from dragoman.text.vocab import SPECIALS
 from dragoman.translating import Translated, Translating
-from dragoman.unknowns import Unknowns
+from dragoman.unknowns import COPIED, Unknowns
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Interpreter:
             return told.text
         names = {word.lower(): word for word in (self.reads.words(source).split() if self.reads else [])}
         names |= {_bare(word).lower(): _bare(word) for word in source.split()}
-        copied = {one.word: names[one.word] for one in told.replaced if one.word in names}
+        copied = {one.place: names[one.source] for one in told.replaced if one.rule == COPIED and one.source in names}
         return self.writes.printed(told.text, source, copied)
 
 

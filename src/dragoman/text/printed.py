@@ -22,6 +22,8 @@ NUMBER = re.compile(r"-[0-9]")
 STRAIGHT = frozenset("\"'")  # quotes that open and close alike
 # A sentence ends at a mark, whatever closes after it, and a space before what can begin one.
 END_OF_SENTENCE = re.compile(r"(?<=[.!?…])([\"'”’»)\]]*)(\s+)(?=[\"'“„«(¿¡]*[^\W_a-zß-öø-ÿ])|(?<=[。！？])(\s*)(?=\S)")
+CLITIC = re.compile(r"['’][^\W\d_]+|n['’]t", re.IGNORECASE)  # of dog 's, do n't
+ELIDED = re.compile(r"[^\W\d_]+['’]")  # of l' ami
 LINE_ENDS = re.compile(r"()(?<!\s)(\s*\n\s*)()")  # from the first space on: long gaps are read once
 ABBREVIATION = re.compile(
     r"(?:^|\s)(?:\w|\w\.\w|[Mm]rs?|[Mm]s|[DdPp]r|[Pp]rof|[Ss]t|[Nn]r|[Nn]o|[Vv]gl|bzw|usw|etc|vs|ca)\.$"
@@ -53,16 +55,16 @@ class Spelling:
         cased = line.lower() if self.lower else line
         return " ".join(self._escape(part) for word in words_of(cased) for part in self._cut(word))
 
-    def printed(self, words: str, like: str = "", names: Mapping[str, str] | None = None) -> str:
+    def printed(self, words: str, like: str = "", names: Mapping[int, str] | None = None) -> str:
         """Words as a printed line; it begins with a capital if the line that it is like does.
 
-        # names: words that are to be spelled otherwise, such as names that were copied from a line with capitals
+        # names: how the words of some places are to be spelled, such as names copied from a line with capitals
 
         >>> Spelling.of(["the", "dog"]).printed('" stop " , said the dog ( 5 @-@ year @-@ old ) .', like="Halt")
         '"Stop", said the dog (5-year-old).'
         """
         tokens = [html.unescape(word) if self.escaped else word for word in words_of(words)]
-        tokens = [(names or {}).get(token, token) for token in tokens]
+        tokens = [(names or {}).get(place, token) for place, token in enumerate(tokens)]
         line = _joined(tokens)
         return _capitalised(line) if self.lower and _begins_with_capital(like) else line
 
@@ -150,10 +152,8 @@ def _joined(tokens: list[str]) -> str:
         if token == JOINED:
             line, glue = f"{line}-", True
             continue
-        attached = (
-            glue or token in NO_SPACE_BEFORE or (token[0] in APOSTROPHES and len(token) > 1 and token[1:].isalpha())
-        )
-        glue = token in NO_SPACE_AFTER
+        attached = glue or token in NO_SPACE_BEFORE or CLITIC.fullmatch(token) is not None
+        glue = token in NO_SPACE_AFTER or ELIDED.fullmatch(token) is not None
         if token == "'" and token not in opened and token not in tokens[place + 1 :]:
             attached = True  # nothing closes it: an apostrophe
         elif token in STRAIGHT:
