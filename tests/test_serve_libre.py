@@ -159,3 +159,19 @@ def test_what_is_no_request(web: TestClient) -> None:
     refused(web.post("/translate", content=b"\xff", headers={"content-type": "application/json"}), 400, "neither")
     refused(web.get("/nowhere"), 404, "Not Found")
     refused(web.get("/translate"), 405, "Method Not Allowed")
+
+
+def test_the_language_of_html_is_told_by_what_it_says(web: TestClient) -> None:
+    marked = '<p title="the cat sleeps the bird the dog">Der Hund schläft.</p>'
+    told = web.post("/translate", json={"q": marked, "source": "auto", "target": "en", "format": "html"}).json()
+    assert told["detectedLanguage"]["language"] == "de" and "The dog sleeps." in told["translatedText"]
+
+
+def test_kinds_of_bodies_are_told_apart_as_they_should_be(web: TestClient) -> None:
+    encoded = {"content-type": "application/X-WWW-Form-Urlencoded; charset=utf-8"}
+    assert web.post("/detect", content=b"q=der+hund", headers=encoded).status_code == 200
+    form = {"content-type": "multipart/form-data; boundary=x"}
+    long = b'--x\r\nContent-Disposition: form-data; name="q"' + b";a=b" * 400 + b"\r\n\r\nder hund\r\n--x--"
+    refused(web.post("/detect", content=long, headers=form), 400, "Invalid request")
+    plain = web.post("/v1/next", content=b'{"models": ["bigrams"]}', headers={"content-type": "text/plain"})
+    refused(plain, 400, "Content-Type: application/json")

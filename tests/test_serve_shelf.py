@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.align.aligner import Aligner
@@ -60,6 +61,38 @@ def test_how_a_training_goes(tmp_path: Path) -> None:
         (tmp_path / "de-en" / "metrics.jsonl").write_text('{"update": 1, "loss": 2.5}\n{"update": 2, "lo')
         assert web.get("/v1/metrics/de-en").json()["metrics"] == [{"update": 1, "loss": 2.5}]
         refused(web.get("/v1/metrics/nobody"), 404, "no model")
+
+
+def test_a_model_that_was_trained_further_is_loaded_again(tmp_path: Path) -> None:
+    asked = {"model": "de-en", "texts": ["Der Hund schläft."]}
+
+    def cost(web: TestClient) -> float:
+        [text] = web.post("/v1/translate", json=asked).json()["texts"]
+        return float(text["sentences"][0]["translations"][0]["log_prob"])
+
+    translators()["one"].save(tmp_path / "de-en")
+    with client(Shelf.of([str(tmp_path / "de-en")])) as web:
+        first = cost(web)
+        assert cost(web) == first
+        translators()["two"].save(tmp_path / "de-en", replace=True)
+        assert cost(web) != first
+
+
+def test_languages_are_known_as_soon_as_there_is_a_translator(tmp_path: Path) -> None:
+    NgramModel.train(Corpus.from_sentences(ENGLISH), order=1, smoothing="witten-bell").save(tmp_path / "kn")
+    with client(Shelf.of([f"de-en={tmp_path}"])) as web:
+        assert web.post("/detect", data={"q": "der hund"}).json() == []
+        translators()["one"].save(tmp_path / "later")
+        assert web.get("/v1/models").status_code == 200
+        assert web.post("/detect", data={"q": "der hund schläft"}).json()[0]["language"] == "de"
+
+
+def test_two_directories_of_one_name_are_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        model = NgramModel.train(Corpus.from_sentences(ENGLISH), order=1, smoothing="witten-bell")
+        model.save(tmp_path / name / "run" / f"of-{name}")
+    with pytest.raises(DataError, match="two directories are called run"):
+        Shelf.of([str(tmp_path / "a" / "run"), str(tmp_path / "b" / "run")])
 
 
 @pytest.mark.parametrize(

@@ -137,5 +137,6 @@ def _scores(scores: Sequence[Score]) -> str:
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [headers, ["---"] * len(headers), *rows]
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    lines = [headers, ["---"] * len(headers), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -166,9 +166,11 @@ def _read_config(directory: Path) -> dict[str, Any]:
     try:
         config = yaml.safe_load((directory / CONFIG).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataError(f"{directory}: there is no aligner; make one with dragoman align -o") from error
+        raise DataError(
+            f"{directory}: there is no aligner; name the directory of one, made with dragoman align -o DIR"
+        ) from error
     if not isinstance(config, dict) or config.get("kind") != ALIGNER_KIND:
-        raise DataError(f"{directory}: is no aligner; make one with dragoman align -o")
+        raise DataError(f"{directory}: is no aligner; make one with dragoman align -o DIR")
     if config.get("format") != FORMAT:
         raise DataError(f"{directory}: written in another format; run dragoman align -o again")
     return config

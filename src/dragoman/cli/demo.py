@@ -17,7 +17,6 @@ from dragoman.ladder.telling import Command
 from dragoman.ladder.translator_rungs import looked_at, measured_rung, translator
 from dragoman.ladder.workplace import Bitext, Texts, claim, read_answers, read_bitext, read_texts, write_corpus
 from dragoman.ladder.workshop import Ground, learned
-from dragoman.storage import REPORT
 
 if TYPE_CHECKING:
     from dragoman.evaluation.conditional import Answers
@@ -91,6 +90,7 @@ def demo(
     from dragoman.report.page import Page, write_html
     from dragoman.report.story import models_section
     from dragoman.report.translators import lengths_section
+    from dragoman.storage import REPORT
 
     claim(output, "demo", "writes them anew when it runs again")
     stage = _set_up(output, seed)

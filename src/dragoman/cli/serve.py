@@ -15,7 +15,9 @@ from dragoman.serve.limits import Limits
 if TYPE_CHECKING:
     from socket import socket
 
+    from dragoman.align.aligner import Aligner
     from dragoman.serve.service import Service
+    from dragoman.serve.shelf import Shelf
 
 PORT = 5000
 DEFAULT = Limits()
@@ -123,9 +125,27 @@ def _service(models: list[str], limits: Limits, lexicon: Path | None, *, log_tex
     for entry in shelf:
         if entry.translates and entry.languages is None:
             given = f"de-en={'+'.join(map(str, entry.paths))}"
-            say(f"{entry.name}: its languages are not known, so /translate does without it; call it {given}")
+            remedy = f"call it by them, such as {given}"
+            say(f"{entry.name}: its languages are not known, so /translate does without it; {remedy}")
     aligner = None if lexicon is None else Aligner.load(lexicon)
+    if aligner is not None:
+        _check_lexicon(aligner, shelf, f"--lexicon {lexicon}")
     return Service(shelf, limits, aligner, log=say if log_texts else None)
+
+
+def _check_lexicon(aligner: Aligner, shelf: Shelf, name: str) -> None:
+    """Tell of translators that the lexicon is not for, and refuse it if it is for none."""
+    from dragoman.storage import SOURCE_VOCAB
+    from dragoman.text.vocab import Vocab
+    from dragoman.unknowns import LEAST_COVERED
+
+    read = {entry.name: entry.paths[0] / SOURCE_VOCAB for entry in shelf if entry.translates}
+    known = {one: aligner.lexicon_for(Vocab.read(path))[1] for one, path in read.items() if path.is_file()}
+    if known and max(known.values()) < LEAST_COVERED:
+        raise DataError(f"{name}: knows too few words of {', '.join(known)}; align the texts they were trained on")
+    for one, covered in known.items():
+        if covered < LEAST_COVERED:
+            say(f"{one}: {name} knows {covered:.0%} of its words, so its unknown words are copied")
 
 
 def _listen(service: Service, host: str, port: int, names: tuple[str, ...], cors: str | None) -> None:

@@ -113,7 +113,8 @@ def _read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         if not all(math.isfinite(float(found.get(number, 0.0))) for number in ("spent", "finished")):
             raise ValueError
-        if not all(isinstance(found.get(part, {}), dict) for part in ("minutes", "bounds", "decided")):
+        parts = [found.get(part, {}) for part in ("minutes", "bounds", "decided")]
+        if not all(math.isfinite(float(number)) for part in parts for number in part.values()):
             raise ValueError
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise DataError(f"{path}: damaged; delete it, and time is shared out anew") from None

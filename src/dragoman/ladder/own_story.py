@@ -227,7 +227,7 @@ def next_commands(output: Path, found: Found) -> list[Command]:
             Command(["evaluate", attention, "--src", test[SOURCE], "--ref", test[TARGET], "--by-length"]),
             Command(["train", "translator", *pairs, "-o", "translator"]),
         ]
-    return [*commands, Command(["serve", str(rungs)])]
+    return [*commands, Command(["serve", str(output)])]
 
 
 def _values(found: Found, budget: Budget) -> dict[str, Any]:

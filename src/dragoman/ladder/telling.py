@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dragoman.storage import REPORT
-
 if TYPE_CHECKING:
     from dragoman.report.page import Section
 
@@ -36,13 +34,15 @@ class Told:
     @property
     def files(self) -> list[str]:
         """All that is written."""
+        from dragoman.storage import REPORT
+
         return [MARKDOWN, VALUES, REPORT, *self.drawn]
 
 
 def write(output: Path, title: str, told: Told) -> None:
     """As Markdown, as plain values and as a page, in the directory."""
     from dragoman.report.page import Page, write_html
-    from dragoman.storage import new_file
+    from dragoman.storage import REPORT, new_file
 
     for name, text in {MARKDOWN: told.markdown, VALUES: json.dumps(told.values, indent=1)}.items():
         with new_file(output / name) as temporary:

@@ -80,12 +80,12 @@ class Metrics(BaseModel):
 class Run(BaseModel):
     """A directory that is served with all that is in it."""
 
-    name: str
+    name: str = Field(description="what requests call it", examples=["ladder"])
     report: bool = Field(description="whether it has a report, which /v1/reports/NAME gives")
 
 
 class Runs(BaseModel):
-    runs: list[Run]
+    runs: list[Run] = Field(description="directories that are served")
 
 
 class ReplacedWord(BaseModel):

@@ -73,8 +73,10 @@ def _refuse(app: FastAPI) -> None:
         return JSONResponse({"error": str(error)}, BAD)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
+        if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
+            return JSONResponse({"error": "send JSON, with the header Content-Type: application/json"}, BAD)
         where = ".".join(str(part) for part in first["loc"] if part != "body")
         return JSONResponse({"error": f"{where}: {first['msg']}" if where else first["msg"]}, BAD)
 

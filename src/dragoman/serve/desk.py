@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from threading import Condition, Thread
 from typing import Any, TypeVar
@@ -19,6 +19,8 @@ from dragoman.serve.refusal import busy, too_slow
 
 LINGER = 0.005  # seconds that the first of several waits for others
 
+# When whatever a request asks for must be there, by the loop's clock; a request may come to the desk several times.
+DEADLINE: ContextVar[float | None] = ContextVar("DEADLINE", default=None)
 Done = TypeVar("Done")
 Wanted = Callable[[], bool]  # whether anybody waits still: long work asks now and then
 Work = Callable[[list[Any], Wanted], Sequence[Any]]  # answers to some questions, in their order
@@ -70,11 +72,16 @@ class Desk:
             self._waiting.append(errand)
             self._change.notify()
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(errand.answers), self.seconds)
+            return await asyncio.wait_for(asyncio.wrap_future(errand.answers), self._left())
         except TimeoutError:
             raise too_slow(self.seconds) from None
         finally:
             self._leave(errand)
+
+    def _left(self) -> float:
+        """Seconds that an answer may take."""
+        until = DEADLINE.get()
+        return self.seconds if until is None else max(0.0, until - asyncio.get_running_loop().time())
 
     async def do(self, work: Callable[[], Done]) -> Done:
         """What one function gives, done for itself."""

@@ -9,10 +9,12 @@ import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect
 
 from dragoman.serve.arriving import Arriving, Message, Receive, too_large
+from dragoman.serve.desk import DEADLINE
 from dragoman.serve.refusal import BAD, FORBIDDEN, TOO_LARGE
 
 Scope = MutableMapping[str, Any]
@@ -68,12 +70,21 @@ class Guards:
         """What is wrong with a request by its headers alone."""
         if not self._is_host(headers.get("host", "")):
             return BAD, "this service does not go by that name; see --host-name"
-        if self.cors is None and headers.get("sec-fetch-site") not in OWN_PAGES and method != "GET":
+        if method not in ("GET", "OPTIONS") and self._is_foreign(headers):
             return FORBIDDEN, "pages from elsewhere may not ask; see --cors"
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= self.body):
             return TOO_LARGE, too_large(self.body)
         return None
+
+    def _is_foreign(self, headers: MutableMapping[str, str]) -> bool:
+        """Whether a page of another origin asks that is not allowed to. Programs tell no origin."""
+        origin = headers.get("origin")
+        if self.cors == "*" or (origin is not None and origin == self.cors):
+            return False
+        if origin is not None:
+            return urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+        return headers.get("sec-fetch-site") not in OWN_PAGES
 
     async def _asked(self, scope: Scope, arriving: Arriving, send: Send) -> None:
         """Let the application answer, as long as somebody waits for it."""
@@ -84,6 +95,7 @@ class Guards:
             answered = answered or (message["type"] == "http.response.body" and not message.get("more_body", False))
             await send(self._with_headers(message))
 
+        DEADLINE.set(asyncio.get_running_loop().time() + self.seconds)
         work = asyncio.ensure_future(self.app(scope, arriving.receive, sent))
         left = asyncio.ensure_future(arriving.left())
         try:

@@ -6,7 +6,8 @@ import asyncio
 import json
 from collections.abc import Sequence
 from email.parser import BytesParser
-from email.policy import HTTP
+from email.policy import compat32
+from email.utils import collapse_rfc2231_value
 from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
@@ -24,6 +25,9 @@ Asked = TypeVar("Asked", bound=BaseModel)
 
 AUTO = "auto"
 BEAM = 5
+ENCODED = "application/x-www-form-urlencoded"
+FORMS = (ENCODED, "multipart/form-data")
+LONGEST_HEADER = 1_000  # characters
 
 
 class TranslateRequest(BaseModel):
@@ -170,7 +174,8 @@ async def _translated(service: Service, asked: TranslateRequest) -> Translation:
     service.check_beam(1, 1 + asked.alternatives)
     if not texts:
         return Translation(translatedText=[])
-    guesses = [await asyncio.to_thread(service.detect, text) for text in texts] if asked.source == AUTO else []
+    plain = [_without_markup(text) if asked.format == "html" else text for text in texts]
+    guesses = [await asyncio.to_thread(service.detect, text) for text in plain] if asked.source == AUTO else []
     sources = [own[0].language if own else _any_source(service, asked.target) for own in guesses]
     found = [_Answer()] * len(texts)
     for source in dict.fromkeys(sources or [asked.source]):
@@ -217,6 +222,11 @@ def _answer(marked: Marked, parts: Sequence[Sequence[Sentence]], n: int, *, plai
     return _Answer(text=best, others=others)
 
 
+def _without_markup(text: str) -> str:
+    """What a text says, to tell its language by."""
+    return " ".join(read_markup(text).to_translate)
+
+
 def _any_source(service: Service, target: str) -> str:
     """Where a text tells nothing of its language: that of some translator to the target."""
     return next((pair.source for pair in service.shelf.pairs if pair.target == target), target)
@@ -226,7 +236,7 @@ async def _read(request: Request, kind: type[Asked]) -> Asked:
     """A request as JSON, as a form or in the address, whichever way it was sent."""
     body, content = await request.body(), request.headers.get("content-type", "")
     try:
-        given = _form(body, content) if "form" in content else json.loads(body or b"{}")
+        given = _form(body, content) if _media_type(content) in FORMS else json.loads(body or b"{}")
         if not isinstance(given, dict):
             raise ValueError
         given = {**_fields(_pairs(request.url.query)), **given}
@@ -244,11 +254,16 @@ async def _read(request: Request, kind: type[Asked]) -> Asked:
         raise Refusal(f"Invalid request: {first['loc'][0]}: {first['msg']}") from None
 
 
+def _media_type(content: str) -> str:
+    return content.partition(";")[0].strip().lower()
+
+
 def _form(body: bytes, content: str) -> dict[str, Any]:
-    if "multipart" not in content:
+    if _media_type(content) == ENCODED:
         return _fields(_pairs(body.decode()))
-    message: Any = BytesParser(policy=HTTP).parsebytes(b"content-type: " + content.encode() + b"\r\n\r\n" + body)
-    return _fields([(_field_name(part), _payload(part)) for part in message.iter_parts()])
+    message: Any = BytesParser(policy=compat32).parsebytes(b"content-type: " + content.encode() + b"\r\n\r\n" + body)
+    parts = message.get_payload() if message.is_multipart() else []
+    return _fields([(_field_name(part), _payload(part)) for part in parts])
 
 
 def _pairs(encoded: str) -> list[tuple[str, str]]:
@@ -266,7 +281,10 @@ def _fields(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _field_name(part: Any) -> str:
-    return str(part.get_param("name", header="content-disposition"))
+    """What a part is called, by a header that is not so long that reading it takes long."""
+    if len(str(part.get("content-disposition", ""))) > LONGEST_HEADER:
+        raise ValueError("a header of a part is too long")
+    return str(collapse_rfc2231_value(part.get_param("name", header="content-disposition")))
 
 
 def _payload(part: Any) -> str:

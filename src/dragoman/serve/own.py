@@ -34,10 +34,9 @@ from dragoman.serve.answers import (
 from dragoman.serve.desk import unless_gone
 from dragoman.serve.documented import ANSWERED
 from dragoman.serve.interpreter import Interpreter, Sentence, whole
-from dragoman.serve.refusal import Refusal, shortened
+from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Entry
-from dragoman.text.vocab import SPECIALS, UNK
 from dragoman.translating import LENGTH, MOST_UNITS, Translated
 
 
@@ -159,7 +158,7 @@ def _add_translators(router: APIRouter, service: Service) -> None:
             line, written = _one_piece(interpreter, asked.source), interpreter.written(asked.target)
             _check_length(interpreter.model.target.units.cut(written), "translation")
             [told] = interpreter.model.score([line], [written])
-            return _told(told, told.text)
+            return _told(told, interpreter.print(told, asked.source))
 
         return await service.desk.do(work)
 
@@ -232,14 +231,10 @@ def _how(asked: TranslateAsked) -> dict[str, Any]:
 
 
 def _check_prefix(interpreter: Interpreter, asked: TranslateAsked) -> None:
-    """A prefix is for one sentence, and of units that the translator can write."""
+    """A prefix is for one sentence, and not too long."""
     if len(asked.texts) != 1 or len(interpreter.parted(asked.texts[0])) != 1:
         raise Refusal("a prefix is for a single sentence")
     _check_length(asked.prefix, "prefix")
-    vocab = interpreter.model.target.vocab
-    strange = [unit for unit in asked.prefix if vocab.id(unit) == UNK and unit != SPECIALS[UNK]]
-    if strange:
-        raise Refusal(f"the translator has no unit {shortened(strange[0])!r} to begin with")
 
 
 def _some(names: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, HTMLResponse
 
 from dragoman.serve.answers import Metrics, Run, Runs
 from dragoman.serve.documented import ANSWERED
@@ -44,7 +44,7 @@ def routes(service: Service) -> APIRouter:
         """The directories that are served, and which of them have a report."""
         return Runs(runs=[Run(name=run.name, report=run.report is not None) for run in service.shelf.runs.values()])
 
-    @router.get("/reports/{name:path}", response_class=FileResponse, summary="Read a report")
+    @router.get("/reports/{name:path}", response_class=HTMLResponse, summary="Read a report")
     def report(name: str) -> FileResponse:
         """The report of a demo, a ladder or another run, as a page."""
         found = service.shelf.find_run(name).report

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dragoman.align.aligner import Aligner
@@ -17,9 +16,7 @@ from dragoman.serve.shelf import Entry, Languages, Shelf
 from dragoman.storage import SOURCE_VOCAB, VOCAB
 from dragoman.text.vocab import Vocab
 from dragoman.translating import Translating
-from dragoman.unknowns import Unknowns
-
-LEAST_COVERED = 0.5  # of what a translator reads must be known to a lexicon that replaces its unknown words
+from dragoman.unknowns import LEAST_COVERED, Unknowns
 
 
 class Service:
@@ -37,6 +34,7 @@ class Service:
         self.shelf, self.limits, self.aligner, self.log = shelf, limits, aligner, log
         self.desk = Desk(limits.queue, limits.seconds)
         self._interpreters: dict[str, Interpreter] = {}
+        self._profiled: tuple[tuple[Languages, ...], dict[str, Profile]] | None = None
 
     # -- translating ---------------------------------------------------------------------------------------------------
 
@@ -57,10 +55,10 @@ class Service:
 
     def interpreter(self, entry: Entry) -> Interpreter:
         """Of a translator; made by the worker, when it is first asked for."""
-        if entry.name not in self._interpreters:
-            model = entry.loaded()
-            self._interpreters[entry.name] = Interpreter(model, self._unknowns(model))
-        return self._interpreters[entry.name]
+        model, known = entry.loaded(), self._interpreters.get(entry.name)
+        if known is None or known.model is not model:
+            known = self._interpreters[entry.name] = Interpreter(model, self._unknowns(model))
+        return known
 
     def _unknowns(self, model: Translating) -> Unknowns:
         if self.aligner is None:
@@ -70,17 +68,13 @@ class Service:
 
     # -- languages -----------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def profiles(self) -> dict[str, Profile]:
-        """What is known of each language, by the vocabularies of the models that have to do with it."""
-        vocabs: dict[str, list[Vocab]] = {}
-        for languages, entry in self.shelf.pairs.items():
-            for language, name in zip(languages, (SOURCE_VOCAB, VOCAB), strict=True):
-                try:
-                    vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / name))
-                except (DragomanError, OSError):
-                    continue  # whoever asks for that translator is told
-        return {language: Profile.of(own) for language, own in vocabs.items()}
+        """What is known of each language; found anew when there are other translators."""
+        pairs = self.shelf.pairs
+        if self._profiled is None or self._profiled[0] != tuple(pairs):
+            self._profiled = (tuple(pairs), _profiles(pairs))
+        return self._profiled[1]
 
     def detect(self, text: str) -> list[Guess]:
         return guess(text, self.profiles)
@@ -119,6 +113,18 @@ class Service:
     def check_many(self, alternatives: int) -> None:
         if not 0 <= alternatives <= self.limits.alternatives:
             raise Refusal(f"{alternatives:,} alternatives, and there may be from 0 to {self.limits.alternatives:,}")
+
+
+def _profiles(pairs: Mapping[Languages, Entry]) -> dict[str, Profile]:
+    """Languages by the vocabularies of the models that have to do with them."""
+    vocabs: dict[str, list[Vocab]] = {}
+    for languages, entry in pairs.items():
+        for language, name in zip(languages, (SOURCE_VOCAB, VOCAB), strict=True):
+            try:
+                vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / name))
+            except (DragomanError, OSError):
+                continue  # whoever asks for that translator is told
+    return {language: Profile.of(own) for language, own in vocabs.items()}
 
 
 def _has_half_characters(text: str) -> bool:

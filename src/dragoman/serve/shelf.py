@@ -13,7 +13,7 @@ from dragoman.errors import DataError, DragomanError
 from dragoman.loading import KINDS, kind_of, load
 from dragoman.serve.language_names import NAMES
 from dragoman.serve.refusal import MISSING, Refusal, shortened
-from dragoman.storage import ALIGNER_KIND, BACKWARD, CONFIG, REPORT, TWO_WAY
+from dragoman.storage import ALIGNER_KIND, ARRAYS, BACKWARD, CONFIG, REPORT, TWO_WAY
 
 TRANSLATOR = "translator"
 TOGETHER = "+"  # between the directories of an ensemble
@@ -37,6 +37,7 @@ class Entry:
     languages: Languages | None  # of a translator, if they are known
     model: Any = None  # once it was loaded
     problem: str | None = None  # why it could not be
+    stamp: Any = None  # by which the files that it was loaded from are known again
     lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
@@ -44,11 +45,12 @@ class Entry:
         return self.kind == TRANSLATOR
 
     def loaded(self) -> Any:
-        """The model, loaded by whoever comes first."""
+        """The model, loaded by whoever comes first, and again when a training has written a better one."""
         with self.lock:
-            if self.model is None:
+            stamp = _stamp(self.paths)
+            if self.model is None or (stamp != self.stamp and self.stamp is not None):
                 try:
-                    self.model = _load(self.paths)
+                    self.model, self.stamp = _load(self.paths), stamp
                 except DragomanError as error:
                     self.problem = self._without_places(str(error))
                     raise Refusal(f"{self.name} cannot be loaded: {self.problem}", MISSING) from error
@@ -104,9 +106,10 @@ class Shelf:
     def __init__(self, entries: Sequence[Entry], runs: Sequence[Run] = ()):
         self.entries = {entry.name: entry for entry in entries}
         self.runs = {run.name: run for run in runs}
-        if len(self.entries) < len(entries):
-            twice = next(entry.name for place, entry in enumerate(entries) if entry.name in _names(entries[:place]))
-            raise DataError(f"two models are called {twice}; name one of them otherwise: NAME=DIR")
+        named: tuple[tuple[str, Sequence[Entry | Run]], ...] = (("models", entries), ("directories", runs))
+        for what, some in named:
+            if twice := [one.name for place, one in enumerate(some) if one.name in _names(some[:place])]:
+                raise DataError(f"two {what} are called {twice[0]}; name one of them otherwise: NAME=DIR")
 
     @classmethod
     def of(cls, asked: Sequence[str]) -> Shelf:
@@ -223,5 +226,11 @@ def _load(paths: Sequence[Path]) -> Any:
     return Ensemble(models, names=[str(path) for path in paths])
 
 
-def _names(entries: Sequence[Entry]) -> set[str]:
-    return {entry.name for entry in entries}
+def _stamp(paths: Sequence[Path]) -> tuple[tuple[int, int], ...]:
+    """When the files of models were written, and how large they are."""
+    files = (path / name for path in paths for name in (CONFIG, ARRAYS))
+    return tuple((told.st_mtime_ns, told.st_size) for told in (file.stat() for file in files if file.is_file()))
+
+
+def _names(some: Sequence[Entry | Run]) -> set[str]:
+    return {one.name for one in some}
