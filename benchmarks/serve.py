@@ -147,8 +147,13 @@ def running(models: Sequence[str], options: Sequence[str]) -> Iterator[Running]:
         try:
             for line in process.stderr:
                 if found := re.search(r"http://127\.0\.0\.1:([0-9]+)", line):
-                    Thread(target=lambda: sys.stderr.writelines(process.stderr or ()), daemon=True).start()
-                    yield Running(process, int(found[1]))
+                    told = Thread(target=sys.stderr.writelines, args=(process.stderr,), daemon=True)
+                    told.start()
+                    try:
+                        yield Running(process, int(found[1]))
+                    finally:
+                        process.send_signal(signal.SIGINT)
+                        told.join()  # to its end: what is read must not be closed before
                     return
                 sys.stderr.write(line)
             sys.exit("the service did not start")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from dragoman.serve.shelf import Shelf
 
 PORT = 5000
+# How many compiled products torch's library keeps: one for every length of texts would take more and more memory.
+FEW_KEPT = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
 DEFAULT = Limits()
 
 
@@ -91,6 +94,7 @@ def serve(
     """
     from dragoman.threads import at_most
 
+    os.environ.setdefault(*FEW_KEPT)
     limits = Limits(
         characters=max_characters,
         texts=max_texts,
