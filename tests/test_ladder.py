@@ -234,7 +234,7 @@ def test_a_stopped_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Asked to end while a network trains, the ladder saves; the next run takes the network up where it was."""
     asked = []
 
-    def stop_once(moment: object, pace: object, unit: str) -> str:
+    def stop_once(moment: object, pace: object, unit: str, **_: object) -> str:
         if not asked:
             os.kill(os.getpid(), signal.SIGTERM)
         asked.append(moment)
