@@ -34,7 +34,7 @@ body {
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 1rem 0 }
 h2 { font-size: 1.25rem; line-height: 1.3; margin: 2.2rem 0 .6rem }
 nav h2 { font-size: 1rem; margin: 1rem 0 .3rem; color: var(--quiet) }
-nav ol { margin: 0; padding-left: 1.5rem }
+nav ol { margin: 0; padding-left: 2.2rem }
 a { color: var(--link) }
 p { max-width: 44rem; white-space: pre-line }
 pre, .scroll { overflow-x: auto; max-width: 100% }
