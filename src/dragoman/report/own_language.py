@@ -47,6 +47,15 @@ def compared(new: float, old: float) -> str:
     return f"{100 * abs(change):.0f}% {'lower' if change < 0 else 'higher'}"
 
 
+def than(told: str, other: str) -> str:
+    """A comparison, and what is compared with.
+
+    >>> than("20% lower", "before"), than("about the same", "before")
+    ('20% lower than before', 'about the same as before')
+    """
+    return f"{told} {'as' if told.startswith('about') else 'than'} {other}"
+
+
 def listed(names: Iterable[str]) -> str:
     """
     >>> listed(["a"]), listed(["a", "b", "c"])
@@ -216,11 +225,7 @@ def mixed_section(rungs: Sequence[Rung], mixtures: Mapping[str, Sequence[str]], 
     told = []
     for name, members in mixtures.items():
         best = min(members, key=lambda member: cost_of(rungs, member))
-        told.append(
-            f"{name} is {compared(cost_of(rungs, name), cost_of(rungs, best))} than {best} alone".replace(
-                "about the same than", "about as good as"
-            )
-        )
+        told.append(f"{name} is {than(compared(cost_of(rungs, name), cost_of(rungs, best)), f'{best} alone')}")
     first = min(rungs, key=lambda rung: rung.measured.likelihood.perplexity)
     seen = f"In perplexity, {listed(told)}. Best of all is {first.name}: {first.measured.likelihood.perplexity:,.1f}."
     _draw(rungs, picture, "Perplexity of the test text by each model")

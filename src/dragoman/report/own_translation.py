@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dragoman.evaluation.conditional import BEAM, LENGTH
 from dragoman.evaluation.translation import FEW, Judged
 from dragoman.report.curves import bleu_by_length
-from dragoman.report.own_language import compared, listed
+from dragoman.report.own_language import compared, listed, than
 from dragoman.report.page import Heatmap, Part, Picture, Section, Table, Text
 from dragoman.report.translators import (
     TranslatorRung,
@@ -134,9 +134,9 @@ def translators_section(
         f"translation written in {units_told(units[1])}, chosen by the text."
     )
     one, other = plain.measured, attending.measured
-    seen = f"With attention BLEU is {other.judged.bleu:.1f}, {difference(other.judged.bleu, one.judged.bleu)} than "
-    seen = seen.replace("about as much than", "about as much as") + "without, and perplexity is "
-    seen += f"{compared(other.perplexity, one.perplexity)}. "
+    gain = than(difference(other.judged.bleu, one.judged.bleu), "without")
+    cost = compared(other.perplexity, one.perplexity)
+    seen = f"With attention BLEU is {other.judged.bleu:.1f}, {gain}, and perplexity is {cost}. "
     if alone is not None:
         best = min(one.perplexity, other.perplexity)
         seen += (
@@ -227,9 +227,7 @@ def search_section(searches: Sequence[Searched], name: str) -> Section:
     ]
     by_key = {(own.beam, own.length): own.judged for own in searches}
     greedy, beam = by_key[1, LENGTH], by_key[BEAM, LENGTH]
-    seen = f"A beam of {BEAM} has {difference(beam.bleu, greedy.bleu)} BLEU than greedy search. ".replace(
-        "about as much BLEU than", "about as much BLEU as"
-    )
+    seen = f"By BLEU a beam of {BEAM} has {than(difference(beam.bleu, greedy.bleu), 'greedy search')}. "
     bare = [own for own in searches if own.length == "none"]
     if bare:
         widest = max(bare, key=lambda own: own.beam)
@@ -271,9 +269,7 @@ def ensemble_section(members: Sequence[TranslatorRung], together: TranslatorRung
     )
     best = max(members, key=lambda rung: rung.measured.judged.bleu)
     gain = difference(together.measured.judged.bleu, best.measured.judged.bleu)
-    seen = f"Together they have {together.measured.judged.bleu:.1f} BLEU, {gain} than the better of them".replace(
-        "about as much than", "about as much as"
-    )
+    seen = f"Together they have {together.measured.judged.bleu:.1f} BLEU, {than(gain, 'the better of them')}"
     seen += f"; perplexity is {compared(together.measured.perplexity, min(m.measured.perplexity for m in members))}."
     table = scores_table([*members, together], "translator")
     return Section("Together", [Text(idea), table, Text(seen)])
