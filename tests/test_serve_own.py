@@ -80,7 +80,7 @@ def test_samples(web: TestClient) -> None:
     one, two = (web.post("/v1/sample", json=asked).json()["samples"] for _ in range(2))
     assert one == two and len(one) == 3
     given = web.post("/v1/sample", json={"model": "de-en", "source": "Der Hund schläft.", "n": 1, "top_k": 1}).json()
-    assert given["samples"] == ["the dog sleeps ."]
+    assert given["samples"] == ["The dog sleeps."]
     refused(web.post("/v1/sample", json={"model": "bigrams", "n": 5}), 400, "4 alternatives")
 
 
@@ -113,3 +113,12 @@ def test_texts_are_noted_down_if_that_is_wanted(shelf: Shelf, capsys: pytest.Cap
         assert (noted or []) == list(map(repr, wanted))
     said = capsys.readouterr()
     assert "Hund" not in said.out + said.err
+
+
+def test_an_answer_has_so_much_attention_and_no_more(web: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"model": "de-en", "texts": ["Der Hund schläft."], "n": 3}
+    [one] = web.post("/v1/translate", json=asked).json()["texts"][0]["sentences"]
+    first, second, _ = (len(told["attention"]) * len(told["attention"][0]) for told in one["translations"])
+    monkeypatch.setattr("dragoman.serve.own.MOST_NUMBERS", first + second)
+    [one] = web.post("/v1/translate", json=asked).json()["texts"][0]["sentences"]
+    assert [told["attention"] is None for told in one["translations"]] == [False, False, True]

@@ -111,7 +111,8 @@ class TranslationTold(BaseModel):
     finished: bool = Field(description="false: cut off at the longest length allowed")
     attention: list[list[float]] | None = Field(
         description="where each unit was looked for: a row for each unit and `</s>`, a column for each source unit and "
-        "`</s>`; null without attention, or if the sentence was translated in pieces"
+        "`</s>`; null without attention, if the sentence was translated in pieces, or where an answer has a million "
+        "numbers already"
     )
     replaced: list[ReplacedWord] = Field(description="unknown words, and what the text has for them")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,12 +58,14 @@ class Interpreter:
 
     def print(self, told: Translated, source: str) -> str:
         """A translation as it would be printed."""
-        if self.writes is None:
-            return told.text
         names = {word.lower(): word for word in (self.reads.words(source).split() if self.reads else [])}
         names |= {_bare(word).lower(): _bare(word) for word in source.split()}
         copied = {one.place: names[one.source] for one in told.replaced if one.rule == COPIED and one.source in names}
-        return self.writes.printed(told.text, source, copied)
+        return self.printed(told.text, source, copied)
+
+    def printed(self, translation: str, source: str, names: Mapping[int, str] | None = None) -> str:
+        """What the translator wrote, as it would be printed.  # names: how the words of some places are spelled"""
+        return translation if self.writes is None else self.writes.printed(translation, source, names)
 
 
 def whole(parts: Sequence[Sentence], choice: int = 0) -> str:

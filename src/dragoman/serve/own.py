@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from typing import Any
 
 from fastapi import APIRouter
@@ -38,6 +39,8 @@ from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Entry
 from dragoman.translating import LENGTH, MOST_UNITS, Translated
+
+MOST_NUMBERS = 1_000_000  # of attention in one answer
 
 
 class Asked(BaseModel):
@@ -145,7 +148,7 @@ def _add_translators(router: APIRouter, service: Service) -> None:
         if asked.prefix:
             await service.desk.do(lambda: _check_prefix(service.interpreter(entry), asked))
         told = await service.translate(entry, asked.texts, asked.n, asked.beam, **how)
-        return await asyncio.to_thread(lambda: Translations(texts=[_text(parts) for parts in told]))
+        return await asyncio.to_thread(lambda: Translations(texts=_texts(told)))
 
     @router.post("/attention", summary="Explain a given translation")
     async def attention(asked: GivenAsked) -> TranslationTold:
@@ -214,9 +217,10 @@ def _add_language_models(router: APIRouter, service: Service) -> None:
         how = asked.model_dump(include={"prefix", "temperature", "top_k", "top_p", "max_words"})
 
         def work() -> Samples:
-            return Samples(
-                samples=_speaker(service, entry, asked.source, asked.prefix).sample(asked.n, asked.seed, **how)
-            )
+            drawn = _speaker(service, entry, asked.source, asked.prefix).sample(asked.n, asked.seed, **how)
+            if entry.translates:
+                drawn = [service.interpreter(entry).printed(one, asked.source) for one in drawn]
+            return Samples(samples=drawn)
 
         return await service.desk.do(work)
 
@@ -271,18 +275,22 @@ def _one_piece(interpreter: Interpreter, sentence: str) -> str:
     return line
 
 
-def _text(parts: Sequence[Sentence]) -> TextTold:
-    return TextTold(text=whole(parts), sentences=[_sentence(one) for one in parts])
+def _texts(told: Sequence[Sequence[Sentence]]) -> list[TextTold]:
+    """Texts as plain values, with the attention of as many translations as an answer has room for."""
+    every = [one for parts in told for sentence in parts for one in sentence.found]
+    sizes = accumulate(0 if one.attention is None else one.attention.size for one in every)
+    shown = {id(one) for one, size in zip(every, sizes, strict=True) if size <= MOST_NUMBERS}
+
+    def sentence(one: Sentence) -> SentenceTold:
+        found = [_told(own, text, looked=id(own) in shown) for own, text in zip(one.found, one.printed, strict=True)]
+        return SentenceTold(source=one.text, gap=one.gap, read=one.line, translations=found)
+
+    return [TextTold(text=whole(parts), sentences=[sentence(one) for one in parts]) for parts in told]
 
 
-def _sentence(one: Sentence) -> SentenceTold:
-    found = [_told(told, printed) for told, printed in zip(one.found, one.printed, strict=True)]
-    return SentenceTold(source=one.text, gap=one.gap, read=one.line, translations=found)
-
-
-def _told(told: Translated, text: str) -> TranslationTold:
+def _told(told: Translated, text: str, *, looked: bool = True) -> TranslationTold:
     """A translation as plain values."""
-    rows = None if told.attention is None else told.attention.round(5).tolist()
+    rows = None if told.attention is None or not looked else told.attention.round(5).tolist()
     return TranslationTold(
         text=text,
         units=list(told.words),
