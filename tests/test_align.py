@@ -362,6 +362,9 @@ def test_pairs_on_standard_output_the_rest_elsewhere(good: Any, place: Path) -> 
     assert len(shown.lines) == len(GERMAN) and shown.lines[0] == "0-0 1-1" and shown.lines[-1] == ""
     assert "alignment error rate" in shown.err and "lexicon.tsv" in shown.err
     again = good("align", "--src", place / "t.de", "--tgt", place / "t.en", "--with", place / "kept")
+    assert "unknown to" not in again.err
+    swapped = good("align", "--src", place / "t.en", "--tgt", place / "t.de", "--with", place / "kept")
+    assert "--src: " in swapped.err and "are --src and --tgt the languages that it learned from?" in swapped.err
     assert again.out == shown.out
     told = json.loads(
         good("align", "--src", place / "t.de", "--tgt", place / "t.en", "--gold", place / "t.align", "--json").out

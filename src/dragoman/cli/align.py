@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dragoman.align.aligner import Aligner
     from dragoman.align.direction import Progress
     from dragoman.evaluation.alignment import Counts, Gold
-    from dragoman.text.corpus import ParallelCorpus
+    from dragoman.text.corpus import Corpus, ParallelCorpus
     from dragoman.text.links import Links
 
 
@@ -164,12 +164,24 @@ def _made(learning: Learning, lines: Any) -> tuple[ParallelCorpus, Aligner]:
     source, target = (Corpus.from_sentences(text, vocab) for text, vocab in texts)
     pairs = ParallelCorpus(source, target)
     if ready is not None:
+        _warn_of_strangers(learning, source, target)
         return pairs, ready
     began = perf_counter()
     told = _Teller(began)
     aligner = Aligner.learn(pairs, learning.model, learning.iterations, prior=learning.prior, report=told)
     say(f"{len(pairs):,} pairs: learned in {perf_counter() - began:,.1f} seconds")
     return pairs, aligner
+
+
+def _warn_of_strangers(learning: Learning, *texts: Corpus) -> None:
+    """Tell if a text is mostly of words that an aligner never saw: it may be the wrong one."""
+    from dragoman.text.vocab import UNK
+
+    for option, text in zip(("--src", "--tgt"), texts, strict=True):
+        unknown = int((text.ids == UNK).sum())
+        if 2 * unknown > text.words:
+            told = f"{unknown:,} of {text.words:,} words are unknown to --with {learning.ready}"
+            say(f"{option}: {told}; are --src and --tgt the languages that it learned from?")
 
 
 @dataclass
