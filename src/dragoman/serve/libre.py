@@ -297,5 +297,5 @@ def _payload(part: Any) -> str:
 def _body(kind: type[BaseModel]) -> dict[str, Any]:
     """A request that may be JSON or a form, for OpenAPI."""
     schema = {"schema": kind.model_json_schema()}
-    kinds = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
+    kinds = ("application/json", *FORMS)
     return {"requestBody": {"required": True, "content": dict.fromkeys(kinds, schema)}}
