@@ -21,12 +21,12 @@ from time import perf_counter
 import numpy as np
 
 from dragoman.align.aligner import SCHEDULES, Aligner
-from dragoman.align.symmetry import WAYS
+from dragoman.align.symmetrization import WAYS
+from dragoman.data.corpus import ParallelCorpus
 from dragoman.evaluation.alignment import count_all, read_gold
 from dragoman.lab.laboratory import laboratory
-from dragoman.lab.writing import write
+from dragoman.lab.write_corpus import write
 from dragoman.report.tables import table
-from dragoman.text.corpus import ParallelCorpus
 from ptb_cache import processor
 
 FEW = np.arange(10)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import load
-from dragoman.evaluation.conditional import Answers, measure_translator
+from dragoman.evaluation.translator import Answers, measure_translator
 from dragoman.report.tables import table
 from ptb_cache import processor
 

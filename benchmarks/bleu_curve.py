@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Translator, fit
-from dragoman.evaluation.translation import judge
+from dragoman.evaluation.translation_metrics import judge
 from dragoman.models.translator_config import sizes_for
 from dragoman.report.tables import table
-from dragoman.training.recommended import TRANSLATOR, translator_training
+from dragoman.training.presets import TRANSLATOR, translator_training
 from ptb_cache import processor
 from variants import assigned, read
 

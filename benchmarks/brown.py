@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from dragoman import ClassModel, Corpus, LanguageModel, Mixture, NgramModel, brown_clusters
+from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.report.tables import table
-from dragoman.scorer import token_log_probs
 
 
 @dataclass(frozen=True)

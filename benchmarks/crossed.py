@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Corpus, FeedForwardModel, LogLinearModel, NgramModel, fit, laboratory
-from dragoman.cli.watching import watching
-from dragoman.evaluation.contrast import Accuracy, accuracy
-from dragoman.lab.contrasts import Contrast, contrasts
+from dragoman.cli.progress import watching
+from dragoman.evaluation.minimal_pairs import Accuracy, accuracy
+from dragoman.lab.minimal_pairs import Contrast, contrasts
 from dragoman.report.tables import table
-from dragoman.training.recommended import FEED_FORWARD, LOG_LINEAR
+from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR
 from ptb_cache import processor
 
 NEAR = 4  # words of context, and so the distance at which a quadruple is out of sight

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.doctor.examine import Files, Report, examine
+from dragoman.doctor.examination import Files, Report, examine
 from dragoman.doctor.findings import Finding
 from dragoman.report.tables import table
 

@@ -27,10 +27,10 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from dragoman import Corpus, NgramModel
-from dragoman.evaluation.contrast import Accuracy, accuracy
 from dragoman.evaluation.floor import Measured, Truth, measured
-from dragoman.lab.contrasts import DISTANCES, Contrast, contrasts, distance_class
+from dragoman.evaluation.minimal_pairs import Accuracy, accuracy
 from dragoman.lab.laboratory import laboratory
+from dragoman.lab.minimal_pairs import DISTANCES, Contrast, contrasts, distance_class
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.report.figures import Share, accuracy_by_distance, learning_curves
 from dragoman.report.floor import floor_table, truth_of

@@ -50,10 +50,10 @@ def job_train(text: str, output: str, to: str) -> float:
     """Seconds from text to a saved model (or an ARPA file), imports and compiled kernels not counted."""
     import warnings
 
+    from dragoman.data.corpus import Corpus
+    from dragoman.data.unknown_words import Closed
     from dragoman.ngram.arpa import write_arpa
     from dragoman.ngram.model import NgramModel
-    from dragoman.text.corpus import Corpus
-    from dragoman.text.unknown import Closed
 
     warnings.simplefilter("ignore")
     run = NgramModel.train(Corpus.from_sentences(["a b a", "b a b b", "a"]), order=ORDER)  # loads the kernels
@@ -70,7 +70,7 @@ def job_train(text: str, output: str, to: str) -> float:
 
 def job_score(model_directory: str, text: str) -> float:
     """Tokens a second, from lines of text to a log-probability each."""
-    from dragoman.loading import load
+    from dragoman.models.loading import load
 
     lines = _lines(text)
     model = load(model_directory)

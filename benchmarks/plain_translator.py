@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from dragoman import Corpus, ParallelCorpus
-from dragoman.text.vocab import END, START
+from dragoman.data.vocabulary import END, START
 
 NO_WORD = -100  # what cross_entropy leaves out
 

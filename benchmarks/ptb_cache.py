@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from dragoman import Corpus, LanguageModel, Mixture, NgramModel
+from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.cache import CacheModel
 from dragoman.report.tables import table
-from dragoman.scorer import token_log_probs
 
 GOAL = 125.7  # test perplexity published for a Kneser-Ney 5-gram with a cache
 

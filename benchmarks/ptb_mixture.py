@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 
 import dragoman
 from dragoman import CacheModel, Corpus, LanguageModel, NgramModel
-from dragoman.buckets import NONE, bucketing
-from dragoman.language_model import require_same_vocab
-from dragoman.mixture import fit_by_bucket, fit_weights, mixed_log_probs
-from dragoman.ngram.classes import ClassModel
+from dragoman.combine.buckets import NONE, bucketing
+from dragoman.combine.mixture import fit_by_bucket, fit_weights, mixed_log_probs
+from dragoman.data.brown import brown_clusters
+from dragoman.data.unknown_words import Closed
+from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.models.language_model import require_same_vocab
+from dragoman.ngram.class_model import ClassModel
 from dragoman.report.tables import table
-from dragoman.scorer import token_log_probs
-from dragoman.text.brown import brown_clusters
-from dragoman.text.unknown import Closed
 from ptb_cache import processor
 
 CLASSES = 200

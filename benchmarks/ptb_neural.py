@@ -35,13 +35,13 @@ from dragoman import (
     RecurrentModel,
     fit,
 )
-from dragoman.cli.watching import watching
-from dragoman.ngram.classes import ClassModel
+from dragoman.cli.progress import watching
+from dragoman.data.brown import brown_clusters
+from dragoman.data.unknown_words import Closed
+from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.ngram.class_model import ClassModel
 from dragoman.report.tables import table
-from dragoman.scorer import token_log_probs
-from dragoman.text.brown import brown_clusters
-from dragoman.text.unknown import Closed
-from dragoman.training.recommended import FEED_FORWARD, LOG_LINEAR, RECURRENT
+from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR, RECURRENT
 from ptb_cache import processor
 
 MORE = "5-gram,word2,word3,word1+word3,word2+word3,class1,class1+class2,class1+class2+class3,suffix1"

@@ -32,10 +32,10 @@ from torch.nn.functional import cross_entropy
 from dragoman import Corpus, RecurrentModel, TrainingConfig, Vocab
 from dragoman.lab.laboratory import laboratory
 from dragoman.report.tables import table
+from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.fit import learning
 from dragoman.training.loop import Learner, Task, learn
 from dragoman.training.objectives import negative_log_likelihood, stateless, streaming
-from dragoman.training.order import SENTENCES, STREAM
 from ptb_cache import processor
 
 WORDS = 10_000

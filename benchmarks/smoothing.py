@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dragoman import CacheModel, Corpus, LanguageModel, Mixture, NgramModel
+from dragoman.data.unknown_words import Closed
 from dragoman.evaluation.likelihood import likelihood
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.report.tables import table
-from dragoman.text.unknown import Closed
 
 RENAMED = b"UNKNOWN"
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.align.aligner import Aligner
-from dragoman.ensembles import Ensemble
-from dragoman.evaluation.translation import judge
+from dragoman.align.unknown_words import Unknowns
+from dragoman.combine.ensemble import Ensemble
+from dragoman.evaluation.translation_metrics import judge
+from dragoman.models.translation import Translating
 from dragoman.report.tables import table
-from dragoman.translating import Translating
-from dragoman.unknowns import Unknowns
 from ptb_cache import processor
 from variants import Data, assigned, read, trained, words_of
 

@@ -8,7 +8,7 @@ reads [word; context], perceptron attention of 512, a tanh layer of 512 and the 
 batch, Adam, gradients clipped at 1, dropout 0.2. In turns, so that a busy machine slows all down alike:
 
 - ours: the step of the training loop on a `Translator`, and its search.
-- shortlist: our search where, for each sentence, words of its shortlist alone are looked at (`dragoman.shortlist`), by
+- shortlist: our search over the words of each sentence's shortlist only (`dragoman.combine.shortlist`), by
   a lexicon learned from the training text before anything is timed.
 - plain: the same model as one would write it oneself (`plain_translator.py`).
 - limit: the matrix products alone that all of them need (`Limit` of `translate_systems.py` says which).
@@ -37,7 +37,7 @@ from safetensors.torch import load_file, save_file
 
 import plain_translator as plain
 from dragoman import ParallelCorpus
-from dragoman.evaluation.translation import judge
+from dragoman.evaluation.translation_metrics import judge
 from dragoman.report.tables import table
 from plain_translator import Shape
 from ptb_cache import processor

@@ -14,15 +14,15 @@ from torch import Tensor
 import plain_translator as plain
 from dragoman import ParallelCorpus, TrainingConfig
 from dragoman.align.aligner import Aligner
+from dragoman.combine.shortlist import Shortlist, Shortlisted
+from dragoman.data.batches import Batch
 from dragoman.models.translator import Translator
 from dragoman.models.translator_config import TranslatorConfig
 from dragoman.search.beam import beam_search
-from dragoman.shortlist import Shortlist, Shortlisted
-from dragoman.text.batches import Batch
+from dragoman.training.batch_order import SENTENCES
 from dragoman.training.fit import learning
 from dragoman.training.loop import Learner, Task, learn
 from dragoman.training.objectives import negative_log_likelihood, stateless
-from dragoman.training.order import SENTENCES
 from plain_translator import PlainTranslator, Shape
 
 ROWS = 64  # sentences a batch

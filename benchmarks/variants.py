@@ -28,15 +28,15 @@ from typing import Any
 
 from dragoman import BothWays, Corpus, Translator, TwoWay, fit
 from dragoman.align.aligner import Aligner
+from dragoman.data.alignments import Links
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import Side
+from dragoman.data.word_alignment import links_of_units
 from dragoman.evaluation.alignment import Gold, read_gold
-from dragoman.evaluation.conditional import Answers, measure_translator
+from dragoman.evaluation.translator import Answers, measure_translator
 from dragoman.models.translator_config import sizes_for
 from dragoman.report.tables import table
-from dragoman.text.alignment_units import links_of_units
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.links import Links
-from dragoman.text.sides import Side
-from dragoman.training.recommended import TRANSLATOR, translator_training
+from dragoman.training.presets import TRANSLATOR, translator_training
 from ptb_cache import processor
 
 SEARCH = ("coverage_penalty",)  # settings of the search rather than of the model, which is then that of "none"

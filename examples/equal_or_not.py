@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from dragoman import fit
-from dragoman.layers.initial import glorot, uniform
-from dragoman.layers.perceptron import ACTIVATIONS, affine, hidden
+from dragoman.nn.init import glorot, uniform
+from dragoman.nn.mlp import ACTIVATIONS, affine, hidden
 from dragoman.report.hidden_space import View, hidden_spaces
 from dragoman.report.tables import table
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.layers.cells import CELLS
+from dragoman.data.vocabulary import START
 from dragoman.models.translator import Translator
-from dragoman.text.vocab import START
+from dragoman.nn.cells import CELLS
 from zoo import pairs_of
 
 

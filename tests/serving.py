@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from dragoman import Corpus, NgramModel
 from dragoman.serve.app import application
 from dragoman.serve.limits import Limits
+from dragoman.serve.registry import Shelf
 from dragoman.serve.service import Service
-from dragoman.serve.shelf import Shelf
 from small_translators import ENGLISH, place, translators
 
 __all__ = ["place"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dragoman import fit
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import TREE, Side
 from dragoman.models.translator import Translator
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.sides import TREE, Side
 
 NOUNS = {"hund": "dog", "katze": "cat", "vogel": "bird", "fisch": "fish"}
 VERBS = {"schläft": "sleeps", "bellt": "barks", "singt": "sings", "schwimmt": "swims", "rennt": "runs"}

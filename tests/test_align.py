@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman import Corpus, DataError
 from dragoman.align.aligner import SCHEDULES, Aligner
-from dragoman.align.cells import NULL, Cells
-from dragoman.align.direction import MODELS, _entries, _expected_weights, _maximised, learn, most_probable
+from dragoman.align.em import MODELS, _entries, _expected_weights, _maximised, learn, most_probable
 from dragoman.align.lexicon import Lexicon
+from dragoman.align.pair_grid import NULL, Cells
 from dragoman.align.positions import REACH, Anywhere, Diagonal, Jumps, Positions
-from dragoman.align.symmetry import WAYS, symmetrised
+from dragoman.align.symmetrization import WAYS, symmetrised
+from dragoman.core.threads import at_most
+from dragoman.data.corpus import ParallelCorpus
 from dragoman.evaluation.alignment import count_all, parse_gold
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.threads import at_most
 
 GERMAN = ["das haus", "das buch", "ein buch", "ein kleines haus", "das kleine buch", "", "haus"]
 ENGLISH = ["the house", "the book", "a book", "a small house", "the small book", "nothing here", ""]

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.evaluation.alignment import (
     Counts,
     Gold,
@@ -23,7 +23,7 @@ from dragoman.evaluation.alignment import (
     read_gold,
     to_pharaoh,
 )
-from dragoman.lab.writing import ENDINGS
+from dragoman.lab.write_corpus import ENDINGS
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=5)
 GOLD = st.tuples(LINKS, LINKS).map(lambda both: Gold(both[0], both[0] | both[1]))

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman.errors import DataError, DragomanError
+from dragoman.core.errors import DataError, DragomanError
+from dragoman.data import END, START, UNK, Corpus
+from dragoman.data.unknown_words import Closed, Uniform
 from dragoman.ngram.arpa import read_arpa, sections, write_arpa, writing
 from dragoman.ngram.arpa.lines import _number, _put_number
 from dragoman.ngram.model import NgramConfig, NgramModel
-from dragoman.text import END, START, UNK, Corpus
-from dragoman.text.unknown import Closed, Uniform
 
 LOG_10 = math.log(10)
 

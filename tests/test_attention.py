@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dragoman import DataError
-from dragoman.layers.attention import SCORES, Memory, Places, _PerceptronScore, attend, remember
-from dragoman.layers.products import PLAIN
+from dragoman.nn.attention import SCORES, Memory, Places, _PerceptronScore, attend, remember
+from dragoman.nn.step_products import PLAIN
 
 SENTENCES, LONGEST, SIZE, UNITS = 3, 4, 5, 6
 LENGTHS = (4, 1, 3)

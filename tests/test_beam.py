@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from dragoman import DataError
-from dragoman.scorer import State, fold
+from dragoman.core.scorer import State, fold
+from dragoman.data.batches import Batch
+from dragoman.data.vocabulary import END
 from dragoman.search import (
     Hypothesis,
     Lattice,
@@ -27,9 +29,7 @@ from dragoman.search import (
     search_all,
 )
 from dragoman.search.beam import best_words
-from dragoman.search.graph import FORKED, GraphScorer
-from dragoman.text.batches import Batch
-from dragoman.text.vocab import END
+from dragoman.search.graph_scorer import FORKED, GraphScorer
 from toy_translator import SOURCES, ToyTranslator, source_of
 
 LENGTHS: list[LengthHandling] = [

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import ClassModel, Corpus, DataError, Vocab
-from dragoman.ngram.classes import read_classes
-from dragoman.text import brown, merging
-from dragoman.text.brown import Clustering, brown_clusters, mutual_information
-from dragoman.text.vocab import END, START, UNK
+from dragoman.data import brown
+from dragoman.data import brown_merges as merging
+from dragoman.data.brown import Clustering, brown_clusters, mutual_information
+from dragoman.data.vocabulary import END, START, UNK
+from dragoman.ngram.class_model import read_classes
 
 # -- the definition, word by word ------------------------------------------------------------------------------------
 

@@ -25,8 +25,8 @@ from dragoman.report.page import Page as Report
 from dragoman.report.page import Picture, Section, Table, Text, write_html
 from dragoman.serve.app import application
 from dragoman.serve.limits import Limits
+from dragoman.serve.registry import Entry, Languages, Shelf
 from dragoman.serve.service import Service
-from dragoman.serve.shelf import Entry, Languages, Shelf
 from word_for_word import WordForWord
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

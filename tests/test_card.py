@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from command import DEV, TRAIN
-from dragoman.card import TITLES, Score, card
-from dragoman.loading import KINDS
+from dragoman.io.model_card import TITLES, Score, card
+from dragoman.models.loading import KINDS
 from small_translators import ENGLISH, GERMAN
 from zoo import TRANSLATORS, model, translator
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.layers.cells import CELLS
-from dragoman.layers.recurrence import FAST, Layer, fold, step, unroll
+from dragoman.nn.cells import CELLS
+from dragoman.nn.recurrent import FAST, Layer, fold, step, unroll
 
 STEPS, ROWS, INPUTS, HIDDEN = 5, 3, 4, 6
 

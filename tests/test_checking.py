@@ -7,7 +7,7 @@ import pytest
 
 import dragoman
 from dragoman import Corpus, DataError, NgramModel
-from dragoman.storage import map_arrays, write_arrays
+from dragoman.io.storage import map_arrays, write_arrays
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_text_of_another_vocabulary_is_refused(saved):
 def test_a_word_that_is_none_is_refused(saved, word):
     import torch
 
-    from dragoman.text.batches import Batch
+    from dragoman.data.batches import Batch
 
     model = dragoman.load(saved)
     with pytest.raises(ValueError, match="ids go from 0 to 5"):

@@ -10,10 +10,10 @@ import pytest
 
 import dragoman
 from dragoman import Corpus, DataError, NgramModel, Vocab
-from dragoman.ngram.classes import ClassModel, read_classes
+from dragoman.data.unknown_words import Closed
+from dragoman.evaluation.log_probs import folded_log_probs
+from dragoman.ngram.class_model import ClassModel, read_classes
 from dragoman.ngram.spelling import unknown_words
-from dragoman.scorer import folded_log_probs
-from dragoman.text.unknown import Closed
 
 LINES = ["fly to rome now", "drive to paris", "fly to oslo", "", "drive home", "<unk> to rome", "rome is far"]
 CITIES = {"rome": "CITY", "paris": "CITY", "oslo": "CITY", "fly": "GO", "drive": "GO", "elsewhere": "CITY"}

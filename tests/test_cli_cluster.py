@@ -7,8 +7,8 @@ import pytest
 import dragoman
 from command import is_one_line
 from dragoman.cli import cluster as verb
-from dragoman.ngram.classes import read_classes
-from dragoman.text.brown import brown_clusters
+from dragoman.data.brown import brown_clusters
+from dragoman.ngram.class_model import read_classes
 
 
 def test_classes_are_written_shown_and_used(good, shared, tmp_path):

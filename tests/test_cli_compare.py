@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import is_one_line
-from dragoman.evaluation.translation import judge
+from dragoman.evaluation.translation_metrics import judge
 
 REFERENCES = ["a cat sat on the mat .", "a dog ran away .", "nobody saw him .", "", "yes , he said ."]
 FIRST = ["a cat sat on the mat .", "a dog dog ran .", "no saw .", "", "yes he said ."]

@@ -13,8 +13,8 @@ from typer.main import get_command
 
 from command import in_a_process, is_one_line
 from dragoman.cli import main as command_line
-from dragoman.cli.configured import Configured, ConfiguredCommand, configured
-from dragoman.settings import Settings, differences
+from dragoman.cli.settings_options import Configured, ConfiguredCommand, configured
+from dragoman.core.settings import Settings, differences
 from dragoman.training.config import TrainingConfig
 
 
@@ -347,7 +347,7 @@ def test_settings_may_be_named_by_their_place(settings_of, verb, file):
 LISTING = """
 import sys
 from dragoman.cli import main
-from dragoman.cli.configured import Configured, ConfiguredCommand, configured
+from dragoman.cli.settings_options import Configured, ConfiguredCommand, configured
 from dragoman.cli.train import train
 
 @configured(training="dragoman.training.config:TrainingConfig")
@@ -356,7 +356,7 @@ def toy(settings: Configured) -> None:
     print("seed", settings.training.seed)
 
 train.command("toy", cls=ConfiguredCommand)(toy)
-heavy = ("pydantic", "yaml", "numpy", "numba", "torch", "rich", "dragoman.settings")
+heavy = ("pydantic", "yaml", "numpy", "numba", "torch", "rich", "dragoman.core.settings")
 code = main.main(sys.argv[1:])
 print("imported:", *(name for name in heavy if name in sys.modules), file=sys.stderr)
 sys.exit(code)
@@ -373,9 +373,9 @@ def test_settings_wait_until_their_verb_is_used():
     assert imported_by("--help")[1] == set()
     out, heavy = imported_by("train", "--help")
     assert "Play with a toy." in out and not heavy - {"pydantic"}  # which typer itself may use
-    assert "dragoman.settings" not in imported_by("train", "ngram", "--help")[1]
+    assert "dragoman.core.settings" not in imported_by("train", "ngram", "--help")[1]
     out, heavy = imported_by("train", "toy", "--help")
-    assert "--learning-rate X" in out and not heavy - {"pydantic", "yaml", "dragoman.settings"}
+    assert "--learning-rate X" in out and not heavy - {"pydantic", "yaml", "dragoman.core.settings"}
     out, heavy = imported_by("train", "toy", "--seed", "7")
     assert out == "seed 7\n" and "torch" not in heavy
 

@@ -251,7 +251,7 @@ def test_a_disk_that_fills_while_numpy_writes(run, shared, tmp_path, monkeypatch
     def fail(*_):
         raise OSError("1000 requested and 0 written")
 
-    monkeypatch.setattr("dragoman.model.write_arrays", fail)
+    monkeypatch.setattr("dragoman.models.base.write_arrays", fail)
     outcome = run("train", "ngram", "--order", 1, "--text", shared / "train.txt", "-o", tmp_path / "m")
     assert outcome.code == 1 and list(tmp_path.iterdir()) == []
     assert "(1000 requested and 0 written; is the disk full?); nothing was changed" in outcome.err
@@ -297,7 +297,7 @@ def test_every_failure_is_one_line(run, shared, monkeypatch, error, code, says):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("dragoman.loading.load", fail)
+    monkeypatch.setattr("dragoman.models.loading.load", fail)
     outcome = run("sample", shared / "bi")
     assert outcome.code == code
     assert is_one_line(outcome.err) and says in outcome.err
@@ -305,7 +305,7 @@ def test_every_failure_is_one_line(run, shared, monkeypatch, error, code, says):
 
 def test_debugging_shows_the_traceback(run, shared, monkeypatch):
     monkeypatch.setenv("DRAGOMAN_DEBUG", "1")
-    monkeypatch.setattr("dragoman.loading.load", lambda path: 1 / 0)
+    monkeypatch.setattr("dragoman.models.loading.load", lambda path: 1 / 0)
     outcome = run("sample", shared / "bi")
     assert outcome.code == 1 and "Traceback" in outcome.err
 

@@ -12,11 +12,11 @@ import yaml
 
 from command import is_one_line
 from dragoman.cli import evaluate_translator
-from dragoman.ensembles import Ensemble
+from dragoman.combine.ensemble import Ensemble
 from dragoman.evaluation.alignment import argmax_links, count_all, parse_gold
 from dragoman.evaluation.significance import paired_bootstrap
-from dragoman.evaluation.translation import bleu, judge
-from dragoman.lab.place import KIND, VERSION
+from dragoman.evaluation.translation_metrics import bleu, judge
+from dragoman.lab.paths import KIND, VERSION
 from small_translators import ENGLISH, GERMAN, TREES, place, translators
 
 __all__ = ["place"]

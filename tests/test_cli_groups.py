@@ -11,8 +11,8 @@ import pytest
 import typer
 from typer.main import get_command
 
-from dragoman.cli.configured import Configured, configured
-from dragoman.cli.groups import Group, grouped
+from dragoman.cli.option_groups import Group, grouped
+from dragoman.cli.settings_options import Configured, configured
 from dragoman.cli.train import train
 from dragoman.training.config import TrainingConfig
 

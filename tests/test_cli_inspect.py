@@ -11,7 +11,7 @@ import pytest
 import dragoman
 from command import TRAIN, is_one_line
 from dragoman import Corpus, RecurrentModel
-from dragoman.models.insight import activations, followers, gradient_by_distance, saliency, untrained
+from dragoman.models.inspection import activations, followers, gradient_by_distance, saliency, untrained
 
 HIDDEN = {"lstm": 6, "gru": 9}
 SENTENCE = "the cat saw the mouse ."

@@ -12,9 +12,9 @@ import yaml
 
 from command import is_one_line
 from dragoman import Corpus, DataError, Mixture, NgramModel
-from dragoman.evaluation.contrast import Accuracy, accuracy
+from dragoman.evaluation.minimal_pairs import Accuracy, accuracy
 from dragoman.lab.laboratory import laboratory
-from dragoman.lab.writing import ENDINGS, raw
+from dragoman.lab.write_corpus import ENDINGS, raw
 from dragoman.models.cache import CacheModel
 
 PARTS = ("train", "dev", "test")

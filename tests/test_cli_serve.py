@@ -18,7 +18,7 @@ import pytest
 from command import COMMAND, is_one_line
 from dragoman import Corpus
 from dragoman.align.aligner import Aligner
-from dragoman.text.corpus import ParallelCorpus
+from dragoman.data.corpus import ParallelCorpus
 from small_translators import ENGLISH, GERMAN, place
 
 __all__ = ["place"]

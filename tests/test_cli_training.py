@@ -15,7 +15,7 @@ import pytest
 
 from command import COMMAND, DEV, TRAIN, good, run  # noqa: F401
 from dragoman.cli.main import main
-from dragoman.storage import ARRAYS, CHECKPOINT, METRICS, map_annotated_arrays
+from dragoman.io.storage import ARRAYS, CHECKPOINT, METRICS, map_annotated_arrays
 
 SETTINGS = ("--order", "3", "--embedding", "6", "--hidden", "8", "--dropout", "0.2", "--threads", "1")
 LONG = (*SETTINGS, "--batch-size", "10", "--save-every", "1", "--report-every", "10", "--max-updates", "120")

@@ -17,8 +17,8 @@ import pytest
 
 import dragoman
 from command import COMMAND, is_one_line
-from dragoman.cli import arriving
-from dragoman.ensembles import Ensemble
+from dragoman.cli import input_lines as arriving
+from dragoman.combine.ensemble import Ensemble
 from dragoman.evaluation.alignment import argmax_links, to_pharaoh
 from small_translators import ENGLISH, GERMAN, TREES, letters, place, translators
 

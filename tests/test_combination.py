@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from dragoman import Corpus, DataError, DragomanError, Mixture, NgramModel
-from dragoman.combination import Combination
-from dragoman.scorer import Scorer, State, fold, keep_sentences, log_prob, select
+from dragoman.combine.combination import Combination
+from dragoman.core.scorer import Scorer, State, fold, keep_sentences, log_prob, select
+from dragoman.data.batches import Batch
+from dragoman.data.vocabulary import END, START, UNK, Vocab
 from dragoman.search import beam_search, greedy, search_all
-from dragoman.search.graph import GraphScorer
-from dragoman.text.batches import Batch
-from dragoman.text.vocab import END, START, UNK, Vocab
+from dragoman.search.graph_scorer import GraphScorer
 from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.evaluation.comparison import (
     Change,
     Comparison,
@@ -27,7 +27,7 @@ from dragoman.evaluation.comparison import (
     frequencies_in,
     matches,
 )
-from dragoman.evaluation.translation import bleu, judge
+from dragoman.evaluation.translation_metrics import bleu, judge
 from dragoman.report.translation import comparison_markdown, comparison_text, lengths_section, verdict
 
 SENTENCE = st.lists(st.sampled_from("abcd"), max_size=7)

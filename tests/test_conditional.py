@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from dragoman import DataError
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import TREE, Side
 from dragoman.evaluation.alignment import parse_gold
-from dragoman.evaluation.conditional import Answers, attention_error, measure_translator, over_words, read_log_probs
+from dragoman.evaluation.translator import Answers, attention_error, measure_translator, over_words, read_log_probs
 from dragoman.models.translator import Translator
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.sides import TREE, Side
 
 ENGLISH = ["a dog barks .", "a cat sleeps .", "a dog sleeps .", "a cat barks ."]
 GERMAN = ["ein hund bellt .", "eine katze schläft .", "ein hund schläft .", "eine katze bellt ."]

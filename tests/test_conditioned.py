@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from dragoman import Corpus, DataError, LanguageModel
-from dragoman.conditioned import Conditioned
-from dragoman.loading import KINDS
-from dragoman.model import Saved
+from dragoman.core.scorer import fold
+from dragoman.data.batches import Batch
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import Side
+from dragoman.models.base import Saved
+from dragoman.models.loading import KINDS
+from dragoman.models.source_conditioned import Conditioned
 from dragoman.models.translator import Translator
-from dragoman.scorer import fold
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.sides import Side
 from zoo import HELD_OUT, LANGUAGE, TRANSLATORS, read_by, translator
 
 SOURCE = "the dog sees a cat ."

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv1d
 
-from dragoman.layers.convolution import POOLINGS, Convolved, convolve, pooled_size
+from dragoman.nn.convolution import POOLINGS, Convolved, convolve, pooled_size
 
 SIZE, FILTERS = 3, 4
 LENGTHS = [5, 0, 1, 7, 2, 7]

@@ -13,11 +13,11 @@ import torch
 
 from command import is_one_line
 from dragoman import DataError
+from dragoman.data.batches import Batch
+from dragoman.data.vocabulary import END, START, UNK
 from dragoman.search import NoHandling, PerWord, beam_search, forced
 from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis
-from dragoman.text.batches import Batch
-from dragoman.text.vocab import END, START, UNK
 from small_translators import ENGLISH, GERMAN, place, translators
 from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model

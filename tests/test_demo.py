@@ -17,10 +17,10 @@ import dragoman
 from command import Outcome, is_one_line
 from dragoman.cli import demo
 from dragoman.cli import main as command_line
-from dragoman.evaluation.translation import judge
-from dragoman.ladder import translator_rungs
+from dragoman.evaluation.translation_metrics import judge
+from dragoman.experiments import translators as translator_rungs
+from dragoman.report.demo import as_text, curve
 from dragoman.report.page import Heatmap, Picture, Pre, Section, Table, Text
-from dragoman.report.story import as_text, curve
 
 TEST = 60
 

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from doctor_texts import SOURCE, TARGET, pairs, vocabulary, write
+from dragoman.core.errors import DataError
+from dragoman.data.corpus import Corpus
 from dragoman.doctor.alignment import alignment, parting
-from dragoman.doctor.association import learn, scores, word_sets
 from dragoman.doctor.cost import WHOLE, _extrapolated, cost
-from dragoman.doctor.examine import Files, Material, diagnose, examine
+from dragoman.doctor.examination import Files, Material, diagnose, examine
 from dragoman.doctor.letters import Letters
-from dragoman.doctor.reading import Document, Layout
-from dragoman.doctor.single import Limits, Measured, figures, habits, style_findings
-from dragoman.errors import DataError
+from dragoman.doctor.reader import Document, Layout
+from dragoman.doctor.single_text import Limits, Measured, figures, habits, style_findings
+from dragoman.doctor.word_association import learn, scores, word_sets
 from dragoman.ngram.model import NgramModel
-from dragoman.text.corpus import Corpus
 
 FOREIGN = "Пётр читает книгу в саду"
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.core.errors import DataError
+from dragoman.data.formats import read_text
 from dragoman.doctor.characters import CHECKS, demojibake, mended, places
 from dragoman.doctor.findings import KINDS, MEND, SEVERITIES, Finding, grouped
-from dragoman.doctor.reading import read_document
-from dragoman.doctor.single import character_findings
-from dragoman.errors import DataError
-from dragoman.text.formats import read_text
+from dragoman.doctor.reader import read_document
+from dragoman.doctor.single_text import character_findings
 
 ROUGH = "aÄß Ã¤¼â€“”‘\u0308\u0303\u200b\u200d\u2028\x85\x93\0\x07\r\t\v\u00a0\u3000\ufeff\ufffd<s>/\u1e9b\u0958"
 LINES = st.text(st.sampled_from(ROUGH), max_size=12) | st.text(max_size=8).map(lambda text: text.replace("\n", ""))

@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from doctor_texts import pairs, write
-from dragoman.doctor.examine import Files, diagnose, examine, read, report_on
+from dragoman.core.errors import DataError
+from dragoman.data.formats import read_text
+from dragoman.doctor.examination import Files, diagnose, examine, read, report_on
 from dragoman.doctor.findings import LEAVE
 from dragoman.doctor.fix import DROPPED, MENDED, fix, output_names
 from dragoman.doctor.fix import write as write_fixed
-from dragoman.doctor.reading import Layout
-from dragoman.doctor.single import Limits
-from dragoman.errors import DataError
-from dragoman.text.formats import read_text
+from dragoman.doctor.reader import Layout
+from dragoman.doctor.single_text import Limits
 
 WORD = st.sampled_from(
     ["a", "b", "Ma\u0308d", "gr\u00c3\u00bcn", "</s>", "\u200b", "x" * 70, "\x07", "z\u00a0z", "ß", "\ufffd"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import DataError
-from dragoman.evaluation.edits import count_edits, distance
+from dragoman.evaluation.edit_distance import count_edits, distance
 
 words = st.lists(st.sampled_from("abc"), max_size=6)
 

@@ -11,8 +11,10 @@ from torch import Generator, Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from dragoman import Corpus
-from dragoman.layers.cells import CELLS
-from dragoman.layers.encoders import (
+from dragoman.data.trees import Treebank
+from dragoman.data.vocabulary import END
+from dragoman.nn.cells import CELLS
+from dragoman.nn.encoders import (
     BACKWARD,
     FORWARD,
     ConvolutionalEncoder,
@@ -22,10 +24,8 @@ from dragoman.layers.encoders import (
     RecurrentEncoder,
     TreeEncoder,
 )
-from dragoman.layers.recurrence import Layer, step
-from dragoman.layers.tree import TREE_CELLS
-from dragoman.text.trees import Treebank
-from dragoman.text.vocab import END
+from dragoman.nn.recurrent import Layer, step
+from dragoman.nn.tree import TREE_CELLS
 
 LINES = ["a b c d e", "", "c", "b b a", "e d", "a b c d"]
 TREES = ["(S (X a b) (X (Y c d) e))", "", "(S c)", "(S b (X b a))", "(S e d)", "(S (X (X a b) c) d)"]

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from dragoman import DataError
-from dragoman.layers.perceptron import ACTIVATIONS
+from dragoman.nn.mlp import ACTIVATIONS
 from dragoman.report.hidden_space import View, hidden_spaces, labels_of
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "equal_or_not.py"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError, LogLinearModel, Vocab
+from dragoman.data.vocabulary import SPECIALS, START
 from dragoman.models.loglinear.features import (
     ATOMS,
     ENVIRONMENT,
@@ -29,7 +30,6 @@ from dragoman.models.loglinear.features import (
 from dragoman.models.loglinear.history import NOTHING, History
 from dragoman.models.loglinear.lookup import EMPTY, Lookup
 from dragoman.models.loglinear.values import Values, by_class, by_function, by_suffix, identities
-from dragoman.text.vocab import SPECIALS, START
 
 LINES = ["cows eat hay", "", "farmers eat hay hay"]
 

@@ -12,10 +12,10 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, FeedForwardModel, fit
-from dragoman.layers.softmax import never_start, target_log_probs, word_log_probs
-from dragoman.scorer import token_log_probs
-from dragoman.text.vocab import END, START
-from dragoman.text.windows import context_windows
+from dragoman.data.vocabulary import END, START
+from dragoman.data.windows import context_windows
+from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.nn.softmax import never_start, target_log_probs, word_log_probs
 from zoo import HELD_OUT, LANGUAGE, TRAINING
 
 CORPUS = Corpus.from_sentences(TRAINING, LANGUAGE)
@@ -66,7 +66,7 @@ def test_tied_weights_are_one_tensor() -> None:
     assert "W_hs" not in tied.parameters()
     assert tied.parameters()["W_out"].shape == (5, 6)
     assert "W_out" not in network(hidden=(5,), tied=True).parameters()
-    state = tied.start(dragoman.text.batches.Batch.to_generate(1))
+    state = tied.start(dragoman.data.batches.Batch.to_generate(1))
     before = tied.log_probs(state).clone()
     tied.parameters()["M"][7] += 1.0  # a word that is not in the context
     assert not torch.equal(tied.log_probs(state), before)
@@ -75,7 +75,7 @@ def test_tied_weights_are_one_tensor() -> None:
 def test_it_starts_from_the_frequencies_of_words() -> None:
     model = network(hidden=(6,))
     counts = np.bincount(CORPUS.framed(starts=0), minlength=len(LANGUAGE)) + 1.0
-    probs = np.exp(model.log_probs(model.start(dragoman.text.batches.Batch.to_generate(1)))[0].numpy())
+    probs = np.exp(model.log_probs(model.start(dragoman.data.batches.Batch.to_generate(1)))[0].numpy())
     expected = np.where(np.arange(len(LANGUAGE)) == START, 0, counts) / counts[END:].sum()
     np.testing.assert_allclose(probs, expected, atol=0.1)
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import DataError
-from dragoman.errors import DragomanError
+from dragoman.core.errors import DragomanError
 from dragoman.report.figures import FLOOR, GUESSING, Share, accuracy_by_distance, learning_curves, spread_out
 
 CURVES = {"kneser-ney": {1000: 2.0, 2000: 1.5}, "witten-bell": {1000: 2.1, 2000: 1.5}, "katz": {1000: 2.5, 2000: 2.25}}

@@ -16,12 +16,12 @@ import pytest
 
 from command import KEYS, in_a_process
 from dragoman import Corpus, DataError, NgramModel, Vocab
+from dragoman.data.vocabulary import SPECIALS
 from dragoman.evaluation.floor import Floor, Gap, Measured, Ratio, Truth, measured
 from dragoman.evaluation.likelihood import Prices, likelihood, prices
 from dragoman.lab.laboratory import laboratory
-from dragoman.lab.place import KIND, SETTINGS, VERSION, language_of
+from dragoman.lab.paths import KIND, SETTINGS, VERSION, language_of
 from dragoman.report.floor import floor_of, floor_table, truth_of
-from dragoman.text.vocab import SPECIALS
 from zoo import MODELS, Text
 
 LANGUAGES = ("de", "en")

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from dragoman import Corpus, DataError, fit
-from dragoman.layers.attention import EXPECTED, drawn, likeliest
-from dragoman.layers.taught import reinforced
+from dragoman.data.corpus import ParallelCorpus
 from dragoman.models.translator import Translator
-from dragoman.text.corpus import ParallelCorpus
+from dragoman.nn.attention import EXPECTED, drawn, likeliest
+from dragoman.nn.attention_losses import reinforced
 from small_translators import ENGLISH, GERMAN
 
 SETTINGS = {"embedding": 16, "hidden": 16, "dropout": 0.0, "embedding_reach": 1.0}
@@ -61,7 +61,7 @@ def test_the_baseline_is_what_soft_attention_says(settings: dict[str, object], m
         seen.append((log_probs - baseline)[(chosen == alphas).all(dim=1)])
         return reinforced(log_probs, alphas, chosen, baseline)
 
-    monkeypatch.setattr("dragoman.models.translator_taught.reinforced", noted)
+    monkeypatch.setattr("dragoman.models.translator_losses.reinforced", noted)
     model = Translator.create(pairs(), hard=True, **{**SETTINGS, **settings})
     model.batch_log_probs(pairs(), torch.Generator().manual_seed(3))
     assert len(seen[0]) > 10

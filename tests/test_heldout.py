@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dragoman import Corpus, NgramModel
+from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.ngram import heldout
-from dragoman.scorer import token_log_probs
 from zoo import HELD_OUT, LANGUAGE
 
 

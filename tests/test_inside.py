@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Corpus
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
+from dragoman.data.vocabulary import SPECIALS, Vocab
 from dragoman.lab.inside import inside, inside_full
-from dragoman.lab.side import SideGrammar
+from dragoman.lab.side_grammar import SideGrammar
 from dragoman.lab.synchronous import ENGLISH, GERMAN, Builder, Grammar, Leaf, Rule, Way
-from dragoman.text.vocab import SPECIALS, Vocab
 
 Sayings = dict[tuple[str, ...], float]  # sentences and their probabilities
 

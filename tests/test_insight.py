@@ -13,7 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from dragoman import Corpus, DataError, RecurrentModel, fit
-from dragoman.models.insight import POSITION, activations, followers, gradient_by_distance, saliency, untrained
+from dragoman.core.scorer import State
+from dragoman.data.batches import Batch
+from dragoman.data.vocabulary import END, START
+from dragoman.models.inspection import POSITION, activations, followers, gradient_by_distance, saliency, untrained
 from dragoman.report.insight_figures import (
     MOST_CELLS,
     MOST_SQUARES,
@@ -24,9 +27,6 @@ from dragoman.report.insight_figures import (
     draw_gradients,
     draw_saliency,
 )
-from dragoman.scorer import State
-from dragoman.text.batches import Batch
-from dragoman.text.vocab import END, START
 
 LINES = ["the cat sat on a mat", "a dog ran", "", "the dog that sat on a mat ran from the cat", "ran", "a cat"]
 CORPUS = Corpus.from_sentences(LINES)
@@ -246,7 +246,7 @@ def test_the_memory_of_an_lstm_without_forget_gate_keeps_the_gradient() -> None:
 def test_many_sentences_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     model, many = made(), Corpus.from_sentences(LINES * 5, CORPUS.vocab)
     together = gradient_by_distance(model, many, 3)
-    monkeypatch.setattr("dragoman.models.insight.AT_ONCE", 9)
+    monkeypatch.setattr("dragoman.models.inspection.AT_ONCE", 9)
     np.testing.assert_allclose(gradient_by_distance(model, many, 3), together, rtol=1e-12)
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dragoman.data import END, START, UNK, Corpus, Vocab
+from dragoman.data.unknown_words import Closed, Uniform, UnknownWords
+from dragoman.evaluation.log_probs import unknown_log_probs
 from dragoman.ngram.arpa import read_arpa
 from dragoman.ngram.model import NgramModel
-from dragoman.scorer import unknown_log_probs
-from dragoman.text import END, START, UNK, Corpus, Vocab
-from dragoman.text.unknown import Closed, Uniform, UnknownWords
 
 ORACLES = Path(__file__).parent / "oracles" / "kenlm"
 LOG_10 = math.log(10)

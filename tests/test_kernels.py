@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dragoman import kernels
+from dragoman.core import kernels
 
 
 def test_a_kernel_computes_what_the_function_says():

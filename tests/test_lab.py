@@ -18,15 +18,15 @@ import pytest
 from scipy.optimize import linprog
 
 from dragoman.lab.clauses import PREFERENCE
-from dragoman.lab.contrasts import DISTANCES, PHENOMENA, Contrast, contrasts, distance_class
 from dragoman.lab.exact import Exact, LogProbs, entropy, expected_counts
 from dragoman.lab.german_english import grammar
 from dragoman.lab.inside import inside_full
 from dragoman.lab.laboratory import Pair, laboratory
 from dragoman.lab.meaning import Meanings, Node, say
+from dragoman.lab.minimal_pairs import DISTANCES, PHENOMENA, Contrast, contrasts, distance_class
 from dragoman.lab.names import FEMALE, MALE, Digits, Names
-from dragoman.lab.place import VERSION
-from dragoman.lab.side import SideGrammar
+from dragoman.lab.paths import VERSION
+from dragoman.lab.side_grammar import SideGrammar
 from dragoman.lab.synchronous import ENGLISH, GERMAN, SIDES, Builder, Draft, Grammar, Leaf, Rule, label
 from dragoman.lab.word_tables import TOPICS
 from dragoman.lab.words import CROSSED_OBJECTS, CROSSED_SUBJECTS, Words

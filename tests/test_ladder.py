@@ -20,14 +20,16 @@ import dragoman
 from command import Outcome, is_one_line
 from dragoman import DataError
 from dragoman.cli import main as command_line
-from dragoman.evaluation.contrast import Accuracy
-from dragoman.lab.contrasts import PHENOMENA
-from dragoman.ladder import laboratory, translator_rungs, workshop
-from dragoman.ladder.rungs import RUNGS, feed_forward, mixed
-from dragoman.ladder.translator_rungs import TRANSLATORS
-from dragoman.ladder.workplace import MARK, claim
-from dragoman.ladder.workshop import Ground, Recipe, Workshop, chosen, megabytes
-from dragoman.loading import load_language_model
+from dragoman.evaluation.minimal_pairs import Accuracy
+from dragoman.experiments import lab_ladder as laboratory
+from dragoman.experiments import trainer as workshop
+from dragoman.experiments import translators as translator_rungs
+from dragoman.experiments.language_models import RUNGS, feed_forward, mixed
+from dragoman.experiments.trainer import Ground, Recipe, Workshop, chosen, megabytes
+from dragoman.experiments.translators import TRANSLATORS
+from dragoman.experiments.work_directory import MARK, claim
+from dragoman.lab.minimal_pairs import PHENOMENA
+from dragoman.models.loading import load_language_model
 from dragoman.report.figures import FLOOR, Share
 from dragoman.report.ladder import QUESTIONS, WINDOW, Question, Rung, distance_shares, distances_text
 from dragoman.report.ladder_figure import draw_ladder
@@ -245,7 +247,7 @@ def test_a_stopped_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(RUNGS, "feed-forward", Recipe(small, by_gradients=True))
     for setting, value in training.items():
         monkeypatch.setitem(translator_rungs.TRAINING, setting, value)
-    monkeypatch.setattr("dragoman.cli.watching.told", stop_once)
+    monkeypatch.setattr("dragoman.cli.progress.told", stop_once)
     options = ("--minutes", 9, "--models", f"kn-1,{name}")
     stopped = climb(tmp_path / "new", *options)
     assert stopped.code == 143

@@ -16,12 +16,21 @@ import dragoman
 from command import Outcome, is_one_line
 from dragoman import DataError
 from dragoman.cli import main as command_line
-from dragoman.ladder import own_rungs
-from dragoman.ladder.budget import NOTES, READY, SPARE, TRAINED, Budget, shared_out
-from dragoman.ladder.own_rungs import ATTENTION, NAMES, OWN_TRANSLATORS, PLAIN, SEARCHING, SECOND, sizes_within, weights
-from dragoman.ladder.own_text import Part, divided, held_out
-from dragoman.ladder.workshop import Ground, Workshop
-from dragoman.loading import load_language_model
+from dragoman.experiments import corpus_models as own_rungs
+from dragoman.experiments.corpus_models import (
+    ATTENTION,
+    NAMES,
+    OWN_TRANSLATORS,
+    PLAIN,
+    SEARCHING,
+    SECOND,
+    sizes_within,
+    weights,
+)
+from dragoman.experiments.corpus_split import Part, divided, held_out
+from dragoman.experiments.time_budget import NOTES, READY, SPARE, TRAINED, Budget, shared_out
+from dragoman.experiments.trainer import Ground, Workshop
+from dragoman.models.loading import load_language_model
 
 SHORT = 0.03  # minutes: a step or two of each network
 SOURCES = ("ein hund", "eine katze", "der mann", "die frau", "das kind", "ein vogel")

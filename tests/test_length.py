@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import poisson
 
 from dragoman import DataError
+from dragoman.io.storage import map_arrays, write_arrays
 from dragoman.search import LENGTHS, LengthHandling, LengthPrior, NoHandling, PerWord, WordPenalty
-from dragoman.storage import map_arrays, write_arrays
 
 SOURCE = [3, 3, 3, 3, 5, 5, 8, 0]
 TARGET = [3, 3, 4, 5, 6, 6, 9, 0]

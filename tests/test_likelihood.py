@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dragoman import Corpus, DataError, NgramModel, ensemble
+from dragoman.data.unknown_words import Closed, Uniform
 from dragoman.evaluation.likelihood import Likelihood, likelihood
 from dragoman.report.tables import table
-from dragoman.text.unknown import Closed, Uniform
 
 KEYS = {
     *("sentences", "words", "tokens", "unknown_words", "log_likelihood", "log_likelihood_unknown"),

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from dragoman import Corpus, DataError, LogLinearModel, Vocab, fit
+from dragoman.core.settings import validated
+from dragoman.core.threads import at_most
+from dragoman.data.vocabulary import END, SPECIALS, START
+from dragoman.evaluation.log_probs import folded_log_probs
 from dragoman.models.loglinear import layout as layouts
 from dragoman.models.loglinear import likelihood
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.history import History
-from dragoman.scorer import folded_log_probs
-from dragoman.settings import validated
-from dragoman.text.vocab import END, SPECIALS, START
-from dragoman.threads import at_most
 from zoo import CLASSES
 
 NOTATION = "word1,word1+word2,word2+class1,word3,suffix1,bag"

@@ -12,8 +12,8 @@ import yaml
 
 import dragoman
 from dragoman import Corpus, DataError, LogLinearModel, fit
+from dragoman.io.storage import map_arrays, write_arrays
 from dragoman.models.loglinear import features as notation
-from dragoman.storage import map_arrays, write_arrays
 from zoo import CLASSES
 
 FEATURES = "word1,word1+word2,class1+word3,suffix1,bag"
@@ -178,7 +178,7 @@ def test_a_feature_must_be_defined_again(
 
 
 def test_a_feature_of_the_whole_sentence_reaches_the_states(mine: Path, training: Corpus, tmp_path: Path) -> None:
-    from dragoman.scorer import folded_log_probs
+    from dragoman.evaluation.log_probs import folded_log_probs
 
     notation.read_features(mine)
     model = make(training, "length", tmp_path / "model")

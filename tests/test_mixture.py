@@ -13,15 +13,16 @@ import yaml
 
 import dragoman
 from command import Outcome, is_one_line
-from dragoman import Corpus, DataError, LanguageModel, Mixture, NgramModel, ensemble, mixture
-from dragoman.buckets import BUCKETINGS
-from dragoman.mixture import fit_by_bucket, fit_weights
+from dragoman import Corpus, DataError, LanguageModel, Mixture, NgramModel, ensemble
+from dragoman.combine import mixture
+from dragoman.combine.buckets import BUCKETINGS
+from dragoman.combine.mixture import fit_by_bucket, fit_weights
+from dragoman.data.batches import Batch
+from dragoman.data.unknown_words import Closed, Uniform
+from dragoman.data.vocabulary import END
+from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.cache import CacheModel
 from dragoman.ngram.entropy import entropies
-from dragoman.scorer import token_log_probs
-from dragoman.text.batches import Batch
-from dragoman.text.unknown import Closed, Uniform
-from dragoman.text.vocab import END
 from zoo import HELD_OUT, TRAINING, model
 
 

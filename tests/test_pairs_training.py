@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from dragoman import Corpus, TrainingConfig, fit
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.trees import Treebank
+from dragoman.data.unknown_words import Closed
+from dragoman.data.vocabulary import UNK
 from dragoman.models.translator import Translator
 from dragoman.models.translator_parts import M_SOURCE
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.trees import Treebank
-from dragoman.text.unknown import Closed
-from dragoman.text.vocab import UNK
 from dragoman.training import loop
+from dragoman.training.batch_order import SENTENCES
 from dragoman.training.objectives import Forgetting, forgetting_in_pairs, seen_once
-from dragoman.training.order import SENTENCES
 from trainings import PowerCut, Watch
 from zoo import bracketed
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.data.detokenize import Spelling, sentences
 from dragoman.lab.laboratory import laboratory
-from dragoman.lab.writing import raw
-from dragoman.text.printed import Spelling, sentences
+from dragoman.lab.write_corpus import raw
 
 MOSES = Spelling.of(
     ["a", "woman", "&apos;s", "shoulders", "five", "year", "old", "@-@", "&quot;", ".", "do", "n&apos;t"]

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.layers.attention import SCORES, Places, remember
-from dragoman.layers.cells import CELLS
-from dragoman.layers.decoder import Decoder, DecoderRows, Unrolled, step, unroll_attending
-from dragoman.layers.products import PLAIN, Gathering, Products
-from dragoman.layers.recurrence import Layer
+from dragoman.nn.attention import SCORES, Places, remember
+from dragoman.nn.cells import CELLS
+from dragoman.nn.decoder import Decoder, DecoderRows, Unrolled, step, unroll_attending
+from dragoman.nn.recurrent import Layer
+from dragoman.nn.step_products import PLAIN, Gathering, Products
 
 STEPS, ROWS, LONGEST = 4, 3, 5
 INPUTS, HIDDEN = 2, 4  # the source's vectors are as long as the state, for dot attention

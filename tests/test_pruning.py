@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dragoman import Corpus, NgramModel
+from dragoman.data.vocabulary import END, START
 from dragoman.ngram.pruning import context_log_probs, entropy_pruned, losses
 from dragoman.ngram.table import Table, compact, renormalise
-from dragoman.text.vocab import END, START
 
 
 def _walk(source: random.Random) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import dragoman
 from dragoman import Corpus, NgramModel
-from dragoman.ngram.quantise import _bin, quantised
+from dragoman.ngram.quantization import _bin, quantised
 from dragoman.ngram.table import Table, renormalise
 from dragoman.ngram.trie import make_trie
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.layers.cells import CELLS
-from dragoman.layers.recurrence import Layer, unroll_sentences
+from dragoman.nn.cells import CELLS
+from dragoman.nn.recurrent import Layer, unroll_sentences
 
 LENGTHS, INPUTS, HIDDEN = (3, 5, 1, 4), 3, 4
 STEPS, ROWS = max(LENGTHS), len(LENGTHS)

@@ -12,11 +12,11 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, RecurrentModel, fit
-from dragoman.layers.cells import CELLS
-from dragoman.scorer import fold
-from dragoman.text.batches import Batch
-from dragoman.text.streams import Segments
-from dragoman.text.vocab import END, UNK
+from dragoman.core.scorer import fold
+from dragoman.data.batches import Batch
+from dragoman.data.streams import Segments
+from dragoman.data.vocabulary import END, UNK
+from dragoman.nn.cells import CELLS
 from dragoman.training.loop import Moment
 
 SENTENCES = ["the cat sat on the mat", "a dog ran", "", "the dog that sat ran", "a cat", "the mat ran on a dog"]

@@ -13,9 +13,10 @@ import torch
 
 import dragoman
 from dragoman import Corpus, LanguageModel, NgramModel
-from dragoman.scorer import BatchedScorer, Scorer, State, fold, folded_log_probs, log_prob, select, token_log_probs
-from dragoman.text.batches import Batch
-from dragoman.text.vocab import END, START
+from dragoman.core.scorer import BatchedScorer, Scorer, State, fold, log_prob, select
+from dragoman.data.batches import Batch
+from dragoman.data.vocabulary import END, START
+from dragoman.evaluation.log_probs import folded_log_probs, token_log_probs
 from zoo import GIVEN, HELD_OUT, MODELS, TRAINING, model
 
 LENGTH = 3  # words of the sequences that are all tried out

@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError, LanguageModel, NgramModel
-from dragoman.scorer import Scorer, fold
+from dragoman.core.scorer import Scorer, fold
+from dragoman.data.batches import Batch
+from dragoman.data.vocabulary import END, START, UNK
 from dragoman.search import (
     Hypothesis,
     LengthHandling,
@@ -30,8 +32,6 @@ from dragoman.search import (
     sample,
     sample_given,
 )
-from dragoman.text.batches import Batch
-from dragoman.text.vocab import END, START, UNK
 from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model
 

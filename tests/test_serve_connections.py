@@ -18,8 +18,8 @@ from dragoman import Corpus, NgramModel
 from dragoman.serve.app import application
 from dragoman.serve.connection import connections
 from dragoman.serve.limits import Limits
+from dragoman.serve.registry import Shelf
 from dragoman.serve.service import Service
-from dragoman.serve.shelf import Shelf
 from serving import until
 from small_translators import ENGLISH
 

@@ -13,9 +13,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from dragoman.serve.app import application
-from dragoman.serve.desk import Desk, GivenUp, Wanted, unless_gone
+from dragoman.serve.batch_queue import Desk, GivenUp, Wanted, unless_gone
+from dragoman.serve.registry import Shelf
 from dragoman.serve.service import Service
-from dragoman.serve.shelf import Shelf
 from serving import HOME, SMALL, place, refused, shelf, until, web
 from small_translators import ENGLISH, GERMAN, translators
 

@@ -10,8 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from dragoman.serve.app import application
+from dragoman.serve.registry import Shelf
 from dragoman.serve.service import Service
-from dragoman.serve.shelf import Shelf
 from serving import HOME, SMALL, client, place, refused, shelf, web
 
 __all__ = ["place", "shelf", "web"]
@@ -195,8 +195,8 @@ def test_every_answer_is_described(web: TestClient) -> None:
 
 def test_examples_are_answers(web: TestClient) -> None:
     """The examples that OpenAPI shows hold to what it says of them."""
-    from dragoman.serve.answers import TRANSLATION, TranslationTold
-    from dragoman.serve.libre import Translation
+    from dragoman.serve.libretranslate import Translation
+    from dragoman.serve.schemas import TRANSLATION, TranslationTold
 
     told = TranslationTold(**TRANSLATION)
     assert told.attention is not None and len(told.attention) == len(told.units) + 1

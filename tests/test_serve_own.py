@@ -8,8 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from dragoman.serve.app import application
+from dragoman.serve.registry import Shelf
 from dragoman.serve.service import Service
-from dragoman.serve.shelf import Shelf
 from serving import HOME, SMALL, place, refused, shelf, web
 from small_translators import translators
 
@@ -119,6 +119,6 @@ def test_an_answer_has_so_much_attention_and_no_more(web: TestClient, monkeypatc
     asked = {"model": "de-en", "texts": ["Der Hund schläft."], "n": 3}
     [one] = web.post("/v1/translate", json=asked).json()["texts"][0]["sentences"]
     first, second, _ = (len(told["attention"]) * len(told["attention"][0]) for told in one["translations"])
-    monkeypatch.setattr("dragoman.serve.own.MOST_NUMBERS", first + second)
+    monkeypatch.setattr("dragoman.serve.v1.MOST_NUMBERS", first + second)
     [one] = web.post("/v1/translate", json=asked).json()["texts"][0]["sentences"]
     assert [told["attention"] is None for told in one["translations"]] == [False, False, True]

@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 from dragoman import Corpus, NgramModel
 from dragoman.serve.app import application
 from dragoman.serve.limits import Limits
+from dragoman.serve.registry import Shelf
 from dragoman.serve.runs import MOST_NOTED, noted
 from dragoman.serve.service import Service
-from dragoman.serve.shelf import Shelf
 
 
 @pytest.fixture

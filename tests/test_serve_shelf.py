@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.align.aligner import Aligner
-from dragoman.serve.shelf import Shelf, languages_of
-from dragoman.text.corpus import ParallelCorpus
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.serve.registry import Shelf, languages_of
 from serving import client, place, refused, shelf, web
 from small_translators import ENGLISH, GERMAN, translators
 

@@ -12,8 +12,8 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError, model_validator
 
-from dragoman.errors import DataError
-from dragoman.settings import (
+from dragoman.core.errors import DataError
+from dragoman.core.settings import (
     Given,
     Settings,
     choices,

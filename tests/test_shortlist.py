@@ -12,15 +12,15 @@ import torch
 
 from dragoman import Corpus, DataError, fit
 from dragoman.align.aligner import Aligner
-from dragoman.ensembles import Ensemble
-from dragoman.evaluation.conditional import Answers, measure_translator
+from dragoman.combine.ensemble import Ensemble
+from dragoman.combine.shortlist import Shortlist, Shortlisted
+from dragoman.data.batches import Batch
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import Side
+from dragoman.data.vocabulary import END, START, UNK
+from dragoman.evaluation.translator import Answers, measure_translator
 from dragoman.models.translator import Translator
 from dragoman.search import beam_search
-from dragoman.shortlist import Shortlist, Shortlisted
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.sides import Side
-from dragoman.text.vocab import END, START, UNK
 from small_translators import ENGLISH, GERMAN
 
 SOURCE, TARGET = Side.learn("word", GERMAN), Side.learn("word", ENGLISH)

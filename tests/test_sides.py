@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError
-from dragoman.text.sides import PLAIN, TREE, Side
-from dragoman.text.trees import Treebank
-from dragoman.text.units import CharUnits, learn_units
-from dragoman.text.vocab import SPECIALS, UNK
+from dragoman.data.segmenters import CharUnits, learn_units
+from dragoman.data.tokenizer import PLAIN, TREE, Side
+from dragoman.data.trees import Treebank
+from dragoman.data.vocabulary import SPECIALS, UNK
 
 RAW = ["The dog, which sees.", "A cat hears!", "Does it see the dog?", "Yes, yes."] * 3
 TOKENISED = ["the dog , which sees .", "a cat hears !", "does it see the dog ?", "yes , yes ."] * 3

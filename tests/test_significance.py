@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sacrebleu.significance import PairedTest, estimate_ci
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.evaluation import significance
 from dragoman.evaluation.significance import Interval, p_value, paired_bootstrap, resampled_scores
-from dragoman.evaluation.translation import bleu, chrf
+from dragoman.evaluation.translation_metrics import bleu, chrf
 
 WORDS = [f"w{n}" for n in range(30)]
 METRICS = {"BLEU": bleu(tokenised=True), "chrF": chrf()}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dragoman import Corpus, Mixture, NgramModel
+from dragoman.data.vocabulary import END, START
+from dragoman.evaluation.log_probs import folded_log_probs
 from dragoman.ngram.counting import count_ngrams
 from dragoman.ngram.smoothing import SMOOTHINGS
-from dragoman.scorer import folded_log_probs
-from dragoman.text.vocab import END, START
 
 LINES = ["the big dog saw a cat", "a cat saw the big dog", "", "the dog", "dog", "big big big big", "a big cat <unk>"]
 ORDER = 3

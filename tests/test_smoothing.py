@@ -16,11 +16,11 @@ import pytest
 
 import dragoman
 from dragoman import Corpus, DataError, NgramModel
+from dragoman.data.unknown_words import Uniform
 from dragoman.ngram.counting import count_ngrams
 from dragoman.ngram.heldout import _gather, _iterate, fit_coefficients
 from dragoman.ngram.model import zerogram
 from dragoman.ngram.smoothing import FITTED, SMOOTHINGS
-from dragoman.text.unknown import Uniform
 
 DISCOUNTED = ("katz", "absolute-discounting", "kneser-ney", "modified-kneser-ney")
 

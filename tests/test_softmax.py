@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.layers import class_softmax, softmax
-from dragoman.layers.class_softmax import Output, WordClasses, expected_cost, frequency_classes
-from dragoman.text.vocab import END, START
+from dragoman.data.vocabulary import END, START
+from dragoman.nn import class_softmax, softmax
+from dragoman.nn.class_softmax import Output, WordClasses, expected_cost, frequency_classes
 
 WORDS, HIDDEN, ROWS = 23, 5, 40
 COUNTS = np.array([0, 30, 4, *range(60, 20, -2)])

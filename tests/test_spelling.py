@@ -11,8 +11,8 @@ import pytest
 
 import dragoman
 from dragoman import Corpus, DataError, Mixture, NgramModel
+from dragoman.data.unknown_words import Closed, Uniform
 from dragoman.ngram.spelling import CHARACTERS, SpellingModel, _log_probs, _spelled, unknown_words
-from dragoman.text.unknown import Closed, Uniform
 
 LONGEST = 7
 

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 import dragoman
-from dragoman import DataError, DragomanError, storage
-from dragoman.storage import DTYPES, map_arrays, new_directory, new_file, write_arrays
+from dragoman import DataError, DragomanError
+from dragoman.io import storage
+from dragoman.io.storage import DTYPES, map_arrays, new_directory, new_file, write_arrays
 from zoo import model
 
 
@@ -268,7 +269,7 @@ def test_a_full_disk_leaves_the_old_model(saved: Path, monkeypatch: pytest.Monke
     before = content(saved)
     match place:
         case "write_arrays":
-            monkeypatch.setattr("dragoman.model.write_arrays", full_disk)
+            monkeypatch.setattr("dragoman.models.base.write_arrays", full_disk)
         case "_sync":
             monkeypatch.setattr(storage, "_sync", fail_second(storage._sync))
         case "move away":

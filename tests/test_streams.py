@@ -20,16 +20,16 @@ from dragoman import (
     TrainingConfig,
     fit,
 )
-from dragoman.evaluation.dynamic import Dynamic, dynamic_log_probs, dynamic_prices
-from dragoman.scorer import token_log_probs
-from dragoman.text.streams import Segment
-from dragoman.text.vocab import UNK
+from dragoman.data.streams import Segment
+from dragoman.data.vocabulary import UNK
+from dragoman.evaluation.dynamic_evaluation import Dynamic, dynamic_log_probs, dynamic_prices
+from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.training import loop
+from dragoman.training.batch_order import STREAM, epoch_batches
 from dragoman.training.checkpoint import restore, write_checkpoint
 from dragoman.training.fit import Started
 from dragoman.training.loop import Learner, Moment
-from dragoman.training.order import STREAM, epoch_batches
-from dragoman.training.position import Position
+from dragoman.training.progress import Position
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "that", "dog", "ran", "off", "to", "it"]
 RANDOM = np.random.default_rng(3)
@@ -90,7 +90,7 @@ def test_what_is_carried_over_is_part_of_the_checkpoint(tmp_path: Path) -> None:
     """Without it the next step would begin from nothing, and end elsewhere."""
     with pytest.raises(StopError):
         fit(made(carries=True), CORPUS, output=tmp_path / "model", save_every=1, report=stopped_at(3), **SETTINGS)
-    arrays = dragoman.storage.map_annotated_arrays(tmp_path / "model" / "training.safetensors")[0]
+    arrays = dragoman.io.storage.map_annotated_arrays(tmp_path / "model" / "training.safetensors")[0]
     carried = {name for name in arrays if name.startswith("carry/")}
     assert carried == {"carry/0.0", "carry/0.1"}
     assert all(arrays[name].shape == (40 // 7, 6) and arrays[name].any() for name in carried)

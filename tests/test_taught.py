@@ -11,14 +11,14 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, fit
+from dragoman.data.alignments import Links
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import Side
+from dragoman.data.word_alignment import links_of_units
 from dragoman.evaluation.alignment import parse_gold
-from dragoman.evaluation.conditional import attention_error
-from dragoman.layers.taught import fertility, gold_attention, supervision
+from dragoman.evaluation.translator import attention_error
 from dragoman.models.translator import Translator
-from dragoman.text.alignment_units import links_of_units
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.links import Links
-from dragoman.text.sides import Side
+from dragoman.nn.attention_losses import fertility, gold_attention, supervision
 from small_translators import ENGLISH, GERMAN
 
 LINKS = Links.of([[(0, 0), (1, 2), (2, 2)], [], [(0, 1)]])

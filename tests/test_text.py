@@ -15,9 +15,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError, ParallelCorpus, Vocab
-from dragoman.text.formats import read_text
-from dragoman.text.scan import scan
-from dragoman.text.vocab import END, START, UNK
+from dragoman.data.formats import read_text
+from dragoman.data.scanner import scan
+from dragoman.data.vocabulary import END, START, UNK
 
 CHUNK = 1 << 24  # bytes that are decoded at a time
 

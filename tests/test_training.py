@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from dragoman import Corpus, DataError, FeedForwardModel, TrainingConfig, fit
-from dragoman.scorer import token_log_probs
-from dragoman.text.pieces import cut
-from dragoman.threads import at_most, cores
-from dragoman.training import loop, penalties
+from dragoman.core.threads import at_most, cores
+from dragoman.data.chunks import cut
+from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.training import loop
+from dragoman.training import regularization as penalties
+from dragoman.training.batch_order import epoch_batches
 from dragoman.training.objectives import negative_log_likelihood
-from dragoman.training.order import epoch_batches
-from dragoman.training.position import Position
+from dragoman.training.progress import Position
 from dragoman.training.schedule import SCHEDULES, scheduled_rate
 from trainings import (
     CORPUS,

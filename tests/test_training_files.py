@@ -14,7 +14,7 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, DragomanError, fit
-from dragoman.storage import ARRAYS, CHECKPOINT, METRICS, map_annotated_arrays, map_arrays
+from dragoman.io.storage import ARRAYS, CHECKPOINT, METRICS, map_annotated_arrays, map_arrays
 from dragoman.training import checkpoint
 from dragoman.training import fit as fit_module
 from dragoman.training.loop import DivergedError

@@ -13,14 +13,14 @@ import pytest
 import torch
 
 from dragoman import DataError, FeedForwardModel, LogLinearModel, fit
-from dragoman.layers.dropout import dropout
+from dragoman.core.threads import share
+from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.io.storage import ARRAYS, CHECKPOINT, CONFIG, MODEL, map_arrays, new_directory, new_file
 from dragoman.models.loglinear import likelihood
-from dragoman.scorer import token_log_probs
-from dragoman.storage import ARRAYS, CHECKPOINT, CONFIG, MODEL, map_arrays, new_directory, new_file
-from dragoman.threads import share
+from dragoman.nn.dropout import dropout
 from dragoman.training import loop
+from dragoman.training.batch_order import SENTENCES, cut
 from dragoman.training.objectives import negative_log_likelihood, stateless
-from dragoman.training.order import SENTENCES, cut
 from trainings import (
     CORPUS,
     DEV,

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import DataError
-from dragoman.ensembles import Ensemble
+from dragoman.combine.ensemble import Ensemble
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import Side
+from dragoman.data.whitespace import words_of
+from dragoman.models.translation import CLOSING, Translated
 from dragoman.models.translator import Translator
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.sides import Side
-from dragoman.text.spacing import words_of
-from dragoman.translating import CLOSING, Translated
 from zoo import TRANSLATORS, model, read_by, translator
 
 RAW = ["The dog, which sees.", "A cat hears!", "Does it?", "The dog sees a cat.", "Yes, yes."] * 4

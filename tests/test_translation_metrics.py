@@ -13,8 +13,8 @@ import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.errors import DataError
-from dragoman.evaluation.translation import (
+from dragoman.core.errors import DataError
+from dragoman.evaluation.translation_metrics import (
     FEW,
     Span,
     bleu,

@@ -11,13 +11,13 @@ import torch
 from torch import Generator, Tensor
 
 from dragoman import Corpus
-from dragoman.layers.attention import Memory
+from dragoman.core.scorer import AttendingScorer, Scorer, State, fold, keep_sentences, select
+from dragoman.data.batches import Batch
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.vocabulary import END, START
 from dragoman.models.translator import Translator
-from dragoman.scorer import AttendingScorer, Scorer, State, fold, keep_sentences, select
+from dragoman.nn.attention import Memory
 from dragoman.search import beam_search, search_all
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.vocab import END, START
 from naive_translator import naive_bias, naive_scores, naive_softmax, naive_steps
 from zoo import SAME, SINGLE, TRANSLATORS, batch_of, pairs_of, translator
 

@@ -14,9 +14,10 @@ import yaml
 
 import dragoman
 from dragoman import DataError, fit
-from dragoman.loading import load_language_model, load_translator
-from dragoman.models.translator import Translator
-from dragoman.storage import (
+from dragoman.data import subwords
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import TREE, Side
+from dragoman.io.storage import (
     ARRAYS,
     CHECKPOINT,
     CONFIG,
@@ -29,10 +30,9 @@ from dragoman.storage import (
     map_arrays,
     write_arrays,
 )
-from dragoman.text import subwords
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.sides import TREE, Side
-from dragoman.translating import Translating
+from dragoman.models.loading import load_language_model, load_translator
+from dragoman.models.translation import Translating
+from dragoman.models.translator import Translator
 from trainings import PowerCut, Watch, metrics
 from zoo import HELD_OUT, SINGLE, TRAINING, bracketed, foreign, model, read_by, translator
 

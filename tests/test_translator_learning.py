@@ -10,11 +10,11 @@ import torch
 from torch import Generator, Tensor
 
 from dragoman import Corpus, DataError, fit
-from dragoman.layers.attention import SCORES
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import Side
+from dragoman.data.vocabulary import START
 from dragoman.models.translator import Translator
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.sides import Side
-from dragoman.text.vocab import START
+from dragoman.nn.attention import SCORES
 from zoo import HELD_OUT, SAME, TRANSLATORS, batch_of, pairs_of, read_by, translator
 
 # -- what is asked for -------------------------------------------------------------------------------------------------

@@ -11,11 +11,11 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, fit
-from dragoman.layers.lexical import Table, boosts, candidates, word_log_probs
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.vocabulary import END, START
 from dragoman.models.translator import Translator
 from dragoman.models.translator_lexicon import LEAST, MOST, learned_table, table_arrays, table_from
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.vocab import END, START
+from dragoman.nn.lexicon_softmax import Table, boosts, candidates, word_log_probs
 from small_translators import ENGLISH, GERMAN
 
 # words of the source: 3 has two translations, 4 one, 5 none

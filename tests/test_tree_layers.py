@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.layers.recurrence import Layer, fold
-from dragoman.layers.tree import TREE_CELLS, EncodedTrees, TreeLayer, encode, first_parameters
-from dragoman.text.trees import Treebank, TreeBatch, read_tree
-from dragoman.text.vocab import END, Vocab
+from dragoman.data.trees import Treebank, TreeBatch, read_tree
+from dragoman.data.vocabulary import END, Vocab
+from dragoman.nn.recurrent import Layer, fold
+from dragoman.nn.tree import TREE_CELLS, EncodedTrees, TreeLayer, encode, first_parameters
 
 INPUTS, HIDDEN = 3, 4
 LINES = [

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError, Vocab
-from dragoman.text.trees import Treebank, TreeBatch, read_tree
-from dragoman.text.vocab import END, UNK
+from dragoman.data.trees import Treebank, TreeBatch, read_tree
+from dragoman.data.vocabulary import END, UNK
 
 LINES = [
     "(ROOT (S (NP (ART ein) (ADJ kurzer) (NN hirte)) (V spürt)) ($. !))",

@@ -12,12 +12,12 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, fit
-from dragoman.layers.taught import agreement
+from dragoman.data.alignments import Links
+from dragoman.data.corpus import BothWays, ParallelCorpus
+from dragoman.data.tokenizer import Side
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWay
-from dragoman.text.corpus import BothWays, ParallelCorpus
-from dragoman.text.links import Links
-from dragoman.text.sides import Side
+from dragoman.nn.attention_losses import agreement
 from small_translators import ENGLISH, GERMAN
 
 SMALL: dict[str, Any] = {"embedding": 16, "hidden": 16, "dropout": 0.0, "embedding_reach": 1.0}

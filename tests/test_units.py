@@ -13,11 +13,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError
-from dragoman.text.alignment_units import pairs_of_words, to_words, with_end
-from dragoman.text.subwords import MODEL_FILE, SubwordUnits, characters_in, recommended_size
-from dragoman.text.tokenised import looks_tokenised, looks_unsegmented
-from dragoman.text.units import CharUnits, Lengths, Units, UnitsSpec, WordUnits, choose_units, from_saved, learn_units
-from dragoman.text.vocab import SPECIALS
+from dragoman.data.segmenters import (
+    CharUnits,
+    Lengths,
+    Units,
+    UnitsSpec,
+    WordUnits,
+    choose_units,
+    from_saved,
+    learn_units,
+)
+from dragoman.data.subwords import MODEL_FILE, SubwordUnits, characters_in, recommended_size
+from dragoman.data.tokenization import looks_tokenised, looks_unsegmented
+from dragoman.data.vocabulary import SPECIALS
+from dragoman.data.word_alignment import pairs_of_words, to_words, with_end
 
 RAW = [
     "The old farmer sold two brown cows, didn't he?",

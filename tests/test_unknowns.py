@@ -13,12 +13,12 @@ import torch
 from command import is_one_line
 from dragoman import Corpus, DataError
 from dragoman.align.aligner import Aligner
+from dragoman.align.unknown_words import COPIED, TRANSLATED, Replaced, Unknowns
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import Side
+from dragoman.data.vocabulary import UNK
+from dragoman.models.translation import Translated
 from dragoman.models.translator import Translator
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.sides import Side
-from dragoman.text.vocab import UNK
-from dragoman.translating import Translated
-from dragoman.unknowns import COPIED, TRANSLATED, Replaced, Unknowns
 from small_translators import ENGLISH, GERMAN, SMALL, place, translators
 
 __all__ = ["place"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dragoman import Corpus, DataError, FeedForwardModel, Vocab, load
-from dragoman.text.word_vectors import WordVectors, nearest, read_word_vectors, vectors_for
+from dragoman.data.word_vectors import WordVectors, nearest, read_word_vectors, vectors_for
 
 WORDS = ("</s>", "the", "naïve", "no\u00a0break", "vertical\vtab", "東京")
 

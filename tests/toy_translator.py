@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from dragoman import Corpus
-from dragoman.scorer import Carry, State
-from dragoman.text.batches import Batch
-from dragoman.text.unknown import Closed
-from dragoman.text.vocab import END, SPECIALS, START, UNK, Vocab
+from dragoman.core.scorer import Carry, State
+from dragoman.data.batches import Batch
+from dragoman.data.unknown_words import Closed
+from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 
 SOURCE_VOCAB = Vocab([*SPECIALS, "x", "y", "z"])
 SOURCES = ["x y", "", "z", "y x x z", "x", "z y x", "y y"]

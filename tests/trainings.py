@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from dragoman import Corpus, FeedForwardModel, fit
-from dragoman.storage import METRICS
+from dragoman.io.storage import METRICS
 from dragoman.training import loop
 from dragoman.training.fit import Started
 from dragoman.training.loop import Moment

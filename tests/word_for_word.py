@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor
 
-from dragoman.scorer import Carry, State
+from dragoman.core.scorer import Carry, State
+from dragoman.data.batches import Batch
+from dragoman.data.tokenizer import Side
+from dragoman.data.unknown_words import Closed
+from dragoman.data.vocabulary import END, START, UNK
+from dragoman.models.translation import Translating
 from dragoman.search.length import LengthPrior
-from dragoman.text.batches import Batch
-from dragoman.text.sides import Side
-from dragoman.text.unknown import Closed
-from dragoman.text.vocab import END, START, UNK
-from dragoman.translating import Translating
 
 WORDS = {
     "der": "the",

@@ -26,22 +26,22 @@ from dragoman import (
     fit,
 )
 from dragoman.align.aligner import Aligner
-from dragoman.buckets import bucketing
-from dragoman.ensembles import Ensemble
+from dragoman.combine.buckets import bucketing
+from dragoman.combine.ensemble import Ensemble
+from dragoman.combine.shortlist import Shortlist, Shortlisted
+from dragoman.data.batches import Batch
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.segmenters import WordUnits
+from dragoman.data.tokenizer import PLAIN, TREE, Side
+from dragoman.data.trees import Treebank
+from dragoman.data.unknown_words import Closed
 from dragoman.models.cache import CacheModel
 from dragoman.models.translator import Translator
 from dragoman.models.translator_config import TREES
 from dragoman.ngram.arpa import read_arpa, write_arpa
-from dragoman.ngram.classes import ClassModel
+from dragoman.ngram.class_model import ClassModel
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
-from dragoman.shortlist import Shortlist, Shortlisted
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.sides import PLAIN, TREE, Side
-from dragoman.text.trees import Treebank
-from dragoman.text.units import WordUnits
-from dragoman.text.unknown import Closed
 
 ORDERS = (1, 2, 3, 5)
 

@@ -11,15 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.ensembles import Ensemble
-    from dragoman.errors import DataError, DragomanError
+    from dragoman.combine.ensemble import Ensemble
+    from dragoman.combine.mixture import Mixture, ensemble
+    from dragoman.core.errors import DataError, DragomanError
+    from dragoman.data.brown import Clustering, brown_clusters
+    from dragoman.data.corpus import BothWays, Corpus, ParallelCorpus
+    from dragoman.data.tokenizer import Side
+    from dragoman.data.vocabulary import Vocab
     from dragoman.lab.laboratory import laboratory
-    from dragoman.language_model import LanguageModel
-    from dragoman.loading import load
-    from dragoman.mixture import Mixture, ensemble
     from dragoman.models.cache import CacheModel
     from dragoman.models.feedforward import FeedForwardModel
     from dragoman.models.feedforward_config import FeedForwardConfig
+    from dragoman.models.language_model import LanguageModel
+    from dragoman.models.loading import load
     from dragoman.models.loglinear.config import LogLinearConfig
     from dragoman.models.loglinear.features import atom, feature
     from dragoman.models.loglinear.model import LogLinearModel
@@ -29,12 +33,8 @@ if TYPE_CHECKING:
     from dragoman.models.translator_config import TranslatorConfig
     from dragoman.models.two_way import TwoWay
     from dragoman.ngram.arpa import read_arpa, write_arpa
-    from dragoman.ngram.classes import ClassModel
+    from dragoman.ngram.class_model import ClassModel
     from dragoman.ngram.model import NgramConfig, NgramModel
-    from dragoman.text.brown import Clustering, brown_clusters
-    from dragoman.text.corpus import BothWays, Corpus, ParallelCorpus
-    from dragoman.text.sides import Side
-    from dragoman.text.vocab import Vocab
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import fit
 
@@ -42,38 +42,38 @@ __version__ = "0.1.0"
 
 # Where each public name lives. Imported when first used, so that the command line answers at once.
 _HOMES = {
-    "BothWays": "dragoman.text.corpus",
+    "BothWays": "dragoman.data.corpus",
     "CacheModel": "dragoman.models.cache",
-    "ClassModel": "dragoman.ngram.classes",
-    "Clustering": "dragoman.text.brown",
-    "Corpus": "dragoman.text.corpus",
-    "DataError": "dragoman.errors",
-    "DragomanError": "dragoman.errors",
-    "Ensemble": "dragoman.ensembles",
+    "ClassModel": "dragoman.ngram.class_model",
+    "Clustering": "dragoman.data.brown",
+    "Corpus": "dragoman.data.corpus",
+    "DataError": "dragoman.core.errors",
+    "DragomanError": "dragoman.core.errors",
+    "Ensemble": "dragoman.combine.ensemble",
     "FeedForwardConfig": "dragoman.models.feedforward_config",
     "FeedForwardModel": "dragoman.models.feedforward",
-    "LanguageModel": "dragoman.language_model",
+    "LanguageModel": "dragoman.models.language_model",
     "LogLinearConfig": "dragoman.models.loglinear.config",
     "LogLinearModel": "dragoman.models.loglinear.model",
-    "Mixture": "dragoman.mixture",
+    "Mixture": "dragoman.combine.mixture",
     "NgramConfig": "dragoman.ngram.model",
     "NgramModel": "dragoman.ngram.model",
-    "ParallelCorpus": "dragoman.text.corpus",
+    "ParallelCorpus": "dragoman.data.corpus",
     "RecurrentConfig": "dragoman.models.recurrent_config",
     "RecurrentModel": "dragoman.models.recurrent",
-    "Side": "dragoman.text.sides",
+    "Side": "dragoman.data.tokenizer",
     "TrainingConfig": "dragoman.training.config",
     "Translator": "dragoman.models.translator",
     "TranslatorConfig": "dragoman.models.translator_config",
     "TwoWay": "dragoman.models.two_way",
-    "Vocab": "dragoman.text.vocab",
-    "brown_clusters": "dragoman.text.brown",
+    "Vocab": "dragoman.data.vocabulary",
+    "brown_clusters": "dragoman.data.brown",
     "atom": "dragoman.models.loglinear.features",
-    "ensemble": "dragoman.mixture",
+    "ensemble": "dragoman.combine.mixture",
     "feature": "dragoman.models.loglinear.features",
     "fit": "dragoman.training.fit",
     "laboratory": "dragoman.lab.laboratory",
-    "load": "dragoman.loading",
+    "load": "dragoman.models.loading",
     "read_arpa": "dragoman.ngram.arpa",
     "write_arpa": "dragoman.ngram.arpa",
 }

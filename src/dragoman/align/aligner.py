@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 import yaml
 
-from dragoman.align.cells import Cells
-from dragoman.align.direction import ITERATIONS, KINDS, PRIOR, Direction, Progress, learn
+from dragoman.align.em import ITERATIONS, KINDS, PRIOR, Direction, Progress, learn
 from dragoman.align.lexicon import Lexicon, turned_keys
-from dragoman.align.symmetry import GROWN, symmetrised
-from dragoman.card import card
-from dragoman.errors import DataError
-from dragoman.storage import (
+from dragoman.align.pair_grid import Cells
+from dragoman.align.symmetrization import GROWN, symmetrised
+from dragoman.core.errors import DataError
+from dragoman.data.alignments import Links
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.vocabulary import UNK, Vocab
+from dragoman.io.model_card import card
+from dragoman.io.storage import (
     ALIGNER,
     ALIGNER_KIND,
     ARRAYS,
@@ -29,9 +32,6 @@ from dragoman.storage import (
     new_directory,
     write_arrays,
 )
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.links import Links
-from dragoman.text.vocab import UNK, Vocab
 
 FORMAT = 1
 SCHEDULES = {"ibm1": ("ibm1",), "ibm2": ("ibm1", "ibm2"), "hmm": ("ibm1", "hmm")}  # what comes before each model
@@ -43,7 +43,7 @@ TOLD = 0.01  # entries of the readable lexicon have this probability or more, in
 class Aligner:
     """Forward: P(E | F), each target word comes from a source word; backward: P(F | E), the other way round.
 
-    >>> from dragoman.text.corpus import Corpus
+    >>> from dragoman.data.corpus import Corpus
     >>> german = Corpus.from_sentences(["das haus", "das buch", "ein buch", "haus"])
     >>> english = Corpus.from_sentences(["the house", "the book", "a book", "house"])
     >>> aligner = Aligner.learn(ParallelCorpus(german, english), "ibm1")

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.align.cells import NULL
-from dragoman.text.vocab import SPECIALS, UNK, Vocab
+from dragoman.align.pair_grid import NULL
+from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 
 UNSEEN = 1e-9  # P(e | f) of words never seen together, where some number is needed
 

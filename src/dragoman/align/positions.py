@@ -18,9 +18,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.align.cells import Cells
-from dragoman.kernels import kernel
-from dragoman.threads import share
+from dragoman.align.pair_grid import Cells
+from dragoman.core.kernels import kernel
+from dragoman.core.threads import share
 
 Array = NDArray[np.float64]
 REACH = 40  # jumps farther than this are all alike

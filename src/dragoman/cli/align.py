@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.groups import Group, grouped
 from dragoman.cli.messages import say, suggest, working
+from dragoman.cli.option_groups import Group, grouped
 from dragoman.cli.options import Force
-from dragoman.cli.pairs import Src, SrcField, Tgt, TgtField, read_pairs
-from dragoman.errors import DataError
+from dragoman.cli.pair_options import Src, SrcField, Tgt, TgtField, read_pairs
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.align.aligner import Aligner
-    from dragoman.align.direction import Progress
+    from dragoman.align.em import Progress
+    from dragoman.data.alignments import Links
+    from dragoman.data.corpus import Corpus, ParallelCorpus
     from dragoman.evaluation.alignment import Counts, Gold
-    from dragoman.text.corpus import Corpus, ParallelCorpus
-    from dragoman.text.links import Links
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ def align(
       dragoman align --src train.de --tgt train.en -o aligner > train.align
       dragoman align --src test.de --tgt test.en --with aligner --gold test.align --json
     """
-    from dragoman.align.symmetry import WAYS
+    from dragoman.align.symmetrization import WAYS
+    from dragoman.data.fingerprint import described
     from dragoman.evaluation.alignment import count_all
-    from dragoman.text.described import described
 
     learning.check()
     if symmetrise not in WAYS:
@@ -137,14 +137,14 @@ def align(
     if counts is not None:
         say(f"{gold}: {_told(counts)}")
     if output is not None:
-        from dragoman.storage import LEXICON
+        from dragoman.io.storage import LEXICON
 
         say(f"{output}: the aligner; {output / LEXICON} has its lexicon")
         suggest("align", "--src", "FILE", "--tgt", "FILE", "--with", output)
 
 
 def _check_output(output: Path | None, learning: Learning, *, force: bool) -> None:
-    from dragoman.storage import ALIGNER, check_free
+    from dragoman.io.storage import ALIGNER, check_free
 
     if output is None:
         return
@@ -156,7 +156,7 @@ def _check_output(output: Path | None, learning: Learning, *, force: bool) -> No
 def _made(learning: Learning, lines: Any) -> tuple[ParallelCorpus, Aligner]:
     """The texts as numbers, and an aligner: learned from them, or a ready one."""
     from dragoman.align.aligner import Aligner
-    from dragoman.text.corpus import Corpus, ParallelCorpus
+    from dragoman.data.corpus import Corpus, ParallelCorpus
 
     ready = None if learning.ready is None else Aligner.load(learning.ready)
     vocabs = (None, None) if ready is None else (ready.forward.lexicon.source, ready.forward.lexicon.target)
@@ -175,7 +175,7 @@ def _made(learning: Learning, lines: Any) -> tuple[ParallelCorpus, Aligner]:
 
 def _warn_of_strangers(learning: Learning, *texts: Corpus) -> None:
     """Tell if a text is mostly of words that an aligner never saw: it may be the wrong one."""
-    from dragoman.text.vocab import UNK
+    from dragoman.data.vocabulary import UNK
 
     for option, text in zip(("--src", "--tgt"), texts, strict=True):
         unknown = int((text.ids == UNK).sum())

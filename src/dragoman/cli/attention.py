@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.inspecting import Picture, check_picture
+from dragoman.cli.inspection import Picture, check_picture
 from dragoman.cli.messages import say
 from dragoman.cli.next import check_prefix
-from dragoman.cli.translators import (
+from dragoman.cli.translator_options import (
     Attended,
     BeamSize,
     Length,
@@ -23,10 +23,10 @@ from dragoman.cli.translators import (
     reads_characters,
     require_attention,
 )
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.translating import Translated, Translating
+    from dragoman.models.translation import Translated, Translating
 
 WIDTH = 100  # columns, where there is no terminal to ask
 TITLE = 60  # columns of a picture's title

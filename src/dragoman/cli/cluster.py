@@ -15,11 +15,11 @@ from dragoman.cli import options
 from dragoman.cli.export import check_file_free
 from dragoman.cli.messages import say, suggest, working
 from dragoman.cli.training import VocabChoice
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.text.brown import Clustering, Progress
-    from dragoman.text.corpus import Corpus
+    from dragoman.data.brown import Clustering, Progress
+    from dragoman.data.corpus import Corpus
 
 SHOWN, WORDS_SHOWN = 12, 8  # classes, and words of each
 BROWN = "brown:"  # how --classes asks for a clustering instead of a file
@@ -66,7 +66,7 @@ def cluster(
     or, in one:
       dragoman train class-ngram --text train.txt --classes brown:200 -o class5
     """
-    from dragoman.storage import new_file
+    from dragoman.io.storage import new_file
 
     began = perf_counter()
     check_file_free(output, replace=force)
@@ -84,8 +84,8 @@ def cluster(
 
 def _read(text: str, field: str | None, words: VocabChoice) -> Corpus:
     """The text to cluster, which must have words."""
-    from dragoman.loading import load_language_model
-    from dragoman.text.formats import source_name
+    from dragoman.data.formats import source_name
+    from dragoman.models.loading import load_language_model
 
     with working("reading"):
         lender = load_language_model(words.lender) if words.lender is not None else None
@@ -97,7 +97,7 @@ def _read(text: str, field: str | None, words: VocabChoice) -> Corpus:
 
 def clustered(corpus: Corpus, classes: int | None, passes: int | None = None) -> Clustering:
     """Brown clusters, with a sign of life on a terminal; what is not said is as the library has it."""
-    from dragoman.text.brown import brown_clusters
+    from dragoman.data.brown import brown_clusters
 
     said = {name: value for name, value in (("classes", classes), ("passes", passes)) if value is not None}
     with _bar() as progress:
@@ -141,8 +141,8 @@ def _shown(clustering: Clustering) -> str:
     """
     import numpy as np
 
+    from dragoman.data.vocabulary import SPECIALS
     from dragoman.report.tables import table
-    from dragoman.text.vocab import SPECIALS
 
     classes, counts = clustering.class_of, clustering.counts
     tokens, most = np.zeros(len(clustering.paths), np.int64), np.zeros(len(clustering.paths), np.int64)

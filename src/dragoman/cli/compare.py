@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.groups import Group, grouped
 from dragoman.cli.messages import say, working
-from dragoman.cli.pairs import read_lines
-from dragoman.errors import DataError
+from dragoman.cli.option_groups import Group, grouped
+from dragoman.cli.pair_options import read_lines
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.evaluation.comparison import Comparison, Texts
@@ -128,7 +128,7 @@ def _written(found: Comparison, shown: Shown) -> str:
 
 def _in_step(path: str, reference: str, wanted: int) -> list[str]:
     """The lines of a file, as many as there are references."""
-    from dragoman.text.formats import source_name
+    from dragoman.data.formats import source_name
 
     lines = read_lines(path)
     if len(lines) != wanted:
@@ -152,7 +152,7 @@ def _names(systems: Sequence[str], names: str) -> tuple[str, str]:
 
 
 def _looks_tokenised(lines: Sequence[str]) -> bool:
-    from dragoman.text.tokenised import looks_tokenised
+    from dragoman.data.tokenization import looks_tokenised
 
     found = looks_tokenised(lines)
     if found:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.messages import say, working
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.lab.contrasts import Contrast
-    from dragoman.language_model import LanguageModel
+    from dragoman.lab.minimal_pairs import Contrast
+    from dragoman.models.language_model import LanguageModel
     from dragoman.report.contrasts import Results
 
 LANGUAGES = {"de": "German", "en": "English"}
@@ -60,7 +60,7 @@ def contrast(
       dragoman contrast lab-kn2 lab-kn5 --json
       dragoman contrast --language de --examples
     """
-    from dragoman.loading import load_language_model
+    from dragoman.models.loading import load_language_model
 
     loaded = [(path, load_language_model(path)) for path in models or []]
     _check(models=bool(loaded), examples=examples, write=write, as_json=as_json)
@@ -95,7 +95,7 @@ def _contrasts(
     language: str | None, count: int, seed: int, loaded: Sequence[tuple[Path, LanguageModel]]
 ) -> tuple[str, list[Contrast]]:
     """Contrasts in the language that was asked for, or in that of the first model."""
-    from dragoman.lab.contrasts import contrasts
+    from dragoman.lab.minimal_pairs import contrasts
 
     language = language.lower() if language else None
     if language is not None and language not in LANGUAGES:
@@ -106,7 +106,7 @@ def _contrasts(
 
 def _language_of(path: Path, model: LanguageModel) -> str:
     """The language of which a model knows more words."""
-    from dragoman.lab.contrasts import contrasts
+    from dragoman.lab.minimal_pairs import contrasts
 
     unknown = {language: _unknown(model, contrasts(language, count=2)) for language in LANGUAGES}
     best = min(unknown, key=unknown.__getitem__)
@@ -125,7 +125,7 @@ def _doubt(path: Path, model: LanguageModel, language: str, found: Sequence[Cont
 
 def _unknown(model: LanguageModel, found: Iterable[Contrast]) -> float:
     """The share of unknown words."""
-    from dragoman.text.corpus import Corpus
+    from dragoman.data.corpus import Corpus
 
     corpus = Corpus.from_sentences((contrast.right for contrast in found), model.vocab)
     return len(corpus.unknown_at) / corpus.words
@@ -146,8 +146,8 @@ def _examples(found: Iterable[Contrast]) -> str:
 
 
 def _write(path: Path, found: Iterable[Contrast]) -> None:
-    from dragoman.lab.contrasts import to_tsv
-    from dragoman.storage import new_file
+    from dragoman.io.storage import new_file
+    from dragoman.lab.minimal_pairs import to_tsv
 
     with new_file(path) as temporary:
         temporary.write_text(to_tsv(found), encoding="utf-8", newline="\n")

@@ -12,21 +12,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.messages import pasted, say, suggest, working
-from dragoman.cli.watching import aloud
-from dragoman.ladder.telling import Command
-from dragoman.ladder.translator_rungs import looked_at, measured_rung, translator
-from dragoman.ladder.workplace import Bitext, Texts, claim, read_answers, read_bitext, read_texts, write_corpus
-from dragoman.ladder.workshop import Ground, learned
+from dragoman.cli.progress import aloud
+from dragoman.experiments.messages import Command
+from dragoman.experiments.trainer import Ground, learned
+from dragoman.experiments.translators import looked_at, measured_rung, translator
+from dragoman.experiments.work_directory import (
+    Bitext,
+    Texts,
+    claim,
+    read_answers,
+    read_bitext,
+    read_texts,
+    write_corpus,
+)
 
 if TYPE_CHECKING:
-    from dragoman.evaluation.conditional import Answers
+    from dragoman.data.corpus import Corpus
+    from dragoman.evaluation.translator import Answers
     from dragoman.models.recurrent import RecurrentModel
     from dragoman.models.translator import Translator
     from dragoman.ngram.model import NgramModel
+    from dragoman.report.demo import Row
     from dragoman.report.page import Section
-    from dragoman.report.story import Row
     from dragoman.report.translators import TranslatorRung
-    from dragoman.text.corpus import Corpus
 
 SIZES = {"train": 10_000, "dev": 500, "test": 1000}  # sentence pairs
 SHOWN = 3  # of them, to begin with
@@ -87,10 +95,10 @@ def demo(
     Example:
       dragoman demo
     """
+    from dragoman.io.storage import REPORT
+    from dragoman.report.demo import models_section
     from dragoman.report.page import Page, write_html
-    from dragoman.report.story import models_section
     from dragoman.report.translators import lengths_section
-    from dragoman.storage import REPORT
 
     claim(output, "demo", "writes them anew when it runs again")
     stage = _set_up(output, seed)
@@ -124,14 +132,14 @@ def _set_up(output: Path, seed: int) -> Stage:
 
 def _show(section: Section) -> Section:
     """Print a section as soon as it is there."""
-    from dragoman.report.story import as_text
+    from dragoman.report.demo import as_text
 
     print(f"\n{as_text(section, colour=sys.stdout.isatty())}", flush=True)
     return section
 
 
 def _pairs(stage: Stage) -> Section:
-    from dragoman.report.story import pairs_section
+    from dragoman.report.demo import pairs_section
 
     german, english = (
         (stage.output / "lab" / f"train.raw.{language}").read_text(encoding="utf-8").splitlines()[:SHOWN]
@@ -146,7 +154,7 @@ def _pairs(stage: Stage) -> Section:
 def _kneser_ney(stage: Stage) -> Row:
     """Counted, saved and measured."""
     from dragoman.evaluation.floor import measured
-    from dragoman.report.story import Row
+    from dragoman.report.demo import Row
 
     _count(stage.texts.dev)  # to compile, so that the time is the method's own
     began = perf_counter()
@@ -167,8 +175,8 @@ def _count(corpus: Corpus) -> NgramModel:
 def _lstm(stage: Stage) -> Row:
     from dragoman.evaluation.floor import measured
     from dragoman.models.recurrent import RecurrentModel
-    from dragoman.report.story import Row
-    from dragoman.training.recommended import RECURRENT
+    from dragoman.report.demo import Row
+    from dragoman.training.presets import RECURRENT
 
     say(f"training: {LSTM}, on the English alone")
     began = perf_counter()
@@ -193,7 +201,7 @@ def _measure(stage: Stage, name: str, model: Translator, seconds: float) -> Tran
 
 
 def _row(rung: TranslatorRung) -> Row:
-    from dragoman.report.story import Row
+    from dragoman.report.demo import Row
 
     return Row.of_translator(rung)
 
@@ -217,7 +225,7 @@ def _with_picture(stage: Stage, section: Section, rungs: list[TranslatorRung]) -
 
 def _sentence(stage: Stage, models: dict[str, Translator]) -> Section:
     """One test sentence by both translators, with the attention of the one that has it."""
-    from dragoman.report.story import sentence_section
+    from dragoman.report.demo import sentence_section
     from dragoman.report.translators import example_of
 
     number = example_of(stage.test.german, stage.answers.gold)
@@ -227,9 +235,9 @@ def _sentence(stage: Stage, models: dict[str, Translator]) -> Section:
 
 
 def _curves(stage: Stage) -> Section:
+    from dragoman.io.storage import METRICS
     from dragoman.report.curves import learning_curves
-    from dragoman.report.story import curve, curves_section
-    from dragoman.storage import METRICS
+    from dragoman.report.demo import curve, curves_section
 
     path = stage.output / "curves.svg"
     curves = {name: curve(stage.path(name) / METRICS) for name in (LSTM, PLAIN, ATTENTION)}
@@ -246,7 +254,7 @@ def _examples(stage: Stage, rungs: list[TranslatorRung]) -> Section:
 
 
 def _commands(stage: Stage) -> Section:
-    from dragoman.report.story import commands_section
+    from dragoman.report.demo import commands_section
 
     return commands_section([pasted(["dragoman", *command.words], command.line) for command in _next(stage)])
 

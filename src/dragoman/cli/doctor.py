@@ -12,13 +12,13 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.messages import say, suggest, working
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.doctor.examine import Files, Report
+    from dragoman.doctor.examination import Files, Report
     from dragoman.doctor.findings import Finding
     from dragoman.doctor.fix import Fixed
-    from dragoman.doctor.single import Limits
+    from dragoman.doctor.single_text import Limits
 
 SHOWN = 5  # places of each kind
 
@@ -79,7 +79,7 @@ def doctor(
       dragoman doctor --src train.de --tgt train.en --fix -o cleaned
     """
     from dragoman.doctor.fix import check_new
-    from dragoman.doctor.single import Limits
+    from dragoman.doctor.single_text import Limits
 
     if fix is (output is None):
         raise DataError("--fix and -o DIR go together: the cleaned copy is written to a directory of its own")
@@ -103,7 +103,7 @@ def _examine(
     files: Files, limits: Limits, output: Path | None, *, with_cost: bool
 ) -> tuple[Report, Fixed | None, dict[str, Path]]:
     """The report; with a directory to write to, what was cleaned and where it went."""
-    from dragoman.doctor.examine import read, report_on
+    from dragoman.doctor.examination import read, report_on
     from dragoman.doctor.fix import fix, write
 
     with working("looking"):
@@ -119,7 +119,7 @@ def _files(
     train: tuple[str | None, ...], dev: tuple[str | None, ...], fields: tuple[str | None, str | None, str | None]
 ) -> Files:
     """One text or two, from what was typed."""
-    from dragoman.doctor.examine import Files
+    from dragoman.doctor.examination import Files
 
     (text, src, tgt), (dev_text, dev_src, dev_tgt), (field, src_field, tgt_field) = train, dev, fields
     if (text is None) is (src is None) or (src is None) is not (tgt is None):

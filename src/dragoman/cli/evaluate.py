@@ -12,18 +12,18 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.evaluate_translator import TranslationChoice, evaluate_translators
-from dragoman.cli.floor import known_truth
-from dragoman.cli.groups import grouped
+from dragoman.cli.lab_reference import known_truth
 from dragoman.cli.messages import doubt, say
-from dragoman.cli.translators import UnknownsChoice
-from dragoman.errors import DataError
+from dragoman.cli.option_groups import grouped
+from dragoman.cli.translator_options import UnknownsChoice
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.evaluation.dynamic import Dynamic
+    from dragoman.data.corpus import Corpus
+    from dragoman.evaluation.dynamic_evaluation import Dynamic
     from dragoman.evaluation.floor import Measured
     from dragoman.evaluation.likelihood import Likelihood, Prices
-    from dragoman.language_model import LanguageModel
-    from dragoman.text.corpus import Corpus
+    from dragoman.models.language_model import LanguageModel
 
 CERTAIN = 3.0  # standard errors below the floor from which on something must be wrong
 
@@ -83,7 +83,7 @@ def evaluate(
         return
     if given := translation.given() or (["--replace-unknowns"] if unknowns != UnknownsChoice() else []):
         raise DataError(f"{given[0]} is for translators and --text for language models; take one or the other")
-    from dragoman.evaluation.dynamic import Dynamic
+    from dragoman.evaluation.dynamic_evaluation import Dynamic
 
     learning = None if dynamic is None else Dynamic(dynamic)
     results = _results(models, text, field, floor=not no_floor, dynamic=learning)
@@ -132,11 +132,11 @@ class Result:
 
 def _results(models: list[Path], text: str, field: str | None, *, floor: bool, dynamic: Dynamic | None) -> list[Result]:
     """What the text costs by each model. It is read once, and turned into numbers once for each vocabulary."""
+    from dragoman.data.corpus import Corpus
+    from dragoman.data.formats import read_text, source_name
+    from dragoman.data.scanner import scan
     from dragoman.evaluation.floor import measured_prices
-    from dragoman.lab.place import language_of
-    from dragoman.text.corpus import Corpus
-    from dragoman.text.formats import read_text, source_name
-    from dragoman.text.scan import scan
+    from dragoman.lab.paths import language_of
 
     loaded = [(path, _language_model(path)) for path in models]
     scanned = scan(read_text(text, options.field_of(text, field)))
@@ -156,8 +156,8 @@ def _results(models: list[Path], text: str, field: str | None, *, floor: bool, d
 
 
 def _language_model(path: Path) -> LanguageModel:
-    from dragoman.language_model import LanguageModel
-    from dragoman.loading import load
+    from dragoman.models.language_model import LanguageModel
+    from dragoman.models.loading import load
 
     model = load(path)
     if not isinstance(model, LanguageModel):
@@ -166,7 +166,7 @@ def _language_model(path: Path) -> LanguageModel:
 
 
 def _prices(model: LanguageModel, corpus: Corpus, dynamic: Dynamic | None) -> Prices:
-    from dragoman.evaluation.dynamic import dynamic_prices
+    from dragoman.evaluation.dynamic_evaluation import dynamic_prices
     from dragoman.evaluation.likelihood import prices
 
     return prices(model, corpus) if dynamic is None else dynamic_prices(model, corpus, dynamic)

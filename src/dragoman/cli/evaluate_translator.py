@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.groups import Group
 from dragoman.cli.messages import doubt, say, working
-from dragoman.cli.pairs import Lines, SrcField, read_pairs
-from dragoman.cli.translators import (
+from dragoman.cli.option_groups import Group
+from dragoman.cli.pair_options import Lines, SrcField, read_pairs
+from dragoman.cli.translator_options import (
     BeamSize,
     CoveragePenalty,
     Length,
@@ -28,11 +28,11 @@ from dragoman.cli.translators import (
     together,
     with_threads,
 )
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.evaluation.conditional import Answers, MeasuredTranslator
     from dragoman.evaluation.significance import Beside
+    from dragoman.evaluation.translator import Answers, MeasuredTranslator
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ def evaluate_translators(
 
 
 def _systems(models: Sequence[Path], choice: TranslationChoice) -> dict[str, Any]:
-    from dragoman.loading import load
-    from dragoman.translating import Translating
+    from dragoman.models.loading import load
+    from dragoman.models.translation import Translating
 
     loaded = {path: load(path) for path in models}
     for path, model in loaded.items():
@@ -141,7 +141,7 @@ def _systems(models: Sequence[Path], choice: TranslationChoice) -> dict[str, Any
 
 def _read(choice: TranslationChoice, models: Collection[Any]) -> Lines:
     """The text, if all these translators can read it."""
-    from dragoman.translating import MOST_UNITS
+    from dragoman.models.translation import MOST_UNITS
 
     assert choice.src is not None and choice.ref is not None
     lines = read_pairs(choice.src, choice.ref, choice.src_field, choice.ref_field)
@@ -156,8 +156,8 @@ def _read(choice: TranslationChoice, models: Collection[Any]) -> Lines:
 
 
 def _answers(choice: TranslationChoice, lines: Lines, models: Collection[Any], *, floor: bool) -> Answers:
-    from dragoman.cli.floor import known_answers
-    from dragoman.evaluation.conditional import Answers
+    from dragoman.cli.lab_reference import known_answers
+    from dragoman.evaluation.translator import Answers
 
     assert choice.src is not None and choice.ref is not None
     known = known_answers(choice.src, choice.ref, lines.target) if floor else Answers(lines.target)
@@ -182,7 +182,7 @@ def _is_tokenised(choice: TranslationChoice, models: Collection[Any]) -> bool:
 def _measured(
     name: str, model: Any, lines: Lines, answers: Answers, choice: TranslationChoice, unknowns: UnknownsChoice
 ) -> MeasuredTranslator:
-    from dragoman.evaluation.conditional import measure_translator
+    from dragoman.evaluation.translator import measure_translator
 
     with working(f"{name}: translating"):
         return measure_translator(
@@ -221,7 +221,7 @@ def _written(
     choice: TranslationChoice,
     unknowns: UnknownsChoice,
 ) -> str:
-    from dragoman.report.evaluated import Search, evaluated_text
+    from dragoman.report.evaluation import Search, evaluated_text
 
     replaced = bool(unknowns.told())
     search = Search(choice.beam_size, choice.length, choice.coverage_penalty, choice.shortlist is not None, replaced)
@@ -229,7 +229,7 @@ def _written(
 
 
 def _keep(translations: Iterable[str], path: Path) -> None:
-    from dragoman.storage import new_file
+    from dragoman.io.storage import new_file
 
     with new_file(path) as temporary:
         temporary.write_text("".join(f"{told}\n" for told in translations), encoding="utf-8", newline="\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def explain(
     Example:
       dragoman explain maxent "farmers eat" --words hay,grass
     """
-    from dragoman.loading import load_language_model
+    from dragoman.models.loading import load_language_model
 
     loaded = load_language_model(model)
     explained = getattr(loaded, "explain", None)
@@ -49,7 +49,7 @@ def explain(
 
 def _kinds() -> list[str]:
     """The kinds of models that can explain themselves."""
-    from dragoman.loading import KINDS
+    from dragoman.models.loading import KINDS
 
     places = {kind: place.partition(":") for kind, place in KINDS.items()}
     return [

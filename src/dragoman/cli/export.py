@@ -14,10 +14,10 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.messages import say, working
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.text.word_vectors import WordVectors
+    from dragoman.data.word_vectors import WordVectors
 
 STDOUT = Path("-")
 
@@ -62,7 +62,7 @@ def export(
 
 
 def _export_arpa(model: Path, arpa: Path, vocab_pad: int | None, force: bool) -> None:
-    from dragoman.loading import load_language_model
+    from dragoman.models.loading import load_language_model
     from dragoman.ngram.arpa import write_arpa
     from dragoman.ngram.model import NgramModel
 
@@ -79,7 +79,7 @@ def _export_arpa(model: Path, arpa: Path, vocab_pad: int | None, force: bool) ->
 
 
 def _export_vectors(model: Path, path: Path, force: bool) -> None:
-    from dragoman.loading import load_language_model
+    from dragoman.models.loading import load_language_model
 
     if path != STDOUT:
         check_file_free(path, replace=force)
@@ -97,7 +97,7 @@ def _export_vectors(model: Path, path: Path, force: bool) -> None:
 @contextmanager
 def _text_file(path: Path) -> Iterator[TextIO]:
     """A file to write text to, packed if its name ends in .gz; it is there when all is written."""
-    from dragoman.storage import new_file
+    from dragoman.io.storage import new_file
 
     if path == STDOUT:
         yield sys.stdout

@@ -24,8 +24,8 @@ def import_arpa(
     Example:
       dragoman import kn5.arpa.gz -o kn5
     """
+    from dragoman.io.storage import check_free
     from dragoman.ngram.arpa import read_arpa
-    from dragoman.storage import check_free
 
     check_free(output, replace=force)
     with working("reading"):

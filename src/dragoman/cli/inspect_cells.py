@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.inspecting import Picture, check_picture, load_recurrent, read_once
+from dragoman.cli.inspection import Picture, check_picture, load_recurrent, read_once
 from dragoman.cli.messages import say, suggest
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.models.insight import Activations
+    from dragoman.models.inspection import Activations
 
 POSITION = "position"  # as in models.insight, which is not imported before a model is asked for
 
@@ -62,7 +62,7 @@ def inspect_cells(
       dragoman inspect cells lstm --text test.txt --follow he --most 3
       echo "she sees herself" | dragoman inspect cells lstm --cells 3,17
     """
-    from dragoman.models.insight import activations
+    from dragoman.models.inspection import activations
 
     check_picture(picture)
     if cells and follow is not None:
@@ -91,7 +91,7 @@ def _check_cells(cells: tuple[int, ...], hidden: int) -> None:
 
 def _follow(found: Activations, what: str, most: int) -> dict[int, str]:
     """The cells that follow something, and what to call them."""
-    from dragoman.models.insight import followers
+    from dragoman.models.inspection import followers
 
     return {
         cell: f"cell {cell} follows {what}: correlation {correlation:.2f}"
@@ -123,7 +123,7 @@ def _telling(found: Activations, follow: str | None, most: int) -> list[int]:
     """The first sentences that show something, those with the word that is followed, up to so many words."""
     import numpy as np
 
-    from dragoman.text.pieces import cut
+    from dragoman.data.chunks import cut
 
     everywhere = follow in (None, POSITION)
     lengths = np.array([len(words) for words in found.words])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.inspecting import Picture, Read, check_picture, load_recurrent, read_once
+from dragoman.cli.inspection import Picture, Read, check_picture, load_recurrent, read_once
 from dragoman.cli.messages import say, suggest, working
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.report.insight_figures import Reach
@@ -65,7 +65,7 @@ def _check_names(models: list[Path]) -> None:
 
 def _measure(path: Path, text: Read, words: int) -> Reach:
     """A model and its like before training."""
-    from dragoman.models.insight import gradient_by_distance, untrained
+    from dragoman.models.inspection import gradient_by_distance, untrained
     from dragoman.report.insight_figures import Reach
 
     model = load_recurrent(path)

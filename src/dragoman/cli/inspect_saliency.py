@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.inspecting import Picture, check_picture, load_recurrent
+from dragoman.cli.inspection import Picture, check_picture, load_recurrent
 from dragoman.cli.messages import say, suggest
 from dragoman.cli.next import check_prefix
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.models.insight import Saliency
+    from dragoman.models.inspection import Saliency
 
 BAR = 40  # columns of the longest bar
 
@@ -52,7 +52,7 @@ def inspect_saliency(
       dragoman inspect saliency lstm "he sees himself in the mirror" --word himself --picture himself.svg
       dragoman inspect saliency lstm "he sees himself" --all > matrix.tsv
     """
-    from dragoman.models.insight import saliency
+    from dragoman.models.inspection import saliency
 
     check_picture(picture)
     check_prefix(sentence, "sentence")

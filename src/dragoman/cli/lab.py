@@ -35,9 +35,9 @@ def lab(
       dragoman train ngram --text lab/train.en --dev-text lab/dev.en -o lab-kn5
       dragoman evaluate lab-kn5 --text lab/test.en
     """
+    from dragoman.io.storage import check_free
     from dragoman.lab.laboratory import laboratory
-    from dragoman.lab.writing import CORPUS, write
-    from dragoman.storage import check_free
+    from dragoman.lab.write_corpus import CORPUS, write
 
     check_free(output, replace=force, contents=CORPUS)
     began = perf_counter()

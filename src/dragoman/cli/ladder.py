@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.groups import Group, grouped
 from dragoman.cli.messages import pasted, say, suggest
-from dragoman.cli.watching import aloud
-from dragoman.errors import DataError
+from dragoman.cli.option_groups import Group, grouped
+from dragoman.cli.progress import aloud
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.ladder.own_story import About
-    from dragoman.ladder.own_text import Part
+    from dragoman.experiments.corpus_report import About
+    from dragoman.experiments.corpus_split import Part
     from dragoman.report.ladder import Rung
     from dragoman.report.translators import TranslatorRung
 
@@ -62,7 +62,7 @@ class OwnFiles(Group):
     @property
     def about(self) -> About:
         """What the report calls the text."""
-        from dragoman.ladder.own_story import About
+        from dragoman.experiments.corpus_report import About
 
         paths = [path for path in (self.src, self.tgt or self.text) if path is not None]
         files = [Path(path).name for path in paths]
@@ -100,8 +100,8 @@ def _part(source: str | None, target: str | None) -> Part | None:
 
 
 def _required(source: str | None, target: str | None) -> Part:
-    from dragoman.cli.pairs import read_lines, read_pairs
-    from dragoman.ladder.own_text import Part
+    from dragoman.cli.pair_options import read_lines, read_pairs
+    from dragoman.experiments.corpus_split import Part
 
     assert target is not None, "checked before"
     if source is None:
@@ -174,19 +174,19 @@ def ladder(
 
 def _check_minutes(minutes: float | None) -> None:
     """The networks' training would refuse them too, but only once half the ladder is made."""
-    from dragoman.settings import Given, validated
+    from dragoman.core.settings import Given, validated
     from dragoman.training.config import TrainingConfig
 
     validated(TrainingConfig, {"minutes": Given(minutes, "--minutes")}, "command line")
 
 
 def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
-    from dragoman.ladder.own import climb_own
-    from dragoman.ladder.own_story import next_commands, told_of
-    from dragoman.ladder.own_text import divided
-    from dragoman.ladder.telling import write
-    from dragoman.ladder.workplace import claim, keep_to
-    from dragoman.storage import REPORT
+    from dragoman.experiments.corpus_ladder import climb_own
+    from dragoman.experiments.corpus_report import next_commands, told_of
+    from dragoman.experiments.corpus_split import divided
+    from dragoman.experiments.messages import write
+    from dragoman.experiments.work_directory import claim, keep_to
+    from dragoman.io.storage import REPORT
 
     began = perf_counter()
     parts = own.read()
@@ -211,12 +211,12 @@ def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
 
 
 def _on_laboratory(output: Path, models: str, settings: dict[str, Any]) -> None:
-    from dragoman.lab.place import VERSION
-    from dragoman.ladder.laboratory import climb_laboratory
-    from dragoman.ladder.rungs import RUNGS
-    from dragoman.ladder.translator_rungs import TRANSLATORS
-    from dragoman.ladder.workplace import claim, keep_to
-    from dragoman.ladder.workshop import chosen
+    from dragoman.experiments.lab_ladder import climb_laboratory
+    from dragoman.experiments.language_models import RUNGS
+    from dragoman.experiments.trainer import chosen
+    from dragoman.experiments.translators import TRANSLATORS
+    from dragoman.experiments.work_directory import claim, keep_to
+    from dragoman.lab.paths import VERSION
 
     names = chosen(models, [*RUNGS, *TRANSLATORS])
     claim(output, "ladder", HABIT)

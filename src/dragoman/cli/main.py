@@ -20,7 +20,7 @@ from typer.main import get_command
 
 from dragoman import __version__
 from dragoman.cli.messages import say
-from dragoman.errors import DragomanError
+from dragoman.core.errors import DragomanError
 
 FAILED, BAD_USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.text.corpus import Corpus
+    from dragoman.data.corpus import Corpus
 
 
 def say(message: str) -> None:

@@ -11,11 +11,11 @@ import typer
 from dragoman.cli import options
 from dragoman.cli.messages import suggest, working
 from dragoman.cli.training import read_dev
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.mixture import Mixture
-    from dragoman.text.corpus import Corpus
+    from dragoman.combine.mixture import Mixture
+    from dragoman.data.corpus import Corpus
 
 
 def mix(
@@ -52,12 +52,12 @@ def mix(
       dragoman mix news talk --dev-text dev.txt -o mixed
       dragoman mix kn5 cache --dev-text dev.txt --buckets entropy+recent -o both
     """
-    from dragoman.buckets import NONE, bucketing
-    from dragoman.language_model import require_same_vocab
-    from dragoman.loading import load_language_model
-    from dragoman.mixture import Mixture, ensemble
-    from dragoman.storage import check_free
-    from dragoman.text.described import described
+    from dragoman.combine.buckets import NONE, bucketing
+    from dragoman.combine.mixture import Mixture, ensemble
+    from dragoman.data.fingerprint import described
+    from dragoman.io.storage import check_free
+    from dragoman.models.language_model import require_same_vocab
+    from dragoman.models.loading import load_language_model
 
     check_free(output, replace=force)
     if (dev_text is None) is not equal_weights:

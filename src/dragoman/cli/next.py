@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 BAR = 40  # columns of a bar for probability 1
 
@@ -26,7 +26,7 @@ def next_words(
     Example:
       dragoman next kn5 "the cat"
     """
-    from dragoman.loading import load_language_model
+    from dragoman.models.loading import load_language_model
     from dragoman.report.tables import table
 
     check_prefix(prefix)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from dragoman.cli.groups import Group
-from dragoman.errors import DataError
+from dragoman.cli.option_groups import Group
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.ngram.model import NgramConfig
@@ -106,7 +106,7 @@ VocabPad = Annotated[
 
 def field_of(path: str, field: str | None, *others: str | None) -> str | None:
     """The field to take from a file: plain text among several files has none. Refused if no file has any."""
-    from dragoman.text.formats import has_fields, source_name
+    from dragoman.data.formats import has_fields, source_name
 
     if field is None or has_fields(path):
         return field

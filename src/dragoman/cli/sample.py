@@ -50,7 +50,7 @@ def sample(
       dragoman sample kn5 -n 3 --seed 7
       dragoman sample kn5 --prefix "the cat" --temperature 0.8 --top-p 0.9
     """
-    from dragoman.loading import load_language_model
+    from dragoman.models.loading import load_language_model
 
     check_prefix(prefix)
     drawn = load_language_model(model).samples(

@@ -11,14 +11,14 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.messages import doubt, say
-from dragoman.cli.pairs import Lines, SrcField, read_pairs
-from dragoman.errors import DataError
+from dragoman.cli.pair_options import Lines, SrcField, read_pairs
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.data.corpus import Corpus
+    from dragoman.data.vocabulary import Vocab
     from dragoman.evaluation.surprisal import Surprisals
-    from dragoman.language_model import LanguageModel, WordScore
-    from dragoman.text.corpus import Corpus
-    from dragoman.text.vocab import Vocab
+    from dragoman.models.language_model import LanguageModel, WordScore
 
 WIDEST = 10_000  # columns of a table, on however narrow a terminal
 Readings = dict[str, tuple["LanguageModel", "Corpus"]]  # each model with the text as it reads it
@@ -115,13 +115,13 @@ def _check(models: list[Path], *, words: bool, picture: Path | None, raw: bool, 
 
 
 def _load(models: list[Path], *, raw: bool) -> dict[str, LanguageModel]:
-    from dragoman.loading import load_language_model
+    from dragoman.models.loading import load_language_model
 
     return {str(path): _raw(load_language_model(path)) if raw else load_language_model(path) for path in models}
 
 
 def _load_translators(models: list[Path], *, raw: bool) -> dict[str, Any]:
-    from dragoman.loading import load_translator
+    from dragoman.models.loading import load_translator
 
     if raw:
         raise DataError("--raw is for stupid-backoff, and --src for translators; leave one out")
@@ -135,9 +135,9 @@ def _read_given(models: dict[str, Any], lines: Lines) -> Readings:
 
 def _read(models: dict[str, LanguageModel], text: str, field: str | None) -> Readings:
     """The text is read once, and turned into numbers once for each vocabulary."""
-    from dragoman.text.corpus import Corpus
-    from dragoman.text.formats import read_text, source_name
-    from dragoman.text.scan import scan
+    from dragoman.data.corpus import Corpus
+    from dragoman.data.formats import read_text, source_name
+    from dragoman.data.scanner import scan
 
     scanned = scan(read_text(text, field))
     corpora: dict[Vocab, Corpus] = {}
@@ -207,7 +207,7 @@ def _rows(sentence: list[WordScore], vocab: Vocab, unit: float) -> str:
 
 
 def _row(word: WordScore, vocab: Vocab, unit: float) -> str:
-    from dragoman.text.vocab import SPECIALS, UNK
+    from dragoman.data.vocabulary import SPECIALS, UNK
 
     class_, identity = word.log_prob / unit, word.log_prob_unknown / unit
     row = f"{word.word}\t{class_ + identity:.6f}"

@@ -10,15 +10,15 @@ import typer
 
 from dragoman import __version__
 from dragoman.cli.messages import say
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.serve.limits import Limits
 
 if TYPE_CHECKING:
     from socket import socket
 
     from dragoman.align.aligner import Aligner
+    from dragoman.serve.registry import Shelf
     from dragoman.serve.service import Service
-    from dragoman.serve.shelf import Shelf
 
 PORT = 5000
 # How many compiled products torch's library keeps: one for every length of texts would take more and more memory.
@@ -92,7 +92,7 @@ def serve(
       dragoman serve de-en=one+two+three --lexicon aligner
       curl -s localhost:5000/translate -d q="Guten Tag" -d source=de -d target=en
     """
-    from dragoman.threads import at_most
+    from dragoman.core.threads import at_most
 
     os.environ.setdefault(*FEW_KEPT)
     limits = Limits(
@@ -122,8 +122,8 @@ def _check_address(host: str) -> None:
 
 def _service(models: list[str], limits: Limits, lexicon: Path | None, *, log_texts: bool) -> Service:
     from dragoman.align.aligner import Aligner
+    from dragoman.serve.registry import Shelf
     from dragoman.serve.service import Service
-    from dragoman.serve.shelf import Shelf
 
     shelf = Shelf.of(models)
     for entry in shelf:
@@ -139,9 +139,9 @@ def _service(models: list[str], limits: Limits, lexicon: Path | None, *, log_tex
 
 def _check_lexicon(aligner: Aligner, shelf: Shelf, name: str) -> None:
     """Tell of translators that the lexicon is not for, and refuse it if it is for none."""
-    from dragoman.storage import SOURCE_VOCAB
-    from dragoman.text.vocab import Vocab
-    from dragoman.unknowns import LEAST_COVERED
+    from dragoman.align.unknown_words import LEAST_COVERED
+    from dragoman.data.vocabulary import Vocab
+    from dragoman.io.storage import SOURCE_VOCAB
 
     read = {entry.name: entry.paths[0] / SOURCE_VOCAB for entry in shelf if entry.translates}
     known = {one: aligner.lexicon_for(Vocab.read(path))[1] for one, path in read.items() if path.is_file()}
@@ -158,7 +158,7 @@ def _listen(service: Service, host: str, port: int, names: tuple[str, ...], cors
 
     from dragoman.serve.app import application
     from dragoman.serve.connection import connections
-    from dragoman.serve.guards import LOCAL
+    from dragoman.serve.middleware import LOCAL
 
     app = application(service, hosts=(*LOCAL, host, *names), cors=cors, version=__version__)
     with _opened(host, port) as listening:

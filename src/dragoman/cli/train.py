@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dragoman.cli.configured import ConfiguredCommand
+from dragoman.cli.settings_options import ConfiguredCommand
 from dragoman.cli.train_cache import train_cache
 from dragoman.cli.train_class_ngram import train_class_ngram
 from dragoman.cli.train_feedforward import train_feedforward

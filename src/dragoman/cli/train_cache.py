@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.groups import grouped
 from dragoman.cli.messages import suggest
+from dragoman.cli.option_groups import grouped
 from dragoman.cli.training import Outcome, UnknownChoice, VocabChoice, read_material, save_and_tell
 
 
@@ -36,8 +36,8 @@ def train_cache(
       dragoman train cache --text train.txt --vocab kn5 -o cache
       dragoman mix kn5 cache --dev-text dev.txt -o both
     """
+    from dragoman.io.storage import check_free
     from dragoman.models.cache import CacheModel
-    from dragoman.storage import check_free
 
     began = perf_counter()
     check_free(output, replace=force)

@@ -9,8 +9,8 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.cluster import clustered, wanted_classes
-from dragoman.cli.groups import grouped
 from dragoman.cli.messages import few_warnings, working
+from dragoman.cli.option_groups import grouped
 from dragoman.cli.training import (
     Outcome,
     UnknownChoice,
@@ -53,9 +53,9 @@ def train_class_ngram(
       dragoman train class-ngram --text train.txt --classes classes.tsv -o classes3 --order 3
       dragoman train class-ngram --text train.txt --classes brown:200 -o classes5
     """
-    from dragoman.ngram.classes import ClassModel, read_classes
+    from dragoman.io.storage import check_free
+    from dragoman.ngram.class_model import ClassModel, read_classes
     from dragoman.ngram.model import NgramModel
-    from dragoman.storage import check_free
 
     began = perf_counter()
     check_free(output, replace=force)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dragoman.cli.configured import Configured, configured
-from dragoman.cli.fitting import Job
-from dragoman.cli.groups import grouped
-from dragoman.cli.networks import FirstVectors, train_network
+from dragoman.cli.gradient_training import Job
+from dragoman.cli.network_training import FirstVectors, train_network
+from dragoman.cli.option_groups import grouped
+from dragoman.cli.settings_options import Configured, configured
 
 
 @configured(
-    model="dragoman.models.feedforward_config:FeedForwardConfig", training="dragoman.training.recommended:FEED_FORWARD"
+    model="dragoman.models.feedforward_config:FeedForwardConfig", training="dragoman.training.presets:FEED_FORWARD"
 )
 @grouped
 def train_feedforward(job: Job, settings: Configured, word_vectors: FirstVectors = None) -> None:

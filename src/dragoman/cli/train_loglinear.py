@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.configured import Configured, configured
-from dragoman.cli.fitting import Job, train_by_gradients
-from dragoman.cli.groups import grouped
+from dragoman.cli.gradient_training import Job, train_by_gradients
 from dragoman.cli.messages import say, suggest
+from dragoman.cli.option_groups import grouped
+from dragoman.cli.settings_options import Configured, configured
 from dragoman.cli.training import Material
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.data.corpus import Corpus
     from dragoman.models.loglinear.model import LogLinearModel
-    from dragoman.text.corpus import Corpus
 
 CLASSES = 100  # that are found in the text, where features ask for classes and none are given
 
@@ -39,9 +39,7 @@ FeaturesFrom = Annotated[
 ]
 
 
-@configured(
-    model="dragoman.models.loglinear.config:LogLinearConfig", training="dragoman.training.recommended:LOG_LINEAR"
-)
+@configured(model="dragoman.models.loglinear.config:LogLinearConfig", training="dragoman.training.presets:LOG_LINEAR")
 @grouped
 def train_loglinear(
     job: Job,
@@ -109,7 +107,7 @@ def _ask_for_classes(features: tuple[str, ...], file: Path | None) -> bool:
 def _classes(given: str | None, corpus: Corpus) -> dict[str, str]:
     """The classes of words: from a file, or found in the text."""
     from dragoman.cli.cluster import clustered, wanted_classes
-    from dragoman.ngram.classes import read_classes
+    from dragoman.ngram.class_model import read_classes
 
     if given is None:
         wanted = _usual_classes(corpus)
@@ -124,7 +122,7 @@ def _classes(given: str | None, corpus: Corpus) -> dict[str, str]:
 
 def _usual_classes(corpus: Corpus) -> int:
     """How many classes to find if nobody says: fewer where the text has few words, that there be something to merge."""
-    from dragoman.text.vocab import SPECIALS
+    from dragoman.data.vocabulary import SPECIALS
 
     words = sum(word >= len(SPECIALS) for word in set(corpus.ids.tolist()))
     return min(CLASSES, words // 2)

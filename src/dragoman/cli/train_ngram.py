@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.groups import grouped
 from dragoman.cli.messages import few_warnings, working
+from dragoman.cli.option_groups import grouped
 from dragoman.cli.training import (
     Outcome,
     UnknownChoice,
@@ -72,8 +72,8 @@ def train_ngram(
     unknown: UnknownChoice = UnknownChoice(),
     force: options.Force = False,
 ) -> None:
+    from dragoman.io.storage import check_free
     from dragoman.ngram.model import NgramModel
-    from dragoman.storage import check_free
 
     began = perf_counter()
     check_free(output, replace=force)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dragoman.cli.configured import Configured, configured
-from dragoman.cli.fitting import Job
-from dragoman.cli.groups import grouped
-from dragoman.cli.networks import FirstVectors, train_network
+from dragoman.cli.gradient_training import Job
+from dragoman.cli.network_training import FirstVectors, train_network
+from dragoman.cli.option_groups import grouped
+from dragoman.cli.settings_options import Configured, configured
 
 
-@configured(
-    model="dragoman.models.recurrent_config:RecurrentConfig", training="dragoman.training.recommended:RECURRENT"
-)
+@configured(model="dragoman.models.recurrent_config:RecurrentConfig", training="dragoman.training.presets:RECURRENT")
 @grouped
 def train_recurrent(job: Job, settings: Configured, word_vectors: FirstVectors = None) -> None:
     """Train a recurrent neural network: an RNN, an LSTM or a GRU.

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.configured import Configured, configured
-from dragoman.cli.groups import Group, grouped
 from dragoman.cli.messages import doubt, say, suggest, working
-from dragoman.cli.pairs import (
+from dragoman.cli.option_groups import Group, grouped
+from dragoman.cli.pair_options import (
     DevSrc,
     DevTgt,
     Lines,
@@ -25,14 +24,15 @@ from dragoman.cli.pairs import (
     as_numbers,
     read_pairs,
 )
-from dragoman.cli.watching import watching
-from dragoman.errors import DataError
+from dragoman.cli.progress import watching
+from dragoman.cli.settings_options import Configured, configured
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.data.corpus import ParallelCorpus
     from dragoman.models.translator import Translator
     from dragoman.models.translator_config import TranslatorConfig
     from dragoman.models.two_way import TwoWay
-    from dragoman.text.corpus import ParallelCorpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ CHOSEN = ("embedding", "hidden", "readout", "tied", "dropout", "embedding_dropou
 @configured(
     left_open=dict.fromkeys(CHOSEN, BY_SIZE),
     model="dragoman.models.translator_config:TranslatorConfig",
-    training="dragoman.training.recommended:TRANSLATOR",
+    training="dragoman.training.presets:TRANSLATOR",
 )
 @grouped
 def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> None:
@@ -84,8 +84,8 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
       dragoman train translator --src train.de --tgt train.en --dev-src dev.de --dev-tgt dev.en -o de-en --minutes 20
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
     """
-    from dragoman.card import has_scores
-    from dragoman.storage import CHECKPOINT, check_free
+    from dragoman.io.model_card import has_scores
+    from dragoman.io.storage import CHECKPOINT, check_free
 
     began = perf_counter()
     if not (job.output / CHECKPOINT).is_file():
@@ -122,10 +122,10 @@ def _dev(job: PairsJob) -> Lines | None:
 
 def _created(lines: Lines, sides: SideChoice, settings: Configured) -> tuple[ParallelCorpus, Translator | TwoWay]:
     """The training pairs as numbers, and what is to be trained before its first step."""
+    from dragoman.data.corpus import BothWays
     from dragoman.models.translator import Translator
     from dragoman.models.translator_config import meaningless, sizes_for
     from dragoman.models.two_way import TwoWay
-    from dragoman.text.corpus import BothWays
 
     if wrong := meaningless(settings.model, settings.given["model"]):
         name, _, why = wrong.partition(" ")
@@ -164,8 +164,8 @@ def _aligned(job: PairsJob, model: Translator | TwoWay, lines: Lines, pairs: Par
     if job.alignments is None:
         with working("aligning the training pairs"):
             return replace(pairs, links=Aligner.learn(pairs).align(pairs))
+    from dragoman.data.word_alignment import links_of_units
     from dragoman.evaluation.alignment import read_gold
-    from dragoman.text.alignment_units import links_of_units
 
     gold = [sorted(one.sure) for one in read_gold(job.alignments)]
     if len(gold) != len(pairs):
@@ -181,9 +181,9 @@ def _train(
     job: PairsJob, trained: Translator | TwoWay, pairs: ParallelCorpus, dev: ParallelCorpus | None, settings: Configured
 ) -> bool:
     """Train; whether it was finished already."""
-    from dragoman.text.corpus import BothWays
+    from dragoman.data.corpus import BothWays
     from dragoman.training.fit import fit
-    from dragoman.training.recommended import translator_training
+    from dragoman.training.presets import translator_training
 
     if dev is not None and isinstance(pairs, BothWays):
         dev = BothWays(dev.source, dev.target)
@@ -242,7 +242,7 @@ def _doubt_sides(lines: Lines, dev: Lines) -> None:
 
 def _tell_unknown(pairs: ParallelCorpus) -> None:
     """How much of the training text is unknown, if much is."""
-    from dragoman.text.vocab import UNK
+    from dragoman.data.vocabulary import UNK
 
     for name, text in (("source", getattr(pairs.source, "leaves", pairs.source)), ("target", pairs.target)):
         share = float((text.ids == UNK).mean()) if text.words else 0.0
@@ -253,8 +253,8 @@ def _tell_unknown(pairs: ParallelCorpus) -> None:
 
 def _tell_dev(path: Path, model: Translator, dev: Lines) -> None:
     """Perplexity and BLEU of the dev text, which its card tells as well."""
-    from dragoman.card import Score
-    from dragoman.evaluation.translation import judge
+    from dragoman.evaluation.translation_metrics import judge
+    from dragoman.io.model_card import Score
 
     with working("translating the dev text"):
         told = [one.text for one in model.translate(dev.source)]

@@ -10,18 +10,18 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from dragoman.cli import options
-from dragoman.cli.floor import known_truth
-from dragoman.cli.groups import Group
+from dragoman.cli.lab_reference import known_truth
 from dragoman.cli.messages import doubt, say, suggest, working
-from dragoman.errors import DataError
+from dragoman.cli.option_groups import Group
+from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.language_model import LanguageModel
-    from dragoman.model import Model
+    from dragoman.data.corpus import Corpus
+    from dragoman.data.unknown_words import UnknownWords
+    from dragoman.data.vocabulary import Vocab
+    from dragoman.models.base import Model
+    from dragoman.models.language_model import LanguageModel
     from dragoman.ngram.model import NgramModel
-    from dragoman.text.corpus import Corpus
-    from dragoman.text.unknown import UnknownWords
-    from dragoman.text.vocab import Vocab
 
 
 MANY = 8  # orders, above which they are not told one by one
@@ -38,7 +38,7 @@ class VocabChoice(Group):
 
     def read(self, text: str, field: str | None, lender: Model | None) -> Corpus:
         """The training text over these words."""
-        from dragoman.text.corpus import Corpus
+        from dragoman.data.corpus import Corpus
 
         min_count = max(self.min_count, 2) if self.replace_singletons else self.min_count
         if lender is None:
@@ -57,8 +57,8 @@ class UnknownChoice(Group):
     total: options.UnknownTotal = None
 
     def make(self, corpus: Corpus, lender: Model | None) -> UnknownWords:
+        from dragoman.data.unknown_words import ALL_WORDS
         from dragoman.ngram.spelling import unknown_words
-        from dragoman.text.unknown import ALL_WORDS
 
         if self.total is not None and self.kind not in (None, "uniform"):
             raise DataError(f"--unknown-words goes with --unknown uniform, not {self.kind}")
@@ -79,8 +79,8 @@ class Material:
 def read_material(
     text: str, dev_text: str | None, field: str | None, vocab: VocabChoice, unknown: UnknownChoice
 ) -> Material:
-    from dragoman.loading import load
-    from dragoman.text.formats import source_name
+    from dragoman.data.formats import source_name
+    from dragoman.models.loading import load
 
     with working("reading"):
         lender = load(vocab.lender) if vocab.lender is not None else None
@@ -100,8 +100,8 @@ def read_material(
 
 def read_dev(path: str, vocab: Vocab, field: str | None) -> Corpus:
     """Held-out text, which must have words."""
-    from dragoman.text.corpus import Corpus
-    from dragoman.text.formats import source_name
+    from dragoman.data.corpus import Corpus
+    from dragoman.data.formats import source_name
 
     dev = Corpus.read(path, vocab, field=field)
     if not dev.words:
@@ -128,8 +128,8 @@ def save_and_tell(outcome: Outcome, output: Path, *, force: bool, dev_text: str 
 
 def tell(outcome: Outcome, output: Path, *, dev_text: str | None, material: Material) -> None:
     """How large a model is, how long it took, and what it makes of the dev text."""
-    from dragoman.card import Score
-    from dragoman.text.described import described
+    from dragoman.data.fingerprint import described
+    from dragoman.io.model_card import Score
 
     model, size = outcome.model, outcome.size
     say(f"{output}: {size}; {model.vocab.known - 1:,} known words; {perf_counter() - outcome.began:.1f} seconds")
@@ -148,7 +148,7 @@ def tell(outcome: Outcome, output: Path, *, dev_text: str | None, material: Mate
 def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float, str]:
     """The perplexity of the dev text, and what there is to say of it; of laboratory text also the floor."""
     from dragoman.evaluation.floor import measured
-    from dragoman.lab.place import language_of
+    from dragoman.lab.paths import language_of
     from dragoman.report.tables import cell, plus_minus
 
     language = language_of(source)
@@ -161,7 +161,7 @@ def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float,
 
 def suggest_after(output: Path, dev_text: str | None, field: str | None) -> None:
     """What one has not seen yet: samples, or a perplexity; of laboratory text, contrasts."""
-    from dragoman.lab.place import language_of
+    from dragoman.lab.paths import language_of
 
     if dev_text is None:
         suggest("evaluate", output, "--text", "FILE", *options.with_field(field))

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.arriving import Line, arriving_lines
-from dragoman.cli.groups import Group, grouped
+from dragoman.cli.input_lines import Line, arriving_lines
 from dragoman.cli.messages import say
-from dragoman.cli.translators import (
+from dragoman.cli.option_groups import Group, grouped
+from dragoman.cli.translator_options import (
     BeamSize,
     CoveragePenalty,
     Fusion,
@@ -36,12 +36,12 @@ from dragoman.cli.translators import (
     require_attention,
     with_threads,
 )
-from dragoman.errors import DataError, at
+from dragoman.core.errors import DataError, at
 
 if TYPE_CHECKING:
+    from dragoman.align.unknown_words import Unknowns
+    from dragoman.models.translation import Translated, Translating
     from dragoman.search.lattice import Lattice
-    from dragoman.translating import Translated, Translating
-    from dragoman.unknowns import Unknowns
 
 DIGITS = 4  # of attention in JSON
 Text = Annotated[
@@ -283,7 +283,7 @@ def _translate_all(job: Job, batches: Iterator[list[Line]]) -> None:
 
 def _explain(results: Sequence[Result]) -> None:
     """Where the words came from that stand for unknown ones."""
-    from dragoman.unknowns import COPIED
+    from dragoman.align.unknown_words import COPIED
 
     for result in results:
         for one in result.found[0].replaced:
@@ -342,7 +342,7 @@ def _drawn(job: Job, line: Line) -> list[Translated]:
     """Samples of a line: by the seed and the line's number alone, whatever else is translated with it."""
     import numpy as np
 
-    from dragoman.translating import Translated
+    from dragoman.models.translation import Translated
 
     choice = job.drawing
     assert choice.sample is not None
@@ -368,7 +368,7 @@ def _printed(job: Job, result: Result) -> str:
 def moses(number: int, told: Translated) -> str:
     """A line of an n-best list in the format of Moses; lines are counted from 0.
 
-    >>> from dragoman.translating import Translated
+    >>> from dragoman.models.translation import Translated
     >>> moses(0, Translated("a dog", ("a", "dog"), -1.5, -0.5, ("ein", "hund")))
     '0 ||| a dog ||| LogProb= -1.5 ||| -0.5'
     """

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.arriving import arriving_lines
+from dragoman.cli.input_lines import arriving_lines
 from dragoman.cli.translate import Text
-from dragoman.cli.translators import load_one, reads_trees
-from dragoman.errors import DataError
+from dragoman.cli.translator_options import load_one, reads_trees
+from dragoman.core.errors import DataError
 
 
 def units(
@@ -33,7 +33,7 @@ def units(
       dragoman train ngram --text cut.en --vocab de-en -o news
       dragoman translate de-en --lm news < test.de
     """
-    from dragoman.text.spacing import words_of
+    from dragoman.data.whitespace import words_of
 
     loaded = load_one(model)
     if source and reads_trees(loaded):

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.doctor.association import Lexicon, Sets, learn, scores, word_sets
+from dragoman.core.kernels import kernel
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.reading import Document
-from dragoman.doctor.single import shortened
-from dragoman.kernels import kernel
+from dragoman.doctor.reader import Document
+from dragoman.doctor.single_text import shortened
+from dragoman.doctor.word_association import Lexicon, Sets, learn, scores, word_sets
 
 ENOUGH = 300  # pairs to learn from; fewer teach too few words
 SAMPLE = 50_000  # lines that are paired at random, to see what chance gives

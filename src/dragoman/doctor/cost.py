@@ -18,12 +18,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.doctor.reading import joined
-from dragoman.doctor.single import Measured
+from dragoman.data.corpus import Corpus
+from dragoman.data.scanner import Scan, scan
+from dragoman.data.vocabulary import Vocab
+from dragoman.doctor.reader import joined
+from dragoman.doctor.single_text import Measured
 from dragoman.ngram.model import NgramModel
-from dragoman.text.corpus import Corpus
-from dragoman.text.scan import Scan, scan
-from dragoman.text.vocab import Vocab
 
 T = TypeVar("T")
 WHOLE = 400_000  # tokens, up to which a text is trained on as it is

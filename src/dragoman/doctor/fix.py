@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.core.errors import DataError
 from dragoman.doctor.characters import mended
-from dragoman.doctor.examine import Material, Report, diagnose, writing_findings
+from dragoman.doctor.examination import Material, Report, diagnose, writing_findings
 from dragoman.doctor.findings import DROP, MEND, Finding
-from dragoman.doctor.reading import Document, joined
-from dragoman.doctor.single import Limits
-from dragoman.errors import DataError
-from dragoman.storage import new_directory
+from dragoman.doctor.reader import Document, joined
+from dragoman.doctor.single_text import Limits
+from dragoman.io.storage import new_directory
 
 DROPPED, MENDED = "dropped.tsv", "mended.tsv"
 STDIN = "stdin.txt"

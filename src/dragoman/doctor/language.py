@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.core.kernels import kernel
+from dragoman.core.threads import share, spans
 from dragoman.doctor.findings import Finding
 from dragoman.doctor.letters import Letters
-from dragoman.doctor.pairs import copied
-from dragoman.doctor.reading import Document
-from dragoman.doctor.single import Measured, shortened
-from dragoman.kernels import kernel
-from dragoman.threads import share, spans
+from dragoman.doctor.parallel_text import copied
+from dragoman.doctor.reader import Document
+from dragoman.doctor.single_text import Measured, shortened
 
 ORDER = 4  # letters: each is predicted from the three before it
 TABLE = 1 << 20  # counts are kept by hash; two sequences in one place do little harm

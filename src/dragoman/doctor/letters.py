@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.doctor.reading import joined
-from dragoman.kernels import kernel
-from dragoman.text.scan import Scan, scan
+from dragoman.core.kernels import kernel
+from dragoman.data.scanner import Scan, scan
+from dragoman.doctor.reader import joined
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dragoman.errors import DataError, at
-from dragoman.text.formats import read_lines, source_name
+from dragoman.core.errors import DataError, at
+from dragoman.data.formats import read_lines, source_name
 
 Link = tuple[int, int]  # source word, target word
 LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.evaluation.significance import RESAMPLES, SEED, Paired, paired_bootstrap
-from dragoman.evaluation.translation import (
+from dragoman.evaluation.translation_metrics import (
     Judged,
     LengthClass,
     Metric,

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import at
+from dragoman.core.errors import at
+from dragoman.core.scorer import Scorer
+from dragoman.data.corpus import Corpus
 from dragoman.evaluation.likelihood import Likelihood, Prices, finite, prices
-from dragoman.scorer import Scorer
-from dragoman.text.corpus import Corpus
 
 ROUNDING = 1e-9  # nats a token: what sums of rounded logarithms may differ by
 

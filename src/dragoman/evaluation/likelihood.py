@@ -14,8 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.scorer import Scorer, token_log_probs, unknown_log_probs
-from dragoman.text.corpus import Corpus
+from dragoman.core.scorer import Scorer
+from dragoman.data.corpus import Corpus
+from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
 
 
 @runtime_checkable

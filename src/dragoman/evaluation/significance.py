@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
-from dragoman.evaluation.translation import Statistics
+from dragoman.core.errors import DataError
+from dragoman.evaluation.translation_metrics import Statistics
 
 RESAMPLES = 1000
 SEED = 12345  # sacreBLEU's default, so that both draw the same sentences

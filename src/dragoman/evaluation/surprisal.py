@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
+from dragoman.core.scorer import Scorer
+from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import END, SPECIALS
 from dragoman.evaluation.likelihood import prices
-from dragoman.scorer import Scorer
-from dragoman.text.corpus import Corpus
-from dragoman.text.vocab import END, SPECIALS
 
 
 class Reading(NamedTuple):

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
-from dragoman.lab.side import SideGrammar, Table
-from dragoman.text.corpus import Corpus
-from dragoman.text.vocab import SPECIALS, Vocab
-from dragoman.threads import share, spans
+from dragoman.core.kernels import kernel
+from dragoman.core.threads import share, spans
+from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import SPECIALS, Vocab
+from dragoman.lab.side_grammar import SideGrammar, Table
 
 FEW = 1024  # items to begin with
 

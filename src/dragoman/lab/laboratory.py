@@ -11,14 +11,14 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
+from dragoman.data.corpus import Corpus
 from dragoman.lab.exact import Entropy, Exact, LogProbs, entropy
 from dragoman.lab.german_english import grammar
 from dragoman.lab.inside import inside, inside_full
 from dragoman.lab.meaning import Meanings, Node, Said, alignment, say, words_of
-from dragoman.lab.side import SideGrammar
+from dragoman.lab.side_grammar import SideGrammar
 from dragoman.lab.synchronous import ENGLISH, GERMAN, SIDES, Grammar
-from dragoman.text.corpus import Corpus
 
 PARTS = ("train", "dev", "test")  # each is drawn for itself
 

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
-from dragoman.kernels import kernel
-from dragoman.language_model import LanguageModel
-from dragoman.model import Saved
-from dragoman.scorer import Carry, State
-from dragoman.text.corpus import Corpus
-from dragoman.text.unknown import Uniform, UnknownWords
-from dragoman.text.vocab import START, Vocab
+from dragoman.core.errors import DataError
+from dragoman.core.kernels import kernel
+from dragoman.core.scorer import Carry, State
+from dragoman.data.corpus import Corpus
+from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.vocabulary import START, Vocab
+from dragoman.models.base import Saved
+from dragoman.models.language_model import LanguageModel
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from dragoman.text.batches import Batch
+    from dragoman.data.batches import Batch
 
 FORGOTTEN = 1e-3  # a word whose weight has decayed to this leaves the cache
 
@@ -39,7 +39,7 @@ class CacheModel(LanguageModel):
     what followed the present word lately. The cache holds `</s>` like any word and runs on across sentences: it is
     what `finish` hands over and `start` takes up.
 
-    >>> from dragoman.text import Corpus
+    >>> from dragoman.data import Corpus
     >>> model = CacheModel.train(Corpus.from_sentences(["the cat sat", "the dog sat"]), prior=1.0)
     >>> once, again = model.score_words(["the dog", "the dog"])
     >>> again[1].log_prob > once[1].log_prob

@@ -9,16 +9,16 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import embedding
 
-from dragoman.layers.dropout import dropout
-from dragoman.layers.initial import glorot
-from dragoman.layers.perceptron import ACTIVATIONS, hidden
+from dragoman.core.scorer import Carry, State
+from dragoman.data.batches import Batch
+from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import START
+from dragoman.data.windows import context_windows
 from dragoman.models.feedforward_config import FeedForwardConfig
 from dragoman.models.network import Network
-from dragoman.scorer import Carry, State
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import Corpus
-from dragoman.text.vocab import START
-from dragoman.text.windows import context_windows
+from dragoman.nn.dropout import dropout
+from dragoman.nn.init import glorot
+from dragoman.nn.mlp import ACTIVATIONS, hidden
 
 
 class FeedForwardModel(Network):

@@ -9,10 +9,13 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Generator, Tensor
 
-from dragoman.errors import DataError
-from dragoman.layers.class_softmax import WordClasses
-from dragoman.layers.initial import PRECISIONS, uniform
-from dragoman.model import Saved
+from dragoman.core.errors import DataError
+from dragoman.core.settings import validated
+from dragoman.data.corpus import Corpus
+from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.vocabulary import Vocab
+from dragoman.data.word_vectors import WordVectors, vectors_for
+from dragoman.models.base import Saved
 from dragoman.models.network_config import NetworkConfig
 from dragoman.models.neural import NeuralModel, settings_of
 from dragoman.models.softmax_model import (
@@ -22,11 +25,8 @@ from dragoman.models.softmax_model import (
     saved_classes,
     softmax_classes,
 )
-from dragoman.settings import validated
-from dragoman.text.corpus import Corpus
-from dragoman.text.unknown import Uniform, UnknownWords
-from dragoman.text.vocab import Vocab
-from dragoman.text.word_vectors import WordVectors, vectors_for
+from dragoman.nn.class_softmax import WordClasses
+from dragoman.nn.init import PRECISIONS, uniform
 
 
 class Network(SoftmaxModel, NeuralModel):

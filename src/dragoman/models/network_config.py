@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from dragoman.settings import Settings
+from dragoman.core.settings import Settings
 
 
 class NetworkConfig(Settings):

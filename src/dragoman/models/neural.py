@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from dragoman.errors import DataError
-from dragoman.language_model import LanguageModel
-from dragoman.model import Model, Saved
-from dragoman.settings import Settings, validated
-from dragoman.storage import ARRAYS, CONFIG, VOCAB
-from dragoman.text.corpus import Corpus
+from dragoman.core.errors import DataError
+from dragoman.core.settings import Settings, validated
+from dragoman.data.corpus import Corpus
+from dragoman.io.storage import ARRAYS, CONFIG, VOCAB
+from dragoman.models.base import Model, Saved
+from dragoman.models.language_model import LanguageModel
 
 S = TypeVar("S", bound=Settings)
 

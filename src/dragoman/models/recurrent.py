@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 from torch.nn.functional import embedding
 
-from dragoman.layers.cells import CELLS, CellState
-from dragoman.layers.dropout import dropout
-from dragoman.layers.recurrence import Layer, first_layer, step, unroll
+from dragoman.core.scorer import Carry, State
+from dragoman.data.batches import Batch
+from dragoman.data.chunks import cut
+from dragoman.data.corpus import Corpus
+from dragoman.data.streams import Segment, Segments
+from dragoman.data.vocabulary import END, START
 from dragoman.models.network import Network
 from dragoman.models.recurrent_config import RecurrentConfig
-from dragoman.scorer import Carry, State
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import Corpus
-from dragoman.text.pieces import cut
-from dragoman.text.streams import Segment, Segments
-from dragoman.text.vocab import END, START
+from dragoman.nn.cells import CELLS, CellState
+from dragoman.nn.dropout import dropout
+from dragoman.nn.recurrent import Layer, first_layer, step, unroll
 
 LayerStates = tuple[CellState, ...]  # that of each layer, from the first to the last
 AT_ONCE = 4096  # tokens computed together, where a text is scored

@@ -11,17 +11,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from dragoman.errors import DataError
-from dragoman.layers import class_softmax, softmax
-from dragoman.layers.class_softmax import WordClasses, class_log_probs, frequency_classes
-from dragoman.layers.initial import PRECISIONS, glorot, log_unigram
-from dragoman.layers.perceptron import affine
-from dragoman.layers.softmax import never_start
-from dragoman.model import Saved
+from dragoman.core.errors import DataError
+from dragoman.data.brown import brown_clusters
+from dragoman.data.corpus import Corpus
+from dragoman.models.base import Saved
 from dragoman.models.network_config import NetworkConfig
 from dragoman.models.neural import Parametrised
-from dragoman.text.brown import brown_clusters
-from dragoman.text.corpus import Corpus
+from dragoman.nn import class_softmax, softmax
+from dragoman.nn.class_softmax import WordClasses, class_log_probs, frequency_classes
+from dragoman.nn.init import PRECISIONS, glorot, log_unigram
+from dragoman.nn.mlp import affine
+from dragoman.nn.softmax import never_start
 
 CLASS_OF = "class_of"  # the table of the softmax's classes on disk
 

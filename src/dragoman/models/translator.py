@@ -16,11 +16,36 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 from torch.nn.functional import embedding
 
-from dragoman.errors import DataError
-from dragoman.layers.attention import SCORES, Memory, Places, Score, remember
-from dragoman.layers.cells import CELLS, CellState
-from dragoman.layers.class_softmax import WordClasses
-from dragoman.layers.decoder import (
+from dragoman.core.errors import DataError
+from dragoman.core.scorer import Carry, State
+from dragoman.core.settings import validated
+from dragoman.data.batches import Batch
+from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.segmenters import WordUnits
+from dragoman.data.tokenizer import PLAIN as PLAIN_TEXT
+from dragoman.data.tokenizer import TREE, Side
+from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.vocabulary import START, Vocab
+from dragoman.io.storage import LEXICON as LEXICON_FILE
+from dragoman.io.storage import SOURCE_FILE, SOURCE_VOCAB, TARGET_FILE
+from dragoman.models.base import Saved
+from dragoman.models.neural import settings_of
+from dragoman.models.softmax_model import (
+    SoftmaxModel,
+    begin_as_unigram,
+    saved_classes,
+    softmax_classes,
+)
+from dragoman.models.translation import Translating
+from dragoman.models.translator_config import TranslatorConfig, meaningless
+from dragoman.models.translator_lexicon import learned_table, table_arrays, table_from, table_text
+from dragoman.models.translator_losses import taught
+from dragoman.models.translator_parts import M_SOURCE, encoder_of, first_parameters, priors_of
+from dragoman.nn.attention import SCORES, Memory, Places, Score, remember
+from dragoman.nn.attention_priors import History
+from dragoman.nn.cells import CELLS, CellState
+from dragoman.nn.class_softmax import WordClasses
+from dragoman.nn.decoder import (
     Decoder,
     DecoderRows,
     Unrolled,
@@ -29,42 +54,17 @@ from dragoman.layers.decoder import (
     unroll_alone,
     unroll_attending,
 )
-from dragoman.layers.dropout import dropout
-from dragoman.layers.encoders import Encoded, Encoder, Noise
-from dragoman.layers.initial import PRECISIONS
-from dragoman.layers.lexical import Candidates, Table, boosts, candidates, look
-from dragoman.layers.lexical import target_log_probs as boosted_target_log_probs
-from dragoman.layers.lexical import word_log_probs as boosted_log_probs
-from dragoman.layers.lexical import word_scores as boosted_scores
-from dragoman.layers.perceptron import affine
-from dragoman.layers.priors import History
-from dragoman.layers.products import PLAIN
-from dragoman.layers.recurrence import Layer
-from dragoman.model import Saved
-from dragoman.models.neural import settings_of
-from dragoman.models.softmax_model import (
-    SoftmaxModel,
-    begin_as_unigram,
-    saved_classes,
-    softmax_classes,
-)
-from dragoman.models.translator_config import TranslatorConfig, meaningless
-from dragoman.models.translator_lexicon import learned_table, table_arrays, table_from, table_text
-from dragoman.models.translator_parts import M_SOURCE, encoder_of, first_parameters, priors_of
-from dragoman.models.translator_taught import taught
-from dragoman.scorer import Carry, State
+from dragoman.nn.dropout import dropout
+from dragoman.nn.encoders import Encoded, Encoder, Noise
+from dragoman.nn.init import PRECISIONS
+from dragoman.nn.lexicon_softmax import Candidates, Table, boosts, candidates, look
+from dragoman.nn.lexicon_softmax import target_log_probs as boosted_target_log_probs
+from dragoman.nn.lexicon_softmax import word_log_probs as boosted_log_probs
+from dragoman.nn.lexicon_softmax import word_scores as boosted_scores
+from dragoman.nn.mlp import affine
+from dragoman.nn.recurrent import Layer
+from dragoman.nn.step_products import PLAIN
 from dragoman.search.length import LengthPrior
-from dragoman.settings import validated
-from dragoman.storage import LEXICON as LEXICON_FILE
-from dragoman.storage import SOURCE_FILE, SOURCE_VOCAB, TARGET_FILE
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import Corpus, ParallelCorpus
-from dragoman.text.sides import PLAIN as PLAIN_TEXT
-from dragoman.text.sides import TREE, Side
-from dragoman.text.units import WordUnits
-from dragoman.text.unknown import Uniform, UnknownWords
-from dragoman.text.vocab import START, Vocab
-from dragoman.translating import Translating
 
 T = TypeVar("T")
 

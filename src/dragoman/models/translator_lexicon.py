@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from dragoman.align.aligner import SCHEDULES
-from dragoman.align.cells import Cells
-from dragoman.align.direction import learn
-from dragoman.layers.lexical import Table
-from dragoman.text.corpus import ParallelCorpus
-from dragoman.text.vocab import Vocab
+from dragoman.align.em import learn
+from dragoman.align.pair_grid import Cells
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.vocabulary import Vocab
+from dragoman.nn.lexicon_softmax import Table
 
 MODEL = "hmm"
 MOST = 20  # translations kept of each source word

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from dragoman.errors import DataError
-from dragoman.layers.attention import SCORES
-from dragoman.layers.cells import CELLS
-from dragoman.layers.class_softmax import WordClasses
-from dragoman.layers.encoders import BACKWARD, FORWARD, ConvolutionalEncoder, Encoder, RecurrentEncoder, TreeEncoder
-from dragoman.layers.initial import PRECISIONS, glorot, uniform
-from dragoman.layers.priors import Coverage, Fertility, Local, Markov, Position, Prior
-from dragoman.layers.recurrence import first_layer
+from dragoman.core.errors import DataError
 from dragoman.models.softmax_model import output_parameters
 from dragoman.models.translator_config import TranslatorConfig
+from dragoman.nn.attention import SCORES
+from dragoman.nn.attention_priors import Coverage, Fertility, Local, Markov, Position, Prior
+from dragoman.nn.cells import CELLS
+from dragoman.nn.class_softmax import WordClasses
+from dragoman.nn.encoders import BACKWARD, FORWARD, ConvolutionalEncoder, Encoder, RecurrentEncoder, TreeEncoder
+from dragoman.nn.init import PRECISIONS, glorot, uniform
+from dragoman.nn.recurrent import first_layer
 
 DIRECTIONS = {"forward": (FORWARD,), "reverse": (BACKWARD,), "bidirectional": (BACKWARD, FORWARD)}
 M_SOURCE = "M_f"  # the vectors of source words

@@ -18,17 +18,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from dragoman.card import card
-from dragoman.errors import DataError
-from dragoman.layers.taught import agreement
-from dragoman.model import FORMAT
+from dragoman.core.errors import DataError
+from dragoman.core.settings import validated
+from dragoman.data.batches import Batch
+from dragoman.data.corpus import BothWays, ParallelCorpus
+from dragoman.data.tokenizer import Side
+from dragoman.io.model_card import card
+from dragoman.io.storage import BACKWARD, CARD, CONFIG, FORWARD, TWO_WAY, as_yaml
+from dragoman.models.base import FORMAT
 from dragoman.models.translator import Translator
 from dragoman.models.translator_config import TranslatorConfig, meaningless
-from dragoman.settings import validated
-from dragoman.storage import BACKWARD, CARD, CONFIG, FORWARD, TWO_WAY, as_yaml
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import BothWays, ParallelCorpus
-from dragoman.text.sides import Side
+from dragoman.nn.attention_losses import agreement
 
 T = TypeVar("T")
 

@@ -13,12 +13,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
-from dragoman.memory import release_freed_memory
+from dragoman.core.errors import DataError
+from dragoman.core.memory import release_freed_memory
+from dragoman.core.threads import share
+from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import END, START
 from dragoman.ngram.trie import Trie, make_trie
-from dragoman.text.corpus import Corpus
-from dragoman.text.vocab import END, START
-from dragoman.threads import share
 
 BLOCK = 1 << 18  # rows sorted at a time
 LARGEST = 2**31 - 1  # places and nodes are numbered in 32 bits

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
+from dragoman.core.kernels import kernel
+from dragoman.data.vocabulary import START
 from dragoman.ngram.counting import Counts
-from dragoman.text.vocab import START
 
 Floats = NDArray[np.float64]
 FALLBACK = (0.5, 1.0, 1.5)  # where the counts of counts give no discounts

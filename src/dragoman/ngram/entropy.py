@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
+from dragoman.core.kernels import kernel
 from dragoman.ngram.table import Table, ask, value
 from dragoman.ngram.trie import ROOT, Trie
 

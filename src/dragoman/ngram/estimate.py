@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
+from dragoman.core.kernels import kernel
+from dragoman.core.threads import share, spans
 from dragoman.ngram.counting import Counts
-from dragoman.threads import share, spans
 
 Floats = NDArray[np.float64]
 

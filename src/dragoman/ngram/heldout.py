@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
+from dragoman.core.kernels import kernel
+from dragoman.core.threads import share, spans
+from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import END, START
 from dragoman.ngram.counting import Counts
 from dragoman.ngram.trie import ROOT, advance, find
-from dragoman.text.corpus import Corpus
-from dragoman.text.vocab import END, START
-from dragoman.threads import share, spans
 
 Floats = NDArray[np.float64]
 BUCKETS = 20

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
-from dragoman.language_model import LanguageModel
-from dragoman.model import Saved
-from dragoman.ngram.checking import check_table
+from dragoman.core.errors import DataError
+from dragoman.core.scorer import Carry, State
+from dragoman.data.corpus import Corpus
+from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.vocabulary import START, UNK, Vocab
+from dragoman.io.storage import CONFIG
+from dragoman.models.base import Saved
+from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.counting import Counts, count_ngrams
 from dragoman.ngram.heldout import Coefficients
 from dragoman.ngram.pruning import entropy_pruned
-from dragoman.ngram.quantise import quantised
+from dragoman.ngram.quantization import quantised
 from dragoman.ngram.smoothing import FITTED, SMOOTHINGS, STUPID, Heldout, Task
 from dragoman.ngram.table import Table, Trace, compact
 from dragoman.ngram.trie import ROOT, Trie
-from dragoman.scorer import Carry, State
-from dragoman.storage import CONFIG
-from dragoman.text.corpus import Corpus
-from dragoman.text.unknown import Uniform, UnknownWords
-from dragoman.text.vocab import START, UNK, Vocab
+from dragoman.ngram.validation import check_table
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from dragoman.text.batches import Batch
+    from dragoman.data.batches import Batch
 
 IMPORTED = "imported"  # the smoothing of a model that was read from an ARPA file, whatever it was there
 WIDEST_GAP = 100
@@ -83,7 +83,7 @@ def _listed(numbers: tuple[float, ...]) -> str:
 class NgramModel(LanguageModel):
     """P(e_t | e_{t-n+1} ... e_{t-1}).
 
-    >>> from dragoman.text import Corpus
+    >>> from dragoman.data import Corpus
     >>> corpus = Corpus.from_sentences(["i am from utah .", "i am here .", "you are from here ."])
     >>> model = NgramModel.train(corpus, order=2, smoothing="witten-bell")
     >>> [round(score, 2) for score in model.score(["i am from here ."])]

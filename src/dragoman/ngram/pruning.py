@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
+from dragoman.core.kernels import kernel
+from dragoman.core.threads import share, spans
+from dragoman.data.vocabulary import END, START
 from dragoman.ngram.table import Table, ask, compact, renormalise, value
-from dragoman.text.vocab import END, START
-from dragoman.threads import share, spans
 
 Floats = NDArray[np.float64]
 

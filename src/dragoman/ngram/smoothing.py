@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
+from dragoman.data.corpus import Corpus
 from dragoman.ngram.counting import Counts
 from dragoman.ngram.discounts import (
     FALLBACK,
@@ -27,7 +28,6 @@ from dragoman.ngram.discounts import (
 from dragoman.ngram.estimate import Estimate, Floats, Level, back_off, context_totals, interpolate
 from dragoman.ngram.heldout import Coefficients, fit_coefficients
 from dragoman.ngram.trie import ROOT
-from dragoman.text.corpus import Corpus
 
 KATZ_MOST = 5  # counts above this are trusted as they are
 STUPID = 0.4  # what a score is multiplied by for each word of context given up

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
-from dragoman.language_model import LanguageModel
+from dragoman.core.errors import DataError
+from dragoman.data.corpus import Corpus
+from dragoman.data.unknown_words import ALL_WORDS, Closed, Uniform, UnknownWords
+from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
+from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
+from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.model import NgramModel
-from dragoman.scorer import token_log_probs, unknown_log_probs
-from dragoman.text.corpus import Corpus
-from dragoman.text.unknown import ALL_WORDS, Closed, Uniform, UnknownWords
-from dragoman.text.vocab import SPECIALS, UNK, Vocab
 
 SPELLING = "spelling"  # the directory of the character model
 CHOICES = ("none", "uniform", "characters")

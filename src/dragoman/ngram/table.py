@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
+from dragoman.core.kernels import kernel
+from dragoman.core.threads import share, spans
+from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import END, START
 from dragoman.ngram.estimate import Estimate
 from dragoman.ngram.trie import ROOT, Trie, advance, descend, make_trie
-from dragoman.text.corpus import Corpus
-from dragoman.text.vocab import END, START
-from dragoman.threads import share, spans
 
 PLAIN = np.zeros((0, 256), np.float32)  # the codebook of a table that is not quantised
 

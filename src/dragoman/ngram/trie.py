@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
-from dragoman.threads import share, spans
+from dragoman.core.kernels import kernel
+from dragoman.core.threads import share, spans
 
 ROOT = 0
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.report.tables import display_width, is_combining, pad
 
 # From so many percent on a field has this shade; on a terminal with colours, these letters on this ground.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.report.attention import checked, cut, printable
 from dragoman.report.figures import COLOURS, FONT, POINTS, QUIET, WIDTH, format_of, new_figure
 from dragoman.report.surprisal_figure import LONGEST

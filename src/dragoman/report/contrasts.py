@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dragoman.evaluation.contrast import Accuracy, accuracy
-from dragoman.lab.contrasts import DISTANCES, Contrast, distance_class
-from dragoman.language_model import LanguageModel
+from dragoman.evaluation.minimal_pairs import Accuracy, accuracy
+from dragoman.lab.minimal_pairs import DISTANCES, Contrast, distance_class
+from dragoman.models.language_model import LanguageModel
 from dragoman.report.tables import table
 
 Kind = tuple[str, int]  # phenomenon, and the smallest distance of its class

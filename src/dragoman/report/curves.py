@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.report.attention_figure import one_warning_of_letters
 from dragoman.report.figures import (
     COLOURS,

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dragoman.errors import DataError
-from dragoman.storage import new_file
+from dragoman.core.errors import DataError
+from dragoman.io.storage import new_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

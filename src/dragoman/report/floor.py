@@ -1,7 +1,7 @@
 """The floor of laboratory text: what its truth comes to in numbers, and models beside it in a table.
 
 >>> from dragoman.lab.laboratory import laboratory
->>> from dragoman.text.corpus import Corpus
+>>> from dragoman.data.corpus import Corpus
 >>> corpus = Corpus.from_sentences(laboratory().text("en", 20, seed=1, part="test"))
 >>> floor = floor_of("en", corpus)
 >>> floor.perplexity_class == floor.perplexity  # every word is known
@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dragoman.data.corpus import Corpus
 from dragoman.evaluation.floor import Floor, Gap, Measured, Ratio, Truth
 from dragoman.lab.laboratory import laboratory
 from dragoman.report.tables import cell, plus_minus, table
-from dragoman.text.corpus import Corpus
 
 NATS = 4  # digits of nats a token
 

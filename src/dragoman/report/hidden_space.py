@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.report.figures import COLOURS, FONT, QUIET, WIDTH, new_figure
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import html
 import re
 import xml.etree.ElementTree as ET
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}href"

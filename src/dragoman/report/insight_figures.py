@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.evaluation.surprisal import Sentence
 from dragoman.report.figures import COLOURS, FONT, LEAD, QUIET, WIDTH, Label, format_of, label_ends, new_figure
 from dragoman.report.surprisal_figure import Line, fonts_elsewhere, set_in_lines, shown

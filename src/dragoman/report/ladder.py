@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
-from dragoman.evaluation.contrast import Accuracy
 from dragoman.evaluation.floor import Floor, Measured
+from dragoman.evaluation.minimal_pairs import Accuracy
 from dragoman.report.contrasts import FEW, Accuracies, as_dicts, distance_name
 from dragoman.report.figures import FLOOR, Share
 from dragoman.report.page import Section, Table, Text, without_empty

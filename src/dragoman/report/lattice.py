@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.report.attention import cut, printable
 from dragoman.report.tables import display_width
 

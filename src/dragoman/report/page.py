@@ -16,12 +16,12 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
+from dragoman.io.storage import new_file
 from dragoman.report.attention import attention_text, checked
 from dragoman.report.inline_svg import inline_svg
 from dragoman.report.page_style import HOT, LEVELS, STYLE
 from dragoman.report.tables import cell, is_numeric
-from dragoman.storage import new_file
 
 NUMBERED = 0.1  # from so much attention on a field has its percentage in it
 CONTENTS = "Contents"

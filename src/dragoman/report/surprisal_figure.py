@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.evaluation.surprisal import Sentence, Surprisals
 from dragoman.report.figures import COLOURS, FONT, POINTS, QUIET, WIDTH, format_of, new_figure
 

@@ -9,7 +9,7 @@ from textwrap import fill
 
 from dragoman.evaluation.comparison import LOOP, Change, Comparison, Example, Faults
 from dragoman.evaluation.significance import Paired
-from dragoman.evaluation.translation import FEW, Judged, LengthClass
+from dragoman.evaluation.translation_metrics import FEW, Judged, LengthClass
 from dragoman.report.tables import cell, plus_minus, table
 
 Row = Sequence[object]

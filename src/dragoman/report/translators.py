@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.data.vocabulary import END, SPECIALS
 from dragoman.evaluation.alignment import Gold
-from dragoman.evaluation.conditional import BEAM, MeasuredTranslator
 from dragoman.evaluation.floor import Estimate
-from dragoman.evaluation.translation import Judged
+from dragoman.evaluation.translation_metrics import Judged
+from dragoman.evaluation.translator import BEAM, MeasuredTranslator
 from dragoman.report.figures import FLOOR
 from dragoman.report.page import Heatmap, Section, Table, Text, without_empty
 from dragoman.report.tables import plus_minus
-from dragoman.text.vocab import END, SPECIALS
 
 SCORES = """\
 Perplexity: out of how many words, on average, does the translator pick the next one, given the German sentence? An \

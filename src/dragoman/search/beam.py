@@ -12,8 +12,8 @@ the length handling gives a bound on what can become of them.
 Greedy search fails where the best beginning is not the best sentence's:
 
 >>> import math
->>> from dragoman.search.graph import FORKED
->>> from dragoman.text.batches import Batch
+>>> from dragoman.search.graph_scorer import FORKED
+>>> from dragoman.data.batches import Batch
 >>> [[found]] = greedy(FORKED, Batch.to_generate(1))
 >>> FORKED.spelled(found.words), round(math.exp(found.log_prob), 2)
 ('b a', 0.12)
@@ -32,15 +32,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.errors import DataError
-from dragoman.scorer import Scorer, State, keep_sentences, possible_words, select
+from dragoman.core.errors import DataError
+from dragoman.core.scorer import Scorer, State, keep_sentences, possible_words, select
+from dragoman.data.batches import Batch
+from dragoman.data.corpus import Source
+from dragoman.data.vocabulary import END
 from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis, attended_columns, attention_of
 from dragoman.search.lattice import Continuations, Lattice
 from dragoman.search.length import LengthHandling, Limit, NoHandling, source_words_of, word_limits
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import Source
-from dragoman.text.vocab import END
 
 ROWS = 320  # hypotheses that `search_all` has active at a time
 BLOCK = 64  # words among which the best is found at once

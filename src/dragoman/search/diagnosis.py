@@ -9,11 +9,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dragoman.scorer import Scorer
+from dragoman.core.scorer import Scorer
+from dragoman.data.batches import Batch
 from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis, attended_columns, attention_of
 from dragoman.search.length import LengthHandling, NoHandling, source_words_of
-from dragoman.text.batches import Batch
 
 ROUNDING = 1e-5  # scores that differ by less, of sentences computed side by side or not, are the same
 
@@ -78,7 +78,7 @@ def diagnose(
     """Each row's reference against what was found for it, by what the search maximised.
 
     >>> from dragoman.search.beam import greedy
-    >>> from dragoman.search.graph import FORKED
+    >>> from dragoman.search.graph_scorer import FORKED
     >>> [[found]] = greedy(FORKED, Batch.to_generate(1))
     >>> references = [FORKED.vocab.ids(text.split()) for text in ("a", "b", "b a")]
     >>> [diagnosis.error for diagnosis in diagnose(FORKED, Batch.of(references), [found] * 3)]

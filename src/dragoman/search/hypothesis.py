@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from dragoman.scorer import AttendingScorer, Scorer, State
-from dragoman.text.corpus import Source
-from dragoman.text.vocab import END
+from dragoman.core.scorer import AttendingScorer, Scorer, State
+from dragoman.data.corpus import Source
+from dragoman.data.vocabulary import END
 
 
 @dataclass(frozen=True)

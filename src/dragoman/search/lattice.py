@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor
 
-from dragoman.text.vocab import END, START
+from dragoman.data.vocabulary import END, START
 
 Fate = Literal["kept", "finished", "pruned"]
 
@@ -40,8 +40,8 @@ class Lattice:
     """A recorder to give to a beam search; afterwards it holds what happened.
 
     >>> from dragoman.search.beam import beam_search
-    >>> from dragoman.search.graph import FORKED
-    >>> from dragoman.text.batches import Batch
+    >>> from dragoman.search.graph_scorer import FORKED
+    >>> from dragoman.data.batches import Batch
     >>> lattice = Lattice(pruned=1)
     >>> found = beam_search(FORKED, Batch.to_generate(1), beam_size=2, lattice=lattice)
     >>> for node in lattice.nodes[1:]:

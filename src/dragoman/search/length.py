@@ -18,8 +18,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from dragoman.errors import DataError
-from dragoman.text.batches import Batch
+from dragoman.core.errors import DataError
+from dragoman.data.batches import Batch
 
 MAX_WORDS = 200  # of a sentence, where there is no source to judge by
 

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.errors import DataError
-from dragoman.scorer import Scorer, State, fold, select
+from dragoman.core.errors import DataError
+from dragoman.core.scorer import Scorer, State, fold, select
+from dragoman.data.batches import Batch
+from dragoman.data.corpus import Source
 from dragoman.search.hypothesis import Hypothesis, attended_columns, attention_of
 from dragoman.search.length import MAX_WORDS, Limit, word_limits
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import Source
 
 DISTRIBUTIONS = 1 << 21  # probabilities to hold at a time, unless a batch size is given
 ROUNDING = 1e-12  # of a mass added up: a set that falls short of p by less reaches it

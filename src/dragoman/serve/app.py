@@ -13,10 +13,12 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from dragoman.errors import DragomanError
-from dragoman.serve import libre, own, runs
-from dragoman.serve.guards import LOCAL, Application, Guards
-from dragoman.serve.refusal import BAD, Refusal
+from dragoman.core.errors import DragomanError
+from dragoman.serve import libretranslate as libre
+from dragoman.serve import runs
+from dragoman.serve import v1 as own
+from dragoman.serve.errors import BAD, Refusal
+from dragoman.serve.middleware import LOCAL, Application, Guards
 from dragoman.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"

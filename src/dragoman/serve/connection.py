@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from dragoman.serve.errors import BAD, BUSY, RETRY, TOO_LATE
 from dragoman.serve.limits import Limits
-from dragoman.serve.refusal import BAD, BUSY, RETRY, TOO_LATE
 
 PHRASES = {BAD: "Bad Request", TOO_LATE: "Request Timeout", BUSY: "Service Unavailable"}
 

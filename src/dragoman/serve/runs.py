@@ -10,12 +10,12 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse
 
-from dragoman.serve.answers import Metrics, Run, Runs
-from dragoman.serve.documented import ANSWERED
-from dragoman.serve.refusal import MISSING, Refusal
+from dragoman.io.storage import METRICS, REPORT
+from dragoman.serve.errors import MISSING, Refusal
+from dragoman.serve.openapi import ANSWERED
+from dragoman.serve.registry import Shelf
+from dragoman.serve.schemas import Metrics, Run, Runs
 from dragoman.serve.service import Service
-from dragoman.serve.shelf import Shelf
-from dragoman.storage import METRICS, REPORT
 
 MOST_NOTED = 1_000  # entries of a training that are told
 # A report is shown within the page, and nowhere else. Its style is within it; nothing in it runs or is fetched.

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dragoman.align.aligner import Aligner
-from dragoman.errors import DragomanError
-from dragoman.serve.desk import Desk, Wanted, unless_gone
-from dragoman.serve.detection import Guess, Profile, guess
-from dragoman.serve.interpreter import Interpreter, Sentence
+from dragoman.align.unknown_words import LEAST_COVERED, Unknowns
+from dragoman.core.errors import DragomanError
+from dragoman.data.vocabulary import Vocab
+from dragoman.io.storage import SOURCE_VOCAB, VOCAB
+from dragoman.models.translation import Translating
+from dragoman.serve.batch_queue import Desk, Wanted, unless_gone
+from dragoman.serve.errors import Refusal, shortened
+from dragoman.serve.language_detection import Guess, Profile, guess
 from dragoman.serve.limits import Limits
-from dragoman.serve.refusal import Refusal, shortened
-from dragoman.serve.shelf import Entry, Languages, Shelf
-from dragoman.storage import SOURCE_VOCAB, VOCAB
-from dragoman.text.vocab import Vocab
-from dragoman.translating import Translating
-from dragoman.unknowns import LEAST_COVERED, Unknowns
+from dragoman.serve.registry import Entry, Languages, Shelf
+from dragoman.serve.text_pipeline import Interpreter, Sentence
 
 
 class Service:

@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dragoman.errors import DataError
-from dragoman.storage import map_annotated_arrays, new_file, write_arrays
+from dragoman.core.errors import DataError
+from dragoman.io.storage import map_annotated_arrays, new_file, write_arrays
 from dragoman.training.loop import Learner, put_back
 from dragoman.training.objectives import Carry
 from dragoman.training.optimizers import memory_of, remind
-from dragoman.training.position import Position
+from dragoman.training.progress import Position
 
 NOW, KEPT, MEMORY, AVERAGE, CARRY = "now/", "kept/", "optimizer/", "average/", "carry/"
 POSITION = "position"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from dragoman.settings import Settings
+from dragoman.core.settings import Settings
 
 
 class TrainingConfig(Settings):

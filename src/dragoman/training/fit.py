@@ -13,16 +13,15 @@ from typing import Any
 
 import torch
 
-from dragoman.errors import DataError
-from dragoman.settings import validated
-from dragoman.text.corpus import Corpus, ParallelCorpus, require_same
-from dragoman.text.described import described
-from dragoman.text.trees import Treebank
-from dragoman.text.unknown import Closed
-from dragoman.threads import at_most
-from dragoman.trainable import StorableModel, Trainable
+from dragoman.core.errors import DataError
+from dragoman.core.settings import validated
+from dragoman.core.threads import at_most
+from dragoman.data.corpus import Corpus, ParallelCorpus, require_same
+from dragoman.data.fingerprint import described
+from dragoman.data.trees import Treebank
+from dragoman.data.unknown_words import Closed
+from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
-from dragoman.training.directory import TrainingDirectory, fingerprint
 from dragoman.training.loop import Learner, Moment, Task, learn, put_back
 from dragoman.training.objectives import (
     CarryingObjective,
@@ -37,8 +36,9 @@ from dragoman.training.objectives import (
     stateless,
     streaming,
 )
-from dragoman.training.order import SENTENCES, STREAM
-from dragoman.training.position import Position
+from dragoman.training.progress import Position
+from dragoman.training.protocols import StorableModel, Trainable
+from dragoman.training.run_directory import TrainingDirectory, fingerprint
 from dragoman.training.signals import StoppedError, stop_requests
 
 UNKNOWN_RATE = 0.5  # of the words seen once, as many are unknown in training

@@ -14,14 +14,14 @@ import torch
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
-from dragoman.errors import DragomanError
-from dragoman.trainable import Examples, Trainable
-from dragoman.training import penalties
+from dragoman.core.errors import DragomanError
+from dragoman.training import regularization as penalties
+from dragoman.training.batch_order import SENTENCES, Arrangement, pieces_of
 from dragoman.training.config import TrainingConfig
 from dragoman.training.objectives import Carry, CarryingObjective
 from dragoman.training.optimizers import optimizer_for, set_rate
-from dragoman.training.order import SENTENCES, Arrangement, pieces_of
-from dragoman.training.position import Position
+from dragoman.training.progress import Position
+from dragoman.training.protocols import Examples, Trainable
 from dragoman.training.schedule import scheduled_rate
 
 AT_ONCE = 4096  # predictions computed together; larger batches are gathered from several such pieces

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from dragoman.text.corpus import Corpus, ParallelCorpus
-from dragoman.text.streams import Segment
-from dragoman.text.trees import Treebank
-from dragoman.text.vocab import UNK
-from dragoman.trainable import SmoothingScorer, StreamingScorer, TrainableScorer
+from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.streams import Segment
+from dragoman.data.trees import Treebank
+from dragoman.data.vocabulary import UNK
+from dragoman.training.protocols import SmoothingScorer, StreamingScorer, TrainableScorer
 
 # The loss of every prediction that some examples ask for; with noise, as in training.  # -> (predictions,)
 Objective = Callable[[Any, Any, Generator | None], Tensor]

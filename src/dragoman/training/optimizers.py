@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adagrad, Adam, Optimizer
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
 from dragoman.training.config import TrainingConfig
 
 # theta <- theta - eta * dl/dtheta, and what was made of it (tutorial, section "Learning Model Parameters").

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from dragoman.errors import DragomanError
+from dragoman.core.errors import DragomanError
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from dragoman.settings import Settings
+from dragoman.core.settings import Settings
 
 MOST_BITS = 29  # of a number of weights that can be asked for: 2 GiB of float32
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
+from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import START, Vocab
 from dragoman.models.loglinear.history import History
 from dragoman.models.loglinear.lookup import EMPTY
-from dragoman.text.corpus import Corpus
-from dragoman.text.vocab import START, Vocab
 
 if TYPE_CHECKING:  # the model knows this module
     from dragoman.models.loglinear.model import LogLinearModel

@@ -35,10 +35,10 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
+from dragoman.data.vocabulary import END, Vocab
 from dragoman.models.loglinear.history import NOTHING, History
 from dragoman.models.loglinear.values import Values
-from dragoman.text.vocab import END, Vocab
 
 ENVIRONMENT = "DRAGOMAN_FEATURES"  # names a Python file that defines features
 MOST_ATOMS = 4

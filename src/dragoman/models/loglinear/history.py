@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.text.corpus import Corpus
+from dragoman.data.corpus import Corpus
 
 NOTHING = -1  # the number of a place before the sentence
 

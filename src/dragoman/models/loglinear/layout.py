@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
+from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import START, Vocab
 from dragoman.models.loglinear.config import MOST_BITS, LogLinearConfig
 from dragoman.models.loglinear.features import Feature, Occurrences, mixed
 from dragoman.models.loglinear.history import History
 from dragoman.models.loglinear.lookup import EMPTY, Lookup
 from dragoman.models.loglinear.values import Values
-from dragoman.text.corpus import Corpus
-from dragoman.text.vocab import START, Vocab
 
 AUTOMATIC = 1 << 22  # weights that full columns may take up when nobody asked for them: more are slow to train
 MOST_WEIGHTS = 1 << MOST_BITS

@@ -9,10 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dragoman.core.threads import cores, share
 from dragoman.models.loglinear import scoring
 from dragoman.models.loglinear.layout import Layout
 from dragoman.models.loglinear.scoring import Gradients, Groups, Weights
-from dragoman.threads import cores, share
 
 SMALLEST = 1 << 16  # weights to be looked at that are worth a thread
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
+from dragoman.core.kernels import kernel
 
 EMPTY = -1
 

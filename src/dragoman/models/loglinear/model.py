@@ -12,9 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from dragoman.errors import DataError
-from dragoman.layers.initial import PRECISIONS, log_unigram
-from dragoman.model import Saved
+from dragoman.core.errors import DataError
+from dragoman.core.scorer import Carry, State
+from dragoman.core.settings import validated
+from dragoman.data.batches import Batch
+from dragoman.data.corpus import Corpus
+from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.vocabulary import START, Vocab
+from dragoman.models.base import Saved
 from dragoman.models.loglinear import scoring
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.explain import Explanation, explain
@@ -32,12 +37,7 @@ from dragoman.models.loglinear.likelihood import log_probs
 from dragoman.models.loglinear.lookup import Lookup
 from dragoman.models.loglinear.values import Values, by_class, by_function, by_suffix, checked, identities
 from dragoman.models.neural import NeuralModel, settings_of
-from dragoman.scorer import Carry, State
-from dragoman.settings import validated
-from dragoman.text.batches import Batch
-from dragoman.text.corpus import Corpus
-from dragoman.text.unknown import Uniform, UnknownWords
-from dragoman.text.vocab import START, Vocab
+from dragoman.nn.init import PRECISIONS, log_unigram
 
 VALUES, NAMES = "values.", "names."  # before the name of an atom: its table on disk
 Classes = Mapping[str, str] | NDArray[np.integer]

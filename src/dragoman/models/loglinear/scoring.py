@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
+from dragoman.core.kernels import kernel
+from dragoman.data.vocabulary import START
 from dragoman.models.loglinear.layout import Active, Layout
-from dragoman.text.vocab import START
 
 SAFE = 1e-6  # a sum that corrections brought below this share of itself has lost its digits
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
-from dragoman.text.vocab import SPECIALS, Vocab
+from dragoman.core.errors import DataError
+from dragoman.data.vocabulary import SPECIALS, Vocab
 
 LONGEST_SUFFIX = 4  # letters
 

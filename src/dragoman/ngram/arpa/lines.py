@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.kernels import kernel
+from dragoman.core.kernels import kernel
+from dragoman.data.scanner import NEWLINE, RETURN, SPACE, TAB, rehash
+from dragoman.data.vocabulary import UNK
 from dragoman.ngram.trie import find
-from dragoman.text.scan import NEWLINE, RETURN, SPACE, TAB, rehash
-from dragoman.text.vocab import UNK
 
 LOG_10 = float(np.log(10.0))
 ZERO = -99.0  # what files write, in place of minus infinity, for the logarithm of nothing

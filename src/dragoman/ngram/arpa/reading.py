@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
-from dragoman.kernels import kernel
+from dragoman.core.errors import DataError
+from dragoman.core.kernels import kernel
+from dragoman.core.threads import cores, stream
+from dragoman.data.unknown_words import ALL_WORDS, Closed, Uniform, UnknownWords
+from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 from dragoman.ngram.arpa.lines import Spellings, find_contexts, look_up
 from dragoman.ngram.arpa.sections import (
     DATA,
@@ -30,9 +33,6 @@ from dragoman.ngram.arpa.sections import (
 from dragoman.ngram.model import IMPORTED, NgramConfig, NgramModel
 from dragoman.ngram.table import Table, ask
 from dragoman.ngram.trie import make_trie
-from dragoman.text.unknown import ALL_WORDS, Closed, Uniform, UnknownWords
-from dragoman.text.vocab import END, SPECIALS, START, UNK, Vocab
-from dragoman.threads import cores, stream
 
 TOLERANCE = 1e-3  # how far from one the unigrams may sum
 OTHER_UNK = b"<UNK>"  # how some toolkits write it

@@ -13,9 +13,9 @@ from typing import IO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError, at
+from dragoman.core.errors import DataError, at, file_errors
+from dragoman.data.formats import BOM
 from dragoman.ngram.arpa.lines import BAD_NUMBER, POSITIVE, WRONG_FIELDS, split_lines
-from dragoman.text.formats import BOM, explained
 
 BLOCK = 1 << 22  # bytes read at a time
 DATA, ENDING = b"data\\", b"end\\"
@@ -95,7 +95,7 @@ def next_section(sections: Sections, name: bytes, source: Path) -> Iterator[Piec
 def _pieces(source: Path) -> Iterator[Piece]:
     """The file, a few megabytes at a time."""
     section, line = b"", 1
-    with explained(source), _opened(source) as file:
+    with file_errors(source), _opened(source) as file:
         rest = file.read(len(BOM)).removeprefix(BOM)
         while block := file.read(BLOCK):
             text = rest + block

@@ -14,15 +14,15 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.errors import DataError
+from dragoman.core.errors import DataError
+from dragoman.core.threads import cores, stream
+from dragoman.data.unknown_words import Uniform
+from dragoman.data.vocabulary import Vocab
+from dragoman.io.storage import new_file
 from dragoman.ngram.arpa.lines import NUMBER_ROOM, Spellings, write_lines
 from dragoman.ngram.model import NgramModel
 from dragoman.ngram.table import Table
 from dragoman.ngram.trie import Trie
-from dragoman.storage import new_file
-from dragoman.text.unknown import Uniform
-from dragoman.text.vocab import Vocab
-from dragoman.threads import cores, stream
 
 ROWS = 1 << 16  # n-grams written at a time
 LINE = 64  # bytes that few lines exceed

@@ -1,0 +1,133 @@
+"""What every model is: a scorer that is kept on disk. Language models and translators add what people ask of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from numpy.typing import NDArray
+
+from dragoman.core.scorer import Carry, State
+from dragoman.data.unknown_words import UnknownWords
+from dragoman.data.vocabulary import Vocab
+from dragoman.io.model_card import Score, card
+from dragoman.io.storage import (
+    ARRAYS,
+    CARD,
+    CONFIG,
+    VOCAB,
+    as_yaml,
+    is_somebodys,
+    new_directory,
+    new_file,
+    write_arrays,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dragoman.data.batches import Batch
+
+FORMAT = 1  # of the model directory
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a model directory holds."""
+
+    path: Path
+    config: dict[str, Any]
+    vocab: Vocab
+    unknown: UnknownWords
+    arrays: Mapping[str, NDArray[Any]]
+    members: Mapping[str, Any] = field(default_factory=dict)  # models in directories of their own
+
+
+class Model(ABC):
+    """A scorer (see dragoman.core.scorer) that is kept in a directory of its own."""
+
+    kind: ClassVar[str]  # the name in config.yaml
+    vocab: Vocab
+    unknown: UnknownWords
+
+    @abstractmethod
+    def start(self, batch: Batch, carry: Carry = None) -> State: ...
+
+    @abstractmethod
+    def log_probs(self, state: State) -> Tensor: ...
+
+    @abstractmethod
+    def advance(self, state: State, words: Tensor) -> State: ...
+
+    def finish(self, state: State) -> Carry:
+        return None
+
+    @property
+    def carries(self) -> bool:
+        """Whether it knows of the sentences before: `finish` then says what."""
+        return False
+
+    # -- on disk -----------------------------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        """What config.yaml says of this model, besides its kind and its unknown-word model."""
+        return {}
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        return {}
+
+    def members(self) -> Mapping[str, Model]:
+        """Models inside this one; each is kept in a directory of its own."""
+        return {}
+
+    def files(self) -> Mapping[str, bytes]:
+        """Other files that belong to this model, by their names."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def from_saved(cls, saved: Saved) -> Self: ...
+
+    def save(self, path: str | Path, *, replace: bool = False) -> None:
+        """Write the model directory, whole or not at all."""
+        with new_directory(Path(path), replace=replace) as directory:
+            self.write_into(directory)
+
+    def whole_config(self) -> dict[str, Any]:
+        """All that config.yaml says."""
+        return {"kind": self.kind, "format": FORMAT, "unknown": self.unknown.config(), **self.config()}
+
+    def sizes(self) -> dict[str, int]:
+        """How large it is, for its card."""
+        numbers = sum(int(array.size) for array in self.arrays().values())
+        members = len(self.members())
+        known = {"words": self.vocab.known, "numbers": numbers, "models inside": members}
+        return {name: size for name, size in known.items() if size}
+
+    def card(self, scores: Sequence[Score] = (), data: Mapping[str, Any] | None = None) -> str:
+        """What README.md says of it.  # data: texts as `text.described` tells them, if its settings do not"""
+        return card({"data": data or {}, **self.whole_config()}, self.sizes(), scores)
+
+    def write_card(self, path: str | Path, scores: Sequence[Score], data: Mapping[str, Any] | None = None) -> None:
+        """Let README.md in the model's directory tell how good it was found to be, and of counts, by which texts they
+        were made; unless it is somebody's own."""
+        if is_somebodys(Path(path) / CARD):
+            return
+        with new_file(Path(path) / CARD) as temporary:
+            temporary.write_text(self.card(scores, data), encoding="utf-8")
+
+    def write_into(self, directory: Path) -> None:
+        """Write the files of the model into a new directory."""
+        (directory / CARD).write_text(self.card(), encoding="utf-8")
+        (directory / CONFIG).write_text(as_yaml(self.whole_config()), encoding="utf-8")
+        (directory / VOCAB).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
+        if arrays := self.arrays():
+            write_arrays(directory / ARRAYS, arrays)
+        for name, content in self.files().items():
+            (directory / name).write_bytes(content)
+        for name, member in {**self.unknown.members(), **self.members()}.items():
+            (directory / name).mkdir()
+            member.write_into(directory / name)

@@ -1,0 +1,138 @@
+"""Models back from their directories."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dragoman.core.errors import DataError
+from dragoman.data.unknown_words import Closed, Uniform, UnknownWords
+from dragoman.data.vocabulary import Vocab
+from dragoman.io.storage import ALIGNER_KIND, ARRAYS, BACKWARD, CONFIG, FORWARD, TWO_WAY, VOCAB, map_arrays
+from dragoman.models.base import FORMAT, Model, Saved
+from dragoman.models.language_model import LanguageModel
+
+# Where each kind of model lives; imported when first met.
+KINDS = {
+    "ngram": "dragoman.ngram.model:NgramModel",
+    "class-ngram": "dragoman.ngram.class_model:ClassModel",
+    "cache": "dragoman.models.cache:CacheModel",
+    "feed-forward": "dragoman.models.feedforward:FeedForwardModel",
+    "log-linear": "dragoman.models.loglinear.model:LogLinearModel",
+    "recurrent": "dragoman.models.recurrent:RecurrentModel",
+    "mixture": "dragoman.combine.mixture:Mixture",
+    "translator": "dragoman.models.translator:Translator",
+}
+
+
+def load(path: str | Path) -> Any:
+    """Any model, from the directory it was saved in. Tables are mapped into memory and looked over once.
+
+    >>> import tempfile
+    >>> from dragoman import Corpus, NgramModel
+    >>> model = NgramModel.train(Corpus.from_sentences(["a b", "b a"]), order=2, smoothing="witten-bell")
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     model.save(f"{place}/model")
+    ...     load(f"{place}/model").score("a b") == model.score("a b")
+    True
+    """
+    directory = Path(path)
+    config = _read_config(directory)
+    kind = config.pop("kind", None)
+    if kind == ALIGNER_KIND:
+        remedy = "dragoman align --with takes it, and --lexicon and --shortlist of translate and evaluate"
+        raise DataError(f"{directory}: is an aligner, not a model; {remedy}")
+    if kind == TWO_WAY:
+        raise DataError(f"{directory}: holds two translators; name {directory / FORWARD} or {directory / BACKWARD}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise DataError(f"{directory / CONFIG}: unknown kind of model {kind!r}; known are {', '.join(KINDS)}")
+    if config.pop("format", None) != FORMAT:
+        raise DataError(f"{directory / CONFIG}: written in another format; train the model again")
+    if not (directory / VOCAB).exists():
+        raise DataError(f"{directory / VOCAB}: missing; this model directory is broken, train or copy it again")
+    vocab = Vocab.read(directory / VOCAB)
+    members = {part.parent.name: load(part.parent) for part in sorted(directory.glob(f"*/{CONFIG}"))}
+    arrays = map_arrays(directory / ARRAYS) if (directory / ARRAYS).exists() or kind == "ngram" else {}
+    try:
+        unknown = _unknown(config.pop("unknown"), vocab, members)
+        return _class(kind).from_saved(Saved(directory, config, vocab, unknown, arrays, members))
+    except DataError as error:  # told by what knows of no directory, such as units
+        if str(directory) in str(error):
+            raise
+        raise DataError(f"{directory}: {error}") from error
+    except KeyError as error:
+        raise DataError(f"{directory}: broken model directory: {error} is missing; train or copy it again") from error
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
+        raise DataError(f"{directory}: broken model directory ({type(error).__name__}: {error})") from error
+
+
+def kind_of(path: str | Path) -> str:
+    """The kind of the model in a directory, which is not loaded for it."""
+    kind = _read_config(Path(path)).get("kind")
+    return kind if isinstance(kind, str) else ""
+
+
+def load_language_model(path: str | Path) -> LanguageModel:
+    """The same, where nothing else will do."""
+    model = load(path)
+    if not isinstance(model, LanguageModel):
+        raise DataError(
+            f"{path}: is a model of kind {model.kind}, and this is for language models; "
+            "try dragoman translate, or dragoman score with --src"
+        )
+    return model
+
+
+def load_translator(path: str | Path) -> Any:
+    """A translator, where nothing else will do."""
+    from dragoman.models.translation import Translating
+
+    model = load(path)
+    if not isinstance(model, Translating):
+        raise DataError(f"{path}: is a model of kind {model.kind}, not a translator; try dragoman score or next")
+    return model
+
+
+def _read_config(directory: Path) -> dict[str, Any]:
+    path = directory / CONFIG
+    if directory.is_file():
+        remedy = "turn an ARPA file into one with dragoman import"
+        raise DataError(f"{directory}: is a file, not a model directory; {remedy}")
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if not directory.exists():
+            raise DataError(f"{directory}: no such directory; name one that train wrote") from None
+        raise DataError(f"{directory}: not a model directory (it has no {CONFIG}); name one that train wrote") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}" if mark else f"{path}"
+        raise DataError(f"{place}: broken or cut short; train the model or copy its directory again") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    if not isinstance(config, dict):
+        raise DataError(f"{path}: holds no settings; train the model or copy its directory again")
+    return config
+
+
+def _unknown(config: dict[str, Any], vocab: Vocab, members: dict[str, Any]) -> UnknownWords:
+    match config["kind"]:
+        case "none":
+            return Closed(vocab.known)
+        case "uniform":
+            return Uniform(vocab.known, config["total"])
+        case "characters":
+            from dragoman.ngram.spelling import SPELLING, SpellingModel
+
+            return SpellingModel.over(vocab, members[SPELLING])
+        case kind:
+            raise ValueError(f"unknown-word model {kind!r}")
+
+
+def _class(kind: str) -> type[Model]:
+    module, _, name = KINDS[kind].partition(":")
+    found: type[Model] = getattr(import_module(module), name)
+    return found
