@@ -21,12 +21,12 @@ from time import perf_counter
 import numpy as np
 
 from dragoman.align.aligner import SCHEDULES, Aligner
-from dragoman.align.symmetrization import WAYS
+from dragoman.align.symmetrization import SYMMETRIZATIONS
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.evaluation.alignment import count_all, read_gold
+from dragoman.evaluation.alignment import count_all_links, read_gold_alignments
 from dragoman.lab.laboratory import laboratory
 from dragoman.lab.write_corpus import write
-from dragoman.report.tables import table
+from dragoman.report.tables import format_table
 from ptb_cache import processor
 
 FEW = np.arange(10)
@@ -51,18 +51,18 @@ class Judged:
 
 def timed(pairs: ParallelCorpus, model: str) -> Timed:
     began = perf_counter()
-    aligner = Aligner.learn(pairs, model)
+    aligner = Aligner.train(pairs, model)
     learned = perf_counter()
     aligner.align(pairs)
-    return Timed(model, len(pairs), pairs.source.words, learned - began, perf_counter() - learned)
+    return Timed(model, len(pairs), pairs.source.num_words, learned - began, perf_counter() - learned)
 
 
 def judged(name: str, pairs: ParallelCorpus, gold: str | Path, model: str) -> Judged:
-    aligner, true = Aligner.learn(pairs, model), read_gold(gold)
+    aligner, true = Aligner.train(pairs, model), read_gold_alignments(gold)
     rates = {}
-    for way in WAYS:
+    for way in SYMMETRIZATIONS:
         links = aligner.align(pairs, way)
-        rates[way] = count_all([links[pair] for pair in range(len(links))], true).error_rate
+        rates[way] = count_all_links([links[pair] for pair in range(len(links))], true).error_rate
     return Judged(name, len(pairs), model, rates)
 
 
@@ -82,12 +82,13 @@ def print_tables(times: list[Timed], found: list[Judged]) -> None:
             [one.model, one.pairs, one.words, f"{one.learning:.1f}", f"{one.aligning:.1f}", one.pairs / one.learning]
             for one in times
         ]
-        print(table(["model", "pairs", "source words", "learning s", "aligning s", "pairs/s"], cells) + "\n")
+        print(format_table(["model", "pairs", "source words", "learning s", "aligning s", "pairs/s"], cells) + "\n")
     if found:
         rows = [
-            [one.text, one.pairs, one.model, *(f"{100 * one.error_rates[way]:.1f}" for way in WAYS)] for one in found
+            [one.text, one.pairs, one.model, *(f"{100 * one.error_rates[way]:.1f}" for way in SYMMETRIZATIONS)]
+            for one in found
         ]
-        print(table(["text", "pairs", "model", *(f"{way}, %" for way in WAYS)], rows))
+        print(format_table(["text", "pairs", "model", *(f"{way}, %" for way in SYMMETRIZATIONS)], rows))
     print(f"\nlearning: both directions, {len(SCHEDULES)} models as dragoman align has them; processor: {processor()}")
 
 
@@ -103,8 +104,8 @@ def main() -> None:
     if options.data:
         one, two = options.langs.split("-")
         pairs = ParallelCorpus.read(options.data / f"train.{one}", options.data / f"train.{two}")
-        Aligner.learn(pairs.select(FEW), "hmm", 1)  # to compile, so that the time is the method's own
-        Aligner.learn(pairs.select(FEW), "ibm2", 1).align(pairs.select(FEW))
+        Aligner.train(pairs.select(FEW), "hmm", 1)  # to compile, so that the time is the method's own
+        Aligner.train(pairs.select(FEW), "ibm2", 1).align(pairs.select(FEW))
         times = [timed(pairs, model) for model in SCHEDULES]
     texts = []
     for given in options.gold:

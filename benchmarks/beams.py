@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import load
-from dragoman.evaluation.translator import Answers, measure_translator
-from dragoman.report.tables import table
+from dragoman.evaluation.translator import ReferenceData, evaluate_translator
+from dragoman.report.tables import format_table
 from ptb_cache import processor
 
 BEAMS = (1, 2, 5, 10, 30, 100)
@@ -37,11 +37,11 @@ class Row:
 
 
 def measure(model: Any, lines: list[str], references: list[str], length: str, beam: int) -> Row:
-    answers = Answers(references, tokenised=model.target.tokenised)
-    told = measure_translator(model, lines, answers, beam, length=length, diagnose=True)
+    answers = ReferenceData(references, tokenised=model.target.tokenised)
+    told = evaluate_translator(model, lines, answers, beam, length=length, diagnose=True)
     log_prob = statistics.mean(one.log_prob for one in told.translations)
     errors = told.errors["search"] / len(lines)
-    return Row(length, beam, told.judged.bleu, told.judged.length_ratio, log_prob, errors, told.seconds)
+    return Row(length, beam, told.scores.bleu, told.scores.length_ratio, log_prob, errors, told.seconds)
 
 
 def print_table(rows: list[Row]) -> None:
@@ -52,7 +52,7 @@ def print_table(rows: list[Row]) -> None:
         ]
         for row in rows
     ]
-    print(table(["length", "beam", "BLEU", "length ratio", "mean log P", "search errors %", "seconds"], cells))
+    print(format_table(["length", "beam", "BLEU", "length ratio", "mean log P", "search errors %", "seconds"], cells))
     print(f"\nprocessor: {processor()}")
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Translator, fit
-from dragoman.evaluation.translation_metrics import judge
-from dragoman.models.translator_config import sizes_for
-from dragoman.report.tables import table
-from dragoman.training.presets import TRANSLATOR, translator_training
+from dragoman.evaluation.translation_metrics import score_translations
+from dragoman.models.translator_config import size_preset
+from dragoman.report.tables import format_table
+from dragoman.training.presets import TRANSLATOR, translator_preset
 from ptb_cache import processor
 from variants import assigned, read
 
@@ -39,23 +39,25 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     data = read(options.data, options.langs.split("-"), options.units, aligned=False)
-    shape = {**sizes_for(len(data.train)), **assigned(options.set)}
+    shape = {**size_preset(len(data.train)), **assigned(options.set)}
     model = Translator.create(data.train, data.source, data.target, seed=options.seed, **shape)
-    training = {**translator_training(len(data.train)), **assigned(options.train), "seed": options.seed}
+    training = {**translator_preset(len(data.train)), **assigned(options.train), "seed": options.seed}
     rows: list[list[Any]] = []
 
     def after(event: Any) -> None:
         if not getattr(event, "judged", False):
             return
-        told = [one.text for one in model.translate(data.dev_lines[0], beam=1)]
-        bleu = judge(told, data.dev_lines[1], tokenised=data.target.tokenised).bleu
+        told = [one.text for one in model.translate(data.dev_lines[0], beam_size=1)]
+        bleu = score_translations(told, data.dev_lines[1], tokenised=data.target.tokenised).bleu
         rows.append([event.position.epoch, round(event.position.seconds / 60, 2), event.dev_loss, round(bleu, 2)])
         print(rows[-1], flush=True)
 
-    fit(model, data.train, data.dev, TRANSLATOR, output=options.output, report=after, **training)
-    print(table(["epoch", "minutes", "dev loss, a unit", "dev BLEU, greedy"], rows))
+    fit(model, data.train, data.dev, TRANSLATOR, output=options.output, callback=after, **training)
+    print(format_table(["epoch", "minutes", "dev loss, a unit", "dev BLEU, greedy"], rows))
     published = [[number, f"{number * JOEY_MINUTES:.1f}", bleu] for number, bleu in enumerate(JOEY, 1)]
-    print(f"\n{table(['JoeyNMT 2.3, epoch', 'minutes', 'dev BLEU, greedy'], published)}\n\nprocessor: {processor()}")
+    print(
+        f"\n{format_table(['JoeyNMT 2.3, epoch', 'minutes', 'dev BLEU, greedy'], published)}\n\nprocessor: {processor()}"
+    )
     if options.json:
         options.json.write_text(json.dumps(rows) + "\n", encoding="utf-8")
 

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman import ClassModel, Corpus, LanguageModel, Mixture, NgramModel, brown_clusters
+from dragoman import ClassNgramModel, Corpus, LanguageModel, Mixture, NgramModel, brown_clusters
 from dragoman.evaluation.log_probs import token_log_probs
-from dragoman.report.tables import table
+from dragoman.report.tables import format_table
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ def measure(texts: Texts, words: NgramModel, classes: int, passes: int, order: i
     began = time.process_time()
     clustering = brown_clusters(texts.train, classes, passes=passes)
     seconds = time.process_time() - began
-    alone = ClassModel.train(texts.train, clustering.as_mapping(), order=order)
+    alone = ClassNgramModel.train(texts.train, clustering.as_mapping(), order=order)
     mixed = Mixture.fit([words, alone], texts.valid)
     figures = (perplexity(model, text) for model in (alone, mixed) for text in (texts.valid, texts.test))
-    return Row(classes, passes, seconds, clustering.information, *figures, weight=float(mixed.weights[1]))
+    return Row(classes, passes, seconds, clustering.mutual_information, *figures, weight=float(mixed.weights[1]))
 
 
 def processor() -> str:
@@ -78,7 +78,7 @@ def print_table(rows: list[Row], words: float, order: int) -> None:
         ]
         for row in rows
     ]
-    print(table(headers, cells))
+    print(format_table(headers, cells))
     print(f"\nmodified Kneser-Ney over words, order {order}: {words:.2f} on test\nprocessor: {processor()}")
 
 

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Corpus, FeedForwardModel, LogLinearModel, NgramModel, fit, laboratory
-from dragoman.cli.progress import watching
-from dragoman.evaluation.minimal_pairs import Accuracy, accuracy
+from dragoman.cli.progress import training_progress
+from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
 from dragoman.lab.minimal_pairs import Contrast, contrasts
-from dragoman.report.tables import table
+from dragoman.report.tables import format_table
 from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR
 from ptb_cache import processor
 
@@ -85,8 +85,8 @@ def feed_forward(reach: float) -> Make:
 
 
 def _fitted(model: Any, train: Corpus, dev: Corpus, config: Any, **settings: Any) -> Any:
-    with watching() as report:
-        fit(model, train, dev, config, report=report, **settings)
+    with training_progress() as report:
+        fit(model, train, dev, config, callback=report, **settings)
     return model
 
 
@@ -106,9 +106,9 @@ def measure(train: Corpus, dev: Corpus, asked: list[Contrast], seed: int) -> Ite
         began = time.perf_counter()
         model = make(train, dev, seed)
         seconds = time.perf_counter() - began
-        right = sum(accuracy(model, asked, by=lambda one: one.phenomenon).values(), Accuracy())
+        right = sum(accuracy_by_kind(model, asked, kind=lambda one: one.phenomenon).values(), MinimalPairAccuracy())
         perplexity = likelihood(model, dev).perplexity_class
-        yield Row(name, perplexity, 100 * right.share, 100 * right.share_of_groups, seconds)
+        yield Row(name, perplexity, 100 * right.accuracy, 100 * right.group_accuracy, seconds)
 
 
 def main() -> None:
@@ -124,10 +124,10 @@ def main() -> None:
     cells = [
         [row.model, row.dev, f"{row.contrasts:.1f}", f"{row.quadruples:.1f}", f"{row.seconds:.0f}"] for row in rows
     ]
-    print(table(headers, cells))
+    print(format_table(headers, cells))
     quads = len({one.group for one in asked})
     print(
-        f"\n{train.sentences:,} sentences of {options.drawn:,}; {quads} quadruples; seed {options.seed}; {processor()}"
+        f"\n{train.num_sentences:,} sentences of {options.drawn:,}; {quads} quadruples; seed {options.seed}; {processor()}"
     )
     if options.json:
         report = {"processor": processor(), "seed": options.seed, "rows": [asdict(row) for row in rows]}

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.doctor.examination import Files, Report, examine
+from dragoman.doctor.examination import DoctorInput, DoctorReport, examine
 from dragoman.doctor.findings import Finding
-from dragoman.report.tables import table
+from dragoman.report.tables import format_table
 
 RUNS, RUN_LINES, FARTHEST = 10, (10, 60), 3  # shifted runs: how many, how long, by how many lines at most
 EXPECTED = {  # each way of spoiling, and the kinds of findings that fit it
@@ -157,7 +157,7 @@ class Precision:
     in_the_clean_text: int
 
 
-def recalls(faults: dict[str, set[int]], report: Report) -> list[Recall]:
+def recalls(faults: dict[str, set[int]], report: DoctorReport) -> list[Recall]:
     results = []
     for fault, lines in faults.items():
         found = {line for f in report.findings if f.kind in EXPECTED[fault] for line in lines_of(f)}
@@ -165,7 +165,7 @@ def recalls(faults: dict[str, set[int]], report: Report) -> list[Recall]:
     return results
 
 
-def precisions(faults: dict[str, set[int]], report: Report, clean: Report) -> list[Precision]:
+def precisions(faults: dict[str, set[int]], report: DoctorReport, clean: DoctorReport) -> list[Precision]:
     results = []
     for kind in dict.fromkeys(kind for kinds in EXPECTED.values() for kind in kinds):
         found, before = (
@@ -177,8 +177,8 @@ def precisions(faults: dict[str, set[int]], report: Report, clean: Report) -> li
     return results
 
 
-def look(source: list[bytes], target: list[bytes], place: Path) -> tuple[Report, float]:
-    files = Files((str(place / "train.de"), str(place / "train.en")))
+def look(source: list[bytes], target: list[bytes], place: Path) -> tuple[DoctorReport, float]:
+    files = DoctorInput((str(place / "train.de"), str(place / "train.en")))
     for path, lines in zip(files.train, (source, target), strict=True):
         Path(path).write_bytes(b"".join(line + b"\n" for line in lines))
     began = time.perf_counter()
@@ -206,13 +206,13 @@ def main() -> None:
         report, seconds = look(spoiled.source, spoiled.target, Path(place))
     found, right = recalls(spoiled.faults, report), precisions(spoiled.faults, report, clean)
     print(
-        table(
+        format_table(
             ["spoiled", "lines", "found", "recall"],
             [[r.fault, r.spoiled, r.found, percent(r.found, r.spoiled)] for r in found],
         )
     )
     rows = [[p.kind, p.found, p.right, percent(p.right, p.found), p.in_the_clean_text] for p in right]
-    print("\n" + table(["kind", "found", "right", "precision", "in the text as it was"], rows))
+    print("\n" + format_table(["kind", "found", "right", "precision", "in the text as it was"], rows))
     print(f"\n{len(source):,} pairs; {seconds:.1f} seconds")
     if options.json:
         figures = {"recall": [asdict(r) for r in found], "precision": [asdict(p) for p in right], "seconds": seconds}

@@ -27,14 +27,14 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from dragoman import Corpus, NgramModel
-from dragoman.evaluation.floor import Measured, Truth, measured
-from dragoman.evaluation.minimal_pairs import Accuracy, accuracy
+from dragoman.evaluation.floor import LanguageModelEvaluation, TrueLogProbs, evaluate_language_model
+from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
 from dragoman.lab.laboratory import laboratory
 from dragoman.lab.minimal_pairs import DISTANCES, Contrast, contrasts, distance_class
 from dragoman.ngram.smoothing import SMOOTHINGS
-from dragoman.report.figures import Share, accuracy_by_distance, learning_curves
-from dragoman.report.floor import floor_table, truth_of
-from dragoman.report.tables import plus_minus, table
+from dragoman.report.figures import Proportion, draw_accuracy_by_distance, draw_curves_by_size
+from dragoman.report.floor import floor_table, lab_true_log_probs
+from dragoman.report.tables import format_table, format_with_error
 
 ORDERS = range(1, 8)
 ORDER = 5  # where only one is shown
@@ -60,19 +60,19 @@ class Texts:
     train: Corpus
     dev: Corpus
     test: Corpus
-    truth: Truth
+    truth: TrueLogProbs
 
     @classmethod
     def of(cls, language: str, train: Sequence[str], dev: Sequence[str], test: Sequence[str]) -> Texts:
         corpus = Corpus.from_sentences(train)
         held_out, held_to = (Corpus.from_sentences(text, corpus.vocab) for text in (dev, test))
-        return cls(corpus, held_out, held_to, truth_of(language, held_to))
+        return cls(corpus, held_out, held_to, lab_true_log_probs(language, held_to))
 
     def model(self, smoothing: str, order: int) -> NgramModel:
         return NgramModel.train(self.train, smoothing=smoothing, order=order, heldout=self.dev)
 
-    def measured(self, model: NgramModel) -> Measured:
-        return measured(model, self.test, self.truth)
+    def measured(self, model: NgramModel) -> LanguageModelEvaluation:
+        return evaluate_language_model(model, self.test, self.truth)
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,16 @@ class Result:
 
     smoothing: str
     order: int
-    measured: Measured
-    accuracy: dict[Kind, Accuracy]
+    measured: LanguageModelEvaluation
+    accuracy: dict[Kind, MinimalPairAccuracy]
     notes: tuple[str, ...]  # discounts that could not be computed
 
     @property
     def name(self) -> str:
         return f"{self.smoothing}, order {self.order}"
 
-    def on(self, phenomenon: str) -> Accuracy:
-        return sum((own for (name, _), own in self.accuracy.items() if name == phenomenon), Accuracy())
+    def on(self, phenomenon: str) -> MinimalPairAccuracy:
+        return sum((own for (name, _), own in self.accuracy.items() if name == phenomenon), MinimalPairAccuracy())
 
     @property
     def phenomena(self) -> list[str]:
@@ -99,11 +99,11 @@ class Result:
     @property
     def mean_accuracy(self) -> float:
         """Over phenomena, each alike."""
-        return mean(self.on(name).share for name in self.phenomena)
+        return mean(self.on(name).accuracy for name in self.phenomena)
 
     @property
     def all_four(self) -> float:
-        return self.on(QUADRUPLES).share_of_groups
+        return self.on(QUADRUPLES).group_accuracy
 
     def as_dict(self) -> dict[str, object]:
         shares = [
@@ -123,7 +123,7 @@ class Point:
     seed: int
     vocabulary: int
     unknown: float  # share of the test text's words
-    measured: Measured
+    measured: LanguageModelEvaluation
     notes: tuple[str, ...]
 
     @property
@@ -152,14 +152,14 @@ def results(texts: Texts, found: Sequence[Contrast]) -> Iterator[Result]:
     """Every smoothing at every order."""
     for smoothing, order in product(SMOOTHINGS, ORDERS):
         model = texts.model(smoothing, order)
-        yield Result(smoothing, order, texts.measured(model), accuracy(model, found, kind), model.notes)
+        yield Result(smoothing, order, texts.measured(model), accuracy_by_kind(model, found, kind), model.notes)
 
 
 def points(texts: Texts, models: Sequence[tuple[str, int]], seed: int) -> Iterator[Point]:
-    unknown = len(texts.test.unknown_at) / texts.test.words
+    unknown = len(texts.test.unknown_positions) / texts.test.num_words
     for smoothing, order in models:
         model = texts.model(smoothing, order)
-        sentences, vocabulary, found = texts.train.sentences, len(texts.train.vocab), texts.measured(model)
+        sentences, vocabulary, found = texts.train.num_sentences, len(texts.train.vocab), texts.measured(model)
         yield Point(smoothing, order, sentences, seed, vocabulary, unknown, found, model.notes)
 
 
@@ -175,16 +175,16 @@ def detail(found: Sequence[Result]) -> list[Result]:
 def phenomena_table(found: Sequence[Result]) -> str:
     names = found[0].phenomena
     headers = ["% right", *names, "all four"]
-    rows = [[r.name, *(percent(r.on(name).share) for name in names), percent(r.all_four)] for r in found]
-    counts = [*(found[0].on(name).contrasts for name in names), found[0].on(QUADRUPLES).groups]
-    return table(headers, [*rows, ["contrasts", *counts]])
+    rows = [[r.name, *(percent(r.on(name).accuracy) for name in names), percent(r.all_four)] for r in found]
+    counts = [*(found[0].on(name).pairs for name in names), found[0].on(QUADRUPLES).groups]
+    return format_table(headers, [*rows, ["contrasts", *counts]])
 
 
 def matrix(title: str, found: Sequence[Result], value: Callable[[Result], object]) -> str:
     """Smoothings by orders."""
     by_model = {(result.smoothing, result.order): value(result) for result in found}
     rows = [[smoothing, *(by_model[smoothing, order] for order in ORDERS)] for smoothing in SMOOTHINGS]
-    return table([title, *(f"order {order}" for order in ORDERS)], rows)
+    return format_table([title, *(f"order {order}" for order in ORDERS)], rows)
 
 
 def nats_above(result: Result) -> float | str:
@@ -206,15 +206,15 @@ def distance_table(found: Sequence[Result], phenomena: Sequence[str], singular: 
     orders = {result.order: result for result in found if result.smoothing == BEST and result.order in FAR_ORDERS}
     rows: list[list[object]] = []
     for phenomenon, least in product(phenomena, DISTANCES):
-        own = [result.accuracy.get((phenomenon, least), Accuracy()) for result in orders.values()]
+        own = [result.accuracy.get((phenomenon, least), MinimalPairAccuracy()) for result in orders.values()]
         always = percent(singular[least]) if phenomenon == "agreement" else None
-        if own[0].contrasts:
-            rows.append([phenomenon, distances(least), own[0].contrasts, always, *(percent(one.share) for one in own)])
-        if own[0].groups < own[0].contrasts:
-            four = (percent(one.share_of_groups) for one in own)
+        if own[0].pairs:
+            rows.append([phenomenon, distances(least), own[0].pairs, always, *(percent(one.accuracy) for one in own)])
+        if own[0].groups < own[0].pairs:
+            four = (percent(one.group_accuracy) for one in own)
             rows.append(["  all four", distances(least), own[0].groups, None, *four])
     headers = ["% right", "words between", "contrasts", "always singular", *(f"order {order}" for order in orders)]
-    return table(headers, rows)
+    return format_table(headers, rows)
 
 
 def always_singular(found: Sequence[Contrast], language: str) -> dict[int, float]:
@@ -252,19 +252,21 @@ def curve_table(curve: Sequence[Point], *, by_class: bool = False) -> str:
     rows = [
         [name, *(nats(values[size]) for size in sizes)] for name, values in curves(curve, by_class=by_class).items()
     ]
-    return table(["nats above, " + ("by class" if by_class else "in full"), *(f"{size:,}" for size in sizes)], rows)
+    return format_table(
+        ["nats above, " + ("by class" if by_class else "in full"), *(f"{size:,}" for size in sizes)], rows
+    )
 
 
 def vocabulary_table(curve: Sequence[Point]) -> str:
     by_size = {point.sentences: point for point in curve}
     rows = [[p.sentences, p.vocabulary, percent(p.unknown), *floors(p.measured)] for _, p in sorted(by_size.items())]
-    return table(["sentences", "vocabulary", "% unknown", "floor, in full", "floor by class"], rows)
+    return format_table(["sentences", "vocabulary", "% unknown", "floor, in full", "floor by class"], rows)
 
 
-def floors(found: Measured) -> tuple[float | str, float | str]:
+def floors(found: LanguageModelEvaluation) -> tuple[float | str, float | str]:
     floor = found.floor
     assert floor is not None, "the truth is known"
-    return plus_minus(*floor.perplexity), plus_minus(*floor.perplexity_class)
+    return format_with_error(*floor.perplexity), format_with_error(*floor.perplexity_class)
 
 
 def curves(curve: Sequence[Point], *, by_class: bool = False) -> dict[str, dict[int, float]]:
@@ -283,7 +285,7 @@ def spread_table(spread: Sequence[Point]) -> str:
         if all(map(math.isfinite, own)):
             rows.append([smoothing, f"{mean(own):.3f}", f"{stdev(own):.4f}", *(f"{value:.3f}" for value in own)])
     seeds = sorted({point.seed for point in spread})
-    return table([f"order {ORDER}", "mean", "deviation", *(f"seed {seed}" for seed in seeds)], rows)
+    return format_table([f"order {ORDER}", "mean", "deviation", *(f"seed {seed}" for seed in seeds)], rows)
 
 
 # -- pictures --------------------------------------------------------------------------------------------------------
@@ -294,31 +296,31 @@ def draw(found: Sequence[Result], curve: Sequence[Point], phenomena: Sequence[st
     possible = [point for point in curve if math.isfinite(point.nats())]
     at_order = [point for point in possible if point.order == ORDER]
     of_best = [point for point in possible if point.smoothing == BEST]
-    learning_curves(
+    draw_curves_by_size(
         {name.partition(", ")[0]: line for name, line in curves(at_order).items()},
         directory / "laboratory-smoothings.svg",
         title=f"How fast {ORDER}-grams come down to the floor, by smoothing",
     )
-    learning_curves(
+    draw_curves_by_size(
         dict(sorted((name.partition(", ")[2], line) for name, line in curves(of_best).items())),
         directory / "laboratory-orders.svg",
         title=f"How fast {BEST} comes down to the floor, by order",
         ordered=True,
     )
-    accuracy_by_distance(
+    draw_accuracy_by_distance(
         {phenomenon: lines for phenomenon in phenomena if (lines := shares(found, phenomenon))},
         directory / "laboratory-distance.svg",
         title=f"How often {BEST} finds the right sentence more probable",
     )
 
 
-def shares(found: Sequence[Result], phenomenon: str) -> dict[str, dict[str, Share]]:
+def shares(found: Sequence[Result], phenomenon: str) -> dict[str, dict[str, Proportion]]:
     """{model: {class of distance: share}}, where there are contrasts enough."""
-    lines: dict[str, dict[str, Share]] = {}
+    lines: dict[str, dict[str, Proportion]] = {}
     for result, least in product(found, DISTANCES):
-        own = result.accuracy.get((phenomenon, least), Accuracy())
-        if result.smoothing == BEST and result.order in FAR_ORDERS and own.contrasts >= FEWEST:
-            lines.setdefault(f"order {result.order}", {})[distances(least)] = Share(own.share, own.contrasts)
+        own = result.accuracy.get((phenomenon, least), MinimalPairAccuracy())
+        if result.smoothing == BEST and result.order in FAR_ORDERS and own.pairs >= FEWEST:
+            lines.setdefault(f"order {result.order}", {})[distances(least)] = Proportion(own.accuracy, own.pairs)
     return lines
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.report.tables import table
+from dragoman.report.tables import format_table
 
 ORDER = 5
 ZIPF_TYPES = 200_000
@@ -51,7 +51,7 @@ def job_train(text: str, output: str, to: str) -> float:
     import warnings
 
     from dragoman.data.corpus import Corpus
-    from dragoman.data.unknown_words import Closed
+    from dragoman.data.unknown_words import ClosedVocabulary
     from dragoman.ngram.arpa import write_arpa
     from dragoman.ngram.model import NgramModel
 
@@ -60,7 +60,7 @@ def job_train(text: str, output: str, to: str) -> float:
     write_arpa(run, Path(output) / "warm-up.arpa")
     began = time.perf_counter()
     corpus = Corpus.read(text)
-    model = NgramModel.train(corpus, order=ORDER, unknown=Closed(corpus.vocab.known))
+    model = NgramModel.train(corpus, order=ORDER, unknown=ClosedVocabulary(corpus.vocab.num_known))
     if to == "arpa":
         write_arpa(model, Path(output) / "model.arpa")
     else:
@@ -175,7 +175,7 @@ def training_table(texts: dict[str, Path], scratch: Path, lmplz: str | None, rep
         tokens = sum(line.count(b" ") + 2 for line in text.open("rb"))
         results.append({"text": name, "tokens": tokens, **{way: asdict(cost) for way, cost in costs.items()}})
         rows.append(training_row(name, tokens, costs))
-    print(table(list(rows[0]), [list(row.values()) for row in rows]))
+    print(format_table(list(rows[0]), [list(row.values()) for row in rows]))
     return results
 
 
@@ -199,7 +199,7 @@ def scoring_table(text: Path, held_out: Path, scratch: Path) -> dict[str, float]
         if find_spec("kenlm"):
             rates["kenlm"] = in_own_process("kenlm", f"{place}/model.arpa", str(many))[0]
     cells = [[name, f"{rate / 1e6:.2f}", f"{rate / rates['dragoman']:.2f}"] for name, rate in rates.items()]
-    print(table(["scoring", "million tokens/s", "by dragoman's"], cells))
+    print(format_table(["scoring", "million tokens/s", "by dragoman's"], cells))
     return rates
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from dragoman import Corpus, LanguageModel, Mixture, NgramModel
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.cache import CacheModel
-from dragoman.report.tables import table
+from dragoman.report.tables import format_table
 
 GOAL = 125.7  # test perplexity published for a Kneser-Ney 5-gram with a cache
 
@@ -69,7 +69,7 @@ def print_table(rows: list[Row]) -> None:
         [row.model, " ".join(f"{weight:.3f}" for weight in row.weights), row.valid, row.test, f"{row.seconds:.2f}"]
         for row in rows
     ]
-    print(table(["model", "weights", "valid", "test", "seconds"], cells))
+    print(format_table(["model", "weights", "valid", "test", "seconds"], cells))
     print(f"\npublished for KN5 with a cache: {GOAL} on test; reached: {rows[-1].test:.2f}\nprocessor: {processor()}")
 
 

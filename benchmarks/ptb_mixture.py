@@ -24,19 +24,19 @@ from numpy.typing import NDArray
 
 import dragoman
 from dragoman import CacheModel, Corpus, LanguageModel, NgramModel
-from dragoman.combine.buckets import NONE, bucketing
-from dragoman.combine.mixture import fit_by_bucket, fit_weights, mixed_log_probs
+from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
+from dragoman.combine.mixture import fit_bucket_weights, fit_mixture_weights, mix_log_probs
 from dragoman.data.brown import brown_clusters
-from dragoman.data.unknown_words import Closed
+from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.language_model import require_same_vocab
-from dragoman.ngram.class_model import ClassModel
-from dragoman.report.tables import table
+from dragoman.ngram.class_model import ClassNgramModel
+from dragoman.report.tables import format_table
 from ptb_cache import processor
 
 CLASSES = 200
 KINDS = (
-    NONE,
+    NO_BUCKETS,
     "position",
     "order",
     "frequency",
@@ -80,16 +80,16 @@ class Row:
 
 
 def train_ngram(corpus: Corpus) -> LanguageModel:
-    return NgramModel.train(corpus, order=5, unknown=Closed(corpus.vocab.known))
+    return NgramModel.train(corpus, order=5, unknown=ClosedVocabulary(corpus.vocab.num_known))
 
 
 def train_cache(corpus: Corpus) -> LanguageModel:
-    return CacheModel.train(corpus, unknown=Closed(corpus.vocab.known))
+    return CacheModel.train(corpus, unknown=ClosedVocabulary(corpus.vocab.num_known))
 
 
 def train_classes(corpus: Corpus) -> LanguageModel:
     classes = brown_clusters(corpus, CLASSES).as_mapping()
-    return ClassModel.train(corpus, classes, order=5, unknown=Closed(corpus.vocab.known))
+    return ClassNgramModel.train(corpus, classes, order=5, unknown=ClosedVocabulary(corpus.vocab.num_known))
 
 
 TRAINED: dict[str, Callable[[Corpus], LanguageModel]] = {
@@ -126,12 +126,14 @@ def mixed(members: Sequence[Member], texts: Texts, kind: str) -> Row:
     """What `dragoman mix` does, with the members asked before."""
     valid, test = (np.stack([getattr(member, name) for member in members]) for name in ("valid", "test"))
     began = time.perf_counter()
-    where = bucketing(kind, [member.model for member in members])
-    buckets = {name: where.of_corpus(getattr(texts, name)) for name in ("valid", "test")}
-    weights = fit_weights(valid)
-    rows = weights[None] if kind == NONE else fit_by_bucket(valid, buckets["valid"], len(where.labels), weights)
+    where = make_bucketing(kind, [member.model for member in members])
+    buckets = {name: where.buckets_of_corpus(getattr(texts, name)) for name in ("valid", "test")}
+    weights = fit_mixture_weights(valid)
+    rows = (
+        weights[None] if kind == NO_BUCKETS else fit_bucket_weights(valid, buckets["valid"], len(where.labels), weights)
+    )
     figures = (
-        perplexity(mixed_log_probs(said, rows, buckets[name])) for name, said in (("valid", valid), ("test", test))
+        perplexity(mix_log_probs(said, rows, buckets[name])) for name, said in (("valid", valid), ("test", test))
     )
     names = " + ".join(member.name for member in members)
     return Row(names, kind, len(where.labels), tuple(weights.tolist()), *figures, time.perf_counter() - began)
@@ -156,7 +158,7 @@ def measure(data: Path, place: Path, also: Sequence[Path], kinds: Sequence[str])
 
 def print_table(rows: list[Row]) -> None:
     cells = [[row.models, row.buckets, row.number, row.valid, row.test, f"{row.seconds:.1f}"] for row in rows]
-    print(table(["models", "buckets", "number", "valid", "test", "seconds"], cells))
+    print(format_table(["models", "buckets", "number", "valid", "test", "seconds"], cells))
     print(f"\nprocessor: {processor()}")
 
 

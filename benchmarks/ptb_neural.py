@@ -35,12 +35,12 @@ from dragoman import (
     RecurrentModel,
     fit,
 )
-from dragoman.cli.progress import watching
+from dragoman.cli.progress import training_progress
 from dragoman.data.brown import brown_clusters
-from dragoman.data.unknown_words import Closed
+from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.log_probs import token_log_probs
-from dragoman.ngram.class_model import ClassModel
-from dragoman.report.tables import table
+from dragoman.ngram.class_model import ClassNgramModel
+from dragoman.report.tables import format_table
 from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR, RECURRENT
 from ptb_cache import processor
 
@@ -55,8 +55,8 @@ class Texts:
     test: Corpus
 
     @property
-    def closed(self) -> Closed:
-        return Closed(self.train.vocab.known)
+    def closed(self) -> ClosedVocabulary:
+        return ClosedVocabulary(self.train.vocab.num_known)
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ TRAINED: dict[str, Callable[[Texts, int], tuple[Any, Any]]] = {
 def trained(name: str, texts: Texts, place: Path, seed: int) -> tuple[LanguageModel, Row]:
     model, settings = TRAINED[name](texts, seed)
     output = place / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
-    with watching() as report:
-        position = fit(model, texts.train, texts.valid, settings, output=output, report=report, seed=seed).position
+    with training_progress() as report:
+        position = fit(model, texts.train, texts.valid, settings, output=output, callback=report, seed=seed).progress
     parameters = sum(tensor.numel() for tensor in model.parameters().values())
     return model, row(name, model, texts, parameters, position.epoch, position.seconds / 60)
 
@@ -159,7 +159,7 @@ def counted(texts: Texts) -> dict[str, LanguageModel]:
     return {
         "KN5": NgramModel.train(texts.train, order=5, unknown=texts.closed),
         "cache": CacheModel.train(texts.train, unknown=texts.closed),
-        "class 5-gram": ClassModel.train(texts.train, classes, order=5, unknown=texts.closed),
+        "class 5-gram": ClassNgramModel.train(texts.train, classes, order=5, unknown=texts.closed),
     }
 
 
@@ -195,7 +195,7 @@ def print_table(rows: list[Row], seed: int) -> None:
         ]
         for one in rows
     ]
-    print(f"{table(headers, cells)}\n\nseed {seed}; processor: {processor()}")
+    print(f"{format_table(headers, cells)}\n\nseed {seed}; processor: {processor()}")
 
 
 def main() -> None:

@@ -31,11 +31,11 @@ from torch.nn.functional import cross_entropy
 
 from dragoman import Corpus, RecurrentModel, TrainingConfig, Vocab
 from dragoman.lab.laboratory import laboratory
-from dragoman.report.tables import table
+from dragoman.report.tables import format_table
 from dragoman.training.batch_order import SENTENCES, STREAM
-from dragoman.training.fit import learning
-from dragoman.training.loop import Learner, Task, learn
-from dragoman.training.objectives import negative_log_likelihood, stateless, streaming
+from dragoman.training.fit import training_mode
+from dragoman.training.loop import TrainingTask, TrainState, training_steps
+from dragoman.training.objectives import negative_log_likelihood, stateless, stream_objective
 from ptb_cache import processor
 
 WORDS = 10_000
@@ -74,7 +74,7 @@ def random_text(tokens: int, seed: int = 1) -> Corpus:
     vocab = Vocab.build([f"w{number}" for number in range(WORDS)], list(range(WORDS, 0, -1)))
     chances = 1 / np.arange(1, WORDS + 1)
     ids = np.random.default_rng(seed).choice(WORDS, size=tokens, p=chances / chances.sum())
-    names = np.array(vocab.words[-WORDS:])
+    names = np.array(vocab.tokens[-WORDS:])
     return Corpus.from_sentences((" ".join(names[ids[at : at + 20]]) for at in range(0, tokens, 20)), vocab)
 
 
@@ -83,9 +83,9 @@ def ours(size: Size, cell: str, text: Corpus, softmax: str = "full") -> Iterator
     shape = {"cell": cell, "layers": size.layers, "embedding": size.hidden, "hidden": size.hidden}
     model = RecurrentModel.create(text, **shape, carries=True, softmax=softmax, dropout=0.0)
     config = TrainingConfig(batch_size=size.rows * size.steps, steps=size.steps, clip=1.0, max_epochs=1000)
-    task = Task(text, None, streaming(), config, perf_counter, STREAM)
-    with learning(model, "cpu"):
-        yield from (moment.items for moment in learn(Learner.beginner(model, config), task))
+    task = TrainingTask(text, None, stream_objective(), config, perf_counter, STREAM)
+    with training_mode(model, "cpu"):
+        yield from (moment.predictions for moment in training_steps(TrainState.create(model, config), task))
 
 
 class PlainModel(torch.nn.Module):
@@ -106,7 +106,7 @@ class PlainModel(torch.nn.Module):
 def plain(size: Size, cell: str, text: Corpus) -> Iterator[int]:
     model = PlainModel(size, cell, len(text.vocab))
     optimizer = torch.optim.Adam(model.parameters())
-    words = torch.from_numpy(text.framed(starts=0)).long()
+    words = torch.from_numpy(text.ids_with_boundaries(starts=0)).long()
     longest = len(words) // size.rows
     columns = words[: size.rows * longest].view(size.rows, longest).t().contiguous()
     while True:
@@ -164,9 +164,9 @@ def sentence_steps(batch: int, text: Corpus, cell: str = "lstm") -> Iterator[int
     """Steps of training on this many sentences at a time."""
     model = RecurrentModel.create(text, cell=cell, embedding=128, hidden=256, dropout=0.0)
     config = TrainingConfig(batch_size=batch, batch_by="sentences", pool=50, max_epochs=1000)
-    task = Task(text, None, stateless(negative_log_likelihood), config, perf_counter, SENTENCES)
-    with learning(model, "cpu"):
-        yield from (moment.items for moment in learn(Learner.beginner(model, config), task))
+    task = TrainingTask(text, None, stateless(negative_log_likelihood), config, perf_counter, SENTENCES)
+    with training_mode(model, "cpu"):
+        yield from (moment.predictions for moment in training_steps(TrainState.create(model, config), task))
 
 
 def progress(line: str) -> None:
@@ -197,7 +197,7 @@ def main(arguments: list[str] | None = None) -> None:
     ]
     headers = ["cell", "size", "ours", "plain", "limit", "ours/plain", "limit/ours", "ours, softmax by classes"]
     print(f"words/s in training, {WORDS:,} words, {torch.get_num_threads()} threads, {processor()}\n")
-    print(table(headers, rows))
+    print(format_table(headers, rows))
     gains = minibatching(options.seconds, options.rounds)
     if options.output:
         report = {"speeds": [asdict(speed) for speed in speeds], "minibatches": gains, "processor": processor()}
@@ -209,7 +209,7 @@ def minibatching(seconds: float, rounds: int) -> dict[int, float]:
     text = Corpus.from_sentences(laboratory().text("en", 2000, seed=1))
     found = dict(zip(BATCHES, words_a_second([sentence_steps(n, text) for n in BATCHES], seconds, rounds), strict=True))
     rows = [[n, f"{speed:,.0f}", f"{speed / found[1]:.1f}"] for n, speed in found.items()]
-    print(f"\n{table(['sentences a batch', 'words/s', 'times online'], rows)}")
+    print(f"\n{format_table(['sentences a batch', 'words/s', 'times online'], rows)}")
     return found
 
 

@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dragoman import CacheModel, Corpus, LanguageModel, Mixture, NgramModel
-from dragoman.data.unknown_words import Closed
+from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.likelihood import likelihood
 from dragoman.ngram.smoothing import SMOOTHINGS
-from dragoman.report.tables import table
+from dragoman.report.tables import format_table
 
 RENAMED = b"UNKNOWN"
 
@@ -65,7 +65,7 @@ def measure(name: str, texts: Texts, make: Callable[[], LanguageModel]) -> tuple
 
 
 def rows(texts: Texts, order: int) -> Iterator[Row]:
-    closed = Closed(texts.train.vocab.known)
+    closed = ClosedVocabulary(texts.train.vocab.num_known)
 
     def ngram(**settings: object) -> Callable[[], LanguageModel]:
         return lambda: NgramModel.train(texts.train, unknown=closed, heldout=texts.valid, **settings)
@@ -105,8 +105,8 @@ def main() -> None:
     texts = read(options.data)
     results = list(rows(texts, options.order))
     cells = [[r.model, r.valid, r.test, f"{r.megabytes:.1f}", f"{r.seconds:.2f}"] for r in results]
-    print(table(["model", "valid", "test", "MB", "seconds"], cells))
-    print(f"\n{texts.train.tokens:,} training tokens, {texts.test.tokens:,} test tokens")
+    print(format_table(["model", "valid", "test", "MB", "seconds"], cells))
+    print(f"\n{texts.train.num_tokens:,} training tokens, {texts.test.num_tokens:,} test tokens")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in results], indent=2) + "\n", encoding="utf-8")
 

@@ -12,13 +12,13 @@ import math
 from pathlib import Path
 
 from dragoman import Corpus
-from dragoman.ngram.spelling import unknown_words
-from dragoman.report.tables import table
+from dragoman.ngram.spelling import create_unknown_word_model
+from dragoman.report.tables import format_table
 
 
 def bits(choice: str, train: Corpus, test: Corpus) -> float:
     """-log2 P(which word | it is unknown), averaged over the unknown words of the test text."""
-    costs = unknown_words(choice, train).log_probs(test.unknown_words)
+    costs = create_unknown_word_model(choice, train).log_probs(test.unknown_words)
     return -math.fsum(costs) / len(costs) / math.log(2)
 
 
@@ -32,7 +32,7 @@ def main() -> None:
     test = Corpus.read(options.test, train.vocab)
     found = [f"{bits(choice, train, test):.2f}" for choice in ("uniform", "characters")]
     headers = ["training text", "unknown words", "of words", "uniform, bits", "characters, bits"]
-    print(table(headers, [[options.train.name, len(test.unknown_words), test.words, *found]]))
+    print(format_table(headers, [[options.train.name, len(test.unknown_words), test.num_words, *found]]))
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.align.aligner import Aligner
-from dragoman.align.unknown_words import Unknowns
+from dragoman.align.unknown_words import UnknownReplacer
 from dragoman.combine.ensemble import Ensemble
-from dragoman.evaluation.translation_metrics import judge
-from dragoman.models.translation import Translating
-from dragoman.report.tables import table
+from dragoman.evaluation.translation_metrics import score_translations
+from dragoman.models.translation import BaseTranslator
+from dragoman.report.tables import format_table
 from ptb_cache import processor
 from variants import Data, assigned, read, trained, words_of
 
@@ -38,18 +38,18 @@ class Step:
     length_ratio: float
 
 
-def bleu(model: Translating, lines: tuple[list[str], list[str]], beam: int, **how: Any) -> tuple[float, float]:
+def bleu(model: BaseTranslator, lines: tuple[list[str], list[str]], beam: int, **how: Any) -> tuple[float, float]:
     told = model.translate(lines[0], beam, **how)
-    judged = judge([one.text for one in told], lines[1], tokenised=True)
+    judged = score_translations([one.text for one in told], lines[1], tokenised=True)
     return judged.bleu, judged.length_ratio
 
 
-def steps(models: dict[str, Translating], data: Data, unknowns: Unknowns | None) -> Sequence[Step]:
+def steps(models: dict[str, BaseTranslator], data: Data, unknowns: UnknownReplacer | None) -> Sequence[Step]:
     """Each is the one before, and what its name says; attention comes with an encoder that reads both ways."""
     plain, attention, lexicon, both = models.values()
     replaced = {"unknowns": unknowns}
     penalty = max(PENALTIES, key=lambda one: bleu(lexicon, data.dev_lines, BEAM, length=f"penalty:{one}", **replaced))
-    ways: list[tuple[str, float | None, Translating, int, dict[str, Any]]] = [
+    ways: list[tuple[str, float | None, BaseTranslator, int, dict[str, Any]]] = [
         ("encoder-decoder", 1.76, plain, 1, {}),
         ("attention", 2.17, attention, 1, {}),
         *([("unknown words replaced", 3.32, attention, 1, replaced)] if unknowns is not None else []),
@@ -94,14 +94,14 @@ def main() -> None:
     }
     models["both"] = Ensemble([models["lexicon"], made("lexicon", second, lexicon=True)])
     unknowns = None
-    if data.target.units.kind == "word":
-        unknowns = Unknowns(Aligner.learn(words_of(data.train_lines)).forward.lexicon)
+    if data.target.segmenter.kind == "word":
+        unknowns = UnknownReplacer(Aligner.train(words_of(data.train_lines)).forward.lexicon)
     found = steps(models, data, unknowns)
     rows = [
         [one.name, None if one.his is None else f"{one.his:.2f}", f"{one.bleu:.2f}", f"{one.length_ratio:.3f}"]
         for one in found
     ]
-    print(f"\n{table(['step', 'his BLEU', 'ours', 'length ratio'], rows)}")
+    print(f"\n{format_table(['step', 'his BLEU', 'ours', 'length ratio'], rows)}")
     print(f"\nunits {options.units}; processor: {processor()}")
     if options.json:
         options.json.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n", encoding="utf-8")

@@ -21,8 +21,8 @@ from typing import Any
 
 from dragoman import Corpus, FeedForwardModel, fit, laboratory
 from dragoman.evaluation.floor import Floor
-from dragoman.report.floor import truth_of
-from dragoman.report.tables import table
+from dragoman.report.floor import lab_true_log_probs
+from dragoman.report.tables import format_table
 from dragoman.training.loop import DivergedError
 from ptb_cache import processor
 
@@ -77,8 +77,8 @@ def run(
     model = FeedForwardModel.create(texts[0], seed=seed, **{**MODEL, **model_settings})
     began = time.perf_counter()
     try:
-        position = fit(model, *texts, **{**TRAINING, **settings}, max_epochs=epochs, seed=seed).position
-        loss, updates = position.best, position.update
+        position = fit(model, *texts, **{**TRAINING, **settings}, max_epochs=epochs, seed=seed).progress
+        loss, updates = position.best_dev_loss, position.update
     except DivergedError:
         loss, updates = None, 0
     seconds = time.perf_counter() - began
@@ -103,7 +103,7 @@ def print_tables(done: list[Run]) -> None:
         for rate in rates:
             same = where(lambda one, o=optimizer, r=rate: (one.name, one.setting) == (o, f"{r:g}"))  # type: ignore[misc]
             rows.append([optimizer, f"{rate:g}", spread(same)])
-    print(table(["optimizer", "learning rate", "dev perplexity by class"], rows))
+    print(format_table(["optimizer", "learning rate", "dev perplexity by class"], rows))
     for kind, header in (("hidden layers", "hidden layers"), ("batches", "words a batch")):
         names = list(dict.fromkeys(one.name for one in where(lambda one, k=kind: one.table == k)))  # type: ignore[misc]
         rows = []
@@ -111,7 +111,7 @@ def print_tables(done: list[Run]) -> None:
             same = where(lambda one, k=kind, n=name: (one.table, one.name) == (k, n))  # type: ignore[misc]
             seconds = sum(one.seconds for one in same) / len(same)
             rows.append([name, spread(same), same[0].updates, f"{seconds:.1f}"])
-        print(f"\n{table([header, 'dev perplexity by class', 'updates', 'seconds'], rows)}")
+        print(f"\n{format_table([header, 'dev perplexity by class', 'updates', 'seconds'], rows)}")
 
 
 def main() -> None:
@@ -124,10 +124,10 @@ def main() -> None:
     lab = laboratory()
     train = Corpus.from_sentences(lab.text("en", options.pairs, seed=1))
     dev = Corpus.from_sentences(lab.text("en", 1000, seed=1, part="dev"), train.vocab)
-    floor = Floor.of(truth_of("en", dev)).perplexity_class
+    floor = Floor.from_true_log_probs(lab_true_log_probs("en", dev)).perplexity_class
     done = list(runs((train, dev), options.seeds, options.epochs))
     print_tables(done)
-    print(f"\nfloor: {floor[0]:.2f} ± {floor[1]:.2f}; {train.tokens:,} words to train on; processor: {processor()}")
+    print(f"\nfloor: {floor[0]:.2f} ± {floor[1]:.2f}; {train.num_tokens:,} words to train on; processor: {processor()}")
     if options.json:
         report = {"processor": processor(), "floor": floor[0], "runs": [asdict(one) for one in done]}
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

@@ -37,8 +37,8 @@ from safetensors.torch import load_file, save_file
 
 import plain_translator as plain
 from dragoman import ParallelCorpus
-from dragoman.evaluation.translation_metrics import judge
-from dragoman.report.tables import table
+from dragoman.evaluation.translation_metrics import score_translations
+from dragoman.report.tables import format_table
 from plain_translator import Shape
 from ptb_cache import processor
 from translate_systems import ROWS, Learning, Limit, Listed, Ours, Plain, System, Translations
@@ -122,7 +122,7 @@ def all_found(translate: Translate, batches: Sequence[ParallelCorpus]) -> list[t
 
 def bleu(found: Translations, references: list[str], spelled: Sequence[str]) -> float:
     texts = [" ".join(spelled[word] for word in words) for words in found]
-    return judge(texts, references, tokenised=True).bleu
+    return score_translations(texts, references, tokenised=True).bleu
 
 
 def mean_words(found: Translations) -> float:
@@ -144,7 +144,7 @@ def measure(systems: dict[str, System], test: ParallelCorpus, batches: int, roun
     beam: dict[str, Translate] = {name: partial(system.beam, size=BEAM) for name, system in systems.items()}
     found = {name: [all_found(ways[name], groups) for ways in (greedy, beam)] for name in systems}
     references = [words for group in groups for words in group.target.sentences_as_text()]
-    spelled = test.target.vocab.words
+    spelled = test.target.vocab.tokens
     bleus = {name: [bleu(one, references, spelled) for one in two] for name, two in found.items()}
     words = {name: map(mean_words, two) for name, two in found.items()}
     same = {name: map(share_of_same, two, found["plain"]) for name, two in found.items()}
@@ -177,7 +177,7 @@ def told(speeds: dict[str, Speed]) -> str:
         ]
         for name, speed in speeds.items()
     ]
-    return table(headers, rows)
+    return format_table(headers, rows)
 
 
 WHAT = ("training", "greedy", "beam")
@@ -202,7 +202,7 @@ def told_ratios(found: dict[str, dict[str, float]]) -> str:
     rows = [
         [name, *(f"{ratio[what]:.2f}" if what in ratio else None for what in WHAT)] for name, ratio in found.items()
     ]
-    return table(["ratio", "training", "greedy", f"beam {BEAM}"], rows)
+    return format_table(["ratio", "training", "greedy", f"beam {BEAM}"], rows)
 
 
 def told_shares(speeds: dict[str, Speed]) -> str:
@@ -214,7 +214,7 @@ def told_shares(speeds: dict[str, Speed]) -> str:
     limit_there = replace(LIMIT_THERE, beam=(LIMIT_THERE.greedy or 0.0) * limit.beam / limit.greedy)
     here = [[name, "here", *_shares(speed, limit)] for name, speed in speeds.items() if name != "limit"]
     there = [[name, "there", *_shares(speed, limit_there)] for name, speed in PUBLISHED.items()]
-    return table(["share of the limit", "measured", "training", "greedy", f"beam {BEAM}"], here + there)
+    return format_table(["share of the limit", "measured", "training", "greedy", f"beam {BEAM}"], here + there)
 
 
 def _shares(speed: Speed | Published, limit: Speed | Published) -> list[str | None]:

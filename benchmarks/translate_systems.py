@@ -14,14 +14,14 @@ from torch import Tensor
 import plain_translator as plain
 from dragoman import ParallelCorpus, TrainingConfig
 from dragoman.align.aligner import Aligner
-from dragoman.combine.shortlist import Shortlist, Shortlisted
+from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.data.batches import Batch
 from dragoman.models.translator import Translator
 from dragoman.models.translator_config import TranslatorConfig
 from dragoman.search.beam import beam_search
 from dragoman.training.batch_order import SENTENCES
-from dragoman.training.fit import learning
-from dragoman.training.loop import Learner, Task, learn
+from dragoman.training.fit import training_mode
+from dragoman.training.loop import TrainingTask, TrainState, training_steps
 from dragoman.training.objectives import negative_log_likelihood, stateless
 from plain_translator import PlainTranslator, Shape
 
@@ -62,7 +62,7 @@ class Plain:
         optimizer = torch.optim.Adam(self.model.parameters(), CONFIG.learning_rate)
         for batch in endless(self.pairs):
             plain.train_step(self.model, optimizer, batch, clip=1.0)
-            yield batch.target.tokens
+            yield batch.target.num_tokens
 
     def greedy(self, batch: ParallelCorpus) -> Translations:
         return plain.greedy(self.model.eval(), batch.source)
@@ -80,8 +80,8 @@ class Searching:
         return self.beam(batch, 1)
 
     def beam(self, batch: ParallelCorpus, size: int) -> Translations:
-        found = beam_search(self.model, Batch.to_generate(len(batch), batch.source), size)
-        return [best[0].words for best in found]
+        found = beam_search(self.model, Batch.empty(len(batch), batch.source), size)
+        return [best[0].ids for best in found]
 
 
 class Ours(Searching):
@@ -109,18 +109,18 @@ class Ours(Searching):
             parameters[name].copy_(tensor)
 
     def training(self) -> Iterator[int]:
-        task = Task(self.pairs, None, stateless(negative_log_likelihood), CONFIG, perf_counter, SENTENCES)
-        with learning(self.model, "cpu"):
-            yield from (moment.items for moment in learn(Learner.beginner(self.model, CONFIG), task))
+        task = TrainingTask(self.pairs, None, stateless(negative_log_likelihood), CONFIG, perf_counter, SENTENCES)
+        with training_mode(self.model, "cpu"):
+            yield from (moment.predictions for moment in training_steps(TrainState.create(self.model, CONFIG), task))
 
 
 class Listed(Searching):
     """Our search by shortlists."""
 
     def __init__(self, model: Translator, pairs: ParallelCorpus):
-        lexicon = Aligner.learn(pairs).forward.lexicon
+        lexicon = Aligner.train(pairs).forward.lexicon
         shortlist = Shortlist.from_lexicon(lexicon, model.source_vocab, model.vocab)
-        self.model = Shortlisted(model, shortlist)
+        self.model = ShortlistScorer(model, shortlist)
 
 
 def as_ours(model: PlainTranslator) -> dict[str, Tensor]:
@@ -157,7 +157,7 @@ def endless(pairs: ParallelCorpus) -> Iterator[ParallelCorpus]:
     """The batches of epoch after epoch, those of our own training loop."""
     epoch = 0
     while True:
-        batches: Any = SENTENCES.epoch(pairs, CONFIG, epoch)
+        batches: Any = SENTENCES.epoch_batches(pairs, CONFIG, epoch)
         yield from batches
         epoch += 1
 

@@ -26,17 +26,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dragoman import BothWays, Corpus, Translator, TwoWay, fit
+from dragoman import BidirectionalCorpus, Corpus, Translator, TwoWayTranslator, fit
 from dragoman.align.aligner import Aligner
-from dragoman.data.alignments import Links
+from dragoman.data.alignments import WordAlignments
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.tokenizer import Side
-from dragoman.data.word_alignment import links_of_units
-from dragoman.evaluation.alignment import Gold, read_gold
-from dragoman.evaluation.translator import Answers, measure_translator
-from dragoman.models.translator_config import sizes_for
-from dragoman.report.tables import table
-from dragoman.training.presets import TRANSLATOR, translator_training
+from dragoman.data.tokenizer import Tokenizer
+from dragoman.data.word_alignment import word_links_to_tokens
+from dragoman.evaluation.alignment import GoldAlignment, read_gold_alignments
+from dragoman.evaluation.translator import ReferenceData, evaluate_translator
+from dragoman.models.translator_config import size_preset
+from dragoman.report.tables import format_table
+from dragoman.training.presets import TRANSLATOR, translator_preset
 from ptb_cache import processor
 
 SEARCH = ("coverage_penalty",)  # settings of the search rather than of the model, which is then that of "none"
@@ -97,15 +97,15 @@ class Row:
 class Data:
     """A corpus with its units."""
 
-    source: Side
-    target: Side
+    source: Tokenizer
+    target: Tokenizer
     train: ParallelCorpus  # with links as an aligner finds them, if attention is looked at
-    given: Links | None  # the true ones
+    given: WordAlignments | None  # the true ones
     dev: ParallelCorpus
     train_lines: tuple[list[str], list[str]]
     dev_lines: tuple[list[str], list[str]]
     test_lines: tuple[list[str], list[str]]
-    gold: Sequence[Gold] | None  # of the test text
+    gold: Sequence[GoldAlignment] | None  # of the test text
 
 
 def read(directory: Path, languages: Sequence[str], units: str, *, aligned: bool) -> Data:
@@ -115,17 +115,17 @@ def read(directory: Path, languages: Sequence[str], units: str, *, aligned: bool
         return one.removesuffix("\n").split("\n"), two.removesuffix("\n").split("\n")
 
     train, dev, test = lines(["train"]), lines(DEV), lines(TEST)
-    source, target = (Side.learn(units, side) for side in train)
+    source, target = (Tokenizer.train(units, side) for side in train)
 
     def numbers(pair: tuple[list[str], list[str]]) -> ParallelCorpus:
-        return ParallelCorpus(source.read(pair[0]), target.read(pair[1]))
+        return ParallelCorpus(source.encode(pair[0]), target.encode(pair[1]))
 
     pairs, gold, given = numbers(train), None, None
     if aligned:
-        learned = Aligner.learn(words_of(train))
+        learned = Aligner.train(words_of(train))
         gold = gold_of(directory / "test.align") or as_gold(learned.align(words_of(test, learned)))
         given = links_of(gold_of(directory / "train.align"), (source, target), train)
-        pairs = replace(pairs, links=Aligner.learn(pairs).align(pairs))
+        pairs = replace(pairs, links=Aligner.train(pairs).align(pairs))
     return Data(source, target, pairs, given, numbers(dev), train, dev, test, gold)
 
 
@@ -135,37 +135,43 @@ def words_of(lines: tuple[list[str], list[str]], aligner: Aligner | None = None)
     return ParallelCorpus(*(Corpus.from_sentences(side, vocab) for side, vocab in zip(lines, vocabs, strict=True)))
 
 
-def gold_of(path: Path) -> list[Gold] | None:
-    return read_gold(path) if path.exists() else None
+def gold_of(path: Path) -> list[GoldAlignment] | None:
+    return read_gold_alignments(path) if path.exists() else None
 
 
-def links_of(gold: list[Gold] | None, sides: Sequence[Side], lines: tuple[list[str], list[str]]) -> Links | None:
+def links_of(
+    gold: list[GoldAlignment] | None, sides: Sequence[Tokenizer], lines: tuple[list[str], list[str]]
+) -> WordAlignments | None:
     """Links between words as links between units."""
     if gold is None:
         return None
     one, two = (
-        [side.units.word_of_unit(cut) for cut in side.units.cut_all(own)]
+        [side.segmenter.word_indices(cut) for cut in side.segmenter.segment_all(own)]
         for side, own in zip(sides, lines, strict=True)
     )
-    return links_of_units([sorted(own.sure) for own in gold], list(zip(one, two, strict=True)), "train.align")
+    return word_links_to_tokens([sorted(own.sure) for own in gold], list(zip(one, two, strict=True)), "train.align")
 
 
-def as_gold(links: Links) -> list[Gold]:
+def as_gold(links: WordAlignments) -> list[GoldAlignment]:
     """Links that are taken for the truth."""
-    return [Gold(own, own) for own in (frozenset(links[pair]) for pair in range(len(links)))]
+    return [GoldAlignment(own, own) for own in (frozenset(links[pair]) for pair in range(len(links)))]
 
 
 def trained(name: str, settings: dict[str, Any], seed: int, data: Data, place: Path, training: dict[str, Any]) -> Any:
     """The translator of a system, and the minutes that it took; taken from its directory if it was trained before."""
-    shape = {**sizes_for(len(data.train)), **settings}
-    advised = {**translator_training(len(data.train)), **training, "seed": seed}
+    shape = {**size_preset(len(data.train)), **settings}
+    advised = {**translator_preset(len(data.train)), **training, "seed": seed}
     output = place / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
-    kind: Any = TwoWay if shape.get("symmetry") else Translator
-    pairs = BothWays(data.train.source, data.train.target, data.train.links) if kind is TwoWay else data.train
-    dev = BothWays(data.dev.source, data.dev.target) if kind is TwoWay else data.dev
+    kind: Any = TwoWayTranslator if shape.get("symmetry") else Translator
+    pairs = (
+        BidirectionalCorpus(data.train.source, data.train.target, data.train.alignments)
+        if kind is TwoWayTranslator
+        else data.train
+    )
+    dev = BidirectionalCorpus(data.dev.source, data.dev.target) if kind is TwoWayTranslator else data.dev
     model = kind.create(pairs, data.source, data.target, seed=seed, **shape)
     fitted = fit(model, pairs, dev, TRANSLATOR, output=output, **advised)
-    return (model.forward if kind is TwoWay else model), fitted.position.seconds / 60
+    return (model.source_to_target if kind is TwoWayTranslator else model), fitted.progress.seconds / 60
 
 
 def measure(name: str, own: dict[str, Any], seed: int, data: Data, place: Path, options: argparse.Namespace) -> Row:
@@ -177,14 +183,14 @@ def measure(name: str, own: dict[str, Any], seed: int, data: Data, place: Path, 
     model, minutes = trained(
         trained_as, {**assigned(options.set), **settings}, seed, data, place, assigned(options.train)
     )
-    answers = Answers(data.test_lines[1], gold=data.gold, tokenised=data.target.tokenised)
-    measured = measure_translator(model, data.test_lines[0], answers, coverage=own.get("coverage_penalty", 0.0))
+    answers = ReferenceData(data.test_lines[1], gold_alignments=data.gold, tokenised=data.target.tokenised)
+    measured = evaluate_translator(model, data.test_lines[0], answers, coverage=own.get("coverage_penalty", 0.0))
     return Row(
         name,
         seed,
         model.likelihood(*data.dev_lines).perplexity,
-        measured.judged.bleu,
-        measured.judged.length_ratio,
+        measured.scores.bleu,
+        measured.scores.length_ratio,
         None if measured.alignment is None else measured.alignment.error_rate,
         measured.edits.repeated,
         measured.edits.dropped,
@@ -206,7 +212,7 @@ def print_table(rows: list[Row]) -> None:
         of_bleu = spread([row.bleu for row in own], 2)
         cells.append([name, len(own), of_bleu, spread(errors, 1), *others, minutes, own[0].parameters])
     headers = ["system", "seeds", "BLEU", "alignment error, %", "dev perplexity", "length ratio", "repeated", "dropped"]
-    print(f"{table([*headers, 'minutes', 'parameters'], cells)}\n\nprocessor: {processor()}")
+    print(f"{format_table([*headers, 'minutes', 'parameters'], cells)}\n\nprocessor: {processor()}")
 
 
 def spread(values: Sequence[float], digits: int) -> str | None:

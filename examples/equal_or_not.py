@@ -25,8 +25,8 @@ from torch import Generator, Tensor
 from dragoman import fit
 from dragoman.nn.init import glorot, uniform
 from dragoman.nn.mlp import ACTIVATIONS, affine, hidden
-from dragoman.report.hidden_space import View, hidden_spaces
-from dragoman.report.tables import table
+from dragoman.report.hidden_space import HiddenLayerView, draw_hidden_spaces
+from dragoman.report.tables import format_table
 
 SIZES = (2, 20)  # hidden units; the tutorial's program has 20
 SOLVED = 0.01  # a mean squared error under this counts as having the function right
@@ -186,9 +186,9 @@ def first_solved(activation: str) -> tuple[Network, int]:
     return network, seed
 
 
-def view(network: Network, name: str) -> View:
+def view(network: Network, name: str) -> HiddenLayerView:
     """A network as the picture wants it: plain arrays."""
-    return View(
+    return HiddenLayerView(
         name,
         POINTS.x.double().numpy(),
         POINTS.y.double().numpy(),
@@ -204,7 +204,7 @@ def draw(path: Path) -> None:
     for activation in ("tanh", "relu"):
         network, seed = first_solved(activation)
         views.append(view(network, f"{activation}, trained (seed {seed})"))
-    hidden_spaces(views, path, title="Equal (circles) or not (squares): the input above, the hidden layer below")
+    draw_hidden_spaces(views, path, title="Equal (circles) or not (squares): the input above, the hidden layer below")
 
 
 def main() -> None:
@@ -215,7 +215,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     headers = ["model", "hidden units", "right", "squared error of the others (how many)"]
-    print(table(headers, [row.cells() for row in rows(range(1, options.seeds + 1))]))
+    print(format_table(headers, [row.cells() for row in rows(range(1, options.seeds + 1))]))
     draw(options.picture)
     print(f"{options.picture}: written")
 

@@ -11,20 +11,20 @@ import pytest
 from starlette.testclient import TestClient
 
 from dragoman import Corpus, NgramModel
-from dragoman.serve.app import application
-from dragoman.serve.limits import Limits
-from dragoman.serve.registry import Shelf
+from dragoman.serve.app import create_app
+from dragoman.serve.limits import RequestLimits
+from dragoman.serve.registry import ModelRegistry
 from dragoman.serve.service import Service
 from small_translators import ENGLISH, place, translators
 
 __all__ = ["place"]
 
 HOME = "http://127.0.0.1:5000"
-SMALL = Limits(characters=700, texts=3, beam=6, alternatives=3, body=2_000, queue=2, seconds=20)
+SMALL = RequestLimits(characters=700, texts=3, beam=6, alternatives=3, body=2_000, queue=2, seconds=20)
 
 
 @pytest.fixture(scope="module")
-def shelf(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+def shelf(place: Path, tmp_path_factory: pytest.TempPathFactory) -> ModelRegistry:
     """A translator, an ensemble, one without languages, one that is broken, and a language model."""
     corpus, there = Corpus.from_sentences(ENGLISH), tmp_path_factory.mktemp("lm")
     NgramModel.train(corpus, order=2, smoothing="witten-bell").save(there / "bigrams")
@@ -32,15 +32,17 @@ def shelf(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
     translators()["one"].save(there / "broken")
     (there / "broken" / "model.safetensors").write_bytes(b"?")
     names = [f"de-en={place / 'one'}", f"both={place / 'one'}+{place / 'two'}", f"{place / 'pieces'}"]
-    return Shelf.of([*names, f"broken={there / 'broken'}", f"{there / 'bigrams'}", f"{there / 'words'}"])
+    return ModelRegistry.from_arguments(
+        [*names, f"broken={there / 'broken'}", f"{there / 'bigrams'}", f"{there / 'words'}"]
+    )
 
 
-def client(shelf: Shelf, limits: Limits = SMALL, **how: Any) -> TestClient:
-    return TestClient(application(Service(shelf, limits, how.pop("aligner", None)), **how), base_url=HOME)
+def client(shelf: ModelRegistry, limits: RequestLimits = SMALL, **how: Any) -> TestClient:
+    return TestClient(create_app(Service(shelf, limits, how.pop("aligner", None)), **how), base_url=HOME)
 
 
 @pytest.fixture
-def web(shelf: Shelf) -> Iterator[TestClient]:
+def web(shelf: ModelRegistry) -> Iterator[TestClient]:
     with client(shelf) as opened:
         yield opened
 

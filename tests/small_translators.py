@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import fit
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.tokenizer import TREE, Side
+from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.models.translator import Translator
 
 NOUNS = {"hund": "dog", "katze": "cat", "vogel": "bird", "fisch": "fish"}
@@ -26,24 +26,24 @@ def translators() -> dict[str, Translator]:
 
     `other` has other words, `plain` no attention, `pieces` reads subwords and writes characters, `tree` reads trees.
     """
-    source, target = Side.learn("word", GERMAN), Side.learn("word", ENGLISH)
-    pairs = ParallelCorpus(source.read(GERMAN), target.read(ENGLISH))
+    source, target = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
+    pairs = ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH))
     found = {
         name: Translator.create(pairs, source, target, seed=seed, **SMALL) for name, seed in (("one", 1), ("two", 2))
     }
     for name, epochs in (("one", 30), ("two", 12)):
         fit(found[name], pairs, max_epochs=epochs, learning_rate=0.02, batch_size=20)
     found["plain"] = Translator.create(pairs, source, target, attention="none", **SMALL)
-    found["other"] = _untrained(Side.learn("word", GERMAN[:10]), Side.learn("word", ENGLISH[:10]))
-    found["pieces"] = _untrained(Side.learn("subword:40", GERMAN), Side.learn("char", ENGLISH))
-    trees = Side.learn("word", TREES, format=TREE)
-    read = ParallelCorpus(trees.read(TREES), target.read(ENGLISH))
+    found["other"] = _untrained(Tokenizer.train("word", GERMAN[:10]), Tokenizer.train("word", ENGLISH[:10]))
+    found["pieces"] = _untrained(Tokenizer.train("subword:40", GERMAN), Tokenizer.train("char", ENGLISH))
+    trees = Tokenizer.train("word", TREES, format=TREE)
+    read = ParallelCorpus(trees.encode(TREES), target.encode(ENGLISH))
     found["tree"] = Translator.create(read, trees, target, encoder="tree-lstm", **SMALL)
     return found
 
 
-def _untrained(source: Side, target: Side) -> Translator:
-    pairs = ParallelCorpus(source.read(GERMAN), target.read(ENGLISH))
+def _untrained(source: Tokenizer, target: Tokenizer) -> Translator:
+    pairs = ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH))
     return Translator.create(pairs, source, target, **SMALL)
 
 
@@ -51,7 +51,7 @@ def _untrained(source: Side, target: Side) -> Translator:
 def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One that reads and writes letters, and has learned nothing."""
     path = tmp_path_factory.mktemp("letters") / "letters"
-    _untrained(Side.learn("char", GERMAN), Side.learn("char", ENGLISH)).save(path)
+    _untrained(Tokenizer.train("char", GERMAN), Tokenizer.train("char", ENGLISH)).save(path)
     return path
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman.core.errors import DataError, DragomanError
 from dragoman.data import END, START, UNK, Corpus
-from dragoman.data.unknown_words import Closed, Uniform
+from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
 from dragoman.ngram.arpa import read_arpa, sections, write_arpa, writing
 from dragoman.ngram.arpa.lines import _number, _put_number
 from dragoman.ngram.model import NgramConfig, NgramModel
@@ -91,9 +91,9 @@ def assert_same(one: NgramModel, two: NgramModel) -> None:
 
 def test_reads_what_the_file_says(file: Path) -> None:
     model = read_text(file, SMALL)
-    assert model.vocab.words == ("<s>", "</s>", "<unk>", "a", "b")
+    assert model.vocab.tokens == ("<s>", "</s>", "<unk>", "a", "b")
     assert model.settings == NgramConfig(order=3, smoothing="imported")
-    assert model.unknown == Uniform(3, 10_000_000)
+    assert model.unknown == UniformUnknownWords(3, 10_000_000)
     assert not model.vocab.counts.any()
     assert prob(model, "") == {"a": 0.9, "b": 0.04, "</s>": 0.04, "<unk>": 0.02, "<s>": 0.0}
     assert prob(model, "b a") == {"b": 0.6, "a": 0.25, "</s>": 0.1, "<unk>": 0.05, "<s>": 0.0}
@@ -186,7 +186,7 @@ def test_blocks_of_any_size_read_alike(file: Path, corpus: Corpus, monkeypatch: 
 
 def test_closed(file: Path) -> None:
     model = read_text(file, SMALL, closed=True)
-    assert model.unknown == Closed(3)
+    assert model.unknown == ClosedVocabulary(3)
     assert model.score(["x"]) == [-math.inf]
     assert prob(model, "b")["<unk>"] == 0.1
 
@@ -195,7 +195,7 @@ def test_a_share_becomes_a_class(file: Path) -> None:
     """In a language of 103 words, 100 are unknown."""
     text = SMALL.replace("-1\t<unk>", "-3\t<unk>")
     model = read_text(file, text, vocab_pad=103)
-    assert model.unknown == Uniform(3, 103)
+    assert model.unknown == UniformUnknownWords(3, 103)
     assert prob(model, "b")["<unk>"] == 0.1
     assert model.score(["b x"]) == pytest.approx([math.log(0.04 * 0.001 * 0.2)], abs=1e-5)
     with pytest.raises(DataError, match="leaves no unknown ones"):
@@ -358,12 +358,12 @@ def test_blocks_of_any_size_write_alike(corpus: Corpus, file: Path, monkeypatch:
 
 
 def test_a_class_is_written_as_a_share(corpus: Corpus, file: Path) -> None:
-    model = train(corpus, unknown=Uniform(corpus.vocab.known, 1000))
+    model = train(corpus, unknown=UniformUnknownWords(corpus.vocab.num_known, 1000))
     write_arpa(model, file, vocab_pad=1000)
     assert_same(read_arpa(file, vocab_pad=1000), model)
     assert read_arpa(file, vocab_pad=1000).score(["the x"]) == pytest.approx(model.score(["the x"]), abs=1e-5)
     unigram = next(line for line in file.read_text().split("\n") if "\t<unk>" in line)
-    share = model.table.log_prob[1 + UNK] - math.log(1000 - corpus.vocab.known)
+    share = model.table.log_prob[1 + UNK] - math.log(1000 - corpus.vocab.num_known)
     assert float(unigram.split("\t")[0]) == pytest.approx(share / LOG_10, abs=1e-6)
     with pytest.raises(DataError, match="leaves no unknown ones"):
         write_arpa(model, file, vocab_pad=2)

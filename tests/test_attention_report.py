@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dragoman import DataError
-from dragoman.report.attention import GAP, NARROW, SHADES, WIDE, attention_text, blocks_of
-from dragoman.report.attention_figure import BOXES, GOLD, MOST_WORDS, draw_attention
-from dragoman.report.curves import bleu_by_length, learning_curves
+from dragoman.report.attention import GAP, NARROW_FIELD, SHADES, WIDE_FIELD, attention_text, column_blocks
+from dragoman.report.attention_figure import GOLD, GOLD_NOTE, MAX_WORDS, draw_attention
+from dragoman.report.curves import draw_bleu_by_length, draw_learning_curves
 from dragoman.report.lattice import BEST, lattice_text
 from dragoman.report.tables import display_width
-from dragoman.search.lattice import Node
+from dragoman.search.lattice import LatticeNode
 
 ENGLISH = ("I", "like", "cats", "</s>")
 JAPANESE = ("私", "は", "猫", "が", "好き", "です", "</s>")
@@ -59,7 +59,7 @@ def test_percentages_end_under_their_own_words(colour: bool) -> None:
     head, *rows = text.splitlines()[:8]
     starts = [display_width(head[: head.index(word)]) for word in JAPANESE]
     ends = [display_width(row[: row.index("100%") + 4]) for row in rows]
-    assert ends == [start + WIDE - colour for start in starts]  # on colour, the percentage is in the middle
+    assert ends == [start + WIDE_FIELD - colour for start in starts]  # on colour, the percentage is in the middle
 
 
 @pytest.mark.parametrize("colour", [False, True])
@@ -74,13 +74,13 @@ def test_long_sentences_come_in_blocks_of_every_column_once(width: int, colour: 
     ranges = [(int(a), int(b)) for a, b in re.findall(r"source words (\d+) to (\d+) of 41", text)]
     assert [n for first, last in ranges for n in range(first, last + 1)] == list(range(1, 42))
     places = [n for first, last in ranges for n in range(last - first + 1)]  # of each column in its block
-    starts = [display_width(line.rstrip()) - NARROW for line in marked]
-    assert starts == [starts[0] + (NARROW + GAP) * place for place in places]
+    starts = [display_width(line.rstrip()) - NARROW_FIELD for line in marked]
+    assert starts == [starts[0] + (NARROW_FIELD + GAP) * place for place in places]
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=30), st.integers(1, 40))
 def test_blocks_hold_every_column_once_and_no_more_than_fit(widths: list[int], room: int) -> None:
-    blocks = list(blocks_of(widths, room))
+    blocks = list(column_blocks(widths, room))
     assert [n for block in blocks for n in range(block.start, block.stop)] == list(range(len(widths)))
     sizes = [sum(widths[block]) + GAP * (block.stop - block.start - 1) for block in blocks]
     assert all(size <= room or block.stop == block.start + 1 for block, size in zip(blocks, sizes, strict=True))
@@ -136,10 +136,10 @@ CLASSES = {"1 to 5": 120, "6 to 10": 1300}
 DRAWINGS: dict[str, Draw] = {
     "attention": lambda path: draw_attention(ENGLISH, JAPANESE, attention(4, 7), path, "A $title$", [(2, 2), (0, 0)]),
     "long": lambda path: draw_attention(words(24), words(30), attention(24, 30), path),
-    "lengths": lambda path: bleu_by_length(
+    "lengths": lambda path: draw_bleu_by_length(
         CLASSES, {"plain": [30, 10], "attends": [31, math.nan]}, path, title="A < B"
     ),
-    "minutes": lambda path: learning_curves({"$ours$": [(1, 10), (5, 30)], "theirs": [(6, 7)]}, path, "dev BLEU"),
+    "minutes": lambda path: draw_learning_curves({"$ours$": [(1, 10), (5, 30)], "theirs": [(6, 7)]}, path, "dev BLEU"),
 }
 TEXTS = {
     "attention": {*ENGLISH, *JAPANESE, "A $title$"},
@@ -176,7 +176,7 @@ def test_the_same_numbers_make_the_same_picture(tmp_path: Path, name: str, endin
 
 
 def test_each_class_of_length_has_its_number_of_sentences(tmp_path: Path) -> None:
-    bleu_by_length(CLASSES, {"plain": [30, 10]}, tmp_path / "picture.svg")
+    draw_bleu_by_length(CLASSES, {"plain": [30, 10]}, tmp_path / "picture.svg")
     said = " ".join(texts_of(tmp_path / "picture.svg"))
     places = [said.index(text) for text in ("1 to 5", "120", "6 to 10", "1,300")]
     assert places == sorted(places)
@@ -214,26 +214,26 @@ def test_gold_links_are_boxes_at_their_words(tmp_path: Path) -> None:
     assert corners[2] == pytest.approx((corners[0][0], corners[0][1] + 3 * side), rel=1e-3)
     draw_attention(words(4), words(6), attention(4, 6), tmp_path / "none.svg")
     said = [" ".join(texts_of(tmp_path / file)) for file in ("gold.svg", "none.svg")]
-    assert [BOXES in text for text in said] == [True, False]
+    assert [GOLD_NOTE in text for text in said] == [True, False]
 
 
 def test_what_no_picture_holds_is_refused(tmp_path: Path) -> None:
-    many = MOST_WORDS + 1
+    many = MAX_WORDS + 1
     with pytest.raises(DataError, match=f"2 target and {many} source words"):
         draw_attention(words(2), words(many), attention(2, many), tmp_path / "a.svg")
     for link in [(2, 0), (0, 2), (-1, 0)]:
         with pytest.raises(DataError, match=f"link {link[0]}-{link[1]}"):
             draw_attention(words(2), words(2), attention(2, 2), tmp_path / "a.svg", gold=[link])
     with pytest.raises(DataError, match="3 values for 2 classes"):
-        bleu_by_length(CLASSES, {"plain": [1, 2, 3]}, tmp_path / "a.svg")
+        draw_bleu_by_length(CLASSES, {"plain": [1, 2, 3]}, tmp_path / "a.svg")
     with pytest.raises(DataError, match="plain has no points"):
-        bleu_by_length(CLASSES, {"plain": [math.nan, math.nan]}, tmp_path / "a.svg")
+        draw_bleu_by_length(CLASSES, {"plain": [math.nan, math.nan]}, tmp_path / "a.svg")
     with pytest.raises(DataError, match="infinite or undefined"):
-        learning_curves({"ours": [(1, math.inf)]}, tmp_path / "a.svg", "BLEU")
+        draw_learning_curves({"ours": [(1, math.inf)]}, tmp_path / "a.svg", "BLEU")
     with pytest.raises(DataError, match="no time"):
-        learning_curves({"ours": [(math.nan, 1)]}, tmp_path / "a.svg", "BLEU")
+        draw_learning_curves({"ours": [(math.nan, 1)]}, tmp_path / "a.svg", "BLEU")
     with pytest.raises(DataError, match="10 lines"):
-        learning_curves({str(number): [(1, 1)] for number in range(10)}, tmp_path / "a.svg", "BLEU")
+        draw_learning_curves({str(number): [(1, 1)] for number in range(10)}, tmp_path / "a.svg", "BLEU")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -289,7 +289,7 @@ def test_a_lattice_has_every_hypothesis_under_its_parent() -> None:
 def test_words_are_spelled_where_nodes_have_numbers() -> None:
     """As the recorder of a beam search has them."""
     spelled = ["<unk>", "<s>", "</s>", "cat"]
-    nodes = [Node(0, 0, None, 1, 0.0, 0.0, "kept"), Node(1, 0, 0, 3, -1.0, -1.0, "kept")]
+    nodes = [LatticeNode(0, 0, None, 1, 0.0, 0.0, "kept"), LatticeNode(1, 0, 0, 3, -1.0, -1.0, "kept")]
     lines = lattice_text(nodes, spell=spelled.__getitem__).splitlines()[1:-2]
     assert [line.split()[-1] for line in lines] == ["<s>", "cat"]
 

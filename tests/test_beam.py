@@ -18,23 +18,23 @@ from dragoman.search import (
     Hypothesis,
     Lattice,
     LengthHandling,
+    LengthNormalization,
     LengthPrior,
-    NoHandling,
-    PerWord,
+    NoLengthHandling,
     WordPenalty,
     beam_search,
+    beam_search_corpus,
     diagnose,
-    forced,
-    greedy,
-    search_all,
+    force_decode,
+    greedy_search,
 )
-from dragoman.search.beam import best_words
-from dragoman.search.graph_scorer import FORKED, GraphScorer
+from dragoman.search.beam import top_k_words
+from dragoman.search.graph_scorer import EXAMPLE_SCORER, GraphScorer
 from toy_translator import SOURCES, ToyTranslator, source_of
 
 LENGTHS: list[LengthHandling] = [
-    NoHandling(),
-    PerWord(),
+    NoLengthHandling(),
+    LengthNormalization(),
     WordPenalty(0.7),
     WordPenalty(-0.7),
     LengthPrior.estimate([1, 2, 2, 3, 4, 4], [2, 2, 3, 4, 4, 6]),
@@ -43,12 +43,12 @@ every_length = pytest.mark.parametrize("length", LENGTHS, ids=lambda length: len
 
 
 def batch_of(sentences: list[str] = SOURCES) -> Batch:
-    return Batch.to_generate(len(sentences), source_of(sentences))
+    return Batch.empty(len(sentences), source_of(sentences))
 
 
 def alike(one: list[list[Hypothesis]], two: list[list[Hypothesis]]) -> None:
     """The same lists, but for the rounding of sums in another order."""
-    assert [[found.words for found in best] for best in one] == [[found.words for found in best] for best in two]
+    assert [[found.ids for found in best] for best in one] == [[found.ids for found in best] for best in two]
     for a, b in zip(chain(*one), chain(*two), strict=True):
         assert (a.log_prob, a.score) == pytest.approx((b.log_prob, b.score), abs=1e-9)
         assert a.finished == b.finished
@@ -69,7 +69,7 @@ def plain_beam(
     for _ in range(max_words):
         expanded = []
         for words, log_prob in active:
-            state = scorer.start(Batch.to_generate(1, source))
+            state = scorer.start(Batch.empty(1, source))
             for word in words:
                 state = scorer.advance(state, torch.tensor([word]))
             steps = scorer.log_probs(state)[0].tolist()
@@ -94,7 +94,7 @@ def test_it_finds_what_the_definition_finds(length: LengthHandling, beam_size: i
         for sentence, best in zip(SOURCES, found, strict=True):
             expected = plain_beam(scorer, sentence, beam_size, length, 7)[:n_best]
             if expected:
-                assert [hypothesis.words for hypothesis in best] == [words for words, _ in expected]
+                assert [hypothesis.ids for hypothesis in best] == [words for words, _ in expected]
                 scores = [score for _, score in expected]
                 assert [hypothesis.score for hypothesis in best] == pytest.approx(scores, abs=1e-9)
             else:
@@ -114,7 +114,7 @@ def test_it_stops_when_nothing_can_change(length: LengthHandling) -> None:
 
     scorer = Counting(patience=-1)
     beam_search(scorer, batch_of(["x y"]), 50, length=length, max_words=40)
-    if isinstance(length, NoHandling):
+    if isinstance(length, NoLengthHandling):
         assert scorer.steps < 10
     assert scorer.steps <= 40
 
@@ -123,14 +123,14 @@ def test_it_stops_when_nothing_can_change(length: LengthHandling) -> None:
 
 
 def test_greedy_fails_where_a_beam_of_two_does_not() -> None:
-    batch = Batch.to_generate(1)
-    [[first]], [[best]] = greedy(FORKED, batch), beam_search(FORKED, batch, beam_size=2)
-    assert (FORKED.spelled(first.words), FORKED.spelled(best.words)) == ("b a", "a")
+    batch = Batch.empty(1)
+    [[first]], [[best]] = greedy_search(EXAMPLE_SCORER, batch), beam_search(EXAMPLE_SCORER, batch, beam_size=2)
+    assert (EXAMPLE_SCORER.text(first.ids), EXAMPLE_SCORER.text(best.ids)) == ("b a", "a")
     assert (math.exp(first.log_prob), math.exp(best.log_prob)) == pytest.approx((0.12, 0.36))
-    [wide] = beam_search(FORKED, batch, beam_size=50, n_best=5)
+    [wide] = beam_search(EXAMPLE_SCORER, batch, beam_size=50, n_best=5)
     spelled = ["a", "b", "b a", "", "b a b"]
-    assert {FORKED.spelled(found.words) for found in wide} <= {*spelled, "b b", "b a a"}
-    assert FORKED.spelled(wide[0].words) == "a"
+    assert {EXAMPLE_SCORER.text(found.ids) for found in wide} <= {*spelled, "b b", "b a a"}
+    assert EXAMPLE_SCORER.text(wide[0].ids) == "a"
 
 
 def test_a_graph_must_add_up() -> None:
@@ -148,18 +148,18 @@ def endless() -> GraphScorer:
 
 def test_what_does_not_end_is_cut_off_and_says_so() -> None:
     talker = endless()
-    [[found]] = greedy(talker, Batch.to_generate(1), max_words=4)
-    assert (talker.spelled(found.words), found.finished) == ("b b b b", False)
+    [[found]] = greedy_search(talker, Batch.empty(1), max_words=4)
+    assert (talker.text(found.ids), found.finished) == ("b b b b", False)
     assert found.log_prob == pytest.approx(4 * math.log(0.7))
-    [[found]] = greedy(talker, Batch.to_generate(1), max_words=4, length=PerWord())
+    [[found]] = greedy_search(talker, Batch.empty(1), max_words=4, length=LengthNormalization())
     assert found.score == pytest.approx(4 * math.log(0.7) / 5)  # as if it ended there
 
 
 def test_finished_ones_come_before_all_that_were_cut_off() -> None:
     talker = endless()
-    [best] = beam_search(talker, Batch.to_generate(1), 3, 3, max_words=4)
+    [best] = beam_search(talker, Batch.empty(1), 3, 3, max_words=4)
     assert [found.finished for found in best] == [True] * len(best)
-    assert {talker.spelled(found.words) for found in best} <= {"a", "b a", "b b a"}
+    assert {talker.text(found.ids) for found in best} <= {"a", "b a", "b b a"}
     assert len(best) == 2  # "a" and "b a": the third place is of one that never ended
 
 
@@ -173,16 +173,16 @@ def test_limits_are_for_each_sentence() -> None:
             Tensor: list(range(1, len(SOURCES) + 1)),
         }.get(type(limit), [size + 1 for size in sizes])
         for found in (
-            greedy(scorer, batch_of(), max_words=limit),
-            search_all(scorer, source_of(), rows=4, beam_size=1, max_words=limit),
+            greedy_search(scorer, batch_of(), max_words=limit),
+            beam_search_corpus(scorer, source_of(), rows=4, beam_size=1, max_words=limit),
         ):
-            assert [len(best[0].words) for best in found] == most
+            assert [len(best[0].ids) for best in found] == most
             assert not any(best[0].finished for best in found)
 
 
 def test_without_a_source_there_is_a_limit_too() -> None:
     talker = GraphScorer("a", {" ".join(["a"] * n): {"a": 1.0} for n in range(300)})
-    assert len(greedy(talker, Batch.to_generate(1))[0][0].words) == 200
+    assert len(greedy_search(talker, Batch.empty(1))[0][0].ids) == 200
 
 
 @pytest.mark.parametrize(
@@ -198,12 +198,12 @@ def test_without_a_source_there_is_a_limit_too() -> None:
 )
 def test_bad_wishes_are_refused(how: dict, told: str) -> None:
     with pytest.raises(DataError, match=told):
-        beam_search(FORKED, Batch.to_generate(1), **how)
+        beam_search(EXAMPLE_SCORER, Batch.empty(1), **how)
 
 
 def test_nothing_in_nothing_out() -> None:
-    assert beam_search(FORKED, Batch.to_generate(0)) == []
-    assert search_all(ToyTranslator(), source_of([])) == []
+    assert beam_search(EXAMPLE_SCORER, Batch.empty(0)) == []
+    assert beam_search_corpus(ToyTranslator(), source_of([])) == []
 
 
 # -- the best words of a row -----------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_best_words_are_the_best(size: int, k: int) -> None:
     log_probs = torch.randn(40, size, generator=torch.Generator().manual_seed(size))
     log_probs[:10, -1] += 9  # the best is in what is left over by blocks
     log_probs[10:20, :2] += 9  # several in one block
-    values, words = best_words(log_probs, k)
+    values, words = top_k_words(log_probs, k)
     assert torch.equal(values, log_probs.sort(dim=1, descending=True).values[:, :k])
     assert torch.equal(log_probs.gather(1, words), values)
     assert all(len(set(row)) == k for row in words.tolist())
@@ -224,7 +224,7 @@ def test_best_words_are_the_best(size: int, k: int) -> None:
 def test_best_words_with_words_that_cannot_be() -> None:
     log_probs = torch.full((2, 700), -math.inf)
     log_probs[0, 650], log_probs[1, 699] = 0.0, 0.0
-    values, words = best_words(log_probs, 3)
+    values, words = top_k_words(log_probs, 3)
     assert (words[:, 0].tolist(), values[:, 0].tolist()) == ([650, 699], [0.0, 0.0])
     assert values[:, 1:].isneginf().all()
     assert all(len(set(row)) == 3 for row in words.tolist())
@@ -236,9 +236,9 @@ def test_best_words_with_words_that_cannot_be() -> None:
 @every_length
 def test_batching_changes_nothing(length: LengthHandling) -> None:
     scorer, source = ToyTranslator(), source_of(SOURCES * 3)
-    whole = beam_search(scorer, Batch.to_generate(len(source), source), 4, 2, length=length)
+    whole = beam_search(scorer, Batch.empty(len(source), source), 4, 2, length=length)
     for rows in (1, 8, 17, 1000):
-        alike(search_all(scorer, source, rows=rows, beam_size=4, n_best=2, length=length), whole)
+        alike(beam_search_corpus(scorer, source, rows=rows, beam_size=4, n_best=2, length=length), whole)
     for number in range(len(SOURCES)):
         alone = beam_search(scorer, batch_of([SOURCES[number]]), 4, 2, length=length)
         alike(alone, [whole[number]])
@@ -254,7 +254,7 @@ def test_sentences_that_are_done_are_forgotten() -> None:
             seen.append((len(torch.unique(state.sentence)), len(state.memory[0])))
             return super().log_probs(state)
 
-    greedy(Watched(), batch_of(SOURCES * 8))
+    greedy_search(Watched(), batch_of(SOURCES * 8))
     assert seen[0] == (56, 56)
     assert len({active for active, _ in seen}) > 2  # they end at different times
     for active, remembered in seen:
@@ -270,11 +270,11 @@ def test_rows_of_finished_hypotheses_leave_at_once() -> None:
             seen.append(len(state.rows[0]))
             return super().log_probs(state)
 
-    lattice = Lattice(pruned=0)
+    lattice = Lattice(max_pruned=0)
     beam_search(Watched(), batch_of(["x y"]), 6, 6, lattice=lattice, max_words=30)
     by_step: dict[int, list[str]] = {}
     for node in lattice.nodes[1:]:
-        by_step.setdefault(len(lattice.words(node)), []).append(node.fate)
+        by_step.setdefault(len(lattice.path_ids(node)), []).append(node.fate)
     finished = 0
     for step, fates in sorted(by_step.items()):
         assert len(fates) <= 6 - finished  # a finished one keeps its place
@@ -295,16 +295,16 @@ def test_attention_is_that_of_the_words(length: LengthHandling) -> None:
         for found in best:
             state = scorer.start(batch_of([sentence]))
             rows = []
-            for word in [*found.words, END][: len(found.words) + found.finished]:
+            for word in [*found.ids, END][: len(found.ids) + found.finished]:
                 rows.append(scorer.attention(state)[0])
                 state = scorer.advance(state, torch.tensor([word]))
             assert found.attention is not None
-            assert found.attention.shape == (len(found.words) + found.finished, len(sentence.split()) + 1)
+            assert found.attention.shape == (len(found.ids) + found.finished, len(sentence.split()) + 1)
             torch.testing.assert_close(found.attention, torch.stack(rows), rtol=0, atol=1e-12)
 
 
 def test_who_does_not_attend_has_no_attention() -> None:
-    assert greedy(FORKED, Batch.to_generate(1))[0][0].attention is None
+    assert greedy_search(EXAMPLE_SCORER, Batch.empty(1))[0][0].attention is None
 
 
 def test_a_source_may_say_what_is_attended_to() -> None:
@@ -328,7 +328,7 @@ def test_a_source_may_say_what_is_attended_to() -> None:
             return np.full(len(self), 5)
 
     source = Nodes(source_of())  # the longest has four words: five columns for all
-    for best in greedy(ToyTranslator(), Batch.to_generate(len(SOURCES), source)):  # type: ignore[arg-type]
+    for best in greedy_search(ToyTranslator(), Batch.empty(len(SOURCES), source)):  # type: ignore[arg-type]
         assert best[0].attention is not None
         assert best[0].attention.shape[1] == 5
 
@@ -339,24 +339,24 @@ def test_a_source_may_say_what_is_attended_to() -> None:
 @every_length
 @pytest.mark.parametrize("pruned", [0, 2, 1000])
 def test_lattice_tells_what_happened(length: LengthHandling, pruned: int) -> None:
-    scorer, lattice = ToyTranslator(), Lattice(pruned=pruned)
+    scorer, lattice = ToyTranslator(), Lattice(max_pruned=pruned)
     found = beam_search(scorer, batch_of(), 3, 3, length=length, max_words=6, lattice=lattice)
     alike(found, beam_search(scorer, batch_of(), 3, 3, length=length, max_words=6))  # and to be watched changes nothing
     assert [node.id for node in lattice.nodes] == list(range(len(lattice.nodes)))
     for number, best in enumerate(found):
-        nodes = lattice.of(number)
-        ends = {lattice.words(node): node for node in nodes if node.fate == "finished"}
+        nodes = lattice.nodes_of(number)
+        ends = {lattice.path_ids(node): node for node in nodes if node.fate == "finished"}
         assert len(ends) <= 3
         assert all(words[-1] == END for words in ends)
         for hypothesis in best:
             if hypothesis.finished:
-                end = ends[(*hypothesis.words, END)]
+                end = ends[(*hypothesis.ids, END)]
                 assert (end.log_prob, end.score) == (hypothesis.log_prob, hypothesis.score)
         assert best[0].score == max(node.score for node in ends.values()) if ends else not best[0].finished
 
 
 def test_lattice_is_a_tree_of_right_scores() -> None:
-    scorer, lattice = ToyTranslator(), Lattice(pruned=2)
+    scorer, lattice = ToyTranslator(), Lattice(max_pruned=2)
     beam_search(scorer, batch_of(), 3, lattice=lattice, max_words=6)
     expanded = {node.parent for node in lattice.nodes}
     steps: dict[tuple[int, int], list[tuple[str, float]]] = {}
@@ -365,8 +365,8 @@ def test_lattice_is_a_tree_of_right_scores() -> None:
         parent = lattice.nodes[node.parent]
         assert (parent.sentence, parent.fate) == (node.sentence, "kept")
         assert node.log_prob < parent.log_prob
-        words = lattice.words(node)
-        whole = fold(scorer, Batch.of([words], source_of([SOURCES[node.sentence]])))[0][0, : len(words)]
+        words = lattice.path_ids(node)
+        whole = fold(scorer, Batch.from_sentences([words], source_of([SOURCES[node.sentence]])))[0][0, : len(words)]
         assert node.log_prob == pytest.approx(float(whole.sum()), abs=1e-9)
         steps.setdefault((node.sentence, len(words)), []).append((node.fate, node.log_prob))
         assert node.fate == "kept" or node.id not in expanded
@@ -382,23 +382,33 @@ def test_lattice_is_a_tree_of_right_scores() -> None:
 
 
 def test_the_graph_is_diagnosed() -> None:
-    references = Batch.of([FORKED.vocab.ids(text.split()) for text in ("a", "b a", "b b", "")])
-    [[first]], [[best]] = greedy(FORKED, Batch.to_generate(1)), beam_search(FORKED, Batch.to_generate(1), 2)
-    assert [told.error for told in diagnose(FORKED, references, [first] * 4)] == ["search", "none", "search", "model"]
-    assert [told.error for told in diagnose(FORKED, references, [best] * 4)] == ["none", "model", "model", "model"]
+    references = Batch.from_sentences([EXAMPLE_SCORER.vocab.ids(text.split()) for text in ("a", "b a", "b b", "")])
+    [[first]], [[best]] = greedy_search(EXAMPLE_SCORER, Batch.empty(1)), beam_search(EXAMPLE_SCORER, Batch.empty(1), 2)
+    assert [told.error for told in diagnose(EXAMPLE_SCORER, references, [first] * 4)] == [
+        "search",
+        "none",
+        "search",
+        "model",
+    ]
+    assert [told.error for told in diagnose(EXAMPLE_SCORER, references, [best] * 4)] == [
+        "none",
+        "model",
+        "model",
+        "model",
+    ]
     penalty = WordPenalty(2.0)  # by which the longer ones are better
-    [[best]] = beam_search(FORKED, Batch.to_generate(1), 2, length=penalty)
-    told = diagnose(FORKED, references, [best] * 4, length=penalty)
-    assert [FORKED.spelled(best.words), *(one.error for one in told)] == ["b a", "model", "none", "search", "model"]
+    [[best]] = beam_search(EXAMPLE_SCORER, Batch.empty(1), 2, length=penalty)
+    told = diagnose(EXAMPLE_SCORER, references, [best] * 4, length=penalty)
+    assert [EXAMPLE_SCORER.text(best.ids), *(one.error for one in told)] == ["b a", "model", "none", "search", "model"]
 
 
 def test_what_was_cut_off_is_a_search_error() -> None:
     talker = endless()
-    [[cut]] = greedy(talker, Batch.to_generate(1), max_words=2)
-    reference = Batch.of([talker.vocab.ids(["b", "a"])])
-    assert reference.words[0, 0] == cut.words[0]
+    [[cut]] = greedy_search(talker, Batch.empty(1), max_words=2)
+    reference = Batch.from_sentences([talker.vocab.ids(["b", "a"])])
+    assert reference.ids[0, 0] == cut.ids[0]
     assert [told.error for told in diagnose(talker, reference, [cut])] == ["search"]
-    impossible = Batch.of([talker.vocab.ids(["b", "b"])])  # never ends there
+    impossible = Batch.from_sentences([talker.vocab.ids(["b", "b"])])  # never ends there
     assert [told.error for told in diagnose(talker, impossible, [cut])] == ["model"]
 
 
@@ -408,10 +418,10 @@ def test_what_was_found_forced_is_what_was_found(length: LengthHandling) -> None
     scorer = ToyTranslator()
     found = [best[0] for best in beam_search(scorer, batch_of(), 3, length=length)]
     assert all(hypothesis.finished for hypothesis in found)
-    given = Batch.of([hypothesis.words for hypothesis in found], source_of())
-    alike([forced(scorer, given, length=length)], [found])
+    given = Batch.from_sentences([hypothesis.ids for hypothesis in found], source_of())
+    alike([force_decode(scorer, given, length=length)], [found])
     assert {told.error for told in diagnose(scorer, given, found, length=length)} == {"none"}
-    worse = [best[0] for best in greedy(scorer, batch_of(), length=length)]
+    worse = [best[0] for best in greedy_search(scorer, batch_of(), length=length)]
     for told, good, bad in zip(diagnose(scorer, given, worse, length=length), found, worse, strict=True):
-        expected = "none" if good.words == bad.words else "search" if good.score > bad.score else "model"
+        expected = "none" if good.ids == bad.ids else "search" if good.score > bad.score else "model"
         assert told.error == expected

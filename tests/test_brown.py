@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import ClassModel, Corpus, DataError, Vocab
+from dragoman import ClassNgramModel, Corpus, DataError, Vocab
 from dragoman.data import brown
 from dragoman.data import brown_merges as merging
-from dragoman.data.brown import Clustering, brown_clusters, mutual_information
+from dragoman.data.brown import BrownClustering, brown_clusters, mutual_information
 from dragoman.data.vocabulary import END, START, UNK
 from dragoman.ngram.class_model import read_classes
 
@@ -99,7 +99,7 @@ def brute_force(lines: list[str], classes: int, passes: int) -> dict[frozenset[s
     return brute_paths(split, brute_exchanged(split, ranked, partition, passes))
 
 
-def found(clustering: Clustering) -> dict[frozenset[str], str]:
+def found(clustering: BrownClustering) -> dict[frozenset[str], str]:
     return {frozenset(words): path for words, path in zip(clustering.members[3:], clustering.paths[3:], strict=True)}
 
 
@@ -144,8 +144,8 @@ def test_counts_too_large_for_the_table_are_computed(monkeypatch: pytest.MonkeyP
 def test_a_word_that_is_as_well_off_elsewhere_stays() -> None:
     text = np.array([0, 3, 0, 4, 0, 5], np.int32)  # three words in the very same places
     class_of = np.array([0, 1, 2, 3, 4, 4])
-    settled = brown._exchanged(
-        text, merging.count_bigrams(text, 6), class_of, 5, merging.xlogx_table(len(text)), brown._tell_nobody
+    settled = brown._exchange(
+        text, merging.count_bigrams(text, 6), class_of, 5, merging.xlogx_table(len(text)), brown._no_progress
     )
     assert settled.tolist() == class_of.tolist()
 
@@ -168,11 +168,11 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def clustering(corpus: Corpus) -> Clustering:
+def clustering(corpus: Corpus) -> BrownClustering:
     return brown_clusters(corpus, 6)
 
 
-def test_the_information_is_that_of_the_final_classes(corpus: Corpus, clustering: Clustering) -> None:
+def test_the_information_is_that_of_the_final_classes(corpus: Corpus, clustering: BrownClustering) -> None:
     """By its definition, from the pairs in each framed sentence."""
     left, right, both = Counter[int](), Counter[int](), Counter[tuple[int, int]]()
     for sentence in corpus:
@@ -182,39 +182,41 @@ def test_the_information_is_that_of_the_final_classes(corpus: Corpus, clustering
             both[pair] += 1
     total = both.total()
     by_definition = sum(n / total * math.log(n * total / left[a] / right[b]) for (a, b), n in both.items())
-    assert clustering.information == pytest.approx(by_definition)
-    assert clustering.information == mutual_information(corpus, clustering.class_of)
+    assert clustering.mutual_information == pytest.approx(by_definition)
+    assert clustering.mutual_information == mutual_information(corpus, clustering.class_of)
 
 
-def test_information_less_entropy_is_the_likelihood_of_class_bigrams(corpus: Corpus, clustering: Clustering) -> None:
-    model = ClassModel.train(corpus, clustering.as_mapping(), order=2, smoothing="maximum-likelihood")
-    shares = np.bincount(corpus.framed(starts=0)) / corpus.tokens
+def test_information_less_entropy_is_the_likelihood_of_class_bigrams(
+    corpus: Corpus, clustering: BrownClustering
+) -> None:
+    model = ClassNgramModel.train(corpus, clustering.as_mapping(), order=2, smoothing="maximum-likelihood")
+    shares = np.bincount(corpus.ids_with_boundaries(starts=0)) / corpus.num_tokens
     entropy = -sum(share * math.log(share) for share in shares if share)
-    assert model.token_log_probs(corpus).mean() == pytest.approx(clustering.information - entropy, abs=1e-5)
+    assert model.token_log_probs(corpus).mean() == pytest.approx(clustering.mutual_information - entropy, abs=1e-5)
 
 
 def test_more_classes_and_more_passes_say_more(corpus: Corpus) -> None:
-    by_classes = [brown_clusters(corpus, classes, passes=0).information for classes in (2, 5, 10, 26)]
+    by_classes = [brown_clusters(corpus, classes, passes=0).mutual_information for classes in (2, 5, 10, 26)]
     assert by_classes == sorted(by_classes) and len(set(by_classes)) == 4
-    by_passes = [brown_clusters(corpus, 5, passes=passes).information for passes in (0, 1, 10)]
+    by_passes = [brown_clusters(corpus, 5, passes=passes).mutual_information for passes in (0, 1, 10)]
     assert by_passes == sorted(by_passes) and by_passes[0] < by_passes[-1]
     everything = np.arange(len(corpus.vocab), dtype=np.int32)
     assert by_classes[-1] == pytest.approx(mutual_information(corpus, everything))  # each word a class
 
 
-def test_paths_are_a_full_tree(clustering: Clustering) -> None:
+def test_paths_are_a_full_tree(clustering: BrownClustering) -> None:
     paths = clustering.paths[3:]
-    assert len(set(paths)) == clustering.classes == 6
+    assert len(set(paths)) == clustering.num_classes == 6
     assert not any(other.startswith(path) for path in paths for other in paths if other != path)
     assert sum(2.0 ** -len(path) for path in paths) == 1.0  # every turn leads somewhere
     assert list(paths) == sorted(paths) and clustering.paths[:3] == ("", "", "")
 
 
-def test_every_word_has_one_class(corpus: Corpus, clustering: Clustering) -> None:
+def test_every_word_has_one_class(corpus: Corpus, clustering: BrownClustering) -> None:
     assert clustering.class_of.dtype == np.int32 and clustering.class_of.shape == (len(corpus.vocab),)
     assert clustering.class_of[:3].tolist() == [START, END, UNK]
     words = [word for members in clustering.members[3:] for word in members]
-    assert sorted(words) == sorted(corpus.vocab.words[3:])
+    assert sorted(words) == sorted(corpus.vocab.tokens[3:])
     for word, path in clustering.as_mapping().items():
         assert clustering.paths[clustering.class_of[corpus.vocab.id(word)]] == path
     for members in clustering.members[3:]:
@@ -222,11 +224,11 @@ def test_every_word_has_one_class(corpus: Corpus, clustering: Clustering) -> Non
         assert counts == sorted(counts, reverse=True) and counts[-1] > 0
 
 
-def test_what_the_file_says_is_read_again(corpus: Corpus, clustering: Clustering, tmp_path: Path) -> None:
+def test_what_the_file_says_is_read_again(corpus: Corpus, clustering: BrownClustering, tmp_path: Path) -> None:
     (tmp_path / "classes.tsv").write_text(clustering.to_text(), encoding="utf-8")
     assert read_classes(tmp_path / "classes.tsv") == clustering.as_mapping()
     counts = {line.split("\t")[1]: int(line.split("\t")[2]) for line in clustering.to_text().splitlines()}
-    assert counts == {word: int(n) for word, n in zip(corpus.vocab.words[3:], clustering.counts[3:], strict=True)}
+    assert counts == {word: int(n) for word, n in zip(corpus.vocab.tokens[3:], clustering.counts[3:], strict=True)}
 
 
 def test_words_that_the_text_lacks_are_unknown() -> None:
@@ -255,7 +257,7 @@ def test_words_of_a_kind_end_up_together() -> None:
     assert {frozenset(words) for words in clustering.members[3:]} == {frozenset(words) for words in KINDS.values()}
 
 
-def test_progress_is_told_and_changes_nothing(corpus: Corpus, clustering: Clustering) -> None:
+def test_progress_is_told_and_changes_nothing(corpus: Corpus, clustering: BrownClustering) -> None:
     told: list[tuple[str, int, int]] = []
     again = brown_clusters(corpus, 6, progress=lambda *step: told.append(step))
     assert again.class_of.tolist() == clustering.class_of.tolist()

@@ -22,10 +22,10 @@ import uvicorn
 
 from dragoman import Corpus, NgramModel
 from dragoman.report.page import Page as Report
-from dragoman.report.page import Picture, Section, Table, Text, write_html
-from dragoman.serve.app import application
-from dragoman.serve.limits import Limits
-from dragoman.serve.registry import Entry, Languages, Shelf
+from dragoman.report.page import PageFigure, PageSection, PageTable, Paragraphs, write_html
+from dragoman.serve.app import create_app
+from dragoman.serve.limits import RequestLimits
+from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
 from dragoman.serve.service import Service
 from word_for_word import WordForWord
 
@@ -57,11 +57,11 @@ def run_of_a_night(path: Path) -> Path:
         NgramModel.train(corpus, order=order, smoothing="witten-bell").save(path / "rungs" / f"wb-{order}")
     notes = [{"update": n, "epoch": 1, "train_loss": 5 / n, "dev_loss": 6 / n} for n in range(1, 6)]
     (path / "rungs" / "wb-2" / "metrics.jsonl").write_text("".join(f"{json.dumps(note)}\n" for note in notes))
-    right = Table(["% right", "agreement", "topic"], [["wb-1", "50.0", "61.5"], ["wb-2", "75.5", "62.5"]])
-    lengths = Table(["BLEU by words", "up to 5", "6 to 10"], [["word for word", "41.5", "12.5"]])
+    right = PageTable(["% right", "agreement", "topic"], [["wb-1", "50.0", "61.5"], ["wb-2", "75.5", "62.5"]])
+    lengths = PageTable(["BLEU by words", "up to 5", "6 to 10"], [["word for word", "41.5", "12.5"]])
     sections = [
-        Section("Language models", [right, Text(HOSTILE), Picture(SVG, "a ladder")]),
-        Section("BLEU by sentence length", [lengths]),
+        PageSection("Language models", [right, Paragraphs(HOSTILE), PageFigure(SVG, "a ladder")]),
+        PageSection("BLEU by sentence length", [lengths]),
     ]
     write_html(Report("A night's ladder", sections), path / "report.html")
     return path
@@ -71,13 +71,15 @@ def run_of_a_night(path: Path) -> Path:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a service with a translator, three language models and one that is damaged."""
     there = tmp_path_factory.mktemp("served")
-    shelf = Shelf.of([f"night={run_of_a_night(there / 'night')}"])
+    shelf = ModelRegistry.from_arguments([f"night={run_of_a_night(there / 'night')}"])
     shutil.copytree(there / "night" / "rungs" / "wb-1", there / "broken")
     (there / "broken" / "model.safetensors").write_bytes(b"?")
-    translator = Entry("de-en", (there / "de-en",), "translator", Languages("de", "en"), model=WordForWord())
-    missing = Entry("lost", (there / "lost",), "translator", None)
-    shelf = Shelf([translator, missing, *shelf, *Shelf.of([str(there / "broken")])], list(shelf.runs.values()))
-    with serving(Service(shelf, Limits())) as address:
+    translator = ModelEntry("de-en", (there / "de-en",), "translator", LanguagePair("de", "en"), model=WordForWord())
+    missing = ModelEntry("lost", (there / "lost",), "translator", None)
+    shelf = ModelRegistry(
+        [translator, missing, *shelf, *ModelRegistry.from_arguments([str(there / "broken")])], list(shelf.runs.values())
+    )
+    with serving(Service(shelf, RequestLimits())) as address:
         yield address
 
 
@@ -86,7 +88,7 @@ class serving:  # noqa: N801  (used as a word)
 
     def __init__(self, service: Service):
         self.server = uvicorn.Server(
-            uvicorn.Config(application(service), log_level="error", timeout_graceful_shutdown=1)
+            uvicorn.Config(create_app(service), log_level="error", timeout_graceful_shutdown=1)
         )
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.thread = threading.Thread(target=self.server.run, args=([self.socket],), daemon=True)
@@ -392,8 +394,8 @@ def test_a_model_that_is_not_here_or_damaged_is_told(tab: Any, trouble: list[str
 
 
 def test_a_service_that_is_gone_is_told_and_can_be_tried_again(browser: Any) -> None:
-    entry = Entry("de-en", (Path("nowhere"),), "translator", Languages("de", "en"), model=WordForWord())
-    with serving(Service(Shelf([entry]), Limits())) as address:
+    entry = ModelEntry("de-en", (Path("nowhere"),), "translator", LanguagePair("de", "en"), model=WordForWord())
+    with serving(Service(ModelRegistry([entry]), RequestLimits())) as address:
         context = browser.new_context()
         page = context.new_page()
         page.goto(address)

@@ -13,7 +13,7 @@ from dragoman import Corpus, DataError, Mixture
 from dragoman.data.vocabulary import END, START, UNK
 from dragoman.evaluation.log_probs import folded_log_probs, token_log_probs
 from dragoman.io.storage import write_arrays
-from dragoman.models.cache import FORGOTTEN, CacheModel
+from dragoman.models.cache import MIN_WEIGHT, CacheModel
 from zoo import HELD_OUT, LANGUAGE, TRAINING, model
 
 
@@ -38,7 +38,7 @@ def by_definition(cache: CacheModel, history: list[int], word: int) -> float:
 @pytest.mark.parametrize("decay", [0.5, 0.9, 0.994])
 def test_it_follows_its_formula(training: Corpus, order: int, decay: float) -> None:
     cache = CacheModel.train(training, order=order, decay=decay, prior=0.7)
-    tokens = training.framed(starts=0).tolist()
+    tokens = training.ids_with_boundaries(starts=0).tolist()
     expected = [math.log(by_definition(cache, tokens[:place], word)) for place, word in enumerate(tokens)]
     np.testing.assert_allclose(token_log_probs(cache, training), expected, rtol=0, atol=1e-10)
     np.testing.assert_allclose(folded_log_probs(cache, training), expected, rtol=0, atol=1e-10)
@@ -49,10 +49,10 @@ def test_empty_history_is_the_smoothed_unigram_distribution(training: Corpus) ->
     assert cache.unigram[START] == 0
     assert (cache.unigram[END:] > 0).all()
     assert cache.unigram.sum() == pytest.approx(1)
-    ends, cats = training.sentences + 1, int((training.ids == LANGUAGE.id("cat")).sum()) + 1
+    ends, cats = training.num_sentences + 1, int((training.ids == LANGUAGE.id("cat")).sum()) + 1
     assert cache.unigram[END] / cache.unigram[LANGUAGE.id("cat")] == pytest.approx(ends / cats)
     first = dict(cache.next_words("", k=None))
-    assert [first[word] for word in LANGUAGE.words] == pytest.approx(cache.unigram.tolist())
+    assert [first[word] for word in LANGUAGE.tokens] == pytest.approx(cache.unigram.tolist())
 
 
 def test_words_outside_the_text_can_still_come() -> None:
@@ -72,7 +72,7 @@ def test_history_crosses_sentences_and_fades(training: Corpus) -> None:
 
 def test_it_holds_so_many_words_and_no_more(training: Corpus) -> None:
     cache = CacheModel.train(training, order=1, decay=0.5, prior=1.0)
-    assert cache.decay**cache.size <= FORGOTTEN < cache.decay ** (cache.size - 1)
+    assert cache.decay**cache.size <= MIN_WEIGHT < cache.decay ** (cache.size - 1)
     away = cache.size - 1  # words between the two, so that the first is the last that is held
     held, forgotten = (
         cache.score_words(" ".join(["bird", *["yes"] * between, "bird"]))[0][-2].log_prob

@@ -9,14 +9,14 @@ import pytest
 import yaml
 
 from command import DEV, TRAIN
-from dragoman.io.model_card import TITLES, Score, card
-from dragoman.models.loading import KINDS
+from dragoman.io.model_card import TITLES, CardScore, render_card
+from dragoman.models.loading import MODEL_CLASSES
 from small_translators import ENGLISH, GERMAN
 from zoo import TRANSLATORS, model, translator
 
 
 def test_every_kind_of_model_has_a_title() -> None:
-    assert set(TITLES) == set(KINDS)
+    assert set(TITLES) == set(MODEL_CLASSES)
 
 
 NOTED = {"sentences": 20, "tokens": 100, "checksum": "ab"}
@@ -82,7 +82,7 @@ def test_an_aligner_has_a_card(good: Any, tmp_path: Path) -> None:
 
 
 def test_two_translators_have_a_card_together(tmp_path: Path) -> None:
-    text = card({"kind": "two-way", "data": {"train": {"source": NOTED, "target": NOTED}}}, {})
+    text = render_card({"kind": "two-way", "data": {"train": {"source": NOTED, "target": NOTED}}}, {})
     assert "| train source | 20 | 100 | `ab` |" in text and "DIR/forward" in text and "## Sizes" not in text
 
 
@@ -100,5 +100,5 @@ def test_scores_are_put_in_later(tmp_path: Path) -> None:
     made = model("cache")
     made.save(tmp_path / "model")
     assert "None were measured" in (tmp_path / "model" / "README.md").read_text()
-    made.write_card(tmp_path / "model", [Score("test", "BLEU", 12.345, "a signature")])
+    made.write_card(tmp_path / "model", [CardScore("test", "BLEU", 12.345, "a signature")])
     assert "| test | BLEU | 12.35 | `a signature` |" in (tmp_path / "model" / "README.md").read_text()

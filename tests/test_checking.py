@@ -92,7 +92,7 @@ def test_a_word_that_is_none_is_refused(saved, word):
 
     model = dragoman.load(saved)
     with pytest.raises(ValueError, match="ids go from 0 to 5"):
-        model.advance(model.start(Batch.to_generate(1)), torch.tensor([word]))
+        model.advance(model.start(Batch.empty(1)), torch.tensor([word]))
 
 
 def test_settings_add_to_a_configuration_and_must_exist():

@@ -15,7 +15,7 @@ from dragoman.cli import main as command_line
 from dragoman.cli.sample import sample as sample_verb
 from dragoman.cli.train_cache import train_cache
 from dragoman.cli.train_class_ngram import train_class_ngram
-from dragoman.cli.train_ngram import MEANINGS, train_ngram
+from dragoman.cli.train_ngram import SMOOTHING_SUMMARIES, train_ngram
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.ngram.smoothing import SMOOTHINGS
 
@@ -359,7 +359,7 @@ def test_fitted_coefficients_are_told(good, shared, tmp_path):
     beside = good(*train, "--dev-text", shared / "dev.txt", "-o", tmp_path / "n").err
     corpus = dragoman.Corpus.read(shared / "train.txt")
     dev = dragoman.Corpus.read(shared / "dev.txt", corpus.vocab)
-    fitted = dragoman.NgramModel.train(corpus, heldout=dev, order=2, smoothing="interpolated-fitted").fitted
+    fitted = dragoman.NgramModel.train(corpus, heldout=dev, order=2, smoothing="interpolated-fitted").coefficients
     one, two = fitted.table[:, 0].tolist()
     assert f"coefficients fitted on {shared / 'dev.txt'}: alpha_1 {one:.3g}, alpha_2 {two:.3g}\n" in beside
     assert "the coefficients were fitted on this very text" in beside
@@ -370,7 +370,7 @@ def test_fitted_coefficients_are_told(good, shared, tmp_path):
 
 def test_help_teaches(good):
     overview = good("--help").out
-    for verb in command_line.VERBS:
+    for verb in command_line.COMMANDS:
         assert f"\n  {verb} " in overview
         told = good(verb, "--help").out
         assert "Usage: " in told
@@ -384,9 +384,9 @@ def test_help_teaches(good):
 
 
 def test_help_knows_every_smoothing(good):
-    assert MEANINGS.keys() == SMOOTHINGS.keys()
+    assert SMOOTHING_SUMMARIES.keys() == SMOOTHINGS.keys()
     told = good("train", "ngram", "--help").out
-    assert all(meaning in told for meaning in MEANINGS.values())
+    assert all(meaning in told for meaning in SMOOTHING_SUMMARIES.values())
 
 
 # -- what is imported -------------------------------------------------------------------------------------------------
@@ -433,7 +433,7 @@ def test_ngrams_do_without_torch(shared, tmp_path):
         (train_ngram, dragoman.NgramConfig, ["smoothing", "entropy_prune", "quantise", "gap"]),
         (train_class_ngram, dragoman.NgramConfig, ["smoothing"]),
         (train_cache, dragoman.CacheModel.train, ["decay", "prior", "order"]),
-        (sample_verb, dragoman.LanguageModel.samples, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
+        (sample_verb, dragoman.LanguageModel.iter_samples, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
     ],
 )
 def test_the_command_line_has_the_defaults_of_the_library(verb, library, names):

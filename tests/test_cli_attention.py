@@ -24,7 +24,7 @@ def test_the_matrix_is_drawn(good: Any, place: Path) -> None:
 
 def test_a_given_translation(good: Any, place: Path) -> None:
     shown = good("attention", place / "one", GERMAN[1], "--target", "the cat zzz .").out
-    told = translators()["one"].score([GERMAN[1]], ["the cat zzz ."])[0]
+    told = translators()["one"].force_decode([GERMAN[1]], ["the cat zzz ."])[0]
     assert shown.startswith("the cat zzz .\n") and f"{told.log_prob:.4f}" in shown
     assert "\nzzz " in shown
 

@@ -22,7 +22,7 @@ def test_classes_are_written_shown_and_used(good, shared, tmp_path):
         (path, len(words), words) for path, words in zip(clustering.paths[3:], clustering.members[3:], strict=True)
     ]
     assert "11 words in 4 classes" in outcome.err
-    assert f"{clustering.information:.4f} nats" in outcome.err
+    assert f"{clustering.mutual_information:.4f} nats" in outcome.err
     assert f"next: dragoman train class-ngram --text {train} --classes {classes} -o DIR" in outcome.err
     small = ("--text", train, "--order", 2, "--smoothing", "witten-bell")
     good("train", "class-ngram", *small, "--classes", classes, "-o", tmp_path / "file")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import is_one_line
-from dragoman.evaluation.translation_metrics import judge
+from dragoman.evaluation.translation_metrics import score_translations
 
 REFERENCES = ["a cat sat on the mat .", "a dog ran away .", "nobody saw him .", "", "yes , he said ."]
 FIRST = ["a cat sat on the mat .", "a dog dog ran .", "no saw .", "", "yes he said ."]
@@ -42,7 +42,7 @@ def test_json_has_the_scores(good, both) -> None:
     found = json.loads(good("compare", *both, "--json", "--tokenised", "--names", "old, new").out)
     assert [system["name"] for system in found["systems"]] == ["old", "new"]
     for system, lines in zip(found["systems"], (FIRST, SECOND), strict=True):
-        assert system["bleu"] == judge(lines, REFERENCES, tokenised=True).bleu
+        assert system["bleu"] == score_translations(lines, REFERENCES, tokenised=True).bleu
     assert found["paired_bootstrap"]["bleu"]["resamples"] == 50
     assert found["systems"][0]["signature"].count("tok:none") == 1
 
@@ -78,7 +78,7 @@ def test_standard_input_and_windows_lines_are_read(good, files: Path) -> None:
     assert found["systems"][0]["name"] == "-"
     assert {example["first"] for example in found["better"]} <= set(FIRST), "no CR is left"
     assert found["better"]
-    assert found["systems"][0]["bleu"] == judge(FIRST, REFERENCES, tokenised=True).bleu
+    assert found["systems"][0]["bleu"] == score_translations(FIRST, REFERENCES, tokenised=True).bleu
 
 
 def test_files_of_one_name_are_told_apart_by_their_paths(good, files: Path) -> None:

@@ -13,8 +13,8 @@ from typer.main import get_command
 
 from command import in_a_process, is_one_line
 from dragoman.cli import main as command_line
-from dragoman.cli.settings_options import Configured, ConfiguredCommand, configured
-from dragoman.core.settings import Settings, differences
+from dragoman.cli.settings_options import CommandSettings, LazySettingsCommand, with_settings
+from dragoman.core.settings import Settings, config_differences
 from dragoman.training.config import TrainingConfig
 
 
@@ -62,12 +62,12 @@ def verb(run, monkeypatch):
     """Run a verb that has these sections; what came out of it, and the settings it got."""
 
     def call(*arguments, stdin="", **sections):
-        got: list[Configured] = []
+        got: list[CommandSettings] = []
 
-        @configured(**(sections or {"model": Net, "training": TrainingConfig}))
+        @with_settings(**(sections or {"model": Net, "training": TrainingConfig}))
         def toy(
             text: Annotated[str, typer.Option("--text")],
-            settings: Configured,
+            settings: CommandSettings,
             force: Annotated[bool, typer.Option("--force")] = False,
         ) -> None:
             """Train a toy.
@@ -80,7 +80,7 @@ def verb(run, monkeypatch):
         def app() -> typer.Typer:
             made = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]}, rich_markup_mode=None)
             made.callback()(lambda: None)
-            made.command("toy", cls=ConfiguredCommand)(toy)
+            made.command("toy", cls=LazySettingsCommand)(toy)
             return made
 
         monkeypatch.setattr(command_line, "_app", app)
@@ -219,7 +219,7 @@ def test_the_whole_configuration_is_plain(settings_of):
     one, two = settings_of(), settings_of("--learning-rate", "0.01", "--hidden", "400")
     assert one.as_dict()["model"]["hidden"] == [400, 200] and one.as_dict()["training"]["minutes"] is None
     told = ["model.hidden: 400,200 -> 400", "training.learning_rate: 0.001 -> 0.01"]
-    assert differences(one.as_dict(), two.as_dict()) == told
+    assert config_differences(one.as_dict(), two.as_dict()) == told
 
 
 def test_there_are_no_other_sections(settings_of):
@@ -299,13 +299,13 @@ def test_what_is_missing(verb, settings_of, tmp_path):
 
 
 def test_names_that_two_sections_share_are_refused_at_once():
-    decorate = configured(model=Clash, training=TrainingConfig)
+    decorate = with_settings(model=Clash, training=TrainingConfig)
     with pytest.raises(ValueError, match=r"seed: more than one option of this name"):
         decorate(lambda settings: None)
 
 
 def test_names_that_a_parameter_has_are_refused_at_once():
-    decorate = configured(training=TrainingConfig)
+    decorate = with_settings(training=TrainingConfig)
     with pytest.raises(ValueError, match=r"seed, threads: more than one"):
         decorate(lambda seed, threads, settings: None)
     with pytest.raises(ValueError, match=r"config: more than one"):
@@ -313,8 +313,8 @@ def test_names_that_a_parameter_has_are_refused_at_once():
 
 
 def test_options_that_a_parameter_has_are_refused_when_they_are_made():
-    @configured(training=TrainingConfig)
-    def toy(number: Annotated[int, typer.Option("--seed")], settings: Configured) -> None:
+    @with_settings(training=TrainingConfig)
+    def toy(number: Annotated[int, typer.Option("--seed")], settings: CommandSettings) -> None:
         """Play."""
 
     with pytest.raises(ValueError, match=r"--seed: more than one"):
@@ -322,13 +322,15 @@ def test_options_that_a_parameter_has_are_refused_when_they_are_made():
 
 
 def test_names_of_settings_that_wait_are_refused_when_they_are_used():
-    toy = configured(model=f"{HERE}:Clash", training="dragoman.training.config:TrainingConfig")(lambda settings: None)
+    toy = with_settings(model=f"{HERE}:Clash", training="dragoman.training.config:TrainingConfig")(
+        lambda settings: None
+    )
     with pytest.raises(ValueError, match=r"seed: more than one"):
         toy.command()
 
 
 def test_fields_that_no_option_can_hold_are_refused():
-    toy = configured(model=Nest)(lambda settings: None)
+    toy = with_settings(model=Nest)(lambda settings: None)
     with pytest.raises(TypeError, match=r"inner: no option can hold dict\[str, int\]"):
         toy.command()
 
@@ -381,8 +383,8 @@ def test_settings_wait_until_their_verb_is_used():
 
 
 def test_until_then_there_are_no_options():
-    toy = configured(training="no.such.module:Anything")(lambda text, settings: None)
+    toy = with_settings(training="no.such.module:Anything")(lambda text, settings: None)
     app = typer.Typer()
-    app.command("toy", cls=ConfiguredCommand)(toy)
+    app.command("toy", cls=LazySettingsCommand)(toy)
     stub = get_command(app)
     assert {option for one in stub.params for option in one.opts} <= {"--install-completion", "--show-completion"}

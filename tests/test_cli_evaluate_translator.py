@@ -13,9 +13,9 @@ import yaml
 from command import is_one_line
 from dragoman.cli import evaluate_translator
 from dragoman.combine.ensemble import Ensemble
-from dragoman.evaluation.alignment import argmax_links, count_all, parse_gold
+from dragoman.evaluation.alignment import argmax_links, count_all_links, parse_gold_alignment
 from dragoman.evaluation.significance import paired_bootstrap
-from dragoman.evaluation.translation_metrics import bleu, judge
+from dragoman.evaluation.translation_metrics import bleu, score_translations
 from dragoman.lab.paths import KIND, VERSION
 from small_translators import ENGLISH, GERMAN, TREES, place, translators
 
@@ -38,7 +38,7 @@ def test_scores_and_perplexities(good: Any, place: Path, text: tuple[Any, ...]) 
     found = report(good, place / "two", *text, "--beam-size", 2, "--length", "none")
     model = translators()["two"]
     told = [one.text for one in model.translate(GERMAN, 2, length="none")]
-    wanted = judge(told, ENGLISH, tokenised=True)
+    wanted = score_translations(told, ENGLISH, tokenised=True)
     assert (found["bleu"], found["chrf"], found["signature"]) == (wanted.bleu, wanted.chrf, wanted.signature)
     assert found["length_ratio"] == wanted.length_ratio and "tok:none" in found["signature"]
     paid = model.likelihood(GERMAN, ENGLISH)
@@ -125,8 +125,8 @@ def test_laboratory_text_has_a_floor_and_true_alignments(good: Any, place: Path,
     text = ("--src", laboratory / "test.de", "--ref", laboratory / "test.en")
     found = report(good, place / "one", *text)
     assert found["perplexity_floor"] == pytest.approx(math.exp(2.5 / 5))
-    told = translators()["one"].score(GERMAN, ENGLISH)
-    wanted = count_all([argmax_links(one.attention) for one in told], [parse_gold(LINKS)] * 20)
+    told = translators()["one"].force_decode(GERMAN, ENGLISH)
+    wanted = count_all_links([argmax_links(one.attention) for one in told], [parse_gold_alignment(LINKS)] * 20)
     assert found["alignment_error_rate"] == pytest.approx(wanted.error_rate)
     assert 0 < found["alignment_error_rate"] < 1
     shown = good("evaluate", place / "one", place / "plain", *text).out
@@ -142,8 +142,8 @@ def test_the_other_way_round_alignments_are_turned_and_no_floor_is_known(
     found = report(good, place / "one", "--src", laboratory / "test.en", "--ref", laboratory / "test.de")
     assert "perplexity_floor" not in found
     assert found["alignment"]["sure"] == 20
-    told = translators()["one"].score(ENGLISH, GERMAN)
-    wanted = count_all([argmax_links(one.attention) for one in told], [parse_gold("3-0")] * 20)
+    told = translators()["one"].force_decode(ENGLISH, GERMAN)
+    wanted = count_all_links([argmax_links(one.attention) for one in told], [parse_gold_alignment("3-0")] * 20)
     assert found["alignment"]["found_sure"] == wanted.found_sure
     (laboratory / "test.align").write_text("0-3\n")
     cut = good("evaluate", place / "one", "--src", laboratory / "test.de", "--ref", laboratory / "test.en", "--json")
@@ -218,7 +218,7 @@ def test_given_translations_are_scored(good: Any, run: Any, place: Path, text: t
     source, reference = text[1], text[3]
     model = translators()["two"]
     shown = good("score", place / "two", "--src", source, "--text", reference)
-    wanted = [told.log_prob for told in model.score(GERMAN, ENGLISH)]
+    wanted = [told.log_prob for told in model.force_decode(GERMAN, ENGLISH)]
     assert [float(line) for line in shown.lines] == pytest.approx(wanted, abs=1e-5)
     both = good("score", place / "two", place / "one", "--src", source, "--text", reference)
     assert both.lines[0].split("\t") == [str(place / "two"), str(place / "one")]

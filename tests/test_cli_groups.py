@@ -11,20 +11,20 @@ import pytest
 import typer
 from typer.main import get_command
 
-from dragoman.cli.option_groups import Group, grouped
-from dragoman.cli.settings_options import Configured, configured
+from dragoman.cli.option_groups import OptionGroup, with_option_groups
+from dragoman.cli.settings_options import CommandSettings, with_settings
 from dragoman.cli.train import train
 from dragoman.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
-class Size(Group):
+class Size(OptionGroup):
     wide: Annotated[int, typer.Option("--width", help="How wide.")] = 3
     high: Annotated[int, typer.Option("--height", help="How high.")] = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Box(Group):
+class Box(OptionGroup):
     name: Annotated[str, typer.Option("--name", help="What is on the lid.")]
     size: Size
     lined: Annotated[bool, typer.Option("--lined", help="Whether there is felt in it.")] = False
@@ -33,7 +33,7 @@ class Box(Group):
 got: list[object] = []
 
 
-@grouped
+@with_option_groups
 def pack(
     box: Box,
     lid: Annotated[str, typer.Option("--lid", help="What is on top.")] = "none",
@@ -42,14 +42,14 @@ def pack(
     got.append((box, lid))
 
 
-@grouped
+@with_option_groups
 def stretch(size: Size = Size(high=9)) -> None:
     got.append(size)
 
 
-@configured(training=TrainingConfig)
-@grouped
-def train_box(box: Box, settings: Configured) -> None:
+@with_settings(training=TrainingConfig)
+@with_option_groups
+def train_box(box: Box, settings: CommandSettings) -> None:
     """Train a box."""
     got.append((box, settings.training.seed))
 
@@ -103,20 +103,20 @@ def test_groups_go_together_with_settings() -> None:
 def test_names_that_mean_two_things_are_refused() -> None:
     with pytest.raises(ValueError, match="wide"):
 
-        @grouped
+        @with_option_groups
         def twice(size: Size, wide: int = 1) -> None: ...
 
 
 def test_options_of_a_group_and_settings_of_one_name_are_refused() -> None:
     @dataclass(frozen=True)
-    class Sown(Group):
+    class Sown(OptionGroup):
         seed: int = 1
 
-    def sow(sown: Sown, settings: Configured) -> None: ...
+    def sow(sown: Sown, settings: CommandSettings) -> None: ...
 
-    sow.__annotations__.update(sown=Sown, settings=Configured)  # a local class has no name to be found by
+    sow.__annotations__.update(sown=Sown, settings=CommandSettings)  # a local class has no name to be found by
     with pytest.raises(ValueError, match="seed"):
-        configured(training=TrainingConfig)(grouped(sow))
+        with_settings(training=TrainingConfig)(with_option_groups(sow))
 
 
 # A translator has words on two sides, and asks for them by units.

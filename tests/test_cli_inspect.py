@@ -11,7 +11,7 @@ import pytest
 import dragoman
 from command import TRAIN, is_one_line
 from dragoman import Corpus, RecurrentModel
-from dragoman.models.inspection import activations, followers, gradient_by_distance, saliency, untrained
+from dragoman.models.inspection import activations, correlated_cells, gradient_by_distance, saliency, untrained_copy
 
 HIDDEN = {"lstm": 6, "gru": 9}
 SENTENCE = "the cat saw the mouse ."
@@ -60,7 +60,7 @@ def test_cells_that_follow_something(good: Any, models: Path, follow: str) -> No
     asked = ("--follow", follow, "--most", 2, "--layer", 1)
     told = good("inspect", "cells", models / "lstm", "--text", models / "text.txt", *asked)
     model = loaded(models / "lstm")
-    best = followers(activations(model, Corpus.read(models / "text.txt", model.vocab), layer=1), follow, 2)
+    best = correlated_cells(activations(model, Corpus.read(models / "text.txt", model.vocab), layer=1), follow, 2)
     assert rows_of(told.out)[0] == ["word", *(str(cell) for cell, _ in best)]
     *lines, following = told.err.splitlines()
     assert lines == [f"cell {cell} follows {follow}: correlation {correlation:.2f}" for cell, correlation in best]
@@ -152,7 +152,7 @@ def test_gradients_of_several_models(good: Any, models: Path, tmp_path: Path) ->
         model = loaded(models / name)
         corpus = Corpus.from_sentences(TRAIN.splitlines(), model.vocab)
         assert np.allclose(columns[2 * place], gradient_by_distance(model, corpus, 4), rtol=0.01)
-        assert np.allclose(columns[2 * place + 1], gradient_by_distance(untrained(model), corpus, 4), rtol=0.01)
+        assert np.allclose(columns[2 * place + 1], gradient_by_distance(untrained_copy(model), corpus, 4), rtol=0.01)
     assert ">lstm, untrained<" in (tmp_path / "gradients.svg").read_text().replace("> ", ">")
     assert told.err.count("of the gradient is left 3 words back; before training, ") == 2 and "next:" not in told.err
 

@@ -12,7 +12,7 @@ import yaml
 
 from command import is_one_line
 from dragoman import Corpus, DataError, Mixture, NgramModel
-from dragoman.evaluation.minimal_pairs import Accuracy, accuracy
+from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
 from dragoman.lab.laboratory import laboratory
 from dragoman.lab.write_corpus import ENDINGS, raw
 from dragoman.models.cache import CacheModel
@@ -253,8 +253,8 @@ class Pair:
 def test_accuracy_counts_ties_as_half_and_groups_as_wholes():
     model = NgramModel.train(Corpus.from_sentences(["a b", "a b", "a c"]), order=2, smoothing="witten-bell")
     right, wrong, tied = Pair("a b", "a c", 1), Pair("a c", "a b", 1), Pair("a b", "a b", 2)
-    found = accuracy(model, [right, wrong, tied, Pair("a b", "a c", 3)], by=lambda pair: "all")
-    assert found == {"all": Accuracy(contrasts=4, right=2.5, groups=3, groups_right=1)}
+    found = accuracy_by_kind(model, [right, wrong, tied, Pair("a b", "a c", 3)], kind=lambda pair: "all")
+    assert found == {"all": MinimalPairAccuracy(pairs=4, right=2.5, groups=3, groups_right=1)}
 
 
 def test_nothing_is_carried_from_one_contrast_to_the_next():
@@ -263,8 +263,8 @@ def test_nothing_is_carried_from_one_contrast_to_the_next():
     ngram = NgramModel.train(text, order=1, smoothing="witten-bell")
     model = Mixture([ngram, CacheModel.train(text, order=1)], [0.1, 0.9])
     pairs = [Pair("a a a b", "a a a c", 1), Pair("c c c b", "b b b c", 2)]
-    alone = [accuracy(model, [pair], by=lambda pair: 0)[0].right for pair in pairs]
-    both = accuracy(model, pairs, by=lambda pair: pair.group)
+    alone = [accuracy_by_kind(model, [pair], kind=lambda pair: 0)[0].right for pair in pairs]
+    both = accuracy_by_kind(model, pairs, kind=lambda pair: pair.group)
     assert [both[1].right, both[2].right] == alone
 
 
@@ -274,5 +274,5 @@ def test_order_alone_does_not_make_a_bag_of_words_prefer_one():
     one, two = (NgramModel.train(text, order=1, smoothing=name) for name in ("witten-bell", "interpolated"))
     words = ["a", "b", "c", "d", "e", "a", "a", "b", "c"]
     pairs = [Pair(" ".join(words), " ".join(words[turn:] + words[:turn]), turn) for turn in range(1, len(words))]
-    found = accuracy(Mixture([one, two], [0.3, 0.7]), pairs, by=lambda pair: 0)[0]
+    found = accuracy_by_kind(Mixture([one, two], [0.3, 0.7]), pairs, kind=lambda pair: 0)[0]
     assert found.right == len(pairs) / 2

@@ -26,7 +26,7 @@ __all__ = ["place"]
 
 def test_a_page_and_a_translation(place: Path, tmp_path: Path) -> None:
     """On whatever port is free, until it is interrupted."""
-    Aligner.learn(ParallelCorpus(*map(Corpus.from_sentences, (GERMAN, ENGLISH))), "ibm1").save(tmp_path / "aligner")
+    Aligner.train(ParallelCorpus(*map(Corpus.from_sentences, (GERMAN, ENGLISH))), "ibm1").save(tmp_path / "aligner")
     options = ["--port", "0", "--threads", "1", "--lexicon", str(tmp_path / "aligner")]
     command = [sys.executable, "-c", COMMAND, "serve", f"de-en={place / 'one'}", str(place / "two"), *options]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

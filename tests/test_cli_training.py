@@ -15,7 +15,7 @@ import pytest
 
 from command import COMMAND, DEV, TRAIN, good, run  # noqa: F401
 from dragoman.cli.main import main
-from dragoman.io.storage import ARRAYS, CHECKPOINT, METRICS, map_annotated_arrays
+from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE, map_arrays_with_metadata
 
 SETTINGS = ("--order", "3", "--embedding", "6", "--hidden", "8", "--dropout", "0.2", "--threads", "1")
 LONG = (*SETTINGS, "--batch-size", "10", "--save-every", "1", "--report-every", "10", "--max-updates", "120")
@@ -46,7 +46,9 @@ def wait_for(process: subprocess.Popen[str], directory: Path, updates: int) -> N
     """Until training has got so far."""
     patience = time.monotonic() + 60
     while time.monotonic() < patience and process.poll() is None:
-        if (directory / METRICS).is_file() and len((directory / METRICS).read_text().splitlines()) > updates // 10:
+        if (directory / METRICS_FILE).is_file() and len(
+            (directory / METRICS_FILE).read_text().splitlines()
+        ) > updates // 10:
             return
         time.sleep(0.01)
     raise AssertionError(f"it did not get to update {updates}: {process.communicate()[1]}")
@@ -61,8 +63,8 @@ def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def assert_same_training(one: Path, two: Path) -> None:
-    assert (one / ARRAYS).read_bytes() == (two / ARRAYS).read_bytes()
-    (mine, _), (theirs, _) = (map_annotated_arrays(directory / CHECKPOINT) for directory in (one, two))
+    assert (one / ARRAYS_FILE).read_bytes() == (two / ARRAYS_FILE).read_bytes()
+    (mine, _), (theirs, _) = (map_arrays_with_metadata(directory / CHECKPOINT_FILE) for directory in (one, two))
     assert mine.keys() == theirs.keys()
     assert all(mine[name].tobytes() == theirs[name].tobytes() for name in mine)
 
@@ -76,7 +78,7 @@ def test_killed_at_random_moments_it_ends_the_same(texts, whole, tmp_path, good)
         time.sleep(0.1 * chance.random())
         process.kill()
         assert process.wait() == -signal.SIGKILL
-        assert map_annotated_arrays(directory / CHECKPOINT)[0], "the last checkpoint is whole"
+        assert map_arrays_with_metadata(directory / CHECKPOINT_FILE)[0], "the last checkpoint is whole"
     assert "going on after update" in good(*command(texts, directory, *LONG)).err
     assert_same_training(directory, whole)
 
@@ -143,7 +145,7 @@ def test_settings_from_a_file_and_from_options(texts, tmp_path, good, run):  # n
 
 def test_every_step_that_is_told_is_measured(texts, tmp_path, good):  # noqa: F811
     good(*command(texts, tmp_path / "model", *SHORT, "--report-every", "1"))
-    lines = [json.loads(line) for line in (tmp_path / "model" / METRICS).read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / "model" / METRICS_FILE).read_text().splitlines()]
     assert [line["update"] for line in lines] == list(range(1, len(lines) + 1))
     assert all(line["train_loss"] > 0 and line["learning_rate"] > 0 for line in lines)
     assert sum("dev_loss" in line for line in lines) == 2
@@ -218,11 +220,11 @@ def test_word_vectors_start_a_network(texts, tmp_path, good, run):  # noqa: F811
 
 def test_choosing_writes_over_nothing_else(texts, tmp_path, good, run):  # noqa: F811
     good(*log_linear(texts, tmp_path / "model"))
-    before = (tmp_path / "model" / ARRAYS).read_bytes()
+    before = (tmp_path / "model" / ARRAYS_FILE).read_bytes()
     refused = run(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2"))
     assert refused.code == 2
     assert "holds a model already" in refused.err
-    assert (tmp_path / "model" / ARRAYS).read_bytes() == before
+    assert (tmp_path / "model" / ARRAYS_FILE).read_bytes() == before
     good(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2", "--force"))
     good(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2"))
 

@@ -56,7 +56,7 @@ class Slow:
 
 def test_what_has_arrived_is_handed_on_before_more_is_awaited() -> None:
     stream = Slow(b"a\nb\nc", b"d", b"e\n", b"\n", b"f")
-    came = [(lines, stream.read) for lines in arriving.as_they_come(stream)]
+    came = [(lines, stream.read) for lines in arriving.split_stream(stream)]
     assert came == [([b"a", b"b"], 1), ([b"cde"], 3), ([b""], 4), ([b"f"], 6)]
 
 
@@ -142,7 +142,7 @@ def test_alignments_of_letters_are_between_them(good: Any, letters: Path, tmp_pa
     none = np.zeros((0 if told.finished else 1, len(told.source) + 1))
     assert (tmp_path / "a").read_text() == f"{to_pharaoh(argmax_links(np.concatenate([told.attention, none])))}\n"
     found = json.loads(good("translate", letters, "--json", stdin=GERMAN[1]).out)["attention"]
-    assert found["source"] == [*GERMAN[1].replace(" ", "▁"), "</s>"] and found["target"] == list(told.ended)
+    assert found["source"] == [*GERMAN[1].replace(" ", "▁"), "</s>"] and found["target"] == list(told.tokens_with_end)
 
 
 def test_the_search_is_shown(good: Any, place: Path, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_units_are_cut_and_joined(good: Any, place: Path) -> None:
     assert cut.lines == ["t h e ▁ c a t", "", "t h e ▁ d o g"]
     assert good("units", place / "pieces", "--join", stdin=cut.out).lines == ["the cat", "", "the dog"]
     source = good("units", place / "pieces", "--source", stdin=GERMAN[0]).out.removesuffix("\n")
-    assert source.split(" ") == translators()["pieces"].source.units.cut(GERMAN[0])
+    assert source.split(" ") == translators()["pieces"].source.segmenter.segment(GERMAN[0])
     assert good("units", place / "pieces", "--source", "--join", stdin=source).lines == [GERMAN[0]]
 
 

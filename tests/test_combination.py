@@ -12,10 +12,10 @@ from torch import Tensor
 
 from dragoman import Corpus, DataError, DragomanError, Mixture, NgramModel
 from dragoman.combine.combination import Combination
-from dragoman.core.scorer import Scorer, State, fold, keep_sentences, log_prob, select
+from dragoman.core.scorer import Scorer, State, fold, log_prob, select_rows, select_sentences
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK, Vocab
-from dragoman.search import beam_search, greedy, search_all
+from dragoman.search import beam_search, beam_search_corpus, greedy_search
 from dragoman.search.graph_scorer import GraphScorer
 from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model
@@ -63,7 +63,7 @@ every_combination = pytest.mark.parametrize("scorer", COMBINATIONS.values(), ids
 
 
 def batch_of(sentences: list[str] = SOURCES) -> Batch:
-    return Batch.to_generate(len(sentences), source_of(sentences))
+    return Batch.empty(len(sentences), source_of(sentences))
 
 
 def states(scorer: Scorer) -> list[State]:
@@ -90,8 +90,8 @@ def test_it_is_a_scorer_with_normalised_distributions(scorer: Combination) -> No
 def test_rows_and_sentences_may_be_selected(scorer: Combination) -> None:
     for state in states(scorer):
         rows = torch.tensor([5, 2, 2, 6])
-        some = select(state, rows)
-        fewer = keep_sentences(some, torch.tensor([2, 5, 6]))
+        some = select_rows(state, rows)
+        fewer = select_sentences(some, torch.tensor([2, 5, 6]))
         words = torch.tensor([3, 4, 5, 3])
         for one in (some, fewer):
             torch.testing.assert_close(scorer.log_probs(one), scorer.log_probs(state)[rows], rtol=0, atol=1e-12)
@@ -102,20 +102,22 @@ def test_rows_and_sentences_may_be_selected(scorer: Combination) -> None:
 @every_combination
 def test_a_row_is_what_the_sentence_is_alone(scorer: Combination) -> None:
     sentences = [(3, 4), (), (5,), (4, 4, 4), (3,), (5, 3), (4,)]
-    together = log_prob(scorer, Batch.of(sentences, source_of()))
+    together = log_prob(scorer, Batch.from_sentences(sentences, source_of()))
     for row, words, source in zip(together, sentences, SOURCES, strict=True):
-        alone = log_prob(scorer, Batch.of([words], source_of([source])))
+        alone = log_prob(scorer, Batch.from_sentences([words], source_of([source])))
         assert float(row) == pytest.approx(float(alone), abs=1e-9)
 
 
 @every_combination
 def test_searches_go_over_it(scorer: Combination) -> None:
     whole = beam_search(scorer, batch_of(), 3, 2)
-    for apart, together in zip(search_all(scorer, source_of(), rows=3, beam_size=3, n_best=2), whole, strict=True):
-        assert [found.words for found in apart] == [found.words for found in together]
+    for apart, together in zip(
+        beam_search_corpus(scorer, source_of(), rows=3, beam_size=3, n_best=2), whole, strict=True
+    ):
+        assert [found.ids for found in apart] == [found.ids for found in together]
     for best, source in zip(whole, SOURCES, strict=True):
         for found in best:
-            steps = fold(scorer, Batch.of([found.words], source_of([source])))[0]
+            steps = fold(scorer, Batch.from_sentences([found.ids], source_of([source])))[0]
             assert found.log_prob == pytest.approx(float(steps.sum()), abs=1e-6)
 
 
@@ -156,12 +158,12 @@ def test_a_linear_combination_of_language_models_is_their_mixture() -> None:
     scorer, mixture = Combination(members, weights), Mixture(members, weights)
     carry, other = None, None
     for text in (["the dog sees a cat ."], ["a cat hears the old dog !"]):
-        batch = Batch.of(Corpus.from_sentences(text, mixture.vocab))
+        batch = Batch.from_sentences(Corpus.from_sentences(text, mixture.vocab))
         (found, state), (expected, after) = fold(scorer, batch, carry), fold(mixture, batch, other)
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-6, check_dtype=False)
         carry, other = scorer.finish(state), mixture.finish(after)
     assert scorer.carries and not COMBINATIONS["ensemble"].carries
-    assert greedy(scorer, Batch.to_generate(1))[0][0].words == greedy(mixture, Batch.to_generate(1))[0][0].words
+    assert greedy_search(scorer, Batch.empty(1))[0][0].ids == greedy_search(mixture, Batch.empty(1))[0][0].ids
 
 
 # -- attention ---------------------------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ def test_attention_is_the_average_of_those_that_attend() -> None:
             found = scorer.attention(state)
             assert found is not None
             torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    best = greedy(COMBINATIONS["linear with a language model"], batch_of())[0][0]
+    best = greedy_search(COMBINATIONS["linear with a language model"], batch_of())[0][0]
     assert best.attention is not None
     np.testing.assert_allclose(best.attention.sum(dim=1), 1.0, atol=1e-9)
 
@@ -192,7 +194,7 @@ def test_attention_is_the_average_of_those_that_attend() -> None:
 def test_where_nobody_attends_there_is_no_attention(members: list[Scorer], weights: list[float]) -> None:
     scorer = Combination(members, weights)
     assert scorer.attention(scorer.start(batch_of())) is None
-    assert greedy(scorer, batch_of())[0][0].attention is None
+    assert greedy_search(scorer, batch_of())[0][0].attention is None
 
 
 def test_those_who_attend_to_different_things_have_no_average() -> None:
@@ -239,7 +241,7 @@ def test_sources_must_be_the_same_words_too() -> None:
 
 def test_a_product_of_what_excludes_each_other_is_refused() -> None:
     one, two = (GraphScorer("a b", {"": {word: 1.0}}) for word in "ab")
-    scorer = Combination([one, two], how="log-linear")
+    scorer = Combination([one, two], mode="log-linear")
     with pytest.raises(DragomanError, match="no word has a probability above 0"):
-        scorer.log_probs(scorer.start(Batch.to_generate(1)))
-    assert Combination([one, two]).log_probs(scorer.start(Batch.to_generate(1)))[0, END].isneginf()
+        scorer.log_probs(scorer.start(Batch.empty(1)))
+    assert Combination([one, two]).log_probs(scorer.start(Batch.empty(1)))[0, END].isneginf()

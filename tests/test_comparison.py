@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 from dragoman.core.errors import DataError
 from dragoman.evaluation.comparison import (
-    Change,
     Comparison,
-    Faults,
-    Hits,
-    Texts,
-    all_faults,
-    by_frequency,
-    changes,
-    compare,
-    faults,
-    frequencies_in,
-    matches,
+    ComparisonInput,
+    NgramDifference,
+    WordErrorCounts,
+    WordMatches,
+    compare_systems,
+    count_all_word_errors,
+    count_word_errors,
+    matches_by_frequency,
+    ngram_differences,
+    ngram_matches,
+    word_frequencies,
 )
-from dragoman.evaluation.translation_metrics import bleu, judge
-from dragoman.report.translation import comparison_markdown, comparison_text, lengths_section, verdict
+from dragoman.evaluation.translation_metrics import bleu, score_translations
+from dragoman.report.translation import comparison_markdown, comparison_text, lengths_section, significance_text
 
 SENTENCE = st.lists(st.sampled_from("abcd"), max_size=7)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
@@ -46,8 +46,8 @@ def split(*lines: str) -> list[list[str]]:
 @given(PAIRS)
 def test_classes_add_up_to_all_words(pairs) -> None:
     hypotheses, references = zip(*pairs, strict=True)
-    found = by_frequency(hypotheses, references, {"a": 1, "b": 3, "c": 2000})
-    total = sum((own.hits for own in found), Hits())
+    found = matches_by_frequency(hypotheses, references, {"a": 1, "b": 3, "c": 2000})
+    total = sum((own.matches for own in found), WordMatches())
     assert total.said == sum(map(len, hypotheses))
     assert total.wanted == sum(map(len, references))
     unigrams = sum(int(row[2]) for row in bleu(tokenised=True).statistics(*_joined(pairs)).counts)
@@ -59,22 +59,25 @@ def _joined(pairs) -> tuple[list[str], list[str]]:
 
 
 def test_words_are_right_within_their_sentence_alone() -> None:
-    found = by_frequency(split("a b", "c"), split("a c", "b c"), {"a": 1, "b": 1, "c": 9}, edges=(5,))
-    assert [own.hits for own in found] == [Hits(right=1, said=2, wanted=2), Hits(right=1, said=1, wanted=2)]
-    assert found[1].hits.precision == 1
-    assert found[1].hits.recall == 0.5
-    assert found[1].hits.f1 == pytest.approx(2 / 3)
+    found = matches_by_frequency(split("a b", "c"), split("a c", "b c"), {"a": 1, "b": 1, "c": 9}, edges=(5,))
+    assert [own.matches for own in found] == [
+        WordMatches(right=1, said=2, wanted=2),
+        WordMatches(right=1, said=1, wanted=2),
+    ]
+    assert found[1].matches.precision == 1
+    assert found[1].matches.recall == 0.5
+    assert found[1].matches.f1 == pytest.approx(2 / 3)
     assert found[0].as_dict() | {"from": 0, "to": 4, "wanted": 2, "f1": 0.5} == found[0].as_dict()
 
 
 def test_a_word_said_more_often_than_wanted_is_right_as_often_as_wanted() -> None:
-    (own,) = by_frequency(split("a a a"), split("a b"), {}, edges=())
-    assert own.hits == Hits(right=1, said=3, wanted=2)
+    (own,) = matches_by_frequency(split("a a a"), split("a b"), {}, edges=())
+    assert own.matches == WordMatches(right=1, said=3, wanted=2)
 
 
 def test_shares_of_nothing_are_undefined() -> None:
-    assert all(math.isnan(share) for share in (Hits().precision, Hits().recall, Hits().f1))
-    (own,) = by_frequency(split(""), split(""), {}, edges=())
+    assert all(math.isnan(share) for share in (WordMatches().precision, WordMatches().recall, WordMatches().f1))
+    (own,) = matches_by_frequency(split(""), split(""), {}, edges=())
     assert own.as_dict()["f1"] is None
 
 
@@ -85,7 +88,7 @@ def test_shares_of_nothing_are_undefined() -> None:
 @given(PAIRS)
 def test_matches_are_those_that_bleu_counts(pairs) -> None:
     hypotheses, references = zip(*pairs, strict=True)
-    right = matches(hypotheses, references)
+    right = ngram_matches(hypotheses, references)
     by_order = Counter(dict.fromkeys((1, 2, 3, 4), 0))
     for ngram, times in right.items():
         by_order[len(ngram)] += times
@@ -98,11 +101,11 @@ def test_matches_are_those_that_bleu_counts(pairs) -> None:
 def test_gains_of_one_are_losses_of_the_other(pairs, seed: int) -> None:
     first, references = zip(*pairs, strict=True)
     second = [Random(seed).sample(words, len(words)) for words in first]
-    there, back = changes(first, second, references), changes(second, first, references)
+    there, back = ngram_differences(first, second, references), ngram_differences(second, first, references)
     assert {(one.words, one.log_odds) for one in there} == {(one.words, -one.log_odds) for one in back}
-    ranks = [one.log_odds / one.error for one in there]
+    ranks = [one.log_odds / one.standard_error for one in there]
     assert ranks == sorted(ranks, reverse=True)
-    assert changes(first, first, references) == []
+    assert ngram_differences(first, first, references) == []
 
 
 def test_what_changes_always_comes_before_what_changes_by_chance() -> None:
@@ -111,14 +114,14 @@ def test_what_changes_always_comes_before_what_changes_by_chance() -> None:
     references = [["the", rng.choice(["man", "dog", "cat"]), rng.choice("xyz")] for _ in range(60)]
     first, second = ([[w if rng.random() < 0.9 else "?" for w in line] for line in references] for _ in "12")
     second = [["guy" if word == "man" else word for word in line] for line in second]
-    lost = changes(first, second, references)[-1]
+    lost = ngram_differences(first, second, references)[-1]
     assert lost.words == ("man",)
     assert lost.second == 0 < lost.first <= lost.wanted
-    assert lost.log_odds < -3 * lost.error
+    assert lost.log_odds < -3 * lost.standard_error
 
 
 def test_parts_that_say_nothing_new_are_left_out() -> None:
-    found = changes(split("x x x x e", "e"), split("a b c d e", "x"), split("a b c d e", "e"))
+    found = ngram_differences(split("x x x x e", "e"), split("a b c d e", "x"), split("a b c d e", "e"))
     assert [(one.words, one.first, one.second) for one in found if one.log_odds > 0] == [
         (("a", "b", "c", "d"), 0, 1),
         (("b", "c", "d", "e"), 0, 1),
@@ -127,10 +130,10 @@ def test_parts_that_say_nothing_new_are_left_out() -> None:
 
 
 def test_log_odds_are_smoothed() -> None:
-    once, often = Change(("a",), 1, 0, 1), Change(("b",), 20, 0, 20)
+    once, often = NgramDifference(("a",), 1, 0, 1), NgramDifference(("b",), 20, 0, 20)
     assert once.log_odds == pytest.approx(2 * math.log(2))
     assert often.log_odds == pytest.approx(2 * math.log(21))
-    assert often.log_odds / often.error > once.log_odds / once.error
+    assert often.log_odds / often.standard_error > once.log_odds / once.standard_error
 
 
 # -- said twice and left out -----------------------------------------------------------------------------------------
@@ -140,24 +143,24 @@ def test_log_odds_are_smoothed() -> None:
 @given(PAIRS)
 def test_faults_add_up(pairs) -> None:
     hypotheses, references = zip(*pairs, strict=True)
-    whole = all_faults(hypotheses, references)
-    assert whole == sum((all_faults([one], [two]) for one, two in pairs), Faults())
+    whole = count_all_word_errors(hypotheses, references)
+    assert whole == sum((count_all_word_errors([one], [two]) for one, two in pairs), WordErrorCounts())
     assert whole.words - whole.extra == sum(map(len, references)) - whole.missing, "both are the words in common"
 
 
 @pytest.mark.parametrize(
     ("said", "wanted", "expected"),
     [
-        ("a b c", "a b c", Faults(3, 0, 0, 0, 0)),
-        ("a a a b", "a b", Faults(4, doubled=2, looped=0, missing=0, extra=2)),
-        ("a b a b a b", "a b", Faults(6, doubled=0, looped=2, missing=0, extra=4)),
-        ("", "a b", Faults(0, 0, 0, missing=2, extra=0)),
-        ("", "", Faults()),
-        ("x", "a a", Faults(1, 0, 0, missing=2, extra=1)),
+        ("a b c", "a b c", WordErrorCounts(3, 0, 0, 0, 0)),
+        ("a a a b", "a b", WordErrorCounts(4, doubled=2, looped=0, missing=0, extra=2)),
+        ("a b a b a b", "a b", WordErrorCounts(6, doubled=0, looped=2, missing=0, extra=4)),
+        ("", "a b", WordErrorCounts(0, 0, 0, missing=2, extra=0)),
+        ("", "", WordErrorCounts()),
+        ("x", "a a", WordErrorCounts(1, 0, 0, missing=2, extra=1)),
     ],
 )
-def test_faults_of_a_sentence(said: str, wanted: str, expected: Faults) -> None:
-    assert faults(said.split(), wanted.split()) == expected
+def test_faults_of_a_sentence(said: str, wanted: str, expected: WordErrorCounts) -> None:
+    assert count_word_errors(said.split(), wanted.split()) == expected
 
 
 # -- all of it -------------------------------------------------------------------------------------------------------
@@ -170,15 +173,15 @@ SECOND = ["a cat on a mat .", "a dog ran away .", "nobody saw him | .", "yes ."]
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    texts = Texts(REFERENCES, FIRST, SECOND, ("old", "new"), SOURCES, ["a cat sat on a mat .", "a dog ."])
-    return compare(texts, tokenised=True, resamples=50)
+    texts = ComparisonInput(REFERENCES, FIRST, SECOND, ("old", "new"), SOURCES, ["a cat sat on a mat .", "a dog ."])
+    return compare_systems(texts, tokenised=True, resamples=50)
 
 
 def test_scores_are_those_of_each_system(comparison: Comparison) -> None:
-    assert comparison.first.judged == judge(FIRST, REFERENCES, tokenised=True)
-    assert comparison.second.judged == judge(SECOND, REFERENCES, tokenised=True)
-    assert comparison.bleu.difference == comparison.second.judged.bleu - comparison.first.judged.bleu
-    assert comparison.chrf.second == comparison.second.judged.chrf
+    assert comparison.first.scores == score_translations(FIRST, REFERENCES, tokenised=True)
+    assert comparison.second.scores == score_translations(SECOND, REFERENCES, tokenised=True)
+    assert comparison.bleu.difference == comparison.second.scores.bleu - comparison.first.scores.bleu
+    assert comparison.chrf.second == comparison.second.scores.chrf
 
 
 def test_examples_differ_most_and_equal_ones_are_left_out(comparison: Comparison) -> None:
@@ -194,45 +197,51 @@ def test_examples_differ_most_and_equal_ones_are_left_out(comparison: Comparison
 
 
 def test_lengths_are_of_the_source_and_frequencies_of_training_text(comparison: Comparison) -> None:
-    assert [(own.span.name, own.sentences) for own in comparison.first.by_length] == [("up to 5", 2), ("6 to 10", 2)]
+    assert [(own.bucket.name, own.sentences) for own in comparison.first.by_length] == [("up to 5", 2), ("6 to 10", 2)]
     never = comparison.first.by_frequency[0]
     unseen = set(" ".join(REFERENCES).split()) - {"a", "cat", "sat", "on", "mat", ".", "dog"}
-    assert never.hits.wanted == sum(word in unseen for word in " ".join(REFERENCES).split())
+    assert never.matches.wanted == sum(word in unseen for word in " ".join(REFERENCES).split())
 
 
 def test_without_source_and_training_text_the_references_decide() -> None:
-    found = compare(Texts(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5)
+    found = compare_systems(ComparisonInput(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5)
     assert not found.has_source and not found.has_training
     assert [own.sentences for own in found.first.by_length] == [3, 1]
-    assert found.first.by_frequency[0].hits.wanted == 0, "every word of the references is in the references"
+    assert found.first.by_frequency[0].matches.wanted == 0, "every word of the references is in the references"
     assert "Words by how often they come in the references" in comparison_text(found)
     assert found.better[0].source is None
 
 
 def test_no_more_is_shown_than_wanted() -> None:
-    found = compare(Texts(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5, most_ngrams=1, most_examples=1)
+    found = compare_systems(
+        ComparisonInput(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5, max_ngrams=1, max_examples=1
+    )
     assert (len(found.gained), len(found.lost), len(found.better), len(found.worse)) == (1, 1, 1, 1)
-    none = compare(Texts(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5, most_ngrams=0, most_examples=0)
+    none = compare_systems(
+        ComparisonInput(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5, max_ngrams=0, max_examples=0
+    )
     assert (none.gained, none.lost, none.better, none.worse) == ((), (), (), ())
 
 
 def test_a_system_beside_itself_differs_in_nothing() -> None:
-    found = compare(Texts(REFERENCES, FIRST, FIRST), tokenised=False, resamples=20)
+    found = compare_systems(ComparisonInput(REFERENCES, FIRST, FIRST), tokenised=False, resamples=20)
     assert (found.gained, found.lost, found.better, found.worse) == ((), (), (), ())
     assert found.bleu.p_value == 1
     assert comparison_text(found).count("none") >= 4
 
 
 def test_raw_text_is_split_as_bleu_does() -> None:
-    found = compare(Texts(["Yes, he ran."], ["Yes he ran."], ["Yes, he ran."]), tokenised=False, resamples=5)
-    assert found.first.faults == Faults(words=4, missing=1)
-    assert frequencies_in([["a", "b"], ["a"]]) == {"a": 2, "b": 1}
+    found = compare_systems(
+        ComparisonInput(["Yes, he ran."], ["Yes he ran."], ["Yes, he ran."]), tokenised=False, resamples=5
+    )
+    assert found.first.word_errors == WordErrorCounts(words=4, missing=1)
+    assert word_frequencies([["a", "b"], ["a"]]) == {"a": 2, "b": 1}
 
 
 @pytest.mark.parametrize(("first", "sources"), [(["a"], None), (["a", "b"], ["x"])])
 def test_texts_out_of_step_are_refused(first: list[str], sources: list[str] | None) -> None:
     with pytest.raises(DataError, match="1 translations for 2 references"):
-        Texts(["a", "b"], first, ["a", "b"], sources=sources)
+        ComparisonInput(["a", "b"], first, ["a", "b"], sources=sources)
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
@@ -262,7 +271,7 @@ def test_markdown_has_as_many_cells_in_every_line_of_a_table(comparison: Compari
 def test_plain_values_are_json(comparison: Comparison) -> None:
     plain = json.loads(json.dumps(comparison.as_dict(), allow_nan=False))
     assert [system["name"] for system in plain["systems"]] == ["old", "new"]
-    assert plain["systems"][0]["bleu"] == comparison.first.judged.bleu
+    assert plain["systems"][0]["bleu"] == comparison.first.scores.bleu
     assert plain["paired_bootstrap"]["bleu"]["difference"] == comparison.bleu.difference
     assert plain["gained"][0]["words"] == " ".join(comparison.gained[0].words)
     assert plain["better"][0]["line"] == 3
@@ -270,9 +279,13 @@ def test_plain_values_are_json(comparison: Comparison) -> None:
 
 def test_verdicts_say_who_is_better_and_when_nobody_knows(comparison: Comparison) -> None:
     names = ("old", "new")
-    assert "new is better in BLEU" in verdict(names, replace(comparison.bleu, p_value=0.01, first=1.0, second=2.0))
-    assert "old is better in BLEU" in verdict(names, replace(comparison.bleu, p_value=0.01, first=2.0, second=1.0))
-    assert "no difference" in verdict(names, replace(comparison.bleu, p_value=0.2))
+    assert "new is better in BLEU" in significance_text(
+        names, replace(comparison.bleu, p_value=0.01, first=1.0, second=2.0)
+    )
+    assert "old is better in BLEU" in significance_text(
+        names, replace(comparison.bleu, p_value=0.01, first=2.0, second=1.0)
+    )
+    assert "no difference" in significance_text(names, replace(comparison.bleu, p_value=0.2))
 
 
 def test_lengths_of_any_number_of_systems_are_one_table(comparison: Comparison) -> None:

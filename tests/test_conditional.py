@@ -13,21 +13,27 @@ import pytest
 
 from dragoman import DataError
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.tokenizer import TREE, Side
-from dragoman.evaluation.alignment import parse_gold
-from dragoman.evaluation.translator import Answers, attention_error, measure_translator, over_words, read_log_probs
+from dragoman.data.tokenizer import TREE, Tokenizer
+from dragoman.evaluation.alignment import parse_gold_alignment
+from dragoman.evaluation.translator import (
+    ReferenceData,
+    attention_alignment_counts,
+    attention_over_source_words,
+    evaluate_translator,
+    read_log_probs,
+)
 from dragoman.models.translator import Translator
 
 ENGLISH = ["a dog barks .", "a cat sleeps .", "a dog sleeps .", "a cat barks ."]
 GERMAN = ["ein hund bellt .", "eine katze schläft .", "ein hund schläft .", "eine katze bellt ."]
 TREES = [f"(S (NP {one} {two}) (VP {verb}) {end})" for one, two, verb, end in map(str.split, GERMAN)]
-ANSWERS = Answers(ENGLISH, np.log([0.5, 0.25, 0.125, 0.5]), [parse_gold("0-0 1-1 2-2 3-3")] * 4)
+ANSWERS = ReferenceData(ENGLISH, np.log([0.5, 0.25, 0.125, 0.5]), [parse_gold_alignment("0-0 1-1 2-2 3-3")] * 4)
 
 
 def tiny(encoder: str, attention: str, lines: list[str]) -> Translator:
     format = TREE if encoder == "tree-lstm" else "text"
-    source, target = Side.learn("word", lines, format=format), Side.learn("word", ENGLISH)
-    pairs = ParallelCorpus(source.read(lines), target.read(ENGLISH))
+    source, target = Tokenizer.train("word", lines, format=format), Tokenizer.train("word", ENGLISH)
+    pairs = ParallelCorpus(source.encode(lines), target.encode(ENGLISH))
     return Translator.create(pairs, source, target, encoder=encoder, attention=attention, embedding=4, hidden=4)
 
 
@@ -35,15 +41,15 @@ def test_the_floor_is_the_price_of_the_references_by_the_truth() -> None:
     assert ANSWERS.floor is not None
     value, error = ANSWERS.floor
     assert value == pytest.approx((2 * 4 * 8 * 2) ** (1 / 20)), "four words and an end, four times"
-    costs = -np.asarray(ANSWERS.log_probs)
+    costs = -np.asarray(ANSWERS.true_log_probs)
     assert error == pytest.approx(value * costs.std(ddof=1) / 5 / math.sqrt(4)), "sentences of one length: a mean"
 
 
 def test_answers_of_different_lengths_are_refused() -> None:
     with pytest.raises(DataError, match="4 references but 3 log-probabilities"):
-        Answers(ENGLISH, np.zeros(3), ANSWERS.gold)
+        ReferenceData(ENGLISH, np.zeros(3), ANSWERS.gold_alignments)
     with pytest.raises(DataError, match="4 references but 1 alignments"):
-        Answers(ENGLISH, gold=[parse_gold("0-0")])
+        ReferenceData(ENGLISH, gold_alignments=[parse_gold_alignment("0-0")])
 
 
 def test_log_probs_are_read_from_their_column(tmp_path: Path) -> None:
@@ -60,14 +66,16 @@ def test_a_broken_line_of_log_probs_is_named(tmp_path: Path, line: str) -> None:
 
 
 def test_attention_to_nodes_goes_to_the_words_under_them() -> None:
-    side = Side.learn("word", ["(S (NP a b) c)"] * 2, format=TREE)
+    side = Tokenizer.train("word", ["(S (NP a b) c)"] * 2, format=TREE)
     to_nodes = np.array([[0.1, 0.2, 0.0, 0.4, 0.3]])  # a, b, c, (a b), (a b c)
-    assert over_words(to_nodes, side, "(S (NP a b) c)")[0] == pytest.approx([0.4, 0.5, 0.1, 0.0])
-    words = Side.learn("word", ["a b c d"])
-    assert np.array_equal(over_words(to_nodes, words, "a b c d"), to_nodes)
+    assert attention_over_source_words(to_nodes, side, "(S (NP a b) c)")[0] == pytest.approx([0.4, 0.5, 0.1, 0.0])
+    words = Tokenizer.train("word", ["a b c d"])
+    assert np.array_equal(attention_over_source_words(to_nodes, words, "a b c d"), to_nodes)
     letters = np.array([[0.1, 0.2, 0.3, 0.1, 0.1, 0.2]])  # a, b, a space, c, d, `</s>`
-    assert over_words(letters, Side.learn("char", ["ab cd"]), "ab cd")[0, -1] == pytest.approx(0.2)
-    assert over_words(letters, Side.learn("char", ["ab cd"]), "ab cd").shape == (1, 3)
+    assert attention_over_source_words(letters, Tokenizer.train("char", ["ab cd"]), "ab cd")[0, -1] == pytest.approx(
+        0.2
+    )
+    assert attention_over_source_words(letters, Tokenizer.train("char", ["ab cd"]), "ab cd").shape == (1, 3)
 
 
 def test_links_are_where_each_word_of_the_reference_looks_most() -> None:
@@ -76,14 +84,14 @@ def test_links_are_where_each_word_of_the_reference_looks_most() -> None:
         [[0.9, 0.1, 0, 0, 0], [0.6, 0.4, 0, 0, 0], [0, 0, 0.4, 0, 0.6], [0, 0, 0, 1.0, 0], [0, 0, 0, 0, 1]]
     )
     model: Any = SimpleNamespace(
-        source=Side.learn("word", GERMAN),
-        target=Side.learn("word", ENGLISH),
+        source=Tokenizer.train("word", GERMAN),
+        target=Tokenizer.train("word", ENGLISH),
         score=lambda lines, references: [
             SimpleNamespace(attention=attention, words=line.split()) for line in references
         ],
     )
-    assert ANSWERS.gold is not None
-    counts = attention_error(model, GERMAN, ENGLISH, ANSWERS.gold)
+    assert ANSWERS.gold_alignments is not None
+    counts = attention_alignment_counts(model, GERMAN, ENGLISH, ANSWERS.gold_alignments)
     assert counts is not None
     assert (counts.found, counts.sure, counts.found_sure) == (3 * 4, 4 * 4, 2 * 4)
     assert counts.error_rate == pytest.approx(1 - 2 * 2 / (3 + 4))
@@ -95,14 +103,16 @@ def test_links_are_where_each_word_of_the_reference_looks_most() -> None:
 )
 def test_all_is_measured_by_the_translator_itself(encoder: str, attention: str, lines: list[str]) -> None:
     model = tiny(encoder, attention, lines)
-    measured = measure_translator(model, lines, ANSWERS)
+    measured = evaluate_translator(model, lines, ANSWERS)
     assert measured.perplexity == pytest.approx(model.likelihood(lines, ENGLISH).perplexity)
     assert measured.perplexity_class == pytest.approx(model.likelihood(lines, ENGLISH).perplexity_class)
     assert measured.floor is not None and measured.above_floor is not None
     assert measured.above_floor == pytest.approx(math.log(measured.perplexity) - math.log(measured.floor.value))
     assert measured.texts == [one.text for one in model.translate(lines)]
-    assert [(own.span.name, own.sentences) for own in measured.by_length] == [("up to 5", 4)], "of words, not of nodes"
-    assert measured.by_length[0].bleu == pytest.approx(measured.judged.bleu)
+    assert [(own.bucket.name, own.sentences) for own in measured.by_length] == [("up to 5", 4)], (
+        "of words, not of nodes"
+    )
+    assert measured.by_length[0].bleu == pytest.approx(measured.scores.bleu)
     assert (measured.alignment is None) == (attention == "none")
     plain = measured.as_dict()
     assert plain["sentences"] == 4 and plain["perplexity"] == measured.perplexity
@@ -112,9 +122,11 @@ def test_all_is_measured_by_the_translator_itself(encoder: str, attention: str, 
 
 def test_a_text_of_which_nothing_is_known_has_no_floor_and_no_alignment() -> None:
     model = tiny("bidirectional", "dot", GERMAN)
-    measured = measure_translator(model, GERMAN, Answers(ENGLISH, tokenised=False), 2, length="none", diagnose=True)
+    measured = evaluate_translator(
+        model, GERMAN, ReferenceData(ENGLISH, tokenised=False), 2, length="none", diagnose=True
+    )
     assert measured.floor is None and measured.above_floor is None and measured.alignment is None
-    assert "tok:13a" in measured.judged.signature
+    assert "tok:13a" in measured.scores.signature
     assert measured.texts == [one.text for one in model.translate(GERMAN, 2, length="none")]
     assert sum(measured.errors.values()) == 4
     assert not {"perplexity_floor", "alignment"} & set(measured.as_dict())

@@ -13,10 +13,10 @@ from dragoman import Corpus, DataError, LanguageModel
 from dragoman.core.scorer import fold
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.tokenizer import Side
-from dragoman.models.base import Saved
-from dragoman.models.loading import KINDS
-from dragoman.models.source_conditioned import Conditioned
+from dragoman.data.tokenizer import Tokenizer
+from dragoman.models.base import SavedModel
+from dragoman.models.loading import MODEL_CLASSES
+from dragoman.models.source_conditioned import SourceConditionedLM
 from dragoman.models.translator import Translator
 from zoo import HELD_OUT, LANGUAGE, TRANSLATORS, read_by, translator
 
@@ -36,7 +36,9 @@ def test_it_says_what_the_translator_says_of_that_source(name: str) -> None:
     line = read_by(model, SOURCE)
     scored = [told.log_prob for told in model.score([line] * len(HELD_OUT), HELD_OUT)]
     corpus = Corpus.from_sentences(HELD_OUT, LANGUAGE)
-    by_class = np.add.reduceat([word.log_prob for words in given.score_corpus(corpus) for word in words], ends(corpus))
+    by_class = np.add.reduceat(
+        [word.log_prob for words in given.score_corpus_words(corpus) for word in words], ends(corpus)
+    )
     np.testing.assert_allclose(by_class, scored, rtol=0, atol=1e-10)
 
 
@@ -60,7 +62,7 @@ def test_an_empty_source_is_a_source_too(name: str) -> None:
 def test_all_rows_share_one_source(name: str) -> None:
     """What is remembered of it is there once, however many rows there are."""
     _, given = pair(name)
-    state = given.start(Batch.to_generate(7))
+    state = given.start(Batch.empty(7))
     if state.sentence is not None:
         assert state.sentence.tolist() == [0] * 7
     for part in tensors(state.memory):
@@ -92,10 +94,10 @@ def test_of_several_sources_each_line_translates_its_own() -> None:
     sources = [read_by(model, line) for line in reversed(lines)]
     alone = [model.given(source).score(line)[0] for source, line in zip(sources, lines, strict=True)]
     assert model.given(sources).score(lines) == pytest.approx(alone, abs=1e-9), "whatever their order by length"
-    state = model.given(sources).start(Batch.to_generate(len(sources)))
+    state = model.given(sources).start(Batch.empty(len(sources)))
     np.testing.assert_allclose(
         model.given(sources).log_probs(state)[1],
-        model.given(sources[1]).log_probs(model.given(sources[1]).start(Batch.to_generate(1)))[0],
+        model.given(sources[1]).log_probs(model.given(sources[1]).start(Batch.empty(1)))[0],
     )
     with pytest.raises(DataError, match=f"{len(sources)} sources but 1 translations"):
         model.given(sources).score("the dog")
@@ -103,10 +105,10 @@ def test_of_several_sources_each_line_translates_its_own() -> None:
 
 def test_text_is_cut_into_the_units_of_the_translator() -> None:
     pairs = [("ab cd", "xy z"), ("cd ab", "z xy")] * 3
-    source, target = (Side.learn("char", [pair[side] for pair in pairs]) for side in (0, 1))
-    corpus = ParallelCorpus(source.read([one for one, _ in pairs]), target.read([two for _, two in pairs]))
+    source, target = (Tokenizer.train("char", [pair[side] for pair in pairs]) for side in (0, 1))
+    corpus = ParallelCorpus(source.encode([one for one, _ in pairs]), target.encode([two for _, two in pairs]))
     model = Translator.create(corpus, source, target, embedding=4, hidden=4)
-    given = model.given("ab cd")
+    given = model.condition_on("ab cd")
     assert [word.word for word in given.score_words("xy z")[0]] == ["x", "y", "▁", "z", "</s>"]
     assert given.score("xy z")[0] == pytest.approx(model.likelihood(["ab cd"], ["xy z"]).log_likelihood)
     after = dict(given.next_words("x", k=None))
@@ -116,8 +118,8 @@ def test_text_is_cut_into_the_units_of_the_translator() -> None:
 
 def test_it_is_not_kept_on_disk() -> None:
     model, given = pair("bidirectional, perceptron")
-    assert Conditioned.kind not in KINDS
+    assert SourceConditionedLM.kind not in MODEL_CLASSES
     with pytest.raises(DataError, match="not kept on disk"):
-        Conditioned.from_saved(Saved(__file__, {}, model.vocab, model.unknown, {}))  # type: ignore[arg-type]
-    batch = Batch.of([[3, 4]])
+        SourceConditionedLM.from_saved(SavedModel(__file__, {}, model.vocab, model.unknown, {}))  # type: ignore[arg-type]
+    batch = Batch.from_sentences([[3, 4]])
     assert torch.equal(fold(given, batch)[0], fold(given, batch)[0])

@@ -29,7 +29,7 @@ def one_by_one(corpus: Corpus, order: int) -> Counter[tuple[int, ...]]:
     return found
 
 
-def as_counter(counts: counting.Counts, order: int) -> dict[tuple[int, ...], int]:
+def as_counter(counts: counting.NgramCounts, order: int) -> dict[tuple[int, ...], int]:
     rows, count = counts.trie.words(order).tolist(), counts.count[counts.trie.span(order)].tolist()
     assert rows == sorted(rows)
     assert len({tuple(row) for row in rows}) == len(rows)

@@ -15,7 +15,7 @@ from command import is_one_line
 from dragoman import DataError
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK
-from dragoman.search import NoHandling, PerWord, beam_search, forced
+from dragoman.search import LengthNormalization, NoLengthHandling, beam_search, force_decode
 from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis
 from small_translators import ENGLISH, GERMAN, place, translators
@@ -26,7 +26,7 @@ __all__ = ["place"]
 
 TOY = ToyTranslator()
 STRENGTH = 0.7
-handlings = pytest.mark.parametrize("length", [NoHandling(), PerWord()], ids=lambda own: own.name)
+handlings = pytest.mark.parametrize("length", [NoLengthHandling(), LengthNormalization()], ids=lambda own: own.name)
 
 
 def penalty(found: Hypothesis, source_words: int) -> float:
@@ -37,7 +37,7 @@ def penalty(found: Hypothesis, source_words: int) -> float:
 
 
 def searched(**how: Any) -> list[list[Hypothesis]]:
-    return beam_search(TOY, Batch.to_generate(len(SOURCES), source_of()), **how)
+    return beam_search(TOY, Batch.empty(len(SOURCES), source_of()), **how)
 
 
 @handlings
@@ -46,9 +46,11 @@ def test_scores_have_the_penalty_in_them(length: Any) -> None:
         words = len(source.split())
         assert [found.score for found in best] == sorted((found.score for found in best), reverse=True)
         for found in best:
-            plain = length.score(torch.tensor([found.log_prob]), torch.tensor([len(found.words)]), None)
+            plain = length.score(torch.tensor([found.log_prob]), torch.tensor([len(found.ids)]), None)
             assert found.finished and found.score == pytest.approx(float(plain) + penalty(found, words), abs=1e-6)
-            (same,) = forced(TOY, Batch.of([found.words], source_of([source])), length=length, coverage=STRENGTH)
+            (same,) = force_decode(
+                TOY, Batch.from_sentences([found.ids], source_of([source])), length=length, coverage=STRENGTH
+            )
             assert same.score == pytest.approx(found.score, abs=1e-9)
 
 
@@ -60,8 +62,8 @@ def test_a_wide_beam_is_exhaustive_search(length: Any, n_best: int) -> None:
     every = [sentence for size in range(4) for sentence in product(words, repeat=size)]
     lists = searched(beam_size=5000, n_best=n_best, length=length, coverage=STRENGTH, max_words=4)
     for source, best in zip(SOURCES, lists, strict=True):
-        batch = Batch.of(every, source_of([source] * len(every)))
-        scored = forced(TOY, batch, length=length, coverage=STRENGTH)
+        batch = Batch.from_sentences(every, source_of([source] * len(every)))
+        scored = force_decode(TOY, batch, length=length, coverage=STRENGTH)
         expected = sorted((one.score for one in scored), reverse=True)[:n_best]
         assert [found.score for found in best] == pytest.approx(expected, abs=1e-9)
 
@@ -69,8 +71,8 @@ def test_a_wide_beam_is_exhaustive_search(length: Any, n_best: int) -> None:
 def test_sentences_searched_together_find_what_they_find_alone() -> None:
     together = searched(beam_size=3, coverage=STRENGTH)
     for source, (best, *_) in zip(SOURCES, together, strict=True):
-        ((alone,),) = beam_search(TOY, Batch.to_generate(1, source_of([source])), 3, coverage=STRENGTH)
-        assert alone.words == best.words and alone.score == pytest.approx(best.score, abs=1e-9)
+        ((alone,),) = beam_search(TOY, Batch.empty(1, source_of([source])), 3, coverage=STRENGTH)
+        assert alone.ids == best.ids and alone.score == pytest.approx(best.score, abs=1e-9)
 
 
 def test_without_strength_nothing_changes() -> None:
@@ -91,9 +93,9 @@ def test_it_makes_a_difference() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(DataError, match="has none"):
         language = model("modified-kneser-ney, order 3")
-        beam_search(language, Batch.to_generate(1, source_of(["x"])), coverage=1.0)
+        beam_search(language, Batch.empty(1, source_of(["x"])), coverage=1.0)
     with pytest.raises(DataError, match="a source to cover"):
-        beam_search(model("modified-kneser-ney, order 3"), Batch.to_generate(1), coverage=1.0)
+        beam_search(model("modified-kneser-ney, order 3"), Batch.empty(1), coverage=1.0)
     with pytest.raises(DataError, match=r"penalty of -1\.0"):
         searched(coverage=-1.0)
 

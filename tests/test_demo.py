@@ -17,10 +17,10 @@ import dragoman
 from command import Outcome, is_one_line
 from dragoman.cli import demo
 from dragoman.cli import main as command_line
-from dragoman.evaluation.translation_metrics import judge
+from dragoman.evaluation.translation_metrics import score_translations
 from dragoman.experiments import translators as translator_rungs
-from dragoman.report.demo import as_text, curve
-from dragoman.report.page import Heatmap, Picture, Pre, Section, Table, Text
+from dragoman.report.demo import read_learning_curve, section_text
+from dragoman.report.page import Heatmap, PageFigure, PageSection, PageTable, Paragraphs, Preformatted
 
 TEST = 60
 
@@ -75,7 +75,7 @@ def test_the_table_is_that_of_the_models_and_of_the_truth(whole: tuple[Path, Out
         predicts, perplexity, floor, bleu, _ = map(str.strip, cells(outcome, name))
         model = dragoman.load(output / demo.PLACES[name])
         own = model.likelihood(german, english).perplexity
-        judged = judge([told.text for told in model.translate(german)], english, tokenised=True)
+        judged = score_translations([told.text for told in model.translate(german)], english, tokenised=True)
         assert float(perplexity.replace(",", "")) == pytest.approx(own, abs=0.01)
         assert (predicts, floor.partition(" ")[0], bleu) == ("P(E | F)", f"{floors['F']:.2f}", f"{judged.bleu:.1f}")
 
@@ -131,8 +131,14 @@ def test_a_demo_takes_only_its_own_directory(whole: tuple[Path, Outcome], tmp_pa
 
 def test_a_section_for_a_terminal_leaves_pictures_to_the_page() -> None:
     looked = Heatmap(["a", "</s>"], ["b", "</s>"], [[0.25, 0.75], [1.0, 0.0]], "where it looks")
-    parts = [Text("One.\n\nTwo."), Pre(" x\n  y"), Picture("<svg></svg>"), Table(["n"], [[7]]), looked]
-    told = as_text(Section("All of it", parts))
+    parts = [
+        Paragraphs("One.\n\nTwo."),
+        Preformatted(" x\n  y"),
+        PageFigure("<svg></svg>"),
+        PageTable(["n"], [[7]]),
+        looked,
+    ]
+    told = section_text(PageSection("All of it", parts))
     assert told.startswith("All of it\n=========\n\nOne.\n\nTwo.\n\n x\n  y\n\nn\n-\n7\n\nwhere it looks\n")
     assert "▒▒ 25% ██ 75%" in told and "svg" not in told
 
@@ -144,4 +150,4 @@ def test_a_curve_has_the_looks_at_the_dev_text_alone(tmp_path: Path) -> None:
         {"seconds": 90.0, "dev_loss": 700},
     ]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in noted))
-    assert curve(tmp_path / "metrics.jsonl") == [(1.0, math.e)], "and none that no picture holds"
+    assert read_learning_curve(tmp_path / "metrics.jsonl") == [(1.0, math.e)], "and none that no picture holds"

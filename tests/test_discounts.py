@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from dragoman import Corpus
-from dragoman.ngram.counting import Counts, count_ngrams
+from dragoman.ngram.counting import NgramCounts, count_ngrams
 from dragoman.ngram.discounts import (
     DiscountError,
+    absolute_discount,
     adjusted_count_of_counts,
     adjusted_counts,
     count_of_counts,
     good_turing,
-    one_discount,
-    three_discounts,
+    modified_discounts,
 )
 
 
@@ -32,12 +32,12 @@ def test_count_of_counts() -> None:
 
 
 def test_one_discount() -> None:
-    assert one_discount(n(6, 2)) == pytest.approx([0, 0.6, 0.6, 0.6])  # 6 / (6 + 2 * 2)
+    assert absolute_discount(n(6, 2)) == pytest.approx([0, 0.6, 0.6, 0.6])  # 6 / (6 + 2 * 2)
 
 
 def test_three_discounts() -> None:
     """Y = 10 / (10 + 2 * 5) = 1/2; 1 - 2 Y 5/10, 2 - 3 Y 2/5, 3 - 4 Y 1/2."""
-    assert three_discounts(n(10, 5, 2, 1)) == pytest.approx([0, 0.5, 1.4, 2.0])
+    assert modified_discounts(n(10, 5, 2, 1)) == pytest.approx([0, 0.5, 1.4, 2.0])
 
 
 def test_good_turing() -> None:
@@ -55,7 +55,7 @@ def test_good_turing() -> None:
 )
 def test_no_discount(counts: tuple[int, ...], why: str) -> None:
     with pytest.raises(DiscountError, match=why):
-        one_discount(n(*counts))
+        absolute_discount(n(*counts))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_no_discount(counts: tuple[int, ...], why: str) -> None:
 )
 def test_no_three_discounts(counts: tuple[int, ...], why: str) -> None:
     with pytest.raises(DiscountError, match=why):
-        three_discounts(n(*counts))
+        modified_discounts(n(*counts))
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_no_good_turing(counts: tuple[int, ...], why: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def trigrams() -> Counts:
+def trigrams() -> NgramCounts:
     """Of four sentences; words are numbered as they first come, so c is the last word."""
     return count_ngrams(Corpus.from_sentences(["a b c", "a b c", "b b c", "a c"]), order=3)
 
 
-def test_adjusted_counts(trigrams: Counts) -> None:
+def test_adjusted_counts(trigrams: NgramCounts) -> None:
     """Different words before each n-gram; raw counts for those that begin with `<s>`, and at the highest order."""
     assert adjusted_counts(trigrams, 1).tolist() == [0, 1, 0, 1, 3, 2]  # <s>, never predicted; </s>, <unk>, a, b, c
     # <s> a, <s> b, a b, a c, b b, b c, c </s>
@@ -106,7 +106,7 @@ def test_adjusted_counts(trigrams: Counts) -> None:
     assert adjusted_counts(trigrams, 3).tolist() == [2, 1, 1, 2, 1, 1, 3]
 
 
-def test_the_last_ngram_brings_raw_counts_into_the_statistics(trigrams: Counts) -> None:
+def test_the_last_ngram_brings_raw_counts_into_the_statistics(trigrams: NgramCounts) -> None:
     """Words compared from right to left, b b c is the last trigram: lmplz takes c and b c as often as they occur.
 
     c occurs 4 times after 2 different words, b c 3 times after 2. All other n-grams enter with the adjusted counts of

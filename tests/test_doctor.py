@@ -6,12 +6,12 @@ import pytest
 from doctor_texts import SOURCE, TARGET, pairs, vocabulary, write
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
-from dragoman.doctor.alignment import alignment, parting
-from dragoman.doctor.cost import WHOLE, _extrapolated, cost
-from dragoman.doctor.examination import Files, Material, diagnose, examine
-from dragoman.doctor.letters import Letters
-from dragoman.doctor.reader import Document, Layout
-from dragoman.doctor.single_text import Limits, Measured, figures, habits, style_findings
+from dragoman.doctor.alignment import check_alignment, divergence_line
+from dragoman.doctor.cost import WHOLE, _extrapolated, estimate_training_cost
+from dragoman.doctor.examination import DoctorDocuments, DoctorInput, check_documents, examine
+from dragoman.doctor.letters import LetterSequences
+from dragoman.doctor.reader import Document, FileLayout
+from dragoman.doctor.single_text import DoctorLimits, TextStatistics, file_statistics, style_findings, writing_habits
 from dragoman.doctor.word_association import learn, scores, word_sets
 from dragoman.ngram.model import NgramModel
 
@@ -19,28 +19,28 @@ FOREIGN = "Пётр читает книгу в саду"
 
 
 def document(lines, name="text", part="train"):
-    return Document(name, part, list(lines), np.arange(len(lines)), Layout(name, "text", "", lines))
+    return Document(name, part, list(lines), np.arange(len(lines)), FileLayout(name, "text", "", lines))
 
 
 def found(material, kind=None, limits=None):
-    findings = diagnose(material, limits or Limits()).findings
+    findings = check_documents(material, limits or DoctorLimits()).findings
     return [f.line for f in findings if f.kind == kind] if kind else {f.kind for f in findings}
 
 
 def one(lines, dev=()):
-    return Material((document(lines),), (document(dev, "dev", "dev"),) if dev else ())
+    return DoctorDocuments((document(lines),), (document(dev, "dev", "dev"),) if dev else ())
 
 
 def two(source, target, dev=None):
     held = (document(dev[0], "dev.s", "dev"), document(dev[1], "dev.t", "dev")) if dev else ()
-    return Material((document(source, "s"), document(target, "t")), held)
+    return DoctorDocuments((document(source, "s"), document(target, "t")), held)
 
 
 # -- one text ---------------------------------------------------------------------------------------------------------
 
 
 def test_figures():
-    result = figures(Measured.of(document(["a b", "", "b c d", "é"])))
+    result = file_statistics(TextStatistics.from_document(document(["a b", "", "b c d", "é"])))
     assert (result.lines, result.tokens, result.types, result.characters) == (4, 6, 5, 9)
     assert (result.mean, result.longest, result.empty, result.once) == (1.5, 3, 1, 4)
 
@@ -52,8 +52,8 @@ def test_lines_that_stand_out():
     assert found(material, "long-word") == [3]
     assert found(material, "long-line") == [4]
     assert found(material, "duplicate") == [5]
-    assert found(material, "duplicate", Limits(keep_duplicates=True)) == []
-    assert found(material, "long-line", Limits(max_words=251)) == []
+    assert found(material, "duplicate", DoctorLimits(keep_duplicates=True)) == []
+    assert found(material, "long-line", DoctorLimits(max_words=251)) == []
 
 
 def test_lines_in_another_script():
@@ -72,7 +72,7 @@ def test_a_line_in_another_language():
 
 
 def test_too_little_text_is_said_to_be_so():
-    remarks = diagnose(two(*(side[:50] for side in pairs())), Limits()).remarks
+    remarks = check_documents(two(*(side[:50] for side in pairs())), DoctorLimits()).remarks
     assert all(any(missed in remark for remark in remarks) for missed in ("misaligned pairs", "swapped sides"))
 
 
@@ -87,7 +87,7 @@ def test_words_that_are_hardly_separated():
 
 def test_two_ways_of_writing():
     def styles(lines):
-        return " / ".join(finding.what for finding in style_findings(document(lines)))
+        return " / ".join(finding.message for finding in style_findings(document(lines)))
 
     assert "apostrophes" in styles(["it's"] * 20 + ["it’s"] * 20)
     assert styles(["it's"] * 2000 + ["it’s"] * 6) == ""
@@ -97,7 +97,7 @@ def test_two_ways_of_writing():
 
 
 def test_letters_alone_are_kept():
-    letters = Letters.of(["Ab, 2 c!", "", "- -", "x"])
+    letters = LetterSequences.from_lines(["Ab, 2 c!", "", "- -", "x"])
     lines = ["".join(map(chr, letters.codes[a:b])) for a, b in zip(letters.offsets, letters.offsets[1:], strict=False)]
     assert lines == [" ab c ", " ", " ", " x "]
     assert [len(line.split()) for line in lines] == np.diff(letters.words().offsets).tolist()
@@ -122,9 +122,9 @@ def test_pairs_with_other_targets():
 def test_a_run_that_is_out_of_step(step):
     source, target = map(list, pairs())
     target[400:440] = target[400 + step : 440 + step]
-    run = next(f for f in alignment(document(source, "s"), document(target, "t")).findings if f.kind == "shifted")
+    run = next(f for f in check_alignment(document(source, "s"), document(target, "t")).findings if f.kind == "shifted")
     direction = "1 line later" if step == 1 else "2 lines earlier"
-    assert abs(run.line - 401) <= 2 and abs(run.last_line - 440) <= 2 and direction in run.what
+    assert abs(run.line - 401) <= 2 and abs(run.last_line - 440) <= 2 and direction in run.message
 
 
 def test_the_pairs_themselves_do_not_vouch_for_themselves():
@@ -179,10 +179,10 @@ def test_lines_in_the_wrong_language():
 def test_copies_are_found_however_many_there_are(lines, copies):
     source, target = (list(side[:lines]) for side in pairs())
     target[:copies] = source[:copies]
-    diagnosis = diagnose(two(source, target), Limits())
+    diagnosis = check_documents(two(source, target), DoctorLimits())
     by_kind = {kind: [f for f in diagnosis.findings if f.kind == kind] for kind in ("untranslated", "same-text")}
     assert [f.line for f in by_kind["untranslated"]] == list(range(1, copies + 1))
-    assert [f.what for f in by_kind["same-text"]] == [f"{copies:,} of {lines:,} pairs are the same in s and t"]
+    assert [f.message for f in by_kind["same-text"]] == [f"{copies:,} of {lines:,} pairs are the same in s and t"]
     assert {"swapped", "wrong-language"}.isdisjoint(f.kind for f in diagnosis.findings)
 
 
@@ -209,7 +209,7 @@ def test_names_and_numbers_may_be_the_same_on_both_sides():
 
 def test_one_language_on_both_sides_is_said_to_be_so():
     source = list(pairs()[0])
-    diagnosis = diagnose(two(source, [f"{line} {line.split()[0]}" for line in source]), Limits())
+    diagnosis = check_documents(two(source, [f"{line} {line.split()[0]}" for line in source]), DoctorLimits())
     assert any("too much alike" in remark for remark in diagnosis.remarks)
     assert not {"untranslated", "wrong-language", "swapped"} & {f.kind for f in diagnosis.findings}
 
@@ -223,18 +223,18 @@ def test_empty_overlong_and_repeated_pairs_and_lengths():
     assert found(material, "empty-side") == [6, 7, 9]
     assert found(material, "length-ratio") == [8]
     assert 21 in found(material, "duplicate-pair")
-    assert found(material, "long-pair", Limits(max_words=20)) == [8]
+    assert found(material, "long-pair", DoctorLimits(max_words=20)) == [8]
 
 
 @pytest.mark.parametrize("lost", [700, 3])
 def test_where_files_of_different_length_go_apart(lost):
     source, target = map(list, pairs())
     del target[lost]
-    assert abs(parting(source, target) - lost) <= 2
-    diagnosis = diagnose(two(source, target), Limits())
+    assert abs(divergence_line(source, target) - lost) <= 2
+    diagnosis = check_documents(two(source, target), DoctorLimits())
     assert [f.kind for f in diagnosis.findings] == ["line-counts"] and len(diagnosis.remarks) == 1
-    assert f"has {len(source):,} lines" in diagnosis.findings[0].what
-    assert parting(source, target[:10]) is None
+    assert f"has {len(source):,} lines" in diagnosis.findings[0].message
+    assert divergence_line(source, target[:10]) is None
 
 
 # -- dev --------------------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_figures_of_pairs_and_dev(tmp_path):
     source, target = pairs()
     paths = [write(tmp_path / name, lines) for name, lines in (("s", source), ("t", target))]
     dev = [write(tmp_path / name, lines) for name, lines in (("ds", ["new", source[0]]), ("dt", ["new", target[1]]))]
-    report = examine(Files(tuple(paths), tuple(dev)), with_cost=False)
+    report = examine(DoctorInput(tuple(paths), tuple(dev)), with_cost=False)
     assert report.pairs.pairs == len(source) and report.pairs.word_ratio == pytest.approx(1)
     assert report.pairs.other_target == 0 and report.pairs.identical == 0
     first = report.dev[0]
@@ -274,7 +274,7 @@ def test_figures_of_pairs_and_dev(tmp_path):
 )
 def test_files_that_do_not_go_together(train, dev):
     with pytest.raises(DataError):
-        Files(train, dev)
+        DoctorInput(train, dev)
 
 
 # -- cost -------------------------------------------------------------------------------------------------------------
@@ -283,19 +283,19 @@ def test_files_that_do_not_go_together(train, dev):
 @pytest.mark.filterwarnings("ignore:order")
 def test_the_cost_of_a_small_text_is_counted():
     lines = list(pairs()[0][:200])
-    result = cost(Measured.of(document(lines)))
+    result = estimate_training_cost(TextStatistics.from_document(document(lines)))
     model = NgramModel.train(Corpus.from_sentences(lines))
     assert result.ngrams == sum(model.table.trie.sizes())
     assert result.basis == "trained on the whole text" and result.tokens == result.tokens_tried
     assert result.seconds > 0 and result.memory > result.disk > 0
-    assert cost(Measured.of(document(["", ""]))) is None
+    assert estimate_training_cost(TextStatistics.from_document(document(["", ""]))) is None
 
 
 @pytest.mark.filterwarnings("ignore:order")
 def test_the_cost_of_a_large_text_is_extrapolated(monkeypatch):
     lines = list(pairs()[0])
     monkeypatch.setattr("dragoman.doctor.cost.WHOLE", 4000)
-    result = cost(Measured.of(document(lines)))
+    result = estimate_training_cost(TextStatistics.from_document(document(lines)))
     model = NgramModel.train(Corpus.from_sentences(lines))
     assert result.tokens_tried <= 4000 < result.tokens and "extrapolated" in result.basis
     assert result.ngrams == pytest.approx(sum(model.table.trie.sizes()), rel=0.1)
@@ -317,6 +317,6 @@ def test_the_languages_have_no_word_in_common():
 
 def test_words_that_are_always_capital_are_no_habit_of_writing():
     lines = ["I see the dog", "the dog sees me", "what do I see"] * 200
-    assert habits(document(lines))["begin with a capital letter"] == 0
+    assert writing_habits(document(lines))["begin with a capital letter"] == 0
     mixed = ["The dog sees me", "the dog sees me"] * 300
-    assert habits(document(mixed))["begin with a capital letter"] == 0.5
+    assert writing_habits(document(mixed))["begin with a capital letter"] == 0.5

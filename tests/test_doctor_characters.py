@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dragoman.core.errors import DataError
 from dragoman.data.formats import read_text
-from dragoman.doctor.characters import CHECKS, demojibake, mended, places
-from dragoman.doctor.findings import KINDS, MEND, SEVERITIES, Finding, grouped
+from dragoman.doctor.characters import CHECKS, demojibake, find_matches, fix_line
+from dragoman.doctor.findings import FINDING_KINDS, REWRITE, SEVERITIES, Finding, group_by_kind
 from dragoman.doctor.reader import read_document
 from dragoman.doctor.single_text import character_findings
 
@@ -37,7 +37,7 @@ LINES = st.text(st.sampled_from(ROUGH), max_size=12) | st.text(max_size=8).map(l
     ],
 )
 def test_what_is_mended(line, better):
-    assert mended(line) == better
+    assert fix_line(line) == better
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,17 @@ def test_what_is_mended(line, better):
     ],
 )
 def test_what_is_left_alone(line):
-    assert mended(line) == line
+    assert fix_line(line) == line
 
 
 @given(LINES)
 def test_mending_leaves_nothing_to_mend(line):
-    sound = mended(line)
-    assert mended(sound) == sound
+    sound = fix_line(line)
+    assert fix_line(sound) == sound
     assert unicodedata.is_normalized("NFC", sound)
-    found = {check.kind for check in CHECKS if KINDS[check.kind].fix == MEND and list(places(sound, check))}
+    found = {
+        check.kind for check in CHECKS if FINDING_KINDS[check.kind].fix == REWRITE and list(find_matches(sound, check))
+    }
     assert not found
 
 
@@ -94,10 +96,10 @@ def test_what_was_decoded_twice_comes_back(line):
 
 
 def test_every_kind_is_described():
-    assert all(kind.severity in SEVERITIES and kind.title and kind.advice for kind in KINDS.values())
-    findings = [Finding(kind, "f", 1, "") for kind in reversed(KINDS)]
-    severities = [KINDS[kind].severity for kind in grouped(findings)]
-    assert severities == sorted(severities, key=SEVERITIES.index) and len(severities) == len(KINDS)
+    assert all(kind.severity in SEVERITIES and kind.title and kind.remedy for kind in FINDING_KINDS.values())
+    findings = [Finding(kind, "f", 1, "") for kind in reversed(FINDING_KINDS)]
+    severities = [FINDING_KINDS[kind].severity for kind in group_by_kind(findings)]
+    assert severities == sorted(severities, key=SEVERITIES.index) and len(severities) == len(FINDING_KINDS)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -142,7 +144,7 @@ def test_places_are_named(tmp_path):
     document = read(tmp_path, "ok\nan\u200bd \0 so\n  x\n".encode())
     found = {(finding.kind, finding.line, finding.column) for finding in character_findings(document)}
     assert found == {("invisible", 2, 3), ("nul", 2, 6), ("spaces", 3, 1)}
-    assert all(finding.place.startswith(str(tmp_path)) for finding in character_findings(document))
+    assert all(finding.location.startswith(str(tmp_path)) for finding in character_findings(document))
 
 
 def test_words_in_two_normal_forms_are_named(tmp_path):

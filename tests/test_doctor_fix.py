@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from doctor_texts import pairs, write
 from dragoman.core.errors import DataError
 from dragoman.data.formats import read_text
-from dragoman.doctor.examination import Files, diagnose, examine, read, report_on
+from dragoman.doctor.examination import DoctorInput, check_documents, examine, examine_documents, read_documents
 from dragoman.doctor.findings import LEAVE
-from dragoman.doctor.fix import DROPPED, MENDED, fix, output_names
-from dragoman.doctor.fix import write as write_fixed
-from dragoman.doctor.reader import Layout
-from dragoman.doctor.single_text import Limits
+from dragoman.doctor.fix import DROPPED, REWRITTEN, fix_documents, output_names
+from dragoman.doctor.fix import write_fixed as write_fixed
+from dragoman.doctor.reader import FileLayout
+from dragoman.doctor.single_text import DoctorLimits
 
 WORD = st.sampled_from(
     ["a", "b", "Ma\u0308d", "gr\u00c3\u00bcn", "</s>", "\u200b", "x" * 70, "\x07", "z\u00a0z", "ß", "\ufffd"]
@@ -31,14 +31,16 @@ RAW = st.lists(RAW_LINE, min_size=1, max_size=8).map(
 
 
 def clean(files, target, limits=None):
-    fixed = fix(read(files), limits or Limits())
+    fixed = fix_documents(read_documents(files), limits or DoctorLimits())
     places = write_fixed(fixed, target)
-    return fixed, Files(*(tuple(str(places[path]) for path in part) for part in (files.train, files.dev)), files.fields)
+    return fixed, DoctorInput(
+        *(tuple(str(places[path]) for path in part) for part in (files.train, files.dev)), files.fields
+    )
 
 
 def fixable(files):
     report = examine(files, with_cost=False)
-    return {finding.kind for finding in report.findings if finding.about.fix != LEAVE}
+    return {finding.kind for finding in report.findings if finding.info.fix != LEAVE}
 
 
 def dropped_rows(directory):
@@ -51,16 +53,16 @@ def test_a_cleaned_text_has_nothing_to_clean(tmp_path_factory, text, dev):
     place = tmp_path_factory.mktemp("fix")
     (place / "t").write_bytes(text)
     (place / "d").write_bytes(dev.replace(b"first", b"held out", 1))
-    files = Files((str(place / "t"),), (str(place / "d"),))
-    before = len(read(files).train[0])
+    files = DoctorInput((str(place / "t"),), (str(place / "d"),))
+    before = len(read_documents(files).train[0])
     fixed, cleaned = clean(files, place / "out")
     assert not fixable(cleaned)
     for path in (*cleaned.train, *cleaned.dev):
         read_text(path)  # training reads it
     again, _ = clean(cleaned, place / "again")
-    assert not again.dropped and not again.mended
+    assert not again.dropped and not again.rewritten
     train_dropped = [line for line in fixed.dropped if line.finding.part == "train"]
-    assert len(fixed.material.train[0]) + len(train_dropped) == before
+    assert len(fixed.documents.train[0]) + len(train_dropped) == before
     assert len(dropped_rows(place / "out")) == len(fixed.dropped)
 
 
@@ -71,7 +73,7 @@ def test_cleaned_pairs_stay_in_step(tmp_path_factory, lines):
     for side, name in enumerate(("s", "t")):
         marked = [line[side] + f" {number}".encode() for number, line in enumerate(lines)]
         (place / name).write_bytes(b"".join(line + b"\n" for line in [b"first 99", *marked]))
-    fixed, cleaned = clean(Files((str(place / "s"), str(place / "t"))), place / "out")
+    fixed, cleaned = clean(DoctorInput((str(place / "s"), str(place / "t"))), place / "out")
     source, target = (read_text(path).decode().splitlines() for path in cleaned.train)
     assert [line.split()[-1] for line in source] == [line.split()[-1] for line in target]
     assert len(source) + len(fixed.dropped) == len(lines) + 1
@@ -92,7 +94,7 @@ def spoiled(tmp_path_factory):
     dev = [source[10], source[11] + " ba"], [target[10], target[11]]
     names = {"t.s": source, "t.t": target, "d.s": dev[0], "d.t": dev[1]}
     paths = [write(place / name, lines) for name, lines in names.items()]
-    return Files((paths[0], paths[1]), (paths[2], paths[3]))
+    return DoctorInput((paths[0], paths[1]), (paths[2], paths[3]))
 
 
 def test_what_the_text_itself_tells_is_dropped_until_nothing_is_left(spoiled, tmp_path):
@@ -103,7 +105,7 @@ def test_what_the_text_itself_tells_is_dropped_until_nothing_is_left(spoiled, tm
     assert gone.items() >= {(501, "swapped"), (601, "wrong-language"), (701, "empty-side"), (11, "overlap")}
     assert sum(line in gone for line in range(401, 421)) >= 18
     assert not fixable(cleaned)
-    assert len(fixed.material.dev[0]) == 2  # overlapping lines are train's to lose
+    assert len(fixed.documents.dev[0]) == 2  # overlapping lines are train's to lose
     rows = dropped_rows(tmp_path / "out")
     assert {(int(row[1]), row[2]) for row in rows} == set(gone.items()) and all(len(row) in (5, 6) for row in rows)
 
@@ -112,18 +114,18 @@ def test_sound_lines_are_written_as_they_were(spoiled, tmp_path):
     fixed, cleaned = clean(spoiled, tmp_path / "out")
     original = read_text(spoiled.train[0]).decode().splitlines()
     kept = read_text(cleaned.train[0]).decode().splitlines()
-    assert kept == [original[place] for place in fixed.material.train[0].places.tolist()]
+    assert kept == [original[place] for place in fixed.documents.train[0].places.tolist()]
 
 
 def test_duplicates_may_be_kept(tmp_path):
-    files = Files((write(tmp_path / "t", ["a b", "a b", "c"]),))
-    assert len(clean(files, tmp_path / "one")[0].material.train[0]) == 2
-    assert len(clean(files, tmp_path / "all", Limits(keep_duplicates=True))[0].material.train[0]) == 3
+    files = DoctorInput((write(tmp_path / "t", ["a b", "a b", "c"]),))
+    assert len(clean(files, tmp_path / "one")[0].documents.train[0]) == 2
+    assert len(clean(files, tmp_path / "all", DoctorLimits(keep_duplicates=True))[0].documents.train[0]) == 3
 
 
 def test_formats_are_written_as_they_were_read(tmp_path):
     (tmp_path / "p.tsv").write_bytes("id\tde\ten\n1\tMa\u0308dchen \tgirl\n2\tx\n3\t\u200bFrau\twoman  x\n".encode())
-    table = Files((str(tmp_path / "p.tsv"),) * 2, (), ("de", "en"))
+    table = DoctorInput((str(tmp_path / "p.tsv"),) * 2, (), ("de", "en"))
     _, cleaned = clean(table, tmp_path / "one")
     assert (tmp_path / "one" / "p.tsv").read_text(
         encoding="utf-8"
@@ -131,32 +133,32 @@ def test_formats_are_written_as_they_were_read(tmp_path):
     assert not fixable(cleaned)
     rows = [{"text": "a\x07 b", "n": 1}, {"text": "", "n": 2}]
     (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
-    clean(Files((str(tmp_path / "t.jsonl.gz"),)), tmp_path / "two")
+    clean(DoctorInput((str(tmp_path / "t.jsonl.gz"),)), tmp_path / "two")
     assert json.loads(gzip.decompress((tmp_path / "two" / "t.jsonl.gz").read_bytes())) == {"text": "a b", "n": 1}
 
 
 def test_what_was_mended_is_counted(tmp_path):
-    files = Files((write(tmp_path / "t", ["a  b", " c", "d\x07"]),))
+    files = DoctorInput((write(tmp_path / "t", ["a  b", " c", "d\x07"]),))
     clean(files, tmp_path / "out")
-    counts = [row.split("\t")[1:] for row in (tmp_path / "out" / MENDED).read_text().splitlines()[1:]]
+    counts = [row.split("\t")[1:] for row in (tmp_path / "out" / REWRITTEN).read_text().splitlines()[1:]]
     assert sorted(counts) == [["control", "1"], ["spaces", "2"]]
 
 
 def test_what_was_dropped_is_not_counted_as_mended(tmp_path):
     (tmp_path / "t").write_bytes("\ufeffa  b\r\nMa\u0308d  \ufffd\r\nM\u00e4d\r\n".encode())
-    fixed, _ = clean(Files((str(tmp_path / "t"),)), tmp_path / "out")
+    fixed, _ = clean(DoctorInput((str(tmp_path / "t"),)), tmp_path / "out")
     assert len(fixed.dropped) == 1
-    assert {(m.kind, m.lines) for m in fixed.mended} == {("bom", None), ("crlf", None), ("spaces", 1)}
-    rows = (tmp_path / "out" / MENDED).read_text().splitlines()
+    assert {(m.kind, m.lines) for m in fixed.rewritten} == {("bom", None), ("crlf", None), ("spaces", 1)}
+    rows = (tmp_path / "out" / REWRITTEN).read_text().splitlines()
     assert f"{tmp_path / 't'}\tcrlf\twhole file" in rows
 
 
 def test_what_was_dropped_is_shown_as_it_was(tmp_path):
     line = "Ma\u0308d  \ufffd\t\u200bgr\u00c3\u00bcn "
-    clean(Files((write(tmp_path / "t", ["a", line]),)), tmp_path / "one")
+    clean(DoctorInput((write(tmp_path / "t", ["a", line]),)), tmp_path / "one")
     assert dropped_rows(tmp_path / "one")[0][4] == line.replace("\t", r"\t")
     write(tmp_path / "t.jsonl", ['{"text": "a"}', '{"title":  5}'])
-    clean(Files((str(tmp_path / "t.jsonl"),)), tmp_path / "two")
+    clean(DoctorInput((str(tmp_path / "t.jsonl"),)), tmp_path / "two")
     assert dropped_rows(tmp_path / "two")[0][2:] == ["no-field", "no field 'text' in this row", '{"title":  5}']
 
 
@@ -164,10 +166,12 @@ def test_an_empty_line_takes_no_sound_pairs_with_it(tmp_path, monkeypatch):
     monkeypatch.setattr("dragoman.doctor.alignment.MARGIN", 5.0)  # so that nearly all pairs are nearly misaligned
     source, target = map(list, pairs())
     target[700] = ""
-    files = Files((write(tmp_path / "s", source), write(tmp_path / "t", target)))
-    raw = read(files)
-    assert len(diagnose(raw, Limits()).near) > 500
-    assert [line.finding.kind for line in fix(raw, Limits(keep_duplicates=True)).dropped] == ["empty-side"]
+    files = DoctorInput((write(tmp_path / "s", source), write(tmp_path / "t", target)))
+    raw = read_documents(files)
+    assert len(check_documents(raw, DoctorLimits()).near) > 500
+    assert [line.finding.kind for line in fix_documents(raw, DoctorLimits(keep_duplicates=True)).dropped] == [
+        "empty-side"
+    ]
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -186,11 +190,11 @@ def test_cleaning_twice_is_cleaning_once(tmp_path_factory, exchanged, seed, empt
         target[line] = pairs()[1][other]
     for line in emptied:
         target[line] = ""
-    files = Files((write(place / "s", source), write(place / "t", target)))
+    files = DoctorInput((write(place / "s", source), write(place / "t", target)))
     fixed, cleaned = clean(files, place / "out")
     assert emptied <= {line.finding.index for line in fixed.dropped}
     again, _ = clean(cleaned, place / "again")
-    assert not again.dropped and not again.mended
+    assert not again.dropped and not again.rewritten
 
 
 JSON_ROWS = [
@@ -203,7 +207,7 @@ JSON_ROWS = [
 
 def test_rows_of_json_keep_their_letters(tmp_path):
     write(tmp_path / "t.jsonl", JSON_ROWS)
-    _, cleaned = clean(Files((str(tmp_path / "t.jsonl"),)), tmp_path / "out")
+    _, cleaned = clean(DoctorInput((str(tmp_path / "t.jsonl"),)), tmp_path / "out")
     rows = (tmp_path / "out" / "t.jsonl").read_text(encoding="utf-8").splitlines()
     assert rows == [
         JSON_ROWS[0],
@@ -231,26 +235,26 @@ def test_rows_of_json_keep_their_letters(tmp_path):
 def test_only_the_value_of_a_row_is_changed(record, value, ascii_only, indent):
     before = {"k": 1, **record, "text": "to be mended", "z": [1.0]}
     row = json.dumps(before, ensure_ascii=ascii_only, indent=indent)
-    changed = Layout("t.jsonl", "jsonl", "text", [row]).row(row, value)
+    changed = FileLayout("t.jsonl", "jsonl", "text", [row]).row(row, value)
     assert json.loads(changed) == {**before, "text": value} and list(json.loads(changed)) == list(before)
 
 
 def test_files_out_of_step_are_refused(tmp_path):
-    files = Files((write(tmp_path / "s", ["a", "b"]), write(tmp_path / "t", ["a"])))
+    files = DoctorInput((write(tmp_path / "s", ["a", "b"]), write(tmp_path / "t", ["a"])))
     with pytest.raises(DataError, match="not in step"):
-        fix(read(files), Limits())
+        fix_documents(read_documents(files), DoctorLimits())
 
 
 def test_nothing_is_written_where_no_line_would_be_left(tmp_path):
-    files = Files((write(tmp_path / "t", ["\u200b", ""]),))
+    files = DoctorInput((write(tmp_path / "t", ["\u200b", ""]),))
     with pytest.raises(DataError, match="no line would be left"):
         clean(files, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_nothing_half_is_written(tmp_path, monkeypatch):
-    files = Files((write(tmp_path / "t", ["a"]),))
-    fixed = fix(read(files), Limits())
+    files = DoctorInput((write(tmp_path / "t", ["a"]),))
+    fixed = fix_documents(read_documents(files), DoctorLimits())
     monkeypatch.setattr("dragoman.doctor.fix._mended_rows", lambda counts: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_fixed(fixed, tmp_path / "out")
@@ -265,5 +269,5 @@ def test_names_in_the_new_directory():
 
 
 def test_a_report_can_be_made_of_what_was_read_once(tmp_path):
-    files = Files((write(tmp_path / "t", ["a  b", "c"]),))
-    assert report_on(read(files), Limits(), with_cost=False) == examine(files, with_cost=False)
+    files = DoctorInput((write(tmp_path / "t", ["a  b", "c"]),))
+    assert examine_documents(read_documents(files), DoctorLimits(), with_cost=False) == examine(files, with_cost=False)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import DataError
-from dragoman.evaluation.edit_distance import count_edits, distance
+from dragoman.evaluation.edit_distance import count_edits, edit_distance
 
 words = st.lists(st.sampled_from("abc"), max_size=6)
 
@@ -26,8 +26,8 @@ def exhaustive(one: list[str], other: list[str]) -> tuple[int, int]:
 
 @given(words, words)
 def test_it_is_the_least(one: list[str], other: list[str]) -> None:
-    assert distance(one, other) == exhaustive(one, other)
-    assert distance(one, other)[0] == distance(other, one)[0]
+    assert edit_distance(one, other) == exhaustive(one, other)
+    assert edit_distance(one, other)[0] == edit_distance(other, one)[0]
 
 
 def test_what_is_repeated_and_what_is_dropped() -> None:

@@ -18,8 +18,8 @@ from dragoman.nn.encoders import (
     BACKWARD,
     FORWARD,
     ConvolutionalEncoder,
-    Encoded,
     Encoder,
+    EncoderOutput,
     Noise,
     RecurrentEncoder,
     TreeEncoder,
@@ -62,7 +62,7 @@ def parameters_of(encoder: Encoder) -> dict[str, Tensor]:
 M = torch.randn((WORDS, INPUTS), generator=Generator().manual_seed(2), dtype=torch.float64)
 
 
-def encoded(name: str, source: Any, noise: Noise = SILENCE) -> Encoded:
+def encoded(name: str, source: Any, noise: Noise = SILENCE) -> EncoderOutput:
     return ENCODERS[name].encode(parameters_of(ENCODERS[name]), M, source, noise)
 
 
@@ -114,7 +114,7 @@ def test_every_word_of_a_sentence_has_a_say_and_no_other(name: str) -> None:
     pair = source.select(np.array([5, 4]))  # `a b c d` and `e d`
     found = encoder.encode(parameters_of(encoder), vectors, pair, SILENCE)
     (gradient,) = torch.autograd.grad(found.ends[-1][0][1].sum() + found.vectors[1][found.mask[1]].sum(), vectors)
-    touched = {CORPUS.vocab.words[row] for row in gradient.abs().sum(dim=1).nonzero()[:, 0].tolist()}
+    touched = {CORPUS.vocab.tokens[row] for row in gradient.abs().sum(dim=1).nonzero()[:, 0].tolist()}
     assert touched == ({"e", "d"} if name in TREE_CELLS else {"e", "d", "</s>"})
 
 

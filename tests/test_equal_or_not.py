@@ -15,7 +15,7 @@ import torch
 
 from dragoman import DataError
 from dragoman.nn.mlp import ACTIVATIONS
-from dragoman.report.hidden_space import View, hidden_spaces, labels_of
+from dragoman.report.hidden_space import HiddenLayerView, draw_hidden_spaces, merge_labels
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "equal_or_not.py"
 SEEDS = (1, 2)
@@ -139,13 +139,13 @@ def texts_of(path: Path) -> set[str]:
 
 
 @pytest.fixture
-def view(example: ModuleType) -> View:
-    drawn: View = example.view(example.by_hand(), "mine")
+def view(example: ModuleType) -> HiddenLayerView:
+    drawn: HiddenLayerView = example.view(example.by_hand(), "mine")
     return drawn
 
 
-def test_a_picture_has_every_label_as_text(tmp_path: Path, view: View) -> None:
-    hidden_spaces([view], tmp_path / "picture.svg", title="Mine & yours")
+def test_a_picture_has_every_label_as_text(tmp_path: Path, view: HiddenLayerView) -> None:
+    draw_hidden_spaces([view], tmp_path / "picture.svg", title="Mine & yours")
     texts = texts_of(tmp_path / "picture.svg")
     assert {"mine", "Mine & yours", "x₁", "x₂", "h₁", "h₂", "(1, −1)"} <= texts
 
@@ -153,17 +153,17 @@ def test_a_picture_has_every_label_as_text(tmp_path: Path, view: View) -> None:
 def test_points_in_one_place_share_a_label() -> None:
     """Those nearer than this; the others have their own."""
     points = np.array([[1.0, 1.0], [0.0, 0.0], [1.02, 0.99], [1.0, 2.0]])
-    labels = labels_of(points, ["a", "b", "c", "d"], near=0.05)
+    labels = merge_labels(points, ["a", "b", "c", "d"], near=0.05)
     assert labels == {(1.0, 1.0): "a\nc", (0.0, 0.0): "b", (1.0, 2.0): "d"}
 
 
-def test_the_same_networks_make_the_same_bytes(tmp_path: Path, view: View) -> None:
+def test_the_same_networks_make_the_same_bytes(tmp_path: Path, view: HiddenLayerView) -> None:
     for name in ("one.svg", "two.svg"):
-        hidden_spaces([view, view], tmp_path / name)
+        draw_hidden_spaces([view, view], tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
-def test_what_has_no_place_in_a_plane_is_refused(tmp_path: Path, view: View) -> None:
+def test_what_has_no_place_in_a_plane_is_refused(tmp_path: Path, view: HiddenLayerView) -> None:
     path = tmp_path / "picture.svg"
     for views, message in [
         ([], "nothing to draw"),
@@ -171,7 +171,7 @@ def test_what_has_no_place_in_a_plane_is_refused(tmp_path: Path, view: View) -> 
         ([replace(view, h=np.full((4, 2), np.nan))], "mine has a point that is infinite or undefined"),
     ]:
         with pytest.raises(DataError, match=message):
-            hidden_spaces(views, path)
+            draw_hidden_spaces(views, path)
     with pytest.raises(DataError, match=r"end the name in \.svg or \.png"):
-        hidden_spaces([view], tmp_path / "picture.pdf")
+        draw_hidden_spaces([view], tmp_path / "picture.pdf")
     assert not any(tmp_path.iterdir())

@@ -67,7 +67,7 @@ def test_a_text_and_its_states_are_the_same_histories(corpus: Corpus) -> None:
             for places in (1, 2, 3, 9):
                 assert text.back(places)[token] == History.of_rows(row).back(places)[0]
             token += 1
-    assert token == corpus.tokens == len(text)
+    assert token == corpus.num_tokens == len(text)
 
 
 def test_before_the_sentence_there_is_one_start_and_then_nothing(corpus: Corpus) -> None:
@@ -83,7 +83,7 @@ def test_before_the_sentence_there_is_one_start_and_then_nothing(corpus: Corpus)
 def test_suffixes_are_endings_that_many_words_share() -> None:
     vocab = Vocab([*SPECIALS, "walking", "talking", "going", "walked", "ing", "1990s", "s"])
     values = by_suffix(vocab, types=2)
-    named = dict(zip(vocab.words, (values.names[number] for number in values.number), strict=True))
+    named = dict(zip(vocab.tokens, (values.names[number] for number in values.number), strict=True))
     assert named["walking"] == named["talking"] == "-king"
     assert named["going"] == "-ing"  # which the other two have as well
     assert named["walked"] == "" and named["1990s"] == "" and named["s"] == ""
@@ -164,7 +164,7 @@ def test_features_as_a_person_reads_them(corpus: Corpus) -> None:
 def test_a_bag_counts_words_as_often_as_they_came(corpus: Corpus) -> None:
     (bag,) = parse("bag")
     found = bag.occurrences(History.of_corpus(corpus), {}, corpus.vocab)
-    last = found.prediction == corpus.tokens - 1
+    last = found.prediction == corpus.num_tokens - 1
     assert sorted(found.value[last].tolist()) == [1, 1, 2]  # farmers eat hay hay
     assert not np.isin(found.prediction, corpus.token_offsets[:-1]).any()  # the first word has none before it
 
@@ -229,7 +229,7 @@ def test_a_feature_of_ones_own_is_counted(corpus: Corpus) -> None:
     assert names_at("letters", "unheard", corpus) == [f"letters: {letter}" for letter in "<unk>"]
     (one,) = parse("letters")
     found = one.occurrences(History.of_corpus(corpus), {}, corpus.vocab)
-    last = found.prediction == corpus.tokens - 1
+    last = found.prediction == corpus.num_tokens - 1
     assert found.value[last].sum() == len("farmerseathayhay") and found.value[last].max() == 4
 
 

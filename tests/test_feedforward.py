@@ -66,7 +66,7 @@ def test_tied_weights_are_one_tensor() -> None:
     assert "W_hs" not in tied.parameters()
     assert tied.parameters()["W_out"].shape == (5, 6)
     assert "W_out" not in network(hidden=(5,), tied=True).parameters()
-    state = tied.start(dragoman.data.batches.Batch.to_generate(1))
+    state = tied.start(dragoman.data.batches.Batch.empty(1))
     before = tied.log_probs(state).clone()
     tied.parameters()["M"][7] += 1.0  # a word that is not in the context
     assert not torch.equal(tied.log_probs(state), before)
@@ -74,8 +74,8 @@ def test_tied_weights_are_one_tensor() -> None:
 
 def test_it_starts_from_the_frequencies_of_words() -> None:
     model = network(hidden=(6,))
-    counts = np.bincount(CORPUS.framed(starts=0), minlength=len(LANGUAGE)) + 1.0
-    probs = np.exp(model.log_probs(model.start(dragoman.data.batches.Batch.to_generate(1)))[0].numpy())
+    counts = np.bincount(CORPUS.ids_with_boundaries(starts=0), minlength=len(LANGUAGE)) + 1.0
+    probs = np.exp(model.log_probs(model.start(dragoman.data.batches.Batch.empty(1)))[0].numpy())
     expected = np.where(np.arange(len(LANGUAGE)) == START, 0, counts) / counts[END:].sum()
     np.testing.assert_allclose(probs, expected, atol=0.1)
 
@@ -107,7 +107,7 @@ def test_the_hidden_layer_learns_what_words_together_mean() -> None:
 
 def test_windows_hold_the_words_before() -> None:
     windows = context_windows(HELD, 3)
-    assert windows.shape == (HELD.tokens, 3)
+    assert windows.shape == (HELD.num_tokens, 3)
     for row, (place, sentence) in zip(windows, [(t, s) for s in HELD for t in range(len(s) + 1)], strict=True):
         padded = [START, START, START, *sentence.tolist()]
         assert row.tolist() == padded[place : place + 3]

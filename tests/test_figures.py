@@ -18,18 +18,31 @@ from hypothesis import strategies as st
 
 from dragoman import DataError
 from dragoman.core.errors import DragomanError
-from dragoman.report.figures import FLOOR, GUESSING, Share, accuracy_by_distance, learning_curves, spread_out
+from dragoman.report.figures import (
+    FLOOR,
+    GUESSING,
+    Proportion,
+    draw_accuracy_by_distance,
+    draw_curves_by_size,
+    spread_labels,
+)
 
 CURVES = {"kneser-ney": {1000: 2.0, 2000: 1.5}, "witten-bell": {1000: 2.1, 2000: 1.5}, "katz": {1000: 2.5, 2000: 2.25}}
 PANELS = {
-    "agreement": {"order 2": {"0": Share(0.9, 100), "1-3": Share(0.5, 100)}, "order 5": {"0": Share(1.0, 100)}},
-    "reflexive": {"order 2": {"1-3": Share(0.45, 40)}, "order 5": {"1-3": Share(0.75, 40), "16+": Share(0.5, 40)}},
+    "agreement": {
+        "order 2": {"0": Proportion(0.9, 100), "1-3": Proportion(0.5, 100)},
+        "order 5": {"0": Proportion(1.0, 100)},
+    },
+    "reflexive": {
+        "order 2": {"1-3": Proportion(0.45, 40)},
+        "order 5": {"1-3": Proportion(0.75, 40), "16+": Proportion(0.5, 40)},
+    },
 }
 Draw = Callable[[Path], None]
 DRAWINGS: dict[str, Draw] = {
-    "curves": lambda path: learning_curves(CURVES, path, title="How fast <they> come down"),
-    "orders": lambda path: learning_curves(CURVES, path, title="How fast <they> come down", ordered=True),
-    "distance": lambda path: accuracy_by_distance(PANELS, path, title="Near & far"),
+    "curves": lambda path: draw_curves_by_size(CURVES, path, title="How fast <they> come down"),
+    "orders": lambda path: draw_curves_by_size(CURVES, path, title="How fast <they> come down", ordered=True),
+    "distance": lambda path: draw_accuracy_by_distance(PANELS, path, title="Near & far"),
 }
 CURVE_TEXTS = {*CURVES, "1,000", "2,000", FLOOR, "How fast <they> come down", "sentences of training text"}
 TEXTS = {
@@ -109,15 +122,21 @@ def test_an_older_picture_is_replaced(tmp_path: Path, name: str) -> None:
 
 
 REFUSED: dict[str, tuple[Draw, str]] = {
-    "no curves": (lambda path: learning_curves({}, path), "nothing to draw"),
-    "a curve of no points": (lambda path: learning_curves({**CURVES, "mine": {}}, path), "mine has no points"),
-    "infinite": (lambda path: learning_curves({**CURVES, "mine": {1000: math.inf}}, path), "mine has a point that is"),
-    "undefined": (lambda path: learning_curves({"mine": {1000: math.nan}}, path), "mine has a point that is"),
-    "no panels": (lambda path: accuracy_by_distance({}, path), "nothing to draw"),
-    "an empty panel": (lambda path: accuracy_by_distance({**PANELS, "topic": {}}, path), "nothing to draw"),
-    "a line of no points": (lambda path: accuracy_by_distance({"topic": {"mine": {}}}, path), "mine has no points"),
+    "no curves": (lambda path: draw_curves_by_size({}, path), "nothing to draw"),
+    "a curve of no points": (lambda path: draw_curves_by_size({**CURVES, "mine": {}}, path), "mine has no points"),
+    "infinite": (
+        lambda path: draw_curves_by_size({**CURVES, "mine": {1000: math.inf}}, path),
+        "mine has a point that is",
+    ),
+    "undefined": (lambda path: draw_curves_by_size({"mine": {1000: math.nan}}, path), "mine has a point that is"),
+    "no panels": (lambda path: draw_accuracy_by_distance({}, path), "nothing to draw"),
+    "an empty panel": (lambda path: draw_accuracy_by_distance({**PANELS, "topic": {}}, path), "nothing to draw"),
+    "a line of no points": (
+        lambda path: draw_accuracy_by_distance({"topic": {"mine": {}}}, path),
+        "mine has no points",
+    ),
     "a share of nothing": (
-        lambda path: accuracy_by_distance({"topic": {"mine": {"0": Share(math.nan, 0)}}}, path),
+        lambda path: draw_accuracy_by_distance({"topic": {"mine": {"0": Proportion(math.nan, 0)}}}, path),
         "mine has a point that is",
     ),
 }
@@ -160,7 +179,7 @@ PLACES = st.lists(st.floats(0, 10), min_size=1, max_size=12)
 
 @given(PLACES, st.floats(0.01, 2))
 def test_labels_keep_their_order_and_distance(places: list[float], gap: float) -> None:
-    found = spread_out(places, gap)
+    found = spread_labels(places, gap)
     in_order = [found[number] for number in sorted(range(len(places)), key=lambda number: places[number])]
     assert all(later - earlier >= gap - 1e-9 for earlier, later in pairwise(in_order))
     assert math.fsum(found) == pytest.approx(math.fsum(places), abs=1e-6)  # nowhere all to one side
@@ -170,7 +189,7 @@ def test_labels_keep_their_order_and_distance(places: list[float], gap: float) -
 def test_labels_with_room_stay_where_they_are(places: list[float]) -> None:
     apart = sorted(set(places))
     gap = min((later - earlier for earlier, later in pairwise(apart)), default=1.0)
-    assert spread_out(apart, 0.99 * gap) == pytest.approx(apart, abs=1e-9)
+    assert spread_labels(apart, 0.99 * gap) == pytest.approx(apart, abs=1e-9)
 
 
 # -- at rest ---------------------------------------------------------------------------------------------------------

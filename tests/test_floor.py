@@ -17,11 +17,18 @@ import pytest
 from command import KEYS, in_a_process
 from dragoman import Corpus, DataError, NgramModel, Vocab
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.evaluation.floor import Floor, Gap, Measured, Ratio, Truth, measured
-from dragoman.evaluation.likelihood import Prices, likelihood, prices
+from dragoman.evaluation.floor import (
+    Floor,
+    FloorGap,
+    LanguageModelEvaluation,
+    RatioEstimator,
+    TrueLogProbs,
+    evaluate_language_model,
+)
+from dragoman.evaluation.likelihood import TokenScores, likelihood, token_scores
 from dragoman.lab.laboratory import laboratory
 from dragoman.lab.paths import KIND, SETTINGS, VERSION, language_of
-from dragoman.report.floor import floor_of, floor_table, truth_of
+from dragoman.report.floor import floor_table, lab_floor, lab_true_log_probs
 from zoo import MODELS, Text
 
 LANGUAGES = ("de", "en")
@@ -29,12 +36,12 @@ FEW = 12  # words of a vocabulary so small that models come close to the floor
 
 # -- by hand --------------------------------------------------------------------------------------------------------
 
-TWO = Truth(np.log([1 / 4, 1 / 8]), np.log([1 / 8, 1 / 64]), np.array([1, 2]), np.array([3, 6]))
+TWO = TrueLogProbs(np.log([1 / 4, 1 / 8]), np.log([1 / 8, 1 / 64]), np.array([1, 2]), np.array([3, 6]))
 
 
 def test_prices_of_the_truth_by_hand() -> None:
     """Three bits for 2 tokens and six bits for 3; by class two for 2 and three for 3."""
-    floor = Floor.of(TWO)
+    floor = Floor.from_true_log_probs(TWO)
     assert floor.perplexity.value == pytest.approx(2 ** (9 / 5))
     assert floor.perplexity_words.value == pytest.approx(2 ** (9 / 3))
     assert floor.perplexity_class.value == pytest.approx(2 ** (5 / 5))
@@ -43,40 +50,40 @@ def test_prices_of_the_truth_by_hand() -> None:
 
 def test_errors_of_the_truth_by_hand() -> None:
     """With r = 9/5 bits a token, 3 - 2r = -0.6 and 6 - 3r = 0.6 are left: the root of 2 * (0.36 + 0.36), over 5."""
-    floor = Floor.of(TWO)
+    floor = Floor.from_true_log_probs(TWO)
     bits = math.sqrt(2 * 0.72) / 5
-    assert floor.perplexity.error == pytest.approx(bits * math.log(2) * 2 ** (9 / 5))
-    assert floor.perplexity_class.error == pytest.approx(0, abs=1e-7)  # one bit a token, both times
-    assert floor.bits_per_character.error == pytest.approx(0, abs=1e-7)  # one bit a character, both times
-    assert floor.as_dict()["perplexity_error"] == floor.perplexity.error
+    assert floor.perplexity.standard_error == pytest.approx(bits * math.log(2) * 2 ** (9 / 5))
+    assert floor.perplexity_class.standard_error == pytest.approx(0, abs=1e-7)  # one bit a token, both times
+    assert floor.bits_per_character.standard_error == pytest.approx(0, abs=1e-7)  # one bit a character, both times
+    assert floor.as_dict()["perplexity_error"] == floor.perplexity.standard_error
 
 
-def paid(truth: Truth, more: float = 0.0, identity: float = 0.0) -> Prices:
+def paid(truth: TrueLogProbs, more: float = 0.0, identity: float = 0.0) -> TokenScores:
     """A model that pays what the truth pays by class, so many nats a token more, and for the unknown words `x`."""
     corpus = Corpus.from_sentences(["x" + " a" * int(words - 1) for words in truth.words], Vocab([*SPECIALS, "a"]))
     log_probs = np.repeat(truth.log_probs_class / truth.tokens - more, truth.tokens)
-    return Prices(corpus, log_probs, np.full(len(truth.words), identity))
+    return TokenScores(corpus, log_probs, np.full(len(truth.words), identity))
 
 
 def test_the_gap_by_hand() -> None:
-    gap = Gap.of(TWO, paid(TWO, more=0.5, identity=-2.0))
+    gap = FloorGap.from_token_scores(TWO, paid(TWO, more=0.5, identity=-2.0))
     assert gap.by_class.estimate == pytest.approx((0.5, 0), abs=1e-7)
     # In full, the model pays 2 nats a sentence for what costs the truth log 2 and log 8.
     left = 5 * 0.5 + 4 - math.log(16)
     assert gap.full.estimate.value == pytest.approx(left / 5)
-    assert gap.full.estimate.error > 0
+    assert gap.full.estimate.standard_error > 0
 
 
 def test_the_truth_itself_is_at_the_floor_and_less_is_below_it() -> None:
     spelled_free = replace(TWO, log_probs=TWO.log_probs_class)
-    assert not Gap.of(spelled_free, paid(TWO)).is_below()
-    assert not Gap.of(spelled_free, paid(TWO, more=0.01)).is_below()
-    assert Gap.of(spelled_free, paid(TWO, more=-0.01)).is_below()
+    assert not FloorGap.from_token_scores(spelled_free, paid(TWO)).is_below()
+    assert not FloorGap.from_token_scores(spelled_free, paid(TWO, more=0.01)).is_below()
+    assert FloorGap.from_token_scores(spelled_free, paid(TWO, more=-0.01)).is_below()
 
 
 def test_what_a_model_finds_impossible_is_infinitely_far_above() -> None:
-    gap = Gap.of(TWO, paid(TWO, identity=-math.inf))
-    assert gap.full.estimate.value == math.inf and math.isnan(gap.full.estimate.error)
+    gap = FloorGap.from_token_scores(TWO, paid(TWO, identity=-math.inf))
+    assert gap.full.estimate.value == math.inf and math.isnan(gap.full.estimate.standard_error)
     assert math.isfinite(gap.by_class.estimate.value) and not gap.is_below()
     assert gap.as_dict() == {"nats": None, "nats_error": None, "nats_class": pytest.approx(0), "nats_class_error": 0}
 
@@ -90,23 +97,28 @@ def test_what_cannot_have_been_drawn_is_refused(name: str) -> None:
 
 
 def test_parts_add_up() -> None:
-    whole = truth_of("en", drawn("en").test)
+    whole = lab_true_log_probs("en", drawn("en").test)
     parts = [
-        Truth(whole.log_probs_class[s], whole.log_probs[s], whole.words[s], whole.characters[s])
+        TrueLogProbs(whole.log_probs_class[s], whole.log_probs[s], whole.words[s], whole.characters[s])
         for s in (slice(0, 70), slice(70, None))
     ]
-    one, two = map(Floor.of, parts)
-    assert (one + two).as_dict() == pytest.approx(Floor.of(whole).as_dict())
-    gaps = [Gap.of(part, paid(part, more=0.1, identity=-3.0)) for part in parts]
+    one, two = map(Floor.from_true_log_probs, parts)
+    assert (one + two).as_dict() == pytest.approx(Floor.from_true_log_probs(whole).as_dict())
+    gaps = [FloorGap.from_token_scores(part, paid(part, more=0.1, identity=-3.0)) for part in parts]
     assert (gaps[0] + gaps[1]).as_dict() == pytest.approx(
-        Gap.of(whole, paid(whole, more=0.1, identity=-3.0)).as_dict(), abs=1e-7
+        FloorGap.from_token_scores(whole, paid(whole, more=0.1, identity=-3.0)).as_dict(), abs=1e-7
     )
 
 
 def test_too_little_has_no_error() -> None:
-    assert math.isnan(Ratio.of(np.ones(1), np.ones(1, int)).estimate.error)
-    assert math.isnan(Ratio().estimate.value)
-    assert Floor.of(Truth(*np.zeros((2, 1)), np.ones(1, int), np.ones(1, int))).as_dict()["perplexity_error"] is None
+    assert math.isnan(RatioEstimator.from_sentences(np.ones(1), np.ones(1, int)).estimate.standard_error)
+    assert math.isnan(RatioEstimator().estimate.value)
+    assert (
+        Floor.from_true_log_probs(TrueLogProbs(*np.zeros((2, 1)), np.ones(1, int), np.ones(1, int))).as_dict()[
+            "perplexity_error"
+        ]
+        is None
+    )
 
 
 # -- standard errors ------------------------------------------------------------------------------------------------
@@ -121,17 +133,17 @@ def simulated(source: np.random.Generator, *shape: int) -> tuple[Any, Any]:
 def test_the_error_is_that_of_the_bootstrap() -> None:
     source = np.random.default_rng(1)
     costs, counts = simulated(source, 300)
-    ratio = Ratio.of(costs, counts)
+    ratio = RatioEstimator.from_sentences(costs, counts)
     taken = source.integers(0, 300, (4000, 300))
     ratios = costs[taken].sum(axis=1) / counts[taken].sum(axis=1)
-    assert ratio.estimate.error == pytest.approx(ratios.std(), rel=0.08)
-    assert ratio.exponential.error == pytest.approx(np.exp(ratios).std(), rel=0.08)
-    assert ratio.scaled(2.0).error == pytest.approx(ratios.std() / 2, rel=0.08)
+    assert ratio.estimate.standard_error == pytest.approx(ratios.std(), rel=0.08)
+    assert ratio.exponential.standard_error == pytest.approx(np.exp(ratios).std(), rel=0.08)
+    assert ratio.scaled(2.0).standard_error == pytest.approx(ratios.std() / 2, rel=0.08)
 
 
 def test_the_error_is_the_spread_over_many_texts() -> None:
     costs, counts = simulated(np.random.default_rng(2), 4000, 100)
-    estimates = [Ratio.of(*text).estimate for text in zip(costs, counts, strict=True)]
+    estimates = [RatioEstimator.from_sentences(*text).estimate for text in zip(costs, counts, strict=True)]
     assert np.mean([error for _, error in estimates]) == pytest.approx(
         np.std([value for value, _ in estimates]), rel=0.05
     )
@@ -146,9 +158,9 @@ class Drawn:
     def __init__(self, language: str, sentences: int, vocab: Vocab | None = None) -> None:
         self.language = language
         corpus = Corpus.from_sentences(laboratory().text(language, 1500, 1, "train"), vocab, min_count=2)
-        self.text = Text(corpus, {word: f"-{word[-2:].upper()}" for word in corpus.vocab.words[len(SPECIALS) :]})
+        self.text = Text(corpus, {word: f"-{word[-2:].upper()}" for word in corpus.vocab.tokens[len(SPECIALS) :]})
         self.test = Corpus.from_sentences(laboratory().text(language, sentences, 1, "test"), corpus.vocab)
-        self.truth = truth_of(language, self.test)
+        self.truth = lab_true_log_probs(language, self.test)
 
 
 @cache
@@ -165,7 +177,7 @@ def drawn_with_few_words(language: str) -> Drawn:
     """
     frequent = drawn(language).text.corpus.vocab
     order = np.argsort(-frequent.counts, kind="stable")
-    words = [frequent.words[number] for number in order if frequent.words[number] not in SPECIALS]
+    words = [frequent.tokens[number] for number in order if frequent.tokens[number] not in SPECIALS]
     return Drawn(language, 100, Vocab([*SPECIALS, *words[:FEW]]))
 
 
@@ -174,7 +186,7 @@ def drawn_with_few_words(language: str) -> Drawn:
 @pytest.mark.parametrize("name", MODELS)
 def test_no_model_beats_the_floor(name: str, sample: Callable[[str], Drawn], language: str) -> None:
     text = sample(language)
-    result = measured(MODELS[name](text.text), text.test, text.truth)
+    result = evaluate_language_model(MODELS[name](text.text), text.test, text.truth)
     assert result.gap is not None and not result.gap.is_below(), result.as_dict()
 
 
@@ -183,7 +195,7 @@ def test_no_model_beats_the_floor(name: str, sample: Callable[[str], Drawn], lan
 def test_a_model_that_knows_the_text_is_caught(sample: Callable[[str], Drawn], language: str) -> None:
     text = sample(language)
     cheat = NgramModel.train(text.test, order=5, smoothing="witten-bell")
-    result = measured(cheat, text.test, text.truth)
+    result = evaluate_language_model(cheat, text.test, text.truth)
     assert result.gap is not None and result.gap.is_below()
 
 
@@ -191,19 +203,19 @@ def test_a_model_that_knows_the_text_is_caught(sample: Callable[[str], Drawn], l
 def test_with_few_words_models_come_close_enough_to_be_caught_by_little(language: str) -> None:
     """A seventh of a nat too much for every token, and even a model of so little text would be below."""
     text = drawn_with_few_words(language)
-    result = prices(MODELS["kneser-ney, order 5"](text.text), text.test)
-    gap = Gap.of(text.truth, result)
+    result = token_scores(MODELS["kneser-ney, order 5"](text.text), text.test)
+    gap = FloorGap.from_token_scores(text.truth, result)
     assert 0 < gap.by_class.estimate.value < 0.14 and not gap.is_below()
-    assert Gap.of(text.truth, replace(result, log_probs=result.log_probs + 0.15)).is_below()
+    assert FloorGap.from_token_scores(text.truth, replace(result, log_probs=result.log_probs + 0.15)).is_below()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_floor_is_the_entropy_of_the_grammar(language: str) -> None:
     corpus = Corpus.from_sentences(laboratory().text(language, 2000, 2, "test"))
-    truth = truth_of(language, corpus)
+    truth = lab_true_log_probs(language, corpus)
     entropy = laboratory().entropy
     exact = entropy.english if language == "en" else entropy.german
-    mean, error = Ratio.of(-truth.log_probs, np.ones(len(corpus), int)).estimate
+    mean, error = RatioEstimator.from_sentences(-truth.log_probs, np.ones(len(corpus), int)).estimate
     assert abs(mean - exact) < 4 * error < 0.1 * exact
 
 
@@ -216,28 +228,30 @@ def test_the_truth_counts_as_likelihood_does(language: str) -> None:
     assert (truth.tokens.sum(), truth.words.sum()) == (result.tokens, result.words)
     assert truth.characters.sum() == result.characters
     more = truth.log_probs_class - truth.log_probs
-    has_unknown = np.diff(np.searchsorted(text.test.unknown_at, text.test.offsets)) > 0
+    has_unknown = np.diff(np.searchsorted(text.test.unknown_positions, text.test.offsets)) > 0
     assert has_unknown.any() and more[has_unknown].max() > 1 and more.min() > -1e-9
     assert np.abs(more[~has_unknown]).max() < 1e-9
-    assert floor_of(language, text.test).as_dict() == Floor.of(truth).as_dict()
+    assert lab_floor(language, text.test).as_dict() == Floor.from_true_log_probs(truth).as_dict()
 
 
 def test_the_sum_of_a_sentences_prices_is_the_models_score() -> None:
     text = drawn("en")
     model = MODELS["unknown words spelled out"](text.text)
-    paid_for = prices(model, text.test)
-    assert paid_for.sentences == pytest.approx(model.sentence_log_probs(text.test))
-    assert paid_for.sentences.sum() == pytest.approx(likelihood(model, text.test).total)
-    assert paid_for.sentences_class.sum() == pytest.approx(likelihood(model, text.test).log_likelihood)
-    nothing = prices(model, Corpus.from_sentences([], model.vocab))
-    assert len(nothing.sentences) == len(nothing.sentences_class) == 0
+    paid_for = token_scores(model, text.test)
+    assert paid_for.sentence_log_probs == pytest.approx(model.sentence_log_probs(text.test))
+    assert paid_for.sentence_log_probs.sum() == pytest.approx(likelihood(model, text.test).log_likelihood_total)
+    assert paid_for.sentence_class_log_probs.sum() == pytest.approx(likelihood(model, text.test).log_likelihood)
+    nothing = token_scores(model, Corpus.from_sentences([], model.vocab))
+    assert len(nothing.sentence_log_probs) == len(nothing.sentence_class_log_probs) == 0
 
 
 def test_a_table_for_those_with_a_floor() -> None:
     text = drawn("en")
     model = MODELS["with a closed vocabulary"](text.text)
-    without = Measured(likelihood(model, text.test))
-    lines = floor_table([("none", without), ("closed", measured(model, text.test, text.truth))]).splitlines()
+    without = LanguageModelEvaluation(likelihood(model, text.test))
+    lines = floor_table(
+        [("none", without), ("closed", evaluate_language_model(model, text.test, text.truth))]
+    ).splitlines()
     assert [line.split()[0] for line in lines[2:]] == ["closed"]
     assert lines[2].split()[-1] == "infinite" and lines[2].count("±") == 3
 
@@ -268,7 +282,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_floor_stands_beside_a_model(good, lab):
     out = good("evaluate", lab / "2", "--text", lab / "test.en")
-    floor = floor_of("en", shown("en"))
+    floor = lab_floor("en", shown("en"))
     for name in ("perplexity", "perplexity_words", "perplexity_class"):
         value, error = getattr(floor, name)
         [line] = [line for line in out.lines if line.startswith(name.replace("_", " ") + "  ")]
@@ -283,7 +297,7 @@ def test_the_floor_in_json(good, lab):
         report = json.loads(good("evaluate", lab / "2", "--text", lab / text, "--json").out)
         assert report.keys() >= KEYS
         model = MODELS["kneser-ney, order 2"](drawn("en").text)
-        expected = measured(model, shown("en"), truth_of("en", shown("en")))
+        expected = evaluate_language_model(model, shown("en"), lab_true_log_probs("en", shown("en")))
         assert report["floor"] == pytest.approx(expected.floor.as_dict())
         assert report["above_floor"] == pytest.approx(expected.gap.as_dict())
     names = ("perplexity", "perplexity_words", "perplexity_class", "bits_per_character")

@@ -56,7 +56,7 @@ def said(rules: Iterable[Rule], side: int, known: Mapping[str, Sayings], longest
 def collapsed(sentences: Mapping[str, float], vocab: Vocab) -> dict[str, float]:
     total: dict[str, float] = defaultdict(float)
     for sentence, prob in sentences.items():
-        total[" ".join(vocab.words[number] for number in vocab.ids(sentence.split()).tolist())] += prob
+        total[" ".join(vocab.tokens[number] for number in vocab.ids(sentence.split()).tolist())] += prob
     return dict(total)
 
 

@@ -16,13 +16,20 @@ from dragoman import Corpus, DataError, RecurrentModel, fit
 from dragoman.core.scorer import State
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START
-from dragoman.models.inspection import POSITION, activations, followers, gradient_by_distance, saliency, untrained
+from dragoman.models.inspection import (
+    POSITION,
+    activations,
+    correlated_cells,
+    gradient_by_distance,
+    saliency,
+    untrained_copy,
+)
 from dragoman.report.insight_figures import (
-    MOST_CELLS,
-    MOST_SQUARES,
-    MOST_WORDS,
+    MAX_CELLS,
+    MAX_SQUARES,
+    MAX_WORDS,
     NOTE,
-    Reach,
+    GradientNorms,
     draw_cells,
     draw_gradients,
     draw_saliency,
@@ -53,7 +60,7 @@ def model(request: pytest.FixtureRequest) -> RecurrentModel:
 
 def states_of(model: RecurrentModel, words: list[int], carry: Any = None) -> list[State]:
     """The scorer's own: before the first word, and after each."""
-    states = [model.start(Batch.to_generate(1), carry)]
+    states = [model.start(Batch.empty(1), carry)]
     for word in words:
         states.append(model.advance(states[-1], torch.tensor([word])))
     return states
@@ -85,7 +92,7 @@ def test_activations_are_the_scorers_states(model: RecurrentModel) -> None:
 def test_the_last_layer_is_the_one_if_none_is_named() -> None:
     model = made(**WAYS["deep"])
     assert activations(model, CORPUS).layer == 3
-    assert np.array_equal(activations(model, CORPUS).of(2)[0], activations(model, CORPUS, "h", 3).values[0][:, 2])
+    assert np.array_equal(activations(model, CORPUS).of_cell(2)[0], activations(model, CORPUS, "h", 3).values[0][:, 2])
 
 
 def test_a_carrying_model_begins_where_it_ended() -> None:
@@ -109,7 +116,7 @@ def counting() -> RecurrentModel:
 
 
 def test_followers_find_the_cells_that_count() -> None:
-    (first, rise), (second, fall) = followers(activations(counting(), CORPUS), POSITION, 2)
+    (first, rise), (second, fall) = correlated_cells(activations(counting(), CORPUS), POSITION, 2)
     assert {first: np.sign(rise), second: np.sign(fall)} == {3: 1, 1: -1}
     assert min(abs(rise), abs(fall)) > 0.999
 
@@ -126,18 +133,18 @@ def test_followers_find_the_memory_that_a_word_switches_on() -> None:
         parameters["b_1"][i] = 20.0
         parameters["W_x1"][u, CORPUS.vocab.id("that")] = 20.0
     found = activations(model, CORPUS, "c")
-    ((cell, correlation),) = followers(found, "that", 1)
+    ((cell, correlation),) = correlated_cells(found, "that", 1)
     assert cell == 2 and correlation > 0.999
-    assert [values[-1].round(6) if len(values) else 0 for values in found.of(2)] == [0, 0, 0, 1, 0, 0]
+    assert [values[-1].round(6) if len(values) else 0 for values in found.of_cell(2)] == [0, 0, 0, 1, 0, 0]
 
 
 def test_correlations_are_numpys() -> None:
     found = activations(made(), CORPUS)
-    correlations = followers(found, POSITION, 99)
+    correlations = correlated_cells(found, POSITION, 99)
     assert [abs(r) for _, r in correlations] == sorted((abs(r) for _, r in correlations), reverse=True)
     places = np.concatenate([np.arange(len(words)) for words in found.words])
     for cell, correlation in correlations:
-        assert correlation == pytest.approx(np.corrcoef(np.concatenate(found.of(cell)), places)[0, 1])
+        assert correlation == pytest.approx(np.corrcoef(np.concatenate(found.of_cell(cell)), places)[0, 1])
 
 
 def test_a_cell_that_never_moves_follows_nothing() -> None:
@@ -145,7 +152,7 @@ def test_a_cell_that_never_moves_follows_nothing() -> None:
     for name in ("W_x1", "W_h1"):
         model.parameters()[name][4] = 0
     model.parameters()["b_1"][4] = 0.1
-    assert followers(activations(model, CORPUS), POSITION, 5)[-1] == (4, 0.0)
+    assert correlated_cells(activations(model, CORPUS), POSITION, 5)[-1] == (4, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +162,15 @@ def test_a_cell_that_never_moves_follows_nothing() -> None:
         (lambda: activations(made(layers=2), CORPUS, "c", 0), "layers 1 to 2"),
         (lambda: activations(made(cell="gru"), CORPUS, "c"), "part 'c': the state of a cell gru has h"),
         (lambda: activations(made(), Corpus.from_sentences(["x"])), "another vocabulary"),
-        (lambda: followers(activations(made(), CORPUS), "unicorn", 3), "'unicorn' in this text: it is never read"),
-        (lambda: followers(activations(made(), CORPUS.select(np.array([2, 4]))), POSITION, 3), "as long as one word"),
-        (lambda: followers(activations(made(), CORPUS.select(np.array([], int))), "a", 3), "never read"),
+        (
+            lambda: correlated_cells(activations(made(), CORPUS), "unicorn", 3),
+            "'unicorn' in this text: it is never read",
+        ),
+        (
+            lambda: correlated_cells(activations(made(), CORPUS.select(np.array([2, 4]))), POSITION, 3),
+            "as long as one word",
+        ),
+        (lambda: correlated_cells(activations(made(), CORPUS.select(np.array([], int))), "a", 3), "never read"),
         (lambda: gradient_by_distance(made(), CORPUS, 11), "no sentence has more than 11 words"),
         (lambda: gradient_by_distance(made(), Corpus.from_sentences(["x y"]), 1), "another vocabulary"),
     ],
@@ -255,14 +268,16 @@ def test_untrained_is_the_model_as_it_was() -> None:
     model = made(layers=2)
     before = {name: tensor.clone() for name, tensor in model.parameters().items()}
     fit(model, CORPUS, max_updates=3, threads=1)
-    for again in (untrained(model, seed=3), untrained(recorded(model, 3))):
+    for again in (untrained_copy(model, seed=3), untrained_copy(recorded(model, 3))):
         for name, tensor in again.parameters().items():
             assert torch.equal(tensor, before[name]) == (name != "b_s"), name
-    other = untrained(model, seed=4).parameters()
+    other = untrained_copy(model, seed=4).parameters()
     for name in ("M", "W_x1", "W_h2"):
         assert not torch.equal(model.parameters()[name], before[name])
         assert not torch.equal(other[name], before[name])
-    assert not np.allclose(gradient_by_distance(model, CORPUS, 4), gradient_by_distance(untrained(model, 3), CORPUS, 4))
+    assert not np.allclose(
+        gradient_by_distance(model, CORPUS, 4), gradient_by_distance(untrained_copy(model, 3), CORPUS, 4)
+    )
 
 
 def recorded(model: RecurrentModel, seed: int) -> RecurrentModel:
@@ -279,7 +294,10 @@ HELD: dict[str, list[NDArray[np.float64]]] = {
     "cell $4$": [np.zeros(3), np.zeros(0), np.zeros(1)],
 }
 NORMS = np.array([[2.0, 0.0], [0.5, 4.0]])
-REACHES = {"rnn": Reach(np.array([2.0, 0.2, 2e-7]), np.array([1.0, 0.0, 0.0])), "$x": Reach(*np.ones((2, 3)))}
+REACHES = {
+    "rnn": GradientNorms(np.array([2.0, 0.2, 2e-7]), np.array([1.0, 0.0, 0.0])),
+    "$x": GradientNorms(*np.ones((2, 3))),
+}
 DRAWINGS: dict[str, Callable[[Path], None]] = {
     "cells": lambda path: draw_cells(SENTENCES, HELD, path, title="Cells & $more$"),
     "saliency": lambda path: draw_saliency(["<s>", "$a$"], ["$a$", "</s>"], NORMS, path, title="Which & $why$"),
@@ -338,15 +356,15 @@ def test_rows_of_saliency_are_scaled_and_what_was_not_read_is_blank(tmp_path: Pa
         (lambda path: draw_cells([["a"]], {}, path), "nothing to draw"),
         (
             lambda path: draw_cells([["a"] * 61], {"x": [np.ones(61)]}, path),
-            f"61 words, and a picture holds {MOST_WORDS}",
+            f"61 words, and a picture holds {MAX_WORDS}",
         ),
-        (lambda path: draw_cells([["a"]], {str(n): [np.ones(1)] for n in range(9)}, path), f"holds {MOST_CELLS} at"),
+        (lambda path: draw_cells([["a"]], {str(n): [np.ones(1)] for n in range(9)}, path), f"holds {MAX_CELLS} at"),
         (lambda path: draw_cells([["a"]], {"x": [np.array([np.nan])]}, path), "x holds a number that is infinite"),
         (lambda path: draw_saliency([], [], np.zeros((0, 0)), path), "a row for each word"),
         (lambda path: draw_saliency(["a"], ["b"], np.full((1, 1), np.inf), path), "a gradient is infinite"),
-        (lambda path: draw_saliency(["a"] * 41, ["a"] * 41, np.ones((41, 41)), path), f"holds {MOST_SQUARES - 1} at"),
+        (lambda path: draw_saliency(["a"] * 41, ["a"] * 41, np.ones((41, 41)), path), f"holds {MAX_SQUARES - 1} at"),
         (lambda path: draw_gradients({}, path), "nothing to draw"),
-        (lambda path: draw_gradients({"x": Reach(np.zeros(2), np.ones(2))}, path), "x has no gradient to draw"),
+        (lambda path: draw_gradients({"x": GradientNorms(np.zeros(2), np.ones(2))}, path), "x has no gradient to draw"),
         (lambda path: draw_gradients({str(n): REACHES["$x"] for n in range(10)}, path), "10 models"),
     ],
 )
@@ -359,10 +377,10 @@ def test_what_no_picture_holds_is_refused(tmp_path: Path, draw: Callable[[Path],
 
 
 def test_the_most_that_a_picture_holds(tmp_path: Path) -> None:
-    words = [f"w{number}" for number in range(MOST_WORDS)]
-    cells = {str(number): [np.linspace(-1, 1, MOST_WORDS)] for number in range(MOST_CELLS)}
+    words = [f"w{number}" for number in range(MAX_WORDS)]
+    cells = {str(number): [np.linspace(-1, 1, MAX_WORDS)] for number in range(MAX_CELLS)}
     draw_cells([words], cells, tmp_path / "cells.svg")
-    assert all(texts_of(tmp_path / "cells.svg").count(word) == MOST_CELLS for word in words)
-    side = words[:MOST_SQUARES]
-    draw_saliency(side, side, np.tril(np.ones((MOST_SQUARES,) * 2)), tmp_path / "saliency.svg")
+    assert all(texts_of(tmp_path / "cells.svg").count(word) == MAX_CELLS for word in words)
+    side = words[:MAX_SQUARES]
+    draw_saliency(side, side, np.tril(np.ones((MAX_SQUARES,) * 2)), tmp_path / "saliency.svg")
     assert all(texts_of(tmp_path / "saliency.svg").count(word) == 2 for word in side)

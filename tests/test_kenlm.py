@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dragoman.data import END, START, UNK, Corpus, Vocab
-from dragoman.data.unknown_words import Closed, Uniform, UnknownWords
+from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.evaluation.log_probs import unknown_log_probs
 from dragoman.ngram.arpa import read_arpa
 from dragoman.ngram.model import NgramModel
@@ -27,12 +27,12 @@ PAD = 10_000_000
 Numbers = dict[tuple[str, ...], tuple[float, float]]  # n-gram: log10 probability, log10 back-off weight
 
 
-def closed(vocab: Vocab) -> UnknownWords:
-    return Closed(vocab.known)
+def closed(vocab: Vocab) -> UnknownWordModel:
+    return ClosedVocabulary(vocab.num_known)
 
 
-def padded(vocab: Vocab) -> UnknownWords:
-    return Uniform(vocab.known, PAD)
+def padded(vocab: Vocab) -> UnknownWordModel:
+    return UniformUnknownWords(vocab.num_known, PAD)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Oracle:
     text: str
     order: int
     settings: dict[str, Any] = field(default_factory=dict)
-    unknown: Callable[[Vocab], UnknownWords] = closed
+    unknown: Callable[[Vocab], UnknownWordModel] = closed
 
     @property
     def query(self) -> Path:
@@ -93,11 +93,11 @@ def without_start(numbers: Numbers) -> Numbers:
 
 def numbers_of(model: NgramModel) -> Numbers:
     """Our tables in the form of the file: `<unk>` as one word's share where it is a class of many."""
-    table, words, found = model.table, model.vocab.words, Numbers()
+    table, words, found = model.table, model.vocab.tokens, Numbers()
     for order in range(1, table.trie.order + 1):
         log_prob = table.values(order).astype(float)
         rows = table.trie.words(order)
-        if not isinstance(model.unknown, Closed):
+        if not isinstance(model.unknown, ClosedVocabulary):
             log_prob[rows[:, -1] == UNK] += model.unknown.log_probs(["any"])[0]
         for node, row, value in zip(range(table.trie.levels[order], table.trie.nodes), rows, log_prob, strict=False):
             backoff = float(table.log_backoff[node]) if order < table.trie.order else 0.0
@@ -108,8 +108,8 @@ def numbers_of(model: NgramModel) -> Numbers:
 def totals(model: NgramModel, heldout: Corpus) -> np.ndarray:
     """log10 P of each sentence as KenLM has it: without `padded`, an unknown word costs its class only."""
     log_prob = model.token_log_probs(heldout)
-    if not isinstance(model.unknown, Closed):
-        log_prob[heldout.unknown_tokens] += unknown_log_probs(model, heldout)
+    if not isinstance(model.unknown, ClosedVocabulary):
+        log_prob[heldout.unknown_token_positions] += unknown_log_probs(model, heldout)
     return np.add.reduceat(log_prob, heldout.token_offsets[:-1]) / LOG_10
 
 
@@ -143,7 +143,7 @@ def test_heldout_sentences(oracle: Oracle, make: Callable[[Oracle], NgramModel])
     heldout = Corpus.read(ORACLES / "heldout.txt", model.vocab)
     scores, unknown = read_query(oracle.query)
     np.testing.assert_allclose(totals(model, heldout), scores, rtol=0, atol=1e-4)
-    sentence = np.searchsorted(heldout.offsets, heldout.unknown_at, side="right") - 1
+    sentence = np.searchsorted(heldout.offsets, heldout.unknown_positions, side="right") - 1
     assert np.bincount(sentence, minlength=len(heldout)).tolist() == unknown
 
 
@@ -152,7 +152,7 @@ def test_imported_numbers(oracle: Oracle) -> None:
     """What was read is what the file says, and every distribution sums to one."""
     model = imported(oracle)
     theirs, ours = read_plainly(ORACLES / oracle.file), numbers_of(model)
-    assert list(model.vocab.words[UNK + 1 :]) == [word for word, *more in theirs if not more][3:]
+    assert list(model.vocab.tokens[UNK + 1 :]) == [word for word, *more in theirs if not more][3:]
     assert ours.keys() == theirs.keys()
     np.testing.assert_allclose([ours[ngram] for ngram in theirs], list(theirs.values()), rtol=0, atol=1e-6)
     contexts = np.arange(model.table.trie.contexts)[:: max(1, model.table.trie.contexts // 200)]

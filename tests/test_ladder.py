@@ -20,18 +20,25 @@ import dragoman
 from command import Outcome, is_one_line
 from dragoman import DataError
 from dragoman.cli import main as command_line
-from dragoman.evaluation.minimal_pairs import Accuracy
+from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
 from dragoman.experiments import lab_ladder as laboratory
 from dragoman.experiments import trainer as workshop
 from dragoman.experiments import translators as translator_rungs
-from dragoman.experiments.language_models import RUNGS, feed_forward, mixed
-from dragoman.experiments.trainer import Ground, Recipe, Workshop, chosen, megabytes
+from dragoman.experiments.language_models import LANGUAGE_MODELS, feed_forward, train_mixture
+from dragoman.experiments.trainer import ModelTrainer, Recipe, TrainingContext, megabytes, select_models
 from dragoman.experiments.translators import TRANSLATORS
-from dragoman.experiments.work_directory import MARK, claim
+from dragoman.experiments.work_directory import MARK_FILE, claim_directory
 from dragoman.lab.minimal_pairs import PHENOMENA
 from dragoman.models.loading import load_language_model
-from dragoman.report.figures import FLOOR, Share
-from dragoman.report.ladder import QUESTIONS, WINDOW, Question, Rung, distance_shares, distances_text
+from dragoman.report.figures import FLOOR, Proportion
+from dragoman.report.ladder import (
+    ACCURACY_COLUMNS,
+    WINDOW,
+    AccuracyColumn,
+    LanguageModelRung,
+    distance_shares,
+    distances_text,
+)
 from dragoman.report.ladder_figure import draw_ladder
 from test_figures import texts_of
 from trainings import Clock
@@ -75,7 +82,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Outc
 def test_every_rung_and_the_floor_have_a_row(whole: tuple[Path, Outcome]) -> None:
     output, outcome = whole
     starts = [line.partition("  ")[0] for line in outcome.lines]
-    for name in RUNGS:
+    for name in LANGUAGE_MODELS:
         assert starts.count(name) == 2, "in either half of the table"
     assert starts.count(FLOOR) == 2, "of P(E), and of P(E | F)"
     for name in TRANSLATORS:
@@ -83,15 +90,15 @@ def test_every_rung_and_the_floor_have_a_row(whole: tuple[Path, Outcome]) -> Non
     in_markdown = [
         line.split("|")[1].strip() for line in (output / "ladder.md").read_text().splitlines() if "|" in line
     ]
-    assert in_markdown[2 : 3 + len(RUNGS)] == [*RUNGS, FLOOR]
-    assert in_markdown[6 + len(RUNGS) :][: len(TRANSLATORS) + 1] == [*TRANSLATORS, FLOOR]
+    assert in_markdown[2 : 3 + len(LANGUAGE_MODELS)] == [*LANGUAGE_MODELS, FLOOR]
+    assert in_markdown[6 + len(LANGUAGE_MODELS) :][: len(TRANSLATORS) + 1] == [*TRANSLATORS, FLOOR]
 
 
 def test_the_plain_values_are_those_of_the_models(whole: tuple[Path, Outcome]) -> None:
     output, _ = whole
     found = json.loads((output / "ladder.json").read_text())
     assert found["pairs"] == PAIRS
-    assert [model["model"] for model in found["models"]] == list(RUNGS)
+    assert [model["model"] for model in found["models"]] == list(LANGUAGE_MODELS)
     test = output / "lab" / "test.en"
     for model in found["models"]:
         loaded = dragoman.load(output / "rungs" / model["model"])
@@ -133,7 +140,7 @@ def test_the_pictures_name_the_translators(whole: tuple[Path, Outcome]) -> None:
 def test_the_report_has_all_rungs_their_pictures_and_a_heat_map_for_each_attention(whole: tuple[Path, Outcome]) -> None:
     output, outcome = whole
     page = (output / "report.html").read_text()
-    assert all(f"<td>{name}</td>" in page for name in (*RUNGS, *TRANSLATORS))
+    assert all(f"<td>{name}</td>" in page for name in (*LANGUAGE_MODELS, *TRANSLATORS))
     attending = [name for name in TRANSLATORS if name.startswith("attn")]
     assert page.count('<table class="heat">') == len(attending)
     assert all(f"{name}: each row sums to 1" in page for name in attending)
@@ -154,7 +161,7 @@ def test_translators_alone_make_a_ladder_too(whole: tuple[Path, Outcome], tmp_pa
 
 def test_the_picture_names_every_rung_and_question(whole: tuple[Path, Outcome]) -> None:
     written = texts_of(whole[0] / "ladder.svg")
-    assert {*RUNGS, *(question.name for question in QUESTIONS)} <= written
+    assert {*LANGUAGE_MODELS, *(question.name for question in ACCURACY_COLUMNS)} <= written
 
 
 def test_the_next_commands_are_about_the_best_rung(whole: tuple[Path, Outcome]) -> None:
@@ -174,7 +181,7 @@ def test_what_is_finished_is_loaded_and_not_made_again(whole: tuple[Path, Outcom
     assert again.code == 0
     assert again.out == outcome.out, "the seconds, too, are those of the first run"
     assert stamps(output) == before
-    assert all(f"{name}: finished already" in again.err for name in (*RUNGS, *TRANSLATORS))
+    assert all(f"{name}: finished already" in again.err for name in (*LANGUAGE_MODELS, *TRANSLATORS))
     assert "making" not in again.err
 
 
@@ -221,7 +228,7 @@ def test_no_time_is_refused_before_anything_is_made(tmp_path: Path, minutes: str
 
 @pytest.mark.parametrize("content", [b"pairs: [150", b"\xff\xfe", b"", b"- 150\n", b"when: 2001-99-99\n", b"[" * 5000])
 def test_damaged_settings_are_told_in_a_line(tmp_path: Path, content: bytes) -> None:
-    claim(tmp_path / "new", "ladder", "goes on with them when it runs again")
+    claim_directory(tmp_path / "new", "ladder", "goes on with them when it runs again")
     settings = tmp_path / "new" / "settings.yaml"
     settings.write_bytes(content)
     refused = climb(tmp_path / "new", "--models", "kn-1")
@@ -244,7 +251,7 @@ def test_a_stopped_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     training = {"max_updates": 6, "check_every": 2}
     small = partial(feed_forward, order=3, embedding=4, hidden=(4,), training=training)
-    monkeypatch.setitem(RUNGS, "feed-forward", Recipe(small, by_gradients=True))
+    monkeypatch.setitem(LANGUAGE_MODELS, "feed-forward", Recipe(small, by_gradients=True))
     for setting, value in training.items():
         monkeypatch.setitem(translator_rungs.TRAINING, setting, value)
     monkeypatch.setattr("dragoman.cli.progress.told", stop_once)
@@ -267,34 +274,34 @@ def test_only_its_own_directory_is_taken(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "train.txt").write_text("mine")
-    claim(tmp_path / "other", "demo", "does as it does")
+    claim_directory(tmp_path / "other", "demo", "does as it does")
     for name in ("file", "mine", "other"):
         refused = climb(tmp_path / name)
         assert refused.code == 2
         assert is_one_line(refused.err)
         assert str(tmp_path / name) in refused.err
-    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted([MARK, "file", "mine", "other", "train.txt"]), (
-        "nothing was written"
-    )
+    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(
+        [MARK_FILE, "file", "mine", "other", "train.txt"]
+    ), "nothing was written"
 
 
 # -- rungs -----------------------------------------------------------------------------------------------------------
 
 
 def test_every_rung_can_be_asked_for() -> None:
-    known = [*RUNGS, *TRANSLATORS]
-    assert chosen("", known) == known
+    known = [*LANGUAGE_MODELS, *TRANSLATORS]
+    assert select_models("", known) == known
     for name in known:
-        assert chosen(name, known) == [name]
+        assert select_models(name, known) == [name]
         assert Path(name).name == name, "the name of a directory"
     assert len(set(known)) == len(known), "they share a directory"
     first, second, *_ = known
-    assert chosen(f" {second},{first},{second}", known) == [first, second], "in the ladder's order, once each"
+    assert select_models(f" {second},{first},{second}", known) == [first, second], "in the ladder's order, once each"
 
 
 def test_rungs_are_made_of_those_below() -> None:
-    names = list(RUNGS)
-    for name, recipe in RUNGS.items():
+    names = list(LANGUAGE_MODELS)
+    for name, recipe in LANGUAGE_MODELS.items():
         assert all(names.index(part) < names.index(name) for part in recipe.parts)
 
 
@@ -313,7 +320,7 @@ def test_translators_are_what_their_names_say() -> None:
 def test_translators_learn_from_so_many_pairs_at_most(
     whole: tuple[Path, Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for part in ("lab", MARK, "settings.yaml"):
+    for part in ("lab", MARK_FILE, "settings.yaml"):
         copy = shutil.copytree if (whole[0] / part).is_dir() else shutil.copy
         copy(whole[0] / part, tmp_path / part)
     monkeypatch.setattr(laboratory, "PAIRS", 70)
@@ -324,17 +331,19 @@ def test_translators_learn_from_so_many_pairs_at_most(
 
 def test_an_unknown_rung_far_from_all_is_answered_with_the_list() -> None:
     with pytest.raises(DataError, match="there are kn-1, "):
-        chosen("zzz", RUNGS)
+        select_models("zzz", LANGUAGE_MODELS)
 
 
 def test_a_mixture_costs_the_time_of_its_members(
     training: dragoman.Corpus, held_out: dragoman.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(RUNGS, "both", Recipe(mixed, ("kn-1", "kn-2")))
+    monkeypatch.setitem(LANGUAGE_MODELS, "both", Recipe(train_mixture, ("kn-1", "kn-2")))
     monkeypatch.setattr(workshop, "perf_counter", Clock())
-    shop = Workshop(tmp_path, Ground(training, held_out, 1, None, tmp_path), RUNGS, load_language_model)
-    assert shop.rung("both").seconds == 3.0, "a second of its own, and one of each member"
-    assert [shop.rung(name).seconds for name in ("kn-1", "kn-2")] == [1.0, 1.0]
+    shop = ModelTrainer(
+        tmp_path, TrainingContext(training, held_out, 1, None, tmp_path), LANGUAGE_MODELS, load_language_model
+    )
+    assert shop.train("both").seconds == 3.0, "a second of its own, and one of each member"
+    assert [shop.train(name).seconds for name in ("kn-1", "kn-2")] == [1.0, 1.0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["both", "kn-1", "kn-2", "seconds.json"]
 
 
@@ -342,20 +351,20 @@ def test_a_mixture_costs_the_time_of_its_members(
 
 
 def test_every_phenomenon_is_asked_about() -> None:
-    assert {question.phenomenon for question in QUESTIONS} == set(PHENOMENA["en"])
+    assert {question.phenomenon for question in ACCURACY_COLUMNS} == set(PHENOMENA["en"])
 
 
 def test_near_and_far_part_where_the_window_ends() -> None:
     found = {
-        ("selection", 1): Accuracy(8, 8.0, 2, 2),
-        ("selection", 4): Accuracy(4, 1.0, 1, 0),
-        ("selection", 16): Accuracy(4, 2.0, 1, 1),
-        ("topic", 0): Accuracy(10, 5.0, 10, 5),
+        ("selection", 1): MinimalPairAccuracy(8, 8.0, 2, 2),
+        ("selection", 4): MinimalPairAccuracy(4, 1.0, 1, 0),
+        ("selection", 16): MinimalPairAccuracy(4, 2.0, 1, 1),
+        ("topic", 0): MinimalPairAccuracy(10, 5.0, 10, 5),
     }
-    assert Question("", "selection", below=WINDOW).share(found) == 1.0
-    assert Question("", "selection", least=WINDOW).share(found) == 3 / 8
-    assert Question("", "selection", least=WINDOW, all_four=True).share(found) == 1 / 2
-    assert math.isnan(Question("", "reflexive").share(found))
+    assert AccuracyColumn("", "selection", below=WINDOW).share(found) == 1.0
+    assert AccuracyColumn("", "selection", least=WINDOW).share(found) == 3 / 8
+    assert AccuracyColumn("", "selection", least=WINDOW, all_four=True).share(found) == 1 / 2
+    assert math.isnan(AccuracyColumn("", "reflexive").share(found))
 
 
 def test_the_picture_leaves_out_what_is_infinite_or_undefined(tmp_path: Path) -> None:
@@ -377,14 +386,14 @@ def test_no_picture_of_nothing_or_of_another_format(tmp_path: Path, perplexity: 
 
 
 def test_distances_are_told_apart_where_there_are_contrasts_enough() -> None:
-    def rung(name: str, near: float, far: float) -> Rung:
+    def rung(name: str, near: float, far: float) -> LanguageModelRung:
         accuracies = {
-            ("reflexive", 1): Accuracy(20, near, 20, 0),
-            ("reflexive", 4): Accuracy(40, far, 40, 0),
-            ("reflexive", 16): Accuracy(2, 2.0, 2, 0),  # too few
-            ("topic", 0): Accuracy(20, 20.0, 20, 0),  # not one of those
+            ("reflexive", 1): MinimalPairAccuracy(20, near, 20, 0),
+            ("reflexive", 4): MinimalPairAccuracy(40, far, 40, 0),
+            ("reflexive", 16): MinimalPairAccuracy(2, 2.0, 2, 0),  # too few
+            ("topic", 0): MinimalPairAccuracy(20, 20.0, 20, 0),  # not one of those
         }
-        return Rung(name, cast(Any, None), accuracies, 0.0, 0.0)
+        return LanguageModelRung(name, cast(Any, None), accuracies, 0.0, 0.0)
 
     rungs = [rung("kn-5", 14.0, 20.0), rung("lstm", 18.0, 38.0)]
     header, _, *rows = distances_text(rungs).splitlines()
@@ -392,7 +401,7 @@ def test_distances_are_told_apart_where_there_are_contrasts_enough() -> None:
     assert [row.split() for row in rows] == [["kn-5", "70.0", "50.0"], ["lstm", "90.0", "95.0"]]
     assert distance_shares(rungs) == {
         "reflexive": {
-            "kn-5": {"1 to 3": Share(0.7, 20), "4 to 7": Share(0.5, 40)},
-            "lstm": {"1 to 3": Share(0.9, 20), "4 to 7": Share(0.95, 40)},
+            "kn-5": {"1 to 3": Proportion(0.7, 20), "4 to 7": Proportion(0.5, 40)},
+            "lstm": {"1 to 3": Proportion(0.9, 20), "4 to 7": Proportion(0.95, 40)},
         }
     }

@@ -19,17 +19,17 @@ from dragoman.cli import main as command_line
 from dragoman.experiments import corpus_models as own_rungs
 from dragoman.experiments.corpus_models import (
     ATTENTION,
+    CORPUS_TRANSLATORS,
     NAMES,
-    OWN_TRANSLATORS,
     PLAIN,
     SEARCHING,
     SECOND,
     sizes_within,
-    weights,
+    time_weights,
 )
-from dragoman.experiments.corpus_split import Part, divided, held_out
-from dragoman.experiments.time_budget import NOTES, READY, SPARE, TRAINED, Budget, shared_out
-from dragoman.experiments.trainer import Ground, Workshop
+from dragoman.experiments.corpus_split import CorpusPart, draw_held_out, split_corpus
+from dragoman.experiments.time_budget import NOTES, READY, SPARE, TRAINED, TimeBudget, share_time
+from dragoman.experiments.trainer import ModelTrainer, TrainingContext
 from dragoman.models.loading import load_language_model
 
 SHORT = 0.03  # minutes: a step or two of each network
@@ -94,7 +94,7 @@ def test_the_page_needs_nothing_but_itself(whole: tuple[Path, Outcome]) -> None:
 def test_page_and_markdown_tell_of_every_model(whole: tuple[Path, Outcome]) -> None:
     page = (whole[0] / "report.html").read_text(encoding="utf-8")
     markdown = (whole[0] / "ladder.md").read_text(encoding="utf-8")
-    for name in (*NAMES, *OWN_TRANSLATORS, "ensemble"):
+    for name in (*NAMES, *CORPUS_TRANSLATORS, "ensemble"):
         assert f"<td>{name}</td>" in page, name
         assert f"\n| {name} |" in markdown, name
     headings = re.findall(r'<section id="section-\d+">\n<h2>(.*?)</h2>', page)
@@ -124,7 +124,7 @@ def test_the_plain_values_are_those_of_the_models(whole: tuple[Path, Outcome]) -
 def test_the_tables_are_printed_and_the_next_commands_told(whole: tuple[Path, Outcome]) -> None:
     output, outcome = whole
     starts = [line.partition("  ")[0] for line in outcome.lines]
-    assert all(name in starts for name in (*NAMES, *OWN_TRANSLATORS))
+    assert all(name in starts for name in (*NAMES, *CORPUS_TRANSLATORS))
     suggested = [line for line in outcome.err.splitlines() if line.startswith("next: ")]
     assert any(f"translate {output / 'rungs' / ATTENTION}" in line for line in suggested)
     assert str(output / "report.html") in outcome.err
@@ -147,24 +147,24 @@ def test_held_out_lines_are_in_no_other_part(whole: tuple[Path, Outcome]) -> Non
 
 def test_the_same_lines_are_held_out_for_the_same_seed_and_none_that_comes_twice() -> None:
     source, target = pairs()
-    text = Part(target, source)
-    assert held_out(text, 2, 1) == held_out(text, 2, 1) != held_out(text, 2, 2)
+    text = CorpusPart(target, source)
+    assert draw_held_out(text, 2, 1) == draw_held_out(text, 2, 1) != draw_held_out(text, 2, 2)
     for seed in range(20):
-        assert all(target.count(target[number]) == 1 for numbers in held_out(text, 2, seed) for number in numbers)
+        assert all(target.count(target[number]) == 1 for numbers in draw_held_out(text, 2, seed) for number in numbers)
 
 
 def test_given_parts_are_taken_and_what_was_seen_in_training_is_told() -> None:
     source, target = pairs()
-    text = Part(target, source)
-    divided_text = divided(text, text.select(range(5)), text.select(range(10, 20)), 1, 1.0)
-    assert divided_text.held_out == () and divided_text.seen == 10
+    text = CorpusPart(target, source)
+    divided_text = split_corpus(text, text.select(range(5)), text.select(range(10, 20)), 1, 1.0)
+    assert divided_text.held_out == () and divided_text.test_lines_in_training == 10
     assert len(divided_text.train) == len(text)
 
 
 def test_a_text_too_large_for_the_time_is_thinned_out_evenly() -> None:
     lines = [f"line {number}" for number in range(1000)]
-    text = divided(Part(lines), None, None, 1, 0.01)
-    assert len(text.train) == 100 and text.left_out == 700
+    text = split_corpus(CorpusPart(lines), None, None, 1, 0.01)
+    assert len(text.train) == 100 and text.omitted == 700
     numbers = [int(line.split()[1]) for line in text.train.target]
     assert numbers[0] < 20 and numbers[-1] > 980 and numbers == sorted(numbers)
 
@@ -175,16 +175,16 @@ def test_a_text_too_large_for_the_time_is_thinned_out_evenly() -> None:
 def test_the_shares_sum_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_rungs, "ENOUGH", 10.0)
     for translated in (False, True):
-        shares = shared_out(1200.0, weights(translated, 20.0))
+        shares = share_time(1200.0, time_weights(translated, 20.0))
         assert sum(shares.values()) == pytest.approx(1200.0)
         assert (SEARCHING in shares) == translated
-    assert SECOND in weights(True, 20.0) and SECOND not in weights(True, 5.0)
-    assert set(shared_out(-3.0, {"one": 1, "two": 2}).values()) == {0.0}, "there is no time to give back"
+    assert SECOND in time_weights(True, 20.0) and SECOND not in time_weights(True, 5.0)
+    assert set(share_time(-3.0, {"one": 1, "two": 2}).values()) == {0.0}, "there is no time to give back"
 
 
 def test_what_one_part_leaves_goes_to_the_others(tmp_path: Path) -> None:
     now = [0.0]
-    budget = Budget(tmp_path, 10.0, {"one": 1, "two": 1, "three": 2}, lambda: now[0])
+    budget = TimeBudget(tmp_path, 10.0, {"one": 1, "two": 1, "three": 2}, lambda: now[0])
     usable = 600 * (1 - SPARE)
     assert 60 * budget.minutes_for("one") == pytest.approx(TRAINED * usable / 4, abs=0.01)
     now[0] = 10.0  # it has taken less than it was given
@@ -197,30 +197,32 @@ def test_what_one_part_leaves_goes_to_the_others(tmp_path: Path) -> None:
 
 def test_what_making_a_model_ready_takes_is_not_spent_on_training_it(tmp_path: Path) -> None:
     now = [0.0]
-    budget = Budget(tmp_path, 10.0, {"one": 1, "two": 1}, lambda: now[0])
+    budget = TimeBudget(tmp_path, 10.0, {"one": 1, "two": 1}, lambda: now[0])
     expected = budget.minutes_for("one")
     now[0] = 300.0
     assert 60 * budget.bound_for("one") == pytest.approx(READY * (600 * (1 - SPARE) - 300) / 2, abs=0.01)
     now[0] = 400.0
     assert budget.bound_for("one") < expected, "decided once"
-    quick = Budget(tmp_path / "quick", 10.0, {"one": 1, "two": 1}, lambda: now[0])
+    quick = TimeBudget(tmp_path / "quick", 10.0, {"one": 1, "two": 1}, lambda: now[0])
     assert quick.minutes_for("one") == quick.bound_for("one")
 
 
 def test_a_ladder_that_goes_on_keeps_to_what_was_decided(tmp_path: Path) -> None:
     now = [0.0]
-    first = Budget(tmp_path, 10.0, {"one": 1, "two": 1}, lambda: now[0])
+    first = TimeBudget(tmp_path, 10.0, {"one": 1, "two": 1}, lambda: now[0])
     given = first.minutes_for("one")
-    assert first.decided("translated", lambda: 12.7) == 12
+    assert first.decide_once("translated", lambda: 12.7) == 12
     now[0] = 100.0
-    first.note()
-    later = Budget(tmp_path, 10.0, {"one": 1, "two": 1}, lambda: now[0])
+    first.save()
+    later = TimeBudget(tmp_path, 10.0, {"one": 1, "two": 1}, lambda: now[0])
     assert later.spent == 100.0 and later.minutes_for("one") == given
-    assert later.decided("translated", lambda: 99.0) == 12
+    assert later.decide_once("translated", lambda: 99.0) == 12
     assert later.seconds_for("two") == pytest.approx(600 * (1 - SPARE) - 100)
     later.finish()
     now[0] = 500.0
-    assert later.taken == Budget(tmp_path, 10.0, {}, lambda: now[0]).taken == 100.0, "telling it again takes nothing"
+    assert later.total_seconds == TimeBudget(tmp_path, 10.0, {}, lambda: now[0]).total_seconds == 100.0, (
+        "telling it again takes nothing"
+    )
 
 
 @pytest.mark.parametrize(
@@ -229,11 +231,11 @@ def test_a_ladder_that_goes_on_keeps_to_what_was_decided(tmp_path: Path) -> None
 def test_damaged_notes_are_told_in_a_line(tmp_path: Path, content: str) -> None:
     (tmp_path / NOTES).write_text(content)
     with pytest.raises(DataError, match=f"{NOTES}: damaged"):
-        Budget(tmp_path, 1.0, {})
+        TimeBudget(tmp_path, 1.0, {})
 
 
 def test_every_model_is_explained() -> None:
-    assert set(own_rungs.GLOSSES) == {*NAMES, *OWN_TRANSLATORS, own_rungs.ENSEMBLE}
+    assert set(own_rungs.DESCRIPTIONS) == {*NAMES, *CORPUS_TRANSLATORS, own_rungs.ENSEMBLE}
 
 
 def test_translators_are_as_large_as_text_and_time_allow() -> None:
@@ -249,14 +251,14 @@ def test_what_is_finished_is_not_trained_again(files: tuple[Path, Path], whole: 
     assert again.code == 0, again.err
     assert again.out == outcome.out
     assert {file: file.stat().st_mtime_ns for file in before} == before
-    assert all(f"{name}: finished already" in again.err for name in (*NAMES, *OWN_TRANSLATORS))
+    assert all(f"{name}: finished already" in again.err for name in (*NAMES, *CORPUS_TRANSLATORS))
     assert "making it" not in again.err and "learning which" not in again.err
 
 
 def test_held_out_words_that_were_never_seen_stop_nothing(training: dragoman.Corpus, tmp_path: Path) -> None:
     strange = dragoman.Corpus.from_sentences(["zyx", "yxz"], training.vocab)
-    ground = Ground(training, strange, 1, None, tmp_path)
-    made = Workshop(tmp_path, ground, own_rungs.OWN_RUNGS, load_language_model).rung("brown-5")
+    ground = TrainingContext(training, strange, 1, None, tmp_path)
+    made = ModelTrainer(tmp_path, ground, own_rungs.CORPUS_LANGUAGE_MODELS, load_language_model).train("brown-5")
     assert made.model.vocab == training.vocab
 
 

@@ -14,12 +14,25 @@ from scipy.stats import poisson
 
 from dragoman import DataError
 from dragoman.io.storage import map_arrays, write_arrays
-from dragoman.search import LENGTHS, LengthHandling, LengthPrior, NoHandling, PerWord, WordPenalty
+from dragoman.search import (
+    LENGTH_HANDLINGS,
+    LengthHandling,
+    LengthNormalization,
+    LengthPrior,
+    NoLengthHandling,
+    WordPenalty,
+)
 
 SOURCE = [3, 3, 3, 3, 5, 5, 8, 0]
 TARGET = [3, 3, 4, 5, 6, 6, 9, 0]
 PRIOR = LengthPrior.estimate(SOURCE, TARGET)
-HANDLINGS: list[LengthHandling] = [NoHandling(), PerWord(), WordPenalty(0.4), WordPenalty(-0.4), PRIOR]
+HANDLINGS: list[LengthHandling] = [
+    NoLengthHandling(),
+    LengthNormalization(),
+    WordPenalty(0.4),
+    WordPenalty(-0.4),
+    PRIOR,
+]
 
 
 def numbers(*values: float) -> torch.Tensor:
@@ -28,16 +41,18 @@ def numbers(*values: float) -> torch.Tensor:
 
 def test_scores_are_what_the_tutorial_says() -> None:
     log_prob, words, source = numbers(-6.0, -2.0), torch.tensor([2, 0]), torch.tensor([3, 0])
-    assert NoHandling().score(log_prob, words, source).tolist() == [-6, -2]
-    assert PerWord().score(log_prob, words, source).tolist() == [-2, -2]  # `</s>` is a word
+    assert NoLengthHandling().score(log_prob, words, source).tolist() == [-6, -2]
+    assert LengthNormalization().score(log_prob, words, source).tolist() == [-2, -2]  # `</s>` is a word
     assert WordPenalty(0.5).score(log_prob, words, source).tolist() == [-5, -2]
     expected = log_prob + PRIOR.log_probs(words, source)
     assert torch.equal(PRIOR.score(log_prob, words, source), expected)
 
 
 def test_every_handling_has_its_name() -> None:
-    assert {name: handling.name for name, handling in LENGTHS.items()} == {name: name for name in LENGTHS}
-    assert list(LENGTHS) == ["none", "norm", "prior", "penalty"]
+    assert {name: handling.name for name, handling in LENGTH_HANDLINGS.items()} == {
+        name: name for name in LENGTH_HANDLINGS
+    }
+    assert list(LENGTH_HANDLINGS) == ["none", "norm", "prior", "penalty"]
 
 
 @given(

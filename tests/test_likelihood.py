@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dragoman import Corpus, DataError, NgramModel, ensemble
-from dragoman.data.unknown_words import Closed, Uniform
+from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
 from dragoman.evaluation.likelihood import Likelihood, likelihood
-from dragoman.report.tables import table
+from dragoman.report.tables import format_table
 
 KEYS = {
     *("sentences", "words", "tokens", "unknown_words", "log_likelihood", "log_likelihood_unknown"),
@@ -23,7 +23,7 @@ HEARD = ["the cat ran", "the bird saw a <unk>", "", "<s> is a word here", "on th
 def unigrams() -> NgramModel:
     """Counts a: 2, b: 1, </s>: 1; alpha_1 = 1/2 goes to a language of 100 words, of which 3 are known."""
     corpus = Corpus.from_sentences(["a a b"])
-    unknown = Uniform(corpus.vocab.known, 100)
+    unknown = UniformUnknownWords(corpus.vocab.num_known, 100)
     return NgramModel.train(corpus, order=1, smoothing="interpolated", coefficients=(0.5,), unknown=unknown)
 
 
@@ -75,7 +75,7 @@ def test_an_order_never_found_is_still_listed():
 def test_agrees_with_scoring(bigrams):
     result = likelihood(bigrams, Corpus.from_sentences(HEARD, bigrams.vocab))
     assert result.unknown_words == 5  # bird, <s>, is, word, here; the literal <unk> is not one
-    assert result.total == pytest.approx(sum(bigrams.score(HEARD)))
+    assert result.log_likelihood_total == pytest.approx(sum(bigrams.score(HEARD)))
     words = [word for sentence in bigrams.score_words(HEARD) for word in sentence]
     assert result.tokens == len(words)
     assert result.log_likelihood == pytest.approx(sum(word.log_prob for word in words))
@@ -105,7 +105,7 @@ def test_report_has_the_promised_keys(bigrams):
 
 def test_a_closed_vocabulary_makes_unknown_words_impossible():
     corpus = Corpus.from_sentences(TEXT)
-    model = NgramModel.train(corpus, order=2, smoothing="witten-bell", unknown=Closed(corpus.vocab.known))
+    model = NgramModel.train(corpus, order=2, smoothing="witten-bell", unknown=ClosedVocabulary(corpus.vocab.num_known))
     result = likelihood(model, Corpus.from_sentences(["the bird sat"], corpus.vocab))
     assert result.perplexity == math.inf
     assert result.impossible == 1
@@ -124,20 +124,20 @@ def test_an_impossible_class_leaves_the_known_words_their_price():
 
 
 def test_nothing_has_no_perplexity():
-    report = Likelihood(sentences=2, known=-1.0, characters=2).as_dict()
+    report = Likelihood(sentences=2, log_likelihood_known=-1.0, characters=2).as_dict()
     assert report["perplexity_words"] is None
     assert report["perplexity"] == pytest.approx(math.exp(0.5))
     assert Likelihood().as_dict()["perplexity"] is None
-    assert Likelihood(sentences=1, known=-1e6).perplexity == math.inf
+    assert Likelihood(sentences=1, log_likelihood_known=-1e6).perplexity == math.inf
 
 
 def test_table_aligns_numbers_right_and_wide_signs_truly():
-    lines = table(["word", "n", "share"], [["東京", 1234, "0.5"], ["x", None, "12.25"]]).splitlines()
+    lines = format_table(["word", "n", "share"], [["東京", 1234, "0.5"], ["x", None, "12.25"]]).splitlines()
     assert lines == ["word      n  share", "----  -----  -----", "東京  1,234    0.5", "x         -  12.25"]
 
 
 def test_table_without_rows():
-    assert table(["a", "b"], []) == "a  b\n-  -"
+    assert format_table(["a", "b"], []) == "a  b\n-  -"
 
 
 def test_likelihood_leaves_the_models_numbers_alone(bigrams):

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from dragoman import Corpus, DataError, LogLinearModel, Vocab, fit
-from dragoman.core.settings import validated
-from dragoman.core.threads import at_most
+from dragoman.core.settings import validate
+from dragoman.core.threads import limit_threads
 from dragoman.data.vocabulary import END, SPECIALS, START
 from dragoman.evaluation.log_probs import folded_log_probs
 from dragoman.models.loglinear import layout as layouts
@@ -54,7 +54,7 @@ def gradients(model: LogLinearModel, function: Callable[[], Tensor], upstream: T
 
 
 def random_upstream(corpus: Corpus) -> Tensor:
-    return torch.randn(corpus.tokens, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    return torch.randn(corpus.num_tokens, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
 
 
 # -- the plain model: W x + b with a matrix -----------------------------------------------------------------------
@@ -64,8 +64,8 @@ def plain_log_probs(model: LogLinearModel, corpus: Corpus) -> Tensor:
     """s = W x + b (eq. lllm:fullequation) with all of W and x written out, and torch's own softmax."""
     active = model.contexts.active(History.of_corpus(corpus))
     size, features = len(model.vocab), len(model.layout.place)
-    x = torch.zeros(corpus.tokens, features, dtype=torch.float64)
-    row = np.repeat(np.arange(corpus.tokens), np.diff(active.begin))
+    x = torch.zeros(corpus.num_tokens, features, dtype=torch.float64)
+    row = np.repeat(np.arange(corpus.num_tokens), np.diff(active.begin))
     x[row, active.feature.astype(np.int64)] = torch.from_numpy(active.value)
     column = torch.from_numpy(np.repeat(np.arange(features), np.diff(model.layout.begin)))
     W = torch.zeros(size, features, dtype=torch.float64).index_put(
@@ -77,7 +77,7 @@ def plain_log_probs(model: LogLinearModel, corpus: Corpus) -> Tensor:
     ]
     s = x @ (W + torch.stack(windows, dim=1)).T + model.bias  # (tokens, |V|)
     s = s.masked_fill(torch.arange(size) == START, -torch.inf)
-    targets = torch.from_numpy(corpus.framed(starts=0)).long()
+    targets = torch.from_numpy(corpus.ids_with_boundaries(starts=0)).long()
     return torch.log_softmax(s, dim=1).gather(1, targets[:, None])[:, 0]
 
 
@@ -101,7 +101,7 @@ def test_the_gradient_is_what_the_tutorial_says(training: Corpus) -> None:
     sentence = Corpus.from_sentences(["the"], training.vocab)
     only_first = torch.tensor([1.0, 0.0], dtype=torch.float64)
     found = gradients(model, lambda: model.batch_log_probs(sentence), only_first)
-    p = np.array([dict(model.next_words("", k=None))[word] for word in training.vocab.words])
+    p = np.array([dict(model.next_words("", k=None))[word] for word in training.vocab.tokens])
     residual = np.eye(len(p))[training.vocab.id("the")] - p
     np.testing.assert_allclose(found["bias"], residual, atol=1e-12)
     columns = found["windows"].reshape(-1, len(p)).numpy()
@@ -150,7 +150,7 @@ def naive_weights(model: LogLinearModel, corpus: Corpus) -> dict[tuple[str, str]
 def test_a_model_of_dictionaries_and_loops_says_the_same(way: str, training: Corpus, held_out: Corpus) -> None:
     model = made(training, **EVERY_WAY[way])
     weights = naive_weights(model, training)
-    bias = dict(zip(model.vocab.words, model.bias.tolist(), strict=True))
+    bias = dict(zip(model.vocab.tokens, model.bias.tolist(), strict=True))
     expected = []
     for line in held_out.sentences_as_text():
         words = [word if word in bias else "<unk>" for word in line.split()]
@@ -219,8 +219,8 @@ def test_a_hashed_table_has_the_size_asked_for(training: Corpus) -> None:
 
 def test_it_starts_as_the_unigram_model(training: Corpus) -> None:
     model = LogLinearModel.create(training, features=NOTATION, classes=CLASSES)
-    counts = np.bincount(training.framed(starts=0), minlength=len(training.vocab)) + 1.0
-    expected = np.log(counts / (counts.sum() - counts[START]))[training.framed(starts=0)]
+    counts = np.bincount(training.ids_with_boundaries(starts=0), minlength=len(training.vocab)) + 1.0
+    expected = np.log(counts / (counts.sum() - counts[START]))[training.ids_with_boundaries(starts=0)]
     np.testing.assert_allclose(model.token_log_probs(training), expected, atol=1e-6)
 
 
@@ -241,8 +241,8 @@ def test_32_bits_are_as_good_as_their_weights(way: str, training: Corpus, held_o
 
 
 def test_penalties_spare_the_bias(training: Corpus) -> None:
-    assert set(made(training).penalised()) == {"pairs", "windows"}
-    assert set(made(training, weights="seen").penalised()) == {"pairs"}
+    assert set(made(training).regularized_parameters()) == {"pairs", "windows"}
+    assert set(made(training, weights="seen").regularized_parameters()) == {"pairs"}
     assert set(made(training, weights="full").parameters()) == {"bias", "windows"}
 
 
@@ -251,7 +251,7 @@ def test_threads_share_the_work_and_change_nothing(monkeypatch: pytest.MonkeyPat
     model, upstream = made(training, weights="seen"), random_upstream(training)
     results = {}
     for threads in (1, 2, 5):
-        with at_most(threads):
+        with limit_threads(threads):
             twice = [gradients(model, lambda: model.batch_log_probs(training), upstream) for _ in range(2)]
         for name in twice[0]:
             assert torch.equal(twice[0][name], twice[1][name])
@@ -325,18 +325,18 @@ def test_conjunctions_get_what_single_words_cannot() -> None:
 @pytest.mark.parametrize("bits", [30, 64])
 def test_a_table_beyond_what_can_be_asked_for_is_refused(bits: int) -> None:
     with pytest.raises(DataError, match=f"hash_bits {bits}: must be at most 29"):
-        validated(LogLinearConfig, {"weights": "hashed", "hash_bits": bits}, "settings")
-    largest = validated(LogLinearConfig, {"weights": "hashed", "hash_bits": 29}, "settings")
+        validate(LogLinearConfig, {"weights": "hashed", "hash_bits": bits}, "settings")
+    largest = validate(LogLinearConfig, {"weights": "hashed", "hash_bits": 29}, "settings")
     assert 1 << largest.hash_bits == layouts.MOST_WEIGHTS
 
 
 @pytest.mark.parametrize("weights", ["auto", "seen", "full"])
 def test_the_size_of_a_table_without_a_table_is_refused(weights: str) -> None:
     with pytest.raises(DataError) as told:
-        validated(LogLinearConfig, {"weights": weights, "hash_bits": 20}, "exp.yaml:3", "model")
+        validate(LogLinearConfig, {"weights": weights, "hash_bits": 20}, "exp.yaml:3", "model")
     problem = f"hash_bits 20 has no meaning with {weights} weights"
     assert str(told.value) == f"exp.yaml:3: model: {problem}; choose hashed weights, or leave hash_bits out"
-    assert validated(LogLinearConfig, {"weights": weights, "hash_bits": 24}, "saved").weights == weights
+    assert validate(LogLinearConfig, {"weights": weights, "hash_bits": 24}, "saved").weights == weights
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

@@ -16,9 +16,9 @@ from command import Outcome, is_one_line
 from dragoman import Corpus, DataError, LanguageModel, Mixture, NgramModel, ensemble
 from dragoman.combine import mixture
 from dragoman.combine.buckets import BUCKETINGS
-from dragoman.combine.mixture import fit_by_bucket, fit_weights
+from dragoman.combine.mixture import fit_bucket_weights, fit_mixture_weights
 from dragoman.data.batches import Batch
-from dragoman.data.unknown_words import Closed, Uniform
+from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
 from dragoman.data.vocabulary import END
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.cache import CacheModel
@@ -46,12 +46,12 @@ def test_weights_agree_with_a_grid(seed: int) -> None:
     log_probs = random_members(2, 50, seed)
     grid = np.linspace(0, 1, 10_001)
     best = max(grid, key=lambda weight: log_likelihood(np.array([weight, 1 - weight]), log_probs))
-    assert fit_weights(log_probs) == pytest.approx([best, 1 - best], abs=2e-3)
+    assert fit_mixture_weights(log_probs) == pytest.approx([best, 1 - best], abs=2e-3)
 
 
 def test_three_weights_are_not_beaten_by_a_grid() -> None:
     log_probs = random_members(3, 80, seed=3)
-    fitted = log_likelihood(fit_weights(log_probs), log_probs)
+    fitted = log_likelihood(fit_mixture_weights(log_probs), log_probs)
     steps = np.linspace(0, 1, 51)
     rivals = [np.array([a, b, 1 - a - b]) for a in steps for b in steps if a + b <= 1]
     assert max(log_likelihood(rival, log_probs) for rival in rivals) <= fitted + 1e-6
@@ -62,27 +62,27 @@ def test_likelihood_never_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     course = []
     for iterations in range(25):
         monkeypatch.setattr(mixture, "ITERATIONS", iterations)
-        course.append(log_likelihood(fit_weights(log_probs), log_probs))
+        course.append(log_likelihood(fit_mixture_weights(log_probs), log_probs))
     assert all(later >= earlier - 1e-12 for earlier, later in zip(course[:-1], course[1:], strict=True))
     assert course[-1] > course[0]
 
 
 def test_very_small_probabilities_do_not_upset_the_weights() -> None:
     log_probs = random_members(2, 50, seed=5)
-    assert fit_weights(log_probs - 600) == pytest.approx(fit_weights(log_probs), abs=1e-9)
+    assert fit_mixture_weights(log_probs - 600) == pytest.approx(fit_mixture_weights(log_probs), abs=1e-9)
 
 
 def test_member_with_zeros_is_fine_if_another_covers() -> None:
     log_probs = np.log([[0.9, 0.9, 0.9, 0.2], [0.1, 0.1, 0.1, 0.8]])
     log_probs[0, 3] = -math.inf
-    weights = fit_weights(log_probs)
+    weights = fit_mixture_weights(log_probs)
     assert 0.5 < weights[0] < 1
     assert weights.sum() == pytest.approx(1)
 
 
 def test_a_word_no_member_can_explain_is_refused() -> None:
     with pytest.raises(DataError, match="every model gives probability 0"):
-        fit_weights(np.array([[0.0, -math.inf], [-1.0, -math.inf]]))
+        fit_mixture_weights(np.array([[0.0, -math.inf], [-1.0, -math.inf]]))
 
 
 # -- mixtures ------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_a_word_no_member_can_explain_is_refused() -> None:
 def test_probabilities_are_weighted_sums() -> None:
     one, two = model("modified-kneser-ney, order 3"), model("cache")
     both = Mixture([one, two], [0.3, 0.7])
-    batch = Batch.to_generate(2)
+    batch = Batch.empty(2)
     words = torch.tensor([5, 7])
     says = [m.log_probs(m.advance(m.start(batch), words)).exp() for m in (one, two, both)]
     torch.testing.assert_close(says[2], 0.3 * says[0] + 0.7 * says[1], rtol=0, atol=1e-12)
@@ -133,14 +133,14 @@ def members() -> list[LanguageModel]:
     language = model("mixture by order").vocab
     text = Corpus.from_sentences(TRAINING, language)
     forgetful = CacheModel.train(text, order=3, decay=0.6, prior=0.5)
-    assert forgetful.size < text.tokens / 5
+    assert forgetful.size < text.num_tokens / 5
     return [model("modified-kneser-ney, order 5"), forgetful, model("witten-bell, order 1")]
 
 
 def buckets_by_the_fold(mixed: Mixture, text: Corpus) -> list[int]:
     carry, found = None, []
     for sentence in text:
-        state = mixed.start(Batch.of([sentence]), carry)
+        state = mixed.start(Batch.from_sentences([sentence]), carry)
         for word in [*sentence.tolist(), END]:
             found.append(int(mixed.bucket(state)))
             state = mixed.advance(state, torch.tensor([word]))
@@ -152,7 +152,7 @@ def buckets_by_the_fold(mixed: Mixture, text: Corpus) -> list[int]:
 def test_the_bucket_of_a_state_is_that_of_its_token(kind: str) -> None:
     mixed = Mixture(members(), buckets=kind)
     text = Corpus.from_sentences([*TRAINING, *HELD_OUT], mixed.vocab)
-    buckets = mixed.bucketing.of_corpus(text)
+    buckets = mixed.bucketing.buckets_of_corpus(text)
     assert buckets.tolist() == buckets_by_the_fold(mixed, text)
     assert len(set(buckets.tolist())) >= (1 if kind == "none" else 3)
     assert len(set(mixed.bucketing.labels)) == len(mixed.bucketing.labels) > buckets.max()
@@ -161,7 +161,7 @@ def test_the_bucket_of_a_state_is_that_of_its_token(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_text_without_sentences_has_no_buckets(kind: str) -> None:
     mixed = Mixture(members(), buckets=kind)
-    assert mixed.bucketing.of_corpus(Corpus.from_sentences([], mixed.vocab)).shape == (0,)
+    assert mixed.bucketing.buckets_of_corpus(Corpus.from_sentences([], mixed.vocab)).shape == (0,)
 
 
 def test_buckets_by_hand() -> None:
@@ -171,7 +171,7 @@ def test_buckets_by_hand() -> None:
 
     def found(kind: str, lines: list[str]) -> list[str]:
         mixed = Mixture(parts, buckets=kind)
-        numbers = mixed.bucketing.of_corpus(Corpus.from_sentences(lines, text.vocab)).tolist()
+        numbers = mixed.bucketing.buckets_of_corpus(Corpus.from_sentences(lines, text.vocab)).tolist()
         return [mixed.bucketing.labels[number].removeprefix(f"{kind} ") for number in numbers]
 
     assert found("position", ["a b a b c", ""]) == ["1", "2", "3-4", "3-4", "5-8", "5-8", "1"]
@@ -207,7 +207,7 @@ def test_posterior_never_falls(monkeypatch: pytest.MonkeyPatch, strength: float)
     course = []
     for iterations in range(25):
         monkeypatch.setattr(mixture, "ITERATIONS", iterations)
-        weights = fit_weights(log_probs, towards, strength)
+        weights = fit_mixture_weights(log_probs, towards, strength)
         course.append(log_likelihood(weights, log_probs) + strength * float(towards @ np.log(weights)))
     assert all(later >= earlier - 1e-12 for earlier, later in zip(course[:-1], course[1:], strict=True))
     assert course[-1] > course[0]
@@ -215,7 +215,7 @@ def test_posterior_never_falls(monkeypatch: pytest.MonkeyPatch, strength: float)
 
 def test_the_prior_leads_towards_the_weights_of_all() -> None:
     log_probs, towards = random_members(2, 30, seed=7), np.array([0.9, 0.1])
-    distances = [abs(fit_weights(log_probs, towards, s)[0] - 0.9) for s in (0.0, 10.0, 100.0, 1e4)]
+    distances = [abs(fit_mixture_weights(log_probs, towards, s)[0] - 0.9) for s in (0.0, 10.0, 100.0, 1e4)]
     assert distances == sorted(distances, reverse=True)
     assert distances[0] > 0.1 and distances[-1] < 0.01
 
@@ -223,13 +223,13 @@ def test_the_prior_leads_towards_the_weights_of_all() -> None:
 def test_the_prior_counts_as_so_many_tokens() -> None:
     """Where each token can come from one model only, weights are shares of tokens, and the prior's join them."""
     log_probs = np.log([[1.0, 1e-300, 1e-300], [1e-300, 1.0, 1.0]])
-    assert fit_weights(log_probs, np.array([0.8, 0.2]), 10.0) == pytest.approx([9 / 13, 4 / 13])
+    assert fit_mixture_weights(log_probs, np.array([0.8, 0.2]), 10.0) == pytest.approx([9 / 13, 4 / 13])
 
 
 def test_one_bucket_equals_the_plain_mixture(held_out: Corpus) -> None:
     log_probs = np.stack([token_log_probs(member, held_out) for member in members()])
-    plain = fit_weights(log_probs)
-    rows = fit_by_bucket(log_probs, np.zeros(held_out.tokens, int), 1, plain)
+    plain = fit_mixture_weights(log_probs)
+    rows = fit_bucket_weights(log_probs, np.zeros(held_out.num_tokens, int), 1, plain)
     assert rows == pytest.approx(plain[None], abs=1e-5)
     bucketed = Mixture(members(), plain.tolist(), buckets="order+recent")
     expected = token_log_probs(Mixture(members(), plain.tolist()), held_out)
@@ -239,15 +239,15 @@ def test_one_bucket_equals_the_plain_mixture(held_out: Corpus) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_buckets_make_the_dev_text_no_less_probable(kind: str, held_out: Corpus) -> None:
     plain = perplexity(Mixture.fit(members(), held_out), held_out)
-    bucketed = perplexity(Mixture.fit(members(), held_out, buckets=kind, strength=0.0), held_out)
+    bucketed = perplexity(Mixture.fit(members(), held_out, buckets=kind, prior_strength=0.0), held_out)
     assert bucketed <= plain + 1e-9
     assert kind == "none" or bucketed < 0.999 * plain
 
 
 def test_an_unseen_bucket_has_the_weights_of_all(held_out: Corpus) -> None:
     for strength in (0.0, 10.0):
-        fitted = Mixture.fit(members(), held_out, buckets="position", strength=strength)
-        unseen = ~np.isin(np.arange(8), fitted.bucketing.of_corpus(held_out))
+        fitted = Mixture.fit(members(), held_out, buckets="position", prior_strength=strength)
+        unseen = ~np.isin(np.arange(8), fitted.bucketing.buckets_of_corpus(held_out))
         assert 0 < unseen.sum() < 8
         assert (fitted.bucket_weights[unseen] == fitted.weights).all()
         assert (fitted.bucket_weights[~unseen] != fitted.weights).any(axis=1).all()
@@ -257,7 +257,7 @@ def test_weights_are_those_of_the_bucket(held_out: Corpus) -> None:
     """At the first word only one member is heard, afterwards only the other."""
     one, two = model("witten-bell, order 1"), model("modified-kneser-ney, order 3")
     mixed = Mixture([one, two], buckets="position", bucket_weights=[[1, 0], *[[0, 1]] * 7])
-    first = np.zeros(held_out.tokens, bool)
+    first = np.zeros(held_out.num_tokens, bool)
     first[held_out.token_offsets[:-1]] = True
     expected = np.where(first, token_log_probs(one, held_out), token_log_probs(two, held_out))
     np.testing.assert_allclose(token_log_probs(mixed, held_out), expected, rtol=0, atol=1e-12)
@@ -340,9 +340,9 @@ def test_mixing_by_buckets_prints_them_and_keeps_them(
     loaded = dragoman.load(tmp_path / "m")
     assert isinstance(loaded, Mixture) and loaded.buckets == "order+recent"
     assert header == ["bucket", "tokens", *map(str, directories)]
-    assert everything[:2] == ["all", str(held_out.tokens)]
+    assert everything[:2] == ["all", str(held_out.num_tokens)]
     assert [line[0] for line in lines] == list(loaded.bucketing.labels)
-    assert sum(int(line[1]) for line in lines) == held_out.tokens
+    assert sum(int(line[1]) for line in lines) == held_out.num_tokens
     printed = np.array([[float(weight) for weight in line[2:]] for line in lines])
     assert printed == pytest.approx(loaded.bucket_weights, abs=1e-6)
     assert perplexity(loaded, held_out) < perplexity(Mixture.fit(members(), held_out), held_out)
@@ -398,9 +398,9 @@ def test_vocabularies_with_different_words_are_refused() -> None:
 
 def test_different_unknown_words_are_refused() -> None:
     with pytest.raises(DataError, match=r"unknown words differently \(uniform over .* words, and none\).*--unknown"):
-        Mixture([trained(["a b"]), trained(["a b"], unknown=Closed(3))])
+        Mixture([trained(["a b"]), trained(["a b"], unknown=ClosedVocabulary(3))])
     with pytest.raises(DataError, match=r"10,000,000.*500"):
-        Mixture([trained(["a b"]), trained(["a b"], unknown=Uniform(3, 500))])
+        Mixture([trained(["a b"]), trained(["a b"], unknown=UniformUnknownWords(3, 500))])
 
 
 def test_fit_refuses_before_it_scores() -> None:

@@ -12,17 +12,17 @@ import pytest
 
 from dragoman import DataError
 from dragoman.report.attention_figure import draw_attention
-from dragoman.report.curves import learning_curves
+from dragoman.report.curves import draw_learning_curves
 from dragoman.report.inline_svg import inline_svg
 from dragoman.report.page import (
     Heatmap,
     Page,
-    Part,
-    Picture,
-    Pre,
-    Section,
-    Table,
-    Text,
+    PageFigure,
+    PagePart,
+    PageSection,
+    PageTable,
+    Paragraphs,
+    Preformatted,
     to_html,
     to_markdown,
     write_html,
@@ -65,28 +65,30 @@ class Reader(HTMLParser):
         return sum(name == tag for name, _ in self.elements)
 
 
-def page_of(*parts: Part) -> Page:
-    return Page("A report", [Section("One part", parts)])
+def page_of(*parts: PagePart) -> Page:
+    return Page("A report", [PageSection("One part", parts)])
 
 
 @pytest.fixture(scope="module")
 def svg(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A drawing by Matplotlib: markers that are used by name, and paths that are clipped."""
     path = tmp_path_factory.mktemp("drawing") / "a.svg"
-    learning_curves({"ours": [(1, 2), (3, 4), (5, 5)], "a < b": [(1, 1), (2, 2)]}, path, "BLEU")
+    draw_learning_curves({"ours": [(1, 2), (3, 4), (5, 5)], "a < b": [(1, 1), (2, 2)]}, path, "BLEU")
     return path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def page(svg: str) -> Page:
-    table = Table(["system", "BLEU", EVIL], [["plain", 12.345, None], [EVIL, math.inf, "x"]], EVIL)
+    table = PageTable(["system", "BLEU", EVIL], [["plain", 12.345, None], [EVIL, math.inf, "x"]], EVIL)
     weights = np.eye(4) * 0.8 + 0.05
     return Page(
         f"Title {EVIL}",
         [
-            Section(f"Scores {EVIL}", [Text(f"First {EVIL}.\n\nSecond."), table, Pre(f"$ run\n  {EVIL}\n")]),
-            Section("Pictures", [Picture(svg, EVIL), Picture(svg, "again"), Picture(svg)]),
-            Section("Attention", [Heatmap(ENGLISH, JAPANESE, weights, EVIL)]),
+            PageSection(
+                f"Scores {EVIL}", [Paragraphs(f"First {EVIL}.\n\nSecond."), table, Preformatted(f"$ run\n  {EVIL}\n")]
+            ),
+            PageSection("Pictures", [PageFigure(svg, EVIL), PageFigure(svg, "again"), PageFigure(svg)]),
+            PageSection("Attention", [Heatmap(ENGLISH, JAPANESE, weights, EVIL)]),
         ],
     )
 
@@ -122,7 +124,7 @@ def test_nothing_comes_from_elsewhere_and_nothing_runs(page: Page) -> None:
 
 
 def test_text_in_a_picture_stays_text(svg: str) -> None:
-    text = Reader(to_html(page_of(Picture(svg, "caption")))).text
+    text = Reader(to_html(page_of(PageFigure(svg, "caption")))).text
     assert all(words in text for words in ("ours", "a < b", "minutes of training", "caption"))
 
 
@@ -153,12 +155,12 @@ def test_of_a_drawing_only_what_draws_is_kept(harm: str) -> None:
 @pytest.mark.parametrize("text", ["", "no picture", "<svg>", "<svg/>", "<html xmlns='http://www.w3.org/1999/xhtml'/>"])
 def test_what_is_no_drawing_is_refused(text: str) -> None:
     with pytest.raises(DataError, match="not an SVG"):
-        to_html(page_of(Picture(text)))
+        to_html(page_of(PageFigure(text)))
 
 
 def test_all_pictures_of_attention_fit_in(tmp_path: Path) -> None:
     draw_attention(ENGLISH, JAPANESE, np.eye(4), tmp_path / "a.svg", gold=[(0, 0)])
-    read = Reader(to_html(page_of(Picture((tmp_path / "a.svg").read_text(encoding="utf-8")))))
+    read = Reader(to_html(page_of(PageFigure((tmp_path / "a.svg").read_text(encoding="utf-8")))))
     assert all(word in read.text for word in (*ENGLISH, *JAPANESE))
 
 
@@ -166,7 +168,7 @@ def test_all_pictures_of_attention_fit_in(tmp_path: Path) -> None:
 
 
 def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
-    whole = to_html(page_of(Table(["name", "count"], [["a", 12345], ["b", None]])))
+    whole = to_html(page_of(PageTable(["name", "count"], [["a", 12345], ["b", None]])))
     assert '<td class="number">12,345</td>' in whole and "<td>a</td>" in whole
     assert '<th scope="col" class="number">count</th>' in whole
 
@@ -209,7 +211,7 @@ def test_letters_can_be_read_on_every_shade(place: int) -> None:
 def test_tables_that_do_not_fit_their_words_are_refused() -> None:
     for render in (to_html, to_markdown):
         with pytest.raises(DataError, match="a row of 1 values under 2 headers"):
-            render(page_of(Table(["a", "b"], [["x"]])))
+            render(page_of(PageTable(["a", "b"], [["x"]])))
         with pytest.raises(DataError, match="1 x 1 weights"):
             render(page_of(Heatmap(["a"], ["b", "c"], [[1]])))
 
@@ -221,12 +223,12 @@ def test_the_file_is_the_page_and_a_failure_leaves_none(tmp_path: Path, page: Pa
     write_html(page, tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == to_html(page) == to_html(page)
     with pytest.raises(DataError):
-        write_html(page_of(Picture("none")), tmp_path / "other.html")
+        write_html(page_of(PageFigure("none")), tmp_path / "other.html")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_signs_that_no_file_can_hold_are_replaced(tmp_path: Path) -> None:
-    write_html(page_of(Text("a\x00b\ud800c\x1bd"), Pre("keeps\n\ttabs")), tmp_path / "report.html")
+    write_html(page_of(Paragraphs("a\x00b\ud800c\x1bd"), Preformatted("keeps\n\ttabs")), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "a\ufffdb\ufffdc\ufffdd" in text and "keeps\n\ttabs" in text
 
@@ -257,11 +259,11 @@ def test_every_picture_needs_a_path(page: Page, paths: list[str]) -> None:
 
 
 def test_a_fence_is_longer_than_those_in_the_text() -> None:
-    text = to_markdown(page_of(Pre("a\n````\nb")))
+    text = to_markdown(page_of(Preformatted("a\n````\nb")))
     assert "`````\na\n````\nb\n`````" in text
 
 
 def test_no_line_of_text_begins_a_list_or_a_heading() -> None:
-    text = to_markdown(page_of(Text("1. one\n- two\n# three\n+ four\n=====\nfive | six\nseven $8$ *nine*")))
+    text = to_markdown(page_of(Paragraphs("1. one\n- two\n# three\n+ four\n=====\nfive | six\nseven $8$ *nine*")))
     body = text.split("\n\n")[2].splitlines()
     assert body == [r"1\. one", r"\- two", r"\# three", r"\+ four", r"\=====", r"five \| six", r"seven \$8\$ \*nine\*"]

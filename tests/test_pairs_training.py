@@ -12,13 +12,13 @@ import torch
 from dragoman import Corpus, TrainingConfig, fit
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.trees import Treebank
-from dragoman.data.unknown_words import Closed
+from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.data.vocabulary import UNK
 from dragoman.models.translator import Translator
 from dragoman.models.translator_parts import M_SOURCE
 from dragoman.training import loop
 from dragoman.training.batch_order import SENTENCES
-from dragoman.training.objectives import Forgetting, forgetting_in_pairs, seen_once
+from dragoman.training.objectives import UnknownWordReplacement, singletons, with_unknown_words_in_pairs
 from trainings import PowerCut, Watch
 from zoo import bracketed
 
@@ -59,11 +59,11 @@ def assert_all_and_bounded(batches: list[Any], budget: int) -> None:
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_long_sources_are_batches_of_their_own(pool: int, epoch: int) -> None:
     config = TrainingConfig(batch_size=BUDGET, pool=pool)
-    assert_all_and_bounded(list(SENTENCES.epoch(SWOLLEN, config, epoch)), BUDGET)
+    assert_all_and_bounded(list(SENTENCES.epoch_batches(SWOLLEN, config, epoch)), BUDGET)
 
 
 def test_long_sources_of_a_dev_text_are_pieces_of_their_own() -> None:
-    assert_all_and_bounded(list(SENTENCES.whole(SWOLLEN, BUDGET)), BUDGET)
+    assert_all_and_bounded(list(SENTENCES.evaluation_batches(SWOLLEN, BUDGET)), BUDGET)
 
 
 @pytest.mark.parametrize("way", [{"batch_size": 0}, {"batch_size": 200, "batch_by": "sentences"}])
@@ -89,7 +89,7 @@ def test_losses_are_counted_by_what_is_predicted() -> None:
     pairs = SWOLLEN.select(np.arange(5))
     model = Translator.create(pairs, **SMALL, dropout=0.0)
     moments: list[Any] = []
-    fit(model, pairs, report=moments.append, batch_size=0, max_updates=1, threads=1)
+    fit(model, pairs, callback=moments.append, batch_size=0, max_updates=1, threads=1)
     assert moments[-1].items == pairs.sizes.sum()
 
 
@@ -126,9 +126,9 @@ def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: A
     for side in ("source", "target"):
         text = getattr(pairs, side)
         at_first = ids(text)
-        once = int(seen_once(text)[at_first].sum())
+        once = int(singletons(text)[at_first].sum())
         unknown = np.mean([(ids(getattr(one, side)) == UNK).sum() for one in read]) - (at_first == UNK).sum()
-        frequent = at_first[~seen_once(text)[at_first] & (at_first != UNK)]
+        frequent = at_first[~singletons(text)[at_first] & (at_first != UNK)]
         kept = np.concatenate([ids(getattr(one, side)) for one in read])
         assert np.isin(kept, frequent).sum() == len(frequent) * len(read), "words seen more often are never forgotten"
         found.append(float(unknown) / once)
@@ -157,7 +157,7 @@ def test_each_side_goes_by_itself() -> None:
 
 
 def test_a_closed_target_is_left_alone() -> None:
-    source, target = shares(PAIRS, made(unknown=Closed(PAIRS.target.vocab.known)))
+    source, target = shares(PAIRS, made(unknown=ClosedVocabulary(PAIRS.target.vocab.num_known)))
     assert source == pytest.approx(0.5, abs=0.1)
     assert target == 0
 
@@ -194,8 +194,8 @@ def test_nothing_is_forgotten_where_a_text_is_only_judged() -> None:
         read.append(pairs)
         return torch.zeros(int(pairs.sizes.sum())), None
 
-    always = (Forgetting(np.ones(len(side.vocab), bool), 1.0) for side in (PAIRS.source, PAIRS.target))
-    forgetful = forgetting_in_pairs(objective, *always)
+    always = (UnknownWordReplacement(np.ones(len(side.vocab), bool), 1.0) for side in (PAIRS.source, PAIRS.target))
+    forgetful = with_unknown_words_in_pairs(objective, *always)
     forgetful(None, PAIRS, None, None)
     forgetful(None, PAIRS, torch.Generator(), None)
     judged, trained = read
@@ -210,10 +210,10 @@ def test_a_stopped_training_forgets_the_same_words(pairs: ParallelCorpus, tmp_pa
 
     settings = {**TRAINING, "unknown_rate": 0.5, "save_every": 1}
     whole, parts = made(pairs), made(pairs)
-    updates = fit(whole, pairs, **settings).position.update
+    updates = fit(whole, pairs, **settings).progress.update
     assert updates > 3
     with pytest.raises(PowerCut):
-        fit(made(pairs), pairs, output=tmp_path / "parts", report=Watch(2, cut), **settings)
+        fit(made(pairs), pairs, output=tmp_path / "parts", callback=Watch(2, cut), **settings)
     fit(parts, pairs, output=tmp_path / "parts", **settings)
     for name, tensor in whole.parameters().items():
         assert torch.equal(tensor, parts.parameters()[name]), name

@@ -10,8 +10,8 @@ import pytest
 
 from dragoman import Corpus, NgramModel
 from dragoman.data.vocabulary import END, START
-from dragoman.ngram.pruning import context_log_probs, entropy_pruned, losses
-from dragoman.ngram.table import Table, compact, renormalise
+from dragoman.ngram.pruning import context_log_probs, prune_by_entropy, pruning_losses
+from dragoman.ngram.table import NgramTable, keep_nodes, renormalise
 
 
 def _walk(source: random.Random) -> str:
@@ -35,28 +35,28 @@ def trigrams(text: Corpus) -> NgramModel:
 
 
 @pytest.fixture(scope="module")
-def bigrams() -> Table:
+def bigrams() -> NgramTable:
     corpus = Corpus.from_sentences(["a b a b c", "b a c", "a b", "c c a"])
     return NgramModel.train(corpus, order=2, smoothing="witten-bell").table
 
 
-def _strings(table: Table, order: int) -> set[tuple[int, ...]]:
+def _strings(table: NgramTable, order: int) -> set[tuple[int, ...]]:
     return set(map(tuple, table.trie.words(order).tolist())) if order <= table.trie.order else set()
 
 
-def _perplexity(table: Table, corpus: Corpus) -> float:
+def _perplexity(table: NgramTable, corpus: Corpus) -> float:
     return float(np.exp(-table.trace(corpus).log_prob.mean()))
 
 
-def test_loss_is_the_relative_entropy_between_the_model_with_and_without_the_bigram(bigrams: Table) -> None:
+def test_loss_is_the_relative_entropy_between_the_model_with_and_without_the_bigram(bigrams: NgramTable) -> None:
     words, contexts = bigrams.trie.words(1)[:, 0], context_log_probs(bigrams)
-    closed = losses(bigrams)
+    closed = pruning_losses(bigrams)
     first = bigrams.trie.levels[2]
     assert bigrams.trie.nodes - first == 12
     for node, parent in zip(range(first, bigrams.trie.nodes), bigrams.trie.parents(2), strict=True):
         keep = np.ones(bigrams.trie.nodes, bool)
         keep[node] = False
-        without = renormalise(compact(bigrams, keep))
+        without = renormalise(keep_nodes(bigrams, keep))
         before, after = (table.distributions(np.array([parent]))[0] for table in (bigrams, without))
         possible = words != START
         entropy = np.sum(np.exp(before[possible]) * (before[possible] - after[possible]))
@@ -74,19 +74,19 @@ def test_contexts_have_the_probabilities_along_their_strings(trigrams: NgramMode
 
 def test_pruned_distributions_sum_to_one(trigrams: NgramModel) -> None:
     for threshold in (1e-6, 1e-4, 1e-2):
-        pruned = entropy_pruned(trigrams.table, threshold)
+        pruned = prune_by_entropy(trigrams.table, threshold)
         sums = np.exp(pruned.distributions(np.arange(pruned.trie.contexts))).sum(axis=1)
         np.testing.assert_allclose(sums, 1.0, atol=1e-5)
 
 
 def test_threshold_zero_drops_nothing(trigrams: NgramModel, text: Corpus) -> None:
-    same = entropy_pruned(trigrams.table, 0.0)
+    same = prune_by_entropy(trigrams.table, 0.0)
     assert same.trie.sizes() == trigrams.table.trie.sizes()
     assert _perplexity(same, text) == pytest.approx(_perplexity(trigrams.table, text), rel=1e-5)
 
 
 def test_a_larger_threshold_drops_more_and_costs_more(trigrams: NgramModel, text: Corpus) -> None:
-    tables = [entropy_pruned(trigrams.table, threshold) for threshold in (0.0, 1e-4, 2e-4, 3e-4, 1e-3)]
+    tables = [prune_by_entropy(trigrams.table, threshold) for threshold in (0.0, 1e-4, 2e-4, 3e-4, 1e-3)]
     sizes = [table.trie.nodes for table in tables]
     perplexities = [_perplexity(table, text) for table in tables]
     assert sizes == sorted(set(sizes), reverse=True)
@@ -98,7 +98,7 @@ def test_a_larger_threshold_drops_more_and_costs_more(trigrams: NgramModel, text
 def test_dropped_are_those_of_little_loss_that_no_longer_ngram_needs(trigrams: NgramModel) -> None:
     threshold = 2e-4
     table = trigrams.table
-    pruned, loss = entropy_pruned(table, threshold), np.expm1(losses(table))
+    pruned, loss = prune_by_entropy(table, threshold), np.expm1(pruning_losses(table))
     dear = [set(map(tuple, table.trie.words(k)[loss[table.trie.span(k)] >= threshold].tolist())) for k in (2, 3)]
     needed = {string[:2] for string in dear[1]}
     assert _strings(pruned, 3) == dear[1]
@@ -108,7 +108,7 @@ def test_dropped_are_those_of_little_loss_that_no_longer_ngram_needs(trigrams: N
 
 
 def test_everything_but_words_can_go(trigrams: NgramModel, text: Corpus) -> None:
-    words = entropy_pruned(trigrams.table, 10.0)
+    words = prune_by_entropy(trigrams.table, 10.0)
     assert words.trie.order == 1
     unigrams = NgramModel(trigrams.vocab, words, trigrams.unknown, trigrams.settings)
     assert np.isfinite(unigrams.token_log_probs(text)).all()
@@ -117,4 +117,4 @@ def test_everything_but_words_can_go(trigrams: NgramModel, text: Corpus) -> None
 
 def test_training_prunes_on_request(text: Corpus, trigrams: NgramModel) -> None:
     pruned = NgramModel.train(text, order=3, smoothing="witten-bell", entropy_prune=1e-4)
-    assert pruned.table.trie.sizes() == entropy_pruned(trigrams.table, 1e-4).trie.sizes()
+    assert pruned.table.trie.sizes() == prune_by_entropy(trigrams.table, 1e-4).trie.sizes()

@@ -10,9 +10,9 @@ import pytest
 
 import dragoman
 from dragoman import Corpus, NgramModel
-from dragoman.ngram.quantization import _bin, quantised
-from dragoman.ngram.table import Table, renormalise
-from dragoman.ngram.trie import make_trie
+from dragoman.ngram.quantization import _bin, quantise
+from dragoman.ngram.table import NgramTable, renormalise
+from dragoman.ngram.trie import build_trie
 
 
 def _zipf(source: random.Random, sentences: int) -> list[str]:
@@ -94,7 +94,7 @@ def test_impossible_words_stay_impossible(texts: tuple[Corpus, Corpus]) -> None:
 
 
 @pytest.fixture(scope="module")
-def tight() -> Table:
+def tight() -> NgramTable:
     """600 words, none as probable as another; after each, two words have all but a thousandth of the mass."""
     size, source = 600, np.random.default_rng(3)
     words = source.dirichlet(np.ones(size - 1))
@@ -103,20 +103,20 @@ def tight() -> Table:
     followers = source.integers(1, size - 1, (size - 1, 1)) + np.arange(2)  # (contexts, 2)
     word = np.concatenate([[0], np.arange(size), followers.ravel()]).astype(np.int32)
     begin = np.concatenate([[1, 1 + size], 1 + size + 2 * np.arange(size)]).astype(np.int32)
-    trie = make_trie([0, 1, 1 + size, 1 + size + 2 * (size - 1)], word, begin)
+    trie = build_trie([0, 1, 1 + size, 1 + size + 2 * (size - 1)], word, begin)
     with np.errstate(divide="ignore"):
         log_prob = np.log(np.concatenate([[1.0], unigrams, halves.ravel()])).astype(np.float32)
-    return renormalise(Table(trie, log_prob, np.zeros(trie.contexts, np.float32)))
+    return renormalise(NgramTable(trie, log_prob, np.zeros(trie.contexts, np.float32)))
 
 
-def test_sums_stay_one_where_rounding_up_would_leave_nothing(tight: Table) -> None:
-    for table in (tight, quantised(tight)):
+def test_sums_stay_one_where_rounding_up_would_leave_nothing(tight: NgramTable) -> None:
+    for table in (tight, quantise(tight)):
         sums = np.exp(table.distributions(np.arange(table.trie.contexts))).sum(axis=1)
         np.testing.assert_allclose(sums, 1.0, atol=1e-5)
 
 
-def test_half_of_what_was_left_for_unseen_words_is_left_again(tight: Table) -> None:
-    listed = np.exp(quantised(tight).values(2), dtype=float).reshape(-1, 2).sum(axis=1)
+def test_half_of_what_was_left_for_unseen_words_is_left_again(tight: NgramTable) -> None:
+    listed = np.exp(quantise(tight).values(2), dtype=float).reshape(-1, 2).sum(axis=1)
     assert (1 - listed >= 0.499 * 0.001).all()
     assert (1 - listed).max() < 0.25  # and codes went down no further than needed
 

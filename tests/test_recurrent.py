@@ -14,10 +14,10 @@ import dragoman
 from dragoman import Corpus, DataError, RecurrentModel, fit
 from dragoman.core.scorer import fold
 from dragoman.data.batches import Batch
-from dragoman.data.streams import Segments
+from dragoman.data.streams import TextStream
 from dragoman.data.vocabulary import END, UNK
 from dragoman.nn.cells import CELLS
-from dragoman.training.loop import Moment
+from dragoman.training.loop import StepReport
 
 SENTENCES = ["the cat sat on the mat", "a dog ran", "", "the dog that sat ran", "a cat", "the mat ran on a dog"]
 CORPUS = Corpus.from_sentences(SENTENCES * 3)
@@ -73,8 +73,8 @@ def test_a_padded_batch_has_the_loss_and_gradient_of_its_sentences(way: str) -> 
 def test_the_fold_over_padded_rows_has_the_same_gradient(way: str) -> None:
     """Rows padded with `</s>`, what is said there masked: the tutorial's way."""
     model, sentences = made(**WAYS[way]), CORPUS.select(np.arange(6))
-    batch = Batch.of(list(sentences))
-    assert (batch.words[~batch.mask] == END).all()
+    batch = Batch.from_sentences(list(sentences))
+    assert (batch.ids[~batch.mask] == END).all()
     assert not batch.mask.all()
     folded = gradients(model, lambda: fold(model, batch)[0].sum())
     assert_alike(gradients(model, lambda: model.batch_log_probs(sentences).sum()), folded)
@@ -83,10 +83,10 @@ def test_the_fold_over_padded_rows_has_the_same_gradient(way: str) -> None:
 @pytest.mark.parametrize("cell", CELLS)
 def test_a_stream_cut_into_segments_is_the_whole(cell: str) -> None:
     model = made(cell=cell, carries=True)
-    (whole,) = Segments.of(CORPUS, rows=2, steps=1000)
+    (whole,) = TextStream.from_corpus(CORPUS, rows=2, steps=1000)
     expected, last = model.segment_log_probs(whole, None)
     parts, carry = [], None
-    for segment in Segments.of(CORPUS, rows=2, steps=7):
+    for segment in TextStream.from_corpus(CORPUS, rows=2, steps=7):
         log_probs, carry = model.segment_log_probs(segment, carry)
         parts.append(log_probs)
     torch.testing.assert_close(torch.cat(parts), expected)
@@ -96,7 +96,7 @@ def test_a_stream_cut_into_segments_is_the_whole(cell: str) -> None:
 
 def test_the_gradient_stops_between_segments() -> None:
     model = made(carries=True)
-    one, two, *_ = Segments.of(CORPUS, rows=2, steps=7)
+    one, two, *_ = TextStream.from_corpus(CORPUS, rows=2, steps=7)
     _, carry = model.segment_log_probs(one, None)
     for tensor in model.parameters().values():
         tensor.requires_grad_(True)
@@ -116,9 +116,9 @@ def test_a_stream_remembers_and_sentences_do_not() -> None:
 
 
 def test_segments_hold_every_word_once() -> None:
-    words = CORPUS.framed(starts=0)
+    words = CORPUS.ids_with_boundaries(starts=0)
     for rows, steps, start in ((1, 4, 0), (3, 5, 0), (4, 100, 11)):
-        segments = Segments.of(CORPUS, rows, steps, start)
+        segments = TextStream.from_corpus(CORPUS, rows, steps, start)
         longest = len(words) // rows
         body = np.concatenate([segment.targets for segment in segments])
         np.testing.assert_array_equal(body.T.reshape(-1), np.roll(words, -start)[: rows * longest])
@@ -128,7 +128,7 @@ def test_segments_hold_every_word_once() -> None:
 
 
 def test_words_of_a_segment_can_be_made_unknown() -> None:
-    segment = Segments.of(CORPUS, rows=2, steps=5)[0]
+    segment = TextStream.from_corpus(CORPUS, rows=2, steps=5)[0]
     lost = np.zeros(segment.ids.shape, bool)
     lost[2, 1] = True
     changed = segment.with_unknown(lost)
@@ -150,7 +150,7 @@ def test_noise_is_for_training_alone_and_comes_from_its_generator(name: str) -> 
 @pytest.mark.parametrize("variational", [True, False])
 def test_variational_dropout_leaves_out_the_same_at_every_step(variational: bool) -> None:
     model = made(embedding=50, hidden=50, dropout=0.5, variational=variational)
-    h, _ = model.hidden(torch.ones(9, 2, 50, dtype=torch.float64), model.first_states(2), torch.Generator())
+    h, _ = model.hidden(torch.ones(9, 2, 50, dtype=torch.float64), model.initial_states(2), torch.Generator())
     left_out = h == 0
     assert 0.3 < left_out.double().mean() < 0.7
     assert bool((left_out == left_out[:1]).all()) is variational
@@ -179,7 +179,7 @@ def test_residual_connections_add_what_comes_in() -> None:
         if name.startswith(("W_x", "W_h", "b_1", "b_2")) and name != "W_hs":
             tensor.zero_()
     m = torch.randn(4, 2, 5, dtype=torch.float64)
-    h, _ = model.hidden(m, model.first_states(2))
+    h, _ = model.hidden(m, model.initial_states(2))
     torch.testing.assert_close(h, m)
 
 
@@ -226,7 +226,7 @@ def test_label_smoothing_asks_for_all_words_a_little() -> None:
         model, one = made(softmax=softmax), CORPUS.select(np.arange(1))
         plain, smooth = model.batch_log_probs(one), model.batch_log_probs(one, None, 0.2)
         if softmax == "full":
-            state = model.start(Batch.of(list(one)))
+            state = model.start(Batch.from_sentences(list(one)))
             every = []
             for word in [*one[0].tolist(), END]:
                 log_probs = model.log_probs(state)[0]
@@ -241,10 +241,10 @@ def test_the_mean_of_the_last_parameters_is_what_is_kept() -> None:
     model = made()
 
     def watch(event: Any) -> None:
-        if isinstance(event, Moment):
+        if isinstance(event, StepReport):
             seen.append({name: tensor.detach().clone() for name, tensor in model.parameters().items()})
 
-    fit(model, CORPUS, max_epochs=1, max_updates=8, batch_size=12, average=0.5, learning_rate=0.05, report=watch)
+    fit(model, CORPUS, max_epochs=1, max_updates=8, batch_size=12, average=0.5, learning_rate=0.05, callback=watch)
     assert len(seen) == 8
     for name, tensor in model.parameters().items():
         expected = torch.stack([parameters[name] for parameters in seen[4:]]).mean(0)

@@ -13,7 +13,7 @@ import torch
 
 import dragoman
 from dragoman import Corpus, LanguageModel, NgramModel
-from dragoman.core.scorer import BatchedScorer, Scorer, State, fold, log_prob, select
+from dragoman.core.scorer import BatchedScorer, Scorer, State, fold, log_prob, select_rows
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START
 from dragoman.evaluation.log_probs import folded_log_probs, token_log_probs
@@ -47,7 +47,7 @@ def walk(scorer: Scorer, corpus: Corpus) -> list[State]:
     """The states that sentences of a text lead through, and those at the start of each."""
     carry, states = None, []
     for sentence in corpus:
-        state = scorer.start(Batch.of([sentence]), carry)
+        state = scorer.start(Batch.from_sentences([sentence]), carry)
         states.append(state)
         for word in [*sentence.tolist(), END]:
             if scorer.log_probs(state)[0, word] == -math.inf:
@@ -87,7 +87,7 @@ def test_probabilities_sum_to_one_in_every_state(scorer: LanguageModel, training
 
 @every_model
 def test_all_sequences_and_what_is_unfinished_sum_to_one(scorer: LanguageModel) -> None:
-    state = scorer.start(Batch.to_generate(1))
+    state = scorer.start(Batch.empty(1))
     prefix = torch.zeros(1, dtype=torch.float64)  # log P of each prefix
     finished = 0.0
     for _ in range(LENGTH):
@@ -98,7 +98,7 @@ def test_all_sequences_and_what_is_unfinished_sum_to_one(scorer: LanguageModel) 
         prefix = joint[rows, words]
         if not len(rows):
             break
-        state = scorer.advance(select(state, rows), words)
+        state = scorer.advance(select_rows(state, rows), words)
     assert finished + float(prefix.exp().sum()) == pytest.approx(1.0, abs=LENGTH * 2e-6)
 
 
@@ -110,16 +110,16 @@ def test_fold_equals_batched_likelihood(scorer: LanguageModel, training: Corpus,
 
 @every_model
 def test_padded_row_equals_the_sentence_alone(scorer: LanguageModel, held_out: Corpus) -> None:
-    together, _ = fold(scorer, Batch.of(held_out))
+    together, _ = fold(scorer, Batch.from_sentences(held_out))
     for row, sentence in zip(together, held_out, strict=True):
-        alone, _ = fold(scorer, Batch.of([sentence]))
+        alone, _ = fold(scorer, Batch.from_sentences([sentence]))
         np.testing.assert_allclose(row[: len(sentence) + 1], alone[0], **SAME)
         assert not row[len(sentence) + 1 :].any()
 
 
 @every_model
 def test_log_prob_is_the_sum_of_the_fold(scorer: LanguageModel, held_out: Corpus) -> None:
-    batch = Batch.of(held_out)
+    batch = Batch.from_sentences(held_out)
     np.testing.assert_allclose(log_prob(scorer, batch), fold(scorer, batch)[0].sum(dim=1), **SAME)
 
 
@@ -140,7 +140,7 @@ def test_rows_carry_their_own_history(scorer: LanguageModel, training: Corpus) -
 def streams(scorer: Scorer, batches: list[list[np.ndarray]]) -> np.ndarray:
     carry, parts = None, []
     for sentences in batches:
-        log_probs, state = fold(scorer, Batch.of(sentences), carry)
+        log_probs, state = fold(scorer, Batch.from_sentences(sentences), carry)
         carry = scorer.finish(state)
         parts.append(log_probs.numpy())
     return np.concatenate(parts, axis=1)
@@ -152,7 +152,7 @@ def test_who_does_not_carry_reads_each_sentence_on_its_own(scorer: LanguageModel
     together = scorer.sentence_log_probs(held_out)
     alone = [scorer.sentence_log_probs(held_out.select(np.array([number])))[0] for number in range(len(held_out))]
     if scorer.carries:
-        assert scorer.finish(scorer.start(Batch.to_generate(1))) is not None
+        assert scorer.finish(scorer.start(Batch.empty(1))) is not None
     else:
         np.testing.assert_allclose(together, alone, **SAME)
 
@@ -170,12 +170,12 @@ def test_advance_leaves_its_argument_alone(scorer: LanguageModel, held_out: Corp
 
 @every_model
 def test_select_commutes_with_advance(scorer: LanguageModel, held_out: Corpus) -> None:
-    state = scorer.start(Batch.to_generate(4))
+    state = scorer.start(Batch.empty(4))
     rows = torch.tensor([2, 0, 0, 3, 1])
     for words in (torch.tensor([3, 4, 5, 6]), torch.tensor([4, 2, 7, 4]), torch.tensor([5, 5, 2, 3])):
         following = scorer.advance(state, words)
-        assert_same_state(select(following, rows), scorer.advance(select(state, rows), words[rows]))
-        selected, all_rows = scorer.log_probs(select(following, rows)), scorer.log_probs(following)
+        assert_same_state(select_rows(following, rows), scorer.advance(select_rows(state, rows), words[rows]))
+        selected, all_rows = scorer.log_probs(select_rows(following, rows)), scorer.log_probs(following)
         np.testing.assert_allclose(selected, all_rows[rows], **SAME)  # matrices of other sizes add up in another order
         state = following
 

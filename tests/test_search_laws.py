@@ -21,16 +21,16 @@ from dragoman.data.vocabulary import END, START, UNK
 from dragoman.search import (
     Hypothesis,
     LengthHandling,
+    LengthNormalization,
     LengthPrior,
-    NoHandling,
-    PerWord,
+    NoLengthHandling,
     WordPenalty,
     beam_search,
-    forced,
-    greedy,
-    narrowed,
+    force_decode,
+    greedy_search,
     sample,
-    sample_given,
+    sample_translations,
+    warp_log_probs,
 )
 from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model
@@ -54,7 +54,7 @@ def scorer(request: pytest.FixtureRequest) -> LanguageModel:
 
 
 def next_probs(scorer: LanguageModel, prefix: tuple[int, ...] = ()) -> np.ndarray:
-    state = scorer.start(Batch.to_generate(1))
+    state = scorer.start(Batch.empty(1))
     for word in prefix:
         state = scorer.advance(state, torch.tensor([word]))
     return scorer.log_probs(state)[0].exp().numpy()
@@ -62,7 +62,7 @@ def next_probs(scorer: LanguageModel, prefix: tuple[int, ...] = ()) -> np.ndarra
 
 def rescored(scorer: LanguageModel, found: Hypothesis) -> float:
     """log P of a hypothesis by the fold; without its `</s>` if it was cut off."""
-    steps = fold(scorer, Batch.of([found.words]))[0][0]
+    steps = fold(scorer, Batch.from_sentences([found.ids]))[0][0]
     return float(steps.sum() if found.finished else steps[:-1].sum())
 
 
@@ -70,10 +70,10 @@ def rescored(scorer: LanguageModel, found: Hypothesis) -> float:
 def test_frequencies_match_probabilities(scorer: LanguageModel) -> None:
     """Of 3,000 samples, first words, and the words after the most frequent first word, come as often as they should."""
     drawn = sample(scorer, 3000, seed=1, batch_size=1000, max_words=3)
-    firsts = Counter(found.words[0] if found.words else END for found in drawn)
+    firsts = Counter(found.ids[0] if found.ids else END for found in drawn)
     assert not too_far((firsts, next_probs(scorer)))
     ((most, _),) = firsts.most_common(1)
-    seconds = Counter((*found.words, END)[1] for found in drawn if found.words[:1] == (most,))
+    seconds = Counter((*found.ids, END)[1] for found in drawn if found.ids[:1] == (most,))
     assert not too_far((seconds, next_probs(scorer, (most,))))
 
 
@@ -110,17 +110,17 @@ def test_log_prob_is_what_rescoring_gives(scorer: LanguageModel) -> None:
 def test_sample_depends_on_its_number_and_the_seed_alone(scorer: LanguageModel) -> None:
     many = sample(scorer, 30, seed=3, max_words=15)
     for fewer in (sample(scorer, 7, seed=3, max_words=15), sample(scorer, 30, seed=3, batch_size=4, max_words=15)):
-        assert [(found.words, found.finished) for found in fewer] == [
-            (found.words, found.finished) for found in many[: len(fewer)]
+        assert [(found.ids, found.finished) for found in fewer] == [
+            (found.ids, found.finished) for found in many[: len(fewer)]
         ]
-    assert [found.words for found in many] != [found.words for found in sample(scorer, 30, seed=4, max_words=15)]
+    assert [found.ids for found in many] != [found.ids for found in sample(scorer, 30, seed=4, max_words=15)]
 
 
 @several_sorts
 def test_at_low_temperature_samples_are_greedy(scorer: LanguageModel) -> None:
     for temperature in (1e-6, 1e-300, 5e-324):
         for found in sample(scorer, 3, seed=5, temperature=temperature, max_words=8):
-            whole = (*found.words, END) if found.finished else found.words
+            whole = (*found.ids, END) if found.finished else found.ids
             for place, word in enumerate(whole):
                 probs = next_probs(scorer, whole[:place])
                 assert probs[word] == pytest.approx(probs.max(), rel=1e-6)  # one of the best, where several tie
@@ -130,7 +130,7 @@ def test_at_low_temperature_samples_are_greedy(scorer: LanguageModel) -> None:
 def test_at_high_temperature_possible_words_come_alike(scorer: LanguageModel) -> None:
     possible = next_probs(scorer) > 0
     drawn = sample(scorer, 2000, seed=6, temperature=1e9, max_words=1, batch_size=2000)
-    tally = Counter(found.words[0] if found.words else END for found in drawn)
+    tally = Counter(found.ids[0] if found.ids else END for found in drawn)
     assert not too_far((tally, possible / possible.sum()))
     assert too_far((tally, next_probs(scorer)))
 
@@ -139,7 +139,7 @@ def test_at_high_temperature_possible_words_come_alike(scorer: LanguageModel) ->
 def test_temperature_shapes_the_score_not_the_log_prob(scorer: LanguageModel) -> None:
     (found,) = sample(scorer, 1, seed=7, temperature=2.0, max_words=1)
     tempered = next_probs(scorer) ** 0.5
-    word = found.words[0] if found.words else END
+    word = found.ids[0] if found.ids else END
     assert found.score == pytest.approx(math.log(tempered[word] / tempered.sum()), abs=1e-9)
     plain = sample(scorer, 5, seed=7, max_words=15)
     assert [found.score for found in plain] == pytest.approx([found.log_prob for found in plain], abs=1e-5)
@@ -150,9 +150,9 @@ def test_longest_length_is_kept_to_and_said() -> None:
     drawn = sample(talker, 50, seed=8, max_words=3)
     assert {found.finished for found in drawn} == {True, False}
     for found in drawn:
-        assert len(found.words) == 3 if not found.finished else len(found.words) < 3
+        assert len(found.ids) == 3 if not found.finished else len(found.ids) < 3
     whole = sample(talker, 50, seed=8)
-    assert all(short.words == full.words[:3] for short, full in zip(drawn, whole, strict=True))
+    assert all(short.ids == full.ids[:3] for short, full in zip(drawn, whole, strict=True))
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
@@ -168,8 +168,8 @@ def test_no_samples_are_no_samples() -> None:
 def test_sampled_text_is_spelled_with_the_vocabulary() -> None:
     zebra = model(SORTS[0])
     for text, found in zip(zebra.sample(10, seed=9), sample(zebra, 10, seed=9), strict=True):
-        assert Corpus.from_sentences([text], zebra.vocab).ids.tolist() == list(found.words)
-    assert any(UNK in found.words for found in sample(zebra, 100, seed=9))
+        assert Corpus.from_sentences([text], zebra.vocab).ids.tolist() == list(found.ids)
+    assert any(UNK in found.ids for found in sample(zebra, 100, seed=9))
 
 
 # -- top-k and nucleus -----------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def cut_down(probs: Any, temperature: float = 1.0, top_k: int | None = None, top
 
 def steps(found: Hypothesis) -> list[tuple[tuple[int, ...], int]]:
     """Each word of a hypothesis, `</s>` too if it got there, after the words before it."""
-    whole = (*found.words, END) if found.finished else found.words
+    whole = (*found.ids, END) if found.finished else found.ids
     return [(whole[:place], word) for place, word in enumerate(whole)]
 
 
@@ -202,7 +202,7 @@ def test_what_is_kept_is_what_the_definition_keeps(counts: list[int], top_k: int
     """Also where a set reaches p exactly, and where the last word that is kept ties with the first that is not."""
     exact = [Fraction(count, sum(counts)) for count in counts]
     log_probs = torch.tensor([[float(p) for p in exact]], dtype=torch.float64).log()
-    found = narrowed(log_probs, top_k=top_k, top_p=float(top_p))[0].exp().tolist()
+    found = warp_log_probs(log_probs, top_k=top_k, top_p=float(top_p))[0].exp().tolist()
     assert found == pytest.approx([float(p) for p in cut_down(exact, top_k=top_k, top_p=top_p)], abs=1e-12)
 
 
@@ -210,35 +210,37 @@ def test_of_words_that_tie_the_first_are_kept() -> None:
     alike = torch.full((2, 4), 0.25, dtype=torch.float64).log()
     half = [[0.5, 0.5, 0, 0]] * 2
     for cut in ({"top_k": 2}, {"top_p": 0.5}, {"top_p": 0.26}, {"top_k": 3, "top_p": 0.5}):
-        assert narrowed(alike, **cut).exp().tolist() == [pytest.approx(row) for row in half], cut
+        assert warp_log_probs(alike, **cut).exp().tolist() == [pytest.approx(row) for row in half], cut
 
 
 def test_a_set_that_reaches_p_but_for_rounding_reaches_it() -> None:
     """Of n words that are alike, k have the mass k/n, however their logarithms add up."""
     for n in range(1, 30):
         alike = torch.full((1, n), 1 / n, dtype=torch.float64).log()
-        assert [int(narrowed(alike, top_p=k / n).isfinite().sum()) for k in range(1, n + 1)] == list(range(1, n + 1))
+        assert [int(warp_log_probs(alike, top_p=k / n).isfinite().sum()) for k in range(1, n + 1)] == list(
+            range(1, n + 1)
+        )
 
 
 def test_the_whole_mass_is_every_word() -> None:
     """Also one that is so rare that the others have the whole mass but for rounding."""
     log_probs = torch.tensor([[0.0, -40.0, -50.0]], dtype=torch.float64).log_softmax(dim=1)
-    assert narrowed(log_probs, top_p=1.0).isfinite().all()
-    assert narrowed(log_probs, top_p=0.999).isfinite().tolist() == [[True, False, False]]
+    assert warp_log_probs(log_probs, top_p=1.0).isfinite().all()
+    assert warp_log_probs(log_probs, top_p=0.999).isfinite().tolist() == [[True, False, False]]
 
 
 def test_the_most_probable_word_is_always_kept() -> None:
     log_probs = torch.tensor([[0.2, 0.5, 0.3]], dtype=torch.float64).log()
     for top_p in (1e-15, 5e-324):
-        assert narrowed(log_probs, top_p=top_p).exp().tolist() == [[0, 1, 0]]
+        assert warp_log_probs(log_probs, top_p=top_p).exp().tolist() == [[0, 1, 0]]
 
 
 @several_cuts
 def test_rows_are_narrowed_each_by_itself(cut: dict[str, Any]) -> None:
     several = torch.stack([torch.linspace(0, slope, 9, dtype=torch.float64) for slope in (-4, 0, 9)]).log_softmax(dim=1)
     kept = several.clone()
-    alone = torch.cat([narrowed(row[None], **cut) for row in several])
-    assert torch.equal(narrowed(several, **cut), alone)
+    alone = torch.cat([warp_log_probs(row[None], **cut) for row in several])
+    assert torch.equal(warp_log_probs(several, **cut), alone)
     assert torch.equal(several, kept)  # the model's own distribution is left as it was
 
 
@@ -246,10 +248,10 @@ def test_rows_are_narrowed_each_by_itself(cut: dict[str, Any]) -> None:
 @several_cuts
 def test_frequencies_match_the_narrowed_probabilities(scorer: LanguageModel, cut: dict[str, Any]) -> None:
     drawn = sample(scorer, 2000, seed=11, batch_size=1000, max_words=2, **cut)
-    firsts = Counter(found.words[0] if found.words else END for found in drawn)
+    firsts = Counter(found.ids[0] if found.ids else END for found in drawn)
     assert not too_far((firsts, np.array(cut_down(next_probs(scorer), **cut))))
     ((most, _),) = firsts.most_common(1)
-    seconds = Counter((*found.words, END)[1] for found in drawn if found.words[:1] == (most,))
+    seconds = Counter((*found.ids, END)[1] for found in drawn if found.ids[:1] == (most,))
     if most != END:
         assert not too_far((seconds, np.array(cut_down(next_probs(scorer, (most,)), **cut))))
 
@@ -278,8 +280,10 @@ def test_a_cut_that_cuts_nothing_changes_nothing(scorer: LanguageModel) -> None:
     plain = sample(scorer, 20, seed=14, temperature=1.3, max_words=10)
     for size in (len(scorer.vocab), 10**9):
         assert sample(scorer, 20, seed=14, temperature=1.3, max_words=10, top_k=size, top_p=1.0) == plain
-    log_probs = scorer.log_probs(scorer.start(Batch.to_generate(2))).double()
-    assert torch.equal(narrowed(log_probs), (log_probs - log_probs.max(dim=1, keepdim=True).values).log_softmax(dim=1))
+    log_probs = scorer.log_probs(scorer.start(Batch.empty(2))).double()
+    assert torch.equal(
+        warp_log_probs(log_probs), (log_probs - log_probs.max(dim=1, keepdim=True).values).log_softmax(dim=1)
+    )
 
 
 @several_sorts
@@ -303,9 +307,9 @@ def test_bad_cuts_are_refused(cut: dict[str, Any]) -> None:
 def test_samples_go_on_from_a_prefix(scorer: LanguageModel) -> None:
     prefix = tuple(Corpus.from_sentences(["the dog"], scorer.vocab).ids.tolist())
     drawn = sample(scorer, 2000, seed=16, batch_size=1000, prefix=prefix, max_words=4)
-    assert {found.words[:2] for found in drawn} == {prefix}
-    assert max(len(found.words) for found in drawn) == 4
-    thirds = Counter((*found.words, END)[2] for found in drawn)
+    assert {found.ids[:2] for found in drawn} == {prefix}
+    assert max(len(found.ids) for found in drawn) == 4
+    thirds = Counter((*found.ids, END)[2] for found in drawn)
     assert not too_far((thirds, next_probs(scorer, prefix)))
     for found in drawn[:20]:
         assert found.log_prob == pytest.approx(rescored(scorer, found), abs=1e-9)  # of the whole
@@ -330,7 +334,7 @@ def test_a_prefix_keeps_its_spelling_and_leaves_room() -> None:
 
 def given_source(sentence: str, prefix: tuple[int, ...] = ()) -> np.ndarray:
     """P(e | F, prefix) by the toy translator."""
-    state = TOY.start(Batch.to_generate(1, source_of([sentence])))
+    state = TOY.start(Batch.empty(1, source_of([sentence])))
     for word in prefix:
         state = TOY.advance(state, torch.tensor([word]))
     return TOY.log_probs(state)[0].exp().numpy()
@@ -338,12 +342,12 @@ def given_source(sentence: str, prefix: tuple[int, ...] = ()) -> np.ndarray:
 
 def test_frequencies_match_probabilities_given_the_source() -> None:
     tallies = []
-    together = sample_given(TOY, source_of(), 700, seed=1, batch_size=1500, max_words=2)
+    together = sample_translations(TOY, source_of(), 700, seed=1, batch_size=1500, max_words=2)
     for sentence, drawn in zip(SOURCES, together, strict=True):
         assert len(drawn) == 700
-        tallies.append((Counter((*found.words, END)[0] for found in drawn), given_source(sentence)))
+        tallies.append((Counter((*found.ids, END)[0] for found in drawn), given_source(sentence)))
         for first in range(UNK + 1, len(TOY.vocab)):
-            seconds = Counter((*found.words, END)[1] for found in drawn if found.words[:1] == (first,))
+            seconds = Counter((*found.ids, END)[1] for found in drawn if found.ids[:1] == (first,))
             tallies.append((seconds, given_source(sentence, (first,))))
     assert not too_far(*tallies)
     counts, probs = zip(*tallies, strict=True)
@@ -354,14 +358,14 @@ def test_frequencies_match_probabilities_given_the_source() -> None:
 def test_translations_drawn_are_scored_and_attended_to() -> None:
     limits = torch.tensor([1, 2, 3, 4, 50, 50, 50])
     for narrow in ({}, {"top_k": 2, "temperature": 1.5}):
-        together = sample_given(TOY, source_of(), 4, seed=2, max_words=limits, **narrow)
+        together = sample_translations(TOY, source_of(), 4, seed=2, max_words=limits, **narrow)
         for sentence, limit, drawn in zip(SOURCES, limits.tolist(), together, strict=True):
             for found in drawn:
-                assert len(found.words) < limit if found.finished else len(found.words) == limit
-                whole = Batch.of([found.words], source_of([sentence]))
-                steps = fold(TOY, whole)[0][0, : len(found.words) + found.finished]
+                assert len(found.ids) < limit if found.finished else len(found.ids) == limit
+                whole = Batch.from_sentences([found.ids], source_of([sentence]))
+                steps = fold(TOY, whole)[0][0, : len(found.ids) + found.finished]
                 assert found.log_prob == pytest.approx(float(steps.sum()), abs=1e-9)
-                (same,) = forced(TOY, whole)
+                (same,) = force_decode(TOY, whole)
                 assert found.attention is not None and same.attention is not None
                 torch.testing.assert_close(found.attention, same.attention[: len(steps)], rtol=0, atol=1e-12)
                 assert narrow or found.score == pytest.approx(found.log_prob, abs=1e-9)
@@ -369,31 +373,31 @@ def test_translations_drawn_are_scored_and_attended_to() -> None:
 
 def test_a_translation_drawn_depends_on_its_numbers_and_the_seed_alone() -> None:
     """Its own and its sentence's; how many are drawn, of this sentence and after it, does not matter."""
-    many = sample_given(TOY, source_of(), 6, seed=3)
-    words = [[found.words for found in drawn] for drawn in many]
+    many = sample_translations(TOY, source_of(), 6, seed=3)
+    words = [[found.ids for found in drawn] for drawn in many]
     assert len({tuple(drawn) for drawn in words}) == len(words)
     for fewer in (
-        sample_given(TOY, source_of(), 4, seed=3),
-        sample_given(TOY, source_of(), 6, seed=3, batch_size=1),
-        sample_given(TOY, source_of(), 6, seed=3, batch_size=5),
-        sample_given(TOY, source_of(SOURCES[:3]), 6, seed=3),
+        sample_translations(TOY, source_of(), 4, seed=3),
+        sample_translations(TOY, source_of(), 6, seed=3, batch_size=1),
+        sample_translations(TOY, source_of(), 6, seed=3, batch_size=5),
+        sample_translations(TOY, source_of(SOURCES[:3]), 6, seed=3),
     ):
-        assert [[found.words for found in drawn] for drawn in fewer] == [
+        assert [[found.ids for found in drawn] for drawn in fewer] == [
             drawn[: len(fewer[0])] for drawn in words[: len(fewer)]
         ]
-    assert [[found.words for found in drawn] for drawn in sample_given(TOY, source_of(), 6, seed=4)] != words
+    assert [[found.ids for found in drawn] for drawn in sample_translations(TOY, source_of(), 6, seed=4)] != words
 
 
 def test_no_translations_are_no_translations() -> None:
-    assert sample_given(TOY, source_of(), 0) == [[]] * len(SOURCES)
-    assert sample_given(TOY, source_of([]), 3) == []
+    assert sample_translations(TOY, source_of(), 0) == [[]] * len(SOURCES)
+    assert sample_translations(TOY, source_of([]), 3) == []
 
 
 # -- greedy search and beams -------------------------------------------------------------------------------------------
 
 TOY = ToyTranslator()
 PRIOR = LengthPrior.estimate([1, 2, 2, 3, 4, 4], [2, 2, 3, 4, 4, 6])
-HANDLINGS: list[LengthHandling] = [NoHandling(), PerWord(), WordPenalty(0.7), WordPenalty(-0.7)]
+HANDLINGS: list[LengthHandling] = [NoLengthHandling(), LengthNormalization(), WordPenalty(0.7), WordPenalty(-0.7)]
 BEAM_SORTS = [*SORTS, "recurrent, LSTM", "feed-forward"]
 
 # Every scorer with every length handling; the prior needs a source.
@@ -407,13 +411,13 @@ every_case = pytest.mark.parametrize(("name", "length"), CASES, ids=lambda part:
 def found_by(name: str, **how: Any) -> tuple[Scorer, list[str | None], list[list[Hypothesis]]]:
     """The scorer, the sources, and what a beam finds for each."""
     if name == "toy translator":
-        return TOY, list(SOURCES), beam_search(TOY, Batch.to_generate(len(SOURCES), source_of()), **how)
+        return TOY, list(SOURCES), beam_search(TOY, Batch.empty(len(SOURCES), source_of()), **how)
     scorer = model(name)
-    return scorer, [None], beam_search(scorer, Batch.to_generate(1), **how)
+    return scorer, [None], beam_search(scorer, Batch.empty(1), **how)
 
 
 def batch_for(sentences: list[tuple[int, ...]], source: str | None) -> Batch:
-    return Batch.of(sentences, None if source is None else source_of([source] * len(sentences)))
+    return Batch.from_sentences(sentences, None if source is None else source_of([source] * len(sentences)))
 
 
 def all_sentences(
@@ -422,9 +426,9 @@ def all_sentences(
     """Every sentence up to a length that can be, with its score, the best first."""
     words = [word for word in range(len(scorer.vocab)) if word not in (START, END)]
     every = [sentence for size in range(longest + 1) for sentence in product(words, repeat=size)]
-    scored = forced(scorer, batch_for(every, source), length=length)
+    scored = force_decode(scorer, batch_for(every, source), length=length)
     return sorted(
-        ((found.words, found.score) for found in scored if found.log_prob > -math.inf), key=lambda pair: -pair[1]
+        ((found.ids, found.score) for found in scored if found.log_prob > -math.inf), key=lambda pair: -pair[1]
     )
 
 
@@ -433,9 +437,9 @@ def test_greedy_is_a_beam_of_one(name: str, length: LengthHandling) -> None:
     """And takes the best word at every step."""
     scorer, sources, beams = found_by(name, beam_size=1, length=length, max_words=12)
     if name == "toy translator":
-        greedily = greedy(scorer, Batch.to_generate(len(sources), source_of()), length=length, max_words=12)
+        greedily = greedy_search(scorer, Batch.empty(len(sources), source_of()), length=length, max_words=12)
     else:
-        greedily = greedy(scorer, Batch.to_generate(1), length=length, max_words=12)
+        greedily = greedy_search(scorer, Batch.empty(1), length=length, max_words=12)
     assert greedily == beams
     for source, (found,) in zip(sources, beams, strict=True):
         state = scorer.start(batch_for([()], source))
@@ -483,7 +487,7 @@ def test_lists_are_sorted_distinct_and_rescored(name: str, length: LengthHandlin
             assert [found.score for found in best] == sorted((found.score for found in best), reverse=True)
             assert len({found.finished for found in best}) == 1
             for found in best:
-                (same,) = forced(scorer, batch_for([found.words], source), length=length)
+                (same,) = force_decode(scorer, batch_for([found.words], source), length=length)
                 scored = fold(scorer, batch_for([found.words], source))[0][0]
                 if found.finished:
                     assert found.log_prob == pytest.approx(float(scored.sum()), abs=1e-9)
@@ -496,5 +500,5 @@ def test_lists_are_sorted_distinct_and_rescored(name: str, length: LengthHandlin
 @pytest.mark.parametrize("name", BEAM_SORTS)
 def test_rows_without_a_source_find_the_same(name: str) -> None:
     scorer = model(name)
-    one, two, three = beam_search(scorer, Batch.to_generate(3), 4, 2, max_words=9)
-    assert [found.words for found in one] == [found.words for found in two] == [found.words for found in three]
+    one, two, three = beam_search(scorer, Batch.empty(3), 4, 2, max_words=9)
+    assert [found.ids for found in one] == [found.ids for found in two] == [found.ids for found in three]

@@ -15,15 +15,15 @@ import pytest
 import uvicorn
 
 from dragoman import Corpus, NgramModel
-from dragoman.serve.app import application
-from dragoman.serve.connection import connections
-from dragoman.serve.limits import Limits
-from dragoman.serve.registry import Shelf
+from dragoman.serve.app import create_app
+from dragoman.serve.connection import limited_protocol
+from dragoman.serve.limits import RequestLimits
+from dragoman.serve.registry import ModelRegistry
 from dragoman.serve.service import Service
 from serving import until
 from small_translators import ENGLISH
 
-LIMITS = Limits(body=2_000, queue=4, seconds=30.0, connections=8)
+LIMITS = RequestLimits(body=2_000, queue=4, seconds=30.0, connections=8)
 ASKED = json.dumps({"models": ["words"], "prefix": "the"}).encode()
 POST = b"POST /v1/next HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -57,10 +57,10 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def running(words: Path, limits: Limits = LIMITS) -> Iterator[Running]:
-    service = Service(Shelf.of([str(words)]), limits)
-    how = {"http": connections(limits), "ws": "none", "log_level": "error", "timeout_keep_alive": 1}
-    server = uvicorn.Server(uvicorn.Config(application(service), **how))
+def running(words: Path, limits: RequestLimits = LIMITS) -> Iterator[Running]:
+    service = Service(ModelRegistry.from_arguments([str(words)]), limits)
+    how = {"http": limited_protocol(limits), "ws": "none", "log_level": "error", "timeout_keep_alive": 1}
+    server = uvicorn.Server(uvicorn.Config(create_app(service), **how))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
@@ -123,8 +123,8 @@ def test_no_more_connections_than_allowed(words: Path) -> None:
 def test_who_leaves_leaves_the_queue(words: Path, capfd: pytest.CaptureFixture[str]) -> None:
     held = threading.Event()
     with running(words) as there:
-        desk, entry = there.service.desk, there.service.shelf.find("words")
-        entry.loaded()
+        desk, entry = there.service.queue, there.service.registry.get("words")
+        entry.load()
         next_words, waited = entry.model.next_words, list[str]()
 
         def slowly(prefix: str, k: int) -> list[tuple[str, float]]:
@@ -152,13 +152,13 @@ def test_a_full_queue_is_told(words: Path) -> None:
     """Requests together: as many as may wait are answered, the others are asked to come again."""
     held = threading.Event()
     with running(words) as there:
-        entry = there.service.shelf.find("words")
-        next_words = entry.loaded().next_words
+        entry = there.service.registry.get("words")
+        next_words = entry.load().next_words
         entry.model.next_words = lambda prefix, k: held.wait(60) and next_words(prefix, k)
         first = there.send(request(ASKED))
-        until(lambda: there.service.desk.batches)
+        until(lambda: there.service.queue.batches)
         others = [there.send(request(ASKED)) for _ in range(LIMITS.queue)]
-        until(lambda: there.service.desk.waiting == LIMITS.queue)
+        until(lambda: there.service.queue.waiting == LIMITS.queue)
         status, told = there.ask(request(ASKED))
         assert status == 503 and b"retry-after: " in told.lower()
         held.set()

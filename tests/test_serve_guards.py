@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from dragoman.serve.app import application
-from dragoman.serve.registry import Shelf
+from dragoman.serve.app import create_app
+from dragoman.serve.registry import ModelRegistry
 from dragoman.serve.service import Service
 from serving import HOME, SMALL, client, place, refused, shelf, web
 
@@ -44,7 +44,7 @@ def test_a_body_is_counted_whatever_its_header_says(web: TestClient) -> None:
     refused(web.post("/translate", content=endless()), 413, "2,000 bytes")
 
 
-def test_other_origins_may_ask_if_that_is_wanted(shelf: Shelf) -> None:
+def test_other_origins_may_ask_if_that_is_wanted(shelf: ModelRegistry) -> None:
     with client(shelf, cors="https://a.example", hosts=("*",)) as web:
         for origin, status in (("https://a.example", 200), ("https://b.example", 403), (HOME, 403)):
             headers = {"sec-fetch-site": "cross-site", "origin": origin, "host": "service.example"}
@@ -54,13 +54,13 @@ def test_other_origins_may_ask_if_that_is_wanted(shelf: Shelf) -> None:
         assert web.get("/health").headers["access-control-allow-origin"] == "https://a.example"
 
 
-def test_what_nobody_foresaw_is_told_without_its_details(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_foresaw_is_told_without_its_details(shelf: ModelRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise RuntimeError("a secret")
 
     monkeypatch.setattr("dragoman.serve.service.guess", broken)
     service = Service(shelf, SMALL)
-    with TestClient(application(service), base_url=HOME, raise_server_exceptions=False) as web:
+    with TestClient(create_app(service), base_url=HOME, raise_server_exceptions=False) as web:
         answer = web.post("/detect", data={"q": "Hund"})
     refused(answer, 500, "the log has more")
     assert "secret" not in answer.text
@@ -156,7 +156,7 @@ def test_other_methods_are_refused(web: TestClient) -> None:
 
 
 def test_errors_are_logged_without_texts(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    shelf: ModelRegistry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(text: str, *_: Any) -> None:
         raise RuntimeError(f"what somebody sent: {text}")
@@ -195,11 +195,11 @@ def test_every_answer_is_described(web: TestClient) -> None:
 
 def test_examples_are_answers(web: TestClient) -> None:
     """The examples that OpenAPI shows hold to what it says of them."""
-    from dragoman.serve.libretranslate import Translation
-    from dragoman.serve.schemas import TRANSLATION, TranslationTold
+    from dragoman.serve.libretranslate import TranslateResponse
+    from dragoman.serve.schemas import TRANSLATION_EXAMPLE, TranslationInfo
 
-    told = TranslationTold(**TRANSLATION)
+    told = TranslationInfo(**TRANSLATION_EXAMPLE)
     assert told.attention is not None and len(told.attention) == len(told.units) + 1
     assert {len(row) for row in told.attention} == {len(told.source_units) + 1}
-    for example in Translation.model_config["json_schema_extra"]["examples"]:  # type: ignore[index,call-overload]
-        assert Translation(**example).model_dump(exclude_none=True) == example
+    for example in TranslateResponse.model_config["json_schema_extra"]["examples"]:  # type: ignore[index,call-overload]
+        assert TranslateResponse(**example).model_dump(exclude_none=True) == example

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from dragoman.serve.markup import read_markup
+from dragoman.serve.markup import parse_markup
 from serving import place, refused, shelf, web
 
 __all__ = ["place", "shelf", "web"]
@@ -90,27 +90,27 @@ def test_markup_stays(web: TestClient) -> None:
     ],
 )
 def test_markup_is_copied_letter_by_letter(text: str) -> None:
-    marked = read_markup(text)
-    assert marked.texts == [] and marked.with_texts([]) == text
+    marked = parse_markup(text)
+    assert marked.text_indices == [] and marked.replace_texts([]) == text
 
 
 @pytest.mark.parametrize("piece", ["<a", '<a "', "<pre ", "<!", "<a '\"", "</", "<!--", "<script", "&lt;<"])
 def test_markup_takes_linear_time(piece: str) -> None:
     """However many tags a text begins: what it has read it does not read again."""
     text = piece * 200_000
-    marked = read_markup(text)
-    assert html.unescape(marked.with_texts(marked.to_translate)) == html.unescape(text)
+    marked = parse_markup(text)
+    assert html.unescape(marked.replace_texts(marked.texts)) == html.unescape(text)
 
 
 def test_quotes_may_hold_tags() -> None:
     text = '<pre title="a<b>c">der hund</pre><a title="<b>">der hund</a>'
-    assert read_markup(text).to_translate == ["der hund"]
+    assert parse_markup(text).texts == ["der hund"]
 
 
 def test_what_was_no_markup_becomes_none() -> None:
-    marked = read_markup("1 &lt;b&gt; 2 < 3 <i>x</i>")
-    assert marked.to_translate == ["1 <b> 2 < 3 ", "x"]
-    assert marked.with_texts(marked.to_translate) == "1 &lt;b&gt; 2 &lt; 3 <i>x</i>"
+    marked = parse_markup("1 &lt;b&gt; 2 < 3 <i>x</i>")
+    assert marked.texts == ["1 <b> 2 < 3 ", "x"]
+    assert marked.replace_texts(marked.texts) == "1 &lt;b&gt; 2 &lt; 3 <i>x</i>"
 
 
 def test_what_translates_to_what(web: TestClient) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from dragoman.serve.app import application
-from dragoman.serve.registry import Shelf
+from dragoman.serve.app import create_app
+from dragoman.serve.registry import ModelRegistry
 from dragoman.serve.service import Service
 from serving import HOME, SMALL, place, refused, shelf, web
 from small_translators import translators
@@ -16,7 +16,7 @@ from small_translators import translators
 __all__ = ["place", "shelf", "web"]
 
 
-def test_which_models_there_are(web: TestClient, shelf: Shelf) -> None:
+def test_which_models_there_are(web: TestClient, shelf: ModelRegistry) -> None:
     told = web.get("/v1/models").json()
     found = {one["name"]: one for one in told["models"]}
     assert list(found) == ["de-en", "both", "pieces", "broken", "bigrams", "words"]
@@ -31,7 +31,7 @@ def test_translations_with_what_was_looked_at(web: TestClient) -> None:
     best = sentence["translations"][0]
     plain = translators()["one"].n_best("der hund schläft .", 2)[0]
     assert text["text"] == best["text"] == "The dog sleeps." and sentence["read"] == "der hund schläft ."
-    assert best["units"] == list(plain[0].words) and best["log_prob"] == pytest.approx(plain[0].log_prob)
+    assert best["units"] == list(plain[0].tokens) and best["log_prob"] == pytest.approx(plain[0].log_prob)
     assert len(best["attention"]) == len(best["units"]) + 1 and len(best["attention"][0]) == 5
     assert len(sentence["translations"]) == 2
 
@@ -48,8 +48,8 @@ def test_it_goes_on_from_another_word(web: TestClient) -> None:
 def test_a_given_translation(web: TestClient) -> None:
     asked = {"model": "de-en", "source": "Der Hund schläft.", "target": "The cat sleeps."}
     told = web.post("/v1/attention", json=asked).json()
-    [known] = translators()["one"].score(["der hund schläft ."], ["the cat sleeps ."])
-    assert told["log_prob"] == pytest.approx(known.log_prob) and told["units"] == list(known.words)
+    [known] = translators()["one"].force_decode(["der hund schläft ."], ["the cat sleeps ."])
+    assert told["log_prob"] == pytest.approx(known.log_prob) and told["units"] == list(known.tokens)
 
 
 def test_what_a_search_did(web: TestClient) -> None:
@@ -105,10 +105,10 @@ def test_what_cannot_be_asked(web: TestClient, path: str, asked: dict[str, Any],
     refused(web.post(f"/v1/{path}", json=asked), status, told)
 
 
-def test_texts_are_noted_down_if_that_is_wanted(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
+def test_texts_are_noted_down_if_that_is_wanted(shelf: ModelRegistry, capsys: pytest.CaptureFixture[str]) -> None:
     for noted, wanted in ((None, []), (list[str](), ["Der Hund schläft."])):
         service = Service(shelf, SMALL, log=None if noted is None else noted.append)
-        with TestClient(application(service), base_url=HOME) as web:
+        with TestClient(create_app(service), base_url=HOME) as web:
             web.post("/translate", json={"q": "Der Hund schläft.", "source": "de", "target": "en"})
         assert (noted or []) == list(map(repr, wanted))
     said = capsys.readouterr()

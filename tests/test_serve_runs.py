@@ -10,10 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from dragoman import Corpus, NgramModel
-from dragoman.serve.app import application
-from dragoman.serve.limits import Limits
-from dragoman.serve.registry import Shelf
-from dragoman.serve.runs import MOST_NOTED, noted
+from dragoman.serve.app import create_app
+from dragoman.serve.limits import RequestLimits
+from dragoman.serve.registry import ModelRegistry
+from dragoman.serve.runs import MAX_ENTRIES, read_metrics
 from dragoman.serve.service import Service
 
 
@@ -28,18 +28,18 @@ def refused(answer: Any, told: str) -> None:
 
 def test_of_a_long_training_some_entries_are_told_the_last_among_them(tmp_path: Path) -> None:
     entries = [
-        {"update": n, "train_loss": 1.0} | ({"dev_loss": 2.0} if n % 10 == 0 else {}) for n in range(3 * MOST_NOTED)
+        {"update": n, "train_loss": 1.0} | ({"dev_loss": 2.0} if n % 10 == 0 else {}) for n in range(3 * MAX_ENTRIES)
     ]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
-    told = noted(tmp_path / "metrics.jsonl")
-    assert len(told) < 2 * MOST_NOTED and told == sorted(told, key=lambda entry: int(entry["update"]))
+    told = read_metrics(tmp_path / "metrics.jsonl")
+    assert len(told) < 2 * MAX_ENTRIES and told == sorted(told, key=lambda entry: int(entry["update"]))
     assert told[-1] == entries[-1] and [e for e in told if "dev_loss" in e] == entries[::10], "looks are few: all stay"
 
 
 def test_the_report_of_a_run_and_models_that_come_later(tmp_path: Path, model: NgramModel) -> None:
     model.save(tmp_path / "rungs" / "kn-1")
-    service = Service(Shelf.of([f"night={tmp_path}"]), Limits())
-    with TestClient(application(service), base_url="http://127.0.0.1:5000") as web:
+    service = Service(ModelRegistry.from_arguments([f"night={tmp_path}"]), RequestLimits())
+    with TestClient(create_app(service), base_url="http://127.0.0.1:5000") as web:
         assert web.get("/v1/runs").json() == {"runs": [{"name": "night", "report": False}]}
         refused(web.get("/v1/reports/night"), "night has no report.html")
         refused(web.get("/v1/reports/day"), "no run 'day'; there are night")

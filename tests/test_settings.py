@@ -14,18 +14,18 @@ from pydantic import Field, ValidationError, model_validator
 
 from dragoman.core.errors import DataError
 from dragoman.core.settings import (
-    Given,
+    GivenValue,
     Settings,
-    choices,
-    differences,
-    from_text,
-    item_of,
+    check_sections,
+    config_differences,
+    format_value,
+    item_type,
+    literal_choices,
+    parse_option,
+    parse_scalar,
     read_settings,
-    scalar,
-    sections,
-    shown,
-    validated,
-    without_none,
+    strip_optional,
+    validate,
 )
 from dragoman.training.config import TrainingConfig
 
@@ -85,14 +85,18 @@ def test_values_remember_their_lines(written):
     path = written("# an experiment\nmodel: {order: 5, hidden: [400, 200]}\n\ntraining:\n  optimizer: adam\n  clip:\n")
     read = read_settings(path)
     assert read == {
-        "model": Given({"order": Given(5, f"{path}:2"), "hidden": Given([400, 200], f"{path}:2")}, f"{path}:2"),
-        "training": Given({"optimizer": Given("adam", f"{path}:5"), "clip": Given(None, f"{path}:6")}, f"{path}:4"),
+        "model": GivenValue(
+            {"order": GivenValue(5, f"{path}:2"), "hidden": GivenValue([400, 200], f"{path}:2")}, f"{path}:2"
+        ),
+        "training": GivenValue(
+            {"optimizer": GivenValue("adam", f"{path}:5"), "clip": GivenValue(None, f"{path}:6")}, f"{path}:4"
+        ),
     }
 
 
 def test_a_file_may_be_named_by_text_and_begin_with_a_mark(written):
     path = written(b"\xef\xbb\xbfmodel:\r\n  order: 5\r\n")
-    assert read_settings(str(path)) == {"model": Given({"order": Given(5, f"{path}:2")}, f"{path}:1")}
+    assert read_settings(str(path)) == {"model": GivenValue({"order": GivenValue(5, f"{path}:2")}, f"{path}:1")}
 
 
 @pytest.mark.parametrize(
@@ -106,11 +110,11 @@ def test_a_file_may_be_named_by_text_and_begin_with_a_mark(written):
     ],
 )
 def test_unquoted_words(text, value):
-    assert scalar(text) == value and type(scalar(text)) is type(value)
+    assert parse_scalar(text) == value and type(parse_scalar(text)) is type(value)
 
 
 def test_what_is_not_a_number_is_known_for_one():
-    assert math.isnan(scalar(".nan")) and math.isnan(scalar("nan"))
+    assert math.isnan(parse_scalar(".nan")) and math.isnan(parse_scalar("nan"))
 
 
 def test_quoted_words_are_text(written):
@@ -175,7 +179,7 @@ def test_any_file_is_read_or_refused_in_one_line(tmp_path_factory, content):
     except DataError as error:
         assert str(error).startswith(f"{path}:") and "\n" not in str(error)
         return
-    assert all(isinstance(one, Given) for one in read.values())
+    assert all(isinstance(one, GivenValue) for one in read.values())
 
 
 # -- sections -------------------------------------------------------------------------------------------------------
@@ -183,8 +187,8 @@ def test_any_file_is_read_or_refused_in_one_line(tmp_path_factory, content):
 
 def test_sections_that_there_are(written):
     path = written("model:\ntraining:\n  seed: 7\n")
-    assert sections(read_settings(path), KINDS) == {"model": {}, "training": {"seed": Given(7, f"{path}:3")}}
-    assert sections({}, KINDS) == {}
+    assert check_sections(read_settings(path), KINDS) == {"model": {}, "training": {"seed": GivenValue(7, f"{path}:3")}}
+    assert check_sections({}, KINDS) == {}
 
 
 @pytest.mark.parametrize(
@@ -198,15 +202,15 @@ def test_sections_that_there_are(written):
     ],
 )
 def test_sections_that_there_are_not(written, content, says):
-    assert says in complaint(sections, read_settings(written(content)), KINDS)
+    assert says in complaint(check_sections, read_settings(written(content)), KINDS)
 
 
 # -- validating -----------------------------------------------------------------------------------------------------
 
 
 def read_section(path: Path, name: str) -> Settings:
-    found = sections(read_settings(path), KINDS)
-    return validated(KINDS[name], found[name], str(path), name)
+    found = check_sections(read_settings(path), KINDS)
+    return validate(KINDS[name], found[name], str(path), name)
 
 
 def test_good_values(written):
@@ -277,32 +281,32 @@ def test_values_that_do_not_go_together(written):
 
 
 def test_values_that_are_missing():
-    assert complaint(validated, Needy, {}, "exp.yaml", "model") == "exp.yaml: size is missing in model; give it a value"
-    assert "unknown key 'sise'; did you mean 'size'?" in complaint(validated, Needy, {"sise": 5}, "exp.yaml")
+    assert complaint(validate, Needy, {}, "exp.yaml", "model") == "exp.yaml: size is missing in model; give it a value"
+    assert "unknown key 'sise'; did you mean 'size'?" in complaint(validate, Needy, {"sise": 5}, "exp.yaml")
 
 
 def test_values_from_python():
-    assert validated(Net, {"hidden": (3, 2), "start": Path("a")}, "fit") == Net(hidden=(3, 2), start=Path("a"))
-    assert complaint(validated, TrainingConfig, {"clip": 0}, "fit") == "fit: clip 0: must be above 0"
+    assert validate(Net, {"hidden": (3, 2), "start": Path("a")}, "fit") == Net(hidden=(3, 2), start=Path("a"))
+    assert complaint(validate, TrainingConfig, {"clip": 0}, "fit") == "fit: clip 0: must be above 0"
 
 
 def test_values_from_options_are_named_by_these():
-    wrong = {"order": Given(1, "--order"), "hidden": Given([1, "x"], "--hidden")}
-    assert complaint(validated, Net, wrong, "exp.yaml") == "--order 1: must be at least 2"
+    wrong = {"order": GivenValue(1, "--order"), "hidden": GivenValue([1, "x"], "--hidden")}
+    assert complaint(validate, Net, wrong, "exp.yaml") == "--order 1: must be at least 2"
     del wrong["order"]
-    assert complaint(validated, Net, wrong, "exp.yaml") == "--hidden 1,x: must be a whole number"
+    assert complaint(validate, Net, wrong, "exp.yaml") == "--hidden 1,x: must be a whole number"
 
 
 def test_an_instance_gives_the_defaults():
     base = Net(order=3, hidden=(7, 8), start=Path("a"))
-    assert validated(base, {"order": Given(4, "--order")}, "x") == Net(order=4, hidden=(7, 8), start=Path("a"))
-    assert validated(base, {}, "x") == base
+    assert validate(base, {"order": GivenValue(4, "--order")}, "x") == Net(order=4, hidden=(7, 8), start=Path("a"))
+    assert validate(base, {}, "x") == base
 
 
 def test_long_values_are_cut_short():
-    assert complaint(validated, Net, {"order": "x" * 10_000}, "x").count("x") < 70
-    assert complaint(validated, Net, {"y" * 10_000: 5}, "x").count("y") < 70
-    assert complaint(validated, Net, {"order": "two\nlines"}, "x") == 'x: order "two\\nlines": must be a whole number'
+    assert complaint(validate, Net, {"order": "x" * 10_000}, "x").count("x") < 70
+    assert complaint(validate, Net, {"y" * 10_000: 5}, "x").count("y") < 70
+    assert complaint(validate, Net, {"order": "two\nlines"}, "x") == 'x: order "two\\nlines": must be a whole number'
 
 
 def test_settings_stand_still_and_are_finite():
@@ -319,12 +323,12 @@ def test_settings_stand_still_and_are_finite():
 
 
 def test_types_taken_apart():
-    assert without_none(int | None) is int and without_none(None | int) is int and without_none(int) is int
-    assert without_none(int | str | None) == int | str | None
-    assert choices(Literal["a", "b"] | None) == ("a", "b") and choices(tuple[str, str]) == ()
-    assert item_of(tuple[int, ...]) is item_of(list[int] | None) is item_of(tuple[int, int]) is int
-    assert item_of(tuple[Annotated[int, Field(ge=1)], ...]) is int
-    assert item_of(tuple[int, str]) is item_of(int) is item_of(Literal["a"]) is None
+    assert strip_optional(int | None) is int and strip_optional(None | int) is int and strip_optional(int) is int
+    assert strip_optional(int | str | None) == int | str | None
+    assert literal_choices(Literal["a", "b"] | None) == ("a", "b") and literal_choices(tuple[str, str]) == ()
+    assert item_type(tuple[int, ...]) is item_type(list[int] | None) is item_type(tuple[int, int]) is int
+    assert item_type(tuple[Annotated[int, Field(ge=1)], ...]) is int
+    assert item_type(tuple[int, str]) is item_type(int) is item_type(Literal["a"]) is None
 
 
 @pytest.mark.parametrize(
@@ -339,7 +343,7 @@ def test_types_taken_apart():
     ],
 )
 def test_words_by_type(kind, text, value):
-    assert from_text(kind, text) == value and type(from_text(kind, text)) is type(value)
+    assert parse_option(kind, text) == value and type(parse_option(kind, text)) is type(value)
 
 
 # -- differences ------------------------------------------------------------------------------------------------------
@@ -348,12 +352,12 @@ def test_words_by_type(kind, text, value):
 def test_what_differs():
     one = {"model": {"order": 5, "hidden": (400, 200)}, "training": {"learning_rate": 0.001, "seed": 1, "clip": None}}
     two = {"model": {"order": 5, "hidden": [400]}, "training": {"learning_rate": 0.01, "seed": 1, "clip": 5.0}}
-    assert differences(one, two) == [
+    assert config_differences(one, two) == [
         "model.hidden: 400,200 -> 400",
         "training.learning_rate: 0.001 -> 0.01",
         "training.clip: none -> 5.0",
     ]
-    assert differences(one, one) == []
+    assert config_differences(one, one) == []
 
 
 @pytest.mark.parametrize(
@@ -369,20 +373,20 @@ def test_what_differs():
     ],
 )
 def test_differences_are_seen_and_can_be_told_apart(old, new, told):
-    assert differences({"a": old}, {"a": new}) == ([f"a: {told}"] if told else [])
+    assert config_differences({"a": old}, {"a": new}) == ([f"a: {told}"] if told else [])
 
 
 def test_what_is_in_one_alone_differs():
-    assert differences({"a": 1, "b": {"c": 2}}, {"d": {"e": 3}}) == [
+    assert config_differences({"a": 1, "b": {"c": 2}}, {"d": {"e": 3}}) == [
         "a: 1 -> not set",
         "b.c: 2 -> not set",
         "d.e: not set -> 3",
     ]
-    assert differences({"a": {}}, {"a": {"b": 1}}) == ["a: {} -> not set", "a.b: not set -> 1"]
+    assert config_differences({"a": {}}, {"a": {"b": 1}}) == ["a: {} -> not set", "a.b: not set -> 1"]
 
 
 @drawn(st.floats(allow_nan=False), st.floats(allow_nan=False))
 def test_numbers_differ_to_the_last_digit(one, two):
-    told = differences({"a": one}, {"a": two})
+    told = config_differences({"a": one}, {"a": two})
     assert bool(told) == (one != two or math.copysign(1, one) != math.copysign(1, two))
-    assert float(shown(one)) == one
+    assert float(format_value(one)) == one

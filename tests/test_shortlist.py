@@ -13,19 +13,19 @@ import torch
 from dragoman import Corpus, DataError, fit
 from dragoman.align.aligner import Aligner
 from dragoman.combine.ensemble import Ensemble
-from dragoman.combine.shortlist import Shortlist, Shortlisted
+from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.tokenizer import Side
+from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import END, START, UNK
-from dragoman.evaluation.translator import Answers, measure_translator
+from dragoman.evaluation.translator import ReferenceData, evaluate_translator
 from dragoman.models.translator import Translator
 from dragoman.search import beam_search
 from small_translators import ENGLISH, GERMAN
 
-SOURCE, TARGET = Side.learn("word", GERMAN), Side.learn("word", ENGLISH)
-PAIRS = ParallelCorpus(SOURCE.read(GERMAN), TARGET.read(ENGLISH))
-LEXICON = Aligner.learn(PAIRS, "ibm1").forward.lexicon
+SOURCE, TARGET = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
+PAIRS = ParallelCorpus(SOURCE.encode(GERMAN), TARGET.encode(ENGLISH))
+LEXICON = Aligner.train(PAIRS, "ibm1").forward.lexicon
 
 
 def trained(**settings: Any) -> Translator:
@@ -60,8 +60,8 @@ class Hidden:
 
 def test_allowed_are_translations_of_the_words_and_what_is_frequent() -> None:
     lines = [GERMAN[0], ""]
-    found = shortlist(common=2, each=1).allowed(SOURCE.read(lines))
-    words = np.array(TARGET.vocab.words)
+    found = shortlist(common=2, each=1).allowed_words(SOURCE.encode(lines))
+    words = np.array(TARGET.vocab.tokens)
     frequent = set(words[np.argsort(-TARGET.vocab.counts, kind="stable")[:2]])
     from_nothing = {one.word for one in LEXICON.translations(None, 1)}
     everywhere = {"</s>", "<unk>"} | frequent | from_nothing
@@ -74,13 +74,13 @@ def test_a_lexicon_of_other_words_serves_as_far_as_it_goes() -> None:
     german = [*GERMAN, "ein einhorn ."]
     english = [*ENGLISH, "a unicorn ."]
     others = (Corpus.from_sentences(lines) for lines in (german, english))
-    lexicon = Aligner.learn(ParallelCorpus(*others), "ibm1").forward.lexicon
+    lexicon = Aligner.train(ParallelCorpus(*others), "ibm1").forward.lexicon
     found = Shortlist.from_lexicon(lexicon, SOURCE.vocab, TARGET.vocab, 0, 3)
-    assert found.covered == 1.0
+    assert found.coverage == 1.0
     assert int(found.starts[UNK + 1]) == 0  # nothing for what the translator does not know
-    assert ((found.words > UNK) & (found.words < len(TARGET.vocab))).all()
-    strange = Shortlist.from_lexicon(LEXICON, Side.learn("word", ["x y", "x y"]).vocab, TARGET.vocab)
-    assert strange.covered == 0.0
+    assert ((found.translations > UNK) & (found.translations < len(TARGET.vocab))).all()
+    strange = Shortlist.from_lexicon(LEXICON, Tokenizer.train("word", ["x y", "x y"]).vocab, TARGET.vocab)
+    assert strange.coverage == 0.0
 
 
 # -- what it says ------------------------------------------------------------------------------------------------------
@@ -89,54 +89,54 @@ def test_a_lexicon_of_other_words_serves_as_far_as_it_goes() -> None:
 @pytest.mark.parametrize("settings", [{}, {"lexicon": True}, {"attention": "none"}, {"tied": True}], ids=str)
 def test_a_shortlist_of_all_words_changes_nothing(settings: dict[str, Any]) -> None:
     model = trained(**settings)
-    listed = Shortlisted(model, everything())
+    listed = ShortlistScorer(model, everything())
     for one, two in zip(model.translate(GERMAN), listed.translate(GERMAN), strict=True):
-        assert one.words == two.words
+        assert one.tokens == two.tokens
         assert one.log_prob == pytest.approx(two.log_prob)
-    batch = Batch.of(TARGET.read(ENGLISH[:3]), SOURCE.read(GERMAN[:3]))
+    batch = Batch.from_sentences(TARGET.encode(ENGLISH[:3]), SOURCE.encode(GERMAN[:3]))
     mine, its = listed.start(batch), model.start(batch)
     torch.testing.assert_close(listed.log_probs(mine), model.log_probs(its))
 
 
 def test_probabilities_are_among_the_words_of_the_shortlist() -> None:
     model = trained(lexicon=True)
-    listed = Shortlisted(model, shortlist())
-    batch = Batch.of(TARGET.read(ENGLISH[:5]), SOURCE.read(GERMAN[:5]))
+    listed = ShortlistScorer(model, shortlist())
+    batch = Batch.from_sentences(TARGET.encode(ENGLISH[:5]), SOURCE.encode(GERMAN[:5]))
     state, exact = listed.start(batch), model.start(batch)
-    allowed = listed.shortlist.allowed(SOURCE.read(GERMAN[:5]))
+    allowed = listed.shortlist.allowed_words(SOURCE.encode(GERMAN[:5]))
     assert not allowed[:, START].any() and allowed[:, [END, UNK]].all() and not allowed.all(dim=0)[UNK + 1 :].all()
     expected = model.log_probs(exact).masked_fill(~allowed, -torch.inf).log_softmax(dim=1)
     torch.testing.assert_close(listed.log_probs(state), expected)
 
 
 def test_the_search_finds_the_same_whether_it_is_told_how_few_there_are() -> None:
-    listed = Shortlisted(trained(), shortlist())
-    source = SOURCE.read(GERMAN)
+    listed = ShortlistScorer(trained(), shortlist())
+    source = SOURCE.encode(GERMAN)
     for beam in (1, 4):
-        told = beam_search(listed, Batch.to_generate(len(GERMAN), source), beam)
-        hidden = beam_search(Hidden(listed), Batch.to_generate(len(GERMAN), source), beam)
-        assert [[one.words for one in best] for best in told] == [[one.words for one in best] for best in hidden]
+        told = beam_search(listed, Batch.empty(len(GERMAN), source), beam)
+        hidden = beam_search(Hidden(listed), Batch.empty(len(GERMAN), source), beam)
+        assert [[one.ids for one in best] for best in told] == [[one.ids for one in best] for best in hidden]
         assert [best[0].log_prob for best in told] == pytest.approx([best[0].log_prob for best in hidden])
 
 
 def test_references_are_priced_by_the_translator_itself() -> None:
     model = trained()
-    listed = Shortlisted(model, shortlist(0, 0))
-    assert listed.exact is model and listed.score([GERMAN[0]], [ENGLISH[0]])[0].log_prob == -np.inf
-    measured = measure_translator(listed, GERMAN, Answers(ENGLISH))
+    listed = ShortlistScorer(model, shortlist(0, 0))
+    assert listed.without_shortlist is model and listed.force_decode([GERMAN[0]], [ENGLISH[0]])[0].log_prob == -np.inf
+    measured = evaluate_translator(listed, GERMAN, ReferenceData(ENGLISH))
     assert measured.perplexity == model.likelihood(GERMAN, ENGLISH).perplexity < np.inf
     both, alone = Ensemble([listed, listed]), Ensemble([model, model])
-    together = measure_translator(both, GERMAN, Answers(ENGLISH))
+    together = evaluate_translator(both, GERMAN, ReferenceData(ENGLISH))
     assert together.perplexity == alone.likelihood(GERMAN, ENGLISH).perplexity
 
 
 def test_an_ensemble_of_shortlists_is_one_over_their_words() -> None:
     one, two = trained(), trained(seed=2)
-    both = Ensemble([Shortlisted(model, shortlist()) for model in (one, two)])
-    batch = Batch.to_generate(len(GERMAN), SOURCE.read(GERMAN))
+    both = Ensemble([ShortlistScorer(model, shortlist()) for model in (one, two)])
+    batch = Batch.empty(len(GERMAN), SOURCE.encode(GERMAN))
     probs = both.log_probs(both.start(batch)).exp()
     torch.testing.assert_close(probs.sum(dim=1), torch.ones(len(GERMAN), dtype=torch.float64))
-    allowed = shortlist().allowed(SOURCE.read(GERMAN))
+    allowed = shortlist().allowed_words(SOURCE.encode(GERMAN))
     assert not probs[~allowed].any() and (probs[allowed] > 0).all()
 
 
@@ -145,13 +145,13 @@ def test_an_ensemble_of_shortlists_is_one_over_their_words() -> None:
 def test_an_ensemble_looks_at_no_more_words_than_it_has_to(how: Any, lists: tuple[int | None, ...]) -> None:
     """Members of the same shortlist, of different ones, and with none: by all words it is the same."""
     members = [
-        model if each is None else Shortlisted(model, shortlist(1, each))
+        model if each is None else ShortlistScorer(model, shortlist(1, each))
         for model, each in zip((trained(), trained(seed=2)), lists, strict=True)
     ]
-    both = Ensemble(members, how=how)
-    batch = Batch.to_generate(len(GERMAN), SOURCE.read(GERMAN))
+    both = Ensemble(members, mode=how)
+    batch = Batch.empty(len(GERMAN), SOURCE.encode(GERMAN))
     state = both.start(batch)
-    narrow, words = both.narrow_log_probs(state)
+    narrow, words = both.sparse_log_probs(state)
     one, two = (member.log_probs(member.start(batch)) for member in members)
     by_hand = ((one.exp() + two.exp()) / 2).log() if how == "linear" else (one + two).log_softmax(dim=1)
     torch.testing.assert_close(both.log_probs(state), by_hand)
@@ -162,44 +162,44 @@ def test_an_ensemble_looks_at_no_more_words_than_it_has_to(how: Any, lists: tupl
 
 def test_what_words_bring_is_looked_up_and_the_same() -> None:
     model = trained()
-    quick = model.quickened()
+    quick = model.prepare_for_search()
     assert quick is not model and quick._inputs is not None and model._inputs is None
-    alike, known = (one.score(GERMAN, ENGLISH) for one in (quick, model))
+    alike, known = (one.force_decode(GERMAN, ENGLISH) for one in (quick, model))
     assert [one.log_prob for one in alike] == pytest.approx([one.log_prob for one in known])
     without = trained(attention="none")
-    assert without.quickened() is without, "nothing to look up"
+    assert without.prepare_for_search() is without, "nothing to look up"
 
 
 def test_a_prefix_is_of_words_that_may_come() -> None:
-    listed = Shortlisted(trained(), shortlist(1, 1))
-    outside = next(word for word in TARGET.vocab.words[3:] if not allowed_in(listed, word))
+    listed = ShortlistScorer(trained(), shortlist(1, 1))
+    outside = next(word for word in TARGET.vocab.tokens[3:] if not allowed_in(listed, word))
     with pytest.raises(DataError, match=f"{outside!r} is impossible there"):
         listed.translate(GERMAN[:1], prefix=[outside])
-    within = next(word for word in TARGET.vocab.words[3:] if allowed_in(listed, word))
-    assert listed.translate(GERMAN[:1], prefix=[within])[0].words[0] == within
+    within = next(word for word in TARGET.vocab.tokens[3:] if allowed_in(listed, word))
+    assert listed.translate(GERMAN[:1], prefix=[within])[0].tokens[0] == within
 
 
-def allowed_in(listed: Shortlisted, word: str) -> bool:
-    return bool(listed.shortlist.allowed(SOURCE.read(GERMAN[:1]))[0, TARGET.vocab.id(word)])
+def allowed_in(listed: ShortlistScorer, word: str) -> bool:
+    return bool(listed.shortlist.allowed_words(SOURCE.encode(GERMAN[:1]))[0, TARGET.vocab.id(word)])
 
 
 def test_it_may_be_smaller_than_the_beam() -> None:
-    listed = Shortlisted(trained(), shortlist(0, 0))
-    assert int(listed.shortlist.everywhere.sum()) == 2  # </s> and <unk>
-    [best] = beam_search(listed, Batch.to_generate(1, SOURCE.read(GERMAN[:1])), 5, 5)
-    assert 1 <= len(best) <= 5 and all(set(one.words) <= {UNK} for one in best)
+    listed = ShortlistScorer(trained(), shortlist(0, 0))
+    assert int(listed.shortlist.always_allowed.sum()) == 2  # </s> and <unk>
+    [best] = beam_search(listed, Batch.empty(1, SOURCE.encode(GERMAN[:1])), 5, 5)
+    assert 1 <= len(best) <= 5 and all(set(one.ids) <= {UNK} for one in best)
 
 
 def test_trees_have_the_words_at_their_leaves() -> None:
-    source = Side.learn("word", ["(S (NP ein hund) bellt)"] * 2, format="tree")
-    read = source.read(["(S (NP ein hund) bellt)", "(S bellt)"])
-    found = Shortlist.from_lexicon(LEXICON, source.vocab, TARGET.vocab, 0, 1).allowed(read)
+    source = Tokenizer.train("word", ["(S (NP ein hund) bellt)"] * 2, format="tree")
+    read = source.encode(["(S (NP ein hund) bellt)", "(S bellt)"])
+    found = Shortlist.from_lexicon(LEXICON, source.vocab, TARGET.vocab, 0, 1).allowed_words(read)
     dog = TARGET.vocab.id(LEXICON.translations("hund", 1)[0].word)
     assert found.shape == (2, len(TARGET.vocab)) and found[0, dog] and not found[1, dog]
 
 
 def test_the_likeliest_translations_are_kept() -> None:
-    entries = LEXICON.likeliest(2, 0.1)
+    entries = LEXICON.top_entries(2, 0.1)
     by_hand = []
     for number in range(len(LEXICON.source)):
         own = range(*LEXICON.starts[number : number + 2].tolist())
@@ -210,9 +210,9 @@ def test_the_likeliest_translations_are_kept() -> None:
 
 def test_what_it_is_not_for() -> None:
     with pytest.raises(DataError, match="each member of an ensemble"):
-        Shortlisted(Ensemble([trained(attention="none")]), shortlist())
+        ShortlistScorer(Ensemble([trained(attention="none")]), shortlist())
     with pytest.raises(DataError, match="cannot compare some words alone"):
-        Shortlisted(trained(softmax="brown", softmax_classes=3), shortlist())
+        ShortlistScorer(trained(softmax="brown", softmax_classes=3), shortlist())
     with pytest.raises(DataError, match="give 0 or more"):
         shortlist(common=-1)
 

@@ -10,7 +10,7 @@ from sacrebleu.significance import PairedTest, estimate_ci
 
 from dragoman.core.errors import DataError
 from dragoman.evaluation import significance
-from dragoman.evaluation.significance import Interval, p_value, paired_bootstrap, resampled_scores
+from dragoman.evaluation.significance import ConfidenceInterval, p_value, paired_bootstrap, resampled_scores
 from dragoman.evaluation.translation_metrics import bleu, chrf
 
 WORDS = [f"w{n}" for n in range(30)]
@@ -71,7 +71,7 @@ def test_other_resamples_give_nearly_its_p_value(oracle) -> None:
 def test_intervals_are_cut_as_sacrebleu_does() -> None:
     values = np.random.default_rng(1).normal(size=777)
     mean, half = estimate_ci(values)
-    found = Interval.of(values)
+    found = ConfidenceInterval.from_samples(values)
     assert (found.mean, (found.high - found.low) / 2) == (pytest.approx(mean), pytest.approx(half))
 
 
@@ -83,7 +83,7 @@ def test_a_system_does_not_differ_from_itself(metric: str) -> None:
     found = paired_bootstrap(statistics(WORSE, metric), statistics(WORSE, metric), resamples=100)
     assert (found.difference, found.wins, found.losses, found.p_value) == (0, 0, 0, 1)
     assert not found.significant
-    assert found.difference_interval == Interval(0, 0, 0)
+    assert found.difference_interval == ConfidenceInterval(0, 0, 0)
     assert found.first_interval == found.second_interval
 
 

@@ -16,11 +16,11 @@ import pytest
 
 import dragoman
 from dragoman import Corpus, DataError, NgramModel
-from dragoman.data.unknown_words import Uniform
+from dragoman.data.unknown_words import UniformUnknownWords
 from dragoman.ngram.counting import count_ngrams
-from dragoman.ngram.heldout import _gather, _iterate, fit_coefficients
+from dragoman.ngram.heldout import _collect_evidence, _iterate, fit_coefficients
 from dragoman.ngram.model import zerogram
-from dragoman.ngram.smoothing import FITTED, SMOOTHINGS
+from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS
 
 DISCOUNTED = ("katz", "absolute-discounting", "kneser-ney", "modified-kneser-ney")
 
@@ -31,7 +31,7 @@ def tiny() -> Corpus:
 
 
 def _train(corpus: Corpus, **settings: object) -> NgramModel:
-    return NgramModel.train(corpus, unknown=Uniform(corpus.vocab.known, 10), **settings)  # type: ignore[arg-type]
+    return NgramModel.train(corpus, unknown=UniformUnknownWords(corpus.vocab.num_known, 10), **settings)  # type: ignore[arg-type]
 
 
 def _probs(model: NgramModel, prefix: str) -> dict[str, float]:
@@ -127,7 +127,7 @@ def test_kneser_ney_counts_neighbours_not_occurrences() -> None:
 
 def test_expectation_maximisation_never_loses_likelihood(text: Corpus, heldout: Corpus) -> None:
     counts = count_ngrams(text, 3)
-    evidence = _gather(counts, zerogram(text.vocab, Uniform(text.vocab.known)), heldout)
+    evidence = _collect_evidence(counts, zerogram(text.vocab, UniformUnknownWords(text.vocab.num_known)), heldout)
     table, likelihoods = np.full((3, 20), 0.9), []
     for _ in range(15):
         table, likelihood = _iterate(table, evidence)
@@ -138,7 +138,7 @@ def test_expectation_maximisation_never_loses_likelihood(text: Corpus, heldout: 
 
 def test_no_fitted_coefficient_can_be_bettered(text: Corpus, heldout: Corpus) -> None:
     fitted = fit_coefficients(
-        count_ngrams(text, 2), zerogram(text.vocab, Uniform(text.vocab.known)), heldout, bucketed=False
+        count_ngrams(text, 2), zerogram(text.vocab, UniformUnknownWords(text.vocab.num_known)), heldout, bucketed=False
     ).table[:, 0]
 
     def likelihood(coefficients: np.ndarray) -> float:
@@ -170,11 +170,13 @@ def test_without_heldout_text_every_tenth_sentence_serves(text: Corpus, tiny: Co
         text.select(number[number % 10 != 9]), heldout=tenth, order=2, smoothing="interpolated-fitted"
     )
     alone = NgramModel.train(text, order=2, smoothing="interpolated-fitted")
-    assert rest.fitted is not None and alone.fitted is not None
-    np.testing.assert_allclose(alone.fitted.table, rest.fitted.table)
+    assert rest.coefficients is not None and alone.coefficients is not None
+    np.testing.assert_allclose(alone.coefficients.table, rest.coefficients.table)
     greedy = NgramModel.train(text, heldout=text, order=2, smoothing="interpolated-fitted")
-    assert greedy.fitted is not None
-    assert greedy.fitted.table[1, 0] < alone.fitted.table[1, 0] - 0.1  # fitted on what was counted: too sure of itself
+    assert greedy.coefficients is not None
+    assert (
+        greedy.coefficients.table[1, 0] < alone.coefficients.table[1, 0] - 0.1
+    )  # fitted on what was counted: too sure of itself
     with pytest.raises(DataError, match="10 training sentences"):
         NgramModel.train(tiny, order=2, smoothing="interpolated-fitted")
 
@@ -190,7 +192,7 @@ def test_katz_discounts_seen_words_and_backs_off_for_the_rest() -> None:
     pairs = {tuple(row): int(c) for row, c in zip(counts.trie.words(2), counts.count[counts.trie.span(2)], strict=True)}
     history = text.vocab.id("w3")
     total = sum(count for (first, _), count in pairs.items() if first == history)
-    after, alone = _probs(model, "w3"), dict(zip(text.vocab.words, np.exp(model.table.values(1)), strict=True))
+    after, alone = _probs(model, "w3"), dict(zip(text.vocab.tokens, np.exp(model.table.values(1)), strict=True))
     ratios: dict[int, list[float]] = {}
     unseen = []
     for word, prob in after.items():
@@ -264,7 +266,7 @@ def test_a_tiny_text_trains_every_model(smoothing: str, order: int, tmp_path: Pa
 
 
 @pytest.mark.filterwarnings("ignore:order 1")
-@pytest.mark.parametrize("smoothing", [name for name in SMOOTHINGS if name not in {"whole-prefix", *FITTED}])
+@pytest.mark.parametrize("smoothing", [name for name in SMOOTHINGS if name not in {"whole-prefix", *FITTED_SMOOTHINGS}])
 def test_order_one_knows_no_context(smoothing: str, text: Corpus) -> None:
     model = NgramModel.train(text, order=1, smoothing=smoothing)
     assert _probs(model, "") == _probs(model, "w1 w2")
@@ -291,9 +293,9 @@ def test_a_literal_unk_is_trained_like_a_word() -> None:
 @pytest.mark.parametrize("smoothing", ["witten-bell", "katz", "modified-kneser-ney", "stupid-backoff", "interpolated"])
 def test_unseen_contexts_fall_to_the_shorter_one(smoothing: str, text: Corpus) -> None:
     model = NgramModel.train(text, order=3, smoothing=smoothing)
-    pairs = {(text.vocab.words[one], text.vocab.words[two]) for one, two in count_ngrams(text, 2).trie.words(2)}
-    strange = next(word for word in text.vocab.words[3:] if (word, "w59") not in pairs)
-    usual = next(word for word in text.vocab.words[3:] if (word, "w59") in pairs)
+    pairs = {(text.vocab.tokens[one], text.vocab.tokens[two]) for one, two in count_ngrams(text, 2).trie.words(2)}
+    strange = next(word for word in text.vocab.tokens[3:] if (word, "w59") not in pairs)
+    usual = next(word for word in text.vocab.tokens[3:] if (word, "w59") in pairs)
     assert _probs(model, f"{strange} w59") == _probs(model, "unheard w59")
     assert _probs(model, f"{usual} w59") != _probs(model, "unheard w59")
     assert _probs(model, "w0 unheard") == _probs(model, "w1 w2 unheard")  # after an unknown word, words alone

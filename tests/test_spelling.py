@@ -11,8 +11,14 @@ import pytest
 
 import dragoman
 from dragoman import Corpus, DataError, Mixture, NgramModel
-from dragoman.data.unknown_words import Closed, Uniform
-from dragoman.ngram.spelling import CHARACTERS, SpellingModel, _log_probs, _spelled, unknown_words
+from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
+from dragoman.ngram.spelling import (
+    NUM_CODE_POINTS,
+    SpellingModel,
+    _as_characters,
+    _log_probs,
+    create_unknown_word_model,
+)
 
 LONGEST = 7
 
@@ -29,11 +35,11 @@ def model(corpus: Corpus) -> SpellingModel:
 
 def test_all_spellings_outside_the_vocabulary_sum_to_one(model: SpellingModel, corpus: Corpus) -> None:
     """All strings of up to seven characters, `?` for any character never seen, and the mass of longer ones."""
-    assert model.vocab.words[3:] == ("ab", "a")
-    unseen = CHARACTERS - 2
+    assert model.vocab.tokens[3:] == ("ab", "a")
+    unseen = NUM_CODE_POINTS - 2
     strings = ["".join(letters) for n in range(LONGEST + 1) for letters in itertools.product("ab?", repeat=n)]
     probs = np.exp(model.log_probs(strings)) * [float(unseen) ** string.count("?") for string in strings]
-    longest = _spelled([string for string in strings if len(string) == LONGEST], model.characters.vocab)
+    longest = _as_characters([string for string in strings if len(string) == LONGEST], model.characters.vocab)
     assert isinstance(model.characters, NgramModel)
     tokens = model.characters.token_log_probs(longest).reshape(-1, LONGEST + 1)
     begun, ended = np.exp(tokens[:, :LONGEST].sum(axis=1)), np.exp(tokens[:, LONGEST])
@@ -56,7 +62,7 @@ def test_the_normaliser_is_what_the_vocabulary_leaves(model: SpellingModel) -> N
 def test_likely_spellings_cost_less(model: SpellingModel) -> None:
     likely, unlikely, foreign = model.log_probs(["bab", "bbb", "bxb"])
     assert likely > unlikely > foreign
-    assert foreign < unlikely - math.log(CHARACTERS) + math.log(100)  # any of a million characters
+    assert foreign < unlikely - math.log(NUM_CODE_POINTS) + math.log(100)  # any of a million characters
 
 
 def test_it_learns_from_words_cut_from_the_vocabulary() -> None:
@@ -72,7 +78,7 @@ def test_odd_characters_are_characters() -> None:
     corpus = Corpus.from_sentences([" ".join(odd) + " end"])
     assert [word for word in odd if corpus.vocab.id(word) > 2] == odd
     model = SpellingModel.train(corpus, order=2)
-    assert {"\u00a0", "\r", "\u2028", "\U0001f600", "\0"} < set(model.characters.vocab.words)
+    assert {"\u00a0", "\r", "\u2028", "\U0001f600", "\0"} < set(model.characters.vocab.tokens)
     assert np.isfinite(model.log_probs(["a\r", "\U0001f600", "g\u00a0", "\U0001f601"])).all()
 
 
@@ -101,8 +107,8 @@ def test_mixtures_need_one_spelling_model(corpus: Corpus) -> None:
 
 
 def test_choices(corpus: Corpus) -> None:
-    assert unknown_words("none", corpus) == Closed(corpus.vocab.known)
-    assert unknown_words("uniform", corpus, total=500) == Uniform(corpus.vocab.known, 500)
-    assert isinstance(unknown_words("characters", corpus), SpellingModel)
+    assert create_unknown_word_model("none", corpus) == ClosedVocabulary(corpus.vocab.num_known)
+    assert create_unknown_word_model("uniform", corpus, total=500) == UniformUnknownWords(corpus.vocab.num_known, 500)
+    assert isinstance(create_unknown_word_model("characters", corpus), SpellingModel)
     with pytest.raises(DataError, match=r"no unknown-word model 'letters'; there are none, uniform, characters"):
-        unknown_words("letters", corpus)
+        create_unknown_word_model("letters", corpus)

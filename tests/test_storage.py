@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save_file
 import dragoman
 from dragoman import DataError, DragomanError
 from dragoman.io import storage
-from dragoman.io.storage import DTYPES, map_arrays, new_directory, new_file, write_arrays
+from dragoman.io.storage import DTYPES, atomic_directory, atomic_file, map_arrays, write_arrays
 from zoo import model
 
 
@@ -141,14 +141,14 @@ def full_disk(*_: object, **__: object) -> None:
 
 
 def write_and_fail(path: Path, failure: BaseException) -> None:
-    with new_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text("half")
         raise failure
 
 
 def test_a_new_file_appears_whole(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file.txt"
-    with new_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text("new")
         assert not path.exists()
         assert temporary.parent == path.parent
@@ -158,14 +158,14 @@ def test_a_new_file_appears_whole(tmp_path: Path) -> None:
 
 def test_a_new_file_has_ordinary_permissions(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
-    with new_file(tmp_path / "file") as temporary:
+    with atomic_file(tmp_path / "file") as temporary:
         temporary.write_text("new")
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_a_new_file_replaces_the_old_one(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
-    with new_file(tmp_path / "file") as temporary:
+    with atomic_file(tmp_path / "file") as temporary:
         temporary.write_text("new")
     assert (tmp_path / "file").read_text() == "new"
 
@@ -189,7 +189,7 @@ def test_a_full_disk_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def write_text(path: Path, text: str) -> None:
-    with new_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text(text)
 
 
@@ -291,7 +291,7 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path, failure: BaseException)
 
 
 def fill_and_fail(path: Path, failure: BaseException) -> None:
-    with new_directory(path) as directory:
+    with atomic_directory(path) as directory:
         (directory / "half").write_text("half")
         raise failure
 
@@ -350,9 +350,9 @@ def test_a_way_through_what_is_not_there_does_not_hide_what_is(tmp_path: Path) -
         tmp_path / "nowhere" / ".." / "precious.txt",
         tmp_path / "no" / "where" / ".." / ".." / "precious.txt",
     ):
-        with pytest.raises(DataError, match="exists"), new_directory(refused):
+        with pytest.raises(DataError, match="exists"), atomic_directory(refused):
             pass
     assert precious.read_text() == "all I have\n" and not (tmp_path / "nowhere").exists()
-    with new_directory(tmp_path / "nowhere" / ".." / "fresh") as directory:
+    with atomic_directory(tmp_path / "nowhere" / ".." / "fresh") as directory:
         (directory / "config.yaml").touch()
     assert (tmp_path / "fresh" / "config.yaml").is_file() and not (tmp_path / "nowhere").exists()

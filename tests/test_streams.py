@@ -22,14 +22,14 @@ from dragoman import (
 )
 from dragoman.data.streams import Segment
 from dragoman.data.vocabulary import UNK
-from dragoman.evaluation.dynamic_evaluation import Dynamic, dynamic_log_probs, dynamic_prices
+from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation, dynamic_log_probs, dynamic_token_scores
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.training import loop
 from dragoman.training.batch_order import STREAM, epoch_batches
-from dragoman.training.checkpoint import restore, write_checkpoint
-from dragoman.training.fit import Started
-from dragoman.training.loop import Learner, Moment
-from dragoman.training.progress import Position
+from dragoman.training.checkpoint import load_checkpoint, write_checkpoint
+from dragoman.training.fit import TrainingStarted
+from dragoman.training.loop import StepReport, TrainState
+from dragoman.training.progress import Progress
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "that", "dog", "ran", "off", "to", "it"]
 RANDOM = np.random.default_rng(3)
@@ -47,8 +47,8 @@ class StopError(Exception):
 
 
 def stopped_at(update: int) -> Any:
-    def report(event: Started | Moment) -> None:
-        if isinstance(event, Moment) and event.position.update == update:
+    def report(event: TrainingStarted | StepReport) -> None:
+        if isinstance(event, StepReport) and event.progress.update == update:
             raise StopError
 
     return report
@@ -77,10 +77,10 @@ def test_a_killed_training_ends_as_if_it_had_not_been(update: int, settings: Any
     whole, cut = made(**settings), made(**settings)
     fit(whole, CORPUS, DEV, output=tmp_path / "whole", **training)
     with pytest.raises(StopError):
-        fit(cut, CORPUS, DEV, output=tmp_path / "cut", report=stopped_at(update), **training)
+        fit(cut, CORPUS, DEV, output=tmp_path / "cut", callback=stopped_at(update), **training)
     again = made(**settings)
     fitted = fit(again, CORPUS, DEV, output=tmp_path / "cut", **training)
-    assert fitted.position.update > update
+    assert fitted.progress.update > update
     for name, tensor in whole.parameters().items():
         assert torch.equal(tensor, again.parameters()[name]), name
     assert files(tmp_path / "whole") == files(tmp_path / "cut")
@@ -89,7 +89,7 @@ def test_a_killed_training_ends_as_if_it_had_not_been(update: int, settings: Any
 def test_what_is_carried_over_is_part_of_the_checkpoint(tmp_path: Path) -> None:
     """Without it the next step would begin from nothing, and end elsewhere."""
     with pytest.raises(StopError):
-        fit(made(carries=True), CORPUS, output=tmp_path / "model", save_every=1, report=stopped_at(3), **SETTINGS)
+        fit(made(carries=True), CORPUS, output=tmp_path / "model", save_every=1, callback=stopped_at(3), **SETTINGS)
     arrays = dragoman.io.storage.map_annotated_arrays(tmp_path / "model" / "training.safetensors")[0]
     carried = {name for name in arrays if name.startswith("carry/")}
     assert carried == {"carry/0.0", "carry/0.1"}
@@ -104,12 +104,12 @@ def test_what_is_carried_over_goes_where_the_parameters_are(tmp_path: Path) -> N
         def parameters(self) -> dict[str, torch.Tensor]:
             return self.weights
 
-    def learner(device: str, carry: Any = None) -> Learner:
+    def learner(device: str, carry: Any = None) -> TrainState:
         model: Any = Anywhere(device)
-        return Learner(model, torch.optim.SGD(list(model.weights.values())), model.weights, Position(), carry)
+        return TrainState(model, torch.optim.SGD(list(model.weights.values())), model.weights, Progress(), carry)
 
     write_checkpoint(tmp_path / "training", learner("cpu", ((torch.ones(3),),)))
-    restore(back := learner("meta"), tmp_path / "training")
+    load_checkpoint(back := learner("meta"), tmp_path / "training")
     assert back.carry[0][0].device.type == "meta"
 
 
@@ -118,7 +118,7 @@ def test_what_is_carried_over_goes_where_the_parameters_are(tmp_path: Path) -> N
 
 def test_each_epoch_of_a_stream_begins_elsewhere_and_repeats_by_its_seed() -> None:
     config = TrainingConfig(batch_size=20, steps=5, seed=2)
-    one, again, two = (STREAM.epoch(CORPUS, config, epoch)[0] for epoch in (0, 0, 1))
+    one, again, two = (STREAM.epoch_batches(CORPUS, config, epoch)[0] for epoch in (0, 0, 1))
     np.testing.assert_array_equal(one.ids, again.ids)
     assert (one.ids != two.ids).any()
     assert one.targets.shape == (5, 4)
@@ -126,13 +126,13 @@ def test_each_epoch_of_a_stream_begins_elsewhere_and_repeats_by_its_seed() -> No
 
 def test_rows_of_a_stream_can_be_given_as_such() -> None:
     config = TrainingConfig(batch_size=7, batch_by="sentences", steps=5)
-    assert STREAM.epoch(CORPUS, config, 0)[0].targets.shape == (5, 7)
+    assert STREAM.epoch_batches(CORPUS, config, 0)[0].targets.shape == (5, 7)
 
 
 def test_a_text_shorter_than_its_rows_is_one_word_a_row() -> None:
     config = TrainingConfig(batch_size=10**6, steps=5)
-    (only,) = STREAM.epoch(CORPUS, config, 0)
-    assert only.targets.shape == (1, CORPUS.tokens)
+    (only,) = STREAM.epoch_batches(CORPUS, config, 0)
+    assert only.targets.shape == (1, CORPUS.num_tokens)
 
 
 def test_a_stream_is_never_read_at_once() -> None:
@@ -210,7 +210,7 @@ def test_dynamic_evaluation_learns_and_leaves_the_model_alone(carries: bool) -> 
     before = {name: tensor.clone() for name, tensor in model.parameters().items()}
     text = Corpus.from_sentences(["the cat sat on a mat"] * 40, CORPUS.vocab)
     still = token_log_probs(model, text)
-    moving = dynamic_log_probs(model, text, Dynamic(rate=0.5))
+    moving = dynamic_log_probs(model, text, DynamicEvaluation(rate=0.5))
     for name, tensor in model.parameters().items():
         assert torch.equal(tensor, before[name])
         assert not tensor.requires_grad
@@ -223,7 +223,7 @@ def test_a_step_of_dynamic_evaluation_is_the_gradients() -> None:
     """After the first sentence the parameters are theta - rate * gradient, a little of the way back."""
     model = made(cell="rnn", precision="float64", dropout=0.0)
     text = Corpus.from_sentences(["the cat sat", "a dog ran"], CORPUS.vocab)
-    how = Dynamic(rate=0.05, words=4, decay=0.1, clip=1e9)
+    how = DynamicEvaluation(rate=0.05, words=4, decay=0.1, clip=1e9)
     found = dynamic_log_probs(model, text, how)[4:]
     parameters = model.parameters()
     trained = {name: tensor.clone() for name, tensor in parameters.items()}
@@ -241,18 +241,18 @@ def test_a_step_of_dynamic_evaluation_is_the_gradients() -> None:
 def test_dynamic_evaluation_needs_gradients_and_a_rate() -> None:
     ngram = NgramModel.train(CORPUS, order=2, smoothing="witten-bell")
     with pytest.raises(DataError, match="a ngram model has none"):
-        dynamic_log_probs(ngram, CORPUS, Dynamic(0.1))
+        dynamic_log_probs(ngram, CORPUS, DynamicEvaluation(0.1))
     for rate in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(DataError, match="rate"):
-            Dynamic(rate)
+            DynamicEvaluation(rate)
 
 
 def test_unknown_words_are_paid_for_in_full() -> None:
     model = made()
     text = Corpus.from_sentences(["the zebra sat"], CORPUS.vocab)
-    paid = dynamic_prices(model, text, Dynamic(1e-6))
+    paid = dynamic_token_scores(model, text, DynamicEvaluation(1e-6))
     assert paid.likelihood().unknown_words == 1
-    assert paid.likelihood().total == pytest.approx(model.score("the zebra sat")[0], rel=1e-5)
+    assert paid.likelihood().log_likelihood_total == pytest.approx(model.score("the zebra sat")[0], rel=1e-5)
 
 
 # -- what no result would betray at once ------------------------------------------------------------------------------
@@ -261,12 +261,12 @@ def test_unknown_words_are_paid_for_in_full() -> None:
 @pytest.mark.parametrize("carries", [True, False])
 def test_the_dev_text_is_judged_by_the_average_and_without_smoothing(carries: bool) -> None:
     """What is reported of the best model is what the model kept says of the dev text, which is one stream here."""
-    assert DEV.tokens < 200, "a longer one would be read as several streams"
+    assert DEV.num_tokens < 200, "a longer one would be read as several streams"
     model = made(carries=carries, precision="float64")
     fitted = fit(model, CORPUS, DEV, average=0.6, label_smoothing=0.3, **SETTINGS)
-    assert fitted.position.averaged > 3
-    assert fitted.position.best_update > 0.4 * fitted.position.update, "the best model is one of the averages"
-    assert fitted.position.best == pytest.approx(-token_log_probs(model, DEV).mean(), rel=1e-12)
+    assert fitted.progress.averaged_steps > 3
+    assert fitted.progress.best_update > 0.4 * fitted.progress.update, "the best model is one of the averages"
+    assert fitted.progress.best_dev_loss == pytest.approx(-token_log_probs(model, DEV).mean(), rel=1e-12)
 
 
 def test_every_epoch_begins_with_nothing_carried_over() -> None:
@@ -279,7 +279,7 @@ def test_every_epoch_begins_with_nothing_carried_over() -> None:
 
     model.segment_log_probs = watched  # type: ignore[method-assign]
     fit(model, CORPUS, **SETTINGS)
-    batches = len(STREAM.epoch(CORPUS, TrainingConfig(batch_size=40, steps=7), 0))
+    batches = len(STREAM.epoch_batches(CORPUS, TrainingConfig(batch_size=40, steps=7), 0))
     assert carried == [number % batches == 0 for number in range(3 * batches)]
 
 
@@ -290,21 +290,21 @@ def test_going_back_forgets_the_average_and_what_was_carried(monkeypatch: pytest
     def failing(learner: Any, *others: Any) -> Any:
         loss, norm, held = original(learner, *others)
         seen[:] = [learner]
-        return (float("inf") if learner.position.update == 9 and not learner.position.went_back else loss), norm, held
+        return (float("inf") if learner.position.update == 9 and not learner.position.rolled_back else loss), norm, held
 
     def watch(event: Any) -> None:
-        if isinstance(event, Moment) and event.went_back:
+        if isinstance(event, StepReport) and event.rolled_back:
             (learner,) = seen
-            states.append((learner.average, learner.carry, learner.position.averaged))
-        elif isinstance(event, Moment) and event.position.update == 9:
+            states.append((learner.average, learner.carry, learner.position.averaged_steps))
+        elif isinstance(event, StepReport) and event.progress.update == 9:
             (learner,) = seen
-            before.append((len(learner.average), learner.carry is None, learner.position.averaged))
+            before.append((len(learner.average), learner.carry is None, learner.position.averaged_steps))
 
     states: list[Any] = []
     before: list[Any] = []
     monkeypatch.setattr(loop, "_gradients", failing)
     model = made(carries=True)
-    fit(model, CORPUS, DEV, average=0.9, report=watch, **SETTINGS)
+    fit(model, CORPUS, DEV, average=0.9, callback=watch, **SETTINGS)
     assert states == [({}, None, 0)]
     ((size, nothing, averaged),) = before
     assert size == len(model.parameters()) and not nothing and averaged > 3

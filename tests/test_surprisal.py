@@ -14,10 +14,10 @@ from rich.console import Console
 
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.evaluation.likelihood import likelihood
-from dragoman.evaluation.surprisal import Reading, Sentence, Surprisals, side_by_side, surprisals
+from dragoman.evaluation.surprisal import ScorerInput, SentenceSurprisals, SurprisalTable, surprisal_table, surprisals
 from dragoman.report.figures import COLOURS
-from dragoman.report.surprisal import HEAT, surprisal_heat, surprisal_tsv
-from dragoman.report.surprisal_figure import INFINITE, LONGEST, MOST_TOKENS, draw_surprisals, set_in_lines
+from dragoman.report.surprisal import SURPRISAL_STYLES, surprisal_grid, surprisal_tsv
+from dragoman.report.surprisal_figure import INFINITE, MAX_TOKENS, MAX_WORD_LENGTH, draw_surprisals, wrap_words
 from zoo import HELD_OUT, model
 
 SORTS = ["modified-kneser-ney, order 3", "maximum-likelihood, order 2", "unknown words spelled out", "cache"]
@@ -30,11 +30,11 @@ def stranger() -> NgramModel:
 
 
 @pytest.fixture
-def found(stranger: NgramModel) -> Surprisals:
+def found(stranger: NgramModel) -> SurprisalTable:
     return surprisals({**{name: model(name) for name in SORTS}, "stranger": stranger}, HELD_OUT)
 
 
-def test_each_column_is_what_its_model_says(found: Surprisals, stranger: NgramModel) -> None:
+def test_each_column_is_what_its_model_says(found: SurprisalTable, stranger: NgramModel) -> None:
     assert found.models == (*SORTS, "stranger")
     for column, one in enumerate([*map(model, SORTS), stranger]):
         scores = [score for sentence in one.score_words(HELD_OUT) for score in sentence]
@@ -43,13 +43,15 @@ def test_each_column_is_what_its_model_says(found: Surprisals, stranger: NgramMo
         assert found.bits[:, column].tolist() == pytest.approx(paid, abs=1e-9)
 
 
-def test_the_sum_is_the_likelihood_in_full(found: Surprisals, stranger: NgramModel) -> None:
+def test_the_sum_is_the_likelihood_in_full(found: SurprisalTable, stranger: NgramModel) -> None:
     corpus = Corpus.from_sentences(HELD_OUT, stranger.vocab)
-    assert len(corpus.unknown_at)
-    assert -math.log(2) * found.bits[:, -1].sum() == pytest.approx(likelihood(stranger, corpus).total, abs=1e-9)
+    assert len(corpus.unknown_positions)
+    assert -math.log(2) * found.bits[:, -1].sum() == pytest.approx(
+        likelihood(stranger, corpus).log_likelihood_total, abs=1e-9
+    )
 
 
-def test_sentences_are_the_lines_of_the_text(found: Surprisals) -> None:
+def test_sentences_are_the_lines_of_the_text(found: SurprisalTable) -> None:
     sentences = list(found.sentences)
     assert [" ".join(sentence.words) for sentence in sentences] == [f"{line} </s>".strip() for line in HELD_OUT]
     assert np.array_equal(np.concatenate([sentence.bits for sentence in sentences]), found.bits)
@@ -71,11 +73,11 @@ def test_one_string_is_one_sentence_and_no_sentences_are_none() -> None:
 def test_different_texts_and_no_models_are_refused(stranger: NgramModel) -> None:
     toy = model(SORTS[0])
     readings = {
-        "toy": Reading(toy, Corpus.from_sentences(["the dog"], toy.vocab)),
-        "stranger": Reading(stranger, Corpus.from_sentences(["the cat"], stranger.vocab)),
+        "toy": ScorerInput(toy, Corpus.from_sentences(["the dog"], toy.vocab)),
+        "stranger": ScorerInput(stranger, Corpus.from_sentences(["the cat"], stranger.vocab)),
     }
     with pytest.raises(DataError, match="different texts"):
-        side_by_side(readings)
+        surprisal_table(readings)
     with pytest.raises(DataError, match="no model"):
         surprisals({}, "the dog")
 
@@ -83,10 +85,10 @@ def test_different_texts_and_no_models_are_refused(stranger: NgramModel) -> None
 # -- as text ---------------------------------------------------------------------------------------------------------
 
 
-def by_hand(words: str, bits: list[list[float]], *lengths: int) -> Surprisals:
+def by_hand(words: str, bits: list[list[float]], *lengths: int) -> SurprisalTable:
     """Surprisals that no model said, of two models."""
     offsets = np.cumsum([0, *(lengths or (len(bits),))])
-    return Surprisals(("kn2", "lstm"), tuple(words.split()), np.array(bits), offsets)
+    return SurprisalTable(("kn2", "lstm"), tuple(words.split()), np.array(bits), offsets)
 
 
 def test_tsv() -> None:
@@ -105,12 +107,12 @@ def test_heat_rises_with_surprise() -> None:
     found = by_hand("a b c </s>", [[0.1, 2], [5.5, 9], [13.9, 14], [1e9, math.inf]])
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, color_system="truecolor", width=60)
-    console.print(surprisal_heat(found))
+    console.print(surprisal_grid(found))
     grounds = [int(part.partition("m")[0].split(";")[-1]) for part in out.getvalue().split("48;2;")[1:]]
-    steps = [int(style[-2:], 16) for _, style in HEAT]  # the blue of each ground
+    steps = [int(style[-2:], 16) for _, style in SURPRISAL_STYLES]  # the blue of each ground
     assert grounds == [steps[number] for number in (0, 1, 2, 3, 3, 4, 4, 4)]
-    lightness = [sum(int(style[-6 + i : len(style) - 4 + i], 16) for i in (0, 2, 4)) for _, style in HEAT]
-    assert lightness == sorted(lightness, reverse=True) and len(set(lightness)) == len(HEAT)
+    lightness = [sum(int(style[-6 + i : len(style) - 4 + i], 16) for i in (0, 2, 4)) for _, style in SURPRISAL_STYLES]
+    assert lightness == sorted(lightness, reverse=True) and len(set(lightness)) == len(SURPRISAL_STYLES)
 
 
 # -- the picture -----------------------------------------------------------------------------------------------------
@@ -126,7 +128,7 @@ def test_a_picture_has_every_word_model_and_bar(tmp_path: Path) -> None:
     found = by_hand("the $b $x$ " + "z" * 99 + " </s>", [[1, 2], [3, 4], [5, math.inf], [7, 8], [9, 10]])
     draw_surprisals(found, tmp_path / "picture.svg", title="Costs & $more$")
     texts = texts_of(tmp_path / "picture.svg")
-    short = "z" * (LONGEST - 1) + "…"
+    short = "z" * (MAX_WORD_LENGTH - 1) + "…"
     assert {"the", "$b", "$x$", short, "</s>", "kn2", "lstm", INFINITE, "Costs & $more$"} <= set(texts)
     assert texts.count(INFINITE) == 1
 
@@ -167,10 +169,10 @@ def test_the_same_numbers_make_the_same_picture(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [0.1, 2.0, 5.0, 100.0])
 def test_lines_hold_all_words_in_order_and_no_more_than_fit(width: float) -> None:
     bits = np.arange(40.0).reshape(20, 2)
-    sentence = Sentence(
+    sentence = SentenceSurprisals(
         (*("some", "words", "are", "x", "and", "so", "on", "incomprehensibly", "long") * 2, "x", "</s>"), bits
     )
-    lines = list(set_in_lines(sentence, width))
+    lines = list(wrap_words(sentence, width))
     assert tuple(word for line in lines for word in line.words) == sentence.words
     assert np.array_equal(np.concatenate([line.bits for line in lines]), bits)
     assert all(line.widths.sum() <= width or len(line.words) == 1 for line in lines)
@@ -179,11 +181,11 @@ def test_lines_hold_all_words_in_order_and_no_more_than_fit(width: float) -> Non
 
 
 def test_what_no_picture_holds_is_refused(tmp_path: Path) -> None:
-    most = by_hand("x " * MOST_TOKENS, [[1, 2]] * MOST_TOKENS)
+    most = by_hand("x " * MAX_TOKENS, [[1, 2]] * MAX_TOKENS)
     draw_surprisals(most, tmp_path / "most.png")
     (tmp_path / "most.png").unlink()
     for found, problem in [
-        (by_hand("x " * (MOST_TOKENS + 1), [[1, 2]] * (MOST_TOKENS + 1)), "61 words and sentence ends"),
+        (by_hand("x " * (MAX_TOKENS + 1), [[1, 2]] * (MAX_TOKENS + 1)), "61 words and sentence ends"),
         (by_hand("a", [[1, math.nan]]), "undefined"),
         (surprisals({"toy": model(SORTS[0])}, []), "nothing to draw"),
         (surprisals({str(number): model(SORTS[0]) for number in range(10)}, "yes"), "10 models"),

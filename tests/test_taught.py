@@ -11,25 +11,27 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, fit
-from dragoman.data.alignments import Links
+from dragoman.data.alignments import WordAlignments
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.tokenizer import Side
-from dragoman.data.word_alignment import links_of_units
-from dragoman.evaluation.alignment import parse_gold
-from dragoman.evaluation.translator import attention_error
+from dragoman.data.tokenizer import Tokenizer
+from dragoman.data.word_alignment import word_links_to_tokens
+from dragoman.evaluation.alignment import parse_gold_alignment
+from dragoman.evaluation.translator import attention_alignment_counts
 from dragoman.models.translator import Translator
 from dragoman.nn.attention_losses import fertility, gold_attention, supervision
 from small_translators import ENGLISH, GERMAN
 
-LINKS = Links.of([[(0, 0), (1, 2), (2, 2)], [], [(0, 1)]])
+LINKS = WordAlignments.from_lists([[(0, 0), (1, 2), (2, 2)], [], [(0, 1)]])
 ALPHAS = torch.rand(4, 3, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64).softmax(dim=2)
 
 
 def small(supervised: float, turned: bool = False) -> tuple[Translator, ParallelCorpus]:
-    source, target = Side.learn("word", GERMAN), Side.learn("word", ENGLISH)
+    source, target = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
     # the second word of one with the third of the other and so on: not what predicting words would teach
-    links = Links.of([[(0, 0), (1, 2), (2, 1), (3, 3)] if turned else [(i, i) for i in range(4)] for _ in GERMAN])
-    pairs = ParallelCorpus(source.read(GERMAN), target.read(ENGLISH), links)
+    links = WordAlignments.from_lists(
+        [[(0, 0), (1, 2), (2, 1), (3, 3)] if turned else [(i, i) for i in range(4)] for _ in GERMAN]
+    )
+    pairs = ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH), links)
     settings = {"embedding": 16, "hidden": 16, "dropout": 0.0, "embedding_reach": 1.0}
     return Translator.create(pairs, source, target, supervision=supervised, **settings), pairs
 
@@ -42,17 +44,19 @@ def test_links_go_with_their_pairs() -> None:
         Corpus.from_sentences(["a b c", "d", "e"]), Corpus.from_sentences(["x y z", "x", "y z"]), LINKS
     )
     chosen = pairs.select(np.array([2, 2, 0]))
-    assert chosen.links is not None
-    assert [chosen.links[pair] for pair in range(3)] == [[(0, 1)], [(0, 1)], [(0, 0), (1, 2), (2, 2)]]
-    assert LINKS.pair.tolist() == [0, 0, 0, 2] and LINKS.select(np.zeros(0, np.int64)).pair.tolist() == []
+    assert chosen.alignments is not None
+    assert [chosen.alignments[pair] for pair in range(3)] == [[(0, 1)], [(0, 1)], [(0, 0), (1, 2), (2, 2)]]
+    assert (
+        LINKS.pair_indices.tolist() == [0, 0, 0, 2] and LINKS.select(np.zeros(0, np.int64)).pair_indices.tolist() == []
+    )
     with pytest.raises(DataError, match="3 alignments but 2 pairs"):
         ParallelCorpus(Corpus.from_sentences(["a", "b"]), Corpus.from_sentences(["x", "y"]), LINKS)
 
 
 def test_links_of_words_are_links_of_all_their_units() -> None:
-    assert links_of_units([[(1, 0)], []], [([0, 1, 1], [0, 0]), ([], [])])[0] == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    assert word_links_to_tokens([[(1, 0)], []], [([0, 1, 1], [0, 0]), ([], [])])[0] == [(1, 0), (1, 1), (2, 0), (2, 1)]
     with pytest.raises(DataError, match=r"t\.align:2: 1-0 links words that are not there"):
-        links_of_units([[], [(1, 0)]], [([0], [0]), ([0], [0])], "t.align")
+        word_links_to_tokens([[], [(1, 0)]], [([0], [0]), ([0], [0])], "t.align")
 
 
 # -- penalties ---------------------------------------------------------------------------------------------------------
@@ -87,7 +91,7 @@ def test_penalties_are_paid_in_training_alone() -> None:
     noise = torch.Generator().manual_seed(1)
     taught = model.batch_log_probs(pairs, noise)
     torch.testing.assert_close(model.batch_log_probs(ParallelCorpus(pairs.source, pairs.target)), plain)
-    told = model.score(GERMAN, ENGLISH)
+    told = model.force_decode(GERMAN, ENGLISH)
     paid = [-2.0 * np.log(one.attention[i, i]) for one in told for i in range(4) if one.attention is not None]
     assert float((plain - taught).sum()) == pytest.approx(sum(paid), rel=1e-4)
     with pytest.raises(DataError, match="no alignment"):
@@ -111,7 +115,9 @@ def test_attention_goes_where_it_is_taught_to() -> None:
     for strength in (0.0, 1.0):
         model, pairs = small(strength, turned=True)
         fit(model, pairs, max_epochs=25, learning_rate=0.02, batch_size=40, threads=1)
-        counts = attention_error(model, GERMAN, ENGLISH, [parse_gold("0-0 1-2 2-1 3-3")] * len(GERMAN))
+        counts = attention_alignment_counts(
+            model, GERMAN, ENGLISH, [parse_gold_alignment("0-0 1-2 2-1 3-3")] * len(GERMAN)
+        )
         assert counts is not None
         errors[strength] = counts.error_rate
     assert errors[1.0] < 0.05 < 0.3 < errors[0.0]

@@ -107,7 +107,7 @@ def test_long_words() -> None:
 
 def test_line_of_the_first_use() -> None:
     scanned = scan(b"a\n\nb a\nb\n")
-    assert (scanned.line_of("a"), scanned.line_of("b")) == (1, 3)
+    assert (scanned.first_line_with("a"), scanned.first_line_with("b")) == (1, 3)
 
 
 # -- vocabulary ------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_line_of_the_first_use() -> None:
 
 def test_min_count_and_singletons() -> None:
     vocab = Vocab.build(["a", "b", "c"], [3, 1, 2], min_count=2)
-    assert vocab.words == ("<s>", "</s>", "<unk>", "a", "c")
+    assert vocab.tokens == ("<s>", "</s>", "<unk>", "a", "c")
     assert vocab.counts.tolist() == [0, 0, 1, 3, 2]
     replaced = Corpus.from_sentences(["a b a c c"], min_count=2)
     assert replaced.ids.tolist() == [3, UNK, 3, 4, 4]
@@ -124,14 +124,14 @@ def test_min_count_and_singletons() -> None:
 
 def test_max_size_takes_the_most_frequent_and_of_ties_the_earlier() -> None:
     vocab = Vocab.build(["a", "b", "c", "d", "e"], [1, 2, 5, 2, 2], max_size=3)
-    assert vocab.words[3:] == ("b", "c", "d")  # in order of first use
+    assert vocab.tokens[3:] == ("b", "c", "d")  # in order of first use
     assert vocab.counts.tolist() == [0, 0, 1 + 2, 2, 5, 2]
-    assert Vocab.build(["a", "b"], [1, 1], max_size=9).words[3:] == ("a", "b")
+    assert Vocab.build(["a", "b"], [1, 1], max_size=9).tokens[3:] == ("a", "b")
 
 
 def test_literal_unknown_is_always_kept_and_counted() -> None:
     vocab = Vocab.build(["<unk>", "a", "b"], [1, 5, 1], min_count=2, max_size=1)
-    assert vocab.words == ("<s>", "</s>", "<unk>", "a")
+    assert vocab.tokens == ("<s>", "</s>", "<unk>", "a")
     assert vocab.counts.tolist() == [0, 0, 2, 5]
 
 
@@ -147,8 +147,8 @@ def test_vocabularies_are_equal_by_their_words() -> None:
     assert one == two
     assert hash(one) == hash(two)
     assert one != three
-    assert one.difference(three) == "entry 3 is 'a' in one and 'b' in the other"
-    assert one.known == 3  # a, b and </s>
+    assert one.describe_difference(three) == "entry 3 is 'a' in one and 'b' in the other"
+    assert one.num_known == 3  # a, b and </s>
 
 
 def test_a_vocabulary_survives_the_disk(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_flat_ids_and_offsets(corpus: Corpus) -> None:
     assert corpus.ids.tolist() == [3, 4, 5, 3, UNK, UNK, 5, UNK, 4, UNK]
     assert corpus.offsets.tolist() == [0, 3, 3, 7, 10]
     assert (corpus.ids.dtype, corpus.offsets.dtype) == (np.int32, np.int64)
-    assert (corpus.sentences, corpus.words, corpus.tokens, len(corpus)) == (4, 10, 14, 4)
+    assert (corpus.num_sentences, corpus.num_words, corpus.num_tokens, len(corpus)) == (4, 10, 14, 4)
     assert [sentence.tolist() for sentence in corpus] == [[3, 4, 5], [], [3, UNK, UNK, 5], [UNK, 4, UNK]]
     assert corpus[2].tolist() == [3, UNK, UNK, 5]
 
@@ -209,28 +209,28 @@ def test_flat_ids_and_offsets(corpus: Corpus) -> None:
 def test_spellings_of_unknown_words_are_kept(corpus: Corpus) -> None:
     assert corpus.spellings == ("unicorn", "phoenix")
     assert corpus.unknown_words == ["unicorn", "phoenix", "unicorn"]
-    assert corpus.unknown_at.tolist() == [4, 7, 9]  # the literal <unk> at 5 has no spelling
+    assert corpus.unknown_positions.tolist() == [4, 7, 9]  # the literal <unk> at 5 has no spelling
 
 
 def test_places_among_the_tokens(corpus: Corpus) -> None:
     assert corpus.token_offsets.tolist() == [0, 4, 5, 10, 14]
-    tokens = corpus.framed(starts=0)
-    assert len(tokens) == corpus.tokens
-    assert corpus.unknown_tokens.tolist() == [6, 10, 12]
-    assert (tokens[corpus.unknown_tokens] == UNK).all()
+    tokens = corpus.ids_with_boundaries(starts=0)
+    assert len(tokens) == corpus.num_tokens
+    assert corpus.unknown_token_positions.tolist() == [6, 10, 12]
+    assert (tokens[corpus.unknown_token_positions] == UNK).all()
     assert (tokens[corpus.token_offsets[1:] - 1] == END).all()
 
 
 def test_framed_by_starts_and_an_end(corpus: Corpus) -> None:
     for starts in (0, 1, 3):
         rows = [[START] * starts + sentence.tolist() + [END] for sentence in corpus]
-        assert corpus.framed(starts).tolist() == [word for row in rows for word in row]
+        assert corpus.ids_with_boundaries(starts).tolist() == [word for row in rows for word in row]
 
 
 def test_characters_of_the_text_as_it_would_be_written(corpus: Corpus) -> None:
-    assert corpus.characters == sum(len(line) + 1 for line in LINES)
+    assert corpus.num_characters == sum(len(line) + 1 for line in LINES)
     wide = Corpus.from_sentences(["ß  語 \t 😀😀 "])
-    assert wide.characters == len("ß 語 😀😀\n")
+    assert wide.num_characters == len("ß 語 😀😀\n")
 
 
 def test_sentences_come_back_as_text(corpus: Corpus) -> None:
@@ -247,8 +247,8 @@ def test_select_takes_sentences_with_their_spellings(corpus: Corpus) -> None:
     assert taken.ids.tolist() == again.ids.tolist()
     assert taken.offsets.tolist() == again.offsets.tolist()
     assert taken.unknown_words == again.unknown_words
-    assert taken.unknown_at.tolist() == again.unknown_at.tolist()
-    assert taken.characters == again.characters
+    assert taken.unknown_positions.tolist() == again.unknown_positions.tolist()
+    assert taken.num_characters == again.num_characters
     assert len(corpus.select(np.zeros(0, np.int64))) == 0
 
 
@@ -259,7 +259,7 @@ def test_sentences_as_lists_of_words() -> None:
 
 def test_text_without_words() -> None:
     blank = Corpus.from_sentences(["", " \t", ""])
-    assert (blank.sentences, blank.words, blank.characters) == (3, 0, 3)
+    assert (blank.num_sentences, blank.num_words, blank.num_characters) == (3, 0, 3)
     assert len(Corpus.from_sentences([])) == 0
 
 
@@ -289,8 +289,8 @@ def test_reserved_symbols_in_training_files_are_refused(tmp_path: Path) -> None:
 
 def test_read_builds_a_vocabulary_to_measure(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a b a\nc b a\n")
-    assert Corpus.read(tmp_path / "text").vocab.words[3:] == ("a", "b", "c")
-    assert Corpus.read(tmp_path / "text", min_count=2).vocab.words[3:] == ("a", "b")
+    assert Corpus.read(tmp_path / "text").vocab.tokens[3:] == ("a", "b", "c")
+    assert Corpus.read(tmp_path / "text", min_count=2).vocab.tokens[3:] == ("a", "b")
     assert Corpus.read(tmp_path / "text", max_size=1).unknown_words == ["b", "c", "b"]
 
 
@@ -322,7 +322,7 @@ def test_tsv_columns_by_number_and_by_name(tmp_path: Path) -> None:
         assert read_text(path, "en") == b"one\nnothing\n"
         assert read_text(path, "de") == b"eins\n\n"
     both = ParallelCorpus.read(path, path, source_field="de", target_field="en")
-    assert both.target.vocab.words[3:] == ("one", "nothing")
+    assert both.target.vocab.tokens[3:] == ("one", "nothing")
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_bad_jsonl_is_refused(tmp_path: Path, line: str, complaint: str) -> None
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("a b\u2028\n".encode())))
-    assert Corpus.read("-").vocab.words[3:] == ("a", "b\u2028")
+    assert Corpus.read("-").vocab.tokens[3:] == ("a", "b\u2028")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n\xff")))
     with pytest.raises(DataError, match="<stdin>:2: not UTF-8"):
         Corpus.read("-")

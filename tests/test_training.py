@@ -11,15 +11,15 @@ import pytest
 import torch
 
 from dragoman import Corpus, DataError, FeedForwardModel, TrainingConfig, fit
-from dragoman.core.threads import at_most, cores
-from dragoman.data.chunks import cut
+from dragoman.core.threads import available_cores, limit_threads
+from dragoman.data.chunks import split_by_size
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.training import loop
 from dragoman.training import regularization as penalties
 from dragoman.training.batch_order import epoch_batches
 from dragoman.training.objectives import negative_log_likelihood
-from dragoman.training.progress import Position
-from dragoman.training.schedule import SCHEDULES, scheduled_rate
+from dragoman.training.progress import Progress
+from dragoman.training.schedule import SCHEDULES, scheduled_learning_rate
 from trainings import (
     CORPUS,
     DEV,
@@ -116,13 +116,13 @@ def test_l1_finds_the_optimum_and_its_zeros() -> None:
 
 def test_penalties_leave_biases_alone() -> None:
     model = network()
-    assert {name for name in model.parameters() if name not in model.penalised()} == {"b_1", "b_s"}
+    assert {name for name in model.parameters() if name not in model.regularized_parameters()} == {"b_1", "b_s"}
 
 
 def test_penalty_gradients_are_those_of_the_penalty() -> None:
     weight = torch.tensor([1.5, -0.5, 2.0], dtype=torch.float64, requires_grad=True)
     weight.grad = torch.zeros(3, dtype=torch.float64)
-    penalties.add_gradients([weight], l1=0.3, l2=0.7)
+    penalties.add_penalty_gradients([weight], l1=0.3, l2=0.7)
     by_hand = weight.grad.clone()
     weight.grad = None
     (0.3 * weight.abs().sum() + 0.7 * weight.square().sum() / 2).backward()
@@ -150,12 +150,12 @@ def test_the_order_is_a_function_of_seed_and_epoch() -> None:
 
 def test_batches_are_as_full_as_they_can_be() -> None:
     sizes = np.array([3, 3, 3, 9, 1, 1])
-    assert [run.tolist() for run in cut(np.arange(6), sizes, 6)] == [[0, 1], [2], [3], [4, 5]]
+    assert [run.tolist() for run in split_by_size(np.arange(6), sizes, 6)] == [[0, 1], [2], [3], [4, 5]]
 
 
 @pytest.mark.parametrize(("batch_size", "updates"), [(1, len(CORPUS)), (0, 1)])
 def test_online_and_whole_batch_are_the_same_loop(batch_size: int, updates: int) -> None:
-    assert fit(network(), CORPUS, batch_size=batch_size, max_epochs=1, **ONE_THREAD).position.update == updates
+    assert fit(network(), CORPUS, batch_size=batch_size, max_epochs=1, **ONE_THREAD).progress.update == updates
 
 
 def test_a_batch_in_pieces_is_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,9 +179,9 @@ def test_the_loss_is_the_likelihood_that_the_scorer_reports() -> None:
 
 def test_noise_is_for_training_alone() -> None:
     model = network(dropout=0.5, embedding_dropout=0.5)
-    noisy = negative_log_likelihood(model, CORPUS, loop.noise_of(1, 0, 0, "cpu"))
-    again = negative_log_likelihood(model, CORPUS, loop.noise_of(1, 0, 0, "cpu"))
-    other = negative_log_likelihood(model, CORPUS, loop.noise_of(1, 1, 0, "cpu"))
+    noisy = negative_log_likelihood(model, CORPUS, loop.step_generator(1, 0, 0, "cpu"))
+    again = negative_log_likelihood(model, CORPUS, loop.step_generator(1, 0, 0, "cpu"))
+    other = negative_log_likelihood(model, CORPUS, loop.step_generator(1, 1, 0, "cpu"))
     assert torch.equal(noisy, again)
     assert not torch.equal(noisy, other)
     assert not torch.equal(noisy, negative_log_likelihood(model, CORPUS))
@@ -190,12 +190,12 @@ def test_noise_is_for_training_alone() -> None:
 
 def test_reported_losses_are_the_means_of_their_steps() -> None:
     watch = Watch()
-    fit(network(), CORPUS, batch_size=30, max_epochs=2, report_every=3, report=watch, **ONE_THREAD)
+    fit(network(), CORPUS, batch_size=30, max_epochs=2, report_every=3, callback=watch, **ONE_THREAD)
     told = [moment for moment in watch.moments if moment.train_loss is not None]
     first = watch.moments[:3]
-    mean = sum(moment.loss * moment.items for moment in first) / sum(moment.items for moment in first)
+    mean = sum(moment.loss * moment.predictions for moment in first) / sum(moment.predictions for moment in first)
     assert told[0].train_loss == pytest.approx(mean)
-    assert told[0].position.update == 3
+    assert told[0].progress.update == 3
 
 
 def test_training_lowers_the_loss_and_turns_gradients_off_again() -> None:
@@ -213,8 +213,8 @@ def test_training_lowers_the_loss_and_turns_gradients_off_again() -> None:
 def test_rates_by_schedule() -> None:
     def rates(**settings: Any) -> list[float]:
         watch = Watch()
-        fit(network(), CORPUS, batch_size=0, max_epochs=5, learning_rate=0.1, report=watch, **settings, **ONE_THREAD)
-        return [moment.rate for moment in watch.moments]
+        fit(network(), CORPUS, batch_size=0, max_epochs=5, learning_rate=0.1, callback=watch, **settings, **ONE_THREAD)
+        return [moment.learning_rate for moment in watch.moments]
 
     assert rates() == [0.1] * 5
     np.testing.assert_allclose(rates(schedule="linear"), [0.1, 0.08, 0.06, 0.04, 0.02])
@@ -228,7 +228,9 @@ def test_rates_by_schedule() -> None:
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_schedule_gives_finite_rates(name: str) -> None:
     config = TrainingConfig(schedule=name, warmup=3)
-    assert all(0 <= scheduled_rate(config, update, update / 10) <= config.learning_rate for update in range(14))
+    assert all(
+        0 <= scheduled_learning_rate(config, update, update / 10) <= config.learning_rate for update in range(14)
+    )
 
 
 def test_plateaus_lower_the_rate_and_then_end_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,32 +239,32 @@ def test_plateaus_lower_the_rate_and_then_end_the_training(monkeypatch: pytest.M
     fitted = fit(
         *(network(), CORPUS, DEV),
         **{"batch_size": 0, "max_epochs": 50, "patience": 3, "decay": 0.5, "learning_rate": 0.1, **ONE_THREAD},
-        report=watch,
+        callback=watch,
     )
-    assert fitted.why == "no improvement in 3 looks at the dev text"
-    assert [moment.rate for moment in watch.moments] == [0.1, 0.1, 0.1, 0.05, 0.05, 0.025, 0.0125]
-    assert (fitted.position.best, fitted.position.best_update) == (1.5, 4)
+    assert fitted.stop_reason == "no improvement in 3 looks at the dev text"
+    assert [moment.learning_rate for moment in watch.moments] == [0.1, 0.1, 0.1, 0.05, 0.05, 0.025, 0.0125]
+    assert (fitted.progress.best_dev_loss, fitted.progress.best_update) == (1.5, 4)
 
 
 def test_the_best_model_is_the_one_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     judge_by(monkeypatch, [3.0, 2.0, 2.5, 2.6])
     model, seen = network(), []
     watch = Watch(at=2, act=lambda: seen.append(parameters(model)))
-    fit(model, CORPUS, DEV, batch_size=0, max_epochs=4, report=watch, **ONE_THREAD)
+    fit(model, CORPUS, DEV, batch_size=0, max_epochs=4, callback=watch, **ONE_THREAD)
     assert_same(parameters(model), seen[0])
 
 
 def test_without_a_dev_text_the_last_model_stays() -> None:
     model, seen = network(), []
     watch = Watch(at=3, act=lambda: seen.append(parameters(model)))
-    fit(model, CORPUS, batch_size=0, max_epochs=3, report=watch, **ONE_THREAD)
+    fit(model, CORPUS, batch_size=0, max_epochs=3, callback=watch, **ONE_THREAD)
     assert_same(parameters(model), seen[0])
 
 
 def test_looks_every_so_many_steps() -> None:
     watch = Watch()
-    fit(network(), CORPUS, DEV, batch_size=30, check_every=4, max_updates=10, report=watch, patience=9, **ONE_THREAD)
-    assert [moment.position.update for moment in watch.moments if moment.judged] == [4, 8, 10]
+    fit(network(), CORPUS, DEV, batch_size=30, check_every=4, max_updates=10, callback=watch, patience=9, **ONE_THREAD)
+    assert [moment.progress.update for moment in watch.moments if moment.evaluated] == [4, 8, 10]
 
 
 # -- threads, devices, what is refused --------------------------------------------------------------------------------
@@ -279,11 +281,11 @@ def three_threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("three_threads")
 def test_threads_are_limited_and_given_back() -> None:
-    seen, free = [], cores()
-    watch = Watch(1, lambda: seen.append((torch.get_num_threads(), cores())))
-    fit(network(), CORPUS, batch_size=0, max_epochs=1, threads=1, report=watch)
+    seen, free = [], available_cores()
+    watch = Watch(1, lambda: seen.append((torch.get_num_threads(), available_cores())))
+    fit(network(), CORPUS, batch_size=0, max_epochs=1, threads=1, callback=watch)
     assert seen == [(1, 1)]
-    assert (torch.get_num_threads(), cores()) == (3, free)
+    assert (torch.get_num_threads(), available_cores()) == (3, free)
 
 
 @pytest.mark.parametrize(("told", "expected"), [("1", 1), ("100000", None), ("0", None), ("all", None), ("", None)])
@@ -291,11 +293,11 @@ def test_the_environment_says_how_many_cores_are_used(
     monkeypatch: pytest.MonkeyPatch, told: str, expected: int | None
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    free = cores()
+    free = available_cores()
     monkeypatch.setenv("OMP_NUM_THREADS", told)
-    assert cores() == (expected or free)
-    with at_most(3):
-        assert cores() == 3
+    assert available_cores() == (expected or free)
+    with limit_threads(3):
+        assert available_cores() == 3
 
 
 @pytest.mark.parametrize("device", ["nonsense", "cuda:7"])
@@ -318,8 +320,8 @@ def test_nothing_to_learn_from_is_refused() -> None:
 
 
 def test_a_position_survives_its_file() -> None:
-    position = Position(3, 5, 77, 0.1 + 0.2, 1 / 3, 70, 2, 0.25, True, 1e-300, 9, "")
-    assert Position.from_json(position.to_json()) == position
+    position = Progress(3, 5, 77, 0.1 + 0.2, 1 / 3, 70, 2, 0.25, True, 1e-300, 9, "")
+    assert Progress.from_json(position.to_json()) == position
 
 
 def test_texts_over_other_words_are_refused() -> None:

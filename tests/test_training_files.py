@@ -14,7 +14,7 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, DragomanError, fit
-from dragoman.io.storage import ARRAYS, CHECKPOINT, METRICS, map_annotated_arrays, map_arrays
+from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE, map_arrays, map_arrays_with_metadata
 from dragoman.training import checkpoint
 from dragoman.training import fit as fit_module
 from dragoman.training.loop import DivergedError
@@ -42,11 +42,11 @@ from zoo import HELD_OUT
 def test_minutes_count_over_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit_module, "perf_counter", Clock())
     settings = {"minutes": 0.5, "batch_size": 10, "save_every": 1, "max_epochs": 1000, **ONE_THREAD}
-    alone = fit(network(dropout=0.3), CORPUS, output=tmp_path / "alone", **settings).position
+    alone = fit(network(dropout=0.3), CORPUS, output=tmp_path / "alone", **settings).progress
     assert alone.finished == "0.5 minutes"
     assert 30 <= alone.seconds < 33
     stop_at(tmp_path / "stopped", 12, **settings)
-    both = fit(network(dropout=0.3), CORPUS, output=tmp_path / "stopped", **settings).position
+    both = fit(network(dropout=0.3), CORPUS, output=tmp_path / "stopped", **settings).progress
     assert both.update == alone.update
 
 
@@ -68,10 +68,10 @@ def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path, optimizer: str) -
         stop_at(tmp_path / "parts", update, DEV, **settings)
     parts = network(dropout=0.3)
     fitted = fit(parts, CORPUS, DEV, output=tmp_path / "parts", **settings)
-    assert not fitted.was_finished
+    assert not fitted.already_finished
     assert_same(parameters(whole), parameters(parts))
-    assert (tmp_path / "whole" / ARRAYS).read_bytes() == (tmp_path / "parts" / ARRAYS).read_bytes()
-    one, two = (map_annotated_arrays(tmp_path / name / CHECKPOINT) for name in ("whole", "parts"))
+    assert (tmp_path / "whole" / ARRAYS_FILE).read_bytes() == (tmp_path / "parts" / ARRAYS_FILE).read_bytes()
+    one, two = (map_arrays_with_metadata(tmp_path / name / CHECKPOINT_FILE) for name in ("whole", "parts"))
     assert_same(one[0], two[0])
     assert metrics(tmp_path / "whole") == metrics(tmp_path / "parts")
 
@@ -91,7 +91,7 @@ def test_a_finished_training_is_left_alone(tmp_path: Path) -> None:
     fit(network(), CORPUS, output=tmp_path / "model", max_epochs=2, **ONE_THREAD)
     before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in (tmp_path / "model").iterdir()}
     model = network()
-    assert fit(model, CORPUS, output=tmp_path / "model", max_epochs=2, **ONE_THREAD).was_finished
+    assert fit(model, CORPUS, output=tmp_path / "model", max_epochs=2, **ONE_THREAD).already_finished
     after = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in (tmp_path / "model").iterdir()}
     assert {name: content for name, (content, _) in before.items()} == {n: content for n, (content, _) in after.items()}
     assert model.score(HELD_OUT) == dragoman.load(tmp_path / "model").score(HELD_OUT)
@@ -104,13 +104,13 @@ def test_a_finished_training_goes_on_with_wider_bounds(tmp_path: Path) -> None:
     longer = {**settings, "max_epochs": 3, "patience": 8}
     taken_up, at_once = network(), network()
     fitted = fit(taken_up, CORPUS, DEV, output=tmp_path / "model", **longer)
-    assert (fitted.was_finished, fitted.why) == (False, "3 epochs")
+    assert (fitted.already_finished, fitted.stop_reason) == (False, "3 epochs")
     fit(at_once, CORPUS, DEV, **longer)
     for name, tensor in at_once.parameters().items():
         assert torch.equal(tensor, taken_up.parameters()[name])
-    assert fit(network(), CORPUS, DEV, output=tmp_path / "model", **longer).was_finished
+    assert fit(network(), CORPUS, DEV, output=tmp_path / "model", **longer).already_finished
     narrower = fit(network(), CORPUS, DEV, output=tmp_path / "model", **{**longer, "max_epochs": 2})
-    assert (narrower.was_finished, narrower.why) == (True, "2 epochs")
+    assert (narrower.already_finished, narrower.stop_reason) == (True, "2 epochs")
 
 
 @pytest.mark.parametrize(
@@ -140,14 +140,14 @@ def test_another_text_or_model_is_refused(tmp_path: Path) -> None:
 
 def test_more_threads_are_the_same_training(tmp_path: Path) -> None:
     fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, threads=1)
-    assert fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, threads=2).was_finished
+    assert fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, threads=2).already_finished
 
 
 def test_force_trains_anew(tmp_path: Path) -> None:
     fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, **ONE_THREAD)
     again = fit(network(), CORPUS, output=tmp_path / "model", max_epochs=2, force=True, **ONE_THREAD)
-    assert not again.was_finished
-    assert again.position.epoch == 2
+    assert not again.already_finished
+    assert again.progress.epoch == 2
 
 
 def test_other_models_are_not_written_over(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_the_whole_configuration_is_kept_with_the_model(tmp_path: Path) -> None:
     for config in (loaded.config(), dragoman.load(tmp_path / "copy").config()):
         assert config["training"]["learning_rate"] == 0.0125
         assert config["model"]["hidden"] == [5]
-        assert config["data"]["train"]["tokens"] == CORPUS.tokens
+        assert config["data"]["train"]["tokens"] == CORPUS.num_tokens
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(DragomanError, match=r"No space left on device.*the last checkpoint is intact"):
         fit(network(), CORPUS, output=tmp_path / "model", **settings)
     monkeypatch.undo()
-    assert checkpoint.read_position(tmp_path / "model" / CHECKPOINT).update == 4
+    assert checkpoint.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 4
     assert not [file for file in (tmp_path / "model").iterdir() if file.name.startswith(".")]
     model = network()
     fit(model, CORPUS, output=tmp_path / "model", **settings)
@@ -194,9 +194,9 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: pyt
 def test_damaged_checkpoints_are_told_in_one_line(tmp_path: Path) -> None:
     settings = {"output": tmp_path / "model", "max_epochs": 1, **ONE_THREAD}
     fit(network(), CORPUS, **settings)
-    good = (tmp_path / "model" / CHECKPOINT).read_bytes()
+    good = (tmp_path / "model" / CHECKPOINT_FILE).read_bytes()
     for bad in (b"", good[:100], good[:-40], good.replace(b'"now/M"', b'"not/M"'), good.replace(b"epoch", b"hcope")):
-        (tmp_path / "model" / CHECKPOINT).write_bytes(bad)
+        (tmp_path / "model" / CHECKPOINT_FILE).write_bytes(bad)
         with pytest.raises(DataError, match=r"training\.safetensors"):
             fit(network(), CORPUS, **settings)
 
@@ -204,7 +204,7 @@ def test_damaged_checkpoints_are_told_in_one_line(tmp_path: Path) -> None:
 def test_metrics_that_were_cut_off_do_no_harm(tmp_path: Path) -> None:
     settings = {"batch_size": 30, "max_epochs": 2, "report_every": 1, **ONE_THREAD}
     stop_at(tmp_path / "model", 7, **settings)
-    with (tmp_path / "model" / METRICS).open("a") as file:
+    with (tmp_path / "model" / METRICS_FILE).open("a") as file:
         file.write('{"update": 8, "tra')
     fit(network(dropout=0.3), CORPUS, output=tmp_path / "model", **settings)
     updates = [line["update"] for line in metrics(tmp_path / "model")]
@@ -218,11 +218,11 @@ def test_what_a_kill_left_behind_is_cleared_away(tmp_path: Path) -> None:
         (tmp_path / "model" / ".training.safetensors.x1y2").write_bytes(b"half")
         fit(network(dropout=0.3), CORPUS, output=tmp_path / "model", **settings, **again)
         assert sorted(file.name for file in (tmp_path / "model").iterdir()) == sorted(
-            ["README.md", "config.yaml", "vocab.tsv", ARRAYS, CHECKPOINT, METRICS]
+            ["README.md", "config.yaml", "vocab.tsv", ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE]
         )
 
 
-@pytest.mark.parametrize("damage", ["config.yaml", "vocab.tsv", ARRAYS])
+@pytest.mark.parametrize("damage", ["config.yaml", "vocab.tsv", ARRAYS_FILE])
 def test_broken_directories_are_not_called_finished(tmp_path: Path, damage: str) -> None:
     settings = {"output": tmp_path / "model", "max_epochs": 1, **ONE_THREAD}
     fit(network(), CORPUS, **settings)
@@ -241,7 +241,7 @@ def test_other_classes_are_another_training(tmp_path: Path) -> None:
 
     settings = {"output": tmp_path / "model", "max_epochs": 1, **ONE_THREAD}
     fit(model(), CORPUS, **settings)
-    assert fit(model(), CORPUS, **settings).was_finished
+    assert fit(model(), CORPUS, **settings).already_finished
     with pytest.raises(DataError, match="began with other words, classes or parameters"):
         fit(model(bird="B"), CORPUS, **settings)
 
@@ -276,13 +276,13 @@ def test_a_loss_that_is_not_finite_sends_back_once(tmp_path: Path) -> None:
     model, seen = network(), []
     settings = {"batch_size": 0, "max_epochs": 4, "learning_rate": 0.1, "check_every": 2, **ONE_THREAD}
     watch = Watch(3, lambda: seen.append(parameters(model)))
-    fit(model, CORPUS, output=tmp_path / "model", objective=objective, report=watch, **settings)
-    assert [moment.went_back for moment in watch.moments] == [False, False, True, False]
-    assert [moment.rate for moment in watch.moments] == [0.1, 0.1, 0.1, 0.05]
+    fit(model, CORPUS, output=tmp_path / "model", objective=objective, callback=watch, **settings)
+    assert [moment.rolled_back for moment in watch.moments] == [False, False, True, False]
+    assert [moment.learning_rate for moment in watch.moments] == [0.1, 0.1, 0.1, 0.05]
     reference = network()
     fit(reference, CORPUS, **{**settings, "max_updates": 2})
     assert_same(seen[0], parameters(reference))
-    for file in (ARRAYS, CHECKPOINT):
+    for file in (ARRAYS_FILE, CHECKPOINT_FILE):
         assert all(np.isfinite(array).all() for array in map_arrays(tmp_path / "model" / file).values())
     assert any(line["went_back"] for line in metrics(tmp_path / "model"))
 
@@ -293,9 +293,9 @@ def test_twice_is_the_end(tmp_path: Path) -> None:
     with pytest.raises(DivergedError, match="not finite") as caught:
         fit(network(), CORPUS, output=tmp_path / "model", objective=objective, **settings)
     assert caught.value.exit_code == 3
-    for file in (ARRAYS, CHECKPOINT):
+    for file in (ARRAYS_FILE, CHECKPOINT_FILE):
         assert all(np.isfinite(array).all() for array in map_arrays(tmp_path / "model" / file).values())
-    assert checkpoint.read_position(tmp_path / "model" / CHECKPOINT).update == 4
+    assert checkpoint.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 4
 
 
 def test_a_wild_learning_rate_diverges_with_its_own_exit_code() -> None:
@@ -306,17 +306,17 @@ def test_a_wild_learning_rate_diverges_with_its_own_exit_code() -> None:
 def test_a_dev_loss_that_is_not_finite_is_never_best(monkeypatch: pytest.MonkeyPatch) -> None:
     judge_by(monkeypatch, [3.0, math.nan, 2.0])
     watch = Watch()
-    fitted = fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, report=watch, **ONE_THREAD)
-    assert fitted.position.went_back
-    assert fitted.position.best == 2.0
+    fitted = fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, callback=watch, **ONE_THREAD)
+    assert fitted.progress.rolled_back
+    assert fitted.progress.best_dev_loss == 2.0
 
 
 def test_parameters_that_are_not_finite_are_never_written(tmp_path: Path) -> None:
     """The loss of the step before was finite: it is the step that was too large."""
     wild = {"optimizer": "sgd", "learning_rate": 1e300, "max_epochs": 1, "batch_size": 0, **ONE_THREAD}
     fitted = fit(network(), CORPUS, output=tmp_path / "model", **wild)
-    assert fitted.position.went_back
-    for file in (ARRAYS, CHECKPOINT):
+    assert fitted.progress.rolled_back
+    for file in (ARRAYS_FILE, CHECKPOINT_FILE):
         assert all(np.isfinite(array).all() for array in map_arrays(tmp_path / "model" / file).values())
     with pytest.raises(DivergedError):
         fit(network(), CORPUS, **{**wild, "max_epochs": 2, "learning_rate": 1e305})
@@ -331,8 +331,8 @@ def test_a_dev_loss_that_was_never_finite_is_no_success(monkeypatch: pytest.Monk
 def test_going_back_because_of_the_dev_text_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     judge_by(monkeypatch, [3.0, math.inf, 2.0])
     watch = Watch()
-    fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, report=watch, **ONE_THREAD)
-    assert [moment.went_back for moment in watch.moments] == [False, True, False]
+    fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, callback=watch, **ONE_THREAD)
+    assert [moment.rolled_back for moment in watch.moments] == [False, True, False]
 
 
 def test_models_that_are_not_finite_are_not_loaded(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_a_signal_is_seen_to_between_steps(tmp_path: Path) -> None:
     watch = Watch(3, lambda: signal.raise_signal(signal.SIGINT))
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(StoppedError, match="run the same command again") as caught:
-        fit(network(), CORPUS, output=tmp_path / "model", batch_size=30, max_epochs=2, report=watch, **ONE_THREAD)
+        fit(network(), CORPUS, output=tmp_path / "model", batch_size=30, max_epochs=2, callback=watch, **ONE_THREAD)
     assert caught.value.exit_code == 130
-    assert checkpoint.read_position(tmp_path / "model" / CHECKPOINT).update == 3
+    assert checkpoint.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 3
     assert signal.getsignal(signal.SIGINT) is before

@@ -13,13 +13,21 @@ import pytest
 import torch
 
 from dragoman import DataError, FeedForwardModel, LogLinearModel, fit
-from dragoman.core.threads import share
+from dragoman.core.threads import parallel_map
 from dragoman.evaluation.log_probs import token_log_probs
-from dragoman.io.storage import ARRAYS, CHECKPOINT, CONFIG, MODEL, map_arrays, new_directory, new_file
+from dragoman.io.storage import (
+    ARRAYS_FILE,
+    CHECKPOINT_FILE,
+    CONFIG_FILE,
+    MODEL_DIRECTORY,
+    atomic_directory,
+    atomic_file,
+    map_arrays,
+)
 from dragoman.models.loglinear import likelihood
 from dragoman.nn.dropout import dropout
 from dragoman.training import loop
-from dragoman.training.batch_order import SENTENCES, cut
+from dragoman.training.batch_order import SENTENCES, split_by_size
 from dragoman.training.objectives import negative_log_likelihood, stateless
 from trainings import (
     CORPUS,
@@ -43,7 +51,7 @@ from trainings import (
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
 def test_dropout_keeps_the_mean(rate: float) -> None:
     elements = 100_000
-    dropped = dropout(torch.ones(elements, dtype=torch.float64), rate, loop.noise_of(1, 0, 0, "cpu"))
+    dropped = dropout(torch.ones(elements, dtype=torch.float64), rate, loop.step_generator(1, 0, 0, "cpu"))
     np.testing.assert_allclose(np.unique(dropped), [0.0, 1 / (1 - rate)], rtol=1e-4)  # one in 65,536 more or less
     deviation = math.sqrt(rate / (1 - rate) / elements)  # of the mean
     assert float(dropped.mean()) == pytest.approx(1.0, abs=5 * deviation)
@@ -51,16 +59,16 @@ def test_dropout_keeps_the_mean(rate: float) -> None:
 
 @pytest.mark.parametrize("shape", [(3,), (1, 1), (5, 0), (7, 9, 2)])
 def test_dropout_of_any_shape(shape: tuple[int, ...]) -> None:
-    dropped = dropout(torch.ones(shape), 0.5, loop.noise_of(1, 0, 0, "cpu"))
+    dropped = dropout(torch.ones(shape), 0.5, loop.step_generator(1, 0, 0, "cpu"))
     assert dropped.shape == shape and set(dropped.unique().tolist()) <= {0.0, 2.0}
-    rarely = dropout(torch.ones(9999), 1e-9, loop.noise_of(1, 0, 0, "cpu"))
+    rarely = dropout(torch.ones(9999), 1e-9, loop.step_generator(1, 0, 0, "cpu"))
     assert float((rarely > 0).float().mean()) > 0.99, "nor must so small a rate turn round"
 
 
 def test_elements_are_left_out_one_by_one() -> None:
     """Four are drawn at once: none of them may know of another, or be likelier than another."""
     elements, rate = 400_000, 0.3
-    kept = (dropout(torch.ones(elements), rate, loop.noise_of(2, 0, 0, "cpu")) > 0).double().numpy()
+    kept = (dropout(torch.ones(elements), rate, loop.step_generator(2, 0, 0, "cpu")) > 0).double().numpy()
     quarters = kept.reshape(-1, 4)
     reach = 5 * math.sqrt(rate * (1 - rate) / len(quarters))
     np.testing.assert_allclose(quarters.mean(0), 1 - rate, rtol=0, atol=reach)
@@ -100,9 +108,9 @@ def test_the_mean_loss_is_that_of_the_whole_text(monkeypatch: pytest.MonkeyPatch
     model = network(precision="float64")
     losses = -token_log_probs(model, CORPUS)
     objective = stateless(negative_log_likelihood)
-    whole = loop.mean_loss(model, SENTENCES.whole(CORPUS, loop.AT_ONCE), objective)
+    whole = loop.mean_loss(model, SENTENCES.evaluation_batches(CORPUS, loop.MAX_PREDICTIONS), objective)
     assert whole == pytest.approx(losses.mean(), rel=1e-12)
-    pieces = list(cut(np.arange(len(CORPUS)), CORPUS.sizes, loop.AT_ONCE))
+    pieces = list(split_by_size(np.arange(len(CORPUS)), CORPUS.sizes, loop.MAX_PREDICTIONS))
     assert len(pieces) > 10
     for piece in (pieces[0], pieces[-1]):  # one of them alone would say something else
         assert abs(whole - loop.mean_loss(model, [CORPUS.select(piece)], objective)) > 1e-3
@@ -116,7 +124,7 @@ def test_another_dev_text_is_refused(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"another training \(another dev text, or none\)"):
             fit(network(dropout=0.3), CORPUS, dev, output=directory, **settings)
     assert {file.name: file.read_bytes() for file in directory.iterdir()} == before
-    assert not fit(network(dropout=0.3), CORPUS, DEV, output=directory, **settings).was_finished
+    assert not fit(network(dropout=0.3), CORPUS, DEV, output=directory, **settings).already_finished
 
 
 # -- going back -------------------------------------------------------------------------------------------------------
@@ -134,8 +142,8 @@ def test_who_went_back_goes_on_like_a_beginner(optimizer: str) -> None:
     settings = {"optimizer": optimizer, "momentum": 0.8, **ONE_THREAD}
     bowl, kept = Bowl(3.0, -0.2), []
     watch = Watch(at=3, act=lambda: kept.append(bowl.theta.tolist()))
-    fit(bowl, ORIGIN, objective=objective, learning_rate=0.1, check_every=2, max_epochs=5, report=watch, **settings)
-    assert [moment.went_back for moment in watch.moments] == [False, False, True, False, False]
+    fit(bowl, ORIGIN, objective=objective, learning_rate=0.1, check_every=2, max_epochs=5, callback=watch, **settings)
+    assert [moment.rolled_back for moment in watch.moments] == [False, False, True, False, False]
     beginner = Bowl(*kept[0])
     fit(beginner, ORIGIN, objective=distance, learning_rate=0.1 / 2, max_epochs=2, **settings)
     assert bowl.theta.tolist() == beginner.theta.tolist()
@@ -174,7 +182,7 @@ def test_a_file_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "file"
     path.write_text("old")
     disk = Disk(monkeypatch)
-    with new_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text("new and longer")
     assert disk.place("flushed", path) < disk.place("renamed", path) < disk.place("flushed", tmp_path)
     assert disk.sizes[path.stat().st_ino] == len("new and longer")
@@ -182,11 +190,11 @@ def test_a_file_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pyt
 
 def test_a_directory_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(monkeypatch)
-    with new_directory(tmp_path / "model", contents=MODEL) as temporary:
-        (temporary / CONFIG).write_text("one")
-        (temporary / ARRAYS).write_text("another")
+    with atomic_directory(tmp_path / "model", kind=MODEL_DIRECTORY) as temporary:
+        (temporary / CONFIG_FILE).write_text("one")
+        (temporary / ARRAYS_FILE).write_text("another")
     renamed = disk.place("renamed", tmp_path / "model")
-    for name, size in ((CONFIG, 3), (ARRAYS, 7)):
+    for name, size in ((CONFIG_FILE, 3), (ARRAYS_FILE, 7)):
         assert disk.place("flushed", tmp_path / "model" / name) < renamed
         assert disk.sizes[(tmp_path / "model" / name).stat().st_ino] == size
     assert renamed < disk.place("flushed", tmp_path)
@@ -205,9 +213,9 @@ def assert_goes_on_to_the_bit(create: Callable[[], Any], directory: Path, **sett
     fit(create(), CORPUS, DEV, output=whole, **settings)
     for update in (1, 5, 11, 17):
         with pytest.raises(PowerCut):
-            fit(create(), CORPUS, DEV, output=parts, report=Watch(update, stop), **settings)
-    assert not fit(create(), CORPUS, DEV, output=parts, **settings).was_finished
-    for file in (ARRAYS, CHECKPOINT):
+            fit(create(), CORPUS, DEV, output=parts, callback=Watch(update, stop), **settings)
+    assert not fit(create(), CORPUS, DEV, output=parts, **settings).already_finished
+    for file in (ARRAYS_FILE, CHECKPOINT_FILE):
         assert_same(map_arrays(whole / file), map_arrays(parts / file))
     assert metrics(whole) == metrics(parts)
 
@@ -222,7 +230,7 @@ def test_a_log_linear_model_goes_on_to_the_bit_with_two_threads(
 
     def noted_share(work: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
         shared.append(len(parts))
-        return share(work, parts)
+        return parallel_map(work, parts)
 
     def create() -> LogLinearModel:
         return LogLinearModel.create(CORPUS, features="word1,word1+word2,bag", dropout=0.2)
@@ -233,7 +241,7 @@ def test_a_log_linear_model_goes_on_to_the_bit_with_two_threads(
         create, tmp_path, **BRIEF, optimizer="adagrad", learning_rate=0.3, l1=0.5, threads=2, patience=50
     )
     assert set(shared) == {2}
-    arrays = map_arrays(tmp_path / "whole" / CHECKPOINT)
+    arrays = map_arrays(tmp_path / "whole" / CHECKPOINT_FILE)
     weights = np.concatenate([array for name, array in arrays.items() if name in ("now/pairs", "now/windows")])
     assert 0 < np.count_nonzero(weights) < len(weights)  # the penalty has set some to zero, but not all
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from dragoman import DataError
 from dragoman.combine.ensemble import Ensemble
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.tokenizer import Side
-from dragoman.data.whitespace import words_of
-from dragoman.models.translation import CLOSING, Translated
+from dragoman.data.tokenizer import Tokenizer
+from dragoman.data.whitespace import split_words
+from dragoman.models.translation import SENTENCE_END_MARKS, Translation
 from dragoman.models.translator import Translator
 from zoo import TRANSLATORS, model, read_by, translator
 
@@ -35,16 +35,16 @@ def lines_for(found: Any) -> list[str]:
 @cache
 def of_units(kind: str) -> Translator:
     """An untrained translator between units of one kind: what it says is chance, but it says it in those units."""
-    source, target = Side.learn(kind, CAPITALS, min_count=1), Side.learn(kind, RAW, min_count=1)
-    pairs = ParallelCorpus(source.read(CAPITALS), target.read(RAW))
+    source, target = Tokenizer.train(kind, CAPITALS, min_count=1), Tokenizer.train(kind, RAW, min_count=1)
+    pairs = ParallelCorpus(source.encode(CAPITALS), target.encode(RAW))
     return Translator.create(pairs, source, target, embedding=4, hidden=6, precision="float64", embedding_reach=2.0)
 
 
-def assert_alike(some: list[Translated], others: list[Translated]) -> None:
+def assert_alike(some: list[Translation], others: list[Translation]) -> None:
     """The same translations; numbers computed in other company may differ in the last digits."""
-    assert [told.words for told in some] == [told.words for told in others]
+    assert [told.tokens for told in some] == [told.tokens for told in others]
     assert [told.text for told in some] == [told.text for told in others]
-    assert [told.source for told in some] == [told.source for told in others]
+    assert [told.source_tokens for told in some] == [told.source_tokens for told in others]
     assert [told.log_prob for told in some] == pytest.approx([told.log_prob for told in others], abs=1e-9)
 
 
@@ -93,7 +93,7 @@ def test_translations_begin_as_they_are_told_to(name: str) -> None:
     assert_rescored(found, line, told)
 
 
-def assert_rescored(found: Any, line: str, told: list[Translated]) -> None:
+def assert_rescored(found: Any, line: str, told: list[Translation]) -> None:
     finished = [one for one in told if one.finished]
     again = found.score([line] * len(finished), [one.text for one in finished])
     assert [one.log_prob for one in finished] == pytest.approx([one.log_prob for one in again], abs=1e-6)
@@ -101,9 +101,9 @@ def assert_rescored(found: Any, line: str, told: list[Translated]) -> None:
 
 def test_a_prefix_may_be_longer_than_any_translation_would_be() -> None:
     found = of_units("word")
-    units = found.target.units.cut("The dog") * 60
+    units = found.target.segmenter.segment("The dog") * 60
     told = found.translate(CAPITALS[0], prefix=units)[0]
-    assert list(told.words[: len(units)]) == units and len(units) > 2 * len(told.source) + 20
+    assert list(told.tokens[: len(units)]) == units and len(units) > 2 * len(told.source_tokens) + 20
     with pytest.raises(DataError, match="no unit 'zebra' to begin with"):
         found.translate(CAPITALS[0], prefix="The zebra")
 
@@ -111,9 +111,9 @@ def test_a_prefix_may_be_longer_than_any_translation_would_be() -> None:
 @every_kind
 def test_a_prefix_is_a_text_or_units(kind: str) -> None:
     found = of_units(kind)
-    units = found.target.units.cut("The dog")
+    units = found.target.segmenter.segment("The dog")
     as_text, as_units = (found.translate(CAPITALS[0], prefix=prefix)[0] for prefix in ("The dog", units))
-    assert as_text == as_units and list(as_text.words[: len(units)]) == units
+    assert as_text == as_units and list(as_text.tokens[: len(units)]) == units
     with pytest.raises(DataError, match="too long to be translated in one piece"):
         found.translate(["", CAPITALS[0]], prefix="The", most_units=3)
 
@@ -203,7 +203,7 @@ def test_attention_is_of_the_words_told(name: str) -> None:
             )
             continue
         columns = len(told.source) if found.source.format == "tree" else len(told.source) + 1
-        assert told.attention.shape == (len(told.ended), columns)
+        assert told.attention.shape == (len(told.tokens_with_end), columns)
         np.testing.assert_allclose(told.attention.sum(axis=1), 1.0)
 
 
@@ -212,13 +212,13 @@ def test_attention_between_words_whatever_the_units(kind: str) -> None:
     """Source units of a word are added up, target units averaged; the same by a loop."""
     found = of_units(kind)
     sources, targets = ["THE DOG, YES.", "A", "DOES IT SEE A ZEBRA?"], ["The dog, yes.", "It? Yes", "A"]
-    for line, reference, told in zip(sources, targets, found.score(sources, targets), strict=True):
-        attended = found.words_attended(told)
+    for line, reference, told in zip(sources, targets, found.force_decode(sources, targets), strict=True):
+        attended = found.word_attention(told)
         assert attended is not None and told.attention is not None
         assert attended.source == tuple(line.split())
         assert attended.target == tuple(reference.split())
-        rows = [*found.target.units.word_of_unit(told.words), len(attended.target)]
-        columns = [*found.source.units.word_of_unit(told.source), len(attended.source)]
+        rows = [*found.target.segmenter.word_indices(told.tokens), len(attended.target)]
+        columns = [*found.source.segmenter.word_indices(told.source_tokens), len(attended.source)]
         expected = np.zeros((len(attended.target) + 1, len(attended.source) + 1))
         for row, alpha in zip(rows, told.attention, strict=True):
             for column, weight in zip(columns, alpha, strict=True):
@@ -233,7 +233,7 @@ def test_attention_between_words_of_what_was_found(kind: str) -> None:
     found = of_units(kind)
     for some in found.sample(["THE DOG", "YES, YES.", "A"], 20, max_words=6):
         for told in some:
-            attended = found.words_attended(told)
+            attended = found.word_attention(told)
             assert attended is not None
             end = 1 if told.finished else 0
             assert attended.matrix.shape[1] == len(attended.source) + 1
@@ -244,8 +244,8 @@ def test_attention_between_words_of_what_was_found(kind: str) -> None:
 @every_kind
 def test_a_space_that_does_not_break_is_part_of_a_word(kind: str) -> None:
     found = of_units(kind)
-    (told,) = found.score(["THE\u00a0DOG SEES\u3000A"], ["The\u00a0dog sees"])
-    attended = found.words_attended(told)
+    (told,) = found.force_decode(["THE\u00a0DOG SEES\u3000A"], ["The\u00a0dog sees"])
+    attended = found.word_attention(told)
     assert attended is not None
     assert attended.source == ("THE\u00a0DOG", "SEES\u3000A")
     assert len(attended.target) == 2
@@ -254,10 +254,10 @@ def test_a_space_that_does_not_break_is_part_of_a_word(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["char", "subword:60"])
 def test_a_translation_of_spaces_alone_has_no_word_to_look_from(kind: str) -> None:
     found = of_units(kind)
-    (whole,) = found.score(["A CAT"], ["It"])
+    (whole,) = found.force_decode(["A CAT"], ["It"])
     assert whole.attention is not None
-    blank = Translated("", ("▁",), -1.0, -1.0, whole.source, attention=whole.attention[:2])
-    attended = found.words_attended(blank)
+    blank = Translation("", ("▁",), -1.0, -1.0, whole.source_tokens, attention=whole.attention[:2])
+    attended = found.word_attention(blank)
     assert attended is not None
     np.testing.assert_allclose(attended.matrix.sum(axis=1), 1.0)
 
@@ -268,7 +268,7 @@ def test_trees_are_attended_by_their_nodes() -> None:
     assert told.source == ("CAT", "A", "SEES", "CAT A", "CAT A SEES")
     assert told.attention is not None
     assert told.attention.shape[1] == 5
-    assert found.words_attended(told) is None
+    assert found.word_attention(told) is None
 
 
 def test_plain_text_for_a_tree_says_what_to_do() -> None:
@@ -286,8 +286,8 @@ line = st.lists(st.text(st.sampled_from("AB.?"), min_size=1, max_size=6), min_si
 def test_words_are_cut_into_runs_of_words(line: str, most: int) -> None:
     found = of_units("word")
     pieces = found._cut(line, most)
-    assert [word for piece in pieces for word in words_of(piece)] == words_of(line)
-    assert all(1 <= len(words_of(piece)) <= most for piece in pieces) or not words_of(line)
+    assert [word for piece in pieces for word in split_words(piece)] == split_words(line)
+    assert all(1 <= len(split_words(piece)) <= most for piece in pieces) or not split_words(line)
 
 
 @given(st.text(st.sampled_from("AB. \u00a0▁"), min_size=1, max_size=40), st.integers(1, 9))
@@ -306,18 +306,18 @@ def test_pieces_of_words_are_cut_between_words_where_there_is_room(line: str, mo
     found = of_units("subword:60")
     pieces = found._cut(line, most)
     assert "".join(pieces).replace(" ", "") == line.replace(" ", "")
-    longest = max(len(found.source.units.cut(word)) for word in line.split())
+    longest = max(len(found.source.segmenter.segment(word)) for word in line.split())
     if longest <= most:
         assert " ".join(pieces) == line
-        assert all(len(found.source.units.cut(piece)) <= most for piece in pieces)
+        assert all(len(found.source.segmenter.segment(piece)) <= most for piece in pieces)
 
 
 @given(line, st.integers(1, 9))
 def test_a_line_is_cut_where_a_sentence_ends_if_one_does(line: str, most: int) -> None:
     pieces = of_units("word")._cut(line, most)
     for piece in pieces[:-1]:
-        words = words_of(piece)
-        assert words[-1].endswith(CLOSING) or not any(word.endswith(CLOSING) for word in words)
+        words = split_words(piece)
+        assert words[-1].endswith(SENTENCE_END_MARKS) or not any(word.endswith(SENTENCE_END_MARKS) for word in words)
 
 
 @every_kind
@@ -329,15 +329,15 @@ def test_an_overlong_line_is_translated_in_pieces(kind: str) -> None:
     (told,) = found.translate(line, most_units=most, max_words=5)
     parts = found.translate(pieces, max_words=5)
     assert told.text == " ".join(part.text for part in parts if part.text)
-    assert told.words == tuple(word for part in parts for word in part.words)
+    assert told.tokens == tuple(word for part in parts for word in part.tokens)
     assert told.log_prob == pytest.approx(sum(part.log_prob for part in parts))
-    assert told.source == tuple(unit for part in parts for unit in part.source)
+    assert told.source_tokens == tuple(unit for part in parts for unit in part.source_tokens)
     assert told.attention is None
-    assert found.words_attended(told) is None
+    assert found.word_attention(told) is None
     together = found.translate(["A CAT", line, "", "YES"], most_units=most, max_words=5)
     assert_alike(together[1:2], [told])
     assert_alike([together[0], together[3]], found.translate(["A CAT", "YES"], max_words=5))
-    assert len(found.n_best(line, 3, most_units=most, max_words=5)[0]) == 1
+    assert len(found.n_best(line, 3, max_tokens=most, max_words=5)[0]) == 1
 
 
 def test_spaces_between_words_are_not_translated() -> None:
@@ -345,9 +345,9 @@ def test_spaces_between_words_are_not_translated() -> None:
     found = of_units("char")
     line = "A" + " " * 30 + "CAT"
     (told,) = found.translate(line, most_units=8, max_words=4)
-    assert told.source == ("A", "C", "A", "T")
+    assert told.source_tokens == ("A", "C", "A", "T")
     one, two = found.translate(["A", "CAT"], max_words=4)
-    assert told.words == one.words + two.words
+    assert told.tokens == one.tokens + two.tokens
 
 
 @pytest.mark.parametrize("most", [0, -1])
@@ -363,7 +363,7 @@ def test_an_ensemble_of_one_is_its_member() -> None:
     one = translator("bidirectional, perceptron")
     both, lines = Ensemble([one, one]), lines_for(one)
     for told, expected in zip(both.translate(lines), one.translate(lines), strict=True):
-        assert told.words == expected.words
+        assert told.tokens == expected.words
         assert told.log_prob == pytest.approx(expected.log_prob, abs=1e-9)
         if expected.attention is not None:
             np.testing.assert_allclose(told.attention, expected.attention, atol=1e-12)

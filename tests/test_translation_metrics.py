@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 from dragoman.core.errors import DataError
 from dragoman.evaluation.translation_metrics import (
-    FEW,
-    Span,
+    FEW_SENTENCES,
+    Bucket,
     bleu,
     bleu_by_length,
+    bucket_indices,
+    buckets,
     by_length,
     chrf,
-    judge,
     length_ratio,
-    span_numbers,
-    spans,
+    score_translations,
     word_counts,
 )
 
@@ -49,7 +49,7 @@ def some_text(seed: int, sentences: int = 60) -> tuple[list[str], list[str]]:
 @given(PAIRS, st.booleans())
 def test_scores_are_those_of_sacrebleu(pairs: list[tuple[str, str]], tokenised: bool) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
-    judged = judge(hypotheses, references, tokenised)
+    judged = score_translations(hypotheses, references, tokenised)
     expected = sacrebleu.corpus_bleu(hypotheses, [references], tokenize=TOKENISERS[tokenised], force=True)
     assert judged.bleu == pytest.approx(expected.score, abs=1e-9)
     assert judged.precisions == pytest.approx(expected.precisions)
@@ -67,21 +67,21 @@ def test_single_sentences_are_scored_as_sacrebleu_does(hypothesis: str, referenc
 
 def test_signatures_name_the_tokeniser() -> None:
     for tokenised, name in TOKENISERS.items():
-        judged = judge(["a"], ["a"], tokenised)
+        judged = score_translations(["a"], ["a"], tokenised)
         assert f"|tok:{name}|" in judged.signature
         assert judged.signature.startswith("nrefs:1|")
         assert "|nc:6|nw:0|" in judged.chrf_signature
 
 
 def test_raw_text_is_split_and_tokenised_text_is_not() -> None:
-    raw = judge(["The cat sat, then ran."], ["The cat sat, then ran."], tokenised=False)
+    raw = score_translations(["The cat sat, then ran."], ["The cat sat, then ran."], tokenised=False)
     assert raw.words == 7
-    assert judge(["The cat sat, then ran."], ["The cat sat, then ran."], tokenised=True).words == 5
+    assert score_translations(["The cat sat, then ran."], ["The cat sat, then ran."], tokenised=True).words == 5
     assert raw.bleu == pytest.approx(100)
 
 
 def test_hundreds_of_tokenised_lines_bring_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    judge(["the cat ."] * 200, ["the cat ."] * 200, tokenised=False)
+    score_translations(["the cat ."] * 200, ["the cat ."] * 200, tokenised=False)
     assert not caplog.records
 
 
@@ -113,22 +113,22 @@ def test_order_does_not_matter_and_translations_do() -> None:
 
 def test_a_perfect_translation_has_100_and_a_ratio_of_1() -> None:
     _, references = some_text(3)
-    judged = judge(references, references, tokenised=True)
+    judged = score_translations(references, references, tokenised=True)
     assert (judged.bleu, judged.chrf, judged.length_ratio) == (pytest.approx(100), pytest.approx(100), 1)
     assert (judged.sentences, judged.empty) == (60, 0)
 
 
 def test_empty_translations_are_counted_and_cost() -> None:
-    judged = judge(["a b c d e", "", "  "], ["a b c d e", "f", "g h"], tokenised=True)
+    judged = score_translations(["a b c d e", "", "  "], ["a b c d e", "f", "g h"], tokenised=True)
     assert judged.empty == 2
     assert judged.length_ratio == 5 / 8
     assert judged.brevity_penalty == pytest.approx(math.exp(1 - 8 / 5))
-    nothing = judge(["", ""], ["a b", "c"], tokenised=True)
+    nothing = score_translations(["", ""], ["a b", "c"], tokenised=True)
     assert (nothing.bleu, nothing.chrf, nothing.length_ratio, nothing.empty) == (0, 0, 0, 2)
 
 
 def test_references_without_words_have_no_ratio() -> None:
-    judged = judge(["a"], [""], tokenised=True)
+    judged = score_translations(["a"], [""], tokenised=True)
     assert math.isnan(judged.length_ratio)
     assert judged.as_dict()["length_ratio"] is None
     assert judged.as_dict()["bleu"] == 0
@@ -136,9 +136,9 @@ def test_references_without_words_have_no_ratio() -> None:
 
 def test_texts_that_are_out_of_step_are_refused() -> None:
     with pytest.raises(DataError, match="2 translations for 3 references"):
-        judge(["a", "b"], ["a", "b", "c"], tokenised=True)
+        score_translations(["a", "b"], ["a", "b", "c"], tokenised=True)
     with pytest.raises(DataError, match="at least one line"):
-        judge([], [], tokenised=True)
+        score_translations([], [], tokenised=True)
 
 
 def test_sacrebleu_waits_until_it_is_needed() -> None:
@@ -152,35 +152,35 @@ def test_sacrebleu_waits_until_it_is_needed() -> None:
 
 @given(st.lists(st.integers(1, 40), unique=True).map(sorted), st.lists(st.integers(0, 60)))
 def test_every_number_has_one_class(edges: list[int], values: list[int]) -> None:
-    classes = spans(edges)
-    for value, number in zip(values, span_numbers(values, edges).tolist(), strict=True):
-        inside = [own.least <= value and (own.most is None or value <= own.most) for own in classes]
+    classes = buckets(edges)
+    for value, number in zip(values, bucket_indices(values, edges).tolist(), strict=True):
+        inside = [own.minimum <= value and (own.maximum is None or value <= own.maximum) for own in classes]
         assert [place for place, within in enumerate(inside) if within] == [number]
 
 
 @pytest.mark.parametrize("edges", [(0, 5), (5, 5), (7, 3), (-1,)])
 def test_edges_that_do_not_grow_are_refused(edges: tuple[int, ...]) -> None:
     with pytest.raises(DataError, match="edges"):
-        spans(edges)
+        buckets(edges)
 
 
 def test_classes_are_scored_as_texts_of_their_own() -> None:
     hypotheses, references = some_text(4)
     lengths = word_counts(references)
     found = by_length(hypotheses, references, lengths, (6, 11), tokenised=True)
-    assert [own.span for own in found] == [Span(0, 5), Span(6, 10), Span(11, None)]
+    assert [own.bucket for own in found] == [Bucket(0, 5), Bucket(6, 10), Bucket(11, None)]
     assert sum(own.sentences for own in found) == len(references)
     for own in found:
-        kept = [n for n, length in enumerate(lengths) if own.span.least <= length <= (own.span.most or 99)]
-        alone = judge([hypotheses[n] for n in kept], [references[n] for n in kept], tokenised=True)
+        kept = [n for n, length in enumerate(lengths) if own.bucket.minimum <= length <= (own.bucket.maximum or 99)]
+        alone = score_translations([hypotheses[n] for n in kept], [references[n] for n in kept], tokenised=True)
         assert (own.sentences, own.bleu, own.length_ratio) == (len(kept), alone.bleu, alone.length_ratio)
-        assert own.few == (len(kept) < FEW)
+        assert own.is_small == (len(kept) < FEW_SENTENCES)
 
 
 def test_classes_without_sentences_are_left_out() -> None:
     statistics = bleu(tokenised=True).statistics(["a", "b"], ["a", "b"])
     found = bleu_by_length(statistics, [3, 50], (5, 10, 40))
-    assert [(own.span.name, own.sentences, own.few) for own in found] == [
+    assert [(own.bucket.name, own.sentences, own.is_small) for own in found] == [
         ("up to 4", 1, True),
         ("40 and more", 1, True),
     ]

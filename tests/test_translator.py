@@ -11,13 +11,13 @@ import torch
 from torch import Generator, Tensor
 
 from dragoman import Corpus
-from dragoman.core.scorer import AttendingScorer, Scorer, State, fold, keep_sentences, select
+from dragoman.core.scorer import AttentionScorer, Scorer, State, fold, select_rows, select_sentences
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import END, START
 from dragoman.models.translator import Translator
 from dragoman.nn.attention import Memory
-from dragoman.search import beam_search, search_all
+from dragoman.search import beam_search, beam_search_corpus
 from naive_translator import naive_bias, naive_scores, naive_softmax, naive_steps
 from zoo import SAME, SINGLE, TRANSLATORS, batch_of, pairs_of, translator
 
@@ -36,7 +36,7 @@ def model(request: pytest.FixtureRequest) -> Any:
 def reached(model: Any, steps: int = 3) -> State:
     """The state of all sources after some words."""
     pairs = pairs_of(model)
-    state = model.start(Batch.to_generate(len(pairs), pairs.source))
+    state = model.start(Batch.empty(len(pairs), pairs.source))
     for t in range(steps):
         state = model.advance(state, torch.arange(len(pairs)) % 5 + 3 + t)
     return state
@@ -59,7 +59,7 @@ def assert_same_rows(one: State, other: State) -> None:
 @every_translator
 def test_it_is_a_scorer_that_says_where_it_looks(model: Any) -> None:
     assert isinstance(model, Scorer)
-    assert isinstance(model, AttendingScorer)
+    assert isinstance(model, AttentionScorer)
 
 
 @every_translator
@@ -187,12 +187,12 @@ def test_several_rows_of_a_sentence_are_single_ones(model: Any) -> None:
     """In any order: hypotheses of different sentences may stand mixed."""
     pairs = pairs_of(model)
     owners, words = torch.tensor([3, 0, 3, 1, 0, 0, 5]), torch.tensor([[3, 4, 5, 6, 7, 3, 4], [4, 4, 2, 5, 3, 6, 8]])
-    state = select(model.start(Batch.to_generate(len(pairs), pairs.source)), owners)
+    state = select_rows(model.start(Batch.empty(len(pairs), pairs.source)), owners)
     for column in words:
         state = model.advance(state, column)
     together = model.log_probs(state)
     for row, owner in enumerate(owners.tolist()):
-        alone = model.start(Batch.to_generate(1, pairs.source.select(np.array([owner]))))
+        alone = model.start(Batch.empty(1, pairs.source.select(np.array([owner]))))
         for column in words:
             alone = model.advance(alone, column[row : row + 1])
         torch.testing.assert_close(together[row], model.log_probs(alone)[0], **SAME)
@@ -202,8 +202,8 @@ def test_several_rows_of_a_sentence_are_single_ones(model: Any) -> None:
 def test_select_commutes_with_advance(model: Any) -> None:
     state, rows, words = reached(model), torch.tensor([4, 1, 1, 0, 5, 3, 3]), torch.tensor([3, 4, 5, 6, 7, 8])
     after = model.advance(state, words)
-    selected = model.advance(select(state, rows), words[rows])
-    assert_same_rows(select(after, rows), selected)
+    selected = model.advance(select_rows(state, rows), words[rows])
+    assert_same_rows(select_rows(after, rows), selected)
     torch.testing.assert_close(model.log_probs(selected), model.log_probs(after)[rows], **SAME)
 
 
@@ -213,14 +213,14 @@ def test_forgetting_sentences_commutes_with_advance(model: Any, kept: list[int])
     """Also in another order, and when the longest is gone."""
     rows = torch.tensor([sentence for sentence in kept for _ in range(2)])
     words = torch.arange(len(rows)) % 4 + 3
-    state = select(reached(model), rows)
-    forgotten = keep_sentences(state, torch.tensor(kept))
+    state = select_rows(reached(model), rows)
+    forgotten = select_sentences(state, torch.tensor(kept))
     for part in tensors(forgotten.memory):
         assert len(part) == len(kept)
     torch.testing.assert_close(model.log_probs(forgotten), model.log_probs(state), **SAME)
     one, other = model.advance(state, words), model.advance(forgotten, words)
     assert_same_rows(one, other)
-    assert_same_rows(keep_sentences(one, torch.tensor(kept)), other)
+    assert_same_rows(select_sentences(one, torch.tensor(kept)), other)
     torch.testing.assert_close(model.log_probs(one), model.log_probs(other), **SAME)
 
 
@@ -228,17 +228,17 @@ def test_forgetting_sentences_commutes_with_advance(model: Any, kept: list[int])
 @pytest.mark.parametrize("beam", [1, 3])
 def test_what_is_found_does_not_depend_on_the_company(model: Any, beam: int) -> None:
     source = pairs_of(model).source
-    together = beam_search(model, Batch.to_generate(len(source), source), beam, n_best=beam)
+    together = beam_search(model, Batch.empty(len(source), source), beam, n_best=beam)
     for number, found in enumerate(together):
         alone = source.select(np.array([number]))
-        (expected,) = beam_search(model, Batch.to_generate(1, alone), beam, n_best=beam)
-        assert [one.words for one in found] == [one.words for one in expected]
+        (expected,) = beam_search(model, Batch.empty(1, alone), beam, n_best=beam)
+        assert [one.ids for one in found] == [one.ids for one in expected]
         for one, right in zip(found, expected, strict=True):
             assert one.log_prob == pytest.approx(right.log_prob, abs=1e-10)
             if one.attention is not None:
                 torch.testing.assert_close(one.attention, right.attention, **SAME)
-    few = search_all(model, source, rows=2 * beam, beam_size=beam, n_best=beam)
-    assert [[one.words for one in some] for some in few] == [[one.words for one in some] for some in together]
+    few = beam_search_corpus(model, source, rows=2 * beam, beam_size=beam, n_best=beam)
+    assert [[one.ids for one in some] for some in few] == [[one.ids for one in some] for some in together]
 
 
 # -- attention ---------------------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def test_an_ensemble_looks_where_its_members_do_on_average() -> None:
     pairs, words = pairs_of(model), torch.tensor([3, 4, 5, 6, 7, 8])
     looked, said = [], []
     for member in (model, *model.members):
-        state = member.advance(member.start(Batch.to_generate(len(pairs), pairs.source)), words)
+        state = member.advance(member.start(Batch.empty(len(pairs), pairs.source)), words)
         looked.append(member.attention(state))
         said.append(member.log_probs(state).exp())
     assert looked[2] is None, "the second member does not attend"

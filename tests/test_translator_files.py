@@ -16,22 +16,22 @@ import dragoman
 from dragoman import DataError, fit
 from dragoman.data import subwords
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.tokenizer import TREE, Side
+from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.io.storage import (
-    ARRAYS,
-    CHECKPOINT,
-    CONFIG,
-    MODEL,
-    SOURCE_FILE,
-    SOURCE_VOCAB,
-    SUBWORDS,
-    TARGET_FILE,
-    map_annotated_arrays,
+    ARRAYS_FILE,
+    CHECKPOINT_FILE,
+    CONFIG_FILE,
+    MODEL_DIRECTORY,
+    SENTENCEPIECE_FILE,
+    SOURCE_PREFIX,
+    SOURCE_VOCAB_FILE,
+    TARGET_PREFIX,
     map_arrays,
+    map_arrays_with_metadata,
     write_arrays,
 )
 from dragoman.models.loading import load_language_model, load_translator
-from dragoman.models.translation import Translating
+from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator import Translator
 from trainings import PowerCut, Watch, metrics
 from zoo import HELD_OUT, SINGLE, TRAINING, bracketed, foreign, model, read_by, translator
@@ -41,13 +41,13 @@ OTHER = [foreign(line) for line in RAW]
 SMALL: dict[str, Any] = {"embedding": 4, "hidden": 6}
 
 
-def sides(source: str, target: str) -> tuple[Side, Side, ParallelCorpus]:
+def sides(source: str, target: str) -> tuple[Tokenizer, Tokenizer, ParallelCorpus]:
     """Sides of some units, and the training text in them."""
     tree = source == TREE
     lines = [bracketed(line) for line in OTHER] if tree else OTHER
-    one = Side.learn("word" if tree else source, lines, min_count=1, format=TREE if tree else "text")
-    two = Side.learn(target, RAW, min_count=1)
-    return one, two, ParallelCorpus(one.read(lines), two.read(RAW))
+    one = Tokenizer.train("word" if tree else source, lines, min_count=1, format=TREE if tree else "text")
+    two = Tokenizer.train(target, RAW, min_count=1)
+    return one, two, ParallelCorpus(one.encode(lines), two.encode(RAW))
 
 
 UNITS = [("subword:40", "subword:45"), ("unigram:28", "char"), ("char", "word"), ("word", "subword:45"), (TREE, "word")]
@@ -79,9 +79,9 @@ def test_saved_and_loaded_it_says_the_same(name: str, tmp_path: Path) -> None:
     assert loaded.settings == made.settings
     assert (loaded.vocab, loaded.source_vocab) == (made.vocab, made.source_vocab)
     lines = [read_by(made, line) for line in HELD_OUT]
-    assert loaded.score(lines, HELD_OUT) == made.score(lines, HELD_OUT)
+    assert loaded.force_decode(lines, HELD_OUT) == made.force_decode(lines, HELD_OUT)
     assert loaded.translate(lines[0], length="prior") == made.translate(lines[0], length="prior")
-    assert loaded.whole_config() == made.whole_config()
+    assert loaded.full_config() == made.full_config()
     assert {path: path.read_bytes() for path in (tmp_path / "model").iterdir()} == files
 
 
@@ -96,17 +96,17 @@ def test_units_and_vocabularies_are_kept(source: str, target: str, tmp_path: Pat
         assert other.vocab == one.vocab
         assert other.units.files() == one.units.files()
     line = bracketed("YES, CAT. zebra") if source == TREE else "YES, CAT. zebra"
-    assert loaded.target.units.cut("Yes, a zebra.") == made.target.units.cut("Yes, a zebra.")
+    assert loaded.target.units.segment("Yes, a zebra.") == made.target.segmenter.segment("Yes, a zebra.")
     assert loaded.translate(line, max_words=6) == made.translate(line, max_words=6)
     np.testing.assert_array_equal(loaded.length_prior.pairs, made.length_prior.pairs)
-    assert {path.name for path in (tmp_path / "model").iterdir()} <= MODEL.files
+    assert {path.name for path in (tmp_path / "model").iterdir()} <= MODEL_DIRECTORY.files
 
 
 def test_whether_a_text_is_tokenised_is_kept_for_each_side(tmp_path: Path) -> None:
     tokenised = ["the dog , which sees .", "a cat hears !"] * 4
-    source, target = Side.learn("word", RAW[:8]), Side.learn("word", tokenised)
+    source, target = Tokenizer.train("word", RAW[:8]), Tokenizer.train("word", tokenised)
     assert (source.tokenised, target.tokenised) == (False, True)
-    pairs = ParallelCorpus(source.read(RAW[:8]), target.read(tokenised))
+    pairs = ParallelCorpus(source.encode(RAW[:8]), target.encode(tokenised))
     Translator.create(pairs, source, target, **SMALL).save(tmp_path / "model")
     loaded = dragoman.load(tmp_path / "model")
     assert (loaded.source.tokenised, loaded.target.tokenised) == (False, True)
@@ -116,15 +116,15 @@ def test_training_is_told_and_kept(tmp_path: Path) -> None:
     one, two, pairs = sides("word", "word")
     made = Translator.create(pairs, one, two, **SMALL)
     fit(made, pairs, output=tmp_path / "model", max_epochs=1, threads=1)
-    config = yaml.safe_load((tmp_path / "model" / CONFIG).read_text())
+    config = yaml.safe_load((tmp_path / "model" / CONFIG_FILE).read_text())
     assert config["data"]["train"]["source"]["sentences"] == len(RAW)
     assert config["data"]["train"]["target"]["tokens"] == pairs.sizes.sum()
     dragoman.load(tmp_path / "model").save(tmp_path / "again")
-    assert yaml.safe_load((tmp_path / "again" / CONFIG).read_text()) == config
+    assert yaml.safe_load((tmp_path / "again" / CONFIG_FILE).read_text()) == config
 
 
 def test_a_translator_is_no_language_model_and_the_other_way_round(saved: Path, tmp_path: Path) -> None:
-    assert isinstance(load_translator(saved), Translating)
+    assert isinstance(load_translator(saved), BaseTranslator)
     with pytest.raises(
         DataError, match=r"is a model of kind translator, and this is for language models; try dragoman translate"
     ):
@@ -139,19 +139,25 @@ def test_a_translator_is_no_language_model_and_the_other_way_round(saved: Path, 
 
 def test_the_name_of_sentencepieces_file_is_one() -> None:
     """storage knows no units, so it has the name a second time."""
-    assert subwords.MODEL_FILE == SUBWORDS
-    assert {SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS, SOURCE_VOCAB} <= MODEL.files
+    assert subwords.MODEL_FILE == SENTENCEPIECE_FILE
+    assert {
+        SOURCE_PREFIX + SENTENCEPIECE_FILE,
+        TARGET_PREFIX + SENTENCEPIECE_FILE,
+        SOURCE_VOCAB_FILE,
+    } <= MODEL_DIRECTORY.files
 
 
 def test_a_translator_is_replaced_when_asked_for_and_only_then(saved: Path) -> None:
-    assert {SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS, SOURCE_VOCAB} <= {path.name for path in saved.iterdir()}
+    assert {SOURCE_PREFIX + SENTENCEPIECE_FILE, TARGET_PREFIX + SENTENCEPIECE_FILE, SOURCE_VOCAB_FILE} <= {
+        path.name for path in saved.iterdir()
+    }
     with pytest.raises(DataError, match=r"holds a model already; .*--force"):
         model("witten-bell, order 2").save(saved)
     model("witten-bell, order 2").save(saved, replace=True)
     assert dragoman.load(saved).kind == "ngram"
-    assert not (saved / SOURCE_VOCAB).exists()
+    assert not (saved / SOURCE_VOCAB_FILE).exists()
     untrained("char", "word").save(saved, replace=True)
-    assert not (saved / (SOURCE_FILE + SUBWORDS)).exists()
+    assert not (saved / (SOURCE_PREFIX + SENTENCEPIECE_FILE)).exists()
     assert dragoman.load(saved).source.units.kind == "char"
 
 
@@ -196,12 +202,12 @@ def configured(*place: str, value: Any = None) -> Damage:
     """config.yaml with another value somewhere, or without it."""
 
     def change(path: Path) -> None:
-        config = yaml.safe_load((path / CONFIG).read_text())
+        config = yaml.safe_load((path / CONFIG_FILE).read_text())
         part = config
         for key in place[:-1]:
             part = part[key]
         part.pop(place[-1]) if value is None else part.update({place[-1]: value})
-        (path / CONFIG).write_text(yaml.safe_dump(config))
+        (path / CONFIG_FILE).write_text(yaml.safe_dump(config))
 
     return change
 
@@ -210,30 +216,34 @@ def tabulated(name: str, change: Callable[[np.ndarray], np.ndarray] | None) -> D
     """model.safetensors with another array, or without it."""
 
     def write(path: Path) -> None:
-        arrays = {key: np.array(value) for key, value in map_arrays(path / ARRAYS).items()}
+        arrays = {key: np.array(value) for key, value in map_arrays(path / ARRAYS_FILE).items()}
         if change is None:
             del arrays[name]
         else:
             arrays[name] = change(arrays[name])
-        write_arrays(path / ARRAYS, arrays)
+        write_arrays(path / ARRAYS_FILE, arrays)
 
     return write
 
 
 DAMAGED: list[tuple[str, Damage, str]] = [
-    ("no source vocabulary", without(SOURCE_VOCAB), SOURCE_VOCAB),
-    ("source vocabulary garbage", holding(SOURCE_VOCAB, b"\xff\xfe\x00"), SOURCE_VOCAB),
-    ("source vocabulary empty", holding(SOURCE_VOCAB, b""), SOURCE_VOCAB),
-    ("source vocabulary of others", holding(SOURCE_VOCAB, b"<s>\t0\n</s>\t0\n<unk>\t0\na\t1\n"), "M_f does not fit"),
-    ("source vocabulary a directory", directory_at(SOURCE_VOCAB), SOURCE_VOCAB),
+    ("no source vocabulary", without(SOURCE_VOCAB_FILE), SOURCE_VOCAB_FILE),
+    ("source vocabulary garbage", holding(SOURCE_VOCAB_FILE, b"\xff\xfe\x00"), SOURCE_VOCAB_FILE),
+    ("source vocabulary empty", holding(SOURCE_VOCAB_FILE, b""), SOURCE_VOCAB_FILE),
+    (
+        "source vocabulary of others",
+        holding(SOURCE_VOCAB_FILE, b"<s>\t0\n</s>\t0\n<unk>\t0\na\t1\n"),
+        "M_f does not fit",
+    ),
+    ("source vocabulary a directory", directory_at(SOURCE_VOCAB_FILE), SOURCE_VOCAB_FILE),
     ("no target vocabulary", without("vocab.tsv"), "vocab.tsv: missing"),
-    ("no source pieces", without(SOURCE_FILE + SUBWORDS), "sentencepiece.model is missing"),
-    ("no target pieces", without(TARGET_FILE + SUBWORDS), "sentencepiece.model is missing"),
-    ("source pieces garbage", holding(SOURCE_FILE + SUBWORDS, b"garbage"), "sentencepiece.model: damaged"),
-    ("target pieces empty", holding(TARGET_FILE + SUBWORDS, b""), "sentencepiece.model: damaged"),
-    ("source pieces a directory", directory_at(SOURCE_FILE + SUBWORDS), "sentencepiece.model"),
-    ("no arrays", without(ARRAYS), "missing"),
-    ("arrays garbage", holding(ARRAYS, b"garbage"), "model.safetensors: damaged"),
+    ("no source pieces", without(SOURCE_PREFIX + SENTENCEPIECE_FILE), "sentencepiece.model is missing"),
+    ("no target pieces", without(TARGET_PREFIX + SENTENCEPIECE_FILE), "sentencepiece.model is missing"),
+    ("source pieces garbage", holding(SOURCE_PREFIX + SENTENCEPIECE_FILE, b"garbage"), "sentencepiece.model: damaged"),
+    ("target pieces empty", holding(TARGET_PREFIX + SENTENCEPIECE_FILE, b""), "sentencepiece.model: damaged"),
+    ("source pieces a directory", directory_at(SOURCE_PREFIX + SENTENCEPIECE_FILE), "sentencepiece.model"),
+    ("no arrays", without(ARRAYS_FILE), "missing"),
+    ("arrays garbage", holding(ARRAYS_FILE, b"garbage"), "model.safetensors: damaged"),
     ("no such units", configured("source", "units", value="syllable"), "no units 'syllable'"),
     ("units a number", configured("source", "units", value=5), "units"),
     ("units a list", configured("target", "units", value=["word"]), "units"),
@@ -278,10 +288,12 @@ DEV = 8  # pairs
 def test_a_killed_training_goes_on_to_the_bit(tmp_path: Path, trees: bool) -> None:
     """With dropout, label smoothing and averaging: everything that chance and memory have a part in."""
     lines = [foreign(line) for line in TRAINING[:24]]
-    source = Side.learn("word", [bracketed(x) for x in lines] if trees else lines, format=TREE if trees else "text")
-    target = Side.learn("word", TRAINING[:24])
+    source = Tokenizer.train(
+        "word", [bracketed(x) for x in lines] if trees else lines, format=TREE if trees else "text"
+    )
+    target = Tokenizer.train("word", TRAINING[:24])
     whole_text = ParallelCorpus(
-        source.read([bracketed(x) for x in lines] if trees else lines), target.read(TRAINING[:24])
+        source.encode([bracketed(x) for x in lines] if trees else lines), target.encode(TRAINING[:24])
     )
     pairs, dev = whole_text.select(np.arange(DEV, 24)), whole_text.select(np.arange(DEV))
     settings: dict[str, Any] = {
@@ -308,18 +320,18 @@ def test_a_killed_training_goes_on_to_the_bit(tmp_path: Path, trees: bool) -> No
         raise PowerCut
 
     whole = made()
-    updates = fit(whole, pairs, dev, output=tmp_path / "whole", **settings).position.update
+    updates = fit(whole, pairs, dev, output=tmp_path / "whole", **settings).progress.update
     assert updates > 10
     for update in (1, 4, 7, updates - 1):
         with pytest.raises(PowerCut):
-            fit(made(), pairs, dev, output=tmp_path / "parts", report=Watch(update, cut), **settings)
+            fit(made(), pairs, dev, output=tmp_path / "parts", callback=Watch(update, cut), **settings)
         assert len(dragoman.load(tmp_path / "parts").vocab) == len(whole.vocab)
     parts = made()
-    assert not fit(parts, pairs, dev, output=tmp_path / "parts", **settings).was_finished
+    assert not fit(parts, pairs, dev, output=tmp_path / "parts", **settings).already_finished
     for name, tensor in whole.parameters().items():
         assert torch.equal(tensor, parts.parameters()[name]), name
-    assert (tmp_path / "whole" / ARRAYS).read_bytes() == (tmp_path / "parts" / ARRAYS).read_bytes()
-    one, two = (map_annotated_arrays(tmp_path / name / CHECKPOINT)[0] for name in ("whole", "parts"))
+    assert (tmp_path / "whole" / ARRAYS_FILE).read_bytes() == (tmp_path / "parts" / ARRAYS_FILE).read_bytes()
+    one, two = (map_arrays_with_metadata(tmp_path / name / CHECKPOINT_FILE)[0] for name in ("whole", "parts"))
     assert one.keys() == two.keys()
     assert any(name.startswith("average/") for name in one)
     assert all(np.array_equal(one[name], two[name]) for name in one)
@@ -352,7 +364,7 @@ def test_another_training_is_not_gone_on_with(tmp_path: Path, change: str, told:
         fit(Translator.create(pairs, one, two, **settings), pairs, output=tmp_path / "model", max_epochs=1, threads=1)
 
 
-@pytest.mark.parametrize("name", [SOURCE_VOCAB, SOURCE_FILE + SUBWORDS])
+@pytest.mark.parametrize("name", [SOURCE_VOCAB_FILE, SOURCE_PREFIX + SENTENCEPIECE_FILE])
 def test_a_training_directory_without_a_file_is_not_gone_on_with(tmp_path: Path, name: str) -> None:
     """It would train on, and at its end there would be no model."""
     one, two, pairs = sides("subword:40", "word")
@@ -362,7 +374,7 @@ def test_a_training_directory_without_a_file_is_not_gone_on_with(tmp_path: Path,
 
     settings: dict[str, Any] = {"output": tmp_path / "model", "max_epochs": 2, "batch_size": 40, "threads": 1}
     with pytest.raises(PowerCut):
-        fit(Translator.create(pairs, one, two, **SMALL), pairs, report=Watch(2, cut), **settings)
+        fit(Translator.create(pairs, one, two, **SMALL), pairs, callback=Watch(2, cut), **settings)
     (tmp_path / "model" / name).unlink()
     with pytest.raises(DataError, match="broken training directory; --force trains anew"):
         fit(Translator.create(pairs, one, two, **SMALL), pairs, **settings)

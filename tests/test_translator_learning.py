@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from dragoman import Corpus, DataError, fit
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.tokenizer import Side
+from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import START
 from dragoman.models.translator import Translator
 from dragoman.nn.attention import SCORES
@@ -41,21 +41,21 @@ def toy(**settings: Any) -> Translator:
     ],
 )
 def test_what_does_not_fit_together_is_refused(settings: dict[str, Any], told: str) -> None:
-    source = Side.learn("word", ["x y", "y"], min_count=1)
+    source = Tokenizer.train("word", ["x y", "y"], min_count=1)
     with pytest.raises(DataError, match=told):
         Translator.create(TOY_PAIRS, source, **{"embedding": 4, "hidden": 6, **settings})
 
 
 def test_a_tree_needs_an_encoder_of_trees() -> None:
-    source = Side.learn("word", ["(S x y)", "(S y)"], min_count=1, format="tree")
+    source = Tokenizer.train("word", ["(S x y)", "(S y)"], min_count=1, format="tree")
     with pytest.raises(DataError, match="reads plain text; for trees choose --encoder tree-lstm or recursive"):
         Translator.create(TOY_PAIRS, source, embedding=4, hidden=6)
 
 
 @pytest.mark.parametrize("encoder", ["recursive", "tree-lstm"])
 def test_a_tree_of_another_size_than_the_state_cannot_be_copied(encoder: str) -> None:
-    source = Side.learn("word", ["(S x y)", "(S y)"], min_count=1, format="tree")
-    pairs = ParallelCorpus(source.read(["(S x y)", "(S y)"]), TOY_PAIRS.target)
+    source = Tokenizer.train("word", ["(S x y)", "(S y)"], min_count=1, format="tree")
+    pairs = ParallelCorpus(source.encode(["(S x y)", "(S y)"]), TOY_PAIRS.target)
     with pytest.raises(DataError, match="one length"):
         Translator.create(pairs, source, encoder=encoder, encoder_hidden=5, hidden=6, bridge="copy")
 
@@ -92,8 +92,8 @@ def numbers(seed: int) -> list[str]:
 def test_it_learns_to_turn_sequences_round(settings: dict[str, Any]) -> None:
     lines = numbers(1)
     turned = [" ".join(reversed(line.split())).upper() for line in lines]
-    source, target = Side.learn("word", lines), Side.learn("word", turned)
-    pairs = ParallelCorpus(source.read(lines), target.read(turned))
+    source, target = Tokenizer.train("word", lines), Tokenizer.train("word", turned)
+    pairs = ParallelCorpus(source.encode(lines), target.encode(turned))
     model = Translator.create(
         pairs, source, target, embedding=8, hidden=16, dropout=0.0, embedding_reach=1.0, **settings
     )
@@ -116,8 +116,8 @@ def test_label_smoothing_is_the_definition() -> None:
         model = translator(name)
         pairs = pairs_of(model)
         state, batch = model.start(batch_of(pairs)), batch_of(pairs)
-        expected = torch.zeros(batch.words.shape, dtype=torch.float64)
-        for t, words in enumerate(batch.words.T):
+        expected = torch.zeros(batch.ids.shape, dtype=torch.float64)
+        for t, words in enumerate(batch.ids.T):
             log_probs = model.log_probs(state)
             possible = torch.cat([log_probs[:, :START], log_probs[:, START + 1 :]], dim=1)
             right = log_probs.gather(1, words[:, None])[:, 0]

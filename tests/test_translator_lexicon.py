@@ -15,11 +15,11 @@ from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import END, START
 from dragoman.models.translator import Translator
 from dragoman.models.translator_lexicon import LEAST, MOST, learned_table, table_arrays, table_from
-from dragoman.nn.lexicon_softmax import Table, boosts, candidates, word_log_probs
+from dragoman.nn.lexicon_softmax import LexiconTable, boosts, candidates, word_log_probs
 from small_translators import ENGLISH, GERMAN
 
 # words of the source: 3 has two translations, 4 one, 5 none
-TABLE = Table(torch.tensor([0, 0, 0, 0, 2, 3, 3]), torch.tensor([5, 7, 7]), torch.tensor([0.75, 0.25, 0.5]))
+TABLE = LexiconTable(torch.tensor([0, 0, 0, 0, 2, 3, 3]), torch.tensor([5, 7, 7]), torch.tensor([0.75, 0.25, 0.5]))
 
 
 def pairs() -> ParallelCorpus:
@@ -54,7 +54,7 @@ def test_boosted_is_the_softmax_with_a_bias() -> None:
 def test_the_table_has_the_likeliest_translations_of_each_word() -> None:
     text = pairs()
     table = learned_table(text, torch.float64)
-    words, source = text.target.vocab.words, text.source.vocab
+    words, source = text.target.vocab.tokens, text.source.vocab
     for german, english in (("hund", "dog"), ("katze", "cat"), ("bellt", "barks")):
         first, last = table.starts[source.id(german)], table.starts[source.id(german) + 1]
         own = {

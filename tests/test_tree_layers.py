@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.data.trees import Treebank, TreeBatch, read_tree
+from dragoman.data.trees import Treebank, TreeBatch, parse_tree
 from dragoman.data.vocabulary import END, Vocab
 from dragoman.nn.recurrent import Layer, fold
 from dragoman.nn.tree import TREE_CELLS, EncodedTrees, TreeLayer, encode, first_parameters
@@ -40,8 +40,8 @@ M = random(len(TREES.vocab), INPUTS, seed=9)  # the vectors of the words
 
 
 def encoded(cell: str, trees: Treebank, layer: TreeLayer | None = None, M: Tensor = M) -> EncodedTrees:
-    batch = TreeBatch.of(trees)
-    return encode(cell, layer or layer_of(cell), M[torch.from_numpy(batch.words)], batch)
+    batch = TreeBatch.from_trees(trees)
+    return encode(cell, layer or layer_of(cell), M[torch.from_numpy(batch.ids)], batch)
 
 
 class ByHand:
@@ -77,7 +77,7 @@ class ByHand:
 
     def nodes(self, line: str, M: Tensor = M) -> list[tuple[Tensor, ...]]:
         """The states of all nodes of a tree, by their numbers."""
-        tree = read_tree(line)
+        tree = parse_tree(line)
         states = [self.cell(M[TREES.vocab.id(word)]) for word in tree.words] or [self.cell(M[END])]
         for left, right in zip(tree.left, tree.right, strict=True):
             states.append(self.cell(None, states[left], states[right]))
@@ -114,7 +114,7 @@ def test_a_padded_tree_is_that_tree_alone_and_order_does_not_matter(cell: str) -
 @cells
 def test_the_roots_h_is_the_last_of_a_sentences_vectors(cell: str) -> None:
     found = encoded(cell, TREES)
-    columns = torch.from_numpy(TreeBatch.of(TREES).root_columns)
+    columns = torch.from_numpy(TreeBatch.from_trees(TREES).root_columns)
     torch.testing.assert_close(found.root[0], found.vectors[torch.arange(len(TREES)), columns], rtol=0, atol=0)
 
 
@@ -170,7 +170,7 @@ def test_a_tree_lstm_with_open_gates_adds_up_its_leaves() -> None:
     opened = TreeLayer(layer.W_xp, W_l, W_r, b)
     line = LINES[0]
     _, c = encoded("tree-lstm", Treebank.from_lines([line], TREES.vocab), opened).root
-    leaves = Treebank.from_lines([f"(S {word})" for word in read_tree(line).words], TREES.vocab)
+    leaves = Treebank.from_lines([f"(S {word})" for word in parse_tree(line).words], TREES.vocab)
     torch.testing.assert_close(c[0], encoded("tree-lstm", leaves, opened).root[1].sum(dim=0))
 
 

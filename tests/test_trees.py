@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError, Vocab
-from dragoman.data.trees import Treebank, TreeBatch, read_tree
+from dragoman.data.trees import Treebank, TreeBatch, parse_tree
 from dragoman.data.vocabulary import END, UNK
 
 LINES = [
@@ -57,7 +57,7 @@ def spelled(words: list[str], left: list[int], right: list[int]) -> Any:
 
 @given(NESTS)
 def test_a_tree_is_made_binary_branching_to_the_right(nest: Any) -> None:
-    tree = read_tree(bracketed(nest))
+    tree = parse_tree(bracketed(nest))
     assert len(tree.left) == len(tree.right) == len(tree.words) - 1
     assert spelled(*tree) == binary(nest)
 
@@ -76,7 +76,7 @@ def test_a_tree_is_made_binary_branching_to_the_right(nest: Any) -> None:
     ],
 )
 def test_what_is_a_label_and_what_a_word(line: str, pairs: Any) -> None:
-    assert spelled(*read_tree(line)) == pairs
+    assert spelled(*parse_tree(line)) == pairs
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ DEEP = 200_000  # far beyond what Python would recurse
     ids=["a chain", "branching to the left"],
 )
 def test_deep_brackets_are_read(line: str, words: int) -> None:
-    tree = read_tree(line)
+    tree = parse_tree(line)
     assert len(tree.words) == words
     assert tree.left[1:] == list(range(words, 2 * words - 2))  # each holds the one before
 
@@ -125,7 +125,7 @@ def test_deep_brackets_are_read(line: str, words: int) -> None:
 @pytest.mark.parametrize("line", ["(" * DEEP, "(" * DEEP + ")" * DEEP, ")" * DEEP], ids=["open", "empty", "closed"])
 def test_deep_brackets_that_are_no_tree_are_refused(line: str) -> None:
     with pytest.raises(DataError) as error:
-        read_tree(line)
+        parse_tree(line)
     assert len(str(error.value)) < 200
 
 
@@ -146,13 +146,13 @@ def test_the_words_of_trees_are_a_corpus() -> None:
 
 def test_a_vocabulary_given_or_cut() -> None:
     trees = Treebank.from_lines(LINES, min_count=2)
-    assert trees.vocab.words[3:] == ("the",)
+    assert trees.vocab.tokens[3:] == ("the",)
     assert trees.leaves.unknown_words[:2] == ["ein", "kurzer"]
     known = Treebank.from_lines(["(S the <s> cat)"], Vocab.build(["the", "cat"], [1, 1]))
     assert known.leaves.ids.tolist() == [3, UNK, 4]
-    assert Treebank.from_lines(["(S a b b)", "(S c b a)"], max_size=2).vocab.words[3:] == ("a", "b")
+    assert Treebank.from_lines(["(S a b b)", "(S c b a)"], max_size=2).vocab.tokens[3:] == ("a", "b")
     with pytest.raises(DataError, match="another vocabulary"):
-        known.require(trees.vocab)
+        known.require_vocab(trees.vocab)
 
 
 @pytest.mark.parametrize("word", ["<s>", "</s>"])
@@ -188,7 +188,7 @@ def test_selected_trees_are_those_read_alone(numbers: list[int]) -> None:
 
 def test_words_made_unknown_leave_the_trees_alone() -> None:
     trees = Treebank.from_lines(LINES)
-    mask = np.zeros(trees.leaves.words, bool)
+    mask = np.zeros(trees.leaves.num_words, bool)
     mask[1] = True
     hidden = trees.with_unknown(mask)
     assert hidden.leaves.ids[:3].tolist() == [3, UNK, 5]
@@ -212,17 +212,17 @@ def grown(batch: TreeBatch, vocab: Vocab) -> tuple[list[list[Any]], list[Any]]:
     nodes = []
     for height, level in enumerate(batch.levels):
         if height == 0:
-            made = [vocab.words[batch.words[place]] for place in level.taken]
+            made = [vocab.tokens[batch.ids[place]] for place in level.inputs]
         else:
-            children = [waiting[height][place] for place in level.taken]
+            children = [waiting[height][place] for place in level.inputs]
             made = list(zip(children[::2], children[1::2], strict=True))
         nodes += made
-        for above, count in level.handed:
+        for above, count in level.outputs:
             waiting[above] += made[:count]
             made = made[count:]
         assert not made
     grid: list[list[Any]] = [[None] * batch.mask.shape[1] for _ in batch.sizes]
-    for place, node in zip(batch.places.tolist(), nodes, strict=True):
+    for place, node in zip(batch.grid_positions.tolist(), nodes, strict=True):
         grid[place // batch.mask.shape[1]][place % batch.mask.shape[1]] = node
     return grid, [waiting[-1][place] for place in batch.roots]
 
@@ -234,10 +234,10 @@ def words_under(node: Any) -> list[str]:
 @given(st.lists(NESTS.map(bracketed) | st.just(""), min_size=1, max_size=6))
 def test_a_batch_grows_each_tree_from_its_leaves(lines: list[str]) -> None:
     trees = Treebank.from_lines(lines)
-    batch = TreeBatch.of(trees)
+    batch = TreeBatch.from_trees(trees)
     grid, roots = grown(batch, trees.vocab)
     for number, line in enumerate(lines):
-        tree = read_tree(line)
+        tree = parse_tree(line)
         words = tree.words or ["</s>"]
         size = 2 * len(words) - 1
         assert batch.sizes[number] == size
@@ -250,28 +250,28 @@ def test_a_batch_grows_each_tree_from_its_leaves(lines: list[str]) -> None:
 
 
 def test_nodes_of_a_level_are_of_equal_height() -> None:
-    batch = TreeBatch.of(Treebank.from_lines(["(S (A a b) (B c d))", "(S a b c)", "(S a)"]))
-    heights = [len(level.taken) // (1 if height == 0 else 2) for height, level in enumerate(batch.levels)]
+    batch = TreeBatch.from_trees(Treebank.from_lines(["(S (A a b) (B c d))", "(S a b c)", "(S a)"]))
+    heights = [len(level.inputs) // (1 if height == 0 else 2) for height, level in enumerate(batch.levels)]
     assert heights == [8, 3, 2]
 
 
 def test_an_empty_line_is_one_end_of_sentence() -> None:
-    batch = TreeBatch.of(Treebank.from_lines(["", "(S a)", ""]))
-    assert batch.words.tolist() == [END, 3, END]
+    batch = TreeBatch.from_trees(Treebank.from_lines(["", "(S a)", ""]))
+    assert batch.ids.tolist() == [END, 3, END]
     assert batch.sizes.tolist() == [1, 1, 1]
     assert len(batch.levels) == 1
 
 
 def test_attention_to_nodes_is_shared_among_their_words() -> None:
-    batch = TreeBatch.of(Treebank.from_lines(["(S (NP the cat) sat)", "(S yes)", ""]))
+    batch = TreeBatch.from_trees(Treebank.from_lines(["(S (NP the cat) sat)", "(S yes)", ""]))
     third = 1 / 3
     expected = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.5, 0.5, 0], [third, third, third]]
-    np.testing.assert_allclose(batch.shares[0], expected)
-    np.testing.assert_array_equal(batch.shares.sum(axis=2).round(12), batch.mask)
+    np.testing.assert_allclose(batch.word_shares[0], expected)
+    np.testing.assert_array_equal(batch.word_shares.sum(axis=2).round(12), batch.mask)
 
 
 def test_deep_trees_make_a_batch_too() -> None:
     deep = 20_000
-    batch = TreeBatch.of(Treebank.from_lines(["(X " * deep + "a" + " b)" * deep]))
+    batch = TreeBatch.from_trees(Treebank.from_lines(["(X " * deep + "a" + " b)" * deep]))
     assert len(batch.levels) == deep + 1
     assert batch.spans[0, -1].tolist() == [0, deep]

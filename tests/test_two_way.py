@@ -12,25 +12,27 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, fit
-from dragoman.data.alignments import Links
-from dragoman.data.corpus import BothWays, ParallelCorpus
-from dragoman.data.tokenizer import Side
+from dragoman.data.alignments import WordAlignments
+from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
+from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.translator import Translator
-from dragoman.models.two_way import TwoWay
+from dragoman.models.two_way import TwoWayTranslator
 from dragoman.nn.attention_losses import agreement
 from small_translators import ENGLISH, GERMAN
 
 SMALL: dict[str, Any] = {"embedding": 16, "hidden": 16, "dropout": 0.0, "embedding_reach": 1.0}
 
 
-def pairs_of(german: list[str] = GERMAN, english: list[str] = ENGLISH) -> tuple[BothWays, Side, Side]:
-    source, target = Side.learn("word", german), Side.learn("word", english)
-    return BothWays(source.read(german), target.read(english)), source, target
+def pairs_of(
+    german: list[str] = GERMAN, english: list[str] = ENGLISH
+) -> tuple[BidirectionalCorpus, Tokenizer, Tokenizer]:
+    source, target = Tokenizer.train("word", german), Tokenizer.train("word", english)
+    return BidirectionalCorpus(source.encode(german), target.encode(english)), source, target
 
 
-def two_way(symmetry: float, **settings: Any) -> tuple[TwoWay, BothWays]:
+def two_way(symmetry: float, **settings: Any) -> tuple[TwoWayTranslator, BidirectionalCorpus]:
     pairs, source, target = pairs_of()
-    return TwoWay.create(pairs, source, target, symmetry=symmetry, **{**SMALL, **settings}), pairs
+    return TwoWayTranslator.create(pairs, source, target, symmetry=symmetry, **{**SMALL, **settings}), pairs
 
 
 # -- what is learned from ----------------------------------------------------------------------------------------------
@@ -38,17 +40,17 @@ def two_way(symmetry: float, **settings: Any) -> tuple[TwoWay, BothWays]:
 
 def test_pairs_that_are_translated_both_ways_ask_for_both_sides() -> None:
     one, two = Corpus.from_sentences(["a b c", "d"]), Corpus.from_sentences(["x", "y z"])
-    pairs = BothWays(one, two, Links.of([[(0, 0), (2, 0)], [(0, 0), (0, 1)]]))
+    pairs = BidirectionalCorpus(one, two, WordAlignments.from_lists([[(0, 0), (2, 0)], [(0, 0), (0, 1)]]))
     assert pairs.sizes.tolist() == [6, 5]
     chosen = pairs.select(np.array([1]))
-    assert isinstance(chosen, BothWays) and chosen.sizes.tolist() == [5]
+    assert isinstance(chosen, BidirectionalCorpus) and chosen.sizes.tolist() == [5]
     back = pairs.reversed
-    assert type(back) is ParallelCorpus and back.source is two and back.target is one and back.links is not None
-    assert [back.links[pair] for pair in range(2)] == [[(0, 0), (0, 2)], [(0, 0), (1, 0)]]
+    assert type(back) is ParallelCorpus and back.source is two and back.target is one and back.alignments is not None
+    assert [back.alignments[pair] for pair in range(2)] == [[(0, 0), (0, 2)], [(0, 0), (1, 0)]]
 
 
 def test_trees_cannot_be_predicted() -> None:
-    trees = Side.learn("word", ["(S (N hunde) (V bellen))"], format="tree").read(["(S (N hunde) (V bellen))"])
+    trees = Tokenizer.train("word", ["(S (N hunde) (V bellen))"], format="tree").encode(["(S (N hunde) (V bellen))"])
     with pytest.raises(DataError, match="trees can be read, not predicted"):
         _ = ParallelCorpus(trees, Corpus.from_sentences(["dogs bark"])).reversed
 
@@ -70,11 +72,16 @@ def test_agreement_is_the_trace_of_the_product_over_words() -> None:
 
 def test_what_agreement_is_worth_is_added_in_training_alone() -> None:
     both, pairs = two_way(2.0)
-    apart = torch.cat([both.forward.batch_log_probs(pairs), both.backward.batch_log_probs(pairs.reversed)])
+    apart = torch.cat(
+        [both.source_to_target.batch_log_probs(pairs), both.target_to_source.batch_log_probs(pairs.reversed)]
+    )
     torch.testing.assert_close(both.batch_log_probs(pairs), apart)
     assert len(apart) == int(pairs.sizes.sum())
     taught = both.batch_log_probs(pairs, torch.Generator().manual_seed(1))
-    there, back = both.forward.score(GERMAN, ENGLISH), both.backward.score(ENGLISH, GERMAN)
+    there, back = (
+        both.source_to_target.force_decode(GERMAN, ENGLISH),
+        both.target_to_source.force_decode(ENGLISH, GERMAN),
+    )
     matrices = [(one.attention, two.attention) for one, two in zip(there, back, strict=True)]
     traces = [np.trace(one[:-1, :-1] @ two[:-1, :-1]) for one, two in matrices if one is not None and two is not None]
     assert float((taught - apart).sum()) == pytest.approx(2 * sum(traces), rel=1e-4)
@@ -85,7 +92,10 @@ def test_two_that_learn_together_agree_more() -> None:
     for symmetry in (0.0, 3.0):
         both, pairs = two_way(symmetry)
         fit(both, pairs, max_epochs=15, learning_rate=0.02, batch_size=40, threads=1)
-        there, back = both.forward.score(GERMAN, ENGLISH), both.backward.score(ENGLISH, GERMAN)
+        there, back = (
+            both.source_to_target.force_decode(GERMAN, ENGLISH),
+            both.target_to_source.force_decode(ENGLISH, GERMAN),
+        )
         assert all(one.attention is not None for one in (*there, *back))
         agreed[symmetry] = np.mean(
             [np.trace(one.attention[:-1, :-1] @ two.attention[:-1, :-1]) for one, two in zip(there, back, strict=True)]  # type: ignore[index]
@@ -95,11 +105,13 @@ def test_two_that_learn_together_agree_more() -> None:
 
 def test_supervision_teaches_both() -> None:
     pairs, source, target = pairs_of()
-    linked = BothWays(pairs.source, pairs.target, Links.of([[(0, 0), (1, 2), (2, 1), (3, 3)] for _ in GERMAN]))
-    both = TwoWay.create(linked, source, target, symmetry=0.5, supervision=1.0, **SMALL)
+    linked = BidirectionalCorpus(
+        pairs.source, pairs.target, WordAlignments.from_lists([[(0, 0), (1, 2), (2, 1), (3, 3)] for _ in GERMAN])
+    )
+    both = TwoWayTranslator.create(linked, source, target, symmetry=0.5, supervision=1.0, **SMALL)
     fit(both, linked, max_epochs=25, learning_rate=0.02, batch_size=40, threads=1)
-    for one, lines, answers in ((both.forward, GERMAN, ENGLISH), (both.backward, ENGLISH, GERMAN)):
-        looked = [told.attention[:-1].argmax(axis=1).tolist() for told in one.score(lines, answers)]  # type: ignore[index]
+    for one, lines, answers in ((both.source_to_target, GERMAN, ENGLISH), (both.target_to_source, ENGLISH, GERMAN)):
+        looked = [told.attention[:-1].argmax(axis=1).tolist() for told in one.force_decode(lines, answers)]  # type: ignore[index]
         assert np.mean([own == [0, 2, 1, 3] for own in looked]) > 0.9
 
 
@@ -117,7 +129,7 @@ def test_what_it_is_not_for() -> None:
 def test_it_goes_with_other_things(settings: dict[str, Any]) -> None:
     """And with blank lines on either side."""
     pairs, source, target = pairs_of([*GERMAN, "", GERMAN[0]], [*ENGLISH, ENGLISH[0], ""])
-    both = TwoWay.create(pairs, source, target, symmetry=1.0, **{**SMALL, **settings})
+    both = TwoWayTranslator.create(pairs, source, target, symmetry=1.0, **{**SMALL, **settings})
     before = both.batch_log_probs(pairs).sum()
     fit(both, pairs, max_epochs=6, learning_rate=0.02, batch_size=40, label_smoothing=0.1, threads=1)
     assert both.batch_log_probs(pairs).sum() > before
@@ -134,8 +146,8 @@ def test_each_is_an_ordinary_translator_afterwards(tmp_path: Path) -> None:
         assert loaded.settings.symmetry == 0 and loaded.record["symmetry"] == 1
         told = loaded.record["data"]["train"]
         sizes = {side: told[side]["tokens"] for side in ("source", "target")}
-        assert sizes == {"source": one.source.read(GERMAN if name == "forward" else ENGLISH).tokens} | {
-            "target": one.target.read(ENGLISH if name == "forward" else GERMAN).tokens
+        assert sizes == {"source": one.source.encode(GERMAN if name == "forward" else ENGLISH).tokens} | {
+            "target": one.target.encode(ENGLISH if name == "forward" else GERMAN).tokens
         }
         for key, tensor in one.parameters().items():
             torch.testing.assert_close(loaded.parameters()[key], tensor, rtol=0, atol=0)
@@ -154,7 +166,7 @@ def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path) -> None:
 
     stopped, _ = two_way(1.0, dropout=0.3)
     with pytest.raises(dragoman.DragomanError, match="stopped after update 3"):
-        fit(stopped, pairs, pairs, output=tmp_path / "m", report=stop, **settings)
+        fit(stopped, pairs, pairs, output=tmp_path / "m", callback=stop, **settings)
     (tmp_path / "m" / "backward" / ".model.safetensors.killed").write_bytes(b"half of one")
     fit(two_way(1.0, dropout=0.3)[0], pairs, pairs, output=tmp_path / "m", **settings)
     for name in ("forward", "backward"):

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError
 from dragoman.data.segmenters import (
-    CharUnits,
-    Lengths,
-    Units,
-    UnitsSpec,
-    WordUnits,
-    choose_units,
-    from_saved,
-    learn_units,
+    CharSegmenter,
+    Segmenter,
+    SegmenterSpec,
+    TextLengths,
+    WordSegmenter,
+    choose_segmenter,
+    load_segmenter,
+    train_segmenter,
 )
-from dragoman.data.subwords import MODEL_FILE, SubwordUnits, characters_in, recommended_size
+from dragoman.data.subwords import MODEL_FILE, SubwordSegmenter, minimum_size, recommended_size
 from dragoman.data.tokenization import looks_tokenised, looks_unsegmented
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.data.word_alignment import pairs_of_words, to_words, with_end
+from dragoman.data.word_alignment import append_end, attention_to_words, token_links_to_words
 
 RAW = [
     "The old farmer sold two brown cows, didn't he?",
@@ -37,13 +37,13 @@ RAW = [
 APART = ["the old farmer sold two brown cows , did n't he ?", "mr. x and the u.s. sold two cows .", "they left ."]
 JAPANESE = ["彼は私の隣に住んでいる。", "彼女は、その川を泳いで渡ろうとした。", "私の家は川の隣にある。"]
 THAI = ["เขาอาศัยอยู่ข้างบ้านของฉัน", "บ้านของฉันอยู่ริมแม่น้ำ เขาว่ายน้ำข้ามแม่น้ำ"]
-LEARNED: list[Units] = [
-    learn_units("subword:120", RAW),
-    learn_units("unigram:50", RAW),
-    learn_units("subword:60", JAPANESE),
-    learn_units("unigram:28", THAI * 3),
+LEARNED: list[Segmenter] = [
+    train_segmenter("subword:120", RAW),
+    train_segmenter("unigram:50", RAW),
+    train_segmenter("subword:60", JAPANESE),
+    train_segmenter("unigram:28", THAI * 3),
 ]
-EVERY: list[Units] = [WordUnits(), CharUnits(), *LEARNED]
+EVERY: list[Segmenter] = [WordSegmenter(), CharSegmenter(), *LEARNED]
 names = pytest.mark.parametrize("units", EVERY, ids=lambda units: units.spec)
 
 # Any text, with what is most likely to be mistaken for something else.
@@ -66,74 +66,74 @@ def tidy(line: str) -> str:
 @example(line="▁ ▁▁ ▅ \ue580\ue581 x\ue581")
 @example(line="<s> </s> <unk> a<s>b</s>c<unk>d")
 @example(line="no piece")
-def test_a_line_comes_back(units: Units, line: str) -> None:
-    tokens = units.cut(tidy(line))
+def test_a_line_comes_back(units: Segmenter, line: str) -> None:
+    tokens = units.segment(tidy(line))
     assert units.join(tokens) == tidy(line)
     assert not any(set(token) & set(" \t\n") or not token for token in tokens)
 
 
-@pytest.mark.parametrize("units", [WordUnits(), *LEARNED], ids=lambda units: units.spec)
-def test_spaces_are_collapsed(units: Units) -> None:
-    assert units.join(units.cut("  two \t old\tcows  \r")) == "two old cows"
-    assert units.cut("  two \t old\tcows  \r") == units.cut("two old cows")
-    assert units.cut(" \t ") == [] == units.cut("")
+@pytest.mark.parametrize("units", [WordSegmenter(), *LEARNED], ids=lambda units: units.spec)
+def test_spaces_are_collapsed(units: Segmenter) -> None:
+    assert units.join(units.segment("  two \t old\tcows  \r")) == "two old cows"
+    assert units.segment("  two \t old\tcows  \r") == units.segment("two old cows")
+    assert units.segment(" \t ") == [] == units.segment("")
 
 
 @given(line=lines)
 @example(line="  a▁ ▁▁b ")
 def test_characters_keep_every_space(line: str) -> None:
-    units = CharUnits()
-    assert units.join(units.cut(line)) == line
-    assert len(units.cut(line)) == len(line)
-    assert units.join(units.cut("a\tb")) == "a b"
+    units = CharSegmenter()
+    assert units.join(units.segment(line)) == line
+    assert len(units.segment(line)) == len(line)
+    assert units.join(units.segment("a\tb")) == "a b"
 
 
 @names
 @settings(max_examples=30)
 @given(several=st.lists(lines, max_size=5))
-def test_many_lines_are_cut_as_each_alone(units: Units, several: list[str]) -> None:
-    assert units.cut_all(iter(several)) == [units.cut(line) for line in several]
+def test_many_lines_are_cut_as_each_alone(units: Segmenter, several: list[str]) -> None:
+    assert units.segment_all(iter(several)) == [units.segment(line) for line in several]
 
 
-@pytest.mark.parametrize("units", [CharUnits(), *LEARNED], ids=lambda units: units.spec)
+@pytest.mark.parametrize("units", [CharSegmenter(), *LEARNED], ids=lambda units: units.spec)
 @given(line=lines)
 @example(line="<s>")
 @example(line="x<unk></s>")
-def test_no_unit_is_one_of_ours(units: Units, line: str) -> None:
-    tokens = units.cut(line)
+def test_no_unit_is_one_of_ours(units: Segmenter, line: str) -> None:
+    tokens = units.segment(line)
     assert not set(tokens) & set(SPECIALS)
     corpus = Corpus.from_sentences([tokens])  # a training text: `<s>` in it would be refused
-    assert [corpus.vocab.words[number] for number in corpus[0]] == tokens
+    assert [corpus.vocab.tokens[number] for number in corpus[0]] == tokens
 
 
 def test_a_piece_that_reads_like_one_of_ours_is_taken_apart() -> None:
     """To a Japanese model `<s>` is a run of unknown characters, which SentencePiece makes one piece."""
     japanese = LEARNED[2]
-    assert japanese.cut("川<unk>川</s>") == ["▁", "川", *"<unk>", "川", *"</s>"]
+    assert japanese.segment("川<unk>川</s>") == ["▁", "川", *"<unk>", "川", *"</s>"]
 
 
 def test_unknown_characters_stay_readable() -> None:
     for units in LEARNED[:2]:
-        assert isinstance(units, SubwordUnits)
-        tokens = units.cut("cow Жук!")
+        assert isinstance(units, SubwordSegmenter)
+        tokens = units.segment("cow Жук!")
         assert "Жук" in tokens
         heard = Corpus.from_sentences([tokens], Corpus.from_sentences([units.pieces]).vocab)
         assert heard.unknown_words == ["Жук"]
 
 
 @names
-def test_what_is_not_a_line_is_refused(units: Units) -> None:
+def test_what_is_not_a_line_is_refused(units: Segmenter) -> None:
     with pytest.raises(DataError, match="sentences:2: contains a line break"):
-        units.cut_all(["a", "b\nc"])
+        units.segment_all(["a", "b\nc"])
     with pytest.raises(DataError, match="sentences:1: holds half a surrogate pair"):
-        units.cut("a\ud800")
+        units.segment("a\ud800")
 
 
 @pytest.mark.parametrize("text", [JAPANESE, THAI], ids=["japanese", "thai"])
 @pytest.mark.parametrize("kind", ["subword", "unigram"])
 def test_scripts_without_spaces_are_cut(text: list[str], kind: str) -> None:
-    units = learn_units(f"{kind}:{characters_in(text) + 4}", text * 3)
-    tokens = units.cut(text[0])
+    units = train_segmenter(f"{kind}:{minimum_size(text) + 4}", text * 3)
+    tokens = units.segment(text[0])
     assert 1 < len(tokens) < len(text[0]) + 1
     assert units.join(tokens) == text[0]
 
@@ -143,17 +143,17 @@ def test_scripts_without_spaces_are_cut(text: list[str], kind: str) -> None:
 
 @pytest.mark.parametrize("spec", ["subword:90", "unigram:50"])
 def test_the_same_text_gives_the_same_pieces(spec: str) -> None:
-    one, two = learn_units(spec, RAW), learn_units(spec, iter(RAW))
+    one, two = train_segmenter(spec, RAW), train_segmenter(spec, iter(RAW))
     assert one == two
     assert dict(one.files()) == dict(two.files())
 
 
 def test_pieces_that_are_asked_for_are_there() -> None:
-    units = learn_units("bpe:100", RAW)
-    assert isinstance(units, SubwordUnits)
+    units = train_segmenter("bpe:100", RAW)
+    assert isinstance(units, SubwordSegmenter)
     assert (units.spec, units.kind, units.size) == ("subword:100", "subword", 100)
     assert len(units.pieces) == 99, "and one for what is unknown"
-    assert {token for line in units.cut_all(RAW) for token in line} < set(units.pieces)
+    assert {token for line in units.segment_all(RAW) for token in line} < set(units.pieces)
     assert set("cows▁") < set(units.pieces), "every character is a piece, so that new words can be cut"
     assert "▁cow" in units.pieces, "the word is frequent"
 
@@ -161,48 +161,48 @@ def test_pieces_that_are_asked_for_are_there() -> None:
 @pytest.mark.parametrize("kind", ["subword", "unigram"])
 def test_more_pieces_than_the_text_has(kind: str) -> None:
     with pytest.warns(UserWarning, match=f"{kind}:90000: the text has no more than [0-9]+ pieces"):
-        units = learn_units(f"{kind}:90000", RAW)
-    assert isinstance(units, SubwordUnits)
-    assert characters_in(RAW) < units.size < 90_000
+        units = train_segmenter(f"{kind}:90000", RAW)
+    assert isinstance(units, SubwordSegmenter)
+    assert minimum_size(RAW) < units.size < 90_000
     assert units.spec == f"{kind}:90000", "the same question asks for the same units"
 
 
 @pytest.mark.parametrize("kind", ["subword", "unigram"])
 def test_fewer_pieces_than_characters(kind: str) -> None:
-    least = characters_in(RAW)
+    least = minimum_size(RAW)
     with pytest.raises(DataError, match=f"characters alone are {least} pieces; ask for {kind}:{2 * least} or so"):
-        learn_units(f"{kind}:{least - 1}", RAW)
-    units = learn_units(f"{kind}:{least}", RAW)
-    assert isinstance(units, SubwordUnits)
+        train_segmenter(f"{kind}:{least - 1}", RAW)
+    units = train_segmenter(f"{kind}:{least}", RAW)
+    assert isinstance(units, SubwordSegmenter)
     assert units.size == least
 
 
 @pytest.mark.parametrize("text", [[], ["", "  "]])
 def test_nothing_to_learn_from(text: list[str]) -> None:
     with pytest.raises(DataError, match="no words to learn pieces from"):
-        learn_units("subword:100", text)
+        train_segmenter("subword:100", text)
 
 
 def test_long_lines_and_odd_signs_are_learned_from() -> None:
     """By itself SentencePiece would skip lines of more than 4,192 bytes and lines with U+2585."""
-    units = learn_units("subword:20", ["xyz " * 2000, "▅▅ ab▁"])
-    assert "▁xyz" in units.cut("xyz")
-    assert isinstance(units, SubwordUnits)
-    assert set(units.cut("▅ b▁")) <= set(units.pieces), "none of these is unknown"
+    units = train_segmenter("subword:20", ["xyz " * 2000, "▅▅ ab▁"])
+    assert "▁xyz" in units.segment("xyz")
+    assert isinstance(units, SubwordSegmenter)
+    assert set(units.segment("▅ b▁")) <= set(units.pieces), "none of these is unknown"
 
 
 def test_two_texts_share_their_pieces() -> None:
     german = ["Der alte Bauer verkauft zwei braune Kühe."] * 10
-    units = learn_units("subword:100", RAW, german)
-    assert len(units.cut("Kühe Bauer cows")) < len(learn_units("subword:100", RAW).cut("Kühe Bauer cows"))
-    assert isinstance(units, SubwordUnits)
+    units = train_segmenter("subword:100", RAW, german)
+    assert len(units.segment("Kühe Bauer cows")) < len(train_segmenter("subword:100", RAW).segment("Kühe Bauer cows"))
+    assert isinstance(units, SubwordSegmenter)
     assert "ü" in units.pieces
 
 
 def test_learning_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learn_units("subword:80", RAW).cut_all(RAW)
+        train_segmenter("subword:80", RAW).segment_all(RAW)
     assert capfd.readouterr() == ("", "")
 
 
@@ -210,10 +210,10 @@ def test_learning_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @names
-def test_saved_units_are_the_same(units: Units) -> None:
-    again = from_saved(units.spec, units.files())
+def test_saved_units_are_the_same(units: Segmenter) -> None:
+    again = load_segmenter(units.spec, units.files())
     assert again == units
-    assert again.cut_all(RAW) == units.cut_all(RAW)
+    assert again.segment_all(RAW) == units.segment_all(RAW)
 
 
 def other_model() -> bytes:
@@ -229,11 +229,11 @@ def test_a_damaged_model_is_refused() -> None:
     whole = LEARNED[0].files()[MODEL_FILE]
     for damaged in (b"", b"nonsense", whole[:-20], whole[: len(whole) // 2], whole[3:], other_model()):
         with pytest.raises(DataError, match="damaged, or not one that dragoman has learned"):
-            from_saved("subword:120", {MODEL_FILE: damaged})
+            load_segmenter("subword:120", {MODEL_FILE: damaged})
     with pytest.raises(DataError, match="model is missing"):
-        from_saved("subword:120", {})
+        load_segmenter("subword:120", {})
     with pytest.raises(DataError, match="name the units"):
-        from_saved("auto", {})
+        load_segmenter("auto", {})
 
 
 @pytest.mark.parametrize(
@@ -254,13 +254,13 @@ def test_a_damaged_model_is_refused() -> None:
 )
 def test_units_that_cannot_be_asked_for(text: str, problem: str) -> None:
     with pytest.raises(DataError) as error:
-        UnitsSpec.parse(text)
+        SegmenterSpec.parse(text)
     assert problem in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["auto", "word", "char", "subword", "unigram", "subword:8000", "unigram:1"])
 def test_a_spec_reads_as_it_was_asked_for(text: str) -> None:
-    assert str(UnitsSpec.parse(text)) == text
+    assert str(SegmenterSpec.parse(text)) == text
 
 
 # -- chosen by the text ----------------------------------------------------------------------------------------------
@@ -323,13 +323,13 @@ def test_segmented_or_not() -> None:
     ],
 )
 def test_units_chosen_by_the_text(texts: list[list[str]], kind: str) -> None:
-    assert choose_units(*texts) == kind
+    assert choose_segmenter(*texts) == kind
     if any(texts):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the texts here are tiny
-            units = learn_units("auto", *texts)
+            units = train_segmenter("auto", *texts)
         assert units.kind == kind
-        assert UnitsSpec.parse(units.spec).kind == kind, "what was chosen is said"
+        assert SegmenterSpec.parse(units.spec).kind == kind, "what was chosen is said"
 
 
 def test_larger_texts_get_more_pieces() -> None:
@@ -346,8 +346,8 @@ def test_a_number_that_nobody_gave_fits_the_characters() -> None:
     many = ["".join(map(chr, range(0x4E00 + 200 * line, 0x4E00 + 200 * (line + 1)))) for line in range(3)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        units = learn_units("subword", many)
-    assert UnitsSpec.parse(units.spec).size == 2 * characters_in(many) == 2 * (600 + 2)
+        units = train_segmenter("subword", many)
+    assert SegmenterSpec.parse(units.spec).size == 2 * minimum_size(many) == 2 * (600 + 2)
 
 
 # -- from units to words ---------------------------------------------------------------------------------------------
@@ -356,9 +356,9 @@ def test_a_number_that_nobody_gave_fits_the_characters() -> None:
 @names
 @given(line=lines)
 @example(line=" lead  and trail ")
-def test_units_know_their_words(units: Units, line: str) -> None:
-    tokens = units.cut(line)
-    numbers = units.word_of_unit(tokens)
+def test_units_know_their_words(units: Segmenter, line: str) -> None:
+    tokens = units.segment(line)
+    numbers = units.word_indices(tokens)
     words = [word for word in line.split(" ") if word]
     by_word = [[token for token, at in zip(tokens, numbers, strict=True) if at == word] for word in range(len(words))]
     assert numbers == sorted(numbers)
@@ -369,7 +369,7 @@ def test_units_know_their_words(units: Units, line: str) -> None:
 @given(tokens=st.lists(st.sampled_from(["▁", "▁a", "b", "▁cd", "<unk>", "é"])))
 def test_a_model_may_write_what_no_line_is_cut_into(tokens: list[str]) -> None:
     units = LEARNED[0]
-    words, numbers = WordUnits().cut(units.join(tokens)), units.word_of_unit(tokens)
+    words, numbers = WordSegmenter().segment(units.join(tokens)), units.word_indices(tokens)
     assert len(numbers) == len(tokens)
     assert max(numbers, default=0) == max(len(words) - 1, 0)
     for word, spelled in enumerate(words):
@@ -387,7 +387,7 @@ def attentions(draw: st.DrawFn) -> tuple[np.ndarray, list[int], list[int]]:
 @given(attentions())
 def test_attention_between_words(case: tuple[np.ndarray, list[int], list[int]]) -> None:
     matrix, target, source = case
-    found = to_words(matrix, target, source)
+    found = attention_to_words(matrix, target, source)
     assert found.shape == (target[-1] + 1, source[-1] + 1)
     assert found.sum(axis=1) == pytest.approx(np.ones(len(found)))
     for row, word in enumerate(found):
@@ -397,21 +397,21 @@ def test_attention_between_words(case: tuple[np.ndarray, list[int], list[int]]) 
 
 
 def test_attention_of_nothing() -> None:
-    assert to_words(np.zeros((0, 2)), [], [0, 1]).shape == (0, 2)
-    assert to_words(np.ones((1, 1)), with_end([]), with_end([])).tolist() == [[1.0]]
+    assert attention_to_words(np.zeros((0, 2)), [], [0, 1]).shape == (0, 2)
+    assert attention_to_words(np.ones((1, 1)), append_end([]), append_end([])).tolist() == [[1.0]]
     with pytest.raises(AssertionError):
-        to_words(np.ones((2, 3)), [0], [0, 1, 1])
+        attention_to_words(np.ones((2, 3)), [0], [0, 1, 1])
 
 
 def test_pairs_between_units_become_pairs_between_words() -> None:
-    source, target = LEARNED[0], CharUnits()
-    source_words = source.word_of_unit(source.cut("old brown farmers"))
-    target_words = target.word_of_unit(target.cut("alte Bauern"))
+    source, target = LEARNED[0], CharSegmenter()
+    source_words = source.word_indices(source.segment("old brown farmers"))
+    target_words = target.word_indices(target.segment("alte Bauern"))
     everything = [(i, j) for i in range(len(source_words)) for j in range(len(target_words))]
-    assert pairs_of_words(reversed(everything), source_words, target_words) == [
+    assert token_links_to_words(reversed(everything), source_words, target_words) == [
         (i, j) for i in range(3) for j in (0, 1)
     ]
-    assert pairs_of_words([], source_words, target_words) == []
+    assert token_links_to_words([], source_words, target_words) == []
 
 
 # -- lengths ---------------------------------------------------------------------------------------------------------
@@ -420,23 +420,25 @@ def test_pairs_between_units_become_pairs_between_words() -> None:
 @given(several=st.lists(lines, max_size=6))
 def test_lengths_are_those_of_the_text_in_words(several: list[str]) -> None:
     corpus = Corpus.from_sentences([line.replace("<s>", "x").replace("</s>", "y") for line in several])
-    lengths = Lengths.of(line.replace("<s>", "x").replace("</s>", "y") for line in several)
-    assert lengths == Lengths(corpus.words, corpus.characters, corpus.sentences)
-    assert lengths.tokens == corpus.tokens
+    lengths = TextLengths.from_lines(line.replace("<s>", "x").replace("</s>", "y") for line in several)
+    assert lengths == TextLengths(corpus.num_words, corpus.num_characters, corpus.num_sentences)
+    assert lengths.num_tokens == corpus.num_tokens
 
 
 def test_perplexities_do_not_depend_on_the_units() -> None:
     """A uniform choice among k units, and the end, prices a line at (units + 1) log k, whatever the units are."""
-    lengths = Lengths.of(["ab cd", ""])
-    assert lengths == Lengths(words=2, characters=7, sentences=2)
+    lengths = TextLengths.from_lines(["ab cd", ""])
+    assert lengths == TextLengths(num_words=2, num_characters=7, num_sentences=2)
     assert lengths.perplexity(-4 * math.log(8)) == pytest.approx(8)
     assert lengths.perplexity_characters(-7 * math.log(3)) == pytest.approx(3)
     assert lengths.perplexity(-math.inf) == lengths.perplexity(-1e9) == math.inf
-    assert math.isnan(Lengths.of([]).perplexity(0.0)) and math.isnan(Lengths.of([]).perplexity_characters(0.0))
+    assert math.isnan(TextLengths.from_lines([]).perplexity(0.0)) and math.isnan(
+        TextLengths.from_lines([]).perplexity_characters(0.0)
+    )
 
 
 def test_nothing_is_normalised() -> None:
     """Composed and decomposed letters are different lines, and stay so."""
     for units in EVERY:
         composed, decomposed = (unicodedata.normalize(form, "é Å ﬁ") for form in ("NFC", "NFD"))
-        assert units.join(units.cut(composed)) == composed != decomposed == units.join(units.cut(decomposed))
+        assert units.join(units.segment(composed)) == composed != decomposed == units.join(units.segment(decomposed))

@@ -13,11 +13,11 @@ import torch
 from command import is_one_line
 from dragoman import Corpus, DataError
 from dragoman.align.aligner import Aligner
-from dragoman.align.unknown_words import COPIED, TRANSLATED, Replaced, Unknowns
+from dragoman.align.unknown_words import COPIED, TRANSLATED, Replacement, UnknownReplacer
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.tokenizer import Side
+from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import UNK
-from dragoman.models.translation import Translated
+from dragoman.models.translation import Translation
 from dragoman.models.translator import Translator
 from small_translators import ENGLISH, GERMAN, SMALL, place, translators
 
@@ -27,14 +27,14 @@ ATTENTION = np.array([[0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4], [0.25, 0.25, 0
 
 
 def aligner() -> Aligner:
-    return Aligner.learn(ParallelCorpus(Corpus.from_sentences(GERMAN), Corpus.from_sentences(ENGLISH)), "ibm1")
+    return Aligner.train(ParallelCorpus(Corpus.from_sentences(GERMAN), Corpus.from_sentences(ENGLISH)), "ibm1")
 
 
 @pytest.fixture(scope="module")
 def speechless(tmp_path_factory: pytest.TempPathFactory) -> tuple[Translator, Path]:
     """A translator that says nothing but `<unk>`."""
-    source, target = Side.learn("word", GERMAN), Side.learn("word", ENGLISH)
-    model = Translator.create(ParallelCorpus(source.read(GERMAN), target.read(ENGLISH)), source, target, **SMALL)
+    source, target = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
+    model = Translator.create(ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH)), source, target, **SMALL)
     with torch.no_grad():
         model.parameters()["b_s"][UNK] += 50.0
     path = tmp_path_factory.mktemp("speechless") / "model"
@@ -46,20 +46,22 @@ def speechless(tmp_path_factory: pytest.TempPathFactory) -> tuple[Translator, Pa
 
 
 def test_the_word_looked_at_most_is_copied() -> None:
-    found = Unknowns().replaced(["<unk>", "a", "<unk>"], ["Meier", "Müller", "sieht"], ATTENTION)
+    found = UnknownReplacer().replacements(["<unk>", "a", "<unk>"], ["Meier", "Müller", "sieht"], ATTENTION)
     assert found == (
-        Replaced(0, "Müller", "Müller", pytest.approx(0.6), COPIED),
-        Replaced(2, "Meier", "Meier", pytest.approx(0.25), COPIED),  # the first of two alike; `</s>` is no word
+        Replacement(0, "Müller", "Müller", pytest.approx(0.6), COPIED),
+        Replacement(2, "Meier", "Meier", pytest.approx(0.25), COPIED),  # the first of two alike; `</s>` is no word
     )
 
 
 def test_the_lexicon_comes_first_where_it_knows_the_word() -> None:
-    found = Unknowns(aligner().forward.lexicon).replaced(["<unk>", "<unk>"], ["Meier", "katze", "hund"], ATTENTION)
+    found = UnknownReplacer(aligner().forward.lexicon).replacements(
+        ["<unk>", "<unk>"], ["Meier", "katze", "hund"], ATTENTION
+    )
     assert [(one.word, one.source, one.rule) for one in found] == [
         ("cat", "katze", TRANSLATED),
         ("dog", "hund", TRANSLATED),
     ]
-    copied = Unknowns(aligner().forward.lexicon).replaced(["<unk>"], ["katze", "Meier"], ATTENTION)
+    copied = UnknownReplacer(aligner().forward.lexicon).replacements(["<unk>"], ["katze", "Meier"], ATTENTION)
     assert [(one.word, one.rule) for one in copied] == [("Meier", COPIED)]
 
 
@@ -67,10 +69,10 @@ def test_words_that_are_unknown_themselves_come_first() -> None:
     """If they were looked at at all."""
     source = ["Meier", "Müller", "sieht"]
     for strange, copied in (([True, False, False], "Meier"), ([False, False, True], "sieht"), ([False] * 3, "Müller")):
-        [found] = Unknowns().replaced(["<unk>"], source, ATTENTION, strange)
+        [found] = UnknownReplacer().replacements(["<unk>"], source, ATTENTION, strange)
         assert found.word == copied
     nothing = np.array([[0.05, 0.9, 0.05, 0.0]])
-    assert Unknowns().replaced(["<unk>"], source, nothing, [True, False, True])[0].word == "Müller"
+    assert UnknownReplacer().replacements(["<unk>"], source, nothing, [True, False, True])[0].word == "Müller"
 
 
 def test_a_lexicon_of_whichever_direction_and_of_this_text(
@@ -78,9 +80,9 @@ def test_a_lexicon_of_whichever_direction_and_of_this_text(
 ) -> None:
     (tmp_path / "t.de").write_text("katze\n")
     both = ParallelCorpus(Corpus.from_sentences(GERMAN), Corpus.from_sentences(ENGLISH))
-    Aligner.learn(ParallelCorpus(both.target, both.source), "ibm1").save(tmp_path / "turned")
+    Aligner.train(ParallelCorpus(both.target, both.source), "ibm1").save(tmp_path / "turned")
     other = ParallelCorpus(Corpus.from_sentences(["x y"] * 3), Corpus.from_sentences(["z z"] * 3))
-    Aligner.learn(other, "ibm1").save(tmp_path / "other")
+    Aligner.train(other, "ibm1").save(tmp_path / "other")
     command = ("translate", speechless[1], "--text", tmp_path / "t.de")
     assert set(run(*command, "--lexicon", tmp_path / "turned").out.split()) == {"cat"}
     refused = run(*command, "--lexicon", tmp_path / "other")
@@ -88,9 +90,9 @@ def test_a_lexicon_of_whichever_direction_and_of_this_text(
 
 
 def test_of_a_tree_single_words_are_looked_at() -> None:
-    found = Unknowns().replaced(["<unk>"], ["der", "der hund", "hund"], ATTENTION)
+    found = UnknownReplacer().replacements(["<unk>"], ["der", "der hund", "hund"], ATTENTION)
     assert [one.word for one in found] == ["hund"]
-    assert Unknowns().replaced(["<unk>"], ["der hund"], ATTENTION) == (), "nothing to take"
+    assert UnknownReplacer().replacements(["<unk>"], ["der hund"], ATTENTION) == (), "nothing to take"
 
 
 # -- translators -------------------------------------------------------------------------------------------------------
@@ -99,37 +101,40 @@ def test_of_a_tree_single_words_are_looked_at() -> None:
 def test_the_text_changes_and_the_units_do_not(speechless: tuple[Translator, Path]) -> None:
     model, _ = speechless
     line = "Meier sieht Müller"
-    plain, told = model.translate([line])[0], model.translate([line], unknowns=Unknowns())[0]
-    assert plain.text == " ".join(plain.words) and set(plain.words) == {"<unk>"} and plain.replaced == ()
-    assert (told.words, told.log_prob, told.score) == (plain.words, plain.log_prob, plain.score)
-    assert told.text.split() == [one.word for one in told.replaced] and set(told.text.split()) <= set(line.split())
+    plain, told = model.translate([line])[0], model.translate([line], unknowns=UnknownReplacer())[0]
+    assert plain.text == " ".join(plain.tokens) and set(plain.tokens) == {"<unk>"} and plain.replacements == ()
+    assert (told.tokens, told.log_prob, told.score) == (plain.tokens, plain.log_prob, plain.score)
+    assert told.text.split() == [one.word for one in told.replacements] and set(told.text.split()) <= set(line.split())
     assert told.attention is not None
-    for one in told.replaced:
-        assert one.source == told.source[int(told.attention[one.place, :-1].argmax())]
-    assert model.translate(["der hund"], unknowns=Unknowns(aligner().forward.lexicon))[0].replaced[0].rule == TRANSLATED
+    for one in told.replacements:
+        assert one.source == told.source_tokens[int(told.attention[one.place, :-1].argmax())]
+    assert (
+        model.translate(["der hund"], unknowns=UnknownReplacer(aligner().forward.lexicon))[0].replacements[0].rule
+        == TRANSLATED
+    )
 
 
 def test_of_a_line_in_pieces_all_are_replaced(speechless: tuple[Translator, Path]) -> None:
     model, _ = speechless
-    told = model.translate(["Meier Müller Schulze Schmidt"], unknowns=Unknowns(), most_units=2)[0]
-    assert [one.place for one in told.replaced] == list(range(len(told.words)))
-    assert told.text.split() == [one.word for one in told.replaced]
+    told = model.translate(["Meier Müller Schulze Schmidt"], unknowns=UnknownReplacer(), most_units=2)[0]
+    assert [one.place for one in told.replacements] == list(range(len(told.tokens)))
+    assert told.text.split() == [one.word for one in told.replacements]
     assert {"Meier", "Müller"} & set(told.text.split()) and {"Schulze", "Schmidt"} & set(told.text.split())
 
 
 def test_known_words_stay_as_they_are() -> None:
     model = translators()["one"]
-    assert [one.text for one in model.translate(GERMAN, unknowns=Unknowns())] == ENGLISH
+    assert [one.text for one in model.translate(GERMAN, unknowns=UnknownReplacer())] == ENGLISH
 
 
 @pytest.mark.parametrize(("name", "told"), [("pieces", "not char"), ("plain", "no attention")])
 def test_where_none_can_be_replaced_that_is_said(name: str, told: str) -> None:
     with pytest.raises(DataError, match=told):
-        translators()[name].translate(GERMAN[:1], unknowns=Unknowns())
+        translators()[name].translate(GERMAN[:1], unknowns=UnknownReplacer())
 
 
 def test_blank_lines_stay_blank(speechless: tuple[Translator, Path]) -> None:
-    assert speechless[0].translate([" "], unknowns=Unknowns())[0] == Translated("", (), 0.0, 0.0, ())
+    assert speechless[0].translate([" "], unknowns=UnknownReplacer())[0] == Translation("", (), 0.0, 0.0, ())
 
 
 # -- the command line --------------------------------------------------------------------------------------------------

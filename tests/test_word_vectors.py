@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dragoman import Corpus, DataError, FeedForwardModel, Vocab, load
-from dragoman.data.word_vectors import WordVectors, nearest, read_word_vectors, vectors_for
+from dragoman.data.word_vectors import WordVectors, nearest_words, read_word_vectors, vectors_for
 
 WORDS = ("</s>", "the", "naïve", "no\u00a0break", "vertical\vtab", "東京")
 
@@ -74,11 +74,11 @@ def test_a_vocabulary_takes_what_is_there(vectors: WordVectors) -> None:
 
 def test_neighbours_by_angle(vectors: WordVectors) -> None:
     ray = np.array([[1.0, 0.0], [3.0, 0.1], [0.5, 0.5], [-9.0, 0.0], [0.0, 0.0]])
-    near = nearest(WordVectors(("a", "b", "c", "d", "zero"), ray), "a", k=4)
+    near = nearest_words(WordVectors(("a", "b", "c", "d", "zero"), ray), "a", k=4)
     assert [found.word for found in near] == ["b", "c", "zero", "d"]
     assert [found.similarity for found in near] == pytest.approx([3 / np.hypot(3, 0.1), np.sqrt(0.5), 0.0, -1.0])
     with pytest.raises(DataError, match="no vector of the word 'cow'"):
-        nearest(vectors, "cow")
+        nearest_words(vectors, "cow")
 
 
 # -- what may be wrong -----------------------------------------------------------------------------------------------

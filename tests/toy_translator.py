@@ -10,7 +10,7 @@ from torch import Tensor
 from dragoman import Corpus
 from dragoman.core.scorer import Carry, State
 from dragoman.data.batches import Batch
-from dragoman.data.unknown_words import Closed
+from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 
 SOURCE_VOCAB = Vocab([*SPECIALS, "x", "y", "z"])
@@ -27,7 +27,7 @@ class ToyTranslator:
     def __init__(self, words: str = "a b c", seed: int = 1, patience: float = 2.5):
         """It wants to end when it has said about as many words as its patience is."""
         self.vocab, self.source_vocab = Vocab([*SPECIALS, *words.split()]), SOURCE_VOCAB
-        self.unknown = Closed(self.vocab.known)
+        self.unknown = ClosedVocabulary(self.vocab.num_known)
         chance = torch.Generator().manual_seed(seed)
 
         def drawn(*shape: int) -> Tensor:
@@ -42,9 +42,11 @@ class ToyTranslator:
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         assert batch.source is not None
-        padded = Batch.of([batch.source[number] for number in range(len(batch.source))])  # closed by `</s>` as they are
-        rows = torch.full((batch.rows,), START), torch.zeros(batch.rows, dtype=torch.int64)
-        return State(rows, (padded.words, padded.mask), torch.arange(batch.rows))
+        padded = Batch.from_sentences(
+            [batch.source[number] for number in range(len(batch.source))]
+        )  # closed by `</s>` as they are
+        rows = torch.full((batch.num_rows,), START), torch.zeros(batch.num_rows, dtype=torch.int64)
+        return State(rows, (padded.ids, padded.mask), torch.arange(batch.num_rows))
 
     def attention(self, state: State) -> Tensor:
         (last, t), (words, mask) = state.rows, state.memory

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from dragoman import Corpus, FeedForwardModel, fit
-from dragoman.io.storage import METRICS
+from dragoman.io.storage import METRICS_FILE
 from dragoman.training import loop
-from dragoman.training.fit import Started
-from dragoman.training.loop import Moment
+from dragoman.training.fit import TrainingStarted
+from dragoman.training.loop import StepReport
 from zoo import HELD_OUT, LANGUAGE, TRAINING
 
 CORPUS = Corpus.from_sentences(TRAINING, LANGUAGE)
@@ -43,16 +43,16 @@ class Watch:
     """Notes what is reported; may act at a step."""
 
     def __init__(self, at: int | None = None, act: Callable[[], None] = lambda: None):
-        self.moments: list[Moment] = []
-        self.started: Started | None = None
+        self.moments: list[StepReport] = []
+        self.started: TrainingStarted | None = None
         self.at, self.act = at, act
 
-    def __call__(self, event: Started | Moment) -> None:
-        if isinstance(event, Started):
+    def __call__(self, event: TrainingStarted | StepReport) -> None:
+        if isinstance(event, TrainingStarted):
             self.started = event
             return
         self.moments.append(event)
-        if event.position.update == self.at:
+        if event.progress.update == self.at:
             self.act()
 
 
@@ -118,9 +118,9 @@ def stop_at(directory: Path, update: int, dev: Corpus | None = None, **settings:
         raise PowerCut
 
     with pytest.raises(PowerCut):
-        fit(network(dropout=0.3), CORPUS, dev, output=directory, report=Watch(update, stop), **settings)
+        fit(network(dropout=0.3), CORPUS, dev, output=directory, callback=Watch(update, stop), **settings)
 
 
 def metrics(directory: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (directory / METRICS).read_text().splitlines()]
+    lines = [json.loads(line) for line in (directory / METRICS_FILE).read_text().splitlines()]
     return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from dragoman.core.scorer import Carry, State
 from dragoman.data.batches import Batch
-from dragoman.data.tokenizer import Side
-from dragoman.data.unknown_words import Closed
+from dragoman.data.tokenizer import Tokenizer
+from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.data.vocabulary import END, START, UNK
-from dragoman.models.translation import Translating
+from dragoman.models.translation import BaseTranslator
 from dragoman.search.length import LengthPrior
 
 WORDS = {
@@ -26,16 +26,16 @@ WORDS = {
 SURE, LOOKS = 3.0, 2.0  # how much more the right word, and its place, have than the others (logits)
 
 
-class WordForWord(Translating):
+class WordForWord(BaseTranslator):
     """P(e_t | F): the t-th word of F has its translation, or `<unk>`, and the end has `</s>`; all others a little."""
 
     settings = SimpleNamespace(attention="in order")
 
     def __init__(self) -> None:
-        self.source = Side.learn("word", [" ".join(WORDS)], min_count=1)
-        self.target = Side.learn("word", [" ".join(WORDS.values())], min_count=1)
+        self.source = Tokenizer.train("word", [" ".join(WORDS)], min_count=1)
+        self.target = Tokenizer.train("word", [" ".join(WORDS.values())], min_count=1)
         self.vocab, self.source_vocab = self.target.vocab, self.source.vocab
-        self.unknown = Closed(self.vocab.known)
+        self.unknown = ClosedVocabulary(self.vocab.num_known)
         self.length_prior = LengthPrior.estimate([3, 4], [3, 4])
         known = {self.source.vocab.id(german): self.vocab.id(english) for german, english in WORDS.items()}
         meant = [known.get(word, END if word == END else UNK) for word in range(len(self.source.vocab))]
@@ -45,8 +45,10 @@ class WordForWord(Translating):
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         assert batch.source is not None
-        read = Batch.of([batch.source[number] for number in range(len(batch.source))])
-        return State((torch.zeros(batch.rows, dtype=torch.int64),), (read.words, read.mask), torch.arange(batch.rows))
+        read = Batch.from_sentences([batch.source[number] for number in range(len(batch.source))])
+        return State(
+            (torch.zeros(batch.num_rows, dtype=torch.int64),), (read.ids, read.mask), torch.arange(batch.num_rows)
+        )
 
     def attention(self, state: State) -> Tensor:
         words, mask = (one[state.sentence] for one in state.memory)  # (rows, longest source)

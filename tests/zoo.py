@@ -26,20 +26,20 @@ from dragoman import (
     fit,
 )
 from dragoman.align.aligner import Aligner
-from dragoman.combine.buckets import bucketing
+from dragoman.combine.buckets import make_bucketing
 from dragoman.combine.ensemble import Ensemble
-from dragoman.combine.shortlist import Shortlist, Shortlisted
+from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.segmenters import WordUnits
-from dragoman.data.tokenizer import PLAIN, TREE, Side
+from dragoman.data.segmenters import WordSegmenter
+from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
 from dragoman.data.trees import Treebank
-from dragoman.data.unknown_words import Closed
+from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.models.cache import CacheModel
 from dragoman.models.translator import Translator
-from dragoman.models.translator_config import TREES
+from dragoman.models.translator_config import TREE_ENCODERS
 from dragoman.ngram.arpa import read_arpa, write_arpa
-from dragoman.ngram.class_model import ClassModel
+from dragoman.ngram.class_model import ClassNgramModel
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
 
@@ -86,10 +86,10 @@ def _ngram(text: Text, **settings: Any) -> NgramModel:
         return NgramModel.train(text.corpus, **settings)
 
 
-def _classes(text: Text, **settings: Any) -> ClassModel:
+def _classes(text: Text, **settings: Any) -> ClassNgramModel:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ClassModel.train(text.corpus, text.classes, **settings)
+        return ClassNgramModel.train(text.corpus, text.classes, **settings)
 
 
 def _imported(text: Text, name: str, **settings: Any) -> NgramModel:
@@ -126,7 +126,7 @@ def _loglinear(text: Text, features: str, **settings: Any) -> LogLinearModel:
 
 def _bucketed(buckets: str, models: list[LanguageModel]) -> Mixture:
     """Weights drawn at random: they differ from bucket to bucket, also where a text has little of one."""
-    number = len(bucketing(buckets, models).labels)
+    number = len(make_bucketing(buckets, models).labels)
     rows = np.random.default_rng(1).dirichlet(np.ones(len(models)), number)
     return Mixture(models, buckets=buckets, bucket_weights=rows)
 
@@ -139,7 +139,9 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
         for smoothing in SMOOTHINGS
         for order in ORDERS
     },
-    "with a closed vocabulary": lambda text: _ngram(text, order=2, unknown=Closed(text.corpus.vocab.known)),
+    "with a closed vocabulary": lambda text: _ngram(
+        text, order=2, unknown=ClosedVocabulary(text.corpus.vocab.num_known)
+    ),
     "unigrams not interpolated": lambda text: _ngram(text, order=3, interpolate_unigrams=False),
     "with a gap": lambda text: _ngram(text, order=3, gap=1),
     "with a wide gap": lambda text: _ngram(text, order=2, gap=3, smoothing="witten-bell"),
@@ -258,19 +260,19 @@ def _pairs(text: Text, *, trees: bool) -> ParallelCorpus:
 def _translator(text: Text, seed: int = 1, **settings: Any) -> Translator:
     """In 64 bits, and trained until the source has a say."""
     whole = {"embedding": 6, "hidden": 8, "filters": 7, "precision": "float64", **settings}
-    trees = settings["encoder"] in TREES
+    trees = settings["encoder"] in TREE_ENCODERS
     pairs = _pairs(text, trees=trees)
-    source = Side(WordUnits(), pairs.source.vocab, format=TREE if trees else PLAIN)
+    source = Tokenizer(WordSegmenter(), pairs.source.vocab, format=TREE if trees else PLAIN)
     model = Translator.create(pairs, source, seed=seed, embedding_reach=1.0, **whole)
     fit(model, pairs, max_updates=15, learning_rate=0.03, batch_size=100, pool=2, threads=1)
     return model
 
 
-def _shortlisted(text: Text, **settings: Any) -> Shortlisted:
+def _shortlisted(text: Text, **settings: Any) -> ShortlistScorer:
     """Three words for each, and the four most frequent."""
     model, pairs = _translator(text, **settings), _pairs(text, trees=False)
-    lexicon = Aligner.learn(pairs, "ibm1").forward.lexicon
-    return Shortlisted(model, Shortlist.from_lexicon(lexicon, pairs.source.vocab, pairs.target.vocab, 4, 3))
+    lexicon = Aligner.train(pairs, "ibm1").forward.lexicon
+    return ShortlistScorer(model, Shortlist.from_lexicon(lexicon, pairs.source.vocab, pairs.target.vocab, 4, 3))
 
 
 SOURCES = ["the dog sees a cat .", "", "yes", "the old unicorn hears the bird !", "a cat", "the dog sees a cat ."]
@@ -366,7 +368,7 @@ def pairs_of(model: Any) -> ParallelCorpus:
 
 
 def batch_of(pairs: ParallelCorpus) -> Batch:
-    return Batch.of(pairs.target, pairs.source)
+    return Batch.from_sentences(pairs.target, pairs.source)
 
 
 def _given(name: str, text: Text) -> LanguageModel:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from dragoman.combine.ensemble import Ensemble
     from dragoman.combine.mixture import Mixture, ensemble
     from dragoman.core.errors import DataError, DragomanError
-    from dragoman.data.brown import Clustering, brown_clusters
-    from dragoman.data.corpus import BothWays, Corpus, ParallelCorpus
-    from dragoman.data.tokenizer import Side
+    from dragoman.data.brown import BrownClustering, brown_clusters
+    from dragoman.data.corpus import BidirectionalCorpus, Corpus, ParallelCorpus
+    from dragoman.data.tokenizer import Tokenizer
     from dragoman.data.vocabulary import Vocab
     from dragoman.lab.laboratory import laboratory
     from dragoman.models.cache import CacheModel
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from dragoman.models.recurrent_config import RecurrentConfig
     from dragoman.models.translator import Translator
     from dragoman.models.translator_config import TranslatorConfig
-    from dragoman.models.two_way import TwoWay
+    from dragoman.models.two_way import TwoWayTranslator
     from dragoman.ngram.arpa import read_arpa, write_arpa
-    from dragoman.ngram.class_model import ClassModel
+    from dragoman.ngram.class_model import ClassNgramModel
     from dragoman.ngram.model import NgramConfig, NgramModel
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import fit
@@ -42,10 +42,10 @@ __version__ = "0.1.0"
 
 # Where each public name lives. Imported when first used, so that the command line answers at once.
 _HOMES = {
-    "BothWays": "dragoman.data.corpus",
+    "BidirectionalCorpus": "dragoman.data.corpus",
     "CacheModel": "dragoman.models.cache",
-    "ClassModel": "dragoman.ngram.class_model",
-    "Clustering": "dragoman.data.brown",
+    "ClassNgramModel": "dragoman.ngram.class_model",
+    "BrownClustering": "dragoman.data.brown",
     "Corpus": "dragoman.data.corpus",
     "DataError": "dragoman.core.errors",
     "DragomanError": "dragoman.core.errors",
@@ -61,11 +61,11 @@ _HOMES = {
     "ParallelCorpus": "dragoman.data.corpus",
     "RecurrentConfig": "dragoman.models.recurrent_config",
     "RecurrentModel": "dragoman.models.recurrent",
-    "Side": "dragoman.data.tokenizer",
+    "Tokenizer": "dragoman.data.tokenizer",
     "TrainingConfig": "dragoman.training.config",
     "Translator": "dragoman.models.translator",
     "TranslatorConfig": "dragoman.models.translator_config",
-    "TwoWay": "dragoman.models.two_way",
+    "TwoWayTranslator": "dragoman.models.two_way",
     "Vocab": "dragoman.data.vocabulary",
     "brown_clusters": "dragoman.data.brown",
     "atom": "dragoman.models.loglinear.features",
@@ -79,10 +79,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "BothWays",
+    "BidirectionalCorpus",
+    "BrownClustering",
     "CacheModel",
-    "ClassModel",
-    "Clustering",
+    "ClassNgramModel",
     "Corpus",
     "DataError",
     "DragomanError",
@@ -98,11 +98,11 @@ __all__ = [
     "ParallelCorpus",
     "RecurrentConfig",
     "RecurrentModel",
-    "Side",
+    "Tokenizer",
     "TrainingConfig",
     "Translator",
     "TranslatorConfig",
-    "TwoWay",
+    "TwoWayTranslator",
     "Vocab",
     "atom",
     "brown_clusters",

@@ -9,24 +9,35 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.align.lexicon import UNSEEN, Lexicon
-from dragoman.align.pair_grid import Cells
-from dragoman.align.positions import Anywhere, Array, Diagonal, Expected, Jumps, Positions
+from dragoman.align.lexicon import UNSEEN_PROB, Lexicon
+from dragoman.align.pair_grid import PairGrid
+from dragoman.align.positions import (
+    Array,
+    DiagonalPositions,
+    Expectation,
+    JumpPositions,
+    PositionModel,
+    UniformPositions,
+)
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share
+from dragoman.core.threads import parallel_map
 
 ITERATIONS = 5
-PRIOR = 0.01  # of the Dirichlet distribution from which each word's translations are thought to come
+DIRICHLET_PRIOR = 0.01  # of the Dirichlet distribution from which each word's translations are thought to come
 
-MODELS: dict[str, Callable[[], Positions]] = {"ibm1": Anywhere, "ibm2": Diagonal, "hmm": Jumps.first}
-KINDS: dict[str, Callable[..., Positions]] = {
-    "ibm1": Anywhere,
-    "ibm2": Diagonal,
-    "hmm": lambda jumps, null: Jumps(np.array(jumps, np.float64), float(null)),
+INITIAL_POSITION_MODELS: dict[str, Callable[[], PositionModel]] = {
+    "ibm1": UniformPositions,
+    "ibm2": DiagonalPositions,
+    "hmm": JumpPositions.initial,
+}
+POSITION_MODELS: dict[str, Callable[..., PositionModel]] = {
+    "ibm1": UniformPositions,
+    "ibm2": DiagonalPositions,
+    "hmm": lambda jumps, null: JumpPositions(np.array(jumps, np.float64), float(null)),
 }
 
 
-class Progress(NamedTuple):
+class EMProgress(NamedTuple):
     """After one iteration."""
 
     model: str
@@ -41,64 +52,64 @@ class Progress(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Direction:
+class DirectionalModel:
     """P(E | F), all alignments together: a word comes from somewhere (positions), and is translated (lexicon)."""
 
     model: str
     lexicon: Lexicon
-    positions: Positions
+    positions: PositionModel
 
-    def expect(self, cells: Cells) -> Expected:
+    def expect(self, grid: PairGrid) -> Expectation:
         """P(a_j = i | F, E) in all cells of a text, which need not be the one it was learned from."""
-        entry = self.lexicon.entries_of(cells.keys())
-        return self.positions.expect(cells, entry, np.append(self.lexicon.probs, UNSEEN))
+        entry = self.lexicon.entry_indices(grid.keys())
+        return self.positions.expect(grid, entry, np.append(self.lexicon.probs, UNSEEN_PROB))
 
-    def aligned(self, cells: Cells) -> NDArray[np.int32]:
+    def align(self, grid: PairGrid) -> NDArray[np.int32]:
         """For each target word the source word that it most probably comes from, or -1.  # (target words,)"""
-        return most_probable(cells, self.expect(cells).posteriors)
+        return most_probable_source(grid, self.expect(grid).posteriors)
 
     def config(self) -> dict[str, Any]:
         return {"model": self.model, **self.positions.config()}
 
 
-def learn(
-    cells: Cells,
+def train_directional_model(
+    grid: PairGrid,
     models: Sequence[str],
     iterations: int = ITERATIONS,
     *,
-    prior: float = PRIOR,
-    report: Callable[[Progress], None] = lambda progress: None,
-) -> Direction:
+    prior: float = DIRICHLET_PRIOR,
+    report: Callable[[EMProgress], None] = lambda progress: None,
+) -> DirectionalModel:
     """One model after the other, each beginning with the lexicon of the one before. The prior is for the last one:
     those before, which know less of positions, would take it for a reason to leave rare words to the empty word."""
-    keys, entry = _entries(cells)
-    lexicon = Lexicon(cells.source.vocab, cells.target.vocab, keys, np.zeros(len(keys)))
-    t = _alike(lexicon)
-    positions: Positions = Anywhere()
+    keys, entry = _lexicon_entries(grid)
+    lexicon = Lexicon(grid.source.vocab, grid.target.vocab, keys, np.zeros(len(keys)))
+    t = _uniform(lexicon)
+    positions: PositionModel = UniformPositions()
     for model in models:
-        positions = MODELS[model]()
+        positions = INITIAL_POSITION_MODELS[model]()
         for iteration in range(1, iterations + 1):
-            expected = positions.expect(cells, entry, t)
-            report(Progress(model, iteration, expected.log_likelihood, cells.target.words))
+            expected = positions.expect(grid, entry, t)
+            report(EMProgress(model, iteration, expected.log_likelihood, grid.target.num_words))
             counts: Array = np.bincount(entry, expected.posteriors, len(keys)).astype(np.float64)  # (entries,)
-            t = _maximised(lexicon, counts, prior if model == models[-1] else 0.0)
-            positions = positions.fitted(cells, expected.noted)
-    return Direction(models[-1], Lexicon(lexicon.source, lexicon.target, keys, t), positions)
+            t = _maximise(lexicon, counts, prior if model == models[-1] else 0.0)
+            positions = positions.fit(grid, expected.statistics)
+    return DirectionalModel(models[-1], Lexicon(lexicon.source, lexicon.target, keys, t), positions)
 
 
-def _entries(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _lexicon_entries(cells: PairGrid) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The pairs of words that come together, and of each cell which one it is."""
     keys, entry = np.unique(cells.keys(), return_inverse=True)
     return keys, entry.astype(np.int32)
 
 
-def _alike(lexicon: Lexicon) -> Array:
+def _uniform(lexicon: Lexicon) -> Array:
     """To begin with, all words that come together with a word are alike as its translations.  # (entries,)"""
     sizes = np.diff(lexicon.starts)
     return np.repeat(1.0 / np.maximum(sizes, 1), sizes)
 
 
-def _maximised(lexicon: Lexicon, counts: Array, prior: float) -> Array:
+def _maximise(lexicon: Lexicon, counts: Array, prior: float) -> Array:
     """P(e | f) from expected counts.  # (entries,)
 
     Without a prior, relative frequencies. With one, exp psi(c + prior) in the place of c (variational Bayes, as
@@ -106,7 +117,7 @@ def _maximised(lexicon: Lexicon, counts: Array, prior: float) -> Array:
     one, as a lexicon's must.
     """
     starts = lexicon.starts
-    weights = counts if prior == 0 else _expected_weights(counts + prior)
+    weights = counts if prior == 0 else _exp_digamma(counts + prior)
     sizes = np.diff(starts)
     seen = np.flatnonzero(sizes)
     sums = np.zeros(len(sizes))
@@ -117,7 +128,7 @@ def _maximised(lexicon: Lexicon, counts: Array, prior: float) -> Array:
 
 
 @kernel
-def _expected_weights(counts):  # type: ignore[no-untyped-def]
+def _exp_digamma(counts):  # type: ignore[no-untyped-def]
     """exp psi(c), psi the digamma function, by its recurrence up to 6 and its asymptotic series from there on."""
     found = np.empty_like(counts)
     for place in range(len(counts)):
@@ -131,10 +142,10 @@ def _expected_weights(counts):  # type: ignore[no-untyped-def]
     return found
 
 
-def most_probable(cells: Cells, posteriors: Array) -> NDArray[np.int32]:
+def most_probable_source(grid: PairGrid, posteriors: Array) -> NDArray[np.int32]:
     """Of each target word the source word with the highest posterior; -1 where that is the empty one."""
-    found = np.empty(cells.target.words, np.int32)
-    share(lambda part: _choose(*part, *cells.places, posteriors, found), cells.parts)
+    found = np.empty(grid.target.num_words, np.int32)
+    parallel_map(lambda part: _choose(*part, *grid.offset_arrays, posteriors, found), grid.chunks)
     return found
 
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from dragoman.align.pair_grid import NULL
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 
-UNSEEN = 1e-9  # P(e | f) of words never seen together, where some number is needed
+UNSEEN_PROB = 1e-9  # P(e | f) of words never seen together, where some number is needed
 
 
-class Translation(NamedTuple):
+class LexiconEntry(NamedTuple):
     word: str
     prob: float
 
@@ -39,19 +39,19 @@ class Lexicon:
         one, other = self._id(self.source, source), self._id(self.target, target)
         if one is None or other is None:
             return 0.0
-        return float(self.probs_of(np.array([one * len(self.target) + other]))[0])
+        return float(self.probs_for(np.array([one * len(self.target) + other]))[0])
 
-    def translations(self, source: str | None, k: int | None = 10) -> list[Translation]:
+    def translations(self, source: str | None, k: int | None = 10) -> list[LexiconEntry]:
         """The k likeliest translations of a word (None: of the empty word), likeliest first."""
         number = NULL if source is None else self._id(self.source, source)
         if number is None:
             return []
         first, last = self.starts[number : number + 2].tolist()
         order = first + np.argsort(-self.probs[first:last], kind="stable")[:k]
-        words = self.target.words
-        return [Translation(words[int(self.keys[place]) % len(words)], float(self.probs[place])) for place in order]
+        words = self.target.tokens
+        return [LexiconEntry(words[int(self.keys[place]) % len(words)], float(self.probs[place])) for place in order]
 
-    def best(self) -> NDArray[np.int32]:
+    def best_translations(self) -> NDArray[np.int32]:
         """The likeliest translation of each source word; `<unk>` where none is known.  # (|V_f|,)"""
         found = np.full(len(self.source), UNK, np.int32)
         order = np.lexsort((-self.probs, self.keys // len(self.target)))
@@ -60,21 +60,21 @@ class Lexicon:
         found[owners[firsts]] = self.keys[order[firsts]] % len(self.target)
         return found
 
-    def likeliest(self, most: int, least: float = 0.0) -> NDArray[np.int64]:
+    def top_entries(self, k: int, min_prob: float = 0.0) -> NDArray[np.int64]:
         """The entries of the likeliest translations of each source word, that are so probable at least, in order."""
         owner, target = np.divmod(self.keys, len(self.target))
         order = np.lexsort((target, -self.probs, owner))  # the likeliest of each source word first
         rank = np.arange(len(order)) - self.starts[owner[order]]
-        return np.sort(order[(rank < most) & (self.probs[order] >= least)])
+        return np.sort(order[(rank < k) & (self.probs[order] >= min_prob)])
 
-    def keys_of(self, least: float) -> NDArray[np.int64]:
+    def keys_above(self, min_prob: float) -> NDArray[np.int64]:
         """The entries of this probability or more, the empty word's left out."""
-        kept: NDArray[np.int64] = self.keys[(self.probs >= least) & (self.keys >= (NULL + 1) * len(self.target))]
+        kept: NDArray[np.int64] = self.keys[(self.probs >= min_prob) & (self.keys >= (NULL + 1) * len(self.target))]
         return kept
 
-    def probs_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    def probs_for(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         """P of the pairs of words with these numbers, 0 of those never seen together.  # (keys,)"""
-        found: NDArray[np.float64] = np.append(self.probs, 0.0)[self.entries_of(keys)]
+        found: NDArray[np.float64] = np.append(self.probs, 0.0)[self.entry_indices(keys)]
         return found
 
     @staticmethod
@@ -82,7 +82,7 @@ class Lexicon:
         number = vocab.id(word)
         return None if number == UNK and word != SPECIALS[UNK] else number
 
-    def entries_of(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
+    def entry_indices(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
         """The entry of each key; one past the last for keys that have none.  # (keys,)"""
         if not len(self.keys):
             return np.zeros(len(keys), np.int32)
@@ -90,7 +90,7 @@ class Lexicon:
         return np.where(self.keys[places] == keys, places, len(self.keys)).astype(np.int32)
 
 
-def turned_keys(keys: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
+def reversed_keys(keys: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
     """The numbers that pairs of words of this lexicon have in one of the other direction.  # (keys,)"""
     source, target = np.divmod(keys, len(lexicon.target))
     return target * len(lexicon.source) + source

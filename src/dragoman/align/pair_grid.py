@@ -12,29 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share
+from dragoman.core.threads import parallel_map
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.vocabulary import START
 
 NULL = START  # the empty word, from which comes what has no counterpart: `<s>` is no word of any text
-PART = 4096  # pairs that are worked on by one thread at a time; the same on every machine, so that sums are, too
+CHUNK_PAIRS = 4096  # pairs that are worked on by one thread at a time; the same on every machine, so that sums are, too
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class PairGrid:
     """Pair after pair; in a pair, a row for each target word, and in it the empty word and then each source word."""
 
     source: Corpus
     target: Corpus
 
     @classmethod
-    def of(cls, pairs: ParallelCorpus) -> Cells:
+    def from_pairs(cls, pairs: ParallelCorpus) -> PairGrid:
         return cls(pairs.source, pairs.target)
 
     @property
-    def turned(self) -> Cells:
+    def reversed(self) -> PairGrid:
         """The same texts, the other way round."""
-        return Cells(self.target, self.source)
+        return PairGrid(self.target, self.source)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -46,21 +46,21 @@ class Cells:
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @property
-    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def offset_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """What kernels need to find their way: where the words of each side begin, and the cells."""
         return self.source.offsets, self.target.offsets, self.offsets
 
     @property
-    def parts(self) -> list[tuple[int, int]]:
+    def chunks(self) -> list[tuple[int, int]]:
         """Runs of pairs."""
-        cuts = [*range(0, len(self), PART), len(self)]
+        cuts = [*range(0, len(self), CHUNK_PAIRS), len(self)]
         return list(zip(cuts[:-1], cuts[1:], strict=True))
 
     def keys(self) -> NDArray[np.int64]:
         """The number of the two words of each cell: source * |V_e| + target.  # (cells,)"""
         found = np.empty(self.offsets[-1], np.int64)
         words = (self.source.ids, self.target.ids, len(self.target.vocab))
-        share(lambda part: _fill_keys(*part, *self.places, *words, found), self.parts)
+        parallel_map(lambda part: _fill_keys(*part, *self.offset_arrays, *words, found), self.chunks)
         return found
 
 

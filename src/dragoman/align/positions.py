@@ -18,33 +18,33 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.align.pair_grid import Cells
+from dragoman.align.pair_grid import PairGrid
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share
+from dragoman.core.threads import parallel_map
 
 Array = NDArray[np.float64]
-REACH = 40  # jumps farther than this are all alike
+MAX_JUMP = 40  # jumps farther than this are all alike
 NULL_SHARE = 0.08  # of target words that come from the empty word
-MOST_TENSION = 40.0
+MAX_TENSION = 40.0
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class Expectation:
     """What the model thinks of a text, given its parameters."""
 
     posteriors: Array  # (cells,) each row of a pair sums to 1
     log_likelihood: float  # of the target, given the source
-    noted: Any  # what the position model is fitted by
+    statistics: Any  # what the position model is fitted by
 
 
-class Positions(Protocol):
+class PositionModel(Protocol):
     """One of them."""
 
-    def expect(self, cells: Cells, entry: NDArray[np.int32], t: Array) -> Expected:
+    def expect(self, cells: PairGrid, entry: NDArray[np.int32], t: Array) -> Expectation:
         """The posteriors of a text.  # entry: (cells,) the lexicon's entry of each cell, t: (entries,) its P(e | f)"""
         ...
 
-    def fitted(self, cells: Cells, noted: Any) -> Self:
+    def fit(self, cells: PairGrid, noted: Any) -> Self:
         """With the parameters by which the text is most probable."""
         ...
 
@@ -52,13 +52,13 @@ class Positions(Protocol):
 
 
 @dataclass(frozen=True)
-class Anywhere:
+class UniformPositions:
     """Model 1: P(a_j = i) = 1 / (|F| + 1)."""
 
-    def expect(self, cells: Cells, entry: NDArray[np.int32], t: Array) -> Expected:
+    def expect(self, cells: PairGrid, entry: NDArray[np.int32], t: Array) -> Expectation:
         return _mixed(cells, entry, t, 0.0, -1.0)
 
-    def fitted(self, cells: Cells, noted: Any) -> Anywhere:
+    def fit(self, cells: PairGrid, noted: Any) -> UniformPositions:
         return self
 
     def config(self) -> dict[str, Any]:
@@ -66,20 +66,20 @@ class Anywhere:
 
 
 @dataclass(frozen=True)
-class Diagonal:
+class DiagonalPositions:
     """P(a_j = i) is proportional to exp(-tension |i/|F| - j/|E||); the empty word has a share of its own."""
 
     tension: float = 4.0
     null: float = NULL_SHARE
 
     def __post_init__(self) -> None:
-        if not (0 <= self.tension <= MOST_TENSION and 0 < self.null < 1):
+        if not (0 <= self.tension <= MAX_TENSION and 0 < self.null < 1):
             raise ValueError(f"a tension of {self.tension} and a share of {self.null} for the empty word")
 
-    def expect(self, cells: Cells, entry: NDArray[np.int32], t: Array) -> Expected:
+    def expect(self, cells: PairGrid, entry: NDArray[np.int32], t: Array) -> Expectation:
         return _mixed(cells, entry, t, self.tension, self.null)
 
-    def fitted(self, cells: Cells, noted: Any) -> Diagonal:
+    def fit(self, cells: PairGrid, noted: Any) -> DiagonalPositions:
         """The tension at which distances are, on average, as far as they were expected: by Newton's method."""
         aligned, distance = noted
         if not aligned:
@@ -91,7 +91,7 @@ class Diagonal:
             total, mean, variance = _distances(shapes, times.astype(np.float64), tension)
             # so many words come from some word, as a share of all
             step = (mean / total - distance / aligned) / max(variance / total, 1e-9)
-            tension = float(np.clip(tension + np.clip(step, -2.0, 2.0), 0.0, MOST_TENSION))
+            tension = float(np.clip(tension + np.clip(step, -2.0, 2.0), 0.0, MAX_TENSION))
         return replace(self, tension=tension)
 
     def config(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Diagonal:
 
 
 @dataclass(frozen=True, eq=False)
-class Jumps:
+class JumpPositions:
     """P(a_j = i | a_{j-1} = k) is proportional to jumps[i - k]; with the share `null` no word is chosen at all."""
 
     jumps: Array  # (2 * REACH + 1,) from -REACH to REACH
@@ -107,29 +107,31 @@ class Jumps:
 
     def __post_init__(self) -> None:
         """What is read from a file goes to kernels, which look up jumps without asking how many there are."""
-        fine = self.jumps.shape == (2 * REACH + 1,) and bool(np.isfinite(self.jumps).all() and (self.jumps > 0).all())
+        fine = self.jumps.shape == (2 * MAX_JUMP + 1,) and bool(
+            np.isfinite(self.jumps).all() and (self.jumps > 0).all()
+        )
         if not fine or not 0 < self.null < 1:
             raise ValueError(
-                f"{2 * REACH + 1} jumps above 0, and a share of the empty word between 0 and 1, are wanted"
+                f"{2 * MAX_JUMP + 1} jumps above 0, and a share of the empty word between 0 and 1, are wanted"
             )
 
     @classmethod
-    def first(cls, null: float = NULL_SHARE) -> Jumps:
+    def initial(cls, null: float = NULL_SHARE) -> JumpPositions:
         """Steps to the next word likeliest, before anything was seen."""
-        away = np.abs(np.arange(-REACH, REACH + 1) - 1)
+        away = np.abs(np.arange(-MAX_JUMP, MAX_JUMP + 1) - 1)
         return cls(1.0 / (1.0 + away) ** 1.5, null)
 
-    def expect(self, cells: Cells, entry: NDArray[np.int32], t: Array) -> Expected:
+    def expect(self, cells: PairGrid, entry: NDArray[np.int32], t: Array) -> Expectation:
         found = np.empty(cells.offsets[-1])
 
         def work(part: tuple[int, int]) -> tuple[float, Array]:
             counts = np.zeros_like(self.jumps)
-            return _jump(*part, *cells.places, entry, t, self.jumps, self.null, found, counts), counts
+            return _jump(*part, *cells.offset_arrays, entry, t, self.jumps, self.null, found, counts), counts
 
-        done = share(work, cells.parts)
-        return Expected(found, sum(one for one, _ in done), sum((counts for _, counts in done), np.zeros(1)))
+        done = parallel_map(work, cells.chunks)
+        return Expectation(found, sum(one for one, _ in done), sum((counts for _, counts in done), np.zeros(1)))
 
-    def fitted(self, cells: Cells, noted: Any) -> Jumps:
+    def fit(self, cells: PairGrid, noted: Any) -> JumpPositions:
         """Relative frequencies, as is usual, though what a jump is normalised by depends on the sentence's length."""
         return replace(self, jumps=(noted + 1e-3) / (noted + 1e-3).sum())
 
@@ -137,12 +139,12 @@ class Jumps:
         return {"jumps": self.jumps.tolist(), "null": self.null}
 
 
-def _mixed(cells: Cells, entry: NDArray[np.int32], t: Array, tension: float, null: float) -> Expected:
+def _mixed(cells: PairGrid, entry: NDArray[np.int32], t: Array, tension: float, null: float) -> Expectation:
     """Models in which each target word comes from where it comes from by itself."""
     found = np.empty(cells.offsets[-1])
-    done = share(lambda part: _mix(*part, *cells.places, entry, t, tension, null, found), cells.parts)
+    done = parallel_map(lambda part: _mix(*part, *cells.offset_arrays, entry, t, tension, null, found), cells.chunks)
     likelihood, aligned, distance = (sum(column) for column in zip(*done, strict=True)) if done else (0.0, 0.0, 0.0)
-    return Expected(found, float(likelihood), (aligned, distance))
+    return Expectation(found, float(likelihood), (aligned, distance))
 
 
 # -- kernels -----------------------------------------------------------------------------------------------------------
@@ -210,9 +212,9 @@ def _moves(n_f, jumps, null, moves):  # type: ignore[no-untyped-def]
         before = k if k < n_f else -1
         norm = 0.0
         for i in range(n_f):
-            norm += jumps[min(max(i - before, -REACH), REACH) + REACH]
+            norm += jumps[min(max(i - before, -MAX_JUMP), MAX_JUMP) + MAX_JUMP]
         for i in range(n_f):
-            moves[k, i] = (1.0 - null) * jumps[min(max(i - before, -REACH), REACH) + REACH] / norm
+            moves[k, i] = (1.0 - null) * jumps[min(max(i - before, -MAX_JUMP), MAX_JUMP) + MAX_JUMP] / norm
 
 
 @kernel
@@ -254,7 +256,7 @@ def _backward(at, n_f, n_e, entry, t, moves, null, word, rest, scale, back, foun
             found[row + 1 + i] = word[j, i] * back[j, i]
             none += rest[j, i] * back[j, i]
             if j == 0:
-                counts[min(i + 1, REACH) + REACH] += found[row + 1 + i]
+                counts[min(i + 1, MAX_JUMP) + MAX_JUMP] += found[row + 1 + i]
         found[row] = none
         if j == 0:
             break
@@ -264,7 +266,7 @@ def _backward(at, n_f, n_e, entry, t, moves, null, word, rest, scale, back, foun
                 step = moves[k, i] * t[entry[row + 1 + i]] * back[j, i]
                 onward += step
                 seen = (word[j - 1, k] + rest[j - 1, k]) * step / scale[j]
-                counts[min(max(i - k, -REACH), REACH) + REACH] += seen
+                counts[min(max(i - k, -MAX_JUMP), MAX_JUMP) + MAX_JUMP] += seen
             back[j - 1, k] = onward / scale[j]
 
 

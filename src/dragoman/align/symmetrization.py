@@ -6,28 +6,38 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.align.pair_grid import Cells
+from dragoman.align.pair_grid import PairGrid
 from dragoman.core.errors import DataError
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share
-from dragoman.data.alignments import Links
+from dragoman.core.threads import parallel_map
+from dragoman.data.alignments import WordAlignments
 
-FORWARD, BACKWARD, INTERSECTION, UNION, GROWN = "forward", "backward", "intersection", "union", "grow-diag-final-and"
-WAYS = (GROWN, INTERSECTION, UNION, FORWARD, BACKWARD)
+FORWARD, BACKWARD, INTERSECTION, UNION, GROW_DIAG_FINAL_AND = (
+    "forward",
+    "backward",
+    "intersection",
+    "union",
+    "grow-diag-final-and",
+)
+SYMMETRIZATIONS = (GROW_DIAG_FINAL_AND, INTERSECTION, UNION, FORWARD, BACKWARD)
 
 
-def symmetrised(cells: Cells, forward: NDArray[np.int32], backward: NDArray[np.int32], way: str = GROWN) -> Links:
+def symmetrize(
+    cells: PairGrid, forward: NDArray[np.int32], backward: NDArray[np.int32], method: str = GROW_DIAG_FINAL_AND
+) -> WordAlignments:
     """The links of each pair.
 
     # forward: (target words,) the source word of each, or -1; backward: (source words,) the target word of each, or -1
     """
-    if way not in WAYS:
-        raise DataError(f"to symmetrise by {way!r}: there are {', '.join(WAYS)}")
-    places = cells.places[:2]
-    done = share(lambda part: _links(*part, *places, forward, backward, WAYS.index(way)), cells.parts)
+    if method not in SYMMETRIZATIONS:
+        raise DataError(f"to symmetrise by {method!r}: there are {', '.join(SYMMETRIZATIONS)}")
+    places = cells.offset_arrays[:2]
+    done = parallel_map(
+        lambda part: _links(*part, *places, forward, backward, SYMMETRIZATIONS.index(method)), cells.chunks
+    )
     counts = np.concatenate([np.zeros(1, np.int64), *(one[0] for one in done)])
     source, target = (np.concatenate([np.zeros(0, np.int32), *(one[n] for one in done)]) for n in (1, 2))
-    return Links(np.cumsum(counts), source, target)
+    return WordAlignments(np.cumsum(counts), source, target)
 
 
 @kernel
@@ -49,7 +59,7 @@ def _links(first, last, source_at, target_at, forward, backward, way):  # type: 
             if backward[source_at[pair] + i] >= 0:
                 other[i, backward[source_at[pair] + i]] = True
         if way == 0:
-            kept = _grown(one, other)
+            kept = _grow_diag_final_and(one, other)
         elif way == 1:
             kept = one & other
         elif way == 2:
@@ -66,7 +76,7 @@ def _links(first, last, source_at, target_at, forward, backward, way):  # type: 
 
 
 @kernel
-def _grown(one, other):  # type: ignore[no-untyped-def]
+def _grow_diag_final_and(one, other):  # type: ignore[no-untyped-def]
     """The intersection, grown to links of the union beside it, diagonally too, as long as they reach a word without a
     link; at last, links of either direction between words that both have none."""
     n_f, n_e = one.shape

@@ -16,12 +16,12 @@ from dragoman.data.vocabulary import SPECIALS, UNK
 COPIED, TRANSLATED = "copied", "lexicon"  # rules
 
 
-LEAST_COVERED = 0.5  # of what a translator reads must be known to a lexicon that is used with it
-LEAST = 0.1  # of the attention, that a word which is unknown itself must have to come before others
+MIN_COVERAGE = 0.5  # of what a translator reads must be known to a lexicon that is used with it
+MIN_ATTENTION = 0.1  # of the attention, that a word which is unknown itself must have to come before others
 
 
 @dataclass(frozen=True)
-class Replaced:
+class Replacement:
     """What stands in the place of an unknown word."""
 
     place: int  # among the words of the translation
@@ -35,20 +35,20 @@ class Replaced:
 
 
 @dataclass(frozen=True, eq=False)
-class Unknowns:
+class UnknownReplacer:
     """The rules. The source word is the one that was looked at most, among those that the translator does not know
     itself if one of them was looked at: what it cannot say is mostly what it could not read. Punctuation comes last. In
     its place comes its translation by the lexicon, if there is one and it knows the word; else the word itself."""
 
     lexicon: Lexicon | None = None
 
-    def replaced(
+    def replacements(
         self,
         words: Sequence[str],
         source: Sequence[str],
         attention: NDArray[np.float64],
-        strange: Sequence[bool] | None = None,
-    ) -> tuple[Replaced, ...]:
+        is_unknown: Sequence[bool] | None = None,
+    ) -> tuple[Replacement, ...]:
         """What each `<unk>` among the words is replaced by; none if there is nothing to look at.
 
         # attention: (words and more, source and more). Of a tree's nodes, those of one word are looked at. strange:
@@ -58,22 +58,24 @@ class Unknowns:
         if not single:
             return ()
         single = [number for number in single if any(map(str.isalnum, source[number]))] or single
-        unknown = [number for number in single if strange is not None and strange[number]]
+        unknown = [number for number in single if is_unknown is not None and is_unknown[number]]
         found = []
         for place in (place for place, word in enumerate(words) if word == SPECIALS[UNK]):
-            best = _looked_at(attention[place], unknown, LEAST) or _looked_at(attention[place], single, 0.0)
+            best = _most_attended(attention[place], unknown, MIN_ATTENTION) or _most_attended(
+                attention[place], single, 0.0
+            )
             assert best is not None, "there are words"
-            found.append(self._replaced(place, source[best[0]], best[1]))
+            found.append(self._replacement(place, source[best[0]], best[1]))
         return tuple(found)
 
-    def _replaced(self, place: int, source: str, attention: float) -> Replaced:
+    def _replacement(self, place: int, source: str, attention: float) -> Replacement:
         known = [] if self.lexicon is None else self.lexicon.translations(source, 1)
         if known:
-            return Replaced(place, known[0].word, source, attention, TRANSLATED)
-        return Replaced(place, source, source, attention, COPIED)
+            return Replacement(place, known[0].word, source, attention, TRANSLATED)
+        return Replacement(place, source, source, attention, COPIED)
 
 
-def _looked_at(attention: NDArray[np.float64], among: Sequence[int], least: float) -> tuple[int, float] | None:
+def _most_attended(attention: NDArray[np.float64], among: Sequence[int], least: float) -> tuple[int, float] | None:
     """The word that was looked at most among some, and how much; none if that is less than so much."""
     if not among:
         return None

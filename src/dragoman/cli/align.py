@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.messages import say, suggest, working
-from dragoman.cli.option_groups import Group, grouped
+from dragoman.cli.messages import info, status, suggest_command
+from dragoman.cli.option_groups import OptionGroup, with_option_groups
 from dragoman.cli.options import Force
 from dragoman.cli.pair_options import Src, SrcField, Tgt, TgtField, read_pairs
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.align.aligner import Aligner
-    from dragoman.align.em import Progress
-    from dragoman.data.alignments import Links
+    from dragoman.align.em import EMProgress
+    from dragoman.data.alignments import WordAlignments
     from dragoman.data.corpus import Corpus, ParallelCorpus
-    from dragoman.evaluation.alignment import Counts, Gold
+    from dragoman.evaluation.alignment import AlignmentCounts, GoldAlignment
 
 
 @dataclass(frozen=True)
-class Learning(Group):
+class AlignerOptions(OptionGroup):
     """How an aligner is learned, if not taken as it is."""
 
     model: Annotated[
@@ -55,17 +55,17 @@ class Learning(Group):
     ] = None
 
     def check(self) -> None:
-        if self.ready is not None and Learning(ready=self.ready) != self:
+        if self.ready is not None and AlignerOptions(ready=self.ready) != self:
             raise DataError("--with takes an aligner as it is: no --model, --iterations or --prior")
 
 
-@grouped
+@with_option_groups
 def align(
     src: Src,
     tgt: Tgt,
     src_field: SrcField = None,
     tgt_field: TgtField = None,
-    learning: Learning = Learning(),
+    learning: AlignerOptions = AlignerOptions(),
     symmetrise: Annotated[
         str,
         typer.Option(
@@ -112,48 +112,48 @@ def align(
       dragoman align --src train.de --tgt train.en -o aligner > train.align
       dragoman align --src test.de --tgt test.en --with aligner --gold test.align --json
     """
-    from dragoman.align.symmetrization import WAYS
-    from dragoman.data.fingerprint import described
-    from dragoman.evaluation.alignment import count_all
+    from dragoman.align.symmetrization import SYMMETRIZATIONS
+    from dragoman.data.fingerprint import corpus_fingerprint
+    from dragoman.evaluation.alignment import count_all_links
 
     learning.check()
-    if symmetrise not in WAYS:
-        raise DataError(f"--symmetrise {symmetrise}: there are {', '.join(WAYS)}")
+    if symmetrise not in SYMMETRIZATIONS:
+        raise DataError(f"--symmetrise {symmetrise}: there are {', '.join(SYMMETRIZATIONS)}")
     if as_json and gold is None:
         raise DataError("--json tells of a comparison: give the true alignments with --gold FILE")
     _check_output(output, learning, force=force)
     lines = read_pairs(src, tgt, src_field, tgt_field)
     true = None if gold is None else _read_gold(gold, len(lines.source))
     pairs, aligner = _made(learning, lines)
-    with working("aligning"):
+    with status("aligning"):
         links = aligner.align(pairs, symmetrise)
     if output is not None:
-        aligner.save(output, replace=force, data={"train": described(pairs)})
-    counts = None if true is None else count_all([links[pair] for pair in range(len(links))], true)
+        aligner.save(output, replace=force, data={"train": corpus_fingerprint(pairs)})
+    counts = None if true is None else count_all_links([links[pair] for pair in range(len(links))], true)
     if as_json and counts is not None:
         print(json.dumps({**counts.as_dict(), "model": aligner.forward.model, "symmetrise": symmetrise}))
     else:
         _write(links)
     if counts is not None:
-        say(f"{gold}: {_told(counts)}")
+        info(f"{gold}: {_told(counts)}")
     if output is not None:
-        from dragoman.io.storage import LEXICON
+        from dragoman.io.storage import LEXICON_FILE
 
-        say(f"{output}: the aligner; {output / LEXICON} has its lexicon")
-        suggest("align", "--src", "FILE", "--tgt", "FILE", "--with", output)
+        info(f"{output}: the aligner; {output / LEXICON_FILE} has its lexicon")
+        suggest_command("align", "--src", "FILE", "--tgt", "FILE", "--with", output)
 
 
-def _check_output(output: Path | None, learning: Learning, *, force: bool) -> None:
-    from dragoman.io.storage import ALIGNER, check_free
+def _check_output(output: Path | None, learning: AlignerOptions, *, force: bool) -> None:
+    from dragoman.io.storage import ALIGNER_DIRECTORY, check_output_directory
 
     if output is None:
         return
     if learning.ready is not None:
         raise DataError(f"--with {learning.ready}: is kept already; leave --output out")
-    check_free(output, replace=force, contents=ALIGNER)
+    check_output_directory(output, replace=force, kind=ALIGNER_DIRECTORY)
 
 
-def _made(learning: Learning, lines: Any) -> tuple[ParallelCorpus, Aligner]:
+def _made(learning: AlignerOptions, lines: Any) -> tuple[ParallelCorpus, Aligner]:
     """The texts as numbers, and an aligner: learned from them, or a ready one."""
     from dragoman.align.aligner import Aligner
     from dragoman.data.corpus import Corpus, ParallelCorpus
@@ -168,20 +168,20 @@ def _made(learning: Learning, lines: Any) -> tuple[ParallelCorpus, Aligner]:
         return pairs, ready
     began = perf_counter()
     told = _Teller(began)
-    aligner = Aligner.learn(pairs, learning.model, learning.iterations, prior=learning.prior, report=told)
-    say(f"{len(pairs):,} pairs: learned in {perf_counter() - began:,.1f} seconds")
+    aligner = Aligner.train(pairs, learning.model, learning.iterations, prior=learning.prior, report=told)
+    info(f"{len(pairs):,} pairs: learned in {perf_counter() - began:,.1f} seconds")
     return pairs, aligner
 
 
-def _warn_of_strangers(learning: Learning, *texts: Corpus) -> None:
+def _warn_of_strangers(learning: AlignerOptions, *texts: Corpus) -> None:
     """Tell if a text is mostly of words that an aligner never saw: it may be the wrong one."""
     from dragoman.data.vocabulary import UNK
 
     for option, text in zip(("--src", "--tgt"), texts, strict=True):
         unknown = int((text.ids == UNK).sum())
-        if 2 * unknown > text.words:
-            told = f"{unknown:,} of {text.words:,} words are unknown to --with {learning.ready}"
-            say(f"{option}: {told}; are --src and --tgt the languages that it learned from?")
+        if 2 * unknown > text.num_words:
+            told = f"{unknown:,} of {text.num_words:,} words are unknown to --with {learning.ready}"
+            info(f"{option}: {told}; are --src and --tgt the languages that it learned from?")
 
 
 @dataclass
@@ -190,30 +190,30 @@ class _Teller:
 
     began: float
 
-    def __call__(self, direction: str, progress: Progress) -> None:
+    def __call__(self, direction: str, progress: EMProgress) -> None:
         if sys.stderr.isatty() or progress.iteration == 1:
             seconds = perf_counter() - self.began
             what = f"{direction}, {progress.model}, iteration {progress.iteration}"
-            say(f"{what}: perplexity {progress.perplexity:,.2f}; {seconds:,.1f} s")
+            info(f"{what}: perplexity {progress.perplexity:,.2f}; {seconds:,.1f} s")
 
 
-def _read_gold(path: Path, pairs: int) -> list[Gold]:
+def _read_gold(path: Path, pairs: int) -> list[GoldAlignment]:
     """The true alignments, refused before anything is learned if there are more or fewer than pairs."""
-    from dragoman.evaluation.alignment import read_gold
+    from dragoman.evaluation.alignment import read_gold_alignments
 
-    found = read_gold(path)
+    found = read_gold_alignments(path)
     if len(found) != pairs:
         raise DataError(f"{path} has {len(found):,} lines but there are {pairs:,} pairs; give one alignment for each")
     return found
 
 
-def _told(counts: Counts) -> str:
+def _told(counts: AlignmentCounts) -> str:
     """Precision, recall and error rate, those that there are."""
     shares = {"precision": counts.precision, "recall": counts.recall, "alignment error rate": counts.error_rate}
     return ", ".join(f"{name} {100 * share:.1f}%" for name, share in shares.items() if not math.isnan(share))
 
 
-def _write(links: Links) -> None:
+def _write(links: WordAlignments) -> None:
     """One line for each pair."""
     from dragoman.evaluation.alignment import to_pharaoh
 

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.inspection import Picture, check_picture
-from dragoman.cli.messages import say
-from dragoman.cli.next import check_prefix
+from dragoman.cli.messages import info
+from dragoman.cli.next import check_utf8_argument
 from dragoman.cli.translator_options import (
-    Attended,
+    AttentionMatrix,
     BeamSize,
     Length,
     Translators,
-    attended,
-    load_together,
+    attention_matrix,
+    load_translators,
     reads_characters,
     require_attention,
 )
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.models.translation import Translated, Translating
+    from dragoman.models.translation import BaseTranslator, Translation
 
 WIDTH = 100  # columns, where there is no terminal to ask
 TITLE = 60  # columns of a picture's title
@@ -59,12 +59,12 @@ def attention(
     """
     check_picture(picture)
     for given in (sentence, target or ""):
-        check_prefix(given, "sentence")
+        check_utf8_argument(given, "sentence")
     _check(models, sentence, target)
-    model = load_together(models)
+    model = load_translators(models)
     require_attention(model, models[0])
     told = _told(model, sentence, target, beam_size, length)
-    found = attended(model, told, units=units or reads_characters(model))
+    found = attention_matrix(model, told, units=units or reads_characters(model))
     if found is None:
         raise DataError("the sentence is so long that it is translated in pieces; give a shorter one")
     _print(told, found)
@@ -83,14 +83,14 @@ def _check(models: list[Path], sentence: str, target: str | None) -> None:
         raise DataError("the sentence contains a line break; give one sentence")
 
 
-def _told(model: Translating, sentence: str, target: str | None, beam_size: int, length: str) -> Translated:
+def _told(model: BaseTranslator, sentence: str, target: str | None, beam_size: int, length: str) -> Translation:
     """Its own translation, or the one that is given (forced decoding)."""
     if target is not None:
-        return model.score([sentence], [target])[0]
+        return model.force_decode([sentence], [target])[0]
     return model.translate(sentence, beam_size, length=length)[0]
 
 
-def _print(told: Translated, found: Attended) -> None:
+def _print(told: Translation, found: AttentionMatrix) -> None:
     from dragoman.report.attention import attention_text, printable
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -100,9 +100,9 @@ def _print(told: Translated, found: Attended) -> None:
     print(f"\nlog P(E | F) = {told.log_prob:.4f}{'' if told.finished else ', cut off before its end'}")
 
 
-def _draw(sentence: str, told: Translated, found: Attended, path: Path) -> None:
-    from dragoman.report.attention import cut, printable
+def _draw(sentence: str, told: Translation, found: AttentionMatrix, path: Path) -> None:
+    from dragoman.report.attention import printable, truncate
     from dragoman.report.attention_figure import draw_attention
 
-    draw_attention(found.target, found.source, found.matrix, path, title=cut(printable(told.text), TITLE))
-    say(f"{path}: the attention of {told.text!r} to {sentence!r}")
+    draw_attention(found.target, found.source, found.matrix, path, title=truncate(printable(told.text), TITLE))
+    info(f"{path}: the attention of {told.text!r} to {sentence!r}")

@@ -13,12 +13,12 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.export import check_file_free
-from dragoman.cli.messages import say, suggest, working
-from dragoman.cli.training import VocabChoice
+from dragoman.cli.messages import info, status, suggest_command
+from dragoman.cli.training import VocabOptions
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.data.brown import Clustering, Progress
+    from dragoman.data.brown import BrownClustering, ProgressCallback
     from dragoman.data.corpus import Corpus
 
 SHOWN, WORDS_SHOWN = 12, 8  # classes, and words of each
@@ -45,7 +45,7 @@ def cluster(
         ),
     ] = None,
     field: options.Field = None,
-    vocab: options.VocabOf = None,
+    vocab: options.VocabFrom = None,
     min_count: options.MinCount = 1,
     max_size: options.MaxSize = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is already there.")] = False,
@@ -66,36 +66,36 @@ def cluster(
     or, in one:
       dragoman train class-ngram --text train.txt --classes brown:200 -o class5
     """
-    from dragoman.io.storage import new_file
+    from dragoman.io.storage import atomic_file
 
     began = perf_counter()
     check_file_free(output, replace=force)
-    words = VocabChoice(vocab, min_count, max_size, replace_singletons=False)
-    clustering = clustered(_read(text, field, words), classes, passes)
-    with new_file(output) as place:
+    words = VocabOptions(vocab, min_count, max_size, replace_singletons=False)
+    clustering = cluster_with_progress(_read(text, field, words), classes, passes)
+    with atomic_file(output) as place:
         place.write_text(clustering.to_text(), encoding="utf-8", newline="\n")
     print(_shown(clustering))
-    size = f"{len(clustering.as_mapping()):,} words in {clustering.classes:,} classes"
-    say(f"{output}: {size}; {perf_counter() - began:.1f} seconds")
-    say(f"average mutual information of adjacent classes: {clustering.information:.4f} nats")
-    same = [*options.with_field(field), *(["--vocab", str(vocab)] if vocab is not None else [])]
-    suggest("train", "class-ngram", "--text", text, *same, "--classes", output, "-o", "DIR")
+    size = f"{len(clustering.as_mapping()):,} words in {clustering.num_classes:,} classes"
+    info(f"{output}: {size}; {perf_counter() - began:.1f} seconds")
+    info(f"average mutual information of adjacent classes: {clustering.mutual_information:.4f} nats")
+    same = [*options.field_arguments(field), *(["--vocab", str(vocab)] if vocab is not None else [])]
+    suggest_command("train", "class-ngram", "--text", text, *same, "--classes", output, "-o", "DIR")
 
 
-def _read(text: str, field: str | None, words: VocabChoice) -> Corpus:
+def _read(text: str, field: str | None, words: VocabOptions) -> Corpus:
     """The text to cluster, which must have words."""
-    from dragoman.data.formats import source_name
+    from dragoman.data.formats import display_name
     from dragoman.models.loading import load_language_model
 
-    with working("reading"):
-        lender = load_language_model(words.lender) if words.lender is not None else None
-        corpus = words.read(text, options.field_of(text, field), lender)
-    if not corpus.words:
-        raise DataError(f"{source_name(text)}: the text has no words")
+    with status("reading"):
+        lender = load_language_model(words.vocab_from) if words.vocab_from is not None else None
+        corpus = words.read(text, options.field_for(text, field), lender)
+    if not corpus.num_words:
+        raise DataError(f"{display_name(text)}: the text has no words")
     return corpus
 
 
-def clustered(corpus: Corpus, classes: int | None, passes: int | None = None) -> Clustering:
+def cluster_with_progress(corpus: Corpus, classes: int | None, passes: int | None = None) -> BrownClustering:
     """Brown clusters, with a sign of life on a terminal; what is not said is as the library has it."""
     from dragoman.data.brown import brown_clusters
 
@@ -104,7 +104,7 @@ def clustered(corpus: Corpus, classes: int | None, passes: int | None = None) ->
         return brown_clusters(corpus, **said, progress=progress)
 
 
-def wanted_classes(choice: str) -> int | None:
+def parse_class_count(choice: str) -> int | None:
     """How many classes `brown:N` asks for; nothing where a file is named."""
     if not choice.startswith(BROWN):
         return None
@@ -115,7 +115,7 @@ def wanted_classes(choice: str) -> int | None:
 
 
 @contextmanager
-def _bar() -> Iterator[Progress | None]:
+def _bar() -> Iterator[ProgressCallback | None]:
     """A bar for each step; only on a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -134,7 +134,7 @@ def _bar() -> Iterator[Progress | None]:
         yield show
 
 
-def _shown(clustering: Clustering) -> str:
+def _shown(clustering: BrownClustering) -> str:
     """The classes in which words share most of the text, in the order of the tree.
 
     A class is not chosen for its most frequent word: `the` and a few strays would tell nothing.
@@ -142,7 +142,7 @@ def _shown(clustering: Clustering) -> str:
     import numpy as np
 
     from dragoman.data.vocabulary import SPECIALS
-    from dragoman.report.tables import table
+    from dragoman.report.tables import format_table
 
     classes, counts = clustering.class_of, clustering.counts
     tokens, most = np.zeros(len(clustering.paths), np.int64), np.zeros(len(clustering.paths), np.int64)
@@ -153,4 +153,4 @@ def _shown(clustering: Clustering) -> str:
     members = {clustering.paths[number]: clustering.members[number] for number in chosen}
     # The blank after the bits keeps them from being set as numbers.
     rows = [[f"{path} ", len(words), " ".join(words[:WORDS_SHOWN])] for path, words in members.items()]
-    return table(["bits ", "words", "the most frequent"], rows)
+    return format_table(["bits ", "words", "the most frequent"], rows)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.messages import say, working
-from dragoman.cli.option_groups import Group, grouped
+from dragoman.cli.messages import info, status
+from dragoman.cli.option_groups import OptionGroup, with_option_groups
 from dragoman.cli.pair_options import read_lines
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.evaluation.comparison import Comparison, Texts
+    from dragoman.evaluation.comparison import Comparison, ComparisonInput
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files(Group):
+class ComparisonFiles(OptionGroup):
     """The texts that belong together line by line, and what the systems are called."""
 
     reference: Annotated[
@@ -49,9 +49,9 @@ class Files(Group):
         str, typer.Option("--names", metavar="A,B", help="What to call the systems. Default: as their files.")
     ] = ""
 
-    def texts(self) -> Texts:
+    def texts(self) -> ComparisonInput:
         """Read all files; those that belong together line by line must have as many lines."""
-        from dragoman.evaluation.comparison import Texts
+        from dragoman.evaluation.comparison import ComparisonInput
 
         if len(self.systems) != 2:
             raise DataError(f"--sys: {len(self.systems)} given; two are compared: say --sys twice")
@@ -60,11 +60,11 @@ class Files(Group):
         first, second = (_in_step(path, self.reference, len(references)) for path in self.systems)
         sources = None if self.source is None else _in_step(self.source, self.reference, len(references))
         training = None if self.training is None else read_lines(self.training)
-        return Texts(references, first, second, names, sources, training)
+        return ComparisonInput(references, first, second, names, sources, training)
 
 
 @dataclass(frozen=True)
-class Shown(Group):
+class ComparisonOutput(OptionGroup):
     """How much is shown, and how."""
 
     examples: Annotated[int, typer.Option("--examples", min=0, metavar="N", help="Sentences shown each way.")] = 3
@@ -73,9 +73,9 @@ class Shown(Group):
     as_markdown: Annotated[bool, typer.Option("--markdown", help="The tables as Markdown.")] = False
 
 
-@grouped
+@with_option_groups
 def compare(
-    files: Files,
+    files: ComparisonFiles,
     tokenised: Annotated[
         bool | None,
         typer.Option(
@@ -86,7 +86,7 @@ def compare(
     ] = None,
     resamples: Annotated[int, typer.Option("--resamples", min=1, metavar="N", help="Of the paired bootstrap.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same resamples for the same seed.")] = 12345,
-    shown: Shown = Shown(),
+    shown: ComparisonOutput = ComparisonOutput(),
 ) -> None:
     """Show where the translations of two systems differ.
 
@@ -104,21 +104,21 @@ def compare(
         raise DataError("--json and --markdown: choose one")
     texts = files.texts()
     tokenised = _looks_tokenised(texts.references) if tokenised is None else tokenised
-    from dragoman.evaluation.comparison import compare as compared
+    from dragoman.evaluation.comparison import compare_systems as compared
 
-    with working("comparing"):
+    with status("comparing"):
         found = compared(
             texts,
             tokenised=tokenised,
             resamples=resamples,
             seed=seed,
-            most_ngrams=shown.ngrams,
-            most_examples=shown.examples,
+            max_ngrams=shown.ngrams,
+            max_examples=shown.examples,
         )
     print(_written(found, shown))
 
 
-def _written(found: Comparison, shown: Shown) -> str:
+def _written(found: Comparison, shown: ComparisonOutput) -> str:
     from dragoman.report.translation import comparison_markdown, comparison_text
 
     if shown.as_json:
@@ -128,11 +128,11 @@ def _written(found: Comparison, shown: Shown) -> str:
 
 def _in_step(path: str, reference: str, wanted: int) -> list[str]:
     """The lines of a file, as many as there are references."""
-    from dragoman.data.formats import source_name
+    from dragoman.data.formats import display_name
 
     lines = read_lines(path)
     if len(lines) != wanted:
-        told = f"{source_name(path)} has {len(lines):,} lines, {source_name(reference)} has {wanted:,}"
+        told = f"{display_name(path)} has {len(lines):,} lines, {display_name(reference)} has {wanted:,}"
         raise DataError(f"{told}; line i of both must belong to the same sentence")
     return lines
 
@@ -147,7 +147,7 @@ def _names(systems: Sequence[str], names: str) -> tuple[str, str]:
     for found in ([Path(path).name for path in systems], systems):
         if found[0] != found[1]:
             return found[0], found[1]
-    say(f"warning: {systems[0]}: the same file twice; nothing can differ")
+    info(f"warning: {systems[0]}: the same file twice; nothing can differ")
     return "first", "second"
 
 
@@ -156,7 +156,7 @@ def _looks_tokenised(lines: Sequence[str]) -> bool:
 
     found = looks_tokenised(lines)
     if found:
-        say("the references look tokenised: words are taken as they are (--raw if they are not)")
+        info("the references look tokenised: words are taken as they are (--raw if they are not)")
     else:
-        say("the references look like raw text: sacreBLEU splits it into words (--tokenised if it is)")
+        info("the references look like raw text: sacreBLEU splits it into words (--tokenised if it is)")
     return found

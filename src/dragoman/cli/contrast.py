@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.messages import say, working
+from dragoman.cli.messages import info, status
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -64,21 +64,21 @@ def contrast(
 
     loaded = [(path, load_language_model(path)) for path in models or []]
     _check(models=bool(loaded), examples=examples, write=write, as_json=as_json)
-    with working("drawing contrasts"):
+    with status("drawing contrasts"):
         language, found = _contrasts(language, count, seed, loaded)
     for path, model in loaded:
         _doubt(path, model, language, found)
     if write is not None:
         _write(write, found)
-        say(f"{write}: {len(found):,} contrasts")
+        info(f"{write}: {len(found):,} contrasts")
     if examples:
         print(_examples(found))
         return
     if loaded:
-        from dragoman.report.contrasts import contrast_table, measure
+        from dragoman.report.contrasts import minimal_pair_accuracies, minimal_pair_table
 
-        results = measure({str(path): model for path, model in loaded}, found)
-        print(json.dumps(_as_dict(language, results)) if as_json else contrast_table(LANGUAGES[language], results))
+        results = minimal_pair_accuracies({str(path): model for path, model in loaded}, found)
+        print(json.dumps(_as_dict(language, results)) if as_json else minimal_pair_table(LANGUAGES[language], results))
 
 
 def _check(*, models: bool, examples: bool, write: Path | None, as_json: bool) -> None:
@@ -120,7 +120,7 @@ def _doubt(path: Path, model: LanguageModel, language: str, found: Sequence[Cont
     """Warn of a model that hardly knows the words it is asked about."""
     share = _unknown(model, found)
     if share > DOUBTFUL:
-        say(f"warning: {path}: {100 * share:.0f}% of the {LANGUAGES[language]} words are unknown to it; other text?")
+        info(f"warning: {path}: {100 * share:.0f}% of the {LANGUAGES[language]} words are unknown to it; other text?")
 
 
 def _unknown(model: LanguageModel, found: Iterable[Contrast]) -> float:
@@ -128,13 +128,13 @@ def _unknown(model: LanguageModel, found: Iterable[Contrast]) -> float:
     from dragoman.data.corpus import Corpus
 
     corpus = Corpus.from_sentences((contrast.right for contrast in found), model.vocab)
-    return len(corpus.unknown_at) / corpus.words
+    return len(corpus.unknown_positions) / corpus.num_words
 
 
 def _as_dict(language: str, results: Results) -> dict[str, Any]:
-    from dragoman.report.contrasts import as_dicts
+    from dragoman.report.contrasts import accuracies_as_dicts
 
-    models = [{"model": name, "contrasts": as_dicts(found)} for name, found in results.items()]
+    models = [{"model": name, "contrasts": accuracies_as_dicts(found)} for name, found in results.items()]
     return {"language": language, "models": models}
 
 
@@ -146,8 +146,8 @@ def _examples(found: Iterable[Contrast]) -> str:
 
 
 def _write(path: Path, found: Iterable[Contrast]) -> None:
-    from dragoman.io.storage import new_file
+    from dragoman.io.storage import atomic_file
     from dragoman.lab.minimal_pairs import to_tsv
 
-    with new_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text(to_tsv(found), encoding="utf-8", newline="\n")

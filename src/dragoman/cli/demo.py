@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.messages import pasted, say, suggest, working
-from dragoman.cli.progress import aloud
-from dragoman.experiments.messages import Command
-from dragoman.experiments.trainer import Ground, learned
-from dragoman.experiments.translators import looked_at, measured_rung, translator
+from dragoman.cli.messages import info, shell_command, status, suggest_command
+from dragoman.cli.progress import console_callbacks
+from dragoman.experiments.messages import SuggestedCommand
+from dragoman.experiments.trainer import TrainingContext, train_model
+from dragoman.experiments.translators import attention_heatmap, measure_translator_rung, translator
 from dragoman.experiments.work_directory import (
-    Bitext,
-    Texts,
-    claim,
+    LabBitext,
+    LabTexts,
+    claim_directory,
     read_answers,
     read_bitext,
     read_texts,
@@ -28,12 +28,12 @@ from dragoman.experiments.work_directory import (
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
-    from dragoman.evaluation.translator import Answers
+    from dragoman.evaluation.translator import ReferenceData
     from dragoman.models.recurrent import RecurrentModel
     from dragoman.models.translator import Translator
     from dragoman.ngram.model import NgramModel
-    from dragoman.report.demo import Row
-    from dragoman.report.page import Section
+    from dragoman.report.demo import SummaryRow
+    from dragoman.report.page import PageSection
     from dragoman.report.translators import TranslatorRung
 
 SIZES = {"train": 10_000, "dev": 500, "test": 1000}  # sentence pairs
@@ -59,23 +59,23 @@ TRANSLATOR_TRAINING: dict[str, Any] = {"max_epochs": 6, "patience": 6}
 
 
 @dataclass(frozen=True)
-class Stage:
+class DemoData:
     """What the demo works on, and where."""
 
     output: Path
-    texts: Texts  # English alone, as language models read it
-    train: Bitext
-    dev: Bitext
-    test: Bitext
-    answers: Answers
+    texts: LabTexts  # English alone, as language models read it
+    train: LabBitext
+    dev: LabBitext
+    test: LabBitext
+    answers: ReferenceData
     seed: int
 
     def path(self, name: str) -> Path:
         """Of a model's directory."""
         return self.output / PLACES[name]
 
-    def ground(self, name: str) -> Ground[Bitext]:
-        return Ground(self.train, self.dev, self.seed, None, self.path(name), aloud())
+    def ground(self, name: str) -> TrainingContext[LabBitext]:
+        return TrainingContext(self.train, self.dev, self.seed, None, self.path(name), console_callbacks())
 
 
 def demo(
@@ -95,12 +95,12 @@ def demo(
     Example:
       dragoman demo
     """
-    from dragoman.io.storage import REPORT
+    from dragoman.io.storage import REPORT_FILE
     from dragoman.report.demo import models_section
     from dragoman.report.page import Page, write_html
     from dragoman.report.translators import lengths_section
 
-    claim(output, "demo", "writes them anew when it runs again")
+    claim_directory(output, "demo", "writes them anew when it runs again")
     stage = _set_up(output, seed)
     told = [_show(_pairs(stage))]
     rows = [_kneser_ney(stage), _lstm(stage)]
@@ -110,35 +110,35 @@ def demo(
     told.append(_with_picture(stage, _show(lengths_section(rungs)), rungs))
     told.append(_show(_sentence(stage, {name: model for name, (model, _) in models.items()})))
     told += [_curves(stage), _examples(stage, rungs), _commands(stage)]
-    write_html(Page("Language models and translators beside the truth", told), output / REPORT)
-    say("")
+    write_html(Page("Language models and translators beside the truth", told), output / REPORT_FILE)
+    info("")
     for command in _next(stage):
-        suggest(*command.words, line=command.line)
-    say(f"report, with pictures: {output / REPORT}")
+        suggest_command(*command.words, line=command.line)
+    info(f"report, with pictures: {output / REPORT_FILE}")
 
 
-def _set_up(output: Path, seed: int) -> Stage:
+def _set_up(output: Path, seed: int) -> DemoData:
     """Draw the texts and read them."""
     corpus = output / "lab"
-    with working("drawing German and English sentences from the laboratory's grammar"):
+    with status("drawing German and English sentences from the laboratory's grammar"):
         write_corpus(corpus, SIZES, seed)
         texts = read_texts(corpus)
     train = texts.train
-    words = f"{train.words:,} English words of {train.vocab.known - 1:,} types"
-    say(f"{output}: {train.sentences:,} sentence pairs to train on, {words}")
+    words = f"{train.num_words:,} English words of {train.vocab.num_known - 1:,} types"
+    info(f"{output}: {train.num_sentences:,} sentence pairs to train on, {words}")
     pairs, dev, test = (read_bitext(corpus, part) for part in ("train", "dev", "test"))
-    return Stage(output, texts, pairs, dev, test, read_answers(corpus), seed)
+    return DemoData(output, texts, pairs, dev, test, read_answers(corpus), seed)
 
 
-def _show(section: Section) -> Section:
+def _show(section: PageSection) -> PageSection:
     """Print a section as soon as it is there."""
-    from dragoman.report.demo import as_text
+    from dragoman.report.demo import section_text
 
-    print(f"\n{as_text(section, colour=sys.stdout.isatty())}", flush=True)
+    print(f"\n{section_text(section, colour=sys.stdout.isatty())}", flush=True)
     return section
 
 
-def _pairs(stage: Stage) -> Section:
+def _pairs(stage: DemoData) -> PageSection:
     from dragoman.report.demo import pairs_section
 
     german, english = (
@@ -151,17 +151,19 @@ def _pairs(stage: Stage) -> Section:
 # -- models ----------------------------------------------------------------------------------------------------------
 
 
-def _kneser_ney(stage: Stage) -> Row:
+def _kneser_ney(stage: DemoData) -> SummaryRow:
     """Counted, saved and measured."""
-    from dragoman.evaluation.floor import measured
-    from dragoman.report.demo import Row
+    from dragoman.evaluation.floor import evaluate_language_model
+    from dragoman.report.demo import SummaryRow
 
     _count(stage.texts.dev)  # to compile, so that the time is the method's own
     began = perf_counter()
     model = _count(stage.texts.train)
     seconds = perf_counter() - began
     model.save(stage.path(KNESER_NEY), replace=True)
-    return Row.of_language_model(KNESER_NEY, measured(model, stage.texts.test, stage.texts.truth), seconds)
+    return SummaryRow.of_language_model(
+        KNESER_NEY, evaluate_language_model(model, stage.texts.test, stage.texts.truth), seconds
+    )
 
 
 def _count(corpus: Corpus) -> NgramModel:
@@ -172,103 +174,105 @@ def _count(corpus: Corpus) -> NgramModel:
         return NgramModel.train(corpus, order=ORDER)
 
 
-def _lstm(stage: Stage) -> Row:
-    from dragoman.evaluation.floor import measured
+def _lstm(stage: DemoData) -> SummaryRow:
+    from dragoman.evaluation.floor import evaluate_language_model
     from dragoman.models.recurrent import RecurrentModel
-    from dragoman.report.demo import Row
+    from dragoman.report.demo import SummaryRow
     from dragoman.training.presets import RECURRENT
 
-    say(f"training: {LSTM}, on the English alone")
+    info(f"training: {LSTM}, on the English alone")
     began = perf_counter()
     texts = stage.texts
     model: RecurrentModel = RecurrentModel.create(texts.train, seed=stage.seed, **NETWORK)
-    learned(stage.ground(LSTM), model, (texts.train, texts.dev), RECURRENT, TRAINING, force=True)
+    train_model(stage.ground(LSTM), model, (texts.train, texts.dev), RECURRENT, TRAINING, force=True)
     seconds = perf_counter() - began
-    return Row.of_language_model(LSTM, measured(model, texts.test, texts.truth), seconds)
+    return SummaryRow.of_language_model(LSTM, evaluate_language_model(model, texts.test, texts.truth), seconds)
 
 
-def _translator(stage: Stage, name: str) -> tuple[Translator, float]:
+def _translator(stage: DemoData, name: str) -> tuple[Translator, float]:
     """A translator, and the seconds that its training took."""
-    say(f"training: {name}, from German to English")
+    info(f"training: {name}, from German to English")
     began = perf_counter()
     model = translator(stage.ground(name), training=TRANSLATOR_TRAINING, force=True, **TRANSLATORS[name])
     return model, perf_counter() - began
 
 
-def _measure(stage: Stage, name: str, model: Translator, seconds: float) -> TranslatorRung:
-    with working(f"translating the test text: {name}"):
-        return measured_rung(name, model, stage.test.german, stage.answers, seconds)
+def _measure(stage: DemoData, name: str, model: Translator, seconds: float) -> TranslatorRung:
+    with status(f"translating the test text: {name}"):
+        return measure_translator_rung(name, model, stage.test.german, stage.answers, seconds)
 
 
-def _row(rung: TranslatorRung) -> Row:
-    from dragoman.report.demo import Row
+def _row(rung: TranslatorRung) -> SummaryRow:
+    from dragoman.report.demo import SummaryRow
 
-    return Row.of_translator(rung)
+    return SummaryRow.of_translator(rung)
 
 
 # -- the report ------------------------------------------------------------------------------------------------------
 
 
-def _with_picture(stage: Stage, section: Section, rungs: list[TranslatorRung]) -> Section:
+def _with_picture(stage: DemoData, section: PageSection, rungs: list[TranslatorRung]) -> PageSection:
     """BLEU by sentence length, drawn too."""
     from dataclasses import replace
 
-    from dragoman.report.curves import bleu_by_length
-    from dragoman.report.page import Picture
-    from dragoman.report.translators import bleu_of_classes, length_classes
+    from dragoman.report.curves import draw_bleu_by_length
+    from dragoman.report.page import PageFigure
+    from dragoman.report.translators import bleu_by_class, class_sizes
 
     path = stage.output / "lengths.svg"
-    bleu_by_length(length_classes(rungs), bleu_of_classes(rungs), path, title="BLEU by sentence length")
-    picture = Picture(path.read_text(encoding="utf-8"), "BLEU by words of the German sentence")
+    draw_bleu_by_length(class_sizes(rungs), bleu_by_class(rungs), path, title="BLEU by sentence length")
+    picture = PageFigure(path.read_text(encoding="utf-8"), "BLEU by words of the German sentence")
     return replace(section, parts=[*section.parts, picture])
 
 
-def _sentence(stage: Stage, models: dict[str, Translator]) -> Section:
+def _sentence(stage: DemoData, models: dict[str, Translator]) -> PageSection:
     """One test sentence by both translators, with the attention of the one that has it."""
     from dragoman.report.demo import sentence_section
-    from dragoman.report.translators import example_of
+    from dragoman.report.translators import choose_example
 
-    number = example_of(stage.test.german, stage.answers.gold)
+    number = choose_example(stage.test.german, stage.answers.gold_alignments)
     line = stage.test.german[number]
     told = {name: model.translate([line])[0].text for name, model in models.items()}
-    return sentence_section(line, stage.test.english[number], told, looked_at(ATTENTION, models[ATTENTION], line, line))
+    return sentence_section(
+        line, stage.test.english[number], told, attention_heatmap(ATTENTION, models[ATTENTION], line, line)
+    )
 
 
-def _curves(stage: Stage) -> Section:
-    from dragoman.io.storage import METRICS
-    from dragoman.report.curves import learning_curves
-    from dragoman.report.demo import curve, curves_section
+def _curves(stage: DemoData) -> PageSection:
+    from dragoman.io.storage import METRICS_FILE
+    from dragoman.report.curves import draw_learning_curves
+    from dragoman.report.demo import curves_section, read_learning_curve
 
     path = stage.output / "curves.svg"
-    curves = {name: curve(stage.path(name) / METRICS) for name in (LSTM, PLAIN, ATTENTION)}
-    learning_curves(curves, path, "perplexity", title="Held-out text, by class")
+    curves = {name: read_learning_curve(stage.path(name) / METRICS_FILE) for name in (LSTM, PLAIN, ATTENTION)}
+    draw_learning_curves(curves, path, "perplexity", title="Held-out text, by class")
     return curves_section(path.read_text(encoding="utf-8"))
 
 
-def _examples(stage: Stage, rungs: list[TranslatorRung]) -> Section:
-    from dragoman.report.translators import examples_section, one_of_each_length
+def _examples(stage: DemoData, rungs: list[TranslatorRung]) -> PageSection:
+    from dragoman.report.translators import examples_section, first_of_each_length
 
     lines, references = stage.test.german, stage.test.english
     translations = {rung.name: rung.measured.texts for rung in rungs}
-    return examples_section(lines, references, translations, one_of_each_length(lines, rungs[0]))
+    return examples_section(lines, references, translations, first_of_each_length(lines, rungs[0]))
 
 
-def _commands(stage: Stage) -> Section:
+def _commands(stage: DemoData) -> PageSection:
     from dragoman.report.demo import commands_section
 
-    return commands_section([pasted(["dragoman", *command.words], command.line) for command in _next(stage)])
+    return commands_section([shell_command(["dragoman", *command.words], command.line) for command in _next(stage)])
 
 
-def _next(stage: Stage) -> list[Command]:
-    from dragoman.report.translators import example_of
+def _next(stage: DemoData) -> list[SuggestedCommand]:
+    from dragoman.report.translators import choose_example
 
     test, model = stage.output / "lab" / "test", str(stage.path(ATTENTION))
-    sentence = stage.test.german[example_of(stage.test.german, stage.answers.gold)]
+    sentence = stage.test.german[choose_example(stage.test.german, stage.answers.gold_alignments)]
     pair = ["--src", f"{test}.de", "--ref", f"{test}.en"]
     return [
-        Command(["translate", model], sentence),
-        Command(["attention", model, sentence]),
-        Command(["evaluate", model, str(stage.path(PLAIN)), *pair, "--by-length"]),
-        Command(["contrast", str(stage.path(LSTM))]),
-        Command(["serve", f"de-en={stage.output}"]),
+        SuggestedCommand(["translate", model], sentence),
+        SuggestedCommand(["attention", model, sentence]),
+        SuggestedCommand(["evaluate", model, str(stage.path(PLAIN)), *pair, "--by-length"]),
+        SuggestedCommand(["contrast", str(stage.path(LSTM))]),
+        SuggestedCommand(["serve", f"de-en={stage.output}"]),
     ]

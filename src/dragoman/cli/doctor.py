@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import say, suggest, working
+from dragoman.cli.messages import info, status, suggest_command
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.doctor.examination import Files, Report
+    from dragoman.doctor.examination import DoctorInput, DoctorReport
     from dragoman.doctor.findings import Finding
-    from dragoman.doctor.fix import Fixed
-    from dragoman.doctor.single_text import Limits
+    from dragoman.doctor.fix import FixResult
+    from dragoman.doctor.single_text import DoctorLimits
 
 SHOWN = 5  # places of each kind
 
@@ -78,15 +78,15 @@ def doctor(
       dragoman doctor --text train.txt --dev-text dev.txt
       dragoman doctor --src train.de --tgt train.en --fix -o cleaned
     """
-    from dragoman.doctor.fix import check_new
-    from dragoman.doctor.single_text import Limits
+    from dragoman.doctor.fix import check_output_directory
+    from dragoman.doctor.single_text import DoctorLimits
 
     if fix is (output is None):
         raise DataError("--fix and -o DIR go together: the cleaned copy is written to a directory of its own")
     if output is not None:
-        check_new(output)
+        check_output_directory(output)
     files = _files((text, src, tgt), (dev_text, dev_src, dev_tgt), (field, src_field, tgt_field))
-    limits = Limits(max_words, max_word_length, max_ratio, keep_duplicates)
+    limits = DoctorLimits(max_words, max_word_length, max_ratio, keep_duplicates)
     report, fixed, places = _examine(files, limits, output, with_cost=not no_cost)
     if as_json:
         print(json.dumps({**report.as_dict(), "fix": _fix_dict(fixed)}, allow_nan=False, ensure_ascii=False))
@@ -100,26 +100,26 @@ def doctor(
 
 
 def _examine(
-    files: Files, limits: Limits, output: Path | None, *, with_cost: bool
-) -> tuple[Report, Fixed | None, dict[str, Path]]:
+    files: DoctorInput, limits: DoctorLimits, output: Path | None, *, with_cost: bool
+) -> tuple[DoctorReport, FixResult | None, dict[str, Path]]:
     """The report; with a directory to write to, what was cleaned and where it went."""
-    from dragoman.doctor.examination import read, report_on
-    from dragoman.doctor.fix import fix, write
+    from dragoman.doctor.examination import examine_documents, read_documents
+    from dragoman.doctor.fix import fix_documents, write_fixed
 
-    with working("looking"):
-        material = read(files)
-        report = report_on(material, limits, with_cost=with_cost)
+    with status("looking"):
+        material = read_documents(files)
+        report = examine_documents(material, limits, with_cost=with_cost)
         if output is None:
             return report, None, {}
-        fixed = fix(material, limits)
-    return report, fixed, write(fixed, output)
+        fixed = fix_documents(material, limits)
+    return report, fixed, write_fixed(fixed, output)
 
 
 def _files(
     train: tuple[str | None, ...], dev: tuple[str | None, ...], fields: tuple[str | None, str | None, str | None]
-) -> Files:
+) -> DoctorInput:
     """One text or two, from what was typed."""
-    from dragoman.doctor.examination import Files
+    from dragoman.doctor.examination import DoctorInput
 
     (text, src, tgt), (dev_text, dev_src, dev_tgt), (field, src_field, tgt_field) = train, dev, fields
     if (text is None) is (src is None) or (src is None) is not (tgt is None):
@@ -129,26 +129,26 @@ def _files(
             raise DataError("--dev-src and --dev-tgt go with --src and --tgt; with --text give --dev-text")
         if src_field is not None or tgt_field is not None:
             raise DataError("--src-field and --tgt-field go with --src and --tgt; with --text give --field")
-        return Files((text,), (dev_text,) if dev_text is not None else (), (field, None))
+        return DoctorInput((text,), (dev_text,) if dev_text is not None else (), (field, None))
     if dev_text is not None or (dev_src is None) is not (dev_tgt is None):
         raise DataError("with --src and --tgt give both --dev-src and --dev-tgt, or neither")
     pair = tuple(path for path in (src, tgt) if path is not None)
     dev_pair = tuple(path for path in (dev_src, dev_tgt) if path is not None)
-    return Files(pair, dev_pair, (src_field or field, tgt_field or field))
+    return DoctorInput(pair, dev_pair, (src_field or field, tgt_field or field))
 
 
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
-def _sections(report: Report, show: int) -> Iterator[str]:
-    from dragoman.doctor.findings import grouped
+def _sections(report: DoctorReport, show: int) -> Iterator[str]:
+    from dragoman.doctor.findings import group_by_kind
 
     yield _figures(report)
     if report.dev:
         yield _dev(report)
     if report.costs:
         yield _costs(report)
-    for kind, found in grouped(report.findings).items():
+    for kind, found in group_by_kind(report.findings).items():
         yield "\n".join(_kind(kind, found, show))
     if report.remarks:
         yield "\n".join(report.remarks)
@@ -157,15 +157,15 @@ def _sections(report: Report, show: int) -> Iterator[str]:
     yield f"found: {told}" if report.findings else "found: nothing"
 
 
-def _figures(report: Report) -> str:
-    from dragoman.report.tables import table
+def _figures(report: DoctorReport) -> str:
+    from dragoman.report.tables import format_table
 
     headers = ["file", "lines", "words", "types", "once", "characters", "words a line", "median", "95%", "longest"]
     rows = [
         [f.file, f.lines, f.tokens, f.types, f.once, f.characters, f.mean, f.median, f.percentile_95, f.longest]
         for f in report.files
     ]
-    lines = [table(headers, rows)]
+    lines = [format_table(headers, rows)]
     if report.pairs:
         p = report.pairs
         untranslated = sum(found.kind == "untranslated" and found.part == "train" for found in report.findings)
@@ -178,8 +178,8 @@ def _figures(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _dev(report: Report) -> str:
-    from dragoman.report.tables import table
+def _dev(report: DoctorReport) -> str:
+    from dragoman.report.tables import format_table
 
     rows = [
         [
@@ -192,18 +192,18 @@ def _dev(report: Report) -> str:
         ]
         for d in report.dev
     ]
-    return table(["dev", "lines", "in train", "source in train", "unknown words", "unknown types"], rows)
+    return format_table(["dev", "lines", "in train", "source in train", "unknown words", "unknown types"], rows)
 
 
-def _costs(report: Report) -> str:
-    from dragoman.report.tables import table
+def _costs(report: DoctorReport) -> str:
+    from dragoman.report.tables import format_table
 
     rows = [
         [c.file, c.ngrams, f"{c.memory / 1e6:,.0f}", f"{c.disk / 1e6:,.1f}", _duration(c.seconds), c.basis]
         for c in report.costs
     ]
     headers = ["to train the default n-gram model", "n-grams", "MB memory", "MB disk", "time", "basis"]
-    return table(headers, rows)
+    return format_table(headers, rows)
 
 
 def _duration(seconds: float) -> str:
@@ -216,42 +216,42 @@ def _duration(seconds: float) -> str:
 
 
 def _kind(kind: str, found: list[Finding], show: int) -> Iterator[str]:
-    about = found[0].about
+    about = found[0].info
     yield f"{about.severity}: {about.title} ({len(found):,}) [{kind}]"
     for finding in found[:show]:
-        yield f"  {finding.place}: {finding.what}"
+        yield f"  {finding.location}: {finding.message}"
     if len(found) > show:
         yield f"  and {len(found) - show:,} more" + ("" if show else " (--show N shows some)")
-    yield f"  -> {about.advice}"
+    yield f"  -> {about.remedy}"
 
 
 # -- after it ---------------------------------------------------------------------------------------------------------
 
 
-def _fix_dict(fixed: Fixed | None) -> dict[str, object] | None:
+def _fix_dict(fixed: FixResult | None) -> dict[str, object] | None:
     if fixed is None:
         return None
     return {
         "dropped": [{**line.finding.as_dict(), "texts": list(line.texts)} for line in fixed.dropped],
-        "mended": [asdict(mended) for mended in fixed.mended],
-        "kept": {document.name: len(document) for document in fixed.material.documents},
+        "mended": [asdict(mended) for mended in fixed.rewritten],
+        "kept": {document.name: len(document) for document in fixed.documents.documents},
     }
 
 
-def _tell_fix(fixed: Fixed, output: Path | None) -> None:
-    what = "pairs" if len(fixed.material.train) == 2 else "lines"
-    kept = f"{len(fixed.material.train[0]):,} training {what} kept"
-    places = sum(mended.lines or 0 for mended in fixed.mended)
+def _tell_fix(fixed: FixResult, output: Path | None) -> None:
+    what = "pairs" if len(fixed.documents.train) == 2 else "lines"
+    kept = f"{len(fixed.documents.train[0]):,} training {what} kept"
+    places = sum(mended.lines or 0 for mended in fixed.rewritten)
     told = f"{places:,} place{'s' if places != 1 else ''}"
-    whole = "".join(f", {mended.kind} of {mended.file}" for mended in fixed.mended if mended.lines is None)
-    say(f"{output}: {kept}, {len(fixed.dropped):,} dropped (dropped.tsv), {told} mended{whole}")
+    whole = "".join(f", {mended.kind} of {mended.file}" for mended in fixed.rewritten if mended.lines is None)
+    info(f"{output}: {kept}, {len(fixed.dropped):,} dropped (dropped.tsv), {told} mended{whole}")
 
 
-def _suggest_next(report: Report, files: Files, places: dict[str, Path]) -> None:
+def _suggest_next(report: DoctorReport, files: DoctorInput, places: dict[str, Path]) -> None:
     """Clean if there is something to clean, else train; nothing where neither would work."""
-    from dragoman.doctor.fix import leaves_nothing
+    from dragoman.doctor.fix import drops_everything
 
-    if leaves_nothing(report) or _has(report, "same-text"):  # only a person can tell what went wrong there
+    if drops_everything(report) or _has(report, "same-text"):  # only a person can tell what went wrong there
         return
     names = ("--text",) if len(files.train) == 1 else ("--src", "--tgt")
     dev_names = tuple(name.replace("--", "--dev-") for name in names)
@@ -259,34 +259,36 @@ def _suggest_next(report: Report, files: Files, places: dict[str, Path]) -> None
         given = [*zip(names, files.train, strict=True), *zip(dev_names, files.dev, strict=False)]
         fields = zip(("--field",) if len(names) == 1 else ("--src-field", "--tgt-field"), files.fields, strict=False)
         chosen = [(name, field) for name, field in fields if field is not None]
-        suggest("doctor", *(word for pair in (*given, *chosen) for word in pair), "--fix", "-o", "cleaned")
+        suggest_command("doctor", *(word for pair in (*given, *chosen) for word in pair), "--fix", "-o", "cleaned")
         return
     if not _can_train(report, files, places):
         return
     text = files.train[-1]
     dev = ["--dev-text", str(places.get(files.dev[-1], files.dev[-1]))] if files.dev else []
     field = files.fields[len(files.train) - 1]
-    suggest("train", "ngram", "--text", places.get(text, text), *dev, *options.with_field(field), "-o", "model")
+    suggest_command(
+        "train", "ngram", "--text", places.get(text, text), *dev, *options.field_arguments(field), "-o", "model"
+    )
 
 
-def _can_clean(report: Report, files: Files) -> bool:
+def _can_clean(report: DoctorReport, files: DoctorInput) -> bool:
     return report.fixable and not _is_piped(files) and not _has(report, "line-counts")
 
 
-def _can_train(report: Report, files: Files, places: dict[str, Path]) -> bool:
+def _can_train(report: DoctorReport, files: DoctorInput, places: dict[str, Path]) -> bool:
     """Whether there are words, in files, and no errors but those that were just mended."""
     from dragoman.doctor.findings import LEAVE
 
-    wrong = [found for found in report.findings if found.about.severity == "error"]
+    wrong = [found for found in report.findings if found.info.severity == "error"]
     if places:
-        wrong = [found for found in wrong if found.about.fix == LEAVE]
+        wrong = [found for found in wrong if found.info.fix == LEAVE]
     words = report.files[len(files.train) - 1].tokens  # of the text that would be trained on
     return not wrong and words > 0 and (bool(places) or not _is_piped(files))
 
 
-def _has(report: Report, kind: str) -> bool:
+def _has(report: DoctorReport, kind: str) -> bool:
     return any(finding.kind == kind for finding in report.findings)
 
 
-def _is_piped(files: Files) -> bool:
+def _is_piped(files: DoctorInput) -> bool:
     return "-" in (*files.train, *files.dev)

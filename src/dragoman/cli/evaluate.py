@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.evaluate_translator import TranslationChoice, evaluate_translators
-from dragoman.cli.lab_reference import known_truth
-from dragoman.cli.messages import doubt, say
-from dragoman.cli.option_groups import grouped
-from dragoman.cli.translator_options import UnknownsChoice
+from dragoman.cli.evaluate_translator import TranslatorEvaluationOptions, evaluate_translators
+from dragoman.cli.lab_reference import lab_reference_scores
+from dragoman.cli.messages import info, warn_if_mostly_unknown
+from dragoman.cli.option_groups import with_option_groups
+from dragoman.cli.translator_options import UnknownReplacementOptions
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
-    from dragoman.evaluation.dynamic_evaluation import Dynamic
-    from dragoman.evaluation.floor import Measured
-    from dragoman.evaluation.likelihood import Likelihood, Prices
+    from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation
+    from dragoman.evaluation.floor import LanguageModelEvaluation
+    from dragoman.evaluation.likelihood import Likelihood, TokenScores
     from dragoman.models.language_model import LanguageModel
 
 CERTAIN = 3.0  # standard errors below the floor from which on something must be wrong
@@ -39,7 +39,7 @@ Text = Annotated[
 ]
 
 
-@grouped
+@with_option_groups
 def evaluate(
     models: options.Models,
     text: Text = None,
@@ -58,8 +58,8 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
-    translation: TranslationChoice = TranslationChoice(),
-    unknowns: UnknownsChoice = UnknownsChoice(),
+    translation: TranslatorEvaluationOptions = TranslatorEvaluationOptions(),
+    unknowns: UnknownReplacementOptions = UnknownReplacementOptions(),
 ) -> None:
     """Report how good models are. Of several models: a table.
 
@@ -81,14 +81,14 @@ def evaluate(
         _refuse_language_model_options(field, dynamic, translation)
         evaluate_translators(models, translation, unknowns, floor=not no_floor, as_json=as_json)
         return
-    if given := translation.given() or (["--replace-unknowns"] if unknowns != UnknownsChoice() else []):
+    if given := translation.given() or (["--replace-unknowns"] if unknowns != UnknownReplacementOptions() else []):
         raise DataError(f"{given[0]} is for translators and --text for language models; take one or the other")
-    from dragoman.evaluation.dynamic_evaluation import Dynamic
+    from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation
 
-    learning = None if dynamic is None else Dynamic(dynamic)
+    learning = None if dynamic is None else DynamicEvaluation(dynamic)
     results = _results(models, text, field, floor=not no_floor, dynamic=learning)
     if dynamic is not None:
-        say(
+        info(
             "dynamic evaluation: the models learned from this text while it was measured; compare them with others "
             "measured so"
         )
@@ -102,7 +102,9 @@ def evaluate(
         print(_comparison(results))
 
 
-def _refuse_language_model_options(field: str | None, dynamic: float | None, translation: TranslationChoice) -> None:
+def _refuse_language_model_options(
+    field: str | None, dynamic: float | None, translation: TranslatorEvaluationOptions
+) -> None:
     if translation.src is None and translation.ref is None:
         raise DataError("nothing to evaluate on; give --text FILE, or for translators --src FILE --ref FILE")
     if field is not None or dynamic is not None:
@@ -113,13 +115,13 @@ def _refuse_language_model_options(field: str | None, dynamic: float | None, tra
 
 
 @dataclass(frozen=True)
-class Result:
+class ModelEvaluation:
     """What a text costs by one model."""
 
     path: Path
-    measured: Measured
+    measured: LanguageModelEvaluation
     carries: bool  # whether each sentence was read after those before it
-    dynamic: Dynamic | None  # how the model went on learning, if it did
+    dynamic: DynamicEvaluation | None  # how the model went on learning, if it did
 
     @property
     def name(self) -> str:
@@ -130,27 +132,29 @@ class Result:
         return {"model": str(self.path), **marked, "carries": self.carries, **self.measured.as_dict()}
 
 
-def _results(models: list[Path], text: str, field: str | None, *, floor: bool, dynamic: Dynamic | None) -> list[Result]:
+def _results(
+    models: list[Path], text: str, field: str | None, *, floor: bool, dynamic: DynamicEvaluation | None
+) -> list[ModelEvaluation]:
     """What the text costs by each model. It is read once, and turned into numbers once for each vocabulary."""
     from dragoman.data.corpus import Corpus
-    from dragoman.data.formats import read_text, source_name
+    from dragoman.data.formats import display_name, read_text
     from dragoman.data.scanner import scan
-    from dragoman.evaluation.floor import measured_prices
+    from dragoman.evaluation.floor import evaluate_token_scores
     from dragoman.lab.paths import language_of
 
     loaded = [(path, _language_model(path)) for path in models]
-    scanned = scan(read_text(text, options.field_of(text, field)))
+    scanned = scan(read_text(text, options.field_for(text, field)))
     language = language_of(text) if floor else None
-    results: list[Result] = []
+    results: list[ModelEvaluation] = []
     corpus, truth = None, None
     for path, model in loaded:
         if corpus is None or corpus.vocab != model.vocab:
             corpus = Corpus.from_scan(scanned, model.vocab)
-            doubt(corpus, f"{source_name(text)}, by the vocabulary of {path}")
-            truth = known_truth(language, corpus, text) if language else None
+            warn_if_mostly_unknown(corpus, f"{display_name(text)}, by the vocabulary of {path}")
+            truth = lab_reference_scores(language, corpus, text) if language else None
             language = language if truth else None  # the text does not become possible by another vocabulary
-        paid = measured_prices(_prices(model, corpus, dynamic), truth)
-        results.append(Result(path, paid, model.carries, dynamic))
+        paid = evaluate_token_scores(_prices(model, corpus, dynamic), truth)
+        results.append(ModelEvaluation(path, paid, model.carries, dynamic))
     _suspect(results)
     return results
 
@@ -165,22 +169,24 @@ def _language_model(path: Path) -> LanguageModel:
     return model
 
 
-def _prices(model: LanguageModel, corpus: Corpus, dynamic: Dynamic | None) -> Prices:
-    from dragoman.evaluation.dynamic_evaluation import dynamic_prices
-    from dragoman.evaluation.likelihood import prices
+def _prices(model: LanguageModel, corpus: Corpus, dynamic: DynamicEvaluation | None) -> TokenScores:
+    from dragoman.evaluation.dynamic_evaluation import dynamic_token_scores
+    from dragoman.evaluation.likelihood import token_scores
 
-    return prices(model, corpus) if dynamic is None else dynamic_prices(model, corpus, dynamic)
+    return token_scores(model, corpus) if dynamic is None else dynamic_token_scores(model, corpus, dynamic)
 
 
-def _suspect(results: list[Result]) -> None:
+def _suspect(results: list[ModelEvaluation]) -> None:
     """Warn of models that are better than the truth."""
     for result in results:
         if result.measured.gap is not None and result.measured.gap.is_below(CERTAIN):
-            say(f"warning: {result.path} beats the floor by more than chance can explain: was it trained on this text?")
+            info(
+                f"warning: {result.path} beats the floor by more than chance can explain: was it trained on this text?"
+            )
 
 
-def _report(judged: Result) -> str:
-    from dragoman.report.tables import table
+def _report(judged: ModelEvaluation) -> str:
+    from dragoman.report.tables import format_table
 
     name, measured = judged.name, judged.measured
     result, floor = measured.likelihood, _floor_cells(measured)
@@ -201,65 +207,65 @@ def _report(judged: Result) -> str:
         rows.append(("impossible tokens", result.impossible, "of probability 0: perplexity is infinite"))
     if floor:
         headers = [name, "", "floor", ""]
-        lines = [table(headers, [(row, value, floor.get(row, ""), note) for row, value, note in rows])]
+        lines = [format_table(headers, [(row, value, floor.get(row, ""), note) for row, value, note in rows])]
     else:
-        lines = [table([name, "", ""], rows)]
+        lines = [format_table([name, "", ""], rows)]
     lines += ["", _paid(result), *_above(measured)]
     if result.found_orders:
         found = [(order, count, 100 * count / result.tokens) for order, count in sorted(result.found_orders.items())]
-        lines += ["", table(["n-grams of order", "found for tokens", "%"], found)]
+        lines += ["", format_table(["n-grams of order", "found for tokens", "%"], found)]
     return "\n".join(lines)
 
 
-def _history(result: Result) -> str:
+def _history(result: ModelEvaluation) -> str:
     if result.dynamic is not None:
         return "each read after learning from those before it"
     return "each read after those before it" if result.carries else "each read on its own"
 
 
-def _floor_cells(measured: Measured) -> dict[str, object]:
+def _floor_cells(measured: LanguageModelEvaluation) -> dict[str, object]:
     """The floor of each row of the report that has one."""
     floor = measured.floor
     if floor is None:
         return {}
-    from dragoman.report.tables import plus_minus
+    from dragoman.report.tables import format_with_error
 
     return {
-        "perplexity": plus_minus(*floor.perplexity),
-        "perplexity words": plus_minus(*floor.perplexity_words),
-        "perplexity class": plus_minus(*floor.perplexity_class),
-        "bits per character": plus_minus(*floor.bits_per_character, digits=4),
+        "perplexity": format_with_error(*floor.perplexity),
+        "perplexity words": format_with_error(*floor.perplexity_words),
+        "perplexity class": format_with_error(*floor.perplexity_class),
+        "bits per character": format_with_error(*floor.bits_per_character, digits=4),
     }
 
 
-def _above(measured: Measured) -> list[str]:
+def _above(measured: LanguageModelEvaluation) -> list[str]:
     if measured.gap is None:
         return []
-    from dragoman.report.floor import above
+    from dragoman.report.floor import gap_text
 
-    return [above(measured.gap), "the floor is what the true distribution pays, ± its standard error"]
+    return [gap_text(measured.gap), "the floor is what the true distribution pays, ± its standard error"]
 
 
 def _paid(result: Likelihood) -> str:
     """What the two halves of the price come to."""
-    from dragoman.report.tables import cell
+    from dragoman.report.tables import format_cell
 
-    main = f"the model paid {cell(-result.log_likelihood / max(1, result.tokens))} nats a token"
+    main = f"the model paid {format_cell(-result.log_likelihood / max(1, result.tokens))} nats a token"
     if not result.unknown_words:
         return f"{main}; there were no unknown words"
     identity = -result.log_likelihood_unknown / result.unknown_words
-    return f"{main}, and the unknown-word model {cell(identity)} more for each unknown word"
+    return f"{main}, and the unknown-word model {format_cell(identity)} more for each unknown word"
 
 
 def _bits(result: Likelihood) -> str:
-    from dragoman.report.tables import cell
+    from dragoman.report.tables import format_cell
 
     bits = result.bits_per_character
-    return f"{bits:.4f}" if math.isfinite(bits) else cell(bits)
+    return f"{bits:.4f}" if math.isfinite(bits) else format_cell(bits)
 
 
-def _comparison(results: list[Result]) -> str:
-    from dragoman.report.tables import table
+def _comparison(results: list[ModelEvaluation]) -> str:
+    from dragoman.report.tables import format_table
 
     headers = ["model", "perplexity", "words", "class", "known", "bits/char", "unknown", "log-lik.", "log-lik. unknown"]
     rows = [
@@ -273,16 +279,16 @@ def _comparison(results: list[Result]) -> str:
     first = results[0].measured.likelihood
     caption = f"{first.sentences:,} sentences, {first.words:,} words, {first.tokens:,} tokens"
     explained = f"{caption}; perplexity: in full, by words without </s>, by class, known words only"
-    return "\n\n".join([table(headers, rows), explained, *_histories(results), *_beside_the_floor(results)])
+    return "\n\n".join([format_table(headers, rows), explained, *_histories(results), *_beside_the_floor(results)])
 
 
-def _histories(results: list[Result]) -> list[str]:
+def _histories(results: list[ModelEvaluation]) -> list[str]:
     """Which models knew of the sentences before, if any did."""
     carrying = [result.name for result in results if result.carries]
     return [f"each sentence was read after those before it by {', '.join(carrying)}"] if carrying else []
 
 
-def _beside_the_floor(results: list[Result]) -> list[str]:
+def _beside_the_floor(results: list[ModelEvaluation]) -> list[str]:
     if results[0].measured.floor is None:
         return []
     from dragoman.report.floor import floor_table

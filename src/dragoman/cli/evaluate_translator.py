@@ -10,33 +10,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.messages import doubt, say, working
-from dragoman.cli.option_groups import Group
-from dragoman.cli.pair_options import Lines, SrcField, read_pairs
+from dragoman.cli.messages import info, status, warn_if_mostly_unknown
+from dragoman.cli.option_groups import OptionGroup
+from dragoman.cli.pair_options import LinePairs, SrcField, read_pairs
 from dragoman.cli.translator_options import (
     BeamSize,
     CoveragePenalty,
     Length,
-    ShortlistOf,
+    ShortlistFrom,
     Threads,
-    UnknownsChoice,
-    check_once,
-    check_output,
+    UnknownReplacementOptions,
+    check_distinct,
+    check_output_file,
     check_tree,
+    combine_translators,
+    limited_threads,
     reads_trees,
-    shortlisted,
-    together,
-    with_threads,
+    with_shortlists,
 )
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.evaluation.significance import Beside
-    from dragoman.evaluation.translator import Answers, MeasuredTranslator
+    from dragoman.evaluation.significance import BaselineComparison
+    from dragoman.evaluation.translator import ReferenceData, TranslatorEvaluation
 
 
 @dataclass(frozen=True)
-class TranslationChoice(Group):
+class TranslatorEvaluationOptions(OptionGroup):
     """What is translated, how, and what is told of it."""
 
     src: Annotated[
@@ -60,7 +60,7 @@ class TranslationChoice(Group):
     beam_size: BeamSize = 5
     length: Length = "norm"
     coverage_penalty: CoveragePenalty = 0.0
-    shortlist: ShortlistOf = None
+    shortlist: ShortlistFrom = None
     tokenised: Annotated[
         bool | None,
         typer.Option(
@@ -94,26 +94,31 @@ class TranslationChoice(Group):
 
 
 def evaluate_translators(
-    models: Sequence[Path], choice: TranslationChoice, unknowns: UnknownsChoice, *, floor: bool, as_json: bool
+    models: Sequence[Path],
+    choice: TranslatorEvaluationOptions,
+    unknowns: UnknownReplacementOptions,
+    *,
+    floor: bool,
+    as_json: bool,
 ) -> None:
     """Translate, judge, and print what there is to say of it."""
     if choice.src is None or choice.ref is None:
         raise DataError("--src and --ref go together: the text to translate, and its translation")
     if choice.diagnose and choice.shortlist is not None:
         raise DataError("--diagnose asks what the translator itself thinks of references; leave --shortlist out for it")
-    check_once(models)
+    check_distinct(models)
     if choice.output is not None:
         if len(models) > 1 and not choice.ensemble:
             raise DataError("--output keeps the translations of one system; evaluate one, or several with --ensemble")
-        check_output("--output", choice.output)
-    from dragoman.evaluation.significance import beside_first
+        check_output_file("--output", choice.output)
+    from dragoman.evaluation.significance import compare_to_first
 
-    with with_threads(choice.threads):
+    with limited_threads(choice.threads):
         systems = _systems(models, choice)
         lines = _read(choice, systems.values())
         answers = _answers(choice, lines, systems.values(), floor=floor)
         named = {name: _measured(name, model, lines, answers, choice, unknowns) for name, model in systems.items()}
-    beside = beside_first({name: (own.by_bleu, own.by_chrf) for name, own in named.items()})
+    beside = compare_to_first({name: (own.bleu_statistics, own.chrf_statistics) for name, own in named.items()})
     tell = _as_json if as_json else _written
     print(tell(named, beside, choice, unknowns), flush=True)
     if choice.output is not None:  # last, so that the scores are out whatever becomes of the file
@@ -123,25 +128,25 @@ def evaluate_translators(
 # -- what is to be done ------------------------------------------------------------------------------------------------
 
 
-def _systems(models: Sequence[Path], choice: TranslationChoice) -> dict[str, Any]:
+def _systems(models: Sequence[Path], choice: TranslatorEvaluationOptions) -> dict[str, Any]:
     from dragoman.models.loading import load
-    from dragoman.models.translation import Translating
+    from dragoman.models.translation import BaseTranslator
 
     loaded = {path: load(path) for path in models}
     for path, model in loaded.items():
-        if not isinstance(model, Translating):
+        if not isinstance(model, BaseTranslator):
             raise DataError(
                 f"{path}: is a language model ({model.kind}), not a translator; evaluate it with --text FILE"
             )
-    found = shortlisted(models, list(loaded.values()), choice.shortlist)
+    found = with_shortlists(models, list(loaded.values()), choice.shortlist)
     if choice.ensemble and len(found) > 1:
-        return {" + ".join(map(str, models)): together(models, found)}
+        return {" + ".join(map(str, models)): combine_translators(models, found)}
     return {str(path): model for path, model in zip(models, found, strict=True)}
 
 
-def _read(choice: TranslationChoice, models: Collection[Any]) -> Lines:
+def _read(choice: TranslatorEvaluationOptions, models: Collection[Any]) -> LinePairs:
     """The text, if all these translators can read it."""
-    from dragoman.models.translation import MOST_UNITS
+    from dragoman.models.translation import MAX_TOKENS
 
     assert choice.src is not None and choice.ref is not None
     lines = read_pairs(choice.src, choice.ref, choice.src_field, choice.ref_field)
@@ -149,22 +154,24 @@ def _read(choice: TranslationChoice, models: Collection[Any]) -> Lines:
         model.length_handling(choice.length)
         if reads_trees(model):
             for number, line in enumerate(lines.source, 1):
-                check_tree(line, choice.src, number, MOST_UNITS, "leave the pair out")
+                check_tree(line, choice.src, number, MAX_TOKENS, "leave the pair out")
         else:
-            doubt(model.source.read(lines.source), choice.src)
+            warn_if_mostly_unknown(model.source.read(lines.source), choice.src)
     return lines
 
 
-def _answers(choice: TranslationChoice, lines: Lines, models: Collection[Any], *, floor: bool) -> Answers:
-    from dragoman.cli.lab_reference import known_answers
-    from dragoman.evaluation.translator import Answers
+def _answers(
+    choice: TranslatorEvaluationOptions, lines: LinePairs, models: Collection[Any], *, floor: bool
+) -> ReferenceData:
+    from dragoman.cli.lab_reference import lab_reference_answers
+    from dragoman.evaluation.translator import ReferenceData
 
     assert choice.src is not None and choice.ref is not None
-    known = known_answers(choice.src, choice.ref, lines.target) if floor else Answers(lines.target)
+    known = lab_reference_answers(choice.src, choice.ref, lines.target) if floor else ReferenceData(lines.target)
     return replace(known, tokenised=_is_tokenised(choice, models))
 
 
-def _is_tokenised(choice: TranslationChoice, models: Collection[Any]) -> bool:
+def _is_tokenised(choice: TranslatorEvaluationOptions, models: Collection[Any]) -> bool:
     """Whether words are taken as they are: as was said, else as the translators' own text has it."""
     if choice.tokenised is not None:
         return choice.tokenised
@@ -180,12 +187,17 @@ def _is_tokenised(choice: TranslationChoice, models: Collection[Any]) -> bool:
 
 
 def _measured(
-    name: str, model: Any, lines: Lines, answers: Answers, choice: TranslationChoice, unknowns: UnknownsChoice
-) -> MeasuredTranslator:
-    from dragoman.evaluation.translator import measure_translator
+    name: str,
+    model: Any,
+    lines: LinePairs,
+    answers: ReferenceData,
+    choice: TranslatorEvaluationOptions,
+    unknowns: UnknownReplacementOptions,
+) -> TranslatorEvaluation:
+    from dragoman.evaluation.translator import evaluate_translator
 
-    with working(f"{name}: translating"):
-        return measure_translator(
+    with status(f"{name}: translating"):
+        return evaluate_translator(
             model,
             lines.source,
             answers,
@@ -198,10 +210,10 @@ def _measured(
 
 
 def _as_json(
-    named: Mapping[str, MeasuredTranslator],
-    beside: Sequence[Beside],
-    choice: TranslationChoice,
-    unknowns: UnknownsChoice,
+    named: Mapping[str, TranslatorEvaluation],
+    beside: Sequence[BaselineComparison],
+    choice: TranslatorEvaluationOptions,
+    unknowns: UnknownReplacementOptions,
 ) -> str:
     how: dict[str, Any] = {"beam_size": choice.beam_size, "length": choice.length}
     how |= {"coverage_penalty": choice.coverage_penalty, **unknowns.told()}
@@ -216,21 +228,23 @@ def _as_json(
 
 
 def _written(
-    named: Mapping[str, MeasuredTranslator],
-    beside: Sequence[Beside],
-    choice: TranslationChoice,
-    unknowns: UnknownsChoice,
+    named: Mapping[str, TranslatorEvaluation],
+    beside: Sequence[BaselineComparison],
+    choice: TranslatorEvaluationOptions,
+    unknowns: UnknownReplacementOptions,
 ) -> str:
-    from dragoman.report.evaluation import Search, evaluated_text
+    from dragoman.report.evaluation import SearchDescription, evaluation_text
 
     replaced = bool(unknowns.told())
-    search = Search(choice.beam_size, choice.length, choice.coverage_penalty, choice.shortlist is not None, replaced)
-    return evaluated_text(named, beside, search, by_length=choice.by_length)
+    search = SearchDescription(
+        choice.beam_size, choice.length, choice.coverage_penalty, choice.shortlist is not None, replaced
+    )
+    return evaluation_text(named, beside, search, by_length=choice.by_length)
 
 
 def _keep(translations: Iterable[str], path: Path) -> None:
-    from dragoman.io.storage import new_file
+    from dragoman.io.storage import atomic_file
 
-    with new_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text("".join(f"{told}\n" for told in translations), encoding="utf-8", newline="\n")
-    say(f"{path}: the translations")
+    info(f"{path}: the translations")

@@ -49,9 +49,9 @@ def explain(
 
 def _kinds() -> list[str]:
     """The kinds of models that can explain themselves."""
-    from dragoman.models.loading import KINDS
+    from dragoman.models.loading import MODEL_CLASSES
 
-    places = {kind: place.partition(":") for kind, place in KINDS.items()}
+    places = {kind: place.partition(":") for kind, place in MODEL_CLASSES.items()}
     return [
         kind for kind, (module, _, name) in places.items() if hasattr(getattr(import_module(module), name), "explain")
     ]
@@ -59,7 +59,7 @@ def _kinds() -> list[str]:
 
 def _told(explanation: Explanation) -> str:
     """Two tables: how the score of each word came about, and what each feature pushes most."""
-    from dragoman.report.tables import table
+    from dragoman.report.tables import format_table
 
     words = explanation.words
     rows: list[list[object]] = [
@@ -71,10 +71,10 @@ def _told(explanation: Explanation) -> str:
         times = f" × {feature.value:g}" if feature.value != 1 else ""
         amounts = (_rounded(word.contributions[number].amount) for word in words)
         rows.append([f"  {feature.feature}{times}", *amounts])
-    parts = [table([_shown(explanation.prefix), *(word.word for word in words)], rows)]
+    parts = [format_table([_shown(explanation.prefix), *(word.word for word in words)], rows)]
     if explanation.features:
         pushes = [[one.feature, _listed(one.up), _listed(one.down)] for one in explanation.features]
-        parts.append(table(["feature", "pushes up", "pushes down"], pushes))
+        parts.append(format_table(["feature", "pushes up", "pushes down"], pushes))
     if explanation.unseen:
         parts.append("never met in training: " + ", ".join(explanation.unseen))
     return "\n\n".join(parts)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO, cast
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import say, working
+from dragoman.cli.messages import info, status
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ def _export_arpa(model: Path, arpa: Path, vocab_pad: int | None, force: bool) ->
     loaded = load_language_model(model)
     if not isinstance(loaded, NgramModel):
         raise DataError(f"{model}: ARPA files hold n-gram models; this is a {loaded.kind} model")
-    with working("writing"):
+    with status("writing"):
         write_arpa(loaded, arpa, vocab_pad=vocab_pad)
-    say(f"{_named(arpa)}: written; {_meaning(vocab_pad)}")
+    info(f"{_named(arpa)}: written; {_meaning(vocab_pad)}")
     if loaded.unknown.config()["kind"] == "characters":
-        say("warning: the model that spells unknown words out has no place in an ARPA file and was left out")
+        info("warning: the model that spells unknown words out has no place in an ARPA file and was left out")
 
 
 def _export_vectors(model: Path, path: Path, force: bool) -> None:
@@ -89,22 +89,22 @@ def _export_vectors(model: Path, path: Path, force: bool) -> None:
             f"{model}: a {loaded.kind} model has no vectors of words; train feed-forward makes one that has"
         )
     vectors: WordVectors = loaded.word_vectors()
-    with working("writing"), _text_file(path) as file:
+    with status("writing"), _text_file(path) as file:
         file.writelines(vectors.lines())
-    say(f"{_named(path)}: written; {len(vectors):,} vectors of {vectors.dimension} numbers")
+    info(f"{_named(path)}: written; {len(vectors):,} vectors of {vectors.dimension} numbers")
 
 
 @contextmanager
 def _text_file(path: Path) -> Iterator[TextIO]:
     """A file to write text to, packed if its name ends in .gz; it is there when all is written."""
-    from dragoman.io.storage import new_file
+    from dragoman.io.storage import atomic_file
 
     if path == STDOUT:
         yield sys.stdout
         return
     # No name and no date go into a packed file: the same vectors give the same bytes.
     with (
-        new_file(path) as temporary,
+        atomic_file(path) as temporary,
         temporary.open("wb") as raw,
         GzipFile("", "wb", 6, raw, 0) if path.suffix == ".gz" else nullcontext(raw) as file,
         TextIOWrapper(cast(BinaryIO, file), encoding="utf-8", newline="\n") as text,

@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import say
-from dragoman.cli.option_groups import Group
-from dragoman.cli.progress import perplexity_told, watching
-from dragoman.cli.training import Material, Outcome, UnknownChoice, VocabChoice, read_material, suggest_after, tell
+from dragoman.cli.messages import info
+from dragoman.cli.option_groups import OptionGroup
+from dragoman.cli.progress import format_perplexity, training_progress
+from dragoman.cli.training import (
+    TrainedModel,
+    TrainingData,
+    UnknownWordOptions,
+    VocabOptions,
+    read_training_data,
+    report_model,
+    suggest_next_commands,
+)
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.models.neural import NeuralModel
+    from dragoman.models.neural import NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
-    from dragoman.training.fit import Fitted
+    from dragoman.training.fit import FitResult
 
 Choose = Annotated[
     list[str] | None,
@@ -35,7 +43,7 @@ Choose = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job(Group):
+class TrainingOptions(OptionGroup):
     """What every verb that trains by gradients is asked for on the command line."""
 
     text: options.Text
@@ -43,91 +51,103 @@ class Job(Group):
     dev_text: options.DevText = None
     field: options.Field = None
     choose: Choose = None
-    vocab: VocabChoice
-    unknown: UnknownChoice
+    vocab: VocabOptions
+    unknown: UnknownWordOptions
     force: options.Force = False
 
 
-Create = Callable[[Material], "NeuralModel"]
+Create = Callable[[TrainingData], "NeuralLanguageModel"]
 
 
-def train_by_gradients(job: Job, create: Create, training: TrainingConfig) -> None:
+def train_with_gradients(job: TrainingOptions, create: Create, training: TrainingConfig) -> None:
     """Read, train, tell. A training that was stopped goes on; one that is finished is left as it is."""
-    from dragoman.io.storage import CHECKPOINT, check_free
+    from dragoman.io.storage import CHECKPOINT_FILE, check_output_directory
 
     began = perf_counter()
-    if not (job.output / CHECKPOINT).is_file():
-        check_free(job.output, replace=job.force)
+    if not (job.output / CHECKPOINT_FILE).is_file():
+        check_output_directory(job.output, replace=job.force)
     choices = _choices(job.choose)
-    material = read_material(job.text, job.dev_text, job.field, job.vocab, job.unknown)
+    material = read_training_data(job.text, job.dev_text, job.field, job.vocab, job.unknown)
     if choices:
         _train_candidates(job, create, training, choices, material)
         model = _kept(job)
     else:
         model = create(material)
         if _train_one(job, model, training, material):
-            suggest_after(job.output, job.dev_text, job.field)
+            suggest_next_commands(job.output, job.dev_text, job.field)
             return
     size = f"{sum(tensor.numel() for tensor in model.parameters().values()):,} parameters"
-    tell(Outcome(model, size, began), job.output, dev_text=job.dev_text, material=material)
-    suggest_after(job.output, job.dev_text, job.field)
+    report_model(TrainedModel(model, size, began), job.output, dev_text=job.dev_text, material=material)
+    suggest_next_commands(job.output, job.dev_text, job.field)
 
 
-def _train_one(job: Job, model: NeuralModel, training: TrainingConfig, material: Material) -> bool:
+def _train_one(
+    job: TrainingOptions, model: NeuralLanguageModel, training: TrainingConfig, material: TrainingData
+) -> bool:
     """Train a model; whether it was finished already."""
     from dragoman.training.fit import fit
 
-    with watching() as report:
-        fitted = fit(model, material.corpus, material.dev, training, output=job.output, force=job.force, report=report)
-    if fitted.was_finished:
-        say(f"{job.output}: finished already, after {_ended(fitted)}; --force trains anew")
+    with training_progress() as report:
+        fitted = fit(
+            model, material.corpus, material.dev, training, output=job.output, force=job.force, callback=report
+        )
+    if fitted.already_finished:
+        info(f"{job.output}: finished already, after {_ended(fitted)}; --force trains anew")
     else:
-        say(f"finished after {_ended(fitted)}")
+        info(f"finished after {_ended(fitted)}")
         _doubt(fitted, training, len(model.vocab))
-    return fitted.was_finished
+    return fitted.already_finished
 
 
-def _doubt(fitted: Fitted, training: TrainingConfig, words: int) -> None:
+def _doubt(fitted: FitResult, training: TrainingConfig, words: int) -> None:
     """Warn of a training that came to nothing, or to no average."""
-    if training.average and not fitted.position.averaged:
-        say("warning: the training ended before parameters were averaged; bound it by --max-epochs, or raise --average")
-    if fitted.position.best is not None and fitted.position.best > math.log(words):
-        say("warning: this is worse than taking all words for equally probable; lower --learning-rate, or train longer")
+    if training.average and not fitted.progress.averaged_steps:
+        info(
+            "warning: the training ended before parameters were averaged; bound it by --max-epochs, or raise --average"
+        )
+    if fitted.progress.best_dev_loss is not None and fitted.progress.best_dev_loss > math.log(words):
+        info(
+            "warning: this is worse than taking all words for equally probable; lower --learning-rate, or train longer"
+        )
 
 
 def _train_candidates(
-    job: Job, create: Create, training: TrainingConfig, choices: dict[str, list[Any]], material: Material
+    job: TrainingOptions,
+    create: Create,
+    training: TrainingConfig,
+    choices: dict[str, list[Any]],
+    material: TrainingData,
 ) -> None:
-    from dragoman.report.tables import table
+    from dragoman.report.tables import format_table
     from dragoman.training.model_selection import fit_best
 
-    with watching() as report:
+    with training_progress() as report:
 
         def watched(name: str) -> Any:
-            say(f"with {name}:")
+            info(f"with {name}:")
             return report
 
         tried = fit_best(
             *(lambda: create(material), material.corpus, material.dev, training, choices, job.output),
             force=job.force,
-            report=watched,
+            callback=watched,
         )
-    rows = [[one.name, perplexity_told(one.dev_loss), one.updates] for one in tried]
-    say(f"{table(['settings', 'dev perplexity, by class', 'updates'], rows)}\n{tried[0].name} is the best")
+    rows = [[one.name, format_perplexity(one.dev_loss), one.updates] for one in tried]
+    info(f"{format_table(['settings', 'dev perplexity, by class', 'updates'], rows)}\n{tried[0].name} is the best")
 
 
-def _kept(job: Job) -> NeuralModel:
+def _kept(job: TrainingOptions) -> NeuralLanguageModel:
     from dragoman.models.loading import load_language_model
-    from dragoman.models.neural import NeuralModel
+    from dragoman.models.neural import NeuralLanguageModel
 
     model = load_language_model(job.output)
-    assert isinstance(model, NeuralModel), "it was trained by gradients"
+    assert isinstance(model, NeuralLanguageModel), "it was trained by gradients"
     return model
 
 
 def _choices(given: Sequence[str] | None) -> dict[str, list[Any]]:
     """`l2=0.1,1` as a setting and its values."""
-    from dragoman.core.settings import from_text
+    from dragoman.core.settings import parse_option
     from dragoman.training.config import TrainingConfig
 
     choices = {}
@@ -140,11 +160,11 @@ def _choices(given: Sequence[str] | None) -> dict[str, list[Any]]:
             raise DataError(f"--choose {one!r}: {name} is given twice; put all its values into one")
         field = TrainingConfig.model_fields.get(name)
         kind = field.annotation if field else str
-        choices[name] = [from_text(kind, value.strip()) for value in values.split(",")]
+        choices[name] = [parse_option(kind, value.strip()) for value in values.split(",")]
     return choices
 
 
-def _ended(fitted: Fitted) -> str:
-    position = fitted.position
-    kept = f"; the model kept is that of update {position.best_update:,}" if position.best is not None else ""
-    return f"{position.update:,} updates ({fitted.why}){kept}"
+def _ended(fitted: FitResult) -> str:
+    position = fitted.progress
+    kept = f"; the model kept is that of update {position.best_update:,}" if position.best_dev_loss is not None else ""
+    return f"{position.update:,} updates ({fitted.stop_reason}){kept}"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import say, suggest, working
+from dragoman.cli.messages import info, status, suggest_command
 
 
 def import_arpa(
@@ -24,12 +24,12 @@ def import_arpa(
     Example:
       dragoman import kn5.arpa.gz -o kn5
     """
-    from dragoman.io.storage import check_free
+    from dragoman.io.storage import check_output_directory
     from dragoman.ngram.arpa import read_arpa
 
-    check_free(output, replace=force)
-    with working("reading"):
+    check_output_directory(output, replace=force)
+    with status("reading"):
         model = read_arpa(arpa, vocab_pad=vocab_pad, closed=closed)
     model.save(output, replace=force)
-    say(f"{output}: {model.vocab.known - 1:,} known words")
-    suggest("evaluate", output, "--text", "FILE")
+    info(f"{output}: {model.vocab.num_known - 1:,} known words")
+    suggest_command("evaluate", output, "--text", "FILE")

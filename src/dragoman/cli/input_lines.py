@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from dragoman.cli import options
-from dragoman.core.errors import DataError, at
+from dragoman.core.errors import DataError, error_at_line
 
-BYTES_AT_ONCE = 1 << 20  # read from standard input, at most
-LINES_AT_ONCE = 256  # handed on together, at most
+READ_SIZE = 1 << 20  # read from standard input, at most
+MAX_BATCH_LINES = 256  # handed on together, at most
 
 
-class Line(NamedTuple):
+class InputLine(NamedTuple):
     """A line and its number, from 1."""
 
     number: int
     text: str
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """Bytes that come in time."""
 
     def read1(self, size: int, /) -> bytes:
@@ -29,24 +29,24 @@ class Stream(Protocol):
         ...
 
 
-def arriving_lines(
+def read_line_batches(
     text: str, field: str | None = None, check: Callable[[str, str, int], object] | None = None
-) -> Iterator[list[Line]]:
+) -> Iterator[list[InputLine]]:
     """The lines of a file, or, if that is `-`, of standard input as they come. An empty file has none.
 
     Each is shown to `check` with the text's name and its number. If it, or the text itself, is refused, the lines
     before it have been handed on by then.
     """
-    from dragoman.data.formats import read_text, source_name
+    from dragoman.data.formats import display_name, read_text
 
-    named = options.field_of(text, field)
+    named = options.field_for(text, field)
     if text == "-":
         arrived = _standard_input()
     elif Path(text).is_file() and not Path(text).stat().st_size:
         arrived = iter([])  # as empty standard input, and unlike a text to learn from
     else:
         arrived = iter([_split(read_text(text, named))])
-    return _batches(arrived, source_name(text), check or (lambda *line: None))
+    return _batches(arrived, display_name(text), check or (lambda *line: None))
 
 
 def _split(text: bytes) -> list[bytes]:
@@ -56,13 +56,13 @@ def _split(text: bytes) -> list[bytes]:
 def _standard_input() -> Iterator[list[bytes]]:
     if sys.stdin is None:
         raise DataError("<stdin>: closed; give a file with --text, or text on standard input")
-    return as_they_come(sys.stdin.buffer)  # type: ignore[arg-type]  # a BufferedReader, which has read1
+    return split_stream(sys.stdin.buffer)  # type: ignore[arg-type]  # a BufferedReader, which has read1
 
 
-def as_they_come(stream: Stream) -> Iterator[list[bytes]]:
+def split_stream(stream: ByteStream) -> Iterator[list[bytes]]:
     """Whole lines, as many at a time as have arrived. The last may lack its line break."""
     begun: list[bytes] = []  # of a line whose end has not come yet
-    while chunk := stream.read1(BYTES_AT_ONCE):
+    while chunk := stream.read1(READ_SIZE):
         if b"\n" not in chunk:
             begun.append(chunk)
             continue
@@ -75,17 +75,17 @@ def as_they_come(stream: Stream) -> Iterator[list[bytes]]:
 
 def _batches(
     arrived: Iterable[Sequence[bytes]], source: str, check: Callable[[str, str, int], object]
-) -> Iterator[list[Line]]:
+) -> Iterator[list[InputLine]]:
     number = 0
     for lines in arrived:
-        for first in range(0, len(lines), LINES_AT_ONCE):
-            read: list[Line] = []
+        for first in range(0, len(lines), MAX_BATCH_LINES):
+            read: list[InputLine] = []
             try:
-                for raw in lines[first : first + LINES_AT_ONCE]:
+                for raw in lines[first : first + MAX_BATCH_LINES]:
                     number += 1
                     line = _decoded(raw, source, number)
                     check(line, source, number)
-                    read.append(Line(number, line))
+                    read.append(InputLine(number, line))
             except DataError:
                 if read:
                     yield read
@@ -95,17 +95,17 @@ def _batches(
 
 def _decoded(raw: bytes, source: str, number: int) -> str:
     """A line as text, without the CR of a line break CR LF."""
-    from dragoman.data.formats import BOM, GZIP
+    from dragoman.data.formats import BOM, GZIP_MAGIC
 
     if number == 1:
         raw = raw.removeprefix(BOM)
-        if raw.startswith(GZIP):
+        if raw.startswith(GZIP_MAGIC):
             raise DataError(f"{source}: this is gzip; pipe it through zcat")
     if b"\0" in raw:
         column = raw.index(b"\0") + 1
-        raise at(source, number, f"NUL byte at column {column}; this is not a text file, or it is UTF-16")
+        raise error_at_line(source, number, f"NUL byte at column {column}; this is not a text file, or it is UTF-16")
     try:
         return raw.decode().removesuffix("\r")
     except UnicodeDecodeError as error:
         wrong = f"not UTF-8 (byte 0x{raw[error.start]:02x} at column {error.start + 1})"
-        raise at(source, number, f"{wrong}; convert it, for example with iconv -f LATIN1 -t UTF-8") from None
+        raise error_at_line(source, number, f"{wrong}; convert it, for example with iconv -f LATIN1 -t UTF-8") from None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.inspection import Picture, check_picture, load_recurrent, read_once
-from dragoman.cli.messages import say, suggest
+from dragoman.cli.inspection import Picture, check_picture, load_recurrent, scan_text
+from dragoman.cli.messages import info, suggest_command
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -67,18 +67,18 @@ def inspect_cells(
     check_picture(picture)
     if cells and follow is not None:
         raise DataError("--cells and --follow: both say which cells; leave one of them out")
-    wanted = options.numbers("--cells", cells, int, "3,17")
+    wanted = options.parse_numbers("--cells", cells, int, "3,17")
     loaded = load_recurrent(model)
     _check_cells(wanted, loaded.settings.hidden)
-    found = activations(loaded, read_once(text, options.field_of(text, field)).by(loaded), part, layer)
+    found = activations(loaded, scan_text(text, options.field_for(text, field)).by(loaded), part, layer)
     follow = POSITION if follow is None and not cells else follow
     named = _follow(found, follow, most) if follow is not None else {cell: f"cell {cell}" for cell in wanted}
     if picture is not None:
         _draw(found, named, follow, picture)
     for name in named.values() if follow is not None else ():
-        say(name)
+        info(name)
     print("\n".join(_tsv(found, list(named))))
-    suggest("inspect", "saliency", model, " ".join(next(filter(None, found.words))))
+    suggest_command("inspect", "saliency", model, " ".join(next(filter(None, found.words))))
 
 
 def _check_cells(cells: tuple[int, ...], hidden: int) -> None:
@@ -91,11 +91,11 @@ def _check_cells(cells: tuple[int, ...], hidden: int) -> None:
 
 def _follow(found: Activations, what: str, most: int) -> dict[int, str]:
     """The cells that follow something, and what to call them."""
-    from dragoman.models.inspection import followers
+    from dragoman.models.inspection import correlated_cells
 
     return {
         cell: f"cell {cell} follows {what}: correlation {correlation:.2f}"
-        for cell, correlation in followers(found, what, most)
+        for cell, correlation in correlated_cells(found, what, most)
     }
 
 
@@ -110,23 +110,23 @@ def _tsv(found: Activations, cells: list[int]) -> Iterator[str]:
 
 
 def _draw(found: Activations, named: Mapping[int, str], follow: str | None, path: Path) -> None:
-    from dragoman.report.insight_figures import MOST_WORDS, draw_cells
+    from dragoman.report.insight_figures import MAX_WORDS, draw_cells
 
-    chosen = _telling(found, follow, MOST_WORDS)
+    chosen = _telling(found, follow, MAX_WORDS)
     title = f"{found.part} of layer {found.layer} after each word"
-    held = {name: [found.of(cell)[number] for number in chosen] for cell, name in named.items()}
+    held = {name: [found.of_cell(cell)[number] for number in chosen] for cell, name in named.items()}
     draw_cells([found.words[number] for number in chosen], held, path, title=title)
-    say(f"{path}: what they hold in {len(chosen)} of {len(found.words):,} sentences")
+    info(f"{path}: what they hold in {len(chosen)} of {len(found.words):,} sentences")
 
 
 def _telling(found: Activations, follow: str | None, most: int) -> list[int]:
     """The first sentences that show something, those with the word that is followed, up to so many words."""
     import numpy as np
 
-    from dragoman.data.chunks import cut
+    from dragoman.data.chunks import split_by_size
 
     everywhere = follow in (None, POSITION)
     lengths = np.array([len(words) for words in found.words])
     telling = [number for number, words in enumerate(found.words) if words and (everywhere or follow in words)]
     fitting = [number for number in telling if lengths[number] <= most] or telling
-    return next(cut(np.array(fitting), lengths, most)).tolist()
+    return next(split_by_size(np.array(fitting), lengths, most)).tolist()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.inspection import Picture, Read, check_picture, load_recurrent, read_once
-from dragoman.cli.messages import say, suggest, working
+from dragoman.cli.inspection import InspectedText, Picture, check_picture, load_recurrent, scan_text
+from dragoman.cli.messages import info, status, suggest_command
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.report.insight_figures import Reach
+    from dragoman.report.insight_figures import GradientNorms
 
 
 def inspect_gradients(
@@ -43,18 +43,18 @@ def inspect_gradients(
     """
     check_picture(picture)
     _check_names(models)
-    with working("sending gradients back"):
-        read = read_once(text, options.field_of(text, field))
+    with status("sending gradients back"):
+        read = scan_text(text, options.field_for(text, field))
         found = {str(path): _measure(path, read, words) for path in models}
     if picture is not None:
         _draw(found, picture)
     _print(found)
     for name, reach in found.items():
         left, before = (norms[-1] / norms[0] if norms[0] else 0.0 for norms in reach)
-        say(f"{name}: {left:.2g} of the gradient is left {words - 1} words back; before training, {before:.2g}")
+        info(f"{name}: {left:.2g} of the gradient is left {words - 1} words back; before training, {before:.2g}")
     if picture is None:
-        same = ("--text", text, *options.with_field(field), "--words", str(words))
-        suggest("inspect", "gradients", *models, *same, "--picture", "gradients.svg")
+        same = ("--text", text, *options.field_arguments(field), "--words", str(words))
+        suggest_command("inspect", "gradients", *models, *same, "--picture", "gradients.svg")
 
 
 def _check_names(models: list[Path]) -> None:
@@ -63,33 +63,33 @@ def _check_names(models: list[Path]) -> None:
             raise DataError(f"{path}: named twice; name each model once")
 
 
-def _measure(path: Path, text: Read, words: int) -> Reach:
+def _measure(path: Path, text: InspectedText, words: int) -> GradientNorms:
     """A model and its like before training."""
-    from dragoman.models.inspection import gradient_by_distance, untrained
-    from dragoman.report.insight_figures import Reach
+    from dragoman.models.inspection import gradient_by_distance, untrained_copy
+    from dragoman.report.insight_figures import GradientNorms
 
     model = load_recurrent(path)
     corpus = text.by(model)
-    return Reach(*(gradient_by_distance(one, corpus, words) for one in (model, untrained(model))))
+    return GradientNorms(*(gradient_by_distance(one, corpus, words) for one in (model, untrained_copy(model))))
 
 
-def _print(found: Mapping[str, Reach]) -> None:
+def _print(found: Mapping[str, GradientNorms]) -> None:
     headers = ["words back", *(f"{name}{when}" for name in found for when in ("", ", untrained"))]
     columns = [norms.tolist() for reach in found.values() for norms in reach]
     rows = [[str(back), *(f"{norm:.3g}" for norm in row)] for back, row in enumerate(zip(*columns, strict=True))]
     if sys.stdout.isatty():
-        from dragoman.report.tables import table
+        from dragoman.report.tables import format_table
 
-        print(table(headers, rows))
+        print(format_table(headers, rows))
     else:
         print("\n".join("\t".join(row) for row in [headers, *rows]))
 
 
-def _draw(found: Mapping[str, Reach], path: Path) -> None:
+def _draw(found: Mapping[str, GradientNorms], path: Path) -> None:
     """By the directories' own names, where these tell them apart."""
     from dragoman.report.insight_figures import draw_gradients
 
     names = [Path(name).name for name in found]
     short = dict(zip(names, found.values(), strict=True)) if len(set(names)) == len(names) else found
     draw_gradients(short, path, title="How far back gradients reach")
-    say(f"{path}: how far back gradients reach")
+    info(f"{path}: how far back gradients reach")

@@ -10,8 +10,8 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.inspection import Picture, check_picture, load_recurrent
-from dragoman.cli.messages import say, suggest
-from dragoman.cli.next import check_prefix
+from dragoman.cli.messages import info, suggest_command
+from dragoman.cli.next import check_utf8_argument
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def inspect_saliency(
     from dragoman.models.inspection import saliency
 
     check_picture(picture)
-    check_prefix(sentence, "sentence")
+    check_utf8_argument(sentence, "sentence")
     if not sentence.split():
         raise DataError(
             'the sentence is empty; put one in quotes, such as: dragoman inspect saliency DIR "he sees her"'
@@ -68,7 +68,7 @@ def inspect_saliency(
         _draw(found, picture)
     print(_matrix(found) if every else _told(found, row))
     if picture is None:
-        suggest("inspect", "saliency", model, sentence, "--picture", "saliency.svg")
+        suggest_command("inspect", "saliency", model, sentence, "--picture", "saliency.svg")
 
 
 def _row(found: Saliency, word: str | None) -> int:
@@ -83,15 +83,15 @@ def _row(found: Saliency, word: str | None) -> int:
 
 def _told(found: Saliency, row: int) -> str:
     """The words before a prediction, with bars on a terminal."""
-    from dragoman.report.tables import table
+    from dragoman.report.tables import format_table
 
     read, norms = found.read[: row + 1], found.norms[row, : row + 1].tolist()
-    say(f"what the prediction of {found.predicted[row]} hangs on:")
+    info(f"what the prediction of {found.predicted[row]} hangs on:")
     if not sys.stdout.isatty():
         return "\n".join(f"{word}\t{norm:.6g}" for word, norm in zip(read, norms, strict=True))
     longest = max(norms) or 1.0
     rows = [(word, f"{norm:.4f}", "█" * round(BAR * norm / longest)) for word, norm in zip(read, norms, strict=True)]
-    return table(["word", "gradient", ""], rows)
+    return format_table(["word", "gradient", ""], rows)
 
 
 def _matrix(found: Saliency) -> str:
@@ -106,4 +106,4 @@ def _draw(found: Saliency, path: Path) -> None:
     from dragoman.report.insight_figures import draw_saliency
 
     draw_saliency(found.read, found.predicted, found.norms, path, title="Which words a prediction hangs on")
-    say(f"{path}: which words each prediction hangs on")
+    info(f"{path}: which words each prediction hangs on")

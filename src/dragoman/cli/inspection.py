@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from dragoman.cli.messages import doubt
+from dragoman.cli.messages import warn_if_mostly_unknown
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
-    from dragoman.data.scanner import Scan
+    from dragoman.data.scanner import ScannedText
     from dragoman.models.recurrent import RecurrentModel
 
 Picture = Annotated[
@@ -33,27 +33,27 @@ def load_recurrent(path: Path) -> RecurrentModel:
     return model
 
 
-class Read(NamedTuple):
+class InspectedText(NamedTuple):
     """A text that was read once, for models that each have their own numbers for its words."""
 
     source: str
-    scanned: Scan
+    scanned: ScannedText
 
     def by(self, model: RecurrentModel) -> Corpus:
         """The text as a model reads it."""
         from dragoman.data.corpus import Corpus
 
         corpus = Corpus.from_scan(self.scanned, model.vocab)
-        doubt(corpus, self.source)
+        warn_if_mostly_unknown(corpus, self.source)
         return corpus
 
 
-def read_once(text: str, field: str | None) -> Read:
+def scan_text(text: str, field: str | None) -> InspectedText:
     """A text; one without words is refused."""
-    from dragoman.data.formats import read_text, source_name
+    from dragoman.data.formats import display_name, read_text
     from dragoman.data.scanner import scan
 
-    read = Read(source_name(text), scan(read_text(text, field)))
+    read = InspectedText(display_name(text), scan(read_text(text, field)))
     if not len(read.scanned.tokens):
         raise DataError(f"{read.source}: has no words; give at least one sentence")
     return read
@@ -61,7 +61,7 @@ def read_once(text: str, field: str | None) -> Read:
 
 def check_picture(picture: Path | None) -> None:
     """Before any work: can a picture be written under this name?"""
-    from dragoman.report.figures import format_of
+    from dragoman.report.figures import image_format
 
     if picture is not None:
-        format_of(picture)
+        image_format(picture)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.messages import say, suggest, working
+from dragoman.cli.messages import info, status, suggest_command
 
 
 def lab(
@@ -35,18 +35,18 @@ def lab(
       dragoman train ngram --text lab/train.en --dev-text lab/dev.en -o lab-kn5
       dragoman evaluate lab-kn5 --text lab/test.en
     """
-    from dragoman.io.storage import check_free
+    from dragoman.io.storage import check_output_directory
     from dragoman.lab.laboratory import laboratory
     from dragoman.lab.write_corpus import CORPUS, write
 
-    check_free(output, replace=force, contents=CORPUS)
+    check_output_directory(output, replace=force, kind=CORPUS)
     began = perf_counter()
-    with working("drawing sentence pairs"):
+    with status("drawing sentence pairs"):
         write(laboratory(), output, {"train": pairs, "dev": dev, "test": test}, seed, replace=force)
     entropy = laboratory().entropy
-    say(f"{output}: {pairs:,} + {dev:,} + {test:,} pairs in {perf_counter() - began:.1f} seconds")
+    info(f"{output}: {pairs:,} + {dev:,} + {test:,} pairs in {perf_counter() - began:.1f} seconds")
     words = f"{entropy.german_words:.1f} German, {entropy.english_words:.1f} English"
     given = f"{entropy.english_given_german_per_word:.3f} nats a word"
-    say(f"expected words: {words}; entropy of the English given the German: {given}")
+    info(f"expected words: {words}; entropy of the English given the German: {given}")
     model = output.parent / f"{output.name}-kn5"
-    suggest("train", "ngram", "--text", output / "train.en", "--dev-text", output / "dev.en", "-o", model)
+    suggest_command("train", "ngram", "--text", output / "train.en", "--dev-text", output / "dev.en", "-o", model)

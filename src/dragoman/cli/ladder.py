@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.messages import pasted, say, suggest
-from dragoman.cli.option_groups import Group, grouped
-from dragoman.cli.progress import aloud
+from dragoman.cli.messages import info, shell_command, suggest_command
+from dragoman.cli.option_groups import OptionGroup, with_option_groups
+from dragoman.cli.progress import console_callbacks
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.experiments.corpus_report import About
-    from dragoman.experiments.corpus_split import Part
-    from dragoman.report.ladder import Rung
+    from dragoman.experiments.corpus_report import CorpusNames
+    from dragoman.experiments.corpus_split import CorpusPart
+    from dragoman.report.ladder import LanguageModelRung
     from dragoman.report.translators import TranslatorRung
 
 PAIRS = 20_000  # of the laboratory's text, by default
@@ -31,7 +31,7 @@ def _file(name: str, told: str) -> Any:
 
 
 @dataclass(frozen=True)
-class OwnFiles(Group):
+class CorpusFiles(OptionGroup):
     """The texts, where they are not the laboratory's."""
 
     src: Annotated[str | None, _file("--src", "Your text to translate from, one sentence a line.")] = None
@@ -60,18 +60,18 @@ class OwnFiles(Group):
                 raise DataError(f"{_option(extra[0])} goes with {_option(needed)}; give that, too")
 
     @property
-    def about(self) -> About:
+    def about(self) -> CorpusNames:
         """What the report calls the text."""
-        from dragoman.experiments.corpus_report import About
+        from dragoman.experiments.corpus_report import CorpusNames
 
         paths = [path for path in (self.src, self.tgt or self.text) if path is not None]
         files = [Path(path).name for path in paths]
         languages = [_language(name) for name in files]
         names = files if len(set(languages)) < len(files) or None in languages else [str(own) for own in languages]
         told = f": {', '.join(files)}" if names != files else ""
-        return About(f"The ladder, {' to '.join(names)}{told}", names[0], names[-1])
+        return CorpusNames(f"The ladder, {' to '.join(names)}{told}", names[0], names[-1])
 
-    def read(self) -> tuple[Part, Part | None, Part | None]:
+    def read(self) -> tuple[CorpusPart, CorpusPart | None, CorpusPart | None]:
         """The training text and, where they are given, dev and test text."""
         return (
             _required(self.src, self.tgt or self.text),
@@ -86,36 +86,36 @@ def _language(file: str) -> str | None:
     >>> _language("train.de.gz"), _language("book.txt")
     ('German', None)
     """
-    from dragoman.serve.language_names import NAMES
+    from dragoman.serve.language_names import LANGUAGE_NAMES
 
-    return NAMES.get(file.removesuffix(".gz").rpartition(".")[2])
+    return LANGUAGE_NAMES.get(file.removesuffix(".gz").rpartition(".")[2])
 
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _part(source: str | None, target: str | None) -> Part | None:
+def _part(source: str | None, target: str | None) -> CorpusPart | None:
     return None if target is None else _required(source, target)
 
 
-def _required(source: str | None, target: str | None) -> Part:
+def _required(source: str | None, target: str | None) -> CorpusPart:
     from dragoman.cli.pair_options import read_lines, read_pairs
-    from dragoman.experiments.corpus_split import Part
+    from dragoman.experiments.corpus_split import CorpusPart
 
     assert target is not None, "checked before"
     if source is None:
-        return Part(read_lines(target))
+        return CorpusPart(read_lines(target))
     lines = read_pairs(source, target)
-    return Part(lines.target, lines.source)
+    return CorpusPart(lines.target, lines.source)
 
 
-@grouped
+@with_option_groups
 def ladder(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where texts, models, tables and pictures go.")
     ] = Path("runs/ladder"),
-    own: OwnFiles = OwnFiles(),
+    own: CorpusFiles = CorpusFiles(),
     minutes: Annotated[
         float | None,
         typer.Option(
@@ -174,70 +174,72 @@ def ladder(
 
 def _check_minutes(minutes: float | None) -> None:
     """The networks' training would refuse them too, but only once half the ladder is made."""
-    from dragoman.core.settings import Given, validated
+    from dragoman.core.settings import GivenValue, validate
     from dragoman.training.config import TrainingConfig
 
-    validated(TrainingConfig, {"minutes": Given(minutes, "--minutes")}, "command line")
+    validate(TrainingConfig, {"minutes": GivenValue(minutes, "--minutes")}, "command line")
 
 
-def _on_own(output: Path, own: OwnFiles, seed: int, minutes: float) -> None:
-    from dragoman.experiments.corpus_ladder import climb_own
-    from dragoman.experiments.corpus_report import next_commands, told_of
-    from dragoman.experiments.corpus_split import divided
-    from dragoman.experiments.messages import write
-    from dragoman.experiments.work_directory import claim, keep_to
-    from dragoman.io.storage import REPORT
+def _on_own(output: Path, own: CorpusFiles, seed: int, minutes: float) -> None:
+    from dragoman.experiments.corpus_ladder import run_corpus_ladder
+    from dragoman.experiments.corpus_report import corpus_report, suggested_commands
+    from dragoman.experiments.corpus_split import split_corpus
+    from dragoman.experiments.messages import write_report
+    from dragoman.experiments.work_directory import check_settings, claim_directory
+    from dragoman.io.storage import REPORT_FILE
 
     began = perf_counter()
     parts = own.read()
-    text = divided(*parts, seed, minutes)
-    claim(output, "ladder", HABIT)
+    text = split_corpus(*parts, seed, minutes)
+    claim_directory(output, "ladder", HABIT)
     names = ("training text", "dev text", "test text")
     texts = {name: None if part is None else part.checksum for name, part in zip(names, parts, strict=True)}
     settings = {"minutes": minutes, "seed": seed}
-    keep_to(output, {**settings, **texts})
+    check_settings(output, {**settings, **texts})
     sizes = f"{len(text.train):,} to train on, {len(text.dev):,} of dev text, {len(text.test):,} of test text"
-    say(f"{output}: lines: {sizes}; {minutes:g} minutes for everything")
-    found, budget = climb_own(output, text, seed=seed, minutes=minutes, voice=aloud(), began=began)
-    commands = next_commands(output, found)
-    typed = [pasted(["dragoman", *command.words], command.line) for command in commands]
-    told = told_of(output, found, budget, own.about, settings, typed)
-    write(output, own.about.title, told)
+    info(f"{output}: lines: {sizes}; {minutes:g} minutes for everything")
+    found, budget = run_corpus_ladder(
+        output, text, seed=seed, minutes=minutes, callbacks=console_callbacks(), began=began
+    )
+    commands = suggested_commands(output, found)
+    typed = [shell_command(["dragoman", *command.words], command.line) for command in commands]
+    told = corpus_report(output, found, budget, own.about, settings, typed)
+    write_report(output, own.about.title, told)
     print(told.text)
-    say(f"\n{output}: {', '.join(told.files)}; {budget.taken / 60:.1f} minutes in all")
+    info(f"\n{output}: {', '.join(told.files)}; {budget.total_seconds / 60:.1f} minutes in all")
     for command in commands:
-        suggest(*command.words, line=command.line)
-    say(f"report, with pictures: {output / REPORT}")
+        suggest_command(*command.words, line=command.line)
+    info(f"report, with pictures: {output / REPORT_FILE}")
 
 
 def _on_laboratory(output: Path, models: str, settings: dict[str, Any]) -> None:
-    from dragoman.experiments.lab_ladder import climb_laboratory
-    from dragoman.experiments.language_models import RUNGS
-    from dragoman.experiments.trainer import chosen
+    from dragoman.experiments.lab_ladder import run_lab_ladder
+    from dragoman.experiments.language_models import LANGUAGE_MODELS
+    from dragoman.experiments.trainer import select_models
     from dragoman.experiments.translators import TRANSLATORS
-    from dragoman.experiments.work_directory import claim, keep_to
+    from dragoman.experiments.work_directory import check_settings, claim_directory
     from dragoman.lab.paths import VERSION
 
-    names = chosen(models, [*RUNGS, *TRANSLATORS])
-    claim(output, "ladder", HABIT)
-    keep_to(output, {**settings, "grammar": VERSION})
-    rungs, climb, told = climb_laboratory(output, names, settings, aloud())
+    names = select_models(models, [*LANGUAGE_MODELS, *TRANSLATORS])
+    claim_directory(output, "ladder", HABIT)
+    check_settings(output, {**settings, "grammar": VERSION})
+    rungs, climb, told = run_lab_ladder(output, names, settings, console_callbacks())
     print(told.text)
-    say(f"\n{output}: {', '.join(told.files)}")
+    info(f"\n{output}: {', '.join(told.files)}")
     _suggest(output, rungs, climb.rungs)
 
 
-def _suggest(output: Path, rungs: Sequence[Rung], translators: Sequence[TranslatorRung]) -> None:
+def _suggest(output: Path, rungs: Sequence[LanguageModelRung], translators: Sequence[TranslatorRung]) -> None:
     """What to try with the best model of either kind."""
     test = output / "lab" / "test"
     if rungs:
         path = output / "rungs" / min(rungs, key=lambda rung: rung.measured.likelihood.perplexity).name
-        suggest("contrast", path)
-        suggest("evaluate", path, "--text", f"{test}.en")
-        suggest("next", path, "the farmers")
+        suggest_command("contrast", path)
+        suggest_command("evaluate", path, "--text", f"{test}.en")
+        suggest_command("next", path, "the farmers")
     if translators:
-        from dragoman.models.translator_config import TREES
+        from dragoman.models.translator_config import TREE_ENCODERS
 
-        best = max(translators, key=lambda rung: rung.measured.judged.bleu).name
-        german = f"{test}.de.trees" if best.endswith(TREES) else f"{test}.de"
-        suggest("evaluate", output / "rungs" / best, "--src", german, "--ref", f"{test}.en")
+        best = max(translators, key=lambda rung: rung.measured.scores.bleu).name
+        german = f"{test}.de.trees" if best.endswith(TREE_ENCODERS) else f"{test}.de"
+        suggest_command("evaluate", output / "rungs" / best, "--src", german, "--ref", f"{test}.en")

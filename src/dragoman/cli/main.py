@@ -19,13 +19,13 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from dragoman import __version__
-from dragoman.cli.messages import say
+from dragoman.cli.messages import info
 from dragoman.core.errors import DragomanError
 
 FAILED, BAD_USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 
 # Each verb: the module, and in it the function (or, of `train` and `inspect`, the group of functions) that does it.
-VERBS = {
+COMMANDS = {
     "lab": "lab:lab",
     "doctor": "doctor:doctor",
     "cluster": "cluster:cluster",
@@ -54,11 +54,11 @@ VERBS = {
 UsageError = typer.BadParameter.__bases__[0]
 
 
-class InOrder(TyperGroup):
+class CommandGroup(TyperGroup):
     """The verbs, listed in the order in which one meets them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(VERBS)
+        return list(COMMANDS)
 
 
 class Terminated(BaseException):
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # here, so that a full disk or a closed pipe is noticed
             return code
         except (Exception, KeyboardInterrupt, Terminated) as error:
-            return _tell(error)
+            return _report_error(error)
 
 
 def _run(arguments: list[str]) -> int:
@@ -91,14 +91,14 @@ def _run(arguments: list[str]) -> int:
 
 def _app() -> typer.Typer:
     app = typer.Typer(
-        cls=InOrder,
+        cls=CommandGroup,
         context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
     app.callback()(_dragoman)
-    for verb, place in VERBS.items():
+    for verb, place in COMMANDS.items():
         module, _, name = place.partition(":")
         action = getattr(import_module(f"dragoman.cli.{module}"), name)
         if isinstance(action, typer.Typer):
@@ -138,39 +138,39 @@ def _dragoman(
 # -- what goes wrong ------------------------------------------------------------------------------------------------
 
 
-def _tell(error: BaseException) -> int:
+def _report_error(error: BaseException) -> int:
     """Say in one line what went wrong; the exit code for it."""
     if os.environ.get("DRAGOMAN_DEBUG"):
         traceback.print_exception(error)
     if isinstance(error, UsageError):
-        return _complain(_usage(error), BAD_USAGE)
+        return _print_error(_usage(error), BAD_USAGE)
     match error:
         case BrokenPipeError():
             _give_up_stdout()
             return BROKEN_PIPE
         case KeyboardInterrupt():
-            return _complain("interrupted", INTERRUPTED)
+            return _print_error("interrupted", INTERRUPTED)
         case Terminated():
-            return _complain("terminated", TERMINATED)
+            return _print_error("terminated", TERMINATED)
         case DragomanError():
-            return _complain(str(error), error.exit_code)
+            return _print_error(str(error), error.exit_code)
         case RuntimeError() if "can't allocate memory" in str(error) or "Storage size calculation overflowed" in str(
             error
         ):
-            return _complain("out of memory; try smaller layers or less text", FAILED)
+            return _print_error("out of memory; try smaller layers or less text", FAILED)
         case MemoryError():
-            return _complain("out of memory; try less text, a lower --order or --prune", FAILED)
+            return _print_error("out of memory; try less text, a lower --order or --prune", FAILED)
         case OSError():
             if error.errno == errno.ENOSPC:
                 _give_up_stdout()
             place = f"{error.filename}: " if error.filename else ""
-            return _complain(f"{place}{error.strerror or error}", FAILED)
+            return _print_error(f"{place}{error.strerror or error}", FAILED)
     kind = type(error).__name__
-    return _complain(f"internal error: {kind}: {error} (set DRAGOMAN_DEBUG=1 for the traceback)", FAILED)
+    return _print_error(f"internal error: {kind}: {error} (set DRAGOMAN_DEBUG=1 for the traceback)", FAILED)
 
 
-def _complain(message: str, code: int) -> int:
-    say("dragoman: " + " ".join(message.split()))
+def _print_error(message: str, code: int) -> int:
+    info("dragoman: " + " ".join(message.split()))
     return code
 
 
@@ -209,7 +209,7 @@ def _plain_warnings() -> Iterator[None]:
     """Warnings as one plain line each."""
 
     def show(message: Warning | str, *place: Any, **line: Any) -> None:
-        say(f"warning: {message}")
+        info(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

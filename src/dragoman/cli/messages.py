@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
 
 
-def say(message: str) -> None:
+def info(message: str) -> None:
     """One line for the person at the terminal."""
     print(message, file=sys.stderr)
 
 
-def suggest(*words: str | Path, line: str | None = None) -> None:
+def suggest_command(*words: str | Path, line: str | None = None) -> None:
     """The next command to try, ready to be pasted; `line` is what it is given to read."""
-    say("next: " + pasted([_program(), *map(str, words)], line))
+    info("next: " + shell_command([_program(), *map(str, words)], line))
 
 
-def pasted(command: Sequence[str], line: str | None = None) -> str:
+def shell_command(command: Sequence[str], line: str | None = None) -> str:
     """A command as it is typed into a shell.
 
     >>> pasted(["dragoman", "translate", "de-en"], "ein hund bellt .")
@@ -36,25 +36,25 @@ def pasted(command: Sequence[str], line: str | None = None) -> str:
     return shlex.join(command) if line is None else f"echo {shlex.quote(line)} | {shlex.join(command)}"
 
 
-def doubt(corpus: Corpus, source: str) -> None:
+def warn_if_mostly_unknown(corpus: Corpus, source: str) -> None:
     """Warn of a text most of whose words a model does not know."""
-    unknown = len(corpus.unknown_at)
-    if 2 * unknown > corpus.words:
-        found = f"{unknown:,} of {corpus.words:,} words are unknown"
-        say(f"warning: {source}: {found}; wrong column, language or tokenisation?")
+    unknown = len(corpus.unknown_positions)
+    if 2 * unknown > corpus.num_words:
+        found = f"{unknown:,} of {corpus.num_words:,} words are unknown"
+        info(f"warning: {source}: {found}; wrong column, language or tokenisation?")
 
 
 @contextmanager
-def few_warnings() -> Iterator[None]:
+def grouped_warnings() -> Iterator[None]:
     """Warnings that several orders share, said once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    for message in collapsed(str(warning.message) for warning in caught):
-        say(f"warning: {message}")
+    for message in group_messages(str(warning.message) for warning in caught):
+        info(f"warning: {message}")
 
 
-def collapsed(messages: Iterable[str]) -> list[str]:
+def group_messages(messages: Iterable[str]) -> list[str]:
     """Messages `order N: problem`, with those in a row that have the same problem made one.
 
     >>> collapsed(["order 1: odd", "order 3: too few", "order 4: too few", "order 5: too few"])
@@ -76,7 +76,7 @@ def _program() -> str:
     return os.path.relpath(sys.argv[0])
 
 
-def working(message: str) -> AbstractContextManager[Any]:
+def status(message: str) -> AbstractContextManager[Any]:
     """A sign of life while something takes long; only on a terminal."""
     if not sys.stderr.isatty():
         return nullcontext()

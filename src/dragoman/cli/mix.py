@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import suggest, working
+from dragoman.cli.messages import status, suggest_command
 from dragoman.cli.training import read_dev
 from dragoman.core.errors import DataError
 
@@ -52,34 +52,34 @@ def mix(
       dragoman mix news talk --dev-text dev.txt -o mixed
       dragoman mix kn5 cache --dev-text dev.txt --buckets entropy+recent -o both
     """
-    from dragoman.combine.buckets import NONE, bucketing
+    from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
     from dragoman.combine.mixture import Mixture, ensemble
-    from dragoman.data.fingerprint import described
-    from dragoman.io.storage import check_free
+    from dragoman.data.fingerprint import corpus_fingerprint
+    from dragoman.io.storage import check_output_directory
     from dragoman.models.language_model import require_same_vocab
     from dragoman.models.loading import load_language_model
 
-    check_free(output, replace=force)
+    check_output_directory(output, replace=force)
     if (dev_text is None) is not equal_weights:
         raise DataError("give either --dev-text FILE to fit weights on, or --equal-weights")
     if dev_text is None and field is not None:
         raise DataError(f"--field {field} goes with --dev-text; --equal-weights reads no text")
-    if equal_weights and buckets != NONE:
+    if equal_weights and buckets != NO_BUCKETS:
         raise DataError(f"--buckets {buckets} goes with --dev-text; --equal-weights are the same in every context")
     members = [load_language_model(path) for path in models]
     require_same_vocab(members, list(map(str, models)))
-    bucketing(buckets, members)  # refuses before the text is read
-    with working("fitting weights"):
-        dev = None if dev_text is None else read_dev(dev_text, members[0].vocab, options.field_of(dev_text, field))
+    make_bucketing(buckets, members)  # refuses before the text is read
+    with status("fitting weights"):
+        dev = None if dev_text is None else read_dev(dev_text, members[0].vocab, options.field_for(dev_text, field))
         mixture = ensemble(members) if dev is None else Mixture.fit(members, dev, buckets=buckets)
     mixture.save(output, replace=force)
     if dev is not None:
-        mixture.write_card(output, [], {"dev, for the weights": described(dev)})
-    if dev is None or buckets == NONE:
+        mixture.write_card(output, [], {"dev, for the weights": corpus_fingerprint(dev)})
+    if dev is None or buckets == NO_BUCKETS:
         _print_weights(mixture, models)
     else:
         _print_buckets(mixture, models, dev)
-    suggest("evaluate", *models, output, "--text", "FILE", *options.with_field(field))
+    suggest_command("evaluate", *models, output, "--text", "FILE", *options.field_arguments(field))
 
 
 def _print_weights(mixture: Mixture, models: Sequence[Path]) -> None:
@@ -92,8 +92,11 @@ def _print_buckets(mixture: Mixture, models: Sequence[Path], dev: Corpus) -> Non
     import numpy as np
 
     labels = mixture.bucketing.labels
-    tokens = np.bincount(mixture.bucketing.of_corpus(dev), minlength=len(labels))
-    lines = [("all", dev.tokens, mixture.weights), *zip(labels, tokens.tolist(), mixture.bucket_weights, strict=True)]
+    tokens = np.bincount(mixture.bucketing.buckets_of_corpus(dev), minlength=len(labels))
+    lines = [
+        ("all", dev.num_tokens, mixture.weights),
+        *zip(labels, tokens.tolist(), mixture.bucket_weights, strict=True),
+    ]
     print("bucket", "tokens", *models, sep="\t")
     for label, size, weights in lines:
         print(label, size, *(f"{weight:.6f}" for weight in weights.tolist()), sep="\t")

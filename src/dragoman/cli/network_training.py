@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.gradient_training import Job, train_by_gradients
-from dragoman.cli.messages import say
-from dragoman.cli.settings_options import Configured
-from dragoman.cli.training import Material
+from dragoman.cli.gradient_training import TrainingOptions, train_with_gradients
+from dragoman.cli.messages import info
+from dragoman.cli.settings_options import CommandSettings
+from dragoman.cli.training import TrainingData
 
 if TYPE_CHECKING:
     from dragoman.data.vocabulary import Vocab
     from dragoman.data.word_vectors import WordVectors
-    from dragoman.models.network import Network
+    from dragoman.models.network import EmbeddingLanguageModel
 
-FirstVectors = Annotated[
+InitialVectors = Annotated[
     str | None,
     typer.Option(
         "--word-vectors",
@@ -28,12 +28,12 @@ FirstVectors = Annotated[
 ]
 
 
-def train_network(home: str, job: Job, settings: Configured, word_vectors: str | None) -> None:
+def train_network(home: str, job: TrainingOptions, settings: CommandSettings, word_vectors: str | None) -> None:
     """Train a network of the class that lives at `module:Class`."""
 
-    def create(material: Material) -> Network:
+    def create(material: TrainingData) -> EmbeddingLanguageModel:
         module, name = home.split(":")
-        network: type[Network] = getattr(import_module(module), name)
+        network: type[EmbeddingLanguageModel] = getattr(import_module(module), name)
         return network.create(
             material.corpus,
             settings.model,
@@ -42,7 +42,7 @@ def train_network(home: str, job: Job, settings: Configured, word_vectors: str |
             vectors=_vectors(word_vectors, material.corpus.vocab),
         )
 
-    train_by_gradients(job, create, settings.training)
+    train_with_gradients(job, create, settings.training)
 
 
 def _vectors(path: str | None, vocab: Vocab) -> WordVectors | None:
@@ -51,6 +51,6 @@ def _vectors(path: str | None, vocab: Vocab) -> WordVectors | None:
 
     if path is None:
         return None
-    vectors = read_word_vectors(path, set(vocab.words))
-    say(f"{path}: has {len(vectors):,} of {len(vocab):,} words (<s>, </s> and <unk> among them)")
+    vectors = read_word_vectors(path, set(vocab.tokens))
+    info(f"{path}: has {len(vectors):,} of {len(vocab):,} words (<s>, </s> and <unk> among them)")
     return vectors

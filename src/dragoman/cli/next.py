@@ -27,17 +27,17 @@ def next_words(
       dragoman next kn5 "the cat"
     """
     from dragoman.models.loading import load_language_model
-    from dragoman.report.tables import table
+    from dragoman.report.tables import format_table
 
-    check_prefix(prefix)
+    check_utf8_argument(prefix)
     words = load_language_model(model).next_words(prefix, k)
     if sys.stdout.isatty():
-        print(table(["word", "probability", ""], [(w, f"{p:.6f}", "█" * round(BAR * p)) for w, p in words]))
+        print(format_table(["word", "probability", ""], [(w, f"{p:.6f}", "█" * round(BAR * p)) for w, p in words]))
     else:
         print("\n".join(f"{word}\t{prob:.6g}" for word, prob in words))
 
 
-def check_prefix(prefix: str, name: str = "prefix") -> None:
+def check_utf8_argument(prefix: str, name: str = "prefix") -> None:
     """What the shell hands over may be any bytes."""
     try:
         prefix.encode()

@@ -21,11 +21,11 @@ from functools import wraps
 from typing import Any, get_type_hints
 
 
-class Group:
+class OptionGroup:
     """What every group of options is: a frozen dataclass, its fields annotated as a verb's parameters are."""
 
 
-def grouped(action: Callable[..., None]) -> Callable[..., None]:
+def with_option_groups(action: Callable[..., None]) -> Callable[..., None]:
     """A verb whose groups are spread out into their options. Stands below `@configured`, which looks for these."""
     own = list(inspect.signature(action, eval_str=True).parameters.values())
     flat = [option for parameter in own for option in _spread(parameter)]
@@ -76,4 +76,4 @@ def _fields(group: inspect.Parameter) -> list[inspect.Parameter]:
 
 
 def _is_group(parameter: inspect.Parameter) -> bool:
-    return isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Group)
+    return isinstance(parameter.annotation, type) and issubclass(parameter.annotation, OptionGroup)

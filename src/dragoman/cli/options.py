@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from dragoman.cli.option_groups import Group
+from dragoman.cli.option_groups import OptionGroup
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="The model directory to write.", show_default=False)
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a model that is already there.")]
-VocabOf = Annotated[
+VocabFrom = Annotated[
     Path | None,
     typer.Option("--vocab", metavar="DIR", help="Take over this model's vocabulary.", show_default=False),
 ]
@@ -104,24 +104,24 @@ VocabPad = Annotated[
 ]
 
 
-def field_of(path: str, field: str | None, *others: str | None) -> str | None:
+def field_for(path: str, field: str | None, *others: str | None) -> str | None:
     """The field to take from a file: plain text among several files has none. Refused if no file has any."""
-    from dragoman.data.formats import has_fields, source_name
+    from dragoman.data.formats import display_name, has_fields
 
     if field is None or has_fields(path):
         return field
     if not any(other is not None and has_fields(other) for other in others):
-        raise DataError(f"{source_name(path)}: --field {field} goes with .tsv and .jsonl files only")
+        raise DataError(f"{display_name(path)}: --field {field} goes with .tsv and .jsonl files only")
     return None
 
 
-def with_field(field: str | None) -> list[str]:
+def field_arguments(field: str | None) -> list[str]:
     """The option as it is given to another command."""
     return [] if field is None else ["--field", field]
 
 
 @dataclass(frozen=True)
-class NgramChoice(Group):
+class NgramOptions(OptionGroup):
     """What n-grams are counted, and how counts become probabilities."""
 
     order: Order = None
@@ -141,13 +141,13 @@ class NgramChoice(Group):
             others["order"] = order
         return NgramConfig(
             smoothing=self.smoothing,
-            coefficients=numbers("--coefficients", self.coefficients, float, "0.05,0.5"),
-            prune=numbers("--prune", self.prune, int, "0,0,1"),
+            coefficients=parse_numbers("--coefficients", self.coefficients, float, "0.05,0.5"),
+            prune=parse_numbers("--prune", self.prune, int, "0,0,1"),
             **others,
         )
 
 
-def numbers(option: str, text: str, kind: Callable[[str], N], example: str) -> tuple[N, ...]:
+def parse_numbers(option: str, text: str, kind: Callable[[str], N], example: str) -> tuple[N, ...]:
     """A list like `0.05,0.5` as numbers."""
     try:
         return tuple(kind(part) for part in text.split(",")) if text else ()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.option_groups import Group
+from dragoman.cli.option_groups import OptionGroup
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import ParallelCorpus
-    from dragoman.data.tokenizer import Side
+    from dragoman.data.tokenizer import Tokenizer
 
 Src = Annotated[
     str,
@@ -46,7 +46,7 @@ SrcFormat = Annotated[
         "--src-format", metavar="text|tree", help="tree: one bracketed tree a line, for tree-structured encoders."
     ),
 ]
-UnitsOf = Annotated[
+Units = Annotated[
     str,
     typer.Option(
         "--units",
@@ -76,7 +76,7 @@ MaxSize = Annotated[
     int | None,
     typer.Option("--max-size", min=1, metavar="N", help="Most units a vocabulary may have.", show_default=False),
 ]
-SidesOf = Annotated[
+TokenizersFrom = Annotated[
     Path | None,
     typer.Option(
         "--vocab",
@@ -88,42 +88,42 @@ SidesOf = Annotated[
 
 
 @dataclass(frozen=True)
-class SideChoice(Group):
+class TokenizerOptions(OptionGroup):
     """How lines become numbers."""
 
-    units: UnitsOf = "auto"
+    units: Units = "auto"
     tgt_units: TargetUnits = None
     src_format: SrcFormat = "text"
     min_count: MinCount = None
     max_size: MaxSize = None
-    lender: SidesOf = None
+    vocab_from: TokenizersFrom = None
 
-    def learn(self, lines: Lines) -> tuple[Side, Side]:
+    def train_tokenizers(self, lines: LinePairs) -> tuple[Tokenizer, Tokenizer]:
         """The two sides, learned from the training text or taken over."""
-        from dragoman.data.tokenizer import PLAIN, TREE, Side
+        from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
         from dragoman.models.loading import load_translator
 
         if self.src_format not in (PLAIN, TREE):
             raise DataError(f"--src-format {self.src_format}: it is {PLAIN} or {TREE}")
-        if self.lender is not None:
-            if self != replace(SideChoice(), lender=self.lender, src_format=self.src_format):
+        if self.vocab_from is not None:
+            if self != replace(TokenizerOptions(), vocab_from=self.vocab_from, src_format=self.src_format):
                 raise DataError("--vocab takes units as they are: no --units, --tgt-units, --min-count or --max-size")
-            return self._lent(load_translator(self.lender))
+            return self._lent(load_translator(self.vocab_from))
         if self.src_format == TREE and self.units not in ("auto", "word"):
             raise DataError(f"--src-format tree: the words of trees are not cut; leave --units {self.units} out")
-        learn = partial(Side.learn, min_count=self.min_count, max_size=self.max_size)
+        learn = partial(Tokenizer.train, min_count=self.min_count, max_size=self.max_size)
         source = learn(self.units, lines.source, format=self.src_format, name=lines.name)
         return source, learn(self.tgt_units or self.units, lines.target)
 
-    def _lent(self, lender: Any) -> tuple[Side, Side]:
+    def _lent(self, lender: Any) -> tuple[Tokenizer, Tokenizer]:
         if lender.source.format != self.src_format:
-            told = f"{self.lender} reads {lender.source.format}, and --src-format is {self.src_format}"
+            told = f"{self.vocab_from} reads {lender.source.format}, and --src-format is {self.src_format}"
             raise DataError(f"{told}; make them the same")
         return lender.source, lender.target
 
 
 @dataclass(frozen=True)
-class Lines:
+class LinePairs:
     """Two texts, aligned line by line."""
 
     source: list[str]
@@ -131,29 +131,29 @@ class Lines:
     name: str = "source"  # of the source's file, for messages
 
     @property
-    def reversed(self) -> Lines:
+    def reversed(self) -> LinePairs:
         """The other way around."""
-        return Lines(self.target, self.source, "target")
+        return LinePairs(self.target, self.source, "target")
 
 
-def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str | None = None) -> Lines:
+def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str | None = None) -> LinePairs:
     """Both texts, which must have as many lines."""
     source, target = read_lines(src, src_field), read_lines(tgt, tgt_field)
     if len(source) != len(target):
         told = f"{src} has {len(source):,} lines but {tgt} has {len(target):,}"
         raise DataError(f"{told}: line i of one must translate line i of the other")
-    return Lines(source, target, src)
+    return LinePairs(source, target, src)
 
 
 def read_lines(path: str, field: str | None = None) -> list[str]:
     """The lines of a text file, whatever system they were written on."""
     from dragoman.data.formats import read_text
 
-    text = read_text(path, options.field_of(path, field)).decode("utf-8")
+    text = read_text(path, options.field_for(path, field)).decode("utf-8")
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
-def as_numbers(lines: Lines, source: Side, target: Side) -> ParallelCorpus:
+def encode_pairs(lines: LinePairs, source: Tokenizer, target: Tokenizer) -> ParallelCorpus:
     from dragoman.data.corpus import ParallelCorpus
 
-    return ParallelCorpus(source.read(lines.source, lines.name), target.read(lines.target))
+    return ParallelCorpus(source.encode(lines.source, lines.name), target.encode(lines.target))

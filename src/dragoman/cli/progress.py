@@ -9,28 +9,28 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from dragoman.cli.messages import few_warnings, say, working
+from dragoman.cli.messages import grouped_warnings, info, status
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from dragoman.experiments.callbacks import Voice
-    from dragoman.training.fit import Report, Started
-    from dragoman.training.loop import Moment
+    from dragoman.experiments.callbacks import Callbacks
+    from dragoman.training.fit import TrainingCallback, TrainingStarted
+    from dragoman.training.loop import StepReport
 
-QUIET = 30.0  # seconds after which there is a line even if the model was not judged meanwhile
+REPORT_INTERVAL = 30.0  # seconds after which there is a line even if the model was not judged meanwhile
 
 
-class Pace:
+class Throughput:
     """How fast a training goes, from where this run took it up."""
 
     def __init__(self) -> None:
         self.items, self.began = 0, monotonic()
         self.first_share: float | None = None
 
-    def after(self, moment: Moment) -> None:
-        self.first_share = moment.share if self.first_share is None else self.first_share
-        self.items += moment.items
+    def after(self, moment: StepReport) -> None:
+        self.first_share = moment.fraction_done if self.first_share is None else self.first_share
+        self.items += moment.predictions
 
     @property
     def per_second(self) -> float:
@@ -43,10 +43,10 @@ class Pace:
 
 
 @contextmanager
-def watching(unit: str = "word") -> Iterator[Report]:
+def training_progress(unit: str = "word") -> Iterator[TrainingCallback]:
     """Something for `fit` to report to. Unit: what is predicted, where that is not a word."""
     if not sys.stderr.isatty():
-        yield PlainWatch(say, unit)
+        yield PlainProgress(info, unit)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
@@ -54,37 +54,37 @@ def watching(unit: str = "word") -> Iterator[Report]:
     columns = [BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.description}")]
     console = Console(stderr=True, highlight=False)
     with Progress(*columns, console=console, transient=True) as progress:
-        yield BarWatch(progress, console.print, unit)
+        yield BarProgress(progress, console.print, unit)
 
 
-class PlainWatch:
+class PlainProgress:
     """A line when the model is judged, and now and then between."""
 
     def __init__(self, line: Callable[[str], None], unit: str = "word"):
         self.line, self.unit = line, unit
-        self.pace = Pace()
+        self.pace = Throughput()
         self.last = monotonic()
-        self.taught_besides = False
+        self.has_auxiliary_loss = False
 
-    def __call__(self, event: Started | Moment) -> None:
-        from dragoman.training.fit import Started
+    def __call__(self, event: TrainingStarted | StepReport) -> None:
+        from dragoman.training.fit import TrainingStarted
 
-        if isinstance(event, Started):
-            self.pace, self.taught_besides = Pace(), event.taught_besides
-            self.line(begun(event, self.unit))
+        if isinstance(event, TrainingStarted):
+            self.pace, self.has_auxiliary_loss = Throughput(), event.has_auxiliary_loss
+            self.line(format_start(event, self.unit))
             return
         self.pace.after(event)
         self.step(event)
-        due = event.train_loss is not None and monotonic() - self.last > QUIET
-        if event.judged or event.went_back or due:
-            self.line(told(event, self.pace, self.unit, taught_besides=self.taught_besides))
+        due = event.train_loss is not None and monotonic() - self.last > REPORT_INTERVAL
+        if event.evaluated or event.rolled_back or due:
+            self.line(format_step(event, self.pace, self.unit, has_auxiliary_loss=self.has_auxiliary_loss))
             self.last = monotonic()
 
-    def step(self, moment: Moment) -> None:
+    def step(self, moment: StepReport) -> None:
         """Between the lines there is nothing to show."""
 
 
-class BarWatch(PlainWatch):
+class BarProgress(PlainProgress):
     """The same lines, above a bar that moves with every step."""
 
     def __init__(self, progress: Progress, line: Callable[[str], None], unit: str = "word"):
@@ -92,52 +92,52 @@ class BarWatch(PlainWatch):
         self.progress = progress
         self.task = progress.add_task("", total=1.0)
 
-    def step(self, moment: Moment) -> None:
-        left = _duration(self.pace.left(moment.share))
+    def step(self, moment: StepReport) -> None:
+        left = _duration(self.pace.left(moment.fraction_done))
         described = (
-            f"epoch {moment.position.epoch + 1}, {self.pace.per_second:,.0f} {self.unit}s/s, loss {moment.loss:.3f}, "
-            f"{'' if self.taught_besides else f'perplexity {perplexity_told(moment.loss)}, '}at most {left} left"
+            f"epoch {moment.progress.epoch + 1}, {self.pace.per_second:,.0f} {self.unit}s/s, loss {moment.loss:.3f}, "
+            f"{'' if self.has_auxiliary_loss else f'perplexity {format_perplexity(moment.loss)}, '}at most {left} left"
         )
-        self.progress.update(self.task, completed=moment.share, description=described)
+        self.progress.update(self.task, completed=moment.fraction_done, description=described)
 
 
-def begun(started: Started, unit: str) -> str:
+def format_start(started: TrainingStarted, unit: str) -> str:
     """What there is to do."""
-    position = started.position
-    sizes = f"{started.parameters:,} parameters, {started.items:,} {unit}s, {started.batches:,} updates an epoch"
-    sizes += f", {started.manner}"
+    position = started.progress
+    sizes = f"{started.parameters:,} parameters, {started.predictions:,} {unit}s, {started.updates_per_epoch:,} updates an epoch"
+    sizes += f", {started.data_order}"
     return f"going on after update {position.update:,}: {sizes}" if position.update else f"training: {sizes}"
 
 
-def told(moment: Moment, pace: Pace, unit: str, *, taught_besides: bool = False) -> str:
+def format_step(moment: StepReport, pace: Throughput, unit: str, *, has_auxiliary_loss: bool = False) -> str:
     """One line about where training is. Perplexities are by class: what an unknown word is called is not counted; where
     the training loss holds more than -log P, it is told as it is."""
     what = "perplexity by class" if unit == "word" else f"perplexity a {unit}"
-    position = moment.position
+    position = moment.progress
     costs, losses = [], []
     if moment.train_loss is not None and math.isfinite(moment.train_loss):
-        if taught_besides:
+        if has_auxiliary_loss:
             losses.append(f"train loss {moment.train_loss:.3f}, with what attention is taught")
         else:
-            costs.append(f"train {perplexity_told(moment.train_loss)}")
+            costs.append(f"train {format_perplexity(moment.train_loss)}")
     if moment.dev_loss is not None:
         best = " (best)" if position.best_update == position.update else ""
-        costs.append(f"dev {perplexity_told(moment.dev_loss)}{best}")
+        costs.append(f"dev {format_perplexity(moment.dev_loss)}{best}")
     figures = [*([f"{what} {', '.join(costs)}"] if costs or not losses else []), *losses]
     parts = [f"epoch {_epochs(moment)}, update {position.update:,}: {'; '.join(figures)};"]
     parts.append(f"{pace.per_second:,.0f} {unit}s/s, {_duration(position.seconds)}")
-    if moment.went_back:
+    if moment.rolled_back:
         parts.append("; the loss was not finite: back to the model kept, with half the learning rate")
     return " ".join(parts).replace(" ;", ";")
 
 
-def _epochs(moment: Moment) -> str:
+def _epochs(moment: StepReport) -> str:
     """The epoch a step belongs to; of its last one, too."""
-    position = moment.position
+    position = moment.progress
     return str(position.epoch if position.batch == 0 else position.epoch + 1)
 
 
-def perplexity_told(loss: float) -> str:
+def format_perplexity(loss: float) -> str:
     """
     >>> perplexity_told(3.0), perplexity_told(1466.0)
     ('20.09', 'e^1466')
@@ -162,8 +162,8 @@ def _duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def aloud() -> Voice:
+def console_callbacks() -> Callbacks:
     """What a ladder or a demo says on the way, on standard error."""
-    from dragoman.experiments.callbacks import Voice
+    from dragoman.experiments.callbacks import Callbacks
 
-    return Voice(say, working, few_warnings, watching)
+    return Callbacks(info, status, grouped_warnings, training_progress)

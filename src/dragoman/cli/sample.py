@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.next import check_prefix
+from dragoman.cli.next import check_utf8_argument
 
 
 def sample(
@@ -52,8 +52,8 @@ def sample(
     """
     from dragoman.models.loading import load_language_model
 
-    check_prefix(prefix)
-    drawn = load_language_model(model).samples(
+    check_utf8_argument(prefix)
+    drawn = load_language_model(model).iter_samples(
         n, seed, prefix=prefix, temperature=temperature, top_k=top_k, top_p=top_p, max_words=max_words
     )
     for sentence in drawn:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import doubt, say
-from dragoman.cli.pair_options import Lines, SrcField, read_pairs
+from dragoman.cli.messages import info, warn_if_mostly_unknown
+from dragoman.cli.pair_options import LinePairs, SrcField, read_pairs
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
     from dragoman.data.vocabulary import Vocab
-    from dragoman.evaluation.surprisal import Surprisals
+    from dragoman.evaluation.surprisal import SurprisalTable
     from dragoman.models.language_model import LanguageModel, WordScore
 
 WIDEST = 10_000  # columns of a table, on however narrow a terminal
@@ -82,7 +82,7 @@ def score(
     if text == "-" and not picture and sys.stdin is not None and not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
         return  # no lines in, no lines out
     if src is None:
-        readings = _read(loaded, text, options.field_of(text, field))
+        readings = _read(loaded, text, options.field_for(text, field))
     else:
         readings = _read_given(loaded, read_pairs(src, text, src_field, field))
     unit = math.log(10) if log10 else 1.0
@@ -99,9 +99,9 @@ def score(
 def _check(models: list[Path], *, words: bool, picture: Path | None, raw: bool, log10: bool) -> None:
     """Refuse what does not go together."""
     if picture is not None:
-        from dragoman.report.figures import format_of
+        from dragoman.report.figures import image_format
 
-        format_of(picture)
+        image_format(picture)
     several = len(models) > 1
     for number, path in enumerate(models):
         if path in models[:number]:
@@ -128,7 +128,7 @@ def _load_translators(models: list[Path], *, raw: bool) -> dict[str, Any]:
     return {str(path): load_translator(path) for path in models}
 
 
-def _read_given(models: dict[str, Any], lines: Lines) -> Readings:
+def _read_given(models: dict[str, Any], lines: LinePairs) -> Readings:
     """Translators with their source given, as language models, and the translations in their units."""
     return {name: (model.given(lines.source), model.target.read(lines.target)) for name, model in models.items()}
 
@@ -136,7 +136,7 @@ def _read_given(models: dict[str, Any], lines: Lines) -> Readings:
 def _read(models: dict[str, LanguageModel], text: str, field: str | None) -> Readings:
     """The text is read once, and turned into numbers once for each vocabulary."""
     from dragoman.data.corpus import Corpus
-    from dragoman.data.formats import read_text, source_name
+    from dragoman.data.formats import display_name, read_text
     from dragoman.data.scanner import scan
 
     scanned = scan(read_text(text, field))
@@ -145,17 +145,17 @@ def _read(models: dict[str, LanguageModel], text: str, field: str | None) -> Rea
         if model.vocab not in corpora:
             corpora[model.vocab] = Corpus.from_scan(scanned, model.vocab)
             by = f", by the vocabulary of {name}" if len(models) > 1 else ""
-            doubt(corpora[model.vocab], f"{source_name(text)}{by}")
+            warn_if_mostly_unknown(corpora[model.vocab], f"{display_name(text)}{by}")
     return {name: (model, corpora[model.vocab]) for name, model in models.items()}
 
 
 # -- several models --------------------------------------------------------------------------------------------------
 
 
-def _surprisals(readings: Readings) -> Surprisals:
-    from dragoman.evaluation.surprisal import Reading, side_by_side
+def _surprisals(readings: Readings) -> SurprisalTable:
+    from dragoman.evaluation.surprisal import ScorerInput, surprisal_table
 
-    return side_by_side({name: Reading(*reading) for name, reading in readings.items()})
+    return surprisal_table({name: ScorerInput(*reading) for name, reading in readings.items()})
 
 
 def _draw(readings: Readings, path: Path) -> None:
@@ -164,18 +164,18 @@ def _draw(readings: Readings, path: Path) -> None:
     names = [Path(name).name for name in readings]
     short = dict(zip(names, readings.values(), strict=True)) if len(set(names)) == len(names) else readings
     draw_surprisals(_surprisals(short), path, title="What each word costs: -log2 P(word | words before)")
-    say(f"{path}: what each word costs, in bits")
+    info(f"{path}: what each word costs, in bits")
 
 
-def _print_surprisals(found: Surprisals) -> None:
-    from dragoman.report.surprisal import surprisal_heat, surprisal_tsv
+def _print_surprisals(found: SurprisalTable) -> None:
+    from dragoman.report.surprisal import surprisal_grid, surprisal_tsv
 
     if not sys.stdout.isatty():
         print(surprisal_tsv(found))
         return
     from rich.console import Console
 
-    Console(width=WIDEST).print(surprisal_heat(found))  # words and names are never cut off
+    Console(width=WIDEST).print(surprisal_grid(found))  # words and names are never cut off
 
 
 def _print_columns(readings: Readings, unit: float) -> None:
@@ -183,9 +183,9 @@ def _print_columns(readings: Readings, unit: float) -> None:
     columns = [(model.sentence_log_probs(corpus) / unit).tolist() for model, corpus in readings.values()]
     rows = [[f"{log_prob:.6f}" for log_prob in row] for row in zip(*columns, strict=True)]
     if sys.stdout.isatty():
-        from dragoman.report.tables import table
+        from dragoman.report.tables import format_table
 
-        print(table(list(readings), rows))
+        print(format_table(list(readings), rows))
     else:
         print("\n".join("\t".join(row) for row in [list(readings), *rows]))
 
@@ -196,7 +196,7 @@ def _print_columns(readings: Readings, unit: float) -> None:
 def _one(model: LanguageModel, corpus: Corpus, *, words: bool, unit: float) -> str:
     """A row a word, or a row a sentence."""
     if words:
-        return "\n\n".join(_rows(sentence, model.vocab, unit) for sentence in model.score_corpus(corpus))
+        return "\n\n".join(_rows(sentence, model.vocab, unit) for sentence in model.score_corpus_words(corpus))
     return "\n".join(f"{log_prob:.6f}" for log_prob in (model.sentence_log_probs(corpus) / unit).tolist())
 
 

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman import __version__
-from dragoman.cli.messages import say
+from dragoman.cli.messages import info
 from dragoman.core.errors import DataError
-from dragoman.serve.limits import Limits
+from dragoman.serve.limits import RequestLimits
 
 if TYPE_CHECKING:
     from socket import socket
 
     from dragoman.align.aligner import Aligner
-    from dragoman.serve.registry import Shelf
+    from dragoman.serve.registry import ModelRegistry
     from dragoman.serve.service import Service
 
 PORT = 5000
 # How many compiled products torch's library keeps: one for every length of texts would take more and more memory.
 FEW_KEPT = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
-DEFAULT = Limits()
+DEFAULT = RequestLimits()
 
 
 def serve(
@@ -92,10 +92,10 @@ def serve(
       dragoman serve de-en=one+two+three --lexicon aligner
       curl -s localhost:5000/translate -d q="Guten Tag" -d source=de -d target=en
     """
-    from dragoman.core.threads import at_most
+    from dragoman.core.threads import limit_threads
 
     os.environ.setdefault(*FEW_KEPT)
-    limits = Limits(
+    limits = RequestLimits(
         characters=max_characters,
         texts=max_texts,
         beam=max_beam,
@@ -106,7 +106,7 @@ def serve(
         connections=max_connections,
     )
     _check_address(host)
-    with at_most(threads):
+    with limit_threads(threads):
         service = _service(models, limits, lexicon, log_texts=log_texts)
         _listen(service, host, port, tuple(host_name), cors)
 
@@ -120,53 +120,58 @@ def _check_address(host: str) -> None:
         raise DataError(f"--host {host}: give an address, such as 127.0.0.1; names are for --host-name") from None
 
 
-def _service(models: list[str], limits: Limits, lexicon: Path | None, *, log_texts: bool) -> Service:
+def _service(models: list[str], limits: RequestLimits, lexicon: Path | None, *, log_texts: bool) -> Service:
     from dragoman.align.aligner import Aligner
-    from dragoman.serve.registry import Shelf
+    from dragoman.serve.registry import ModelRegistry
     from dragoman.serve.service import Service
 
-    shelf = Shelf.of(models)
+    shelf = ModelRegistry.from_arguments(models)
     for entry in shelf:
-        if entry.translates and entry.languages is None:
+        if entry.is_translator and entry.languages is None:
             given = f"de-en={'+'.join(map(str, entry.paths))}"
             remedy = f"call it by them, such as {given}"
-            say(f"{entry.name}: its languages are not known, so /translate does without it; {remedy}")
+            info(f"{entry.name}: its languages are not known, so /translate does without it; {remedy}")
     aligner = None if lexicon is None else Aligner.load(lexicon)
     if aligner is not None:
         _check_lexicon(aligner, shelf, f"--lexicon {lexicon}")
-    return Service(shelf, limits, aligner, log=say if log_texts else None)
+    return Service(shelf, limits, aligner, log=info if log_texts else None)
 
 
-def _check_lexicon(aligner: Aligner, shelf: Shelf, name: str) -> None:
+def _check_lexicon(aligner: Aligner, shelf: ModelRegistry, name: str) -> None:
     """Tell of translators that the lexicon is not for, and refuse it if it is for none."""
-    from dragoman.align.unknown_words import LEAST_COVERED
+    from dragoman.align.unknown_words import MIN_COVERAGE
     from dragoman.data.vocabulary import Vocab
-    from dragoman.io.storage import SOURCE_VOCAB
+    from dragoman.io.storage import SOURCE_VOCAB_FILE
 
-    read = {entry.name: entry.paths[0] / SOURCE_VOCAB for entry in shelf if entry.translates}
-    known = {one: aligner.lexicon_for(Vocab.read(path))[1] for one, path in read.items() if path.is_file()}
-    if known and max(known.values()) < LEAST_COVERED:
+    read = {entry.name: entry.paths[0] / SOURCE_VOCAB_FILE for entry in shelf if entry.is_translator}
+    known = {one: aligner.best_lexicon_for(Vocab.read(path))[1] for one, path in read.items() if path.is_file()}
+    if known and max(known.values()) < MIN_COVERAGE:
         raise DataError(f"{name}: knows too few words of {', '.join(known)}; align the texts they were trained on")
     for one, covered in known.items():
-        if covered < LEAST_COVERED:
-            say(f"{one}: {name} knows {covered:.0%} of its words, so its unknown words are copied")
+        if covered < MIN_COVERAGE:
+            info(f"{one}: {name} knows {covered:.0%} of its words, so its unknown words are copied")
 
 
 def _listen(service: Service, host: str, port: int, names: tuple[str, ...], cors: str | None) -> None:
     """Until somebody stops it."""
     import uvicorn
 
-    from dragoman.serve.app import application
-    from dragoman.serve.connection import connections
-    from dragoman.serve.middleware import LOCAL
+    from dragoman.serve.app import create_app
+    from dragoman.serve.connection import limited_protocol
+    from dragoman.serve.middleware import LOCAL_HOSTS
 
-    app = application(service, hosts=(*LOCAL, host, *names), cors=cors, version=__version__)
+    app = create_app(service, allowed_hosts=(*LOCAL_HOSTS, host, *names), cors_origin=cors, version=__version__)
     with _opened(host, port) as listening:
         address = f"[{host}]" if ":" in host else host
-        count = len(service.shelf.entries)
-        say(f"{count:,} model{'s' if count > 1 else ''}; the page is at http://{address}:{listening.getsockname()[1]}")
+        count = len(service.registry.entries)
+        info(f"{count:,} model{'s' if count > 1 else ''}; the page is at http://{address}:{listening.getsockname()[1]}")
         config = uvicorn.Config(
-            app, http=connections(service.limits), ws="none", log_level="error", access_log=False, server_header=False
+            app,
+            http=limited_protocol(service.limits),
+            ws="none",
+            log_level="error",
+            access_log=False,
+            server_header=False,
         )
         uvicorn.Server(config).run([listening])
     raise KeyboardInterrupt  # nothing else ends it, whether or not the signal came through

@@ -35,7 +35,7 @@ SETTINGS, CONFIG = "settings", "config"  # the parameter that takes the settings
 
 
 @dataclass(frozen=True)
-class Configured:
+class CommandSettings:
     """The settings of a verb, a section each: `settings.training.seed`."""
 
     sections: Mapping[str, Settings]
@@ -52,16 +52,16 @@ class Configured:
         return {name: settings.model_dump(mode="json") for name, settings in self.sections.items()}
 
 
-def configured(
-    left_open: Mapping[str, str] | None = None, **sections: Section | str
-) -> Callable[[Callable[..., None]], Verb]:
+def with_settings(
+    default_texts: Mapping[str, str] | None = None, **sections: Section | str
+) -> Callable[[Callable[..., None]], SettingsCommand]:
     """Give a verb the settings of these sections: classes, instances that hold other defaults, or `module:name`.
 
     Of settings that the verb chooses itself where they are not given, `left_open` says how, in the place of a default.
     """
 
-    def decorate(action: Callable[..., None]) -> Verb:
-        verb = Verb(action, sections, left_open or {})
+    def decorate(action: Callable[..., None]) -> SettingsCommand:
+        verb = SettingsCommand(action, sections, default_texts or {})
         if not any(isinstance(section, str) for section in sections.values()):
             verb.check_names()
         return verb
@@ -69,16 +69,16 @@ def configured(
     return decorate
 
 
-class ConfiguredCommand(TyperCommand):
+class LazySettingsCommand(TyperCommand):
     """What typer knows of a verb with settings: its name and help, until it is used."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         verb = getattr(self.callback, "__wrapped__", None)  # typer wraps a function before it hands it on
-        assert isinstance(verb, Verb), "ConfiguredCommand is for functions that are @configured"
+        assert isinstance(verb, SettingsCommand), "ConfiguredCommand is for functions that are @configured"
         return verb.command().make_context(info_name, args, parent, **extra)
 
 
-class Verb:
+class SettingsCommand:
     """A function of the command line that takes settings, and the sections these come in."""
 
     def __init__(
@@ -97,24 +97,26 @@ class Verb:
         typed = {option.name: arguments.pop(option.name, None) for option in self._options()}
         self._action(**arguments, **{SETTINGS: self.settings(file, typed)})
 
-    def settings(self, file: Path | None, typed: Mapping[str, Any]) -> Configured:
+    def settings(self, file: Path | None, typed: Mapping[str, Any]) -> CommandSettings:
         """The command line before the file, the file before the defaults."""
-        from dragoman.core.settings import Given, read_settings, sections, validated
+        from dragoman.core.settings import GivenValue, check_sections, read_settings, validate
 
         named = self._sections()
         kinds = {name: _kind(section) for name, section in named.items()}
         read = read_settings(file) if file else {}
         if {"kind", "format"} <= read.keys():  # a model's own config.yaml, which says more than settings
             read = {name: value for name, value in read.items() if name in kinds}
-        in_file = sections(read, kinds)
+        in_file = check_sections(read, kinds)
         options = [option for option in self._options() if typed.get(option.name) is not None]
         result, names = {}, {}
         for name, section in named.items():
-            given = {one.name: Given(one.value(typed[one.name]), one.flag) for one in options if one.section == name}
-            source = read[name].place if name in read else str(file or "command line")
+            given = {
+                one.name: GivenValue(one.value(typed[one.name]), one.flag) for one in options if one.section == name
+            }
+            source = read[name].origin if name in read else str(file or "command line")
             values = in_file.get(name, {}) | given
-            result[name], names[name] = validated(section, values, source, name), frozenset(values)
-        return Configured(result, names)
+            result[name], names[name] = validate(section, values, source, name), frozenset(values)
+        return CommandSettings(result, names)
 
     def command(self) -> Any:
         """The whole command, with all its options."""
@@ -139,7 +141,7 @@ class Verb:
     def _sections(self) -> dict[str, Section]:
         return {name: _found(one) if isinstance(one, str) else one for name, one in self._named.items()}
 
-    def _options(self) -> Iterator[Option]:
+    def _options(self) -> Iterator[SettingOption]:
         for name, section in self._sections().items():
             yield from _options_of(name, section, self._left_open)
 
@@ -157,12 +159,12 @@ class Verb:
 
 
 @dataclass(frozen=True)
-class Option:
+class SettingOption:
     """A field of settings as an option of the command line."""
 
     section: str
     name: str
-    kind: Any  # the type of the field
+    annotation_type: Any  # the type of the field
     help: str
 
     @property
@@ -171,20 +173,20 @@ class Option:
 
     def annotation(self) -> Any:
         """What typer reads. Apart from flags, typer takes any text: what it means is for the settings to say."""
-        if _is_flag(self.kind):
+        if _is_flag(self.annotation_type):
             both = f"{self.flag}/--no-{self.flag.removeprefix('--')}"
             return Annotated[bool | None, typer.Option(both, help=self.help, show_default=False)]
-        metavar = _metavar(self.kind, self.name)
+        metavar = _metavar(self.annotation_type, self.name)
         return Annotated[str | None, typer.Option(self.flag, metavar=metavar, help=self.help, show_default=False)]
 
     def value(self, typed: Any) -> Any:
         """What was typed, as a value."""
-        from dragoman.core.settings import from_text
+        from dragoman.core.settings import parse_option
 
-        return typed if isinstance(typed, bool) else from_text(self.kind, typed)
+        return typed if isinstance(typed, bool) else parse_option(self.annotation_type, typed)
 
 
-def _options_of(name: str, section: Section, left_open: Mapping[str, str]) -> Iterator[Option]:
+def _options_of(name: str, section: Section, left_open: Mapping[str, str]) -> Iterator[SettingOption]:
     for field_name, one in _kind(section).model_fields.items():
         extra = one.json_schema_extra
         if isinstance(extra, dict) and extra.get("option") is False:
@@ -196,16 +198,16 @@ def _options_of(name: str, section: Section, left_open: Mapping[str, str]) -> It
         if field_name in left_open:
             told = f"{told.partition(' Default:')[0]} Default: {left_open[field_name]}."
         shown = told if field_name in left_open else _with_default(told, default, needed=one.is_required())
-        yield Option(name, field_name, one.annotation, shown)
+        yield SettingOption(name, field_name, one.annotation, shown)
 
 
 def _with_default(told: str, default: Any, *, needed: bool) -> str:
     """A help text that ends in the default; a text that explains what it means to give nothing does so itself."""
-    from dragoman.core.settings import shown
+    from dragoman.core.settings import format_value
 
     if default is None and (needed or "Default:" in told):
         return told
-    return f"{told} Default: {shown(default)}.".strip()
+    return f"{told} Default: {format_value(default)}.".strip()
 
 
 def _kind(section: Section) -> type[Settings]:
@@ -219,9 +221,9 @@ def _found(place: str) -> Section:
 
 
 def _is_flag(kind: Any) -> bool:
-    from dragoman.core.settings import without_none
+    from dragoman.core.settings import strip_optional
 
-    return without_none(kind) is bool
+    return strip_optional(kind) is bool
 
 
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
@@ -229,10 +231,10 @@ METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
 
 def _metavar(kind: Any, name: str) -> str:
     """What stands for the value in the help: its type, or its choices."""
-    from dragoman.core.settings import choices, item_of, without_none
+    from dragoman.core.settings import item_type, literal_choices, strip_optional
 
-    inner, item = without_none(kind), item_of(kind)
-    if names := choices(inner):
+    inner, item = strip_optional(kind), item_type(kind)
+    if names := literal_choices(inner):
         return f"[{'|'.join(map(str, names))}]"
     if item is not None:
         return "{0},{0},...".format(_metavar(item, name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dragoman.cli.settings_options import ConfiguredCommand
+from dragoman.cli.settings_options import LazySettingsCommand
 from dragoman.cli.train_cache import train_cache
 from dragoman.cli.train_class_ngram import train_class_ngram
 from dragoman.cli.train_feedforward import train_feedforward
@@ -17,7 +17,7 @@ train = typer.Typer(help="Train a model on a text; the next word says which kind
 train.command("ngram")(train_ngram)
 train.command("class-ngram")(train_class_ngram)
 train.command("cache")(train_cache)
-train.command("log-linear", cls=ConfiguredCommand)(train_loglinear)
-train.command("feed-forward", cls=ConfiguredCommand)(train_feedforward)
-train.command("recurrent", cls=ConfiguredCommand)(train_recurrent)
-train.command("translator", cls=ConfiguredCommand)(train_translator)
+train.command("log-linear", cls=LazySettingsCommand)(train_loglinear)
+train.command("feed-forward", cls=LazySettingsCommand)(train_feedforward)
+train.command("recurrent", cls=LazySettingsCommand)(train_recurrent)
+train.command("translator", cls=LazySettingsCommand)(train_translator)

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import suggest
-from dragoman.cli.option_groups import grouped
-from dragoman.cli.training import Outcome, UnknownChoice, VocabChoice, read_material, save_and_tell
+from dragoman.cli.messages import suggest_command
+from dragoman.cli.option_groups import with_option_groups
+from dragoman.cli.training import TrainedModel, UnknownWordOptions, VocabOptions, read_training_data, save_and_report
 
 
-@grouped
+@with_option_groups
 def train_cache(
     text: options.Text,
     output: options.Output,
@@ -23,8 +23,8 @@ def train_cache(
     ] = 0.994,
     prior: Annotated[float, typer.Option("--prior", metavar="X", help="Weight of what shorter contexts say.")] = 2.0,
     order: Annotated[int, typer.Option("--order", metavar="N", help="Longest n-grams remembered.")] = 3,
-    vocab: VocabChoice = VocabChoice(),
-    unknown: UnknownChoice = UnknownChoice(),
+    vocab: VocabOptions = VocabOptions(),
+    unknown: UnknownWordOptions = UnknownWordOptions(),
     force: options.Force = False,
 ) -> None:
     """Make a cache: what was said lately is expected again.
@@ -36,16 +36,20 @@ def train_cache(
       dragoman train cache --text train.txt --vocab kn5 -o cache
       dragoman mix kn5 cache --dev-text dev.txt -o both
     """
-    from dragoman.io.storage import check_free
+    from dragoman.io.storage import check_output_directory
     from dragoman.models.cache import CacheModel
 
     began = perf_counter()
-    check_free(output, replace=force)
-    material = read_material(text, None, field, vocab, unknown)
+    check_output_directory(output, replace=force)
+    material = read_training_data(text, None, field, vocab, unknown)
     model = CacheModel.train(material.corpus, unknown=material.unknown, decay=decay, prior=prior, order=order)
     size = f"a cache of {model.size:,} words"
-    save_and_tell(Outcome(model, size, began), output, force=force, dev_text=None, material=material)
-    if vocab.lender is not None:
-        suggest("mix", vocab.lender, output, "--dev-text", "FILE", *options.with_field(field), "-o", "MIXED")
+    save_and_report(TrainedModel(model, size, began), output, force=force, dev_text=None, material=material)
+    if vocab.vocab_from is not None:
+        suggest_command(
+            "mix", vocab.vocab_from, output, "--dev-text", "FILE", *options.field_arguments(field), "-o", "MIXED"
+        )
     else:  # it needs a partner first
-        suggest("train", "ngram", "--text", text, *options.with_field(field), "--vocab", output, "-o", "DIR")
+        suggest_command(
+            "train", "ngram", "--text", text, *options.field_arguments(field), "--vocab", output, "-o", "DIR"
+        )

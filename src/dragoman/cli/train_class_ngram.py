@@ -8,21 +8,21 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.cluster import clustered, wanted_classes
-from dragoman.cli.messages import few_warnings, working
-from dragoman.cli.option_groups import grouped
+from dragoman.cli.cluster import cluster_with_progress, parse_class_count
+from dragoman.cli.messages import grouped_warnings, status
+from dragoman.cli.option_groups import with_option_groups
 from dragoman.cli.training import (
-    Outcome,
-    UnknownChoice,
-    VocabChoice,
-    fitted_told,
-    read_material,
-    save_and_tell,
-    suggest_after,
+    TrainedModel,
+    UnknownWordOptions,
+    VocabOptions,
+    format_coefficients,
+    read_training_data,
+    save_and_report,
+    suggest_next_commands,
 )
 
 
-@grouped
+@with_option_groups
 def train_class_ngram(
     text: options.Text,
     classes: Annotated[
@@ -38,9 +38,9 @@ def train_class_ngram(
     output: options.Output,
     dev_text: options.DevText = None,
     field: options.Field = None,
-    ngrams: options.NgramChoice = options.NgramChoice(),
-    vocab: VocabChoice = VocabChoice(),
-    unknown: UnknownChoice = UnknownChoice(),
+    ngrams: options.NgramOptions = options.NgramOptions(),
+    vocab: VocabOptions = VocabOptions(),
+    unknown: UnknownWordOptions = UnknownWordOptions(),
     force: options.Force = False,
 ) -> None:
     """Train n-grams over word classes.
@@ -53,21 +53,21 @@ def train_class_ngram(
       dragoman train class-ngram --text train.txt --classes classes.tsv -o classes3 --order 3
       dragoman train class-ngram --text train.txt --classes brown:200 -o classes5
     """
-    from dragoman.io.storage import check_free
-    from dragoman.ngram.class_model import ClassModel, read_classes
+    from dragoman.io.storage import check_output_directory
+    from dragoman.ngram.class_model import ClassNgramModel, read_classes
     from dragoman.ngram.model import NgramModel
 
     began = perf_counter()
-    check_free(output, replace=force)
+    check_output_directory(output, replace=force)
     config = ngrams.config()
-    wanted = wanted_classes(classes)
+    wanted = parse_class_count(classes)
     class_of = {} if wanted is not None else read_classes(classes)
-    material = read_material(text, dev_text, field, vocab, unknown)
+    material = read_training_data(text, dev_text, field, vocab, unknown)
     if wanted is not None:
-        class_of = clustered(material.corpus, wanted).as_mapping()
-    with working("counting"), few_warnings():
-        model = ClassModel.train(material.corpus, class_of, config, unknown=material.unknown, heldout=material.dev)
+        class_of = cluster_with_progress(material.corpus, wanted).as_mapping()
+    with status("counting"), grouped_warnings():
+        model = ClassNgramModel.train(material.corpus, class_of, config, unknown=material.unknown, heldout=material.dev)
     size = f"{len(model.inner.vocab):,} classes and single words"
-    told = fitted_told(model.inner, dev_text) if isinstance(model.inner, NgramModel) else ""
-    save_and_tell(Outcome(model, size, began, told), output, force=force, dev_text=dev_text, material=material)
-    suggest_after(output, dev_text, field)
+    told = format_coefficients(model.inner, dev_text) if isinstance(model.inner, NgramModel) else ""
+    save_and_report(TrainedModel(model, size, began, told), output, force=force, dev_text=dev_text, material=material)
+    suggest_next_commands(output, dev_text, field)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dragoman.cli.gradient_training import Job
-from dragoman.cli.network_training import FirstVectors, train_network
-from dragoman.cli.option_groups import grouped
-from dragoman.cli.settings_options import Configured, configured
+from dragoman.cli.gradient_training import TrainingOptions
+from dragoman.cli.network_training import InitialVectors, train_network
+from dragoman.cli.option_groups import with_option_groups
+from dragoman.cli.settings_options import CommandSettings, with_settings
 
 
-@configured(
+@with_settings(
     model="dragoman.models.feedforward_config:FeedForwardConfig", training="dragoman.training.presets:FEED_FORWARD"
 )
-@grouped
-def train_feedforward(job: Job, settings: Configured, word_vectors: FirstVectors = None) -> None:
+@with_option_groups
+def train_feedforward(job: TrainingOptions, settings: CommandSettings, word_vectors: InitialVectors = None) -> None:
     """Train a feed-forward neural network.
 
     The words before the next one become vectors, these a hidden layer, and that the probabilities of all words. Words

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.gradient_training import Job, train_by_gradients
-from dragoman.cli.messages import say, suggest
-from dragoman.cli.option_groups import grouped
-from dragoman.cli.settings_options import Configured, configured
-from dragoman.cli.training import Material
+from dragoman.cli.gradient_training import TrainingOptions, train_with_gradients
+from dragoman.cli.messages import info, suggest_command
+from dragoman.cli.option_groups import with_option_groups
+from dragoman.cli.settings_options import CommandSettings, with_settings
+from dragoman.cli.training import TrainingData
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -39,11 +39,13 @@ FeaturesFrom = Annotated[
 ]
 
 
-@configured(model="dragoman.models.loglinear.config:LogLinearConfig", training="dragoman.training.presets:LOG_LINEAR")
-@grouped
+@with_settings(
+    model="dragoman.models.loglinear.config:LogLinearConfig", training="dragoman.training.presets:LOG_LINEAR"
+)
+@with_option_groups
 def train_loglinear(
-    job: Job,
-    settings: Configured,
+    job: TrainingOptions,
+    settings: CommandSettings,
     classes: Classes = None,
     features_from: FeaturesFrom = None,
 ) -> None:
@@ -75,23 +77,23 @@ def train_loglinear(
     variable DRAGOMAN_FEATURES.
     """
 
-    def create(material: Material) -> LogLinearModel:
+    def create(material: TrainingData) -> LogLinearModel:
         from dragoman.models.loglinear.model import LogLinearModel
 
         given = _classes(classes, material.corpus) if has_classes else None
         model = LogLinearModel.create(material.corpus, settings.model, unknown=material.unknown, classes=given)
         for note in model.notes:
-            say(note)
+            info(note)
         return model
 
     has_classes = _ask_for_classes(settings.model.features, features_from)
     if classes is not None and not has_classes:
         remedy = "add one that does to --features, such as class1, or leave --classes out"
         raise DataError(f"--classes {classes}: none of the features looks at classes; {remedy}")
-    train_by_gradients(job, create, settings.training)
+    train_with_gradients(job, create, settings.training)
     if features_from is not None:
-        say(f"to use this model, tell where its features are: export DRAGOMAN_FEATURES={features_from}")
-    suggest("explain", job.output, "the")
+        info(f"to use this model, tell where its features are: export DRAGOMAN_FEATURES={features_from}")
+    suggest_command("explain", job.output, "the")
 
 
 def _ask_for_classes(features: tuple[str, ...], file: Path | None) -> bool:
@@ -106,18 +108,18 @@ def _ask_for_classes(features: tuple[str, ...], file: Path | None) -> bool:
 
 def _classes(given: str | None, corpus: Corpus) -> dict[str, str]:
     """The classes of words: from a file, or found in the text."""
-    from dragoman.cli.cluster import clustered, wanted_classes
+    from dragoman.cli.cluster import cluster_with_progress, parse_class_count
     from dragoman.ngram.class_model import read_classes
 
     if given is None:
         wanted = _usual_classes(corpus)
         if wanted < 2:
             return {}  # of two or three words, each is a class of its own
-    elif (number := wanted_classes(given)) is None:
+    elif (number := parse_class_count(given)) is None:
         return read_classes(given)
     else:
         wanted = number
-    return dict(clustered(corpus, wanted).as_mapping())
+    return dict(cluster_with_progress(corpus, wanted).as_mapping())
 
 
 def _usual_classes(corpus: Corpus) -> int:

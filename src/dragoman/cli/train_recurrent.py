@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dragoman.cli.gradient_training import Job
-from dragoman.cli.network_training import FirstVectors, train_network
-from dragoman.cli.option_groups import grouped
-from dragoman.cli.settings_options import Configured, configured
+from dragoman.cli.gradient_training import TrainingOptions
+from dragoman.cli.network_training import InitialVectors, train_network
+from dragoman.cli.option_groups import with_option_groups
+from dragoman.cli.settings_options import CommandSettings, with_settings
 
 
-@configured(model="dragoman.models.recurrent_config:RecurrentConfig", training="dragoman.training.presets:RECURRENT")
-@grouped
-def train_recurrent(job: Job, settings: Configured, word_vectors: FirstVectors = None) -> None:
+@with_settings(model="dragoman.models.recurrent_config:RecurrentConfig", training="dragoman.training.presets:RECURRENT")
+@with_option_groups
+def train_recurrent(job: TrainingOptions, settings: CommandSettings, word_vectors: InitialVectors = None) -> None:
     """Train a recurrent neural network: an RNN, an LSTM or a GRU.
 
     Words are read one by one into a hidden state, from which the next is predicted: nothing limits how far back the

@@ -10,33 +10,33 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.messages import doubt, say, suggest, working
-from dragoman.cli.option_groups import Group, grouped
+from dragoman.cli.messages import info, status, suggest_command, warn_if_mostly_unknown
+from dragoman.cli.option_groups import OptionGroup, with_option_groups
 from dragoman.cli.pair_options import (
     DevSrc,
     DevTgt,
-    Lines,
-    SideChoice,
+    LinePairs,
     Src,
     SrcField,
     Tgt,
     TgtField,
-    as_numbers,
+    TokenizerOptions,
+    encode_pairs,
     read_pairs,
 )
-from dragoman.cli.progress import watching
-from dragoman.cli.settings_options import Configured, configured
+from dragoman.cli.progress import training_progress
+from dragoman.cli.settings_options import CommandSettings, with_settings
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import ParallelCorpus
     from dragoman.models.translator import Translator
     from dragoman.models.translator_config import TranslatorConfig
-    from dragoman.models.two_way import TwoWay
+    from dragoman.models.two_way import TwoWayTranslator
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairsJob(Group):
+class TranslatorTrainingOptions(OptionGroup):
     """The texts of a training, and where its model goes."""
 
     src: Src
@@ -65,13 +65,13 @@ BY_SIZE = "by the number of training pairs"
 CHOSEN = ("embedding", "hidden", "readout", "tied", "dropout", "embedding_dropout", "max_epochs", "batch_size")
 
 
-@configured(
-    left_open=dict.fromkeys(CHOSEN, BY_SIZE),
+@with_settings(
+    default_texts=dict.fromkeys(CHOSEN, BY_SIZE),
     model="dragoman.models.translator_config:TranslatorConfig",
     training="dragoman.training.presets:TRANSLATOR",
 )
-@grouped
-def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> None:
+@with_option_groups
+def train_translator(job: TranslatorTrainingOptions, sides: TokenizerOptions, settings: CommandSettings) -> None:
     """Train a translator: an encoder-decoder with attention.
 
     Sizes that are not given are chosen by the number of training pairs, and told. Raw text is cut into subwords, which
@@ -85,20 +85,20 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
     """
     from dragoman.io.model_card import has_scores
-    from dragoman.io.storage import CHECKPOINT, check_free
+    from dragoman.io.storage import CHECKPOINT_FILE, check_output_directory
 
     began = perf_counter()
-    if not (job.output / CHECKPOINT).is_file():
-        check_free(job.output, replace=job.force)
-    with working("reading"):
+    if not (job.output / CHECKPOINT_FILE).is_file():
+        check_output_directory(job.output, replace=job.force)
+    with status("reading"):
         lines, dev_lines = read_pairs(job.src, job.tgt, job.src_field, job.tgt_field), _dev(job)
         pairs, trained = _created(lines, sides, settings)
-        dev = None if dev_lines is None else as_numbers(dev_lines, trained.source, trained.target)
+        dev = None if dev_lines is None else encode_pairs(dev_lines, trained.source, trained.target)
     if dev is not None and dev_lines is not None:
-        doubt(getattr(dev.source, "leaves", dev.source), dev_lines.name)
-        doubt(dev.target, f"{job.dev_tgt}")
+        warn_if_mostly_unknown(getattr(dev.source, "leaves", dev.source), dev_lines.name)
+        warn_if_mostly_unknown(dev.target, f"{job.dev_tgt}")
         _doubt_sides(lines, dev_lines)
-    _tell_sizes(trained, pairs, chosen=sides.units == "auto" and sides.lender is None)
+    _tell_sizes(trained, pairs, chosen=sides.units == "auto" and sides.vocab_from is None)
     pairs = _aligned(job, trained, lines, pairs)
     finished_before = _train(job, trained, pairs, dev, settings)
     found = _translators(job, trained)
@@ -106,13 +106,13 @@ def train_translator(job: PairsJob, sides: SideChoice, settings: Configured) -> 
         for (path, model), own in zip(found, (dev_lines, dev_lines.reversed), strict=False):
             if not (finished_before and has_scores(path)):
                 _tell_dev(path, model, own)
-    say(f"{job.output}: {perf_counter() - began:,.1f} seconds in all")
+    info(f"{job.output}: {perf_counter() - began:,.1f} seconds in all")
     first, _ = found[0]
-    suggest("translate", first)
-    suggest("evaluate", first, "--src", "FILE", "--ref", "FILE")
+    suggest_command("translate", first)
+    suggest_command("evaluate", first, "--src", "FILE", "--ref", "FILE")
 
 
-def _dev(job: PairsJob) -> Lines | None:
+def _dev(job: TranslatorTrainingOptions) -> LinePairs | None:
     if (job.dev_src is None) != (job.dev_tgt is None):
         raise DataError("--dev-src and --dev-tgt go together: give both, or neither")
     if job.dev_src is None or job.dev_tgt is None:
@@ -120,40 +120,46 @@ def _dev(job: PairsJob) -> Lines | None:
     return read_pairs(job.dev_src, job.dev_tgt, job.src_field, job.tgt_field)
 
 
-def _created(lines: Lines, sides: SideChoice, settings: Configured) -> tuple[ParallelCorpus, Translator | TwoWay]:
+def _created(
+    lines: LinePairs, sides: TokenizerOptions, settings: CommandSettings
+) -> tuple[ParallelCorpus, Translator | TwoWayTranslator]:
     """The training pairs as numbers, and what is to be trained before its first step."""
-    from dragoman.data.corpus import BothWays
+    from dragoman.data.corpus import BidirectionalCorpus
     from dragoman.models.translator import Translator
-    from dragoman.models.translator_config import meaningless, sizes_for
-    from dragoman.models.two_way import TwoWay
+    from dragoman.models.translator_config import inapplicable_setting, size_preset
+    from dragoman.models.two_way import TwoWayTranslator
 
-    if wrong := meaningless(settings.model, settings.given["model"]):
+    if wrong := inapplicable_setting(settings.model, settings.given["model"]):
         name, _, why = wrong.partition(" ")
         raise DataError(f"--{name.replace('_', '-')} {why}; leave it out")
     if not any(line.strip() for line in lines.target):
         raise DataError(f"{lines.name}: there is nothing to learn from: all translations are blank")
     if settings.model.symmetry and not any(line.strip() for line in lines.source):
         raise DataError(f"{lines.name}: all lines are blank, and with --symmetry they are predicted too")
-    source, target = sides.learn(lines)
-    pairs = as_numbers(lines, source, target)
-    chosen = {name: value for name, value in sizes_for(len(pairs)).items() if name not in settings.given["model"]}
+    source, target = sides.train_tokenizers(lines)
+    pairs = encode_pairs(lines, source, target)
+    chosen = {name: value for name, value in size_preset(len(pairs)).items() if name not in settings.given["model"]}
     model = settings.model.model_copy(update=chosen)
     if not model.symmetry:
         return pairs, Translator.create(pairs, source, target, model, seed=settings.training.seed)
-    both = BothWays(pairs.source, pairs.target)
-    return both, TwoWay.create(both, source, target, model, seed=settings.training.seed)
+    both = BidirectionalCorpus(pairs.source, pairs.target)
+    return both, TwoWayTranslator.create(both, source, target, model, seed=settings.training.seed)
 
 
-def _translators(job: PairsJob, trained: Translator | TwoWay) -> list[tuple[Path, Translator]]:
+def _translators(
+    job: TranslatorTrainingOptions, trained: Translator | TwoWayTranslator
+) -> list[tuple[Path, Translator]]:
     """What there is in the end, and where: the translator that was asked for and, if there is one, the one back."""
-    from dragoman.models.two_way import TwoWay
+    from dragoman.models.two_way import TwoWayTranslator
 
-    if isinstance(trained, TwoWay):
+    if isinstance(trained, TwoWayTranslator):
         return [(job.output / name, one) for name, one in trained.translators.items()]
     return [(job.output, trained)]
 
 
-def _aligned(job: PairsJob, model: Translator | TwoWay, lines: Lines, pairs: ParallelCorpus) -> ParallelCorpus:
+def _aligned(
+    job: TranslatorTrainingOptions, model: Translator | TwoWayTranslator, lines: LinePairs, pairs: ParallelCorpus
+) -> ParallelCorpus:
     """The pairs with which units belong together, if attention is to be taught that: as given, or as found."""
     from dragoman.align.aligner import Aligner
 
@@ -162,56 +168,62 @@ def _aligned(job: PairsJob, model: Translator | TwoWay, lines: Lines, pairs: Par
             raise DataError("--alignments are to teach attention by; say how strongly with --supervision X")
         return pairs
     if job.alignments is None:
-        with working("aligning the training pairs"):
-            return replace(pairs, links=Aligner.learn(pairs).align(pairs))
-    from dragoman.data.word_alignment import links_of_units
-    from dragoman.evaluation.alignment import read_gold
+        with status("aligning the training pairs"):
+            return replace(pairs, alignments=Aligner.train(pairs).align(pairs))
+    from dragoman.data.word_alignment import word_links_to_tokens
+    from dragoman.evaluation.alignment import read_gold_alignments
 
-    gold = [sorted(one.sure) for one in read_gold(job.alignments)]
+    gold = [sorted(one.sure) for one in read_gold_alignments(job.alignments)]
     if len(gold) != len(pairs):
         raise DataError(
             f"{job.alignments} has {len(gold):,} lines but there are {len(pairs):,} pairs; give one for each"
         )
-    cut = zip(model.source.units.cut_all(lines.source), model.target.units.cut_all(lines.target), strict=True)
-    words = ((model.source.units.word_of_unit(one), model.target.units.word_of_unit(two)) for one, two in cut)
-    return replace(pairs, links=links_of_units(gold, list(words), str(job.alignments)))
+    cut = zip(
+        model.source.segmenter.segment_all(lines.source), model.target.segmenter.segment_all(lines.target), strict=True
+    )
+    words = ((model.source.segmenter.word_indices(one), model.target.segmenter.word_indices(two)) for one, two in cut)
+    return replace(pairs, alignments=word_links_to_tokens(gold, list(words), str(job.alignments)))
 
 
 def _train(
-    job: PairsJob, trained: Translator | TwoWay, pairs: ParallelCorpus, dev: ParallelCorpus | None, settings: Configured
+    job: TranslatorTrainingOptions,
+    trained: Translator | TwoWayTranslator,
+    pairs: ParallelCorpus,
+    dev: ParallelCorpus | None,
+    settings: CommandSettings,
 ) -> bool:
     """Train; whether it was finished already."""
-    from dragoman.data.corpus import BothWays
+    from dragoman.data.corpus import BidirectionalCorpus
     from dragoman.training.fit import fit
-    from dragoman.training.presets import translator_training
+    from dragoman.training.presets import translator_preset
 
-    if dev is not None and isinstance(pairs, BothWays):
-        dev = BothWays(dev.source, dev.target)
-    advised = translator_training(len(pairs))
+    if dev is not None and isinstance(pairs, BidirectionalCorpus):
+        dev = BidirectionalCorpus(dev.source, dev.target)
+    advised = translator_preset(len(pairs))
     chosen = {name: value for name, value in advised.items() if name not in settings.given["training"]}
     training = settings.training.model_copy(update=chosen)
-    with watching(UNITS.get(trained.target.units.kind, "piece")) as report:
-        fitted = fit(trained, pairs, dev, training, output=job.output, force=job.force, report=report)
-    if fitted.was_finished:
-        say(f"{job.output}: finished already, after {fitted.why}; --force trains anew")
+    with training_progress(UNITS.get(trained.target.segmenter.kind, "piece")) as report:
+        fitted = fit(trained, pairs, dev, training, output=job.output, force=job.force, callback=report)
+    if fitted.already_finished:
+        info(f"{job.output}: finished already, after {fitted.stop_reason}; --force trains anew")
     else:
-        say(f"finished after {fitted.why}")
-        if dev is not None and fitted.position.best_update == fitted.position.update:
-            say("the dev text was understood better to the last: a longer training (--minutes, --max-epochs) may help")
-    return fitted.was_finished
+        info(f"finished after {fitted.stop_reason}")
+        if dev is not None and fitted.progress.best_update == fitted.progress.update:
+            info("the dev text was understood better to the last: a longer training (--minutes, --max-epochs) may help")
+    return fitted.already_finished
 
 
-def _tell_sizes(model: Translator | TwoWay, pairs: ParallelCorpus, *, chosen: bool) -> None:
+def _tell_sizes(model: Translator | TwoWayTranslator, pairs: ParallelCorpus, *, chosen: bool) -> None:
     settings, sides = model.settings, (model.source, model.target)
-    units = " and ".join(f"{len(side.vocab):,} ({side.units.spec})" for side in sides)
+    units = " and ".join(f"{len(side.vocab):,} ({side.segmenter.spec})" for side in sides)
     read, predicted = (int(side.sizes.sum()) for side in (pairs.source, pairs.target))
     why = "; units were chosen by the text, --units sets them" if chosen else ""
-    say(f"{len(pairs):,} pairs, {read:,} and {predicted:,} units; of {units} kinds{why}")
+    info(f"{len(pairs):,} pairs, {read:,} and {predicted:,} units; of {units} kinds{why}")
     _tell_blank(pairs)
     _tell_unknown(pairs)
     shape = f"embedding {settings.embedding}, hidden {settings.hidden}, dropout {settings.dropout}"
     both = "two translators, there and back: " if settings.symmetry else ""
-    say(
+    info(
         f"{both}{settings.encoder} encoder, attention {settings.attention}, {settings.cell}; {shape}{_extras(settings)}"
     )
 
@@ -228,16 +240,16 @@ def _tell_blank(pairs: ParallelCorpus) -> None:
     """Pairs that are half empty are learned from as they are; usually they are mistakes."""
     blank = int(((pairs.source.sizes == 1) != (pairs.target.sizes == 1)).sum())
     if blank:
-        say(f"{blank:,} of the pairs have a blank side; dragoman doctor finds such pairs, and mends them with --fix")
+        info(f"{blank:,} of the pairs have a blank side; dragoman doctor finds such pairs, and mends them with --fix")
 
 
-def _doubt_sides(lines: Lines, dev: Lines) -> None:
+def _doubt_sides(lines: LinePairs, dev: LinePairs) -> None:
     """Warn of a dev text whose sides are the wrong way round: their words are those of the other side."""
     seen = [{word for line in side for word in line.split()} for side in (lines.source, lines.target)]
     words = [word for line in dev.source for word in line.split()]
     own, other = (sum(word in side for word in words) for side in seen)
     if 2 * own < other:
-        say(f"warning: {dev.name}: its words are those of the other side; are --dev-src and --dev-tgt swapped?")
+        info(f"warning: {dev.name}: its words are those of the other side; are --dev-src and --dev-tgt swapped?")
 
 
 def _tell_unknown(pairs: ParallelCorpus) -> None:
@@ -245,25 +257,25 @@ def _tell_unknown(pairs: ParallelCorpus) -> None:
     from dragoman.data.vocabulary import UNK
 
     for name, text in (("source", getattr(pairs.source, "leaves", pairs.source)), ("target", pairs.target)):
-        share = float((text.ids == UNK).mean()) if text.words else 0.0
+        share = float((text.ids == UNK).mean()) if text.num_words else 0.0
         if share > MANY_UNKNOWN:
             remedy = "subwords (--units subword:N) leave none, or lower --min-count"
-            say(f"{100 * share:.1f}% of the {name}'s units are unknown, being rare; {remedy}")
+            info(f"{100 * share:.1f}% of the {name}'s units are unknown, being rare; {remedy}")
 
 
-def _tell_dev(path: Path, model: Translator, dev: Lines) -> None:
+def _tell_dev(path: Path, model: Translator, dev: LinePairs) -> None:
     """Perplexity and BLEU of the dev text, which its card tells as well."""
-    from dragoman.evaluation.translation_metrics import judge
-    from dragoman.io.model_card import Score
+    from dragoman.evaluation.translation_metrics import score_translations
+    from dragoman.io.model_card import CardScore
 
-    with working("translating the dev text"):
+    with status("translating the dev text"):
         told = [one.text for one in model.translate(dev.source)]
-    judged = judge(told, dev.target, tokenised=model.target.tokenised)
+    judged = score_translations(told, dev.target, tokenised=model.target.tokenised)
     perplexity = model.likelihood(dev.source, dev.target).perplexity
     scores = [
-        Score("dev", "BLEU", judged.bleu, judged.signature),
-        Score("dev", "chrF", judged.chrf, judged.chrf_signature),
-        Score("dev", "perplexity, a word", perplexity),
+        CardScore("dev", "BLEU", judged.bleu, judged.signature),
+        CardScore("dev", "chrF", judged.chrf, judged.chrf_signature),
+        CardScore("dev", "perplexity, a word", perplexity),
     ]
     model.write_card(path, scores)
-    say(f"{path}: of the dev text BLEU {judged.bleu:.2f}, chrF {judged.chrf:.2f}, perplexity {perplexity:,.2f} a word")
+    info(f"{path}: of the dev text BLEU {judged.bleu:.2f}, chrF {judged.chrf:.2f}, perplexity {perplexity:,.2f} a word")

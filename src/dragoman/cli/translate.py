@@ -13,34 +13,34 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.input_lines import Line, arriving_lines
-from dragoman.cli.messages import say
-from dragoman.cli.option_groups import Group, grouped
+from dragoman.cli.input_lines import InputLine, read_line_batches
+from dragoman.cli.messages import info
+from dragoman.cli.option_groups import OptionGroup, with_option_groups
 from dragoman.cli.translator_options import (
     BeamSize,
     CoveragePenalty,
-    Fusion,
+    FusionOptions,
     Length,
-    ShortlistOf,
-    Strangers,
+    ShortlistFrom,
     Threads,
     Translators,
-    UnknownsChoice,
-    attended,
-    check_output,
+    UnknownLineReporter,
+    UnknownReplacementOptions,
+    attention_links,
+    attention_matrix,
+    check_output_file,
     check_tree,
-    links,
-    load_together,
+    limited_threads,
+    load_translators,
     reads_characters,
     reads_trees,
     require_attention,
-    with_threads,
 )
-from dragoman.core.errors import DataError, at
+from dragoman.core.errors import DataError, error_at_line
 
 if TYPE_CHECKING:
-    from dragoman.align.unknown_words import Unknowns
-    from dragoman.models.translation import Translated, Translating
+    from dragoman.align.unknown_words import UnknownReplacer
+    from dragoman.models.translation import BaseTranslator, Translation
     from dragoman.search.lattice import Lattice
 
 DIGITS = 4  # of attention in JSON
@@ -54,7 +54,7 @@ MaxUnits = Annotated[
 
 
 @dataclass(frozen=True)
-class SearchChoice(Group):
+class SearchOptions(OptionGroup):
     """How translations are looked for."""
 
     beam_size: BeamSize = 5
@@ -64,7 +64,7 @@ class SearchChoice(Group):
 
 
 @dataclass(frozen=True)
-class Drawing(Group):
+class SamplingOptions(OptionGroup):
     """Translations drawn at random rather than looked for."""
 
     sample: Annotated[
@@ -92,7 +92,7 @@ class Drawing(Group):
 
 
 @dataclass(frozen=True)
-class Shown(Group):
+class OutputOptions(OptionGroup):
     """What is written, and where to."""
 
     n_best: Annotated[
@@ -129,17 +129,17 @@ class Shown(Group):
     ] = None
 
 
-@grouped
+@with_option_groups
 def translate(
     models: Translators,
     text: Text = "-",
     field: options.Field = None,
-    search: SearchChoice = SearchChoice(),
-    shown: Shown = Shown(),
-    drawing: Drawing = Drawing(),
-    fusion: Fusion = Fusion(),
-    shortlist: ShortlistOf = None,
-    unknowns: UnknownsChoice = UnknownsChoice(),
+    search: SearchOptions = SearchOptions(),
+    shown: OutputOptions = OutputOptions(),
+    drawing: SamplingOptions = SamplingOptions(),
+    fusion: FusionOptions = FusionOptions(),
+    shortlist: ShortlistFrom = None,
+    unknowns: UnknownReplacementOptions = UnknownReplacementOptions(),
     explain_unknowns: Annotated[
         bool,
         typer.Option(
@@ -171,12 +171,12 @@ def translate(
     _check_models(models)
     for option, path in (("--alignments", shown.alignments), ("--lattice", shown.lattice)):
         if path is not None:
-            check_output(option, path)
+            check_output_file(option, path)
     _check(search, shown, drawing, unknowns)
-    with with_threads(threads):
+    with limited_threads(threads):
         if _at_terminal():
-            say("loading ...")
-        model = load_together(models, fusion, shortlist)
+            info("loading ...")
+        model = load_translators(models, fusion, shortlist)
         rules = unknowns.rules(model)
         if explain_unknowns and rules is None:
             raise DataError(
@@ -186,13 +186,13 @@ def translate(
             require_attention(model, models[0])
         if search.coverage:
             require_attention(model, models[0])
-        job = Job(model, search, shown, drawing, rules, explain_unknowns)
+        job = TranslationJob(model, search, shown, drawing, rules, explain_unknowns)
         model.length_handling(search.length)  # refused now rather than after the first line
         if shown.alignments is not None:
             _require_words(model, models[0])
         if text == "-" and _at_terminal():
-            say("type a sentence and press Enter; Ctrl-D ends")
-        _translate_all(job, arriving_lines(text, field, _line_check(job)))
+            info("type a sentence and press Enter; Ctrl-D ends")
+        _translate_all(job, read_line_batches(text, field, _line_check(job)))
 
 
 def _at_terminal() -> bool:
@@ -200,14 +200,14 @@ def _at_terminal() -> bool:
 
 
 @dataclass(frozen=True)
-class Job:
+class TranslationJob:
     """Who translates, and how."""
 
-    model: Translating
-    search: SearchChoice
-    shown: Shown
-    drawing: Drawing
-    unknowns: Unknowns | None = None
+    model: BaseTranslator
+    search: SearchOptions
+    shown: OutputOptions
+    drawing: SamplingOptions
+    unknowns: UnknownReplacer | None = None
     explained: bool = False
 
     @property
@@ -222,21 +222,23 @@ def _check_models(paths: Sequence[Path]) -> None:
             raise DataError(f"{path}: is a file, not a translator; to translate a file: --text {path}")
 
 
-def _check(search: SearchChoice, shown: Shown, drawing: Drawing, unknowns: UnknownsChoice) -> None:
+def _check(
+    search: SearchOptions, shown: OutputOptions, drawing: SamplingOptions, unknowns: UnknownReplacementOptions
+) -> None:
     if drawing.sample is None and (drawing.seed is not None or drawing.temperature is not None):
         raise DataError("--seed and --temperature are for drawing; say how many with --sample N")
     if drawing.sample is not None and shown.n_best is not None:
         raise DataError("--sample draws translations and --n-best looks for the best ones; choose one")
-    if drawing.sample is not None and unknowns != UnknownsChoice():
+    if drawing.sample is not None and unknowns != UnknownReplacementOptions():
         raise DataError("--sample shows what was drawn, unknown words too; leave --replace-unknowns and --lexicon out")
     if drawing.sample is not None and shown.lattice is not None:
         raise DataError("--lattice shows a search, and --sample does not search; leave one out")
-    if drawing.sample is not None and replace(search, max_units=SearchChoice.max_units) != SearchChoice():
+    if drawing.sample is not None and replace(search, max_units=SearchOptions.max_units) != SearchOptions():
         options = "--beam-size, --length and --coverage-penalty"
         raise DataError(f"{options} are for searching, and --sample does not search; leave them out")
 
 
-def _require_words(model: Translating, path: Path) -> None:
+def _require_words(model: BaseTranslator, path: Path) -> None:
     """Alignments are between words."""
     require_attention(model, path)
     if reads_trees(model):
@@ -244,13 +246,15 @@ def _require_words(model: Translating, path: Path) -> None:
         raise DataError(f"{path}: attends to the phrases of a tree, so no words are aligned; {remedy}")
 
 
-def _line_check(job: Job) -> Callable[[str, str, int], None] | None:
+def _line_check(job: TranslationJob) -> Callable[[str, str, int], None] | None:
     """What refuses a line that cannot be translated, if there is such a thing."""
     most, remedy = job.search.max_units, "split it, or allow more with --max-units"
 
     def check_whole(line: str, source: str, number: int) -> None:
-        if job.model.is_overlong(line, most):
-            raise at(source, number, f"more than {most:,} units, and --sample draws for whole lines; {remedy}")
+        if job.model.is_too_long(line, most):
+            raise error_at_line(
+                source, number, f"more than {most:,} units, and --sample draws for whole lines; {remedy}"
+            )
 
     def check_as_tree(line: str, source: str, number: int) -> None:
         check_tree(line, source, number, most, remedy)
@@ -260,13 +264,13 @@ def _line_check(job: Job) -> Callable[[str, str, int], None] | None:
     return check_whole if job.drawing.sample is not None else None
 
 
-def _translate_all(job: Job, batches: Iterator[list[Line]]) -> None:
+def _translate_all(job: TranslationJob, batches: Iterator[list[InputLine]]) -> None:
     with ExitStack() as stack:
         alignments, lattices = (
             None if path is None else stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
             for path in (job.shown.alignments, job.shown.lattice)
         )
-        strangers = Strangers(job.model)
+        strangers = UnknownLineReporter(job.model)
         for lines in batches:
             for line in lines:
                 strangers.look(line.number, line.text)
@@ -281,15 +285,15 @@ def _translate_all(job: Job, batches: Iterator[list[Line]]) -> None:
         strangers.sum_up()
 
 
-def _explain(results: Sequence[Result]) -> None:
+def _explain(results: Sequence[LineResult]) -> None:
     """Where the words came from that stand for unknown ones."""
     from dragoman.align.unknown_words import COPIED
 
     for result in results:
-        for one in result.found[0].replaced:
+        for one in result.found[0].replacements:
             how = "copied from" if one.rule == COPIED else "the lexicon's translation of"
             where = f"line {result.line.number}, word {one.place + 1}"
-            say(f"{where}: {one.word}, {how} {one.source} ({100 * one.attention:.0f}% of the attention)")
+            info(f"{where}: {one.word}, {how} {one.source} ({100 * one.attention:.0f}% of the attention)")
 
 
 def _write(file: TextIO, texts: Iterator[str]) -> None:
@@ -300,27 +304,27 @@ def _write(file: TextIO, texts: Iterator[str]) -> None:
 # -- translating -------------------------------------------------------------------------------------------------------
 
 
-class Result(NamedTuple):
+class LineResult(NamedTuple):
     """A line with its translations, the best first, or in the order in which they were drawn."""
 
-    line: Line
-    found: list[Translated]
+    line: InputLine
+    found: list[Translation]
     lattice: Lattice | None = None
 
 
-def _results(job: Job, lines: Sequence[Line]) -> list[Result]:
+def _results(job: TranslationJob, lines: Sequence[InputLine]) -> list[LineResult]:
     if job.drawing.sample is not None:
-        return [Result(line, _drawn(job, line)) for line in lines]
+        return [LineResult(line, _drawn(job, line)) for line in lines]
     for line in lines:
-        if job.model.is_overlong(line.text, job.search.max_units):
-            say(f"line {line.number}: more than {job.search.max_units} units, so it is translated in pieces")
+        if job.model.is_too_long(line.text, job.search.max_units):
+            info(f"line {line.number}: more than {job.search.max_units} units, so it is translated in pieces")
     if job.shown.lattice is not None:
         return [_recorded(job, line) for line in lines]
     found = _searched(job, [line.text for line in lines])
-    return [Result(line, best) for line, best in zip(lines, found, strict=True)]
+    return [LineResult(line, best) for line, best in zip(lines, found, strict=True)]
 
 
-def _searched(job: Job, lines: list[str], **how: Any) -> list[list[Translated]]:
+def _searched(job: TranslationJob, lines: list[str], **how: Any) -> list[list[Translation]]:
     choice = job.search
     best = job.shown.n_best or 1
     limits: dict[str, Any] = {"length": choice.length, "most_units": choice.max_units, "unknowns": job.unknowns}
@@ -328,26 +332,26 @@ def _searched(job: Job, lines: list[str], **how: Any) -> list[list[Translated]]:
     return job.model.n_best(lines, best, choice.beam_size, **limits, **how)
 
 
-def _recorded(job: Job, line: Line) -> Result:
+def _recorded(job: TranslationJob, line: InputLine) -> LineResult:
     """A line by itself, with what the search did."""
     from dragoman.search.lattice import Lattice
 
     lattice = Lattice()
     [best] = _searched(job, [line.text], lattice=lattice)
-    in_pieces = job.model.is_overlong(line.text, job.search.max_units)
-    return Result(line, best, Lattice() if in_pieces else lattice)
+    in_pieces = job.model.is_too_long(line.text, job.search.max_units)
+    return LineResult(line, best, Lattice() if in_pieces else lattice)
 
 
-def _drawn(job: Job, line: Line) -> list[Translated]:
+def _drawn(job: TranslationJob, line: InputLine) -> list[Translation]:
     """Samples of a line: by the seed and the line's number alone, whatever else is translated with it."""
     import numpy as np
 
-    from dragoman.models.translation import Translated
+    from dragoman.models.translation import Translation
 
     choice = job.drawing
     assert choice.sample is not None
     if not line.text.strip():
-        return [Translated("", (), 0.0, 0.0, ())] * choice.sample
+        return [Translation("", (), 0.0, 0.0, ())] * choice.sample
     own = np.random.SeedSequence([1 if choice.seed is None else choice.seed, line.number])
     seed = int(own.generate_state(1, np.uint64)[0])
     temperature = 1.0 if choice.temperature is None else choice.temperature
@@ -357,15 +361,15 @@ def _drawn(job: Job, line: Line) -> list[Translated]:
 # -- what is written ---------------------------------------------------------------------------------------------------
 
 
-def _printed(job: Job, result: Result) -> str:
+def _printed(job: TranslationJob, result: LineResult) -> str:
     if job.shown.as_json:
         return json.dumps(_as_dict(job.model, result), ensure_ascii=False, allow_nan=False)
     if job.as_list:
-        return "\n".join(moses(result.line.number - 1, one) for one in result.found)
+        return "\n".join(moses_line(result.line.number - 1, one) for one in result.found)
     return result.found[0].text
 
 
-def moses(number: int, told: Translated) -> str:
+def moses_line(number: int, told: Translation) -> str:
     """A line of an n-best list in the format of Moses; lines are counted from 0.
 
     >>> from dragoman.models.translation import Translated
@@ -375,38 +379,38 @@ def moses(number: int, told: Translated) -> str:
     return f"{number} ||| {told.text} ||| LogProb= {told.log_prob:.7g} ||| {told.score:.7g}"
 
 
-def _as_dict(model: Translating, result: Result) -> dict[str, Any]:
+def _as_dict(model: BaseTranslator, result: LineResult) -> dict[str, Any]:
     best = [_scores(one) for one in result.found]
     return {"source": result.line.text, **best[0], "n_best": best, "attention": _attention(model, result.found[0])}
 
 
-def _scores(told: Translated) -> dict[str, Any]:
-    from dragoman.evaluation.likelihood import finite
+def _scores(told: Translation) -> dict[str, Any]:
+    from dragoman.evaluation.likelihood import finite_or_none
 
-    scores = {"log_prob": finite(told.log_prob), "score": finite(told.score)}
+    scores = {"log_prob": finite_or_none(told.log_prob), "score": finite_or_none(told.score)}
     found = {"translation": told.text, **scores, "finished": told.finished}
-    return found | ({"replaced": [one.as_dict() for one in told.replaced]} if told.replaced else {})
+    return found | ({"replaced": [one.as_dict() for one in told.replacements]} if told.replacements else {})
 
 
-def _attention(model: Translating, told: Translated) -> dict[str, Any] | None:
+def _attention(model: BaseTranslator, told: Translation) -> dict[str, Any] | None:
     """Between words, or between units if letters are read, `</s>` the last; null where it is not known."""
-    found = attended(model, told, units=reads_characters(model))
+    found = attention_matrix(model, told, units=reads_characters(model))
     if found is None:
         return None
     return {"target": found.target, "source": found.source, "weights": found.matrix.round(DIGITS).tolist()}
 
 
-def _aligned(job: Job, result: Result) -> str:
+def _aligned(job: TranslationJob, result: LineResult) -> str:
     """The pairs of the translation; none if the line is blank or was translated in pieces."""
     from dragoman.evaluation.alignment import to_pharaoh
 
     best = result.found[0]
-    found = attended(job.model, best, units=reads_characters(job.model))
-    return "" if found is None else to_pharaoh(links(found, best))
+    found = attention_matrix(job.model, best, units=reads_characters(job.model))
+    return "" if found is None else to_pharaoh(attention_links(found, best))
 
 
 @dataclass(frozen=True)
-class SpelledNode:
+class LatticeWord:
     """A hypothesis of a search, its word spelled out."""
 
     id: int
@@ -417,13 +421,13 @@ class SpelledNode:
     fate: str
 
 
-def _lattice(job: Job, result: Result) -> str:
+def _lattice(job: TranslationJob, result: LineResult) -> str:
     from dragoman.report.lattice import lattice_text
 
     assert job.shown.lattice is not None and result.lattice is not None
-    words = job.model.target.vocab.words
+    words = job.model.target.vocab.tokens
     nodes = [
-        SpelledNode(node.id, node.parent, words[node.word], node.log_prob, node.score, node.fate)
+        LatticeWord(node.id, node.parent, words[node.token], node.log_prob, node.score, node.fate)
         for node in result.lattice.nodes
     ]
     line = result.line

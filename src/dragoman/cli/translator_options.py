@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.messages import say
-from dragoman.cli.option_groups import Group
-from dragoman.core.errors import DataError, at
+from dragoman.cli.messages import info
+from dragoman.cli.option_groups import OptionGroup
+from dragoman.core.errors import DataError, error_at_line
 
 if TYPE_CHECKING:
     from dragoman.align.aligner import Aligner
-    from dragoman.align.unknown_words import Unknowns
+    from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.combine.shortlist import Shortlist
-    from dragoman.data.tokenizer import Side
-    from dragoman.models.translation import Translated, Translating, WordAttention
+    from dragoman.data.tokenizer import Tokenizer
+    from dragoman.models.translation import BaseTranslator, Translation, WordAttention
 
 Translators = Annotated[
     list[Path],
@@ -48,7 +48,7 @@ CoveragePenalty = Annotated[
         help="How much it costs to leave words of the source out, as far as attention tells; 0: nothing.",
     ),
 ]
-ShortlistOf = Annotated[
+ShortlistFrom = Annotated[
     Path | None,
     typer.Option(
         "--shortlist",
@@ -66,7 +66,7 @@ LINEAR, LOG_LINEAR = "linear", "log-linear"
 
 
 @dataclass(frozen=True)
-class Fusion(Group):
+class FusionOptions(OptionGroup):
     """A language model beside the translators."""
 
     model: Annotated[
@@ -108,7 +108,7 @@ class Fusion(Group):
 
 
 @dataclass(frozen=True)
-class UnknownsChoice(Group):
+class UnknownReplacementOptions(OptionGroup):
     """What becomes of unknown words in translations."""
 
     replace: Annotated[
@@ -130,21 +130,21 @@ class UnknownsChoice(Group):
         ),
     ] = None
 
-    def rules(self, model: Translating) -> Unknowns | None:
+    def rules(self, model: BaseTranslator) -> UnknownReplacer | None:
         """How unknown words are replaced, if they are; refused where that cannot be."""
         from dragoman.align.aligner import Aligner
-        from dragoman.align.unknown_words import LEAST_COVERED, Unknowns
+        from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
 
         if not self.replace and self.lexicon is None:
             return None
-        model.require_replaceable()
+        model.check_unknown_replacement()
         if self.lexicon is None:
-            return Unknowns()
-        lexicon, covered = Aligner.load(self.lexicon).lexicon_for(model.source.vocab)
-        if covered < LEAST_COVERED:
+            return UnknownReplacer()
+        lexicon, covered = Aligner.load(self.lexicon).best_lexicon_for(model.source.vocab)
+        if covered < MIN_COVERAGE:
             told = f"--lexicon {self.lexicon}: knows {100 * covered:.0f}% of what the translator reads"
             raise DataError(f"{told}; let dragoman align learn from the translator's training text")
-        return Unknowns(lexicon)
+        return UnknownReplacer(lexicon)
 
     def told(self) -> dict[str, Any]:
         """What a report says of it."""
@@ -153,46 +153,50 @@ class UnknownsChoice(Group):
         return {"replace_unknowns": True} if self.replace else {}
 
 
-def load_together(paths: Sequence[Path], fusion: Fusion = Fusion(), shortlist: Path | None = None) -> Translating:
+def load_translators(
+    paths: Sequence[Path], fusion: FusionOptions = FusionOptions(), shortlist: Path | None = None
+) -> BaseTranslator:
     """The translator of a directory; of several, their ensemble; with a language model, if there is one. With the
     lexicon of an aligner, each by shortlists.
 
     Those that do not go together are refused with the reason.
     """
     fusion.check()
-    check_once(paths)
+    check_distinct(paths)
     if shortlist is not None and fusion.how == LINEAR:
         raise DataError("--shortlist leaves words out, and --fusion linear lets them in again; take log-linear")
-    model = together(paths, shortlisted(paths, [load_one(path) for path in paths], shortlist))
+    model = combine_translators(
+        paths, with_shortlists(paths, [load_translator_model(path) for path in paths], shortlist)
+    )
     if shortlist is not None:
-        say(f"words are looked for in the shortlist of each line alone; probabilities are among these ({shortlist})")
+        info(f"words are looked for in the shortlist of each line alone; probabilities are among these ({shortlist})")
     return model if fusion.model is None else _fused(model, paths, fusion)
 
 
-def load_one(path: Path) -> Any:
+def load_translator_model(path: Path) -> Any:
     from dragoman.models.loading import load_translator
 
     return load_translator(path)
 
 
-def together(paths: Sequence[Path], models: Sequence[Any]) -> Any:
+def combine_translators(paths: Sequence[Path], models: Sequence[Any]) -> Any:
     """Translators as one."""
     from dragoman.combine.ensemble import Ensemble
 
     return models[0] if len(models) == 1 else Ensemble(models, names=[str(path) for path in paths])
 
 
-def shortlisted(paths: Sequence[Path], models: Sequence[Any], aligner: Path | None) -> list[Any]:
+def with_shortlists(paths: Sequence[Path], models: Sequence[Any], aligner: Path | None) -> list[Any]:
     """Translators by shortlists, if there is a lexicon to make them from."""
     from dragoman.align.aligner import Aligner
-    from dragoman.combine.shortlist import Shortlisted
+    from dragoman.combine.shortlist import ShortlistScorer
 
     if aligner is None:
         return list(models)
     loaded, found = Aligner.load(aligner), []
     for path, model in zip(paths, models, strict=True):
         try:
-            found.append(Shortlisted(model, _shortlist(loaded, model, f"--shortlist {aligner}", path)))
+            found.append(ShortlistScorer(model, _shortlist(loaded, model, f"--shortlist {aligner}", path)))
         except DataError as error:
             raise error if str(path) in str(error) else DataError(f"{path}: {error}") from error
     return found
@@ -200,22 +204,22 @@ def shortlisted(paths: Sequence[Path], models: Sequence[Any], aligner: Path | No
 
 def _shortlist(aligner: Aligner, model: Any, name: str, path: Path) -> Shortlist:
     """By the lexicon that translates as the translator does, whichever direction of the aligner that is."""
-    from dragoman.align.unknown_words import LEAST_COVERED
+    from dragoman.align.unknown_words import MIN_COVERAGE
     from dragoman.combine.shortlist import Shortlist
 
     vocabs = model.source.vocab, model.target.vocab
     ways = [Shortlist.from_lexicon(way.lexicon, *vocabs) for way in (aligner.forward, aligner.backward)]
-    best = max(ways, key=lambda way: way.covered)
-    if best.covered >= LEAST_COVERED:
+    best = max(ways, key=lambda way: way.coverage)
+    if best.coverage >= MIN_COVERAGE:
         return best
-    told = f"{name}: has translations for {100 * best.covered:.0f}% of what {path} reads"
+    told = f"{name}: has translations for {100 * best.coverage:.0f}% of what {path} reads"
     if reads_trees(model):
         raise DataError(f"{told}; let dragoman align learn from the words of its trees")
     cut = f"dragoman units {path} --source < TEXT, and without --source for the other side"
     raise DataError(f"{told}; let dragoman align learn from text in its units ({cut})")
 
 
-def check_once(paths: Sequence[Path]) -> None:
+def check_distinct(paths: Sequence[Path]) -> None:
     """One directory given twice is a mistake."""
     repeated = [path for path, times in Counter(map(os.path.realpath, paths)).items() if times > 1]
     if repeated:
@@ -223,8 +227,8 @@ def check_once(paths: Sequence[Path]) -> None:
         raise DataError(f"{twice}: named twice; name each model once")
 
 
-def _fused(model: Any, paths: Sequence[Path], fusion: Fusion) -> Any:
-    from dragoman.combine.combination import How
+def _fused(model: Any, paths: Sequence[Path], fusion: FusionOptions) -> Any:
+    from dragoman.combine.combination import CombinationMode
     from dragoman.combine.ensemble import Ensemble
     from dragoman.models.loading import load_language_model
 
@@ -236,12 +240,12 @@ def _fused(model: Any, paths: Sequence[Path], fusion: Fusion) -> Any:
         remedy = f"{cut}, then dragoman train ngram --text cut.txt --vocab {paths[0]} -o LM"
         raise DataError(f"{fusion.model}: {problem}; make one that fits: {remedy}")
     weight = 0.2 if fusion.weight is None else fusion.weight
-    how: How = "linear" if fusion.how == LINEAR else "log-linear"
+    how: CombinationMode = "linear" if fusion.how == LINEAR else "log-linear"
     weights = (1 - weight, weight) if how == "linear" else (1.0, weight)
     return Ensemble([model, beside], weights, how, names=[str(paths[0]), str(fusion.model)])
 
 
-def check_output(option: str, path: Path) -> None:
+def check_output_file(option: str, path: Path) -> None:
     """Refuse a file that could not be written, before hours are spent on what belongs there."""
     if str(path) == "-":
         raise DataError(f"{option} -: standard output has other things to say here; name a file")
@@ -253,41 +257,43 @@ def check_output(option: str, path: Path) -> None:
         raise DataError(f"{option} {path}: {path.parent} cannot be written to; name another file")
 
 
-def with_threads(threads: int | None) -> AbstractContextManager[None]:
+def limited_threads(threads: int | None) -> AbstractContextManager[None]:
     """So many threads, if a number is asked for."""
-    from dragoman.core.threads import at_most
+    from dragoman.core.threads import limit_threads
 
-    return nullcontext() if threads is None else at_most(threads)
+    return nullcontext() if threads is None else limit_threads(threads)
 
 
 # -- what they read ----------------------------------------------------------------------------------------------------
 
 
-def reads_trees(model: Translating) -> bool:
+def reads_trees(model: BaseTranslator) -> bool:
     from dragoman.data.tokenizer import TREE
 
     return model.source.format == TREE
 
 
-def reads_characters(model: Translating) -> bool:
+def reads_characters(model: BaseTranslator) -> bool:
     """Whether the source is read letter by letter, often a single word: attention to words would say nothing then."""
-    return model.source.units.kind == "char"
+    return model.source.segmenter.kind == "char"
 
 
 def check_tree(line: str, source: str, number: int, most: int, remedy: str) -> None:
     """Refuse a line that is no tree, and a tree that is too large: trees are not translated in pieces."""
-    from dragoman.data.trees import read_tree
+    from dragoman.data.trees import parse_tree
 
-    leaves = len(read_tree(line, source, number).words)
+    leaves = len(parse_tree(line, source, number).words)
     if leaves > most:
-        raise at(source, number, f"a tree of {leaves:,} words, and trees of more than {most:,} are refused; {remedy}")
+        raise error_at_line(
+            source, number, f"a tree of {leaves:,} words, and trees of more than {most:,} are refused; {remedy}"
+        )
 
 
 @dataclass
-class Strangers:
+class UnknownLineReporter:
     """Tells of lines most of whose units the translator does not know: of the first, and at the end how many."""
 
-    model: Translating
+    model: BaseTranslator
     lines: int = 0  # that were found
 
     def look(self, number: int, line: str) -> None:
@@ -302,31 +308,31 @@ class Strangers:
         if self.lines == 1:
             written = " ".join(units) if reads_trees(self.model) else line
             told = f"{unknown} of {len(units)} {self._named} were never seen in training"
-            say(f"line {number}: {told}; {_why_strange(self.model.source, written)}")
+            info(f"line {number}: {told}; {_why_strange(self.model.source, written)}")
 
     def sum_up(self) -> None:
         """After the last line."""
         if self.lines > 1:
-            say(f"{self.lines:,} lines in all are mostly {self._named} that were never seen in training")
+            info(f"{self.lines:,} lines in all are mostly {self._named} that were never seen in training")
 
     @property
     def _named(self) -> str:
-        return {"word": "words", "char": "characters"}.get(self.model.source.units.kind, "pieces")
+        return {"word": "words", "char": "characters"}.get(self.model.source.segmenter.kind, "pieces")
 
 
-def _units(model: Translating, line: str) -> list[str]:
-    from dragoman.data.trees import read_tree
+def _units(model: BaseTranslator, line: str) -> list[str]:
+    from dragoman.data.trees import parse_tree
 
     if not line.strip():
         return []
-    return read_tree(line).words if reads_trees(model) else model.source.units.cut(line)
+    return parse_tree(line).words if reads_trees(model) else model.source.segmenter.segment(line)
 
 
-def _why_strange(side: Side, line: str) -> str:
+def _why_strange(side: Tokenizer, line: str) -> str:
     """How the training text was written, as far as the line is written otherwise."""
     from dragoman.data.tokenization import looks_tokenised
 
-    lower = line != line.lower() and all(word == word.lower() for word in side.vocab.words)
+    lower = line != line.lower() and all(word == word.lower() for word in side.vocab.tokens)
     tokenised = side.tokenised and not looks_tokenised([line])
     how = " ".join(word for word, holds in (("lower-cased,", lower), ("tokenised", tokenised)) if holds)
     return f"it was trained on {how.removesuffix(',')} text" if how else "is this the language that it translates from?"
@@ -350,7 +356,7 @@ def _attends(model: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Attended:
+class AttentionMatrix:
     """A matrix with the names of its rows and columns, `</s>` among them where it has been predicted or read."""
 
     target: list[str]
@@ -358,7 +364,7 @@ class Attended:
     matrix: Any  # (target, source)
 
 
-def attended(model: Translating, told: Translated, *, units: bool = False) -> Attended | None:
+def attention_matrix(model: BaseTranslator, told: Translation, *, units: bool = False) -> AttentionMatrix | None:
     """The attention between words, or between units; of trees, from words to nodes. None: it is not known."""
     from dragoman.data.vocabulary import END, SPECIALS
 
@@ -366,16 +372,16 @@ def attended(model: Translating, told: Translated, *, units: bool = False) -> At
         return None
     end = SPECIALS[END]
     if reads_trees(model):
-        return Attended(list(told.ended), list(told.source), told.attention)
+        return AttentionMatrix(list(told.tokens_with_end), list(told.source_tokens), told.attention)
     if units:
-        return Attended(list(told.ended), [*told.source, end], told.attention)
-    words: WordAttention | None = model.words_attended(told)
+        return AttentionMatrix(list(told.tokens_with_end), [*told.source_tokens, end], told.attention)
+    words: WordAttention | None = model.word_attention(told)
     assert words is not None
     ends = [end] if told.finished else []
-    return Attended([*words.target, *ends], [*words.source, end], words.matrix)
+    return AttentionMatrix([*words.target, *ends], [*words.source, end], words.matrix)
 
 
-def links(found: Attended, told: Translated) -> list[tuple[int, int]]:
+def attention_links(found: AttentionMatrix, told: Translation) -> list[tuple[int, int]]:
     """Pairs (source word, target word): each target word with the source word that it attends to most."""
     import numpy as np
 

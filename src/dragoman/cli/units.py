@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.input_lines import arriving_lines
+from dragoman.cli.input_lines import read_line_batches
 from dragoman.cli.translate import Text
-from dragoman.cli.translator_options import load_one, reads_trees
+from dragoman.cli.translator_options import load_translator_model, reads_trees
 from dragoman.core.errors import DataError
 
 
@@ -33,16 +33,16 @@ def units(
       dragoman train ngram --text cut.en --vocab de-en -o news
       dragoman translate de-en --lm news < test.de
     """
-    from dragoman.data.whitespace import words_of
+    from dragoman.data.whitespace import split_words
 
-    loaded = load_one(model)
+    loaded = load_translator_model(model)
     if source and reads_trees(loaded):
         raise DataError(f"{model}: reads trees, whose words are its units; there is nothing to cut")
     own = (loaded.source if source else loaded.target).units
-    for lines in arriving_lines(text, field):
+    for lines in read_line_batches(text, field):
         if join:
-            done = [own.join(words_of(line.text)) for line in lines]
+            done = [own.join(split_words(line.text)) for line in lines]
         else:
-            done = [" ".join(cut) for cut in own.cut_all([line.text for line in lines])]
+            done = [" ".join(cut) for cut in own.segment_all([line.text for line in lines])]
         sys.stdout.writelines(f"{line}\n" for line in done)
         sys.stdout.flush()

@@ -28,13 +28,13 @@ from dragoman.ngram.model import NgramModel
 if TYPE_CHECKING:
     from torch import Tensor
 
-Numbers = NDArray[np.int64]
+BucketIds = NDArray[np.int64]
 M = TypeVar("M", bound=LanguageModel)
 
-NATS = 10  # entropies from here on share a bucket
-PLACES = 8  # buckets of places in a sentence; the last one begins with the 65th word
-FREQUENCIES = 19  # buckets of the frequency of a word; the last one begins with 65,536
-MOST = 10_000  # buckets; nobody has the text to fit more
+MAX_ENTROPY = 10  # entropies from here on share a bucket
+POSITION_BUCKETS = 8  # buckets of places in a sentence; the last one begins with the 65th word
+FREQUENCY_BUCKETS = 19  # buckets of the frequency of a word; the last one begins with 65,536
+MAX_BUCKETS = 10_000  # buckets; nobody has the text to fit more
 
 
 class Bucketing(ABC):
@@ -49,19 +49,19 @@ class Bucketing(ABC):
         """Its own part of the state before the first word."""
         return ()
 
-    def advance(self, own: Rows, words: Tensor) -> Rows:
-        return own
+    def advance(self, rows: Rows, words: Tensor) -> Rows:
+        return rows
 
     @abstractmethod
-    def of_state(self, states: Sequence[State], own: Rows) -> Numbers:
+    def buckets_of_state(self, states: Sequence[State], rows: Rows) -> BucketIds:
         """The bucket of each row, from the states of the members.  # (rows,)"""
 
     @abstractmethod
-    def of_corpus(self, corpus: Corpus) -> Numbers:
+    def buckets_of_corpus(self, corpus: Corpus) -> BucketIds:
         """The bucket that each token of a text is predicted in.  # (tokens,)"""
 
 
-class OneBucket(Bucketing):
+class SingleBucket(Bucketing):
     """All contexts alike: the weights do not depend on the context."""
 
     labels = ("all",)
@@ -74,42 +74,44 @@ class OneBucket(Bucketing):
 
         return torch.zeros(rows, dtype=torch.int64)
 
-    def of_state(self, states: Sequence[State], own: Rows) -> Numbers:
-        return own.numpy()
+    def buckets_of_state(self, states: Sequence[State], rows: Rows) -> BucketIds:
+        return rows.numpy()
 
-    def of_corpus(self, corpus: Corpus) -> Numbers:
-        return np.zeros(corpus.tokens, np.int64)
+    def buckets_of_corpus(self, corpus: Corpus) -> BucketIds:
+        return np.zeros(corpus.num_tokens, np.int64)
 
 
-class ByPlace(Bucketing):
+class PositionBuckets(Bucketing):
     """The place in the sentence: the 1st word, the 2nd, 3rd and 4th, 5th to 8th, and so on."""
 
     def __init__(self, models: Sequence[LanguageModel]):
-        ends = [2**k for k in range(PLACES - 1)]
-        self.labels = tuple(f"position {span}" for span in _spans([1, *(end + 1 for end in ends)]))
+        ends = [2**k for k in range(POSITION_BUCKETS - 1)]
+        self.labels = tuple(f"position {span}" for span in _range_labels([1, *(end + 1 for end in ends)]))
 
     def start(self, rows: int) -> Rows:
         import torch
 
         return torch.zeros(rows, dtype=torch.int64)  # words so far
 
-    def advance(self, own: Rows, words: Tensor) -> Rows:
-        return own + 1
+    def advance(self, rows: Rows, words: Tensor) -> Rows:
+        return rows + 1
 
-    def of_state(self, states: Sequence[State], own: Rows) -> Numbers:
-        return _doublings(own.numpy(), PLACES)
+    def buckets_of_state(self, states: Sequence[State], rows: Rows) -> BucketIds:
+        return _log2_buckets(rows.numpy(), POSITION_BUCKETS)
 
-    def of_corpus(self, corpus: Corpus) -> Numbers:
-        return _doublings(np.arange(corpus.tokens) - np.repeat(corpus.token_offsets[:-1], corpus.sizes), PLACES)
+    def buckets_of_corpus(self, corpus: Corpus) -> BucketIds:
+        return _log2_buckets(
+            np.arange(corpus.num_tokens) - np.repeat(corpus.token_offsets[:-1], corpus.sizes), POSITION_BUCKETS
+        )
 
 
-class ByFrequency(Bucketing):
+class FrequencyBuckets(Bucketing):
     """How often the training text has the word before: never, once, 2 or 3 times, 4 to 7 times, and so on."""
 
     def __init__(self, models: Sequence[LanguageModel]):
-        starts = [0, *(2**k for k in range(FREQUENCIES - 2))]
-        self.labels = ("frequency of <s>", *(f"frequency {span}" for span in _spans(starts)))
-        self.bucket_after = 1 + _doublings(models[0].vocab.counts, FREQUENCIES - 1)  # (|V|,)
+        starts = [0, *(2**k for k in range(FREQUENCY_BUCKETS - 2))]
+        self.labels = ("frequency of <s>", *(f"frequency {span}" for span in _range_labels(starts)))
+        self.bucket_after = 1 + _log2_buckets(models[0].vocab.counts, FREQUENCY_BUCKETS - 1)  # (|V|,)
         self.bucket_after[START] = 0
 
     def start(self, rows: int) -> Rows:
@@ -117,39 +119,39 @@ class ByFrequency(Bucketing):
 
         return torch.full((rows,), START)  # the word before
 
-    def advance(self, own: Rows, words: Tensor) -> Rows:
+    def advance(self, rows: Rows, words: Tensor) -> Rows:
         return words
 
-    def of_state(self, states: Sequence[State], own: Rows) -> Numbers:
-        return self.bucket_after[own.numpy()]
+    def buckets_of_state(self, states: Sequence[State], rows: Rows) -> BucketIds:
+        return self.bucket_after[rows.numpy()]
 
-    def of_corpus(self, corpus: Corpus) -> Numbers:
-        before = np.roll(corpus.framed(starts=0), 1)
+    def buckets_of_corpus(self, corpus: Corpus) -> BucketIds:
+        before = np.roll(corpus.ids_with_boundaries(starts=0), 1)
         before[corpus.token_offsets[:-1]] = START
         return self.bucket_after[before]
 
 
-class _ByNode(Bucketing):
+class _NgramContextBuckets(Bucketing):
     """A bucket for each context of the first n-gram model, whose states are nodes of its trie."""
 
     bucket_name: str
 
     def __init__(self, models: Sequence[LanguageModel]):
-        self.member, self.model = _first(models, NgramModel, "an n-gram model", self.bucket_name)
+        self.member, self.model = _first_member(models, NgramModel, "an n-gram model", self.bucket_name)
 
     @abstractmethod
-    def of_nodes(self, nodes: Numbers) -> Numbers: ...
+    def node_buckets(self, nodes: BucketIds) -> BucketIds: ...
 
-    def of_state(self, states: Sequence[State], own: Rows) -> Numbers:
+    def buckets_of_state(self, states: Sequence[State], rows: Rows) -> BucketIds:
         context, _ = states[self.member].rows
-        return self.of_nodes(context.numpy())
+        return self.node_buckets(context.numpy())
 
-    def of_corpus(self, corpus: Corpus) -> Numbers:
+    def buckets_of_corpus(self, corpus: Corpus) -> BucketIds:
         nodes, place = np.unique(self.model.trace(corpus).context, return_inverse=True)
-        return self.of_nodes(nodes.astype(np.int64))[place]
+        return self.node_buckets(nodes.astype(np.int64))[place]
 
 
-class ByOrder(_ByNode):
+class NgramOrderBuckets(_NgramContextBuckets):
     """How many of the last words the first n-gram model knows as a context."""
 
     bucket_name = "order"
@@ -159,28 +161,28 @@ class ByOrder(_ByNode):
         self.levels = np.array(self.model.table.trie.levels)
         self.labels = tuple(f"order {words}" for words in range(max(1, self.model.table.trie.order)))
 
-    def of_nodes(self, nodes: Numbers) -> Numbers:
+    def node_buckets(self, nodes: BucketIds) -> BucketIds:
         return np.searchsorted(self.levels, nodes, side="right") - 1
 
 
-class ByEntropy(_ByNode):
+class EntropyBuckets(_NgramContextBuckets):
     """How sure the first n-gram model is: the entropy of its distribution, in whole nats."""
 
     bucket_name = "entropy"
-    labels = (*(f"entropy {nats}-{nats + 1}" for nats in range(NATS)), f"entropy {NATS}+")
+    labels = (*(f"entropy {nats}-{nats + 1}" for nats in range(MAX_ENTROPY)), f"entropy {MAX_ENTROPY}+")
 
-    def of_nodes(self, nodes: Numbers) -> Numbers:
-        return np.minimum(entropies(self.model.table, nodes), NATS).astype(np.int64)
+    def node_buckets(self, nodes: BucketIds) -> BucketIds:
+        return np.minimum(entropies(self.model.table, nodes), MAX_ENTROPY).astype(np.int64)
 
 
-class ByRecency(Bucketing):
+class CacheMatchBuckets(Bucketing):
     """How many of the last words the first cache holds with a word after them: what it can say more than unigrams."""
 
     def __init__(self, models: Sequence[LanguageModel]):
-        self.member, self.cache = _first(models, CacheModel, "a cache", "recent")
+        self.member, self.cache = _first_member(models, CacheModel, "a cache", "recent")
         self.labels = tuple(f"recent {words}" for words in range(self.cache.order))
 
-    def of_state(self, states: Sequence[State], own: Rows) -> Numbers:
+    def buckets_of_state(self, states: Sequence[State], bucketing_rows: Rows) -> BucketIds:
         history = states[self.member].rows.numpy()  # (rows, words)
         rows, words = history.shape
         follows = np.ones((rows, words), bool)  # whether a word has the last k words before it, as the next one has
@@ -191,58 +193,58 @@ class ByRecency(Bucketing):
             known += follows.any(axis=1)
         return known
 
-    def of_corpus(self, corpus: Corpus) -> Numbers:
-        tokens = corpus.framed(starts=0).astype(np.int64)
+    def buckets_of_corpus(self, corpus: Corpus) -> BucketIds:
+        tokens = corpus.ids_with_boundaries(starts=0).astype(np.int64)
         place = np.arange(len(tokens))
         string = np.zeros(len(tokens), np.int64)  # the number of the k words that end with each token
         known = np.zeros(len(tokens) + 1, np.int64)
         for k in range(1, self.cache.order):
             shorter = np.roll(string, 1)  # makes no sense before there are k words, where no cache reaches back to
             string = np.unique(shorter * len(corpus.vocab) + tokens, return_inverse=True)[1]
-            before = _place_before(string)
+            before = _previous_position(string)
             oldest = np.maximum(0, place + 1 - self.cache.size)  # what the cache holds when the next one is predicted
             known[1:] += before - k + 1 >= oldest
         return known[:-1]
 
 
-class Crossed(Bucketing):
+class CrossedBuckets(Bucketing):
     """A bucket for each combination of the buckets of several ways."""
 
     def __init__(self, parts: Sequence[Bucketing]):
         self.parts = tuple(parts)
         self.shape = tuple(len(part.labels) for part in parts)
-        if prod(self.shape) > MOST:
+        if prod(self.shape) > MAX_BUCKETS:
             raise DataError(f"{prod(self.shape):,} buckets: no text can fit so many weights; cross fewer of them")
         self.labels = tuple(", ".join(labels) for labels in product(*(part.labels for part in parts)))
 
     def start(self, rows: int) -> Rows:
         return tuple(part.start(rows) for part in self.parts)
 
-    def advance(self, own: Rows, words: Tensor) -> Rows:
-        return tuple(part.advance(mine, words) for part, mine in zip(self.parts, own, strict=True))
+    def advance(self, rows: Rows, words: Tensor) -> Rows:
+        return tuple(part.advance(mine, words) for part, mine in zip(self.parts, rows, strict=True))
 
-    def of_state(self, states: Sequence[State], own: Rows) -> Numbers:
-        return self._joint([part.of_state(states, mine) for part, mine in zip(self.parts, own, strict=True)])
+    def buckets_of_state(self, states: Sequence[State], rows: Rows) -> BucketIds:
+        return self._joint([part.buckets_of_state(states, mine) for part, mine in zip(self.parts, rows, strict=True)])
 
-    def of_corpus(self, corpus: Corpus) -> Numbers:
-        return self._joint([part.of_corpus(corpus) for part in self.parts])
+    def buckets_of_corpus(self, corpus: Corpus) -> BucketIds:
+        return self._joint([part.buckets_of_corpus(corpus) for part in self.parts])
 
-    def _joint(self, numbers: list[Numbers]) -> Numbers:
+    def _joint(self, numbers: list[BucketIds]) -> BucketIds:
         return np.ravel_multi_index(tuple(numbers), self.shape)
 
 
-NONE = "none"
+NO_BUCKETS = "none"
 BUCKETINGS: dict[str, Callable[[Sequence[LanguageModel]], Bucketing]] = {
-    NONE: OneBucket,
-    "order": ByOrder,
-    "entropy": ByEntropy,
-    "position": ByPlace,
-    "frequency": ByFrequency,
-    "recent": ByRecency,
+    NO_BUCKETS: SingleBucket,
+    "order": NgramOrderBuckets,
+    "entropy": EntropyBuckets,
+    "position": PositionBuckets,
+    "frequency": FrequencyBuckets,
+    "recent": CacheMatchBuckets,
 }
 
 
-def bucketing(name: str, models: Sequence[LanguageModel]) -> Bucketing:
+def make_bucketing(name: str, models: Sequence[LanguageModel]) -> Bucketing:
     """The bucketing of this name for these members; `order+recent` crosses two.
 
     >>> len(bucketing("position", []).labels)
@@ -257,13 +259,13 @@ def bucketing(name: str, models: Sequence[LanguageModel]) -> Bucketing:
     if len(set(parts)) < len(parts):
         raise DataError(f"buckets {name!r}: each can be crossed with others, not with itself; name it once")
     made = [BUCKETINGS[part](models) for part in parts]
-    return made[0] if len(made) == 1 else Crossed(made)
+    return made[0] if len(made) == 1 else CrossedBuckets(made)
 
 
 # -- steps -------------------------------------------------------------------------------------------------------
 
 
-def _first(models: Sequence[LanguageModel], kind: type[M], called: str, name: str) -> tuple[int, M]:
+def _first_member(models: Sequence[LanguageModel], kind: type[M], called: str, name: str) -> tuple[int, M]:
     """The first member of a kind, and its number."""
     for number, model in enumerate(models):
         if isinstance(model, kind):
@@ -272,7 +274,7 @@ def _first(models: Sequence[LanguageModel], kind: type[M], called: str, name: st
     raise DataError(f"buckets {name!r} need {called} among the models, which are {there}; add one or leave {name} out")
 
 
-def _doublings(numbers: NDArray[Any], buckets: int) -> Numbers:
+def _log2_buckets(numbers: NDArray[Any], buckets: int) -> BucketIds:
     """0, 1, 2-3, 4-7, 8-15 and so on: how many binary digits a number has; the last bucket holds all above.
 
     >>> _doublings(np.array([0, 1, 2, 3, 4, 7, 8, 99]), 5).tolist()
@@ -281,7 +283,7 @@ def _doublings(numbers: NDArray[Any], buckets: int) -> Numbers:
     return np.minimum(np.frexp(numbers)[1], buckets - 1).astype(np.int64)
 
 
-def _spans(starts: Sequence[int]) -> list[str]:
+def _range_labels(starts: Sequence[int]) -> list[str]:
     """Spans of numbers by where each begins.
 
     >>> _spans([1, 2, 3, 5])
@@ -291,7 +293,7 @@ def _spans(starts: Sequence[int]) -> list[str]:
     return [*closed, f"{starts[-1]}+"]
 
 
-def _place_before(strings: Numbers) -> Numbers:
+def _previous_position(strings: BucketIds) -> BucketIds:
     """Where each string stood the last time before; far below 0 if it is new.
 
     >>> _place_before(np.array([7, 8, 7, 7])).clip(-1).tolist()

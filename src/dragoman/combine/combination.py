@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from dragoman.core.errors import DataError, DragomanError
-from dragoman.core.scorer import AttendingScorer, Carry, Scorer, State, possible_words, widened
+from dragoman.core.scorer import AttentionScorer, Carry, Scorer, State, candidate_log_probs, scatter_to_vocabulary
 from dragoman.data.vocabulary import Vocab
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dragoman.data.batches import Batch
 
-How = Literal["linear", "log-linear"]
+CombinationMode = Literal["linear", "log-linear"]
 
 
 class Combination:
@@ -42,7 +42,7 @@ class Combination:
         self,
         members: Sequence[Scorer],
         weights: Sequence[float] | None = None,
-        how: How = "linear",
+        mode: CombinationMode = "linear",
         *,
         names: Sequence[str] | None = None,
     ):
@@ -52,13 +52,13 @@ class Combination:
         """
         if not members:
             raise DataError("a combination needs at least one model")
-        if how not in ("linear", "log-linear"):
-            raise DataError(f"no combination {how!r}: it is linear or log-linear")
-        equal = 1 / len(members) if how == "linear" else 1.0
-        self.members, self.how = tuple(members), how
+        if mode not in ("linear", "log-linear"):
+            raise DataError(f"no combination {mode!r}: it is linear or log-linear")
+        equal = 1 / len(members) if mode == "linear" else 1.0
+        self.members, self.mode = tuple(members), mode
         self.weights = tuple([equal] * len(members) if weights is None else weights)
-        _require_weights(self.weights, len(members), how)
-        _require_same_words(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
+        _check_weights(self.weights, len(members), mode)
+        _check_same_vocabularies(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
         self.vocab, self.unknown = members[0].vocab, members[0].unknown
 
     # -- the scorer --------------------------------------------------------------------------------------------------
@@ -67,24 +67,28 @@ class Combination:
         carries = carry or [None] * len(self.members)
         states = [member.start(batch, own) for member, own in zip(self.members, carries, strict=True)]
         sentences = [state.sentence for state in states if state.sentence is not None]
-        return _joined(states, sentences[0] if sentences else None)
+        return _join_states(states, sentences[0] if sentences else None)
 
     def log_probs(self, state: State) -> Tensor:
-        return widened(*self.narrow_log_probs(state), len(self.vocab))  # (rows, |V|)
+        return scatter_to_vocabulary(*self.sparse_log_probs(state), len(self.vocab))  # (rows, |V|)
 
-    def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
+    def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Of the words that are possible by some member (linear) or by all (log-linear).  # (rows, n), (n,)"""
-        told = [(*possible_words(member, own), weight) for member, own, weight in self._with_a_say(state)]
-        words = _united([own for _, own, _ in told]) if self.how == "linear" else _shared([own for _, own, _ in told])
-        parts = [(_among(log_probs, own, words, len(self.vocab)), weight) for log_probs, own, weight in told]
-        return (_mean(parts) if self.how == "linear" else _product(parts)), words
+        told = [
+            (*candidate_log_probs(member, own), weight) for member, own, weight in self._weighted_member_states(state)
+        ]
+        words = (
+            _union([own for _, own, _ in told]) if self.mode == "linear" else _intersection([own for _, own, _ in told])
+        )
+        parts = [(_log_probs_of(log_probs, own, words, len(self.vocab)), weight) for log_probs, own, weight in told]
+        return (_linear_mean(parts) if self.mode == "linear" else _log_linear_product(parts)), words
 
     def advance(self, state: State, words: Tensor) -> State:
-        states = [member.advance(own, words) for member, own in self._each(state)]
-        return _joined(states, state.sentence)
+        states = [member.advance(own, words) for member, own in self._member_states(state)]
+        return _join_states(states, state.sentence)
 
     def finish(self, state: State) -> Carry:
-        return [member.finish(own) for member, own in self._each(state)]
+        return [member.finish(own) for member, own in self._member_states(state)]
 
     def attention(self, state: State) -> Tensor | None:
         """The average of the members that attend to the source, by their weights.  # (rows, longest source)
@@ -92,8 +96,8 @@ class Combination:
         None if none does, or if they attend to different things.
         """
         looked, total = None, 0.0
-        for member, own, weight in self._with_a_say(state):
-            weights = member.attention(own) if isinstance(member, AttendingScorer) else None
+        for member, own, weight in self._weighted_member_states(state):
+            weights = member.attention(own) if isinstance(member, AttentionScorer) else None
             if weights is None:
                 continue
             if looked is not None and looked.shape != weights.shape:
@@ -106,23 +110,23 @@ class Combination:
     def carries(self) -> bool:
         return any(getattr(member, "carries", False) for member in self.members)
 
-    def _each(self, state: State) -> Iterable[tuple[Scorer, State]]:
+    def _member_states(self, state: State) -> Iterable[tuple[Scorer, State]]:
         for member, rows, memory in zip(self.members, state.rows, state.memory, strict=True):
             yield member, State(rows, memory, None if memory is None else state.sentence)
 
-    def _with_a_say(self, state: State) -> Iterable[tuple[Scorer, State, float]]:
+    def _weighted_member_states(self, state: State) -> Iterable[tuple[Scorer, State, float]]:
         """The members whose weight is not 0."""
-        for (member, own), weight in zip(self._each(state), self.weights, strict=True):
+        for (member, own), weight in zip(self._member_states(state), self.weights, strict=True):
             if weight:
                 yield member, own, weight
 
 
-def _joined(states: Sequence[State], sentence: Tensor | None) -> State:
+def _join_states(states: Sequence[State], sentence: Tensor | None) -> State:
     """The states of the members side by side; a row belongs to one sentence, whoever asks."""
     return State(tuple(state.rows for state in states), tuple(state.memory for state in states), sentence)
 
 
-def _united(lists: Sequence[Tensor | None]) -> Tensor | None:
+def _union(lists: Sequence[Tensor | None]) -> Tensor | None:
     """The words of any list; None stands for all words.  # (n,)"""
     import torch
 
@@ -132,7 +136,7 @@ def _united(lists: Sequence[Tensor | None]) -> Tensor | None:
     return known[0] if _equal(known) else torch.cat(known).unique()
 
 
-def _shared(lists: Sequence[Tensor | None]) -> Tensor | None:
+def _intersection(lists: Sequence[Tensor | None]) -> Tensor | None:
     """The words of every list; None stands for all words.  # (n,)"""
     import torch
 
@@ -147,16 +151,16 @@ def _equal(lists: Sequence[Tensor]) -> bool:
     return all(words.equal(lists[0]) for words in lists[1:])
 
 
-def _among(log_probs: Tensor, own: Tensor | None, words: Tensor | None, vocabulary: int) -> Tensor:
+def _log_probs_of(log_probs: Tensor, own: Tensor | None, words: Tensor | None, vocabulary: int) -> Tensor:
     """log P of some words, given those of its own words.  # (rows, n)"""
     if words is None:
-        return widened(log_probs, own, vocabulary)
+        return scatter_to_vocabulary(log_probs, own, vocabulary)
     if own is not None and own.equal(words):
         return log_probs
-    return widened(log_probs, own, vocabulary).index_select(1, words)
+    return scatter_to_vocabulary(log_probs, own, vocabulary).index_select(1, words)
 
 
-def _mean(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
+def _linear_mean(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
     """log sum_i w_i P_i.  # (rows, n)"""
     import torch
 
@@ -167,7 +171,7 @@ def _mean(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
     return total
 
 
-def _product(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
+def _log_linear_product(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
     """log prod_i P_i^{w_i}, normalised.  # (rows, n)"""
     (first, weight), *others = parts
     total = first * weight
@@ -179,17 +183,17 @@ def _product(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
     return result
 
 
-def _require_weights(weights: Sequence[float], members: int, how: How) -> None:
+def _check_weights(weights: Sequence[float], members: int, mode: CombinationMode) -> None:
     said = f"weights {list(weights)}"
     if len(weights) != members or not all(0 <= weight < math.inf for weight in weights):
         raise DataError(f"{said}: one for each of {members} models, none below 0")
-    if how == "linear" and not abs(sum(weights) - 1) < 1e-6:
+    if mode == "linear" and not abs(sum(weights) - 1) < 1e-6:
         raise DataError(f"{said}: those of a linear combination add up to 1")
     if not any(weights):
         raise DataError(f"{said}: at least one must be above 0")
 
 
-def _require_same_words(members: Sequence[Scorer], names: Sequence[str]) -> None:
+def _check_same_vocabularies(members: Sequence[Scorer], names: Sequence[str]) -> None:
     """Refuse members that mean different words by the same numbers, on either side."""
     for attribute, side in (("vocab", "target"), ("source_vocab", "source")):
         known: list[tuple[str, Vocab]] = [
@@ -200,5 +204,5 @@ def _require_same_words(members: Sequence[Scorer], names: Sequence[str]) -> None
         for other, vocab in known[1:]:
             one, first = known[0]
             if vocab != first:
-                told = f"{one} and {other} have different {side} vocabularies ({first.difference(vocab)})"
+                told = f"{one} and {other} have different {side} vocabularies ({first.describe_difference(vocab)})"
                 raise DataError(f"{told}: train {other} on the same text, or with --vocab {one}")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dragoman.combine.buckets import NONE, bucketing
+from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, Rows, State
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.log_probs import token_log_probs
-from dragoman.io.storage import CONFIG
-from dragoman.models.base import Saved
+from dragoman.io.storage import CONFIG_FILE
+from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel, require_same_vocab
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from dragoman.data.batches import Batch
 
-ITERATIONS = 1000
+MAX_ITERATIONS = 1000
 TOLERANCE = 1e-10  # gain in log-likelihood a token at which EM stops
-STRENGTH = 10.0  # dev tokens that the weights of all contexts are worth in each bucket
+PRIOR_STRENGTH = 10.0  # dev tokens that the weights of all contexts are worth in each bucket
 
 
 class Mixture(LanguageModel):
@@ -53,7 +53,7 @@ class Mixture(LanguageModel):
         models: Sequence[LanguageModel],
         weights: Sequence[float] | None = None,
         *,
-        buckets: str = NONE,
+        buckets: str = NO_BUCKETS,
         bucket_weights: ArrayLike | None = None,
     ):
         """Without `bucket_weights`, every bucket has the weights of all."""
@@ -63,7 +63,7 @@ class Mixture(LanguageModel):
         self.models = tuple(models)
         self.weights = np.full(len(models), 1 / len(models)) if weights is None else np.asarray(weights, float)
         _check_weights(self.weights, len(models), "weights")
-        self.buckets, self.bucketing = buckets, bucketing(buckets, models)
+        self.buckets, self.bucketing = buckets, make_bucketing(buckets, models)
         labels = self.bucketing.labels
         rows = [self.weights] * len(labels) if bucket_weights is None else bucket_weights
         self.bucket_weights = np.asarray(rows, float)  # (buckets, models)
@@ -76,7 +76,12 @@ class Mixture(LanguageModel):
 
     @classmethod
     def fit(
-        cls, models: Sequence[LanguageModel], dev: Corpus, *, buckets: str = NONE, strength: float = STRENGTH
+        cls,
+        models: Sequence[LanguageModel],
+        dev: Corpus,
+        *,
+        buckets: str = NO_BUCKETS,
+        prior_strength: float = PRIOR_STRENGTH,
     ) -> Self:
         """A mixture with the weights that make the dev text most probable, by EM.
 
@@ -84,24 +89,24 @@ class Mixture(LanguageModel):
         bucket has just those.
         """
         require_same_vocab(models)
-        where = bucketing(buckets, models)
+        where = make_bucketing(buckets, models)
         log_probs = np.stack([token_log_probs(model, dev) for model in models])  # (models, tokens)
-        weights = fit_weights(log_probs)
-        if buckets == NONE:
+        weights = fit_mixture_weights(log_probs)
+        if buckets == NO_BUCKETS:
             return cls(models, weights.tolist())
-        rows = fit_by_bucket(log_probs, where.of_corpus(dev), len(where.labels), weights, strength)
+        rows = fit_bucket_weights(log_probs, where.buckets_of_corpus(dev), len(where.labels), weights, prior_strength)
         return cls(models, weights.tolist(), buckets=buckets, bucket_weights=rows)
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         carries = carry or [None] * len(self.models)
         states = [model.start(batch, c) for model, c in zip(self.models, carries, strict=True)]
-        return _joined(states, self.bucketing.start(batch.rows))
+        return _join_states(states, self.bucketing.start(batch.num_rows))
 
     def bucket(self, state: State) -> Tensor:
         """The bucket whose weights count in each row.  # (rows,)"""
         import torch
 
-        return torch.from_numpy(self.bucketing.of_state(self._states(state), state.rows[-1]))
+        return torch.from_numpy(self.bucketing.buckets_of_state(self._states(state), state.rows[-1]))
 
     def log_probs(self, state: State) -> Tensor:
         import torch
@@ -112,7 +117,7 @@ class Mixture(LanguageModel):
 
     def advance(self, state: State, words: Tensor) -> State:
         states = [model.advance(part, words) for model, part in self._parts(state)]
-        return _joined(states, self.bucketing.advance(state.rows[-1], words))
+        return _join_states(states, self.bucketing.advance(state.rows[-1], words))
 
     def finish(self, state: State) -> Carry:
         return [model.finish(part) for model, part in self._parts(state)]
@@ -123,7 +128,7 @@ class Mixture(LanguageModel):
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         parts = np.stack([token_log_probs(model, corpus) for model in self.models])  # (models, tokens)
-        return mixed_log_probs(parts, self.bucket_weights, self.bucketing.of_corpus(corpus))
+        return mix_log_probs(parts, self.bucket_weights, self.bucketing.buckets_of_corpus(corpus))
 
     def _states(self, state: State) -> list[State]:
         return [State(*part) for part in zip(state.rows[:-1], state.memory, strict=True)]
@@ -135,7 +140,7 @@ class Mixture(LanguageModel):
 
     def config(self) -> dict[str, Any]:
         config: dict[str, Any] = {"weights": self.weights.tolist()}
-        if self.buckets == NONE:
+        if self.buckets == NO_BUCKETS:
             return config
         return {**config, "buckets": self.buckets, "bucket_weights": self.bucket_weights.tolist()}
 
@@ -143,7 +148,7 @@ class Mixture(LanguageModel):
         return {f"member-{number}": model for number, model in enumerate(self.models, 1)}
 
     @classmethod
-    def from_saved(cls, saved: Saved) -> Self:
+    def from_saved(cls, saved: SavedModel) -> Self:
         config = dict(saved.config)
         weights = config.pop("weights")
         names = [f"member-{number}" for number in range(1, len(weights) + 1)]
@@ -151,10 +156,10 @@ class Mixture(LanguageModel):
             if name not in saved.members:
                 raise DataError(f"{saved.path}: broken model directory: {name} is missing; train or copy it again")
         try:
-            _check_names(config)
+            _check_setting_names(config)
             return cls([saved.members[name] for name in names], weights, **config)
         except DataError as error:
-            raise DataError(f"{saved.path / CONFIG}: {error}") from None
+            raise DataError(f"{saved.path / CONFIG_FILE}: {error}") from None
 
 
 def ensemble(models: Sequence[LanguageModel]) -> Mixture:
@@ -169,8 +174,8 @@ def ensemble(models: Sequence[LanguageModel]) -> Mixture:
     return Mixture(models)
 
 
-def fit_weights(
-    log_probs: NDArray[np.float64], towards: NDArray[np.float64] | None = None, strength: float = 0.0
+def fit_mixture_weights(
+    log_probs: NDArray[np.float64], prior_weights: NDArray[np.float64] | None = None, prior_strength: float = 0.0
 ) -> NDArray[np.float64]:
     """Mixture weights by expectation-maximisation.  # log_probs: (models, tokens) -> (models,)
 
@@ -179,56 +184,56 @@ def fit_weights(
     Dirichlet prior); then it is the likelihood times the prior that never falls.
     """
     probs = np.exp(log_probs - log_probs.max(axis=0, initial=-700))
-    weights = np.full(len(probs), 1 / len(probs)) if towards is None else towards
-    prior = strength * weights  # tokens
+    weights = np.full(len(probs), 1 / len(probs)) if prior_weights is None else prior_weights
+    prior = prior_strength * weights  # tokens
     before = -np.inf
-    for _ in range(ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         joint = weights[:, None] * probs  # (models, tokens)
         total = joint.sum(axis=0)
         if not total.all():
             raise DataError("the dev text has a word to which every model gives probability 0; mix in a smoothed one")
-        gained = float(np.log(total).mean()) + _log_prior(weights, prior) / len(total)
+        gained = float(np.log(total).mean()) + _log_dirichlet(weights, prior) / len(total)
         if gained - before < TOLERANCE:
             break
         weights, before = ((joint / total).sum(axis=1) + prior) / (len(total) + prior.sum()), gained
     return np.asarray(weights / weights.sum())
 
 
-def fit_by_bucket(
+def fit_bucket_weights(
     log_probs: NDArray[np.float64],
     buckets: NDArray[np.int64],
-    number: int,
+    num_buckets: int,
     weights: NDArray[np.float64],
-    strength: float = STRENGTH,
+    prior_strength: float = PRIOR_STRENGTH,
 ) -> NDArray[np.float64]:
     """Weights for each bucket of the tokens, led towards those of all tokens.  # (number, models)"""
-    rows = np.tile(weights, (number, 1))
+    rows = np.tile(weights, (num_buckets, 1))
     for bucket in np.unique(buckets).tolist():
-        rows[bucket] = fit_weights(log_probs[:, buckets == bucket], weights, strength)
+        rows[bucket] = fit_mixture_weights(log_probs[:, buckets == bucket], weights, prior_strength)
     return rows
 
 
-def mixed_log_probs(
-    log_probs: NDArray[np.float64], rows: NDArray[np.float64], buckets: NDArray[np.int64]
+def mix_log_probs(
+    log_probs: NDArray[np.float64], bucket_weights: NDArray[np.float64], buckets: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """What the members say of each token, mixed by the weights of its bucket.  # (models, tokens) -> (tokens,)"""
     with np.errstate(divide="ignore"):
-        log_weights = np.log(rows)  # (buckets, models)
+        log_weights = np.log(bucket_weights)  # (buckets, models)
     return np.asarray(np.logaddexp.reduce(log_probs + log_weights.T[:, buckets], axis=0))
 
 
-def _log_prior(weights: NDArray[np.float64], prior: NDArray[np.float64]) -> float:
+def _log_dirichlet(weights: NDArray[np.float64], prior: NDArray[np.float64]) -> float:
     """The log of the Dirichlet density, up to a constant; what counts as no token has no say."""
     counted = prior > 0
     return float(prior[counted] @ np.log(weights[counted]))
 
 
-def _check_weights(weights: NDArray[np.float64], models: int, called: str) -> None:
+def _check_weights(weights: NDArray[np.float64], models: int, name: str) -> None:
     if weights.shape != (models,) or (weights < 0).any() or not abs(weights.sum() - 1) < 1e-6:
-        raise DataError(f"{called} {weights.tolist()}: one for each of {models} models, adding up to 1")
+        raise DataError(f"{name} {weights.tolist()}: one for each of {models} models, adding up to 1")
 
 
-def _check_names(config: Mapping[str, Any]) -> None:
+def _check_setting_names(config: Mapping[str, Any]) -> None:
     """Refuse settings that there are not: a misspelled one would quietly make another model."""
     known = ("weights", "buckets", "bucket_weights")
     for name in config:
@@ -238,6 +243,6 @@ def _check_names(config: Mapping[str, Any]) -> None:
             raise DataError(f"no setting {name!r}; {hint}")
 
 
-def _joined(states: Sequence[State], own: Rows) -> State:
+def _join_states(states: Sequence[State], own: Rows) -> State:
     """The states of the members side by side; after their rows stand those of the bucketing."""
     return State((*(state.rows for state in states), own), tuple(state.memory for state in states))

@@ -21,7 +21,7 @@ class DataError(DragomanError):
     exit_code = 2
 
 
-def at(source: str, line: int, problem: str) -> DataError:
+def error_at_line(source: str, line: int, problem: str) -> DataError:
     """An error in line `line` (counted from 1) of `source`."""
     return DataError(f"{source}:{line}: {problem}")
 

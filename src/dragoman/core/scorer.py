@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # counting models do without torch until a distribution is as
 
     from dragoman.data.batches import Batch
     from dragoman.data.corpus import Corpus
-    from dragoman.data.unknown_words import UnknownWords
+    from dragoman.data.unknown_words import UnknownWordModel
     from dragoman.data.vocabulary import Vocab
 
 Rows = Any  # a nest of tuples of tensors, rows first
@@ -38,7 +38,7 @@ class Scorer(Protocol):
     """P(e_t | e_1 ... e_{t-1}), one word at a time. No method changes anything; states are values."""
 
     vocab: Vocab
-    unknown: UnknownWords  # which word it was, where `<unk>` is predicted
+    unknown: UnknownWordModel  # which word it was, where `<unk>` is predicted
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         """Before the first word of each row."""
@@ -72,7 +72,7 @@ class PairScorer(Scorer, Protocol):
 
 
 @runtime_checkable
-class AttendingScorer(Scorer, Protocol):
+class AttentionScorer(Scorer, Protocol):
     """A scorer that looks at a source sentence word by word, and tells where."""
 
     def attention(self, state: State) -> Tensor | None:
@@ -84,49 +84,49 @@ class AttendingScorer(Scorer, Protocol):
 
 
 @runtime_checkable
-class PartialScorer(Scorer, Protocol):
+class SubsetScorer(Scorer, Protocol):
     """A scorer that need not look at all words to compare some."""
 
-    def quickened(self) -> PartialScorer:
+    def prepare_for_search(self) -> SubsetScorer:
         """The same for whoever is going to search, and not to change it."""
         ...
 
-    def some_words(self, words: Tensor) -> Any:
+    def word_subset(self, words: Tensor) -> Any:
         """What it takes to compare these, for as many states as one likes.  # words: (n,)"""
         ...
 
-    def word_scores(self, state: State, some: Any) -> Tensor:
+    def subset_scores(self, state: State, subset: Any) -> Tensor:
         """log P of these words, each row's up to a number of its own.  # (rows, n)"""
         ...
 
 
 @runtime_checkable
-class NarrowScorer(Scorer, Protocol):
+class SparseScorer(Scorer, Protocol):
     """A scorer by which most words may be impossible."""
 
-    def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
+    def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
         """log P of the words that may come in some row, and which these are, or None for all.  # (rows, n), (n,)"""
         ...
 
 
-def possible_words(scorer: Scorer, state: State) -> tuple[Tensor, Tensor | None]:
+def candidate_log_probs(scorer: Scorer, state: State) -> tuple[Tensor, Tensor | None]:
     """log P of the next words and which these are, or None for all: others are impossible.  # (rows, n), (n,)"""
-    return scorer.narrow_log_probs(state) if isinstance(scorer, NarrowScorer) else (scorer.log_probs(state), None)
+    return scorer.sparse_log_probs(state) if isinstance(scorer, SparseScorer) else (scorer.log_probs(state), None)
 
 
-def widened(narrow: Tensor, words: Tensor | None, vocabulary: int) -> Tensor:
+def scatter_to_vocabulary(log_probs: Tensor, words: Tensor | None, vocab_size: int) -> Tensor:
     """The same of all words, those that are not among these impossible.  # (rows, n), (n,) -> (rows, |V|)"""
     if words is None:
-        return narrow
-    return narrow.new_full((len(narrow), vocabulary), -np.inf).index_copy_(1, words, narrow)
+        return log_probs
+    return log_probs.new_full((len(log_probs), vocab_size), -np.inf).index_copy_(1, words, log_probs)
 
 
-def select(state: State, rows: Tensor) -> State:
+def select_rows(state: State, rows: Tensor) -> State:
     """The state of these rows, in this order; a row may be taken more than once."""
-    return State(_select(state.rows, rows), state.memory, _select(state.sentence, rows))
+    return State(_index_nested(state.rows, rows), state.memory, _index_nested(state.sentence, rows))
 
 
-def keep_sentences(state: State, kept: Tensor) -> State:
+def select_sentences(state: State, sentences: Tensor) -> State:
     """The state without the memory of other sentences than these; no row may belong to another.  # kept: (sentences,)
 
     Sentences are numbered anew, in the order given.
@@ -135,17 +135,17 @@ def keep_sentences(state: State, kept: Tensor) -> State:
 
     if state.sentence is None:
         return state
-    number = torch.zeros(int(torch.cat([kept, state.sentence]).max()) + 1, dtype=torch.int64)
-    number[kept] = torch.arange(len(kept))
-    return State(state.rows, _select(state.memory, kept), number[state.sentence])
+    number = torch.zeros(int(torch.cat([sentences, state.sentence]).max()) + 1, dtype=torch.int64)
+    number[sentences] = torch.arange(len(sentences))
+    return State(state.rows, _index_nested(state.memory, sentences), number[state.sentence])
 
 
-def _select(nest: Rows, rows: Tensor) -> Rows:
-    if nest is None:
+def _index_nested(nested: Rows, rows: Tensor) -> Rows:
+    if nested is None:
         return None
-    if isinstance(nest, tuple):
-        return tuple(_select(part, rows) for part in nest)
-    return nest.index_select(0, rows.to(nest.device))
+    if isinstance(nested, tuple):
+        return tuple(_index_nested(part, rows) for part in nested)
+    return nested.index_select(0, rows.to(nested.device))
 
 
 def fold(scorer: Scorer, batch: Batch, carry: Carry = None) -> tuple[Tensor, State]:
@@ -158,7 +158,7 @@ def fold(scorer: Scorer, batch: Batch, carry: Carry = None) -> tuple[Tensor, Sta
 
     state = scorer.start(batch, carry)
     steps = []
-    for words in batch.words.T:
+    for words in batch.ids.T:
         steps.append(scorer.log_probs(state).gather(1, words[:, None])[:, 0])  # (rows,)
         state = scorer.advance(state, words)
     return torch.stack(steps, dim=1).masked_fill(~batch.mask, 0.0), state

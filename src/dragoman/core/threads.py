@@ -17,7 +17,7 @@ R = TypeVar("R")
 _limit: ContextVar[int | None] = ContextVar("_limit", default=None)
 
 
-def cores() -> int:
+def available_cores() -> int:
     """How many cores there are to use, or as many as `at_most` allows; by default, as many as OMP_NUM_THREADS says."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     told = os.environ.get("OMP_NUM_THREADS", "")
@@ -25,12 +25,12 @@ def cores() -> int:
 
 
 @contextmanager
-def at_most(threads: int | None) -> Iterator[None]:
+def limit_threads(threads: int | None) -> Iterator[None]:
     """Use this many threads and no more, here and in torch, until done."""
     import torch
 
     before, token = torch.get_num_threads(), _limit.set(threads)
-    torch.set_num_threads(cores())
+    torch.set_num_threads(available_cores())
     try:
         yield
     finally:
@@ -38,24 +38,24 @@ def at_most(threads: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def share(work: Callable[[T], R], parts: Iterable[T]) -> list[R]:
+def parallel_map(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """`work` done on every part, several at a time; the results in order."""
-    parts = list(parts)
-    if len(parts) < 2:
-        return [work(part) for part in parts]
-    with ThreadPoolExecutor(cores()) as pool:
-        return list(pool.map(work, parts))
+    items = list(items)
+    if len(items) < 2:
+        return [function(part) for part in items]
+    with ThreadPoolExecutor(available_cores()) as pool:
+        return list(pool.map(function, items))
 
 
-def stream(work: Callable[[T], R], parts: Iterable[T], at_once: int) -> Iterator[R]:
+def parallel_stream(function: Callable[[T], R], items: Iterable[T], chunk_size: int) -> Iterator[R]:
     """`work` done on parts as they come, so many at a time: parts and results need not all fit in memory."""
-    waiting = iter(parts)
-    while batch := list(islice(waiting, at_once)):
-        yield from share(work, batch)
+    waiting = iter(items)
+    while batch := list(islice(waiting, chunk_size)):
+        yield from parallel_map(function, batch)
 
 
-def spans(first: int, last: int, smallest: int = 4096, each: int = 4) -> list[tuple[int, int]]:
+def split_range(start: int, stop: int, min_size: int = 4096, per_core: int = 4) -> list[tuple[int, int]]:
     """Cut first..last into `each` pieces for each core, fewer rather than much smaller than `smallest`."""
-    pieces = max(1, min(each * cores(), (last - first) // smallest))
-    cuts = [first + (last - first) * piece // pieces for piece in range(pieces + 1)]
+    pieces = max(1, min(per_core * available_cores(), (stop - start) // min_size))
+    cuts = [start + (stop - start) * piece // pieces for piece in range(pieces + 1)]
     return list(zip(cuts[:-1], cuts[1:], strict=True))

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.chunks import taken
+from dragoman.data.chunks import select_ranges
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class WordAlignments:
     """The links of all pairs of a text, in order of source and then target words.
 
     >>> links = Links.of([[(0, 0), (1, 2)], [], [(0, 1)]])
@@ -25,8 +25,8 @@ class Links:
     target: NDArray[np.int32]  # (links,)
 
     @classmethod
-    def of(cls, links: Sequence[Iterable[tuple[int, int]]]) -> Links:
-        listed = [sorted(own) for own in links]
+    def from_lists(cls, lists: Sequence[Iterable[tuple[int, int]]]) -> WordAlignments:
+        listed = [sorted(own) for own in lists]
         flat = np.array([link for own in listed for link in own], np.int32).reshape(-1, 2)
         return cls(np.cumsum([0, *map(len, listed)]).astype(np.int64), flat[:, 0].copy(), flat[:, 1].copy())
 
@@ -38,17 +38,17 @@ class Links:
         return list(zip(self.source[own].tolist(), self.target[own].tolist(), strict=True))
 
     @property
-    def pair(self) -> NDArray[np.int64]:
+    def pair_indices(self) -> NDArray[np.int64]:
         """The pair that each link belongs to.  # (links,)"""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @property
-    def reversed(self) -> Links:
+    def reversed(self) -> WordAlignments:
         """The same from target to source."""
-        order = np.lexsort((self.source, self.target, self.pair))
-        return Links(self.offsets, self.target[order], self.source[order])
+        order = np.lexsort((self.source, self.target, self.pair_indices))
+        return WordAlignments(self.offsets, self.target[order], self.source[order])
 
-    def select(self, pairs: NDArray[np.integer]) -> Links:
+    def select(self, pairs: NDArray[np.integer]) -> WordAlignments:
         """Those of these pairs, in this order."""
-        offsets, places = taken(self.offsets, pairs)
-        return Links(offsets, self.source[places], self.target[places])
+        offsets, places = select_ranges(self.offsets, pairs)
+        return WordAlignments(offsets, self.source[places], self.target[places])

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.corpus import Source
+from dragoman.data.corpus import SourceCorpus
 from dragoman.data.vocabulary import END
 
 
@@ -17,21 +17,23 @@ from dragoman.data.vocabulary import END
 class Batch:
     """Rows of target words, each closed and padded with `</s>`; for a translator, with the sentences they translate."""
 
-    words: Tensor  # (rows, longest) int64
+    ids: Tensor  # (rows, longest) int64
     lengths: Tensor  # (rows,) words of each row, its `</s>` counted
-    source: Source | None = None  # a sentence for each row
+    source: SourceCorpus | None = None  # a sentence for each row
 
     @property
-    def rows(self) -> int:
+    def num_rows(self) -> int:
         return len(self.lengths)
 
     @property
     def mask(self) -> Tensor:
         """Where a row's own tokens stand.  # (rows, longest)"""
-        return torch.arange(self.words.shape[1]) < self.lengths[:, None]
+        return torch.arange(self.ids.shape[1]) < self.lengths[:, None]
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[int] | np.ndarray], source: Source | None = None) -> Batch:
+    def from_sentences(
+        cls, sentences: Iterable[Sequence[int] | np.ndarray], source: SourceCorpus | None = None
+    ) -> Batch:
         """A batch of sentences, given as word ids without `</s>`."""
         rows = [torch.as_tensor(np.asarray(sentence, np.int64)) for sentence in sentences]
         lengths = torch.tensor([len(row) + 1 for row in rows])
@@ -41,6 +43,6 @@ class Batch:
         return cls(words, lengths, source)
 
     @classmethod
-    def to_generate(cls, rows: int, source: Source | None = None) -> Batch:
+    def empty(cls, num_rows: int, source: SourceCorpus | None = None) -> Batch:
         """Rows that have no words yet."""
-        return cls(torch.full((rows, 0), END), torch.zeros(rows, dtype=torch.int64), source)
+        return cls(torch.full((num_rows, 0), END), torch.zeros(num_rows, dtype=torch.int64), source)

@@ -15,8 +15,8 @@ from dragoman.data.brown_merges import (
     FRAME,
     REST,
     UNKNOWN,
-    Bigrams,
-    Tables,
+    MergeTables,
+    Neighbours,
     add_items,
     count_bigrams,
     empty_tables,
@@ -27,15 +27,15 @@ from dragoman.data.brown_merges import (
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 
-LARGEST = 2**31 - 1  # tokens are counted in 32 bits
-CLASSES, PASSES = 200, 10
-STEP = 100  # words between two reports of progress
+MAX_TOKENS = 2**31 - 1  # tokens are counted in 32 bits
+DEFAULT_CLASSES, DEFAULT_PASSES = 200, 10
+PROGRESS_INTERVAL = 100  # words between two reports of progress
 
-Progress = Callable[[str, int, int], None]  # what is being done, how much of it, out of how much
+ProgressCallback = Callable[[str, int, int], None]  # what is being done, how much of it, out of how much
 
 
 @dataclass(frozen=True, eq=False)
-class Clustering:
+class BrownClustering:
     """The class of each word, and the tree in which the classes were merged.
 
     Classes 0, 1 and 2 are those of `<s>`, `</s>` and `<unk>`, which stand alone; classes of words follow, neighbours
@@ -46,10 +46,10 @@ class Clustering:
     class_of: NDArray[np.int32]  # (|V|,)
     paths: tuple[str, ...]  # (classes,) the turns from the root of the tree to each class; none for the first three
     counts: NDArray[np.int64]  # (|V|,) how often the text has each word
-    information: float  # average mutual information of adjacent classes, in nats a token
+    mutual_information: float  # average mutual information of adjacent classes, in nats a token
 
     @property
-    def classes(self) -> int:
+    def num_classes(self) -> int:
         """How many classes of words there are."""
         return len(self.paths) - len(SPECIALS)
 
@@ -57,10 +57,10 @@ class Clustering:
     def members(self) -> tuple[tuple[str, ...], ...]:
         """The words of each class, the most frequent first; of the first three, the symbol itself."""
         found: list[list[str]] = [[symbol] for symbol in SPECIALS]
-        found += [[] for _ in range(self.classes)]
+        found += [[] for _ in range(self.num_classes)]
         for word in np.argsort(-self.counts, kind="stable").tolist():
             if self.class_of[word] > UNK:
-                found[self.class_of[word]].append(self.vocab.words[word])
+                found[self.class_of[word]].append(self.vocab.tokens[word])
         return tuple(map(tuple, found))
 
     def as_mapping(self) -> dict[str, str]:
@@ -69,13 +69,17 @@ class Clustering:
 
     def to_text(self) -> str:
         """One `path TAB word TAB count` a line, as Brown clusterings are usually written."""
-        count = dict(zip(self.vocab.words, self.counts.tolist(), strict=True))
+        count = dict(zip(self.vocab.tokens, self.counts.tolist(), strict=True))
         return "".join(f"{path}\t{word}\t{count[word]}\n" for word, path in self.as_mapping().items())
 
 
 def brown_clusters(
-    corpus: Corpus, classes: int = CLASSES, *, passes: int = PASSES, progress: Progress | None = None
-) -> Clustering:
+    corpus: Corpus,
+    classes: int = DEFAULT_CLASSES,
+    *,
+    passes: int = DEFAULT_PASSES,
+    progress: ProgressCallback | None = None,
+) -> BrownClustering:
     """Divide the words of a text into classes that say as much as they can about the next word's class.
 
     The most frequent words start as classes. Each further word, in order of frequency, is added as one class more, and
@@ -100,20 +104,20 @@ def brown_clusters(
     item_of = np.zeros(len(corpus.vocab), np.int32)
     item_of[[START, END, UNK]] = FRAME, FRAME, UNKNOWN
     item_of[words] = np.arange(FIRST, items)
-    text = item_of[corpus.framed(starts=0)]  # goes round: one frame ends a sentence and begins the next
+    text = item_of[corpus.ids_with_boundaries(starts=0)]  # goes round: one frame ends a sentence and begins the next
     xlogx = xlogx_table(len(text))
-    tell = progress or _tell_nobody
+    tell = progress or _no_progress
     bigrams = count_bigrams(text, items)
-    class_of_item = _merged(bigrams, classes, xlogx, tell)
-    class_of_item = _exchanged(text, bigrams, class_of_item, passes, xlogx, tell)
+    class_of_item = _merge_items(bigrams, classes, xlogx, tell)
+    class_of_item = _exchange(text, bigrams, class_of_item, passes, xlogx, tell)
     paths = _tree_paths(class_of_item[text], classes, xlogx)
-    return _as_clustering(corpus, words, class_of_item, paths)
+    return _build_clustering(corpus, words, class_of_item, paths)
 
 
 def mutual_information(corpus: Corpus, class_of: NDArray[np.int32]) -> float:
     """Average mutual information of adjacent classes, in nats a token; `<s>` and `</s>` are one class, the frame."""
     classes = np.where(np.arange(len(class_of)) == START, class_of[END], class_of)
-    joint = _adjacent(classes[corpus.framed(starts=0)], int(class_of.max()) + 1) / corpus.tokens
+    joint = _count_adjacent(classes[corpus.ids_with_boundaries(starts=0)], int(class_of.max()) + 1) / corpus.num_tokens
     apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
     seen = joint > 0
     return float((joint[seen] * np.log(joint[seen] / apart[seen])).sum())
@@ -124,8 +128,10 @@ def mutual_information(corpus: Corpus, class_of: NDArray[np.int32]) -> float:
 
 def _ranked_words(corpus: Corpus, classes: int) -> NDArray[np.int64]:
     """The words that the text has, the most frequent first, once all is found fit to be clustered."""
-    if corpus.tokens > LARGEST:
-        raise DataError(f"{corpus.tokens:,} tokens: texts of up to {LARGEST:,} can be clustered; divide the text")
+    if corpus.num_tokens > MAX_TOKENS:
+        raise DataError(
+            f"{corpus.num_tokens:,} tokens: texts of up to {MAX_TOKENS:,} can be clustered; divide the text"
+        )
     if classes < 2:
         raise DataError(f"{classes} classes: give 2 or more")
     counts = np.bincount(corpus.ids, minlength=len(corpus.vocab))
@@ -136,46 +142,48 @@ def _ranked_words(corpus: Corpus, classes: int) -> NDArray[np.int64]:
     return ranked
 
 
-def _tell_nobody(doing: str, done: int, of: int) -> None:
+def _no_progress(doing: str, done: int, of: int) -> None:
     pass
 
 
-def _merged(bigrams: Bigrams, classes: int, xlogx: NDArray[np.int64], tell: Progress) -> NDArray[np.int64]:
+def _merge_items(
+    bigrams: Neighbours, classes: int, xlogx: NDArray[np.int64], progress: ProgressCallback
+) -> NDArray[np.int64]:
     """The class of each item after one merge for each item that is too many."""
     items = len(bigrams.total)
     tables = empty_tables(classes + 1, xlogx)
-    leaders, slot_of = _nothing_added(items)
+    leaders, slot_of = _initial_leaders(items)
     free = FIRST
-    for start in range(FIRST, items, STEP):
-        tell("merging", start, items)
-        free = add_items(tables, bigrams, leaders, slot_of, free, start, min(start + STEP, items))
+    for start in range(FIRST, items, PROGRESS_INTERVAL):
+        progress("merging", start, items)
+        free = add_items(tables, bigrams, leaders, slot_of, free, start, min(start + PROGRESS_INTERVAL, items))
     for item in range(items):  # a leader comes before those it leads
         leaders[item] = leaders[leaders[item]]
     _, class_of_word = np.unique(leaders[FIRST:], return_inverse=True)
     return np.concatenate([np.arange(FIRST), FIRST + class_of_word])
 
 
-def _nothing_added(items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _initial_leaders(items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The leader of each item, itself, and the slot of each leader: that of all words is the rest."""
     return np.arange(items), np.minimum(np.arange(items), REST)
 
 
-def _exchanged(
+def _exchange(
     text: NDArray[np.int32],
-    bigrams: Bigrams,
+    bigrams: Neighbours,
     class_of: NDArray[np.int64],
     passes: int,
     xlogx: NDArray[np.int64],
-    tell: Progress,
+    progress: ProgressCallback,
 ) -> NDArray[np.int64]:
     """The class of each item after every word has looked for a better one, several times."""
     class_of = class_of.copy()
     members = np.bincount(class_of)
-    beside = _adjacent(class_of[text], len(members))
+    beside = _count_adjacent(class_of[text], len(members))
     total = np.bincount(class_of[text], minlength=len(members))
-    tables = Tables(np.zeros((0, 0), np.int64), np.concatenate([beside.T, beside]), total, members, xlogx)
+    tables = MergeTables(np.zeros((0, 0), np.int64), np.concatenate([beside.T, beside]), total, members, xlogx)
     for number in range(passes):
-        tell("exchanging", number, passes)
+        progress("exchanging", number, passes)
         if not exchange_items(tables, bigrams, members, class_of, FIRST, len(class_of)):
             break
     return class_of
@@ -188,7 +196,7 @@ def _tree_paths(text: NDArray[np.int64], classes: int, xlogx: NDArray[np.int64])
     """
     bigrams = count_bigrams(text.astype(np.int32), FIRST + classes)
     tables = empty_tables(classes + 1, xlogx)
-    leaders, slot_of = _nothing_added(FIRST + classes)
+    leaders, slot_of = _initial_leaders(FIRST + classes)
     add_items(tables, bigrams, leaders, slot_of, FIRST, FIRST, FIRST + classes)
     merges = [merge_best(tables, leaders, slot_of)[:2] for _ in range(classes - 1)]
     paths = [""] * (FIRST + classes)
@@ -197,15 +205,15 @@ def _tree_paths(text: NDArray[np.int64], classes: int, xlogx: NDArray[np.int64])
     return paths[FIRST:]
 
 
-def _adjacent(text: NDArray[np.integer], classes: int) -> NDArray[np.int64]:
+def _count_adjacent(text: NDArray[np.integer], classes: int) -> NDArray[np.int64]:
     """How often class d follows class c in a text that goes round.  # (classes, classes)"""
     pairs = text.astype(np.int64) * classes + np.roll(text, -1)
     return np.bincount(pairs, minlength=classes * classes).reshape(classes, classes)
 
 
-def _as_clustering(
+def _build_clustering(
     corpus: Corpus, words: NDArray[np.int64], class_of_item: NDArray[np.int64], paths: list[str]
-) -> Clustering:
+) -> BrownClustering:
     """The result in the vocabulary's numbers, with the classes in order of their paths."""
     order = sorted(range(len(paths)), key=paths.__getitem__)
     number = np.empty(len(paths), np.int32)
@@ -213,7 +221,7 @@ def _as_clustering(
     class_of = np.full(len(corpus.vocab), UNK, np.int32)
     class_of[: len(SPECIALS)] = START, END, UNK
     class_of[words] = number[class_of_item[FIRST:] - FIRST]
-    return Clustering(
+    return BrownClustering(
         corpus.vocab,
         class_of,
         ("",) * len(SPECIALS) + tuple(sorted(paths)),

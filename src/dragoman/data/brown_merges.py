@@ -32,7 +32,7 @@ LARGEST_TABLE = 1 << 20  # values of f kept; those of larger counts are computed
 LOWEST = -(1 << 62)  # the gain of merging what is not there
 
 
-class Bigrams(NamedTuple):
+class Neighbours(NamedTuple):
     """How often items stand next to each other: of each item, those after it and, from `items` on, those before it."""
 
     begin: NDArray[np.int64]  # (2 * items + 1,) where the neighbours of each item begin
@@ -41,7 +41,7 @@ class Bigrams(NamedTuple):
     total: NDArray[np.int64]  # (items,) how often each item occurs
 
 
-class Tables(NamedTuple):
+class MergeTables(NamedTuple):
     """Classes in slots, and what it would bring to merge two of them."""
 
     gain: NDArray[np.int64]  # (slots, slots) [c, d], c > d: what merging changes, at most 0 but for rounding
@@ -51,13 +51,13 @@ class Tables(NamedTuple):
     xlogx: NDArray[np.int64]  # f of small numbers
 
 
-def count_bigrams(text: NDArray[np.int32], items: int) -> Bigrams:
+def count_bigrams(text: NDArray[np.int32], items: int) -> Neighbours:
     """Count neighbours in a text of items. It goes round: after the last item comes the first."""
     keys, count = np.unique(text.astype(np.int64) * items + np.roll(text, -1), return_counts=True)
     left, right = np.divmod(keys, items)
     order = np.argsort(right, kind="stable")
     degree = np.concatenate([np.bincount(left, minlength=items), np.bincount(right, minlength=items)])
-    return Bigrams(
+    return Neighbours(
         np.concatenate([[0], np.cumsum(degree)]).astype(np.int64),
         np.concatenate([right, left[order]]).astype(np.int32),
         np.concatenate([count, count[order]]).astype(np.int32),
@@ -71,9 +71,9 @@ def xlogx_table(tokens: int, largest: int = LARGEST_TABLE) -> NDArray[np.int64]:
     return np.rint(x * np.log(np.maximum(x, 1)) * UNIT).astype(np.int64)
 
 
-def empty_tables(classes: int, xlogx: NDArray[np.int64]) -> Tables:
+def empty_tables(classes: int, xlogx: NDArray[np.int64]) -> MergeTables:
     slots = FIRST + classes
-    return Tables(
+    return MergeTables(
         np.full((slots, slots), LOWEST, np.int64),
         np.zeros((2 * slots, slots), np.int64),
         np.zeros(slots, np.int64),
@@ -100,13 +100,13 @@ def _g(xlogx: Any, x: int, y: int) -> int:
 
 
 @kernel
-def _widened(xlogx: Any, u: int, v: int, t: int) -> int:
+def _gain_difference(xlogx: Any, u: int, v: int, t: int) -> int:
     """g(u + v, t) - g(v, t)."""
     return _f(xlogx, u + v + t) - _f(xlogx, u + v) - _f(xlogx, v + t) + _f(xlogx, v)
 
 
 @kernel
-def _own_terms(tables: Any, c: int, d: int) -> int:
+def _self_terms(tables: Any, c: int, d: int) -> int:
     """What merging c and d changes beyond the sum of g over their contexts.
 
     That sum takes c and d as contexts like any others, but they are merged too: four counts become one.
@@ -122,16 +122,16 @@ def _own_terms(tables: Any, c: int, d: int) -> int:
 
 
 @kernel
-def _add_own_terms(tables: Any, c: int, sign: int) -> None:
+def _add_self_terms(tables: Any, c: int, sign: int) -> None:
     """Add to the gains of c with all others, or take away, what is not of their contexts."""
     gain, total = tables.gain, tables.total
     for d in range(FIRST, total.size):
         if d != c and total[d] > 0:
-            gain[max(c, d), min(c, d)] += sign * _own_terms(tables, c, d)
+            gain[max(c, d), min(c, d)] += sign * _self_terms(tables, c, d)
 
 
 @kernel
-def _join_contexts(tables: Any, a: int, b: int, sign: int) -> None:
+def _merge_contexts(tables: Any, a: int, b: int, sign: int) -> None:
     """What the gains of all pairs of classes become as contexts a and b become one (or, with sign -1, fall apart)."""
     gain, f = tables.gain, tables.xlogx
     slots = tables.total.size
@@ -150,13 +150,13 @@ def _join_contexts(tables: Any, a: int, b: int, sign: int) -> None:
             for d in present[:size]:
                 s, t = in_a[d], in_b[d]
                 if s == 0:
-                    gain[max(c, d), min(c, d)] += sign * _widened(f, u, v, t)
+                    gain[max(c, d), min(c, d)] += sign * _gain_difference(f, u, v, t)
                 elif d < c:
                     gain[c, d] += sign * (_g(f, u + v, s + t) - _g(f, u, s) - _g(f, v, t))
 
 
 @kernel
-def _take_in(tables: Any, b: int, counts: Any) -> None:
+def _add_contexts(tables: Any, b: int, counts: Any) -> None:
     """Class b is in so many more contexts: what its gains with all others become."""
     gain, beside, f = tables.gain, tables.beside, tables.xlogx
     slots = tables.total.size
@@ -166,7 +166,7 @@ def _take_in(tables: Any, b: int, counts: Any) -> None:
         if u > 0:
             for d in range(FIRST, slots):
                 if beside[y, d] > 0:
-                    more[d] += _widened(f, u, v, beside[y, d])
+                    more[d] += _gain_difference(f, u, v, beside[y, d])
             beside[y, b] = u + v
     for d in range(FIRST, slots):
         if d != b:
@@ -178,8 +178,8 @@ def _merge(tables: Any, a: int, b: int) -> None:
     """Merge class a into class b; slot a is empty then. The fewer contexts a has, the quicker it goes."""
     gain, beside, total, name = tables.gain, tables.beside, tables.total, tables.name
     slots = total.size
-    _add_own_terms(tables, b, -1)
-    _join_contexts(tables, a, b, 1)
+    _add_self_terms(tables, b, -1)
+    _merge_contexts(tables, a, b, 1)
     for c in range(slots):
         for side in (0, slots):
             beside[side + b, c] += beside[side + a, c]
@@ -188,11 +188,11 @@ def _merge(tables: Any, a: int, b: int) -> None:
     for y in range(2 * slots):
         counts[y] = beside[y, a]
         beside[y, a] = 0
-    _take_in(tables, b, counts)
+    _add_contexts(tables, b, counts)
     total[b] += total[a]
     total[a] = 0
     name[b] = min(name[a], name[b])
-    _add_own_terms(tables, b, 1)
+    _add_self_terms(tables, b, 1)
     for c in range(slots):
         gain[max(a, c), min(a, c)] = LOWEST
 
@@ -209,10 +209,10 @@ def _add(tables: Any, slot: int, item: int, count: int, counts: Any) -> None:
             beside[REST, c] -= counts[slots + c]
             beside[slots + REST, c] -= counts[c]
             gain[max(slot, c), min(slot, c)] = 0
-    _join_contexts(tables, slot, REST, -1)
-    _take_in(tables, slot, counts)
+    _merge_contexts(tables, slot, REST, -1)
+    _add_contexts(tables, slot, counts)
     total[slot], tables.name[slot] = count, item
-    _add_own_terms(tables, slot, 1)
+    _add_self_terms(tables, slot, 1)
 
 
 @kernel
@@ -238,7 +238,7 @@ def _best_pair(tables: Any) -> tuple[int, int]:
 
 
 @kernel
-def _contexts_of(tables: Any, c: int) -> int:
+def _count_contexts(tables: Any, c: int) -> int:
     """In how many different contexts a class stands."""
     different = 0
     for y in range(tables.beside.shape[0]):
@@ -293,7 +293,7 @@ def merge_best(tables: Any, leaders: Any, slot_of: Any) -> tuple[int, int, int]:
     """Do the best merge: the names of the two classes, the earlier one first, and the slot that is now empty."""
     kept, empty = _best_pair(tables)
     earlier, later = tables.name[kept], tables.name[empty]
-    if _contexts_of(tables, kept) < _contexts_of(tables, empty):
+    if _count_contexts(tables, kept) < _count_contexts(tables, empty):
         kept, empty = empty, kept
     _merge(tables, empty, kept)
     leaders[later] = earlier
@@ -319,12 +319,12 @@ def exchange_items(tables: Any, bigrams: Any, members: Any, class_of: Any, first
             continue
         class_of[item] = REST  # its own neighbours among itself are counted there
         counts = _contexts(bigrams, item, alone, class_of, tables.total.size)
-        _place(tables, home, counts, bigrams.total[item], -1)
-        worth = _worth(tables, counts, bigrams.total[item])
+        _update_class(tables, home, counts, bigrams.total[item], -1)
+        worth = _class_scores(tables, counts, bigrams.total[item])
         best = FIRST + np.argmax(worth[FIRST:])
         if worth[best] == worth[home]:
             best = home
-        _place(tables, best, counts, bigrams.total[item], 1)
+        _update_class(tables, best, counts, bigrams.total[item], 1)
         class_of[item] = best
         members[home] -= 1
         members[best] += 1
@@ -333,7 +333,7 @@ def exchange_items(tables: Any, bigrams: Any, members: Any, class_of: Any, first
 
 
 @kernel
-def _place(tables: Any, c: int, counts: Any, count: int, sign: int) -> None:
+def _update_class(tables: Any, c: int, counts: Any, count: int, sign: int) -> None:
     """Put an item that stands in these contexts into class c, or take it out."""
     beside, total = tables.beside, tables.total
     slots = total.size
@@ -349,7 +349,7 @@ def _place(tables: Any, c: int, counts: Any, count: int, sign: int) -> None:
 
 
 @kernel
-def _worth(tables: Any, counts: Any, count: int) -> Any:
+def _class_scores(tables: Any, counts: Any, count: int) -> Any:
     """What the information becomes, but for a constant, if an item in these contexts joins each of the classes."""
     beside, total, f = tables.beside, tables.total, tables.xlogx
     slots = total.size

@@ -11,11 +11,11 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError, at
-from dragoman.data.alignments import Links
-from dragoman.data.chunks import cut, taken
-from dragoman.data.formats import read_text, source_name
-from dragoman.data.scanner import Scan, scan
+from dragoman.core.errors import DataError, error_at_line
+from dragoman.data.alignments import WordAlignments
+from dragoman.data.chunks import select_ranges, split_by_size
+from dragoman.data.formats import display_name, read_text
+from dragoman.data.scanner import ScannedText, scan
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 
 
@@ -37,8 +37,8 @@ class Corpus:
     vocab: Vocab
     ids: NDArray[np.int32]  # (words,)
     offsets: NDArray[np.int64]  # (sentences + 1,)
-    unknown_at: NDArray[np.int64]  # (unknown words,) their places in `ids`
-    unknown_type: NDArray[np.int32]  # (unknown words,) their places in `spellings`
+    unknown_positions: NDArray[np.int64]  # (unknown words,) their places in `ids`
+    unknown_spelling_ids: NDArray[np.int32]  # (unknown words,) their places in `spellings`
     spellings: tuple[str, ...]  # the distinct words outside the vocabulary
 
     # -- making one ----------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ class Corpus:
         scanned = scan(read_text(path, field))
         training = vocab is None if training is None else training
         if training:
-            _refuse_reserved(scanned, source_name(path))
+            _check_reserved(scanned, display_name(path))
         if vocab is None:
             vocab = Vocab.build(scanned.types, scanned.counts.tolist(), min_count=min_count, max_size=max_size)
         return cls.from_scan(scanned, vocab)
@@ -72,22 +72,24 @@ class Corpus:
         cls, sentences: Iterable[str | Sequence[str]], vocab: Vocab | None = None, *, min_count: int = 1
     ) -> Corpus:
         """From strings (split at spaces and TABs) or from lists of words."""
-        lines = [line if isinstance(line, str) else _joined(line) for line in sentences]
+        lines = [line if isinstance(line, str) else _join_words(line) for line in sentences]
         for number, line in enumerate(lines, 1):
             if "\n" in line:
-                raise at("sentences", number, "contains a line break; give one sentence a string")
+                raise error_at_line("sentences", number, "contains a line break; give one sentence a string")
         try:
             scanned = scan("".join(line + "\n" for line in lines).encode())
         except UnicodeEncodeError as error:
             number = error.object.count("\n", 0, error.start) + 1
-            raise at("sentences", number, "holds half a surrogate pair; remove or mend the character") from None
+            raise error_at_line(
+                "sentences", number, "holds half a surrogate pair; remove or mend the character"
+            ) from None
         if vocab is None:
-            _refuse_reserved(scanned, "sentences")
+            _check_reserved(scanned, "sentences")
             vocab = Vocab.build(scanned.types, scanned.counts.tolist(), min_count=min_count)
         return cls.from_scan(scanned, vocab)
 
     @classmethod
-    def from_scan(cls, scanned: Scan, vocab: Vocab) -> Corpus:
+    def from_scan(cls, scanned: ScannedText, vocab: Vocab) -> Corpus:
         id_of_type = vocab.ids(scanned.types)
         spelled = np.array([word != SPECIALS[UNK] for word in scanned.types], bool) & (id_of_type == UNK)
         number_of_type = np.cumsum(spelled, dtype=np.int32) - 1
@@ -104,22 +106,22 @@ class Corpus:
     # -- what it holds -------------------------------------------------------------------------------------------
 
     @property
-    def sentences(self) -> int:
+    def num_sentences(self) -> int:
         return len(self.offsets) - 1
 
     @property
-    def words(self) -> int:
+    def num_words(self) -> int:
         return len(self.ids)
 
     @property
-    def tokens(self) -> int:
+    def num_tokens(self) -> int:
         """Words and sentence ends: what a model predicts."""
-        return self.words + self.sentences
+        return self.num_words + self.num_sentences
 
     @property
     def token_offsets(self) -> NDArray[np.int64]:
         """Where each sentence starts among the tokens."""
-        return self.offsets + np.arange(self.sentences + 1)
+        return self.offsets + np.arange(self.num_sentences + 1)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -127,26 +129,26 @@ class Corpus:
         return np.diff(self.offsets) + 1
 
     @property
-    def unknown_tokens(self) -> NDArray[np.int64]:
+    def unknown_token_positions(self) -> NDArray[np.int64]:
         """The places of the unknown words among the tokens."""
-        return self.unknown_at + np.searchsorted(self.offsets, self.unknown_at, side="right") - 1
+        return self.unknown_positions + np.searchsorted(self.offsets, self.unknown_positions, side="right") - 1
 
     @property
     def unknown_words(self) -> list[str]:
-        return [self.spellings[number] for number in self.unknown_type.tolist()]
+        return [self.spellings[number] for number in self.unknown_spelling_ids.tolist()]
 
     @property
-    def characters(self) -> int:
+    def num_characters(self) -> int:
         """Characters of the text written with one space between words and one line break a sentence."""
-        lengths = int(self.vocab.lengths[self.ids].sum())
-        if len(self.unknown_at):
+        lengths = int(self.vocab.token_lengths[self.ids].sum())
+        if len(self.unknown_positions):
             spelled = np.array([len(word) for word in self.spellings])
-            lengths += int(spelled[self.unknown_type].sum()) - len(self.unknown_at) * len(SPECIALS[UNK])
+            lengths += int(spelled[self.unknown_spelling_ids].sum()) - len(self.unknown_positions) * len(SPECIALS[UNK])
         empty = int((np.diff(self.offsets) == 0).sum())
-        return lengths + self.words + empty
+        return lengths + self.num_words + empty
 
     def __len__(self) -> int:
-        return self.sentences
+        return self.num_sentences
 
     def __getitem__(self, number: int) -> NDArray[np.int32]:
         """The word ids of one sentence."""
@@ -162,54 +164,54 @@ class Corpus:
         >>> Corpus.from_sentences(["the   bird sat", ""], corpus.vocab).sentences_as_text()
         ['the bird sat', '']
         """
-        words = np.array(self.vocab.words, object)[self.ids]
-        words[self.unknown_at] = self.unknown_words
+        words = np.array(self.vocab.tokens, object)[self.ids]
+        words[self.unknown_positions] = self.unknown_words
         return [" ".join(words[first:last]) for first, last in pairwise(self.offsets.tolist())]
 
-    def require(self, vocab: Vocab) -> None:
+    def require_vocab(self, vocab: Vocab) -> None:
         """Refuse to be read by the numbers of another vocabulary: they would mean other words, or none."""
-        require_same(self.vocab, vocab)
+        require_same_vocab(self.vocab, vocab)
 
     def select(self, sentences: NDArray[np.integer]) -> Corpus:
         """These sentences, in this order, as a corpus of their own."""
-        offsets, places = taken(self.offsets, sentences)
-        spelled = np.full(self.words, -1, np.int32)
-        spelled[self.unknown_at] = self.unknown_type
+        offsets, places = select_ranges(self.offsets, sentences)
+        spelled = np.full(self.num_words, -1, np.int32)
+        spelled[self.unknown_positions] = self.unknown_spelling_ids
         kept = spelled[places]
         at_ = np.flatnonzero(kept >= 0)
         return Corpus(self.vocab, self.ids[places], offsets, at_, kept[at_], self.spellings)
 
-    def pieces(self, tokens: int) -> Iterator[Corpus]:
+    def chunks(self, max_tokens: int) -> Iterator[Corpus]:
         """The text in pieces of so many tokens or fewer, or of one sentence."""
-        return (self.select(run) for run in cut(np.arange(len(self)), self.sizes, tokens))
+        return (self.select(run) for run in split_by_size(np.arange(len(self)), self.sizes, max_tokens))
 
     def with_unknown(self, unknown: NDArray[np.bool_]) -> Corpus:
         """The same text with these words as `<unk>`; which words they were is not kept.  # unknown: (words,)"""
         return replace(self, ids=np.where(unknown, np.int32(UNK), self.ids))
 
-    def framed(self, starts: int = 1) -> NDArray[np.int32]:
+    def ids_with_boundaries(self, starts: int = 1) -> NDArray[np.int32]:
         """All sentences in a row, each between `starts` times `<s>` and one `</s>`."""
         frame = starts + 1
-        flat = np.full(self.words + frame * self.sentences, START, np.int32)
-        sentence = np.repeat(np.arange(self.sentences), np.diff(self.offsets))
-        flat[np.arange(self.words) + frame * sentence + starts] = self.ids
-        flat[self.offsets[1:] + frame * np.arange(1, self.sentences + 1) - 1] = END
+        flat = np.full(self.num_words + frame * self.num_sentences, START, np.int32)
+        sentence = np.repeat(np.arange(self.num_sentences), np.diff(self.offsets))
+        flat[np.arange(self.num_words) + frame * sentence + starts] = self.ids
+        flat[self.offsets[1:] + frame * np.arange(1, self.num_sentences + 1) - 1] = END
         return flat
 
 
-def _joined(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     """Words as a line; a last one that ends in a carriage return is kept from being taken for the line's end."""
     return " ".join(words) + (" " if words and words[-1].endswith("\r") else "")
 
 
-def require_same(vocab: Vocab, own: Vocab) -> None:
+def require_same_vocab(vocab: Vocab, model_vocab: Vocab) -> None:
     """Refuse a text that was read with another vocabulary than the model's own."""
-    if vocab is not own and vocab != own:
-        why = vocab.difference(own)
+    if vocab is not model_vocab and vocab != model_vocab:
+        why = vocab.describe_difference(model_vocab)
         raise DataError(f"the text was read with another vocabulary than the model's ({why}); use the model's own")
 
 
-class Source(Protocol):
+class SourceCorpus(Protocol):
     """What is translated: sentences, or trees over them."""
 
     @property
@@ -233,13 +235,13 @@ class ParallelCorpus:
 
     source: Any  # a `Source`: a Corpus, or a Treebank
     target: Corpus
-    links: Links | None = None  # which units of each pair belong together, if that is known
+    alignments: WordAlignments | None = None  # which units of each pair belong together, if that is known
 
     def __post_init__(self) -> None:
         if len(self.source) != len(self.target):
             raise DataError(f"{len(self.source)} source lines but {len(self.target)} target lines")
-        if self.links is not None and len(self.links) != len(self.target):
-            raise DataError(f"{len(self.links)} alignments but {len(self.target)} pairs of lines")
+        if self.alignments is not None and len(self.alignments) != len(self.target):
+            raise DataError(f"{len(self.alignments)} alignments but {len(self.target)} pairs of lines")
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -258,15 +260,15 @@ class ParallelCorpus:
 
     def select(self, pairs: NDArray[np.integer]) -> Self:
         """These pairs, in this order."""
-        links = None if self.links is None else self.links.select(pairs)
-        return replace(self, source=self.source.select(pairs), target=self.target.select(pairs), links=links)
+        links = None if self.alignments is None else self.alignments.select(pairs)
+        return replace(self, source=self.source.select(pairs), target=self.target.select(pairs), alignments=links)
 
     @property
     def reversed(self) -> ParallelCorpus:
         """The same pairs, to be translated back."""
         if not isinstance(self.source, Corpus):
             raise DataError("trees can be read, not predicted; give the source as plain text")
-        return ParallelCorpus(self.target, self.source, None if self.links is None else self.links.reversed)
+        return ParallelCorpus(self.target, self.source, None if self.alignments is None else self.alignments.reversed)
 
     @classmethod
     def read(
@@ -297,7 +299,7 @@ class ParallelCorpus:
         return len(self.source)
 
 
-class BothWays(ParallelCorpus):
+class BidirectionalCorpus(ParallelCorpus):
     """Pairs of which each side is predicted, given the other."""
 
     @property
@@ -306,8 +308,10 @@ class BothWays(ParallelCorpus):
         return self.source.sizes + self.target.sizes
 
 
-def _refuse_reserved(scanned: Scan, source: str) -> None:
+def _check_reserved(scanned: ScannedText, source: str) -> None:
     for word in SPECIALS[:UNK]:
         if word in scanned.types:
-            line = scanned.line_of(word)
-            raise at(source, line, f"{word} is reserved in training text: sentences are framed for you; remove it")
+            line = scanned.first_line_with(word)
+            raise error_at_line(
+                source, line, f"{word} is reserved in training text: sentences are framed for you; remove it"
+            )

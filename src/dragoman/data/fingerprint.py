@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from dragoman.data.corpus import Corpus
+    pass
 
 
-def described(examples: Any) -> dict[str, Any]:
+def corpus_fingerprint(corpus: Any) -> dict[str, Any]:
     """By what a text, or each text of a pair, is known again, its words included."""
-    if hasattr(examples, "target"):
-        return {"source": described(examples.source), "target": described(examples.target)}
-    told = {} if not hasattr(examples, "leaves") else {"trees": _checksum([examples.left, examples.right])}
-    corpus: Corpus = getattr(examples, "leaves", examples)
-    words = np.frombuffer("\n".join(corpus.vocab.words).encode(), np.uint8)
+    if hasattr(corpus, "target"):
+        return {"source": corpus_fingerprint(corpus.source), "target": corpus_fingerprint(corpus.target)}
+    told = {} if not hasattr(corpus, "leaves") else {"trees": _checksum([corpus.left, corpus.right])}
+    corpus = getattr(corpus, "leaves", corpus)
+    words = np.frombuffer("\n".join(corpus.vocab.tokens).encode(), np.uint8)
     checksum = _checksum([corpus.ids, corpus.offsets, words])
-    return {"sentences": corpus.sentences, "tokens": corpus.tokens, "checksum": checksum, **told}
+    return {"sentences": corpus.num_sentences, "tokens": corpus.num_tokens, "checksum": checksum, **told}
 
 
 def _checksum(arrays: list[NDArray[Any]]) -> str:

@@ -8,10 +8,10 @@ import json
 import sys
 from pathlib import Path
 
-from dragoman.core.errors import DataError, at, file_errors
+from dragoman.core.errors import DataError, error_at_line, file_errors
 
 BOM = codecs.BOM_UTF8
-GZIP = b"\x1f\x8b"  # how packed data begins
+GZIP_MAGIC = b"\x1f\x8b"  # how packed data begins
 
 
 def read_text(path: str | Path, field: str | None = None) -> bytes:
@@ -21,7 +21,7 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
     from 1, or a name in the first line; default 1), of `.jsonl` the key `field` (default `text`). `-` is standard
     input.
     """
-    text, source, kind = read_lines(path), source_name(path), _kind(path)
+    text, source, kind = read_utf8(path), display_name(path), _file_type(path)
     if kind == "tsv":
         return _tsv_column(text, field or "1", source)
     if kind == "jsonl":
@@ -31,31 +31,31 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
     return text
 
 
-def _kind(path: str | Path) -> str:
-    return source_name(path).removesuffix(".gz").rsplit(".", 1)[-1].lower()
+def _file_type(path: str | Path) -> str:
+    return display_name(path).removesuffix(".gz").rsplit(".", 1)[-1].lower()
 
 
 def has_fields(path: str | Path) -> bool:
     """Whether a file, by its name, has columns or keys to choose from."""
-    return _kind(path) in ("tsv", "jsonl")
+    return _file_type(path) in ("tsv", "jsonl")
 
 
-def source_name(path: str | Path) -> str:
+def display_name(path: str | Path) -> str:
     """What messages call a file."""
     return "<stdin>" if str(path) == "-" else str(path)
 
 
-def read_lines(path: str | Path) -> bytes:
+def read_utf8(path: str | Path) -> bytes:
     """A whole file as checked UTF-8, unpacked but not taken apart, whatever its name."""
-    source = source_name(path)
+    source = display_name(path)
     raw = _read_stdin() if str(path) == "-" else _read_bytes(Path(path))
     text = raw.removeprefix(BOM)
     if not text:
         raise DataError(f"{source}: empty; give a file with one sentence a line")
-    if text.startswith(GZIP):
+    if text.startswith(GZIP_MAGIC):
         remedy = "pipe it through zcat" if str(path) == "-" else "give it a name that ends in .gz"
         raise DataError(f"{source}: this is gzip; {remedy}")
-    _check(text, source)
+    _check_utf8(text, source)
     return text
 
 
@@ -71,12 +71,12 @@ def _read_bytes(path: Path) -> bytes:
         return gzip.decompress(raw) if path.suffix == ".gz" else raw
 
 
-def _check(text: bytes, source: str) -> None:
+def _check_utf8(text: bytes, source: str) -> None:
     """Refuse what is not UTF-8 and NUL bytes, naming line and column (in bytes, from 1)."""
     nul = text.find(b"\0")
     if nul >= 0:
-        line, column = _place(text, nul)
-        raise at(source, line, f"NUL byte at column {column}; this is not a text file, or it is UTF-16")
+        line, column = _line_and_column(text, nul)
+        raise error_at_line(source, line, f"NUL byte at column {column}; this is not a text file, or it is UTF-16")
     decoder = codecs.getincrementaldecoder("utf-8")()
     step = 1 << 24
     for start in range(0, len(text), step):
@@ -85,12 +85,14 @@ def _check(text: bytes, source: str) -> None:
             decoder.decode(text[start : start + step], final=start + step >= len(text))
         except UnicodeDecodeError as error:
             wrong = start - pending + error.start
-            line, column = _place(text, wrong)
+            line, column = _line_and_column(text, wrong)
             remedy = "convert it, for example with iconv -f LATIN1 -t UTF-8"
-            raise at(source, line, f"not UTF-8 (byte 0x{text[wrong]:02x} at column {column}); {remedy}") from None
+            raise error_at_line(
+                source, line, f"not UTF-8 (byte 0x{text[wrong]:02x} at column {column}); {remedy}"
+            ) from None
 
 
-def _place(text: bytes, offset: int) -> tuple[int, int]:
+def _line_and_column(text: bytes, offset: int) -> tuple[int, int]:
     before = text[:offset]
     return before.count(b"\n") + 1, offset - before.rfind(b"\n")
 
@@ -107,13 +109,13 @@ def _tsv_column(text: bytes, field: str, source: str) -> bytes:
     else:
         header = [name.decode() for name in rows[0]]
         if field not in header:
-            raise at(source, 1, f"no column {field!r}; the first line has {', '.join(header)}")
+            raise error_at_line(source, 1, f"no column {field!r}; the first line has {', '.join(header)}")
         column, first, rows = header.index(field), 2, rows[1:]
         if not rows:
             raise DataError(f"{source}: empty below its first line; give a row a sentence")
     for number, row in enumerate(rows, first):
         if not 0 <= column < len(row):
-            raise at(source, number, f"{len(row)} columns, but column {column + 1} is wanted")
+            raise error_at_line(source, number, f"{len(row)} columns, but column {column + 1} is wanted")
     return b"".join(row[column] + b"\n" for row in rows)
 
 
@@ -128,17 +130,19 @@ def _jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:
         record = json.loads(line)
         value = record[field] if isinstance(record, dict) else None
     except json.JSONDecodeError as error:
-        raise at(source, number, f"not JSON ({error.msg} at column {error.colno})") from None
+        raise error_at_line(source, number, f"not JSON ({error.msg} at column {error.colno})") from None
     except (ValueError, RecursionError) as error:  # numbers too long, nests too deep
-        raise at(source, number, f"not JSON that can be read ({str(error).split(':')[0]})") from None
+        raise error_at_line(source, number, f"not JSON that can be read ({str(error).split(':')[0]})") from None
     except KeyError:
-        raise at(source, number, f"no key {field!r}; found {', '.join(record)}") from None
+        raise error_at_line(source, number, f"no key {field!r}; found {', '.join(record)}") from None
     if not isinstance(value, str):
-        raise at(source, number, f"{field!r} should hold a string, found {value!r:.40}")
+        raise error_at_line(source, number, f"{field!r} should hold a string, found {value!r:.40}")
     try:
         encoded = value.encode()
     except UnicodeEncodeError:
-        raise at(source, number, f"{field!r} holds half a surrogate pair; remove or mend the character") from None
+        raise error_at_line(
+            source, number, f"{field!r} holds half a surrogate pair; remove or mend the character"
+        ) from None
     if "\0" in value:
-        raise at(source, number, f"{field!r} holds a NUL character; remove it")
+        raise error_at_line(source, number, f"{field!r} holds a NUL character; remove it")
     return encoded.replace(b"\r\n", b" ").replace(b"\n", b" ")

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share, spans
+from dragoman.core.threads import parallel_map, split_range
 
 NEWLINE, RETURN, SPACE, TAB = 10, 13, 32, 9
 
 
 @dataclass(frozen=True)
-class Scan:
+class ScannedText:
     """A text as word types in order of first use, and each token as the number of its type."""
 
     types: list[str]
@@ -27,13 +27,13 @@ class Scan:
     tokens: NDArray[np.int32]  # (tokens,) number of the type
     offsets: NDArray[np.int64]  # (lines + 1,) first token of each line
 
-    def line_of(self, word: str) -> int:
+    def first_line_with(self, word: str) -> int:
         """The line, counted from 1, that first uses `word`."""
         first = int(np.argmax(self.tokens == self.types.index(word)))
         return int(np.searchsorted(self.offsets, first, side="right"))
 
 
-def scan(text: bytes) -> Scan:
+def scan(text: bytes) -> ScannedText:
     """Split a text into lines and words.
 
     >>> scan(b"the cat\\n\\nthe  dog\\r\\n").types
@@ -41,7 +41,7 @@ def scan(text: bytes) -> Scan:
     >>> scan(b"the cat\\n\\nthe  dog\\r\\n").offsets.tolist()
     [0, 2, 2, 4]
     """
-    pieces = share(_scan_piece, _pieces(text))
+    pieces = parallel_map(_scan_chunk, _split_at_lines(text))
     number: dict[str, int] = {}
     for piece in pieces:  # one numbering for all, still in order of first use
         number.update({word: len(number) + new for new, word in enumerate(w for w in piece.types if w not in number)})
@@ -53,19 +53,19 @@ def scan(text: bytes) -> Scan:
         tokens.append(renumber[piece.tokens] if len(pieces) > 1 else piece.tokens)
         offsets.append(piece.offsets[1:] + before)
         before += len(piece.tokens)
-    return Scan(list(number), counts, np.concatenate(tokens), np.concatenate(offsets))
+    return ScannedText(list(number), counts, np.concatenate(tokens), np.concatenate(offsets))
 
 
-def _pieces(text: bytes) -> list[memoryview]:
+def _split_at_lines(text: bytes) -> list[memoryview]:
     """Cut a long text between lines, one piece for each core."""
     cuts = [0]
-    for first, _ in spans(0, len(text), smallest=1 << 18, each=1)[1:]:
+    for first, _ in split_range(0, len(text), min_size=1 << 18, per_core=1)[1:]:
         cuts.append(max(cuts[-1], text.find(b"\n", first) + 1))
     whole = memoryview(text)
     return [whole[a:b] for a, b in zip(cuts, [*cuts[1:], len(text)], strict=True) if b > a]
 
 
-def _scan_piece(text: memoryview) -> Scan:
+def _scan_chunk(text: memoryview) -> ScannedText:
     data = np.frombuffer(text, np.uint8)
     most = data.size // 2 + 1  # tokens; memory is only taken as it is touched
     token_type = np.empty(most, np.int32)
@@ -76,13 +76,13 @@ def _scan_piece(text: memoryview) -> Scan:
     byte = line = token = types = 0
     while True:
         tables = slots, starts, lengths, counts, hashes
-        byte, line, token, types = _number(data, token_type, offsets, *tables, byte, line, token, types)
+        byte, line, token, types = _assign_types(data, token_type, offsets, *tables, byte, line, token, types)
         if byte == data.size:
             break
         slots = rehash(hashes[:types], 4 * slots.size)
     offsets[-1] = token
     places = zip(starts[:types].tolist(), lengths[:types].tolist(), strict=True)
-    return Scan([str(text[a : a + n], "utf-8") for a, n in places], counts[:types], token_type[:token], offsets)
+    return ScannedText([str(text[a : a + n], "utf-8") for a, n in places], counts[:types], token_type[:token], offsets)
 
 
 @kernel
@@ -102,7 +102,7 @@ def _count_lines(data: NDArray[np.uint8]) -> int:
 
 
 @kernel
-def _number(
+def _assign_types(
     data: Any,
     token_type: Any,
     offsets: Any,
@@ -132,7 +132,7 @@ def _number(
             i += 1
         key ^= key >> np.uint64(32)
         slot = key & mask
-        while slots[slot] >= 0 and not _same(data, start, i - start, key, slots[slot], starts, lengths, hashes):
+        while slots[slot] >= 0 and not _is_type(data, start, i - start, key, slots[slot], starts, lengths, hashes):
             slot = (slot + np.uint64(1)) & mask
         if slots[slot] < 0:
             slots[slot] = types
@@ -145,7 +145,7 @@ def _number(
 
 
 @kernel
-def _same(data: Any, a: int, length: int, key: Any, other: int, starts: Any, lengths: Any, hashes: Any) -> bool:
+def _is_type(data: Any, a: int, length: int, key: Any, other: int, starts: Any, lengths: Any, hashes: Any) -> bool:
     """Whether the word at byte `a` is the type `other`."""
     if key != hashes[other] or length != lengths[other]:
         return False

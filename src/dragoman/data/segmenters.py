@@ -17,22 +17,22 @@ from dragoman.core.errors import DataError
 from dragoman.data.subwords import (
     ALGORITHMS,
     MODEL_FILE,
-    SubwordUnits,
-    characters_in,
-    learn_subwords,
+    SubwordSegmenter,
+    minimum_size,
     recommended_size,
+    train_subwords,
 )
 from dragoman.data.tokenization import looks_tokenised, looks_unsegmented
-from dragoman.data.whitespace import MARK, check_lines, number_words, words_of
+from dragoman.data.whitespace import SPACE_MARK, assign_word_indices, check_lines, split_words
 
 ALIASES = {"bpe": "subword"}
 KINDS = ("auto", "word", "char", *ALGORITHMS)
-RARE = 0.005  # share of words seen once, from which on words are cut into pieces
-SINGLE = 1.5  # words a line, below which a text is of single words
-MOST_DIGITS = 7  # of a number of pieces
+MAX_SINGLETON_SHARE = 0.005  # share of words seen once, from which on words are cut into pieces
+MIN_WORDS_PER_LINE = 1.5  # words a line, below which a text is of single words
+MAX_SIZE_DIGITS = 7  # of a number of pieces
 
 
-class Units(Protocol):
+class Segmenter(Protocol):
     """A way to cut lines into units and to put units together."""
 
     @property
@@ -45,11 +45,11 @@ class Units(Protocol):
         """The text by which these units are asked for, such as `subword:8000`."""
         ...
 
-    def cut(self, line: str) -> list[str]:
+    def segment(self, line: str) -> list[str]:
         """The units of a line; none holds a space, a TAB or a line break."""
         ...
 
-    def cut_all(self, lines: Iterable[str]) -> list[list[str]]:
+    def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
         """The units of each line; quicker than line by line."""
         ...
 
@@ -57,7 +57,7 @@ class Units(Protocol):
         """The line that has these units."""
         ...
 
-    def word_of_unit(self, tokens: Sequence[str]) -> list[int]:
+    def word_indices(self, tokens: Sequence[str]) -> list[int]:
         """The number of the word (from 0) that each unit belongs to, where words are what is between spaces."""
         ...
 
@@ -67,7 +67,7 @@ class Units(Protocol):
 
 
 @dataclass(frozen=True)
-class WordUnits:
+class WordSegmenter:
     """Words: what is between spaces and TABs.
 
     >>> units = WordUnits()
@@ -78,18 +78,18 @@ class WordUnits:
     kind: str = "word"
     spec: str = "word"
 
-    def cut(self, line: str) -> list[str]:
-        return self.cut_all([line])[0]
+    def segment(self, line: str) -> list[str]:
+        return self.segment_all([line])[0]
 
-    def cut_all(self, lines: Iterable[str]) -> list[list[str]]:
+    def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
         listed = list(lines)
         check_lines(listed)
-        return [words_of(line) for line in listed]
+        return [split_words(line) for line in listed]
 
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
 
-    def word_of_unit(self, tokens: Sequence[str]) -> list[int]:
+    def word_indices(self, tokens: Sequence[str]) -> list[int]:
         return list(range(len(tokens)))
 
     def files(self) -> Mapping[str, bytes]:
@@ -97,7 +97,7 @@ class WordUnits:
 
 
 @dataclass(frozen=True)
-class CharUnits:
+class CharSegmenter:
     """Characters: a space is ▁, and a ▁ of the text itself is ▁▁, so that every line but one with TABs comes back.
 
     >>> units = CharUnits()
@@ -108,21 +108,21 @@ class CharUnits:
     kind: str = "char"
     spec: str = "char"
 
-    def cut(self, line: str) -> list[str]:
-        return self.cut_all([line])[0]
+    def segment(self, line: str) -> list[str]:
+        return self.segment_all([line])[0]
 
-    def cut_all(self, lines: Iterable[str]) -> list[list[str]]:
+    def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
         listed = list(lines)
         check_lines(listed)
-        written = {" ": MARK, "\t": MARK, MARK: MARK + MARK}
+        written = {" ": SPACE_MARK, "\t": SPACE_MARK, SPACE_MARK: SPACE_MARK + SPACE_MARK}
         return [[written.get(sign, sign) for sign in line.rstrip("\r")] for line in listed]
 
     def join(self, tokens: Sequence[str]) -> str:
-        read = {MARK: " ", MARK + MARK: MARK}
+        read = {SPACE_MARK: " ", SPACE_MARK + SPACE_MARK: SPACE_MARK}
         return "".join(read.get(token, token) for token in tokens)
 
-    def word_of_unit(self, tokens: Sequence[str]) -> list[int]:
-        return number_words((token == MARK, token != MARK) for token in tokens)
+    def word_indices(self, tokens: Sequence[str]) -> list[int]:
+        return assign_word_indices((token == SPACE_MARK, token != SPACE_MARK) for token in tokens)
 
     def files(self) -> Mapping[str, bytes]:
         return {}
@@ -132,7 +132,7 @@ class CharUnits:
 
 
 @dataclass(frozen=True)
-class UnitsSpec:
+class SegmenterSpec:
     """What units are asked for: their kind and, of pieces, how many (None: as many as suit the text).
 
     >>> UnitsSpec.parse("bpe:8000")
@@ -145,7 +145,7 @@ class UnitsSpec:
     size: int | None = None
 
     @classmethod
-    def parse(cls, text: str) -> UnitsSpec:
+    def parse(cls, text: str) -> SegmenterSpec:
         name, colon, number = text.partition(":")
         kind = ALIASES.get(name, name)
         if kind not in KINDS:
@@ -156,7 +156,7 @@ class UnitsSpec:
             return cls(kind)
         if kind not in ALGORITHMS:
             raise DataError(f"units {text!r}: {kind} takes no number; ask for {kind}")
-        if not (number.isascii() and number.isdecimal() and len(number) <= MOST_DIGITS and int(number) > 0):
+        if not (number.isascii() and number.isdecimal() and len(number) <= MAX_SIZE_DIGITS and int(number) > 0):
             raise DataError(f"units {text!r}: after the colon comes how many pieces; ask for {kind}:8000, say")
         return cls(kind, int(number))
 
@@ -164,34 +164,34 @@ class UnitsSpec:
         return self.kind if self.size is None else f"{self.kind}:{self.size}"
 
 
-def learn_units(spec: str, *texts: Iterable[str]) -> Units:
+def train_segmenter(spec: str, *texts: Iterable[str]) -> Segmenter:
     """The units asked for, learned from one text or, to be shared between them, from several.
 
     `auto` chooses by the texts (see `choose_units`); `subword` and `unigram` without a number choose that.
     """
     lines = [list(text) for text in texts]
-    asked = UnitsSpec.parse(spec)
+    asked = SegmenterSpec.parse(spec)
     if asked.kind == "auto":
-        asked = UnitsSpec(choose_units(*lines))
+        asked = SegmenterSpec(choose_segmenter(*lines))
     if asked.kind not in ALGORITHMS:
-        return _unlearned(asked.kind)
+        return _untrained_segmenter(asked.kind)
     together = [line for text in lines for line in text]
-    return learn_subwords(asked.kind, asked.size or _suitable_size(together), together)
+    return train_subwords(asked.kind, asked.size or _default_size(together), together)
 
 
-def from_saved(spec: str, files: Mapping[str, bytes]) -> Units:
+def load_segmenter(spec: str, files: Mapping[str, bytes]) -> Segmenter:
     """Units that were learned before, from what `files` had kept of them."""
-    asked = UnitsSpec.parse(spec)
+    asked = SegmenterSpec.parse(spec)
     if asked.kind not in ALGORITHMS:
-        return _unlearned(asked.kind)
+        return _untrained_segmenter(asked.kind)
     if MODEL_FILE not in files:
         raise DataError(f"units {spec}: {MODEL_FILE} is missing; learn the units again")
-    units = SubwordUnits(str(asked), files[MODEL_FILE])
-    units.check()
+    units = SubwordSegmenter(str(asked), files[MODEL_FILE])
+    units.validate()
     return units
 
 
-def choose_units(*texts: Iterable[str]) -> str:
+def choose_segmenter(*texts: Iterable[str]) -> str:
     """The kind of units that suits texts.
 
     Characters where most lines are single words (to be spelled or inflected); words where all texts are tokenised and
@@ -204,36 +204,36 @@ def choose_units(*texts: Iterable[str]) -> str:
     listed = [list(text) for text in texts]
     if any(looks_unsegmented(text) for text in listed):
         return "subword"
-    lengths = Lengths.of(line for text in listed for line in text)
-    if lengths.words < SINGLE * lengths.sentences:
+    lengths = TextLengths.from_lines(line for text in listed for line in text)
+    if lengths.num_words < MIN_WORDS_PER_LINE * lengths.num_sentences:
         return "char"
-    known = all(looks_tokenised(text) and _seen_once(text) < RARE for text in listed)
+    known = all(looks_tokenised(text) and _singleton_share(text) < MAX_SINGLETON_SHARE for text in listed)
     return "word" if known else "subword"
 
 
-def _seen_once(lines: Sequence[str]) -> float:
+def _singleton_share(lines: Sequence[str]) -> float:
     """The share of a text's words that it has once."""
-    counts = Counter(word for line in lines for word in words_of(line))
+    counts = Counter(word for line in lines for word in split_words(line))
     return sum(count == 1 for count in counts.values()) / max(1, counts.total())
 
 
-def _unlearned(kind: str) -> Units:
+def _untrained_segmenter(kind: str) -> Segmenter:
     if kind == "auto":
         raise DataError("units auto: what was chosen is not known here; name the units")
-    return WordUnits() if kind == "word" else CharUnits()
+    return WordSegmenter() if kind == "word" else CharSegmenter()
 
 
-def _suitable_size(lines: Sequence[str]) -> int:
+def _default_size(lines: Sequence[str]) -> int:
     """The recommended number of pieces, and no fewer than two for each character: Chinese has thousands of them."""
-    types = None if looks_unsegmented(lines) else len({word for line in lines for word in words_of(line)})
-    return max(recommended_size(len(lines), types), 2 * characters_in(lines))
+    types = None if looks_unsegmented(lines) else len({word for line in lines for word in split_words(line)})
+    return max(recommended_size(len(lines), types), 2 * minimum_size(lines))
 
 
 # -- lengths that do not depend on the units -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Lengths:
+class TextLengths:
     """How long a text is, whatever units it is cut into.
 
     log P of a text is one number of nats (natural logarithm), so models of different units can be compared once it is
@@ -244,30 +244,30 @@ class Lengths:
     Lengths(words=3, characters=12, sentences=2)
     """
 
-    words: int  # what is between spaces and TABs
-    characters: int  # of the lines with one space between words, a line break for each
-    sentences: int
+    num_words: int  # what is between spaces and TABs
+    num_characters: int  # of the lines with one space between words, a line break for each
+    num_sentences: int
 
     @classmethod
-    def of(cls, lines: Iterable[str]) -> Lengths:
-        words = [words_of(line) for line in lines]
+    def from_lines(cls, lines: Iterable[str]) -> TextLengths:
+        words = [split_words(line) for line in lines]
         return cls(sum(map(len, words)), sum(len(" ".join(line)) + 1 for line in words), len(words))
 
     @property
-    def tokens(self) -> int:
+    def num_tokens(self) -> int:
         """Words and sentence ends."""
-        return self.words + self.sentences
+        return self.num_words + self.num_sentences
 
     def perplexity(self, log_prob: float) -> float:
         """The price of the text, a word or sentence end: exp(-log P / (words + sentences))."""
-        return _exp(-log_prob / self.tokens) if self.tokens else math.nan
+        return _safe_exp(-log_prob / self.num_tokens) if self.num_tokens else math.nan
 
     def perplexity_characters(self, log_prob: float) -> float:
         """The price of the text, a character: exp(-log P / characters)."""
-        return _exp(-log_prob / self.characters) if self.characters else math.nan
+        return _safe_exp(-log_prob / self.num_characters) if self.num_characters else math.nan
 
 
-def _exp(nats: float) -> float:
+def _safe_exp(nats: float) -> float:
     try:
         return math.exp(nats)
     except OverflowError:

@@ -46,7 +46,7 @@ class Segment:
 
 
 @dataclass(frozen=True, eq=False)
-class Segments(Sequence[Segment]):
+class TextStream(Sequence[Segment]):
     """A text in so many rows, each read so many steps at a time.
 
     >>> corpus = Corpus.from_sentences(["a b", "c", "a"])
@@ -61,12 +61,12 @@ class Segments(Sequence[Segment]):
     steps: int
 
     @classmethod
-    def of(cls, corpus: Corpus, rows: int, steps: int, start: int = 0) -> Segments:
+    def from_corpus(cls, corpus: Corpus, rows: int, steps: int, start: int = 0) -> TextStream:
         """The words from the token `start` on, and then those before it; what is left over of equal rows is left out.
 
         A row begins within a sentence as a rule, and as if one began there.
         """
-        words = np.roll(corpus.framed(starts=0), -start)
+        words = np.roll(corpus.ids_with_boundaries(starts=0), -start)
         longest = len(words) // rows
         body = words[: rows * longest].reshape(rows, longest).T  # (longest, rows)
         return cls(np.concatenate([np.full((1, rows), END, np.int32), body]), steps)

@@ -11,17 +11,17 @@ from functools import cached_property
 from typing import Any
 
 from dragoman.core.errors import DataError
-from dragoman.core.threads import cores
+from dragoman.core.threads import available_cores
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.data.whitespace import MARK, check_lines, number_words, words_of
+from dragoman.data.whitespace import SPACE_MARK, assign_word_indices, check_lines, split_words
 
 MODEL_FILE = "sentencepiece.model"
 ALGORITHMS = {"subword": "bpe", "unigram": "unigram"}  # our names and SentencePiece's
-MOST_LINES = 1_000_000  # of a longer text, this many lines from all over it are learned from
-LONGEST_LINE = 1 << 20  # bytes; SentencePiece would skip lines of more than 4,192
-NO_PIECE = "no piece"  # SentencePiece's own unknown piece: no text can hold it, as its spaces are marks by then
+MAX_TRAINING_LINES = 1_000_000  # of a longer text, this many lines from all over it are learned from
+MAX_LINE_BYTES = 1 << 20  # bytes; SentencePiece would skip lines of more than 4,192
+UNKNOWN_PIECE = "no piece"  # SentencePiece's own unknown piece: no text can hold it, as its spaces are marks by then
 PROBE = "ﬁ  ﬁ"  # a model without its last part, where it says to change nothing, or one of others, changes this
-SMALLEST, LARGEST = 200, 32_000
+MIN_SIZE, MAX_SIZE = 200, 32_000
 
 # Two signs mean something to SentencePiece: a space and, in training, an unknown character. They and three signs of
 # the private area are written in other ways while it looks, so that they survive.
@@ -33,7 +33,7 @@ TO_RESTORE = re.compile(f"{ESCAPE}[{ESCAPE}{''.join(TWIN.values())}]|[{''.join(T
 
 
 @dataclass(frozen=True)
-class SubwordUnits:
+class SubwordSegmenter:
     """Pieces of words; the first piece of a word begins with ▁.
 
     `join(cut(line))` is the line with single spaces between its words: everything else comes back as it was. What the
@@ -61,9 +61,9 @@ class SubwordUnits:
         though the training text, where they are parts of larger pieces, never has them by themselves.
         """
         named = [self._processor.id_to_piece(number) for number in range(1, self.size)]  # 0 is the unknown one
-        return list(dict.fromkeys(_without_specials(named)))
+        return list(dict.fromkeys(_split_specials(named)))
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """Read the model now, so that a damaged one is found out."""
         _ = self._processor
 
@@ -74,38 +74,38 @@ class SubwordUnits:
         processor = SentencePieceProcessor()
         try:
             processor.LoadFromSerializedProto(self.model)
-            whole = "".join(processor.encode(PROBE, out_type=str)) == MARK + PROBE.replace(" ", MARK)
+            whole = "".join(processor.encode(PROBE, out_type=str)) == SPACE_MARK + PROBE.replace(" ", SPACE_MARK)
         except (RuntimeError, ValueError):
             whole = False
         if not whole:
             raise DataError(f"{MODEL_FILE}: damaged, or not one that dragoman has learned; learn the units again")
         return processor
 
-    def cut(self, line: str) -> list[str]:
-        return self.cut_all([line])[0]
+    def segment(self, line: str) -> list[str]:
+        return self.segment_all([line])[0]
 
-    def cut_all(self, lines: Iterable[str]) -> list[list[str]]:
-        pieces = self._processor.encode(_prepared(lines), out_type=str, num_threads=cores())
-        return [_without_specials(line) for line in pieces]
+    def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
+        pieces = self._processor.encode(_escape_lines(lines), out_type=str, num_threads=available_cores())
+        return [_split_specials(line) for line in pieces]
 
     def join(self, tokens: Sequence[str]) -> str:
-        text = " ".join(words_of("".join(tokens).replace(MARK, " ")))
+        text = " ".join(split_words("".join(tokens).replace(SPACE_MARK, " ")))
         return TO_RESTORE.sub(lambda found: PLAIN[found[0]], text)
 
-    def word_of_unit(self, tokens: Sequence[str]) -> list[int]:
+    def word_indices(self, tokens: Sequence[str]) -> list[int]:
         """The number of the word (from 0) that each piece belongs to."""
-        return number_words((token.startswith(MARK), token.strip(MARK) != "") for token in tokens)
+        return assign_word_indices((token.startswith(SPACE_MARK), token.strip(SPACE_MARK) != "") for token in tokens)
 
     def files(self) -> Mapping[str, bytes]:
         return {MODEL_FILE: self.model}
 
 
-def learn_subwords(kind: str, size: int, lines: Sequence[str]) -> SubwordUnits:
+def train_subwords(kind: str, size: int, lines: Sequence[str]) -> SubwordSegmenter:
     """Learn `size` pieces from a text, or as many as there can be; the same text always gives the same pieces."""
-    spec, text = f"{kind}:{size}", [line for line in _prepared(lines) if line]
-    _refuse_too_few(spec, size, text)
-    model = _trained(ALGORITHMS[kind], size, text[:: max(1, len(text) // MOST_LINES)], spec)
-    units = SubwordUnits(spec, model)
+    spec, text = f"{kind}:{size}", [line for line in _escape_lines(lines) if line]
+    _check_size(spec, size, text)
+    model = _train_model(ALGORITHMS[kind], size, text[:: max(1, len(text) // MAX_TRAINING_LINES)], spec)
+    units = SubwordSegmenter(spec, model)
     if units.size < size:
         warnings.warn(f"{spec}: the text has no more than {units.size} pieces, so many were learned", stacklevel=3)
     return units
@@ -126,42 +126,42 @@ def recommended_size(sentences: int, types: int | None = None) -> int:
     700
     """
     size = round(2_000 * (sentences / 10_000) ** 0.65, -2)
-    return int(max(SMALLEST, min(size, LARGEST, types or LARGEST)))
+    return int(max(MIN_SIZE, min(size, MAX_SIZE, types or MAX_SIZE)))
 
 
 # -- the steps -------------------------------------------------------------------------------------------------------
 
 
-def _prepared(lines: Iterable[str]) -> list[str]:
+def _escape_lines(lines: Iterable[str]) -> list[str]:
     """Lines as SentencePiece is given them: single spaces, and no sign that would mean something else to it."""
     listed = list(lines)
     check_lines(listed)
-    return [TO_ESCAPE.sub(lambda found: ESCAPED[found[0]], " ".join(words_of(line))) for line in listed]
+    return [TO_ESCAPE.sub(lambda found: ESCAPED[found[0]], " ".join(split_words(line))) for line in listed]
 
 
-def _without_specials(pieces: list[str]) -> list[str]:
+def _split_specials(pieces: list[str]) -> list[str]:
     """The pieces, with any that reads `<s>`, `</s>` or `<unk>` taken apart into characters."""
     if not any(special in pieces for special in SPECIALS):
         return pieces
     return [part for piece in pieces for part in (piece if piece in SPECIALS else (piece,))]
 
 
-def characters_in(lines: Iterable[str]) -> int:
+def minimum_size(lines: Iterable[str]) -> int:
     """How many pieces there must be at least: one for each character, the space among them, and the unknown one."""
     return len(set[str]().union(*lines) | {" "}) + 1
 
 
-def _refuse_too_few(spec: str, size: int, text: Sequence[str]) -> None:
+def _check_size(spec: str, size: int, text: Sequence[str]) -> None:
     if not text:
         raise DataError(f"{spec}: there are no words to learn pieces from; give a text with one sentence a line")
-    least = characters_in(text)
+    least = minimum_size(text)
     if size < least:
         kind = spec.partition(":")[0]
         remedy = f"ask for {kind}:{2 * least} or so, or for units char"
         raise DataError(f"{spec}: the text's characters alone are {least} pieces; {remedy}")
 
 
-def _trained(algorithm: str, size: int, text: Sequence[str], spec: str) -> bytes:
+def _train_model(algorithm: str, size: int, text: Sequence[str], spec: str) -> bytes:
     """SentencePiece's model of a text."""
     from sentencepiece import SentencePieceTrainer
 
@@ -181,8 +181,8 @@ def _trained(algorithm: str, size: int, text: Sequence[str], spec: str) -> bytes
             bos_id=-1,
             eos_id=-1,
             pad_id=-1,
-            unk_piece=NO_PIECE,
-            max_sentence_length=LONGEST_LINE,
+            unk_piece=UNKNOWN_PIECE,
+            max_sentence_length=MAX_LINE_BYTES,
             num_threads=1,  # sums in the same order every time
             minloglevel=2,
         )

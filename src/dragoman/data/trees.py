@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import at
+from dragoman.core.errors import error_at_line
 from dragoman.core.kernels import kernel
 from dragoman.data.corpus import Corpus
-from dragoman.data.formats import read_text, source_name
+from dragoman.data.formats import display_name, read_text
 from dragoman.data.vocabulary import END, SPECIALS, UNK, Vocab
 
 TOKEN = re.compile(r"[()]|[^() \t\r\n]+")
@@ -44,7 +44,7 @@ class Tree(NamedTuple):
     right: list[int]
 
 
-def read_tree(line: str, source: str = "trees", number: int = 1) -> Tree:
+def parse_tree(line: str, source: str = "trees", number: int = 1) -> Tree:
     """The tree on a line, made binary. A blank line is a sentence without words.
 
     >>> read_tree("(S (NP the (ADJ red) cat) (VP (V sat)))")
@@ -59,24 +59,26 @@ def read_tree(line: str, source: str = "trees", number: int = 1) -> Tree:
         if token == "(":
             path.append([])
         elif not path:
-            raise at(source, number, _outside(token, line))
+            raise error_at_line(source, number, _outside_message(token, line))
         elif token == ")":
-            node = _joined(path.pop(), inner)
+            node = _binarise(path.pop(), inner)
             if node is None:
-                raise at(source, number, "a constituent without words; give it some, or remove it")
+                raise error_at_line(source, number, "a constituent without words; give it some, or remove it")
             (path[-1] if path else roots).append(node)
         elif not may_be_label:
             path[-1].append(len(words))
             words.append(token)
         may_be_label = token == "("
     if path:
-        raise at(source, number, f"brackets not closed: {len(path)} `)` too few; {WORDS_WITH_BRACKETS}")
+        raise error_at_line(source, number, f"brackets not closed: {len(path)} `)` too few; {WORDS_WITH_BRACKETS}")
     if len(roots) > 1:
-        raise at(source, number, f"{len(roots)} trees; put one bracket around them all, as in (S (NP ...) (VP ...))")
-    return Tree(words, *_numbered(inner, len(words)))
+        raise error_at_line(
+            source, number, f"{len(roots)} trees; put one bracket around them all, as in (S (NP ...) (VP ...))"
+        )
+    return Tree(words, *_number_nodes(inner, len(words)))
 
 
-def _joined(children: list[int], inner: list[tuple[int, int]]) -> int | None:
+def _binarise(children: list[int], inner: list[tuple[int, int]]) -> int | None:
     """The node over some children, and those between to make it binary; a single child stands for itself."""
     if not children:
         return None
@@ -87,13 +89,13 @@ def _joined(children: list[int], inner: list[tuple[int, int]]) -> int | None:
     return node
 
 
-def _numbered(inner: list[tuple[int, int]], words: int) -> tuple[list[int], list[int]]:
+def _number_nodes(inner: list[tuple[int, int]], words: int) -> tuple[list[int], list[int]]:
     """The left and the right children, with inner nodes counted on from the words."""
     numbered = [[child if child >= 0 else words + ~child for child in pair] for pair in inner]
     return [left for left, _ in numbered], [right for _, right in numbered]
 
 
-def _outside(token: str, line: str) -> str:
+def _outside_message(token: str, line: str) -> str:
     """What is wrong with a line where this stands outside all brackets."""
     if "(" not in line and ")" not in line:
         return PLAIN_TEXT
@@ -146,7 +148,7 @@ class Treebank:
             min_count=min_count,
             max_size=max_size,
             training=training,
-            source=source_name(path),
+            source=display_name(path),
         )
 
     @classmethod
@@ -161,9 +163,9 @@ class Treebank:
         source: str = "trees",
     ) -> Treebank:
         """From strings, each with one tree; errors name `source` and the line."""
-        trees = [read_tree(line, source, number) for number, line in enumerate(lines, 1)]
+        trees = [parse_tree(line, source, number) for number, line in enumerate(lines, 1)]
         if vocab is None if training is None else training:
-            _refuse_reserved(trees, source)
+            _check_reserved(trees, source)
         if vocab is None:
             counts = Counter(word for tree in trees for word in tree.words)
             vocab = Vocab.build(counts.keys(), counts.values(), min_count=min_count, max_size=max_size)
@@ -191,9 +193,9 @@ class Treebank:
         """Nodes of each sentence: what a decoder can attend to.  # (sentences,)"""
         return np.maximum(2 * self.leaves.sizes - 3, 1)
 
-    def require(self, vocab: Vocab) -> None:
+    def require_vocab(self, vocab: Vocab) -> None:
         """Refuse to be read by the numbers of another vocabulary."""
-        self.leaves.require(vocab)
+        self.leaves.require_vocab(vocab)
 
     def select(self, sentences: NDArray[np.integer]) -> Treebank:
         """These trees, in this order, as a treebank of their own."""
@@ -216,14 +218,14 @@ class Treebank:
         words = alone.sentences_as_text()[0].split(" ")
         if words == [""]:
             return [SPECIALS[END]]
-        return [" ".join(words[first : last + 1]) for first, last in TreeBatch.of(alone).spans[0].tolist()]
+        return [" ".join(words[first : last + 1]) for first, last in TreeBatch.from_trees(alone).spans[0].tolist()]
 
 
-def _refuse_reserved(trees: list[Tree], source: str) -> None:
+def _check_reserved(trees: list[Tree], source: str) -> None:
     for number, tree in enumerate(trees, 1):
         for word in SPECIALS[:UNK]:
             if word in tree.words:
-                raise at(
+                raise error_at_line(
                     source, number, f"{word} is reserved in training text: sentences are framed for you; remove it"
                 )
 
@@ -235,15 +237,15 @@ def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 # -- several trees side by side ----------------------------------------------------------------------------------------
 
 
-class Level(NamedTuple):
+class TreeLevel(NamedTuple):
     """All nodes of one height in a batch, ordered by the height of their parents.
 
     Each height hands its nodes up in runs: first those whose parents are of the next height, and so on. What arrives at
     a height, from the lowest givers to the highest, is what `taken` counts in.
     """
 
-    taken: NDArray[np.int64]  # leaves: (nodes,) places in `words`; above: (2 * nodes,) left, right, left, right, ...
-    handed: tuple[tuple[int, int], ...]  # (height of the parents, how many nodes); roots go above the highest
+    inputs: NDArray[np.int64]  # leaves: (nodes,) places in `words`; above: (2 * nodes,) left, right, left, right, ...
+    outputs: tuple[tuple[int, int], ...]  # (height of the parents, how many nodes); roots go above the highest
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,21 +264,21 @@ class TreeBatch:
     [((1, 2), (2, 1), (3, 1)), ((2, 1),), ((3, 1),)]
     """
 
-    words: NDArray[np.int64]  # (leaves,) ids, sentence after sentence
-    levels: tuple[Level, ...]  # of height 0, 1, ...
+    ids: NDArray[np.int64]  # (leaves,) ids, sentence after sentence
+    levels: tuple[TreeLevel, ...]  # of height 0, 1, ...
     roots: NDArray[np.int64]  # (sentences,) each one's place among what arrives above the highest level
-    places: NDArray[np.int64]  # (nodes,) level after level, the place of each node in the flat grid
+    grid_positions: NDArray[np.int64]  # (nodes,) level after level, the place of each node in the flat grid
     sizes: NDArray[np.int64]  # (sentences,) nodes of each: |F| words and |F| - 1 inner nodes
     spans: NDArray[np.int64]  # (sentences, most nodes, 2) the first and the last word under each node; 0 in padding
 
     @classmethod
-    def of(cls, trees: Treebank) -> TreeBatch:
+    def from_trees(cls, trees: Treebank) -> TreeBatch:
         assert len(trees), "a batch has a sentence at least"
-        nodes = _Nodes.of(trees)
+        nodes = _NodeTable.from_trees(trees)
         sizes, grid = np.diff(nodes.offsets), nodes.grid
         spans = np.zeros((len(sizes) * int(sizes.max()), 2), np.int64)
         spans[grid] = np.stack([nodes.first, nodes.last], axis=1)  # (nodes, 2)
-        order, levels, roots = _levels(nodes)
+        order, levels, roots = _group_by_height(nodes)
         return cls(nodes.words, levels, roots, grid[order], sizes, spans.reshape(len(sizes), -1, 2))
 
     @property
@@ -290,7 +292,7 @@ class TreeBatch:
         return self.sizes - 1
 
     @property
-    def shares(self) -> NDArray[np.float64]:
+    def word_shares(self) -> NDArray[np.float64]:
         """How attention to nodes is attention to words: each node's, in equal parts, to the words under it.
 
         # (sentences, most nodes, most words): rows of own nodes sum to one; attention to words is alpha @ shares
@@ -302,7 +304,7 @@ class TreeBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class _Nodes:
+class _NodeTable:
     """All nodes of some trees, numbered sentence after sentence, and what each knows."""
 
     words: NDArray[np.int64]  # (leaves,)
@@ -314,30 +316,30 @@ class _Nodes:
     last: NDArray[np.int64]
 
     @classmethod
-    def of(cls, trees: Treebank) -> _Nodes:
+    def from_trees(cls, trees: Treebank) -> _NodeTable:
         lengths, blank = trees.sizes - 1, trees.sizes == 1
         leaves, inner = np.maximum(lengths, 1), np.diff(trees.node_offsets)  # (sentences,) of each
         offsets = _offsets(leaves + inner)
         words = np.full(int(leaves.sum()), END, np.int64)
         words[~np.repeat(blank, leaves)] = trees.leaves.ids
-        leaf, first = _run(offsets[:-1], leaves), _run(np.zeros_like(leaves), leaves)
-        parent = _run(offsets[:-1] + leaves, inner)
+        leaf, first = _ranges(offsets[:-1], leaves), _ranges(np.zeros_like(leaves), leaves)
+        parent = _ranges(offsets[:-1] + leaves, inner)
         before = np.repeat(offsets[:-1], inner)
         table = np.full((5, int(offsets[-1])), -1, np.int64)
         table[0, parent], table[1, parent] = trees.left + before, trees.right + before
         table[2:, leaf] = 0
         table[3:, leaf] = first
-        _climb(parent, *table)
+        _fill_inner_nodes(parent, *table)
         return cls(words, offsets, *table)
 
     @property
     def grid(self) -> NDArray[np.int64]:
         """The place of each node in the flat grid.  # (nodes,)"""
         sizes = np.diff(self.offsets)
-        return _run(np.arange(len(sizes)) * int(sizes.max()), sizes)
+        return _ranges(np.arange(len(sizes)) * int(sizes.max()), sizes)
 
 
-def _run(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Numbers counted up from each start, so many from each.
 
     >>> _run(np.array([0, 10]), np.array([2, 3])).tolist()
@@ -348,7 +350,7 @@ def _run(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.in
 
 
 @kernel
-def _climb(parents: Any, left: Any, right: Any, height: Any, first: Any, last: Any) -> None:
+def _fill_inner_nodes(parents: Any, left: Any, right: Any, height: Any, first: Any, last: Any) -> None:
     """Heights and spans of inner nodes from their children's. Children come before parents."""
     for node in parents:
         height[node] = max(height[left[node]], height[right[node]]) + 1
@@ -356,30 +358,30 @@ def _climb(parents: Any, left: Any, right: Any, height: Any, first: Any, last: A
         last[node] = last[right[node]]
 
 
-def _levels(nodes: _Nodes) -> tuple[NDArray[np.int64], tuple[Level, ...], NDArray[np.int64]]:
+def _group_by_height(nodes: _NodeTable) -> tuple[NDArray[np.int64], tuple[TreeLevel, ...], NDArray[np.int64]]:
     """Nodes in order of their heights, the levels this makes, and where the roots arrive."""
     height, inner = nodes.height, nodes.left >= 0
     above = np.full_like(height, height.max() + 1)  # of each node, the height of its parent; roots: above all
     above[nodes.left[inner]] = above[nodes.right[inner]] = height[inner]
     order = np.lexsort((above, height))  # (nodes,) by height, then by that of the parent, then by number
-    arrived = _arrivals(order, above)
+    arrived = _input_positions(order, above)
     children = np.stack([arrived[nodes.left], arrived[nodes.right]], axis=1)[order]  # (nodes, 2); of leaves: nothing
     leaf, ends = np.cumsum(~inner) - 1, _offsets(np.bincount(height)).tolist()
     taken = [leaf[order[: ends[1]]], *(children[first:last].reshape(-1) for first, last in pairwise(ends[1:]))]
-    levels = tuple(Level(*level) for level in zip(taken, _handed(height, above), strict=True))
+    levels = tuple(TreeLevel(*level) for level in zip(taken, _output_counts(height, above), strict=True))
     return order, levels, arrived[nodes.offsets[1:] - 1]
 
 
-def _arrivals(order: NDArray[np.int64], above: NDArray[np.int64]) -> NDArray[np.int64]:
+def _input_positions(order: NDArray[np.int64], above: NDArray[np.int64]) -> NDArray[np.int64]:
     """Of each node, its place among those that arrive at the height of its parent, in the order given.  # (nodes,)"""
     arriving = order[np.argsort(above[order], kind="stable")]
     counts = np.bincount(above)
     arrived = np.empty_like(order)
-    arrived[arriving] = _run(np.zeros_like(counts), counts)
+    arrived[arriving] = _ranges(np.zeros_like(counts), counts)
     return arrived
 
 
-def _handed(height: NDArray[np.int64], above: NDArray[np.int64]) -> Iterator[tuple[tuple[int, int], ...]]:
+def _output_counts(height: NDArray[np.int64], above: NDArray[np.int64]) -> Iterator[tuple[tuple[int, int], ...]]:
     """For each height, to which heights its nodes go and how many to each."""
     highest = int(above.max())
     runs, counts = np.unique(height * (highest + 1) + above, return_counts=True)

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 from dragoman.core.errors import DataError
 
-ALL_WORDS = 10_000_000  # the tutorial's guess at the number of words in a language
+DEFAULT_LANGUAGE_SIZE = 10_000_000  # the tutorial's guess at the number of words in a language
 
 
-class UnknownWords(Protocol):
+class UnknownWordModel(Protocol):
     """A distribution over the words outside a vocabulary."""
 
     @property
-    def total(self) -> int:
+    def language_size(self) -> int:
         """|V_all|: how many words the language is taken to have."""
         ...
 
@@ -38,46 +38,46 @@ class UnknownWords(Protocol):
 
 
 @dataclass(frozen=True)
-class Uniform:
+class UniformUnknownWords:
     """P_unk(e) = 1 / (|V_all| - |V|): a language of `total` words, all unknown ones alike.
 
     >>> Uniform(known=2, total=102).log_probs(["x"]) == [-math.log(100)]
     True
     """
 
-    known: int  # words the vocabulary has, `</s>` among them
-    total: int = ALL_WORDS
+    num_known: int  # words the vocabulary has, `</s>` among them
+    language_size: int = DEFAULT_LANGUAGE_SIZE
 
     def __post_init__(self) -> None:
-        if self.total <= self.known:
+        if self.language_size <= self.num_known:
             raise DataError(
-                f"the vocabulary alone has {self.known} words: a language of {self.total} leaves no unknown ones; "
+                f"the vocabulary alone has {self.num_known} words: a language of {self.language_size} leaves no unknown ones; "
                 "say a larger --unknown-words"
             )
 
     def log_probs(self, spellings: Iterable[str]) -> list[float]:
-        share = -math.log(self.total - self.known)
+        share = -math.log(self.language_size - self.num_known)
         return [share for _ in spellings]
 
     def config(self) -> dict[str, Any]:
-        return {"kind": "uniform", "total": self.total}
+        return {"kind": "uniform", "total": self.language_size}
 
     def members(self) -> Mapping[str, Any]:
         return {}
 
 
 @dataclass(frozen=True)
-class Closed:
+class ClosedVocabulary:
     """A closed vocabulary: every word outside it is impossible.
 
     The class `<unk>` itself, which a text may spell out literally, counts as one more word, as it does for KenLM.
     """
 
-    known: int
+    num_known: int
 
     @property
-    def total(self) -> int:
-        return self.known + 1
+    def language_size(self) -> int:
+        return self.num_known + 1
 
     def log_probs(self, spellings: Iterable[str]) -> list[float]:
         return [-math.inf for _ in spellings]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError, at
+from dragoman.core.errors import DataError, error_at_line
 
 START, END, UNK = 0, 1, 2
 SPECIALS = ("<s>", "</s>", "<unk>")
@@ -29,14 +29,14 @@ class Vocab:
     """
 
     def __init__(self, words: Sequence[str], counts: Sequence[int] | NDArray[np.int64] | None = None):
-        self.words = tuple(words)
-        self.counts = np.zeros(len(self.words), np.int64) if counts is None else np.asarray(counts, np.int64)
-        if self.words[:3] != SPECIALS:
-            raise DataError(f"a vocabulary begins with {' '.join(SPECIALS)}; got {' '.join(self.words[:3])}")
-        if len(self.counts) != len(self.words):
-            raise DataError(f"{len(self.words)} words but {len(self.counts)} counts in a vocabulary")
-        if len(self._index) != len(self.words):
-            raise DataError(f"the vocabulary has {_first_repeated(self.words)!r} twice")
+        self.tokens = tuple(words)
+        self.counts = np.zeros(len(self.tokens), np.int64) if counts is None else np.asarray(counts, np.int64)
+        if self.tokens[:3] != SPECIALS:
+            raise DataError(f"a vocabulary begins with {' '.join(SPECIALS)}; got {' '.join(self.tokens[:3])}")
+        if len(self.counts) != len(self.tokens):
+            raise DataError(f"{len(self.tokens)} words but {len(self.counts)} counts in a vocabulary")
+        if len(self._index) != len(self.tokens):
+            raise DataError(f"the vocabulary has {_first_repeated(self.tokens)!r} twice")
 
     @classmethod
     def build(
@@ -64,22 +64,22 @@ class Vocab:
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        return {word: number for number, word in enumerate(self.words)}
+        return {word: number for number, word in enumerate(self.tokens)}
 
     def __len__(self) -> int:
-        return len(self.words)
+        return len(self.tokens)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocab) and self.words == other.words
+        return isinstance(other, Vocab) and self.tokens == other.tokens
 
     def __hash__(self) -> int:
-        return hash(self.words)
+        return hash(self.tokens)
 
     def __repr__(self) -> str:
         return f"Vocab({len(self)} words)"
 
     @property
-    def known(self) -> int:
+    def num_known(self) -> int:
         """How many outcomes have a name: the words and `</s>`, without `<s>` and `<unk>`."""
         return len(self) - 2
 
@@ -92,15 +92,15 @@ class Vocab:
         return np.fromiter((self.id(word) for word in words), np.int32)
 
     @cached_property
-    def lengths(self) -> NDArray[np.int64]:
+    def token_lengths(self) -> NDArray[np.int64]:
         """Characters in each word."""
-        return np.fromiter((len(word) for word in self.words), np.int64, len(self))
+        return np.fromiter((len(word) for word in self.tokens), np.int64, len(self))
 
-    def difference(self, other: Vocab) -> str:
+    def describe_difference(self, other: Vocab) -> str:
         """Why two vocabularies are not the same, for an error message."""
         if len(self) != len(other):
             return f"{len(self)} entries against {len(other)}"
-        for number, (one, two) in enumerate(zip(self.words, other.words, strict=True)):
+        for number, (one, two) in enumerate(zip(self.tokens, other.tokens, strict=True)):
             if one != two:
                 return f"entry {number} is {one!r} in one and {two!r} in the other"
         return "no difference"
@@ -108,26 +108,30 @@ class Vocab:
     # -- on disk: one `word TAB count` a line ------------------------------------------------------------------
 
     def to_text(self) -> str:
-        return "".join(f"{word}\t{count}\n" for word, count in zip(self.words, self.counts.tolist(), strict=True))
+        return "".join(f"{word}\t{count}\n" for word, count in zip(self.tokens, self.counts.tolist(), strict=True))
 
     @classmethod
     def read(cls, path: Path) -> Vocab:
         words, counts, seen = [], [], dict[str, int]()
-        for number, line in enumerate(_lines(path), 1):
+        for number, line in enumerate(_read_lines(path), 1):
             word, _, count = line.partition("\t")
             if word in seen:
-                raise at(str(path), number, f"{word!r} is already on line {seen[word]}; remove one of the two")
+                raise error_at_line(
+                    str(path), number, f"{word!r} is already on line {seen[word]}; remove one of the two"
+                )
             if not count.isdecimal() or len(count) > 18:
-                raise at(str(path), number, f"expected `word TAB count`, found {line!r}")
+                raise error_at_line(str(path), number, f"expected `word TAB count`, found {line!r}")
             seen[word] = number
             words.append(word)
             counts.append(int(count))
         if tuple(words[:3]) != SPECIALS:
-            raise at(str(path), 1, f"a vocabulary begins with {', '.join(SPECIALS)}; is this a model's vocabulary?")
+            raise error_at_line(
+                str(path), 1, f"a vocabulary begins with {', '.join(SPECIALS)}; is this a model's vocabulary?"
+            )
         return cls(words, counts)
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     try:
         return path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
     except FileNotFoundError:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dragoman.core.errors import at
+from dragoman.core.errors import error_at_line
 
-MARK = "▁"  # U+2581, which stands for a space; SentencePiece writes it so
+SPACE_MARK = "▁"  # U+2581, which stands for a space; SentencePiece writes it so
 
 
-def words_of(line: str) -> list[str]:
+def split_words(line: str) -> list[str]:
     """The words of a line, which ends at CR and whose words end at spaces and TABs alone, as everywhere in dragoman.
 
     >>> words_of(" no\\u00a0break \\t space")
@@ -22,14 +22,16 @@ def check_lines(lines: Sequence[str]) -> None:
     """Refuse what cannot be one line of UTF-8, naming its number (from 1)."""
     for number, line in enumerate(lines, 1):
         if "\n" in line:
-            raise at("sentences", number, "contains a line break; give one sentence a string")
+            raise error_at_line("sentences", number, "contains a line break; give one sentence a string")
         try:
             line.encode()
         except UnicodeEncodeError:
-            raise at("sentences", number, "holds half a surrogate pair; remove or mend the character") from None
+            raise error_at_line(
+                "sentences", number, "holds half a surrogate pair; remove or mend the character"
+            ) from None
 
 
-def number_words(units: Iterable[tuple[bool, bool]]) -> list[int]:
+def assign_word_indices(tokens: Iterable[tuple[bool, bool]]) -> list[int]:
     """The number of the word (from 0) that each unit belongs to.
 
     Of each unit it is said whether it begins with a space and whether it holds anything else. A space alone belongs
@@ -39,7 +41,7 @@ def number_words(units: Iterable[tuple[bool, bool]]) -> list[int]:
     [0, 0, 1, 1, 1]
     """
     found, words, inside = [], 0, False
-    for spaced, spelled in units:
+    for spaced, spelled in tokens:
         inside = inside and not spaced
         if spelled and not inside:
             words, inside = words + 1, True

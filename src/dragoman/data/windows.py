@@ -15,7 +15,7 @@ def context_windows(corpus: Corpus, length: int) -> NDArray[np.int32]:
     [[0, 0], [0, 3], [3, 4]]
     """
     starts = max(length, 1)
-    framed = corpus.framed(starts=starts)
-    sentence = np.repeat(np.arange(corpus.sentences), corpus.sizes)
-    places = np.arange(corpus.tokens) + starts * (sentence + 1)  # of the tokens in the framed text
+    framed = corpus.ids_with_boundaries(starts=starts)
+    sentence = np.repeat(np.arange(corpus.num_sentences), corpus.sizes)
+    places = np.arange(corpus.num_tokens) + starts * (sentence + 1)  # of the tokens in the framed text
     return framed[places[:, None] + np.arange(-length, 0)]

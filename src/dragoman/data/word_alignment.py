@@ -7,20 +7,20 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import at
-from dragoman.data.alignments import Links
+from dragoman.core.errors import error_at_line
+from dragoman.data.alignments import WordAlignments
 
 
-def with_end(word_numbers: Sequence[int]) -> list[int]:
+def append_end(word_indices: Sequence[int]) -> list[int]:
     """The word of each unit and of the closing `</s>`, which is a word of its own.
 
     >>> with_end([0, 0, 1]), with_end([])
     ([0, 0, 1, 2], [0])
     """
-    return [*word_numbers, max(word_numbers, default=-1) + 1]
+    return [*word_indices, max(word_indices, default=-1) + 1]
 
 
-def to_words(
+def attention_to_words(
     matrix: NDArray[np.floating], target_words: Sequence[int], source_words: Sequence[int]
 ) -> NDArray[np.float64]:
     """Attention of units to units as that of words to words.  # (target words, source words)
@@ -40,15 +40,15 @@ def to_words(
     return share.T @ matrix @ source  # (target words, source words)
 
 
-def pairs_of_words(
-    pairs: Iterable[tuple[int, int]], source_words: Sequence[int], target_words: Sequence[int]
+def token_links_to_words(
+    links: Iterable[tuple[int, int]], source_words: Sequence[int], target_words: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Pairs (source unit, target unit) as pairs of words, each once, in order.
 
     >>> pairs_of_words([(0, 0), (1, 0), (2, 1)], [0, 0, 1], [0, 1])
     [(0, 0), (1, 1)]
     """
-    return sorted({(source_words[source], target_words[target]) for source, target in pairs})
+    return sorted({(source_words[source], target_words[target]) for source, target in links})
 
 
 def _membership(words: Sequence[int]) -> NDArray[np.float64]:
@@ -56,11 +56,11 @@ def _membership(words: Sequence[int]) -> NDArray[np.float64]:
     return np.eye(max(words, default=-1) + 1)[list(words)] if words else np.zeros((0, 0))
 
 
-def links_of_units(
+def word_links_to_tokens(
     links: Sequence[Iterable[tuple[int, int]]],
     words: Sequence[tuple[Sequence[int], Sequence[int]]],
     name: str = "alignment",
-) -> Links:
+) -> WordAlignments:
     """Links between words as links between all their units; links of words that there are not are refused by line.
 
     # words: for each pair, the word of each source unit and of each target unit
@@ -73,15 +73,15 @@ def links_of_units(
         for one, other in own:
             if one > max(source, default=-1) or other > max(target, default=-1):
                 sizes = f"{max(source, default=-1) + 1} and {max(target, default=-1) + 1} words"
-                raise at(
+                raise error_at_line(
                     name, line, f"{one}-{other} links words that are not there (of {sizes}); align the pairs again"
                 )
-        places = [_places(numbers) for numbers in (source, target)]
+        places = [_tokens_of_words(numbers) for numbers in (source, target)]
         found.append([(i, j) for one, other in own for i in places[0][one] for j in places[1][other]])
-    return Links.of(found)
+    return WordAlignments.from_lists(found)
 
 
-def _places(numbers: Sequence[int]) -> dict[int, list[int]]:
+def _tokens_of_words(numbers: Sequence[int]) -> dict[int, list[int]]:
     """The units of each word."""
     found: dict[int, list[int]] = {}
     for unit, word in enumerate(numbers):

@@ -12,11 +12,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError, at, file_errors
-from dragoman.data.formats import BOM, GZIP
+from dragoman.core.errors import DataError, error_at_line, file_errors
+from dragoman.data.formats import BOM, GZIP_MAGIC
 from dragoman.data.vocabulary import Vocab
 
-FORMATS = {4: "%.9g", 8: "%.17g"}  # how a number of so many bytes is written, so that the same one is read again
+NUMBER_FORMATS = {4: "%.9g", 8: "%.17g"}  # how a number of so many bytes is written, so that the same one is read again
 BLANKS = b" \t\r\n"
 PRINTED = bytes(range(32, 127))  # what numbers are written with; in binary they nearly always have other bytes
 TEXT_REMEDY = "write it as text, with word2vec's -binary 0 or gensim's save_word2vec_format(FILE, binary=False)"
@@ -54,7 +54,7 @@ class WordVectors:
 
     def lines(self) -> Iterator[str]:
         """The file, line by line."""
-        write = FORMATS[self.matrix.dtype.itemsize].__mod__
+        write = NUMBER_FORMATS[self.matrix.dtype.itemsize].__mod__
         yield f"{len(self)} {self.dimension}\n"
         for word, vector in zip(self.words, self.matrix, strict=True):
             if not word or set(word) & set(" \t\r\n\0"):
@@ -62,11 +62,11 @@ class WordVectors:
             yield f"{word} {' '.join(map(write, vector.tolist()))}\n"
 
 
-class Given(NamedTuple):
+class VocabVectors(NamedTuple):
     """The vectors that were there for the words of a vocabulary."""
 
     matrix: NDArray[np.float32]  # (|V|, D) 0 where there is none
-    found: NDArray[np.bool_]  # (|V|,)
+    present: NDArray[np.bool_]  # (|V|,)
 
 
 class Neighbour(NamedTuple):
@@ -74,7 +74,7 @@ class Neighbour(NamedTuple):
     similarity: float  # the cosine of the angle between two vectors, from -1 to 1
 
 
-def vectors_for(vocab: Vocab, vectors: WordVectors) -> Given:
+def vectors_for(vocab: Vocab, vectors: WordVectors) -> VocabVectors:
     """A vocabulary's words with the vectors given; `<s>`, `</s>` and `<unk>` take theirs where there are some.
 
     >>> vectors = WordVectors(("cat", "dog"), np.array([[1.0, 0.5], [0.25, -2.0]], np.float32))
@@ -82,14 +82,14 @@ def vectors_for(vocab: Vocab, vectors: WordVectors) -> Given:
     >>> found.tolist(), matrix[4].tolist()
     ([False, False, False, False, True], [0.25, -2.0])
     """
-    rows = np.array([vectors.index.get(word, -1) for word in vocab.words])
+    rows = np.array([vectors.index.get(word, -1) for word in vocab.tokens])
     found = rows >= 0
     matrix = np.zeros((len(vocab), vectors.dimension), np.float32)
     matrix[found] = vectors.matrix[rows[found]]
-    return Given(matrix, found)
+    return VocabVectors(matrix, found)
 
 
-def nearest(vectors: WordVectors, word: str, k: int = 10) -> list[Neighbour]:
+def nearest_words(vectors: WordVectors, word: str, k: int = 10) -> list[Neighbour]:
     """The k words whose vectors point most nearly where this word's does.
 
     >>> vectors = WordVectors(("cat", "dog", "the"), np.array([[2.0, 1.0], [1.0, 1.0], [-1.0, 0.5]], np.float32))
@@ -116,70 +116,84 @@ def read_word_vectors(path: str | Path, words: Container[str] | None = None) -> 
     vocabulary, what does not concern it takes no memory.
     """
     path = Path(path)
-    with file_errors(path), _opened(path) as file:
-        count, dimension = _header(file.readline(), path)
+    with file_errors(path), _open(path) as file:
+        count, dimension = _read_header(file.readline(), path)
         kept: dict[str, NDArray[np.float32]] = {}
         line_of: dict[str, int] = {}
         number = 1
         for number, line in enumerate(file, 2):
-            word, numbers = _parts(line, dimension, path, number)
+            word, numbers = _split_line(line, dimension, path, number)
             if words is not None and word not in words:
                 continue
             if word in line_of:
-                raise at(str(path), number, f"{word!r} is already on line {line_of[word]}; remove one of the two")
+                raise error_at_line(
+                    str(path), number, f"{word!r} is already on line {line_of[word]}; remove one of the two"
+                )
             line_of[word] = number
-            kept[word] = _vector(numbers, path, number)
+            kept[word] = _parse_vector(numbers, path, number)
     if number - 1 != count:
-        raise at(str(path), 1, f"{count:,} vectors are announced, {number - 1:,} are there; is the file whole?")
+        raise error_at_line(
+            str(path), 1, f"{count:,} vectors are announced, {number - 1:,} are there; is the file whole?"
+        )
     matrix = np.stack(list(kept.values())) if kept else np.zeros((0, dimension), np.float32)
     return WordVectors(tuple(kept), matrix)
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
-def _header(line: bytes, path: Path) -> tuple[int, int]:
+def _read_header(line: bytes, path: Path) -> tuple[int, int]:
     """N and D."""
-    if line.startswith(GZIP):
+    if line.startswith(GZIP_MAGIC):
         raise DataError(f"{path}: this is gzip; give it a name that ends in .gz")
     fields = line.removeprefix(BOM).split()
     if len(fields) != 2 or not all(field.isdigit() and len(field) <= 18 for field in fields):
         remedy = "GloVe's files lack that line: put it before the others"
-        raise at(str(path), 1, f"word vectors begin with a line `N D`, how many there are and of what length; {remedy}")
+        raise error_at_line(
+            str(path), 1, f"word vectors begin with a line `N D`, how many there are and of what length; {remedy}"
+        )
     count, dimension = map(int, fields)
     if not count or not dimension:
-        raise at(str(path), 1, "no vectors are announced; give a file that has some")
+        raise error_at_line(str(path), 1, "no vectors are announced; give a file that has some")
     return count, dimension
 
 
-def _parts(line: bytes, dimension: int, path: Path, number: int) -> tuple[str, bytes]:
+def _split_line(line: bytes, dimension: int, path: Path, number: int) -> tuple[str, bytes]:
     """The word and the numbers of a line."""
     raw, _, numbers = line.rstrip(BLANKS).partition(b" ")
     if numbers.translate(None, PRINTED):
-        raise at(str(path), number, f"these are no numbers but, it seems, word2vec's binary format; {TEXT_REMEDY}")
+        raise error_at_line(
+            str(path), number, f"these are no numbers but, it seems, word2vec's binary format; {TEXT_REMEDY}"
+        )
     if not raw or numbers.count(b" ") + bool(numbers) != dimension:
         found = len(line.split())
-        raise at(
+        raise error_at_line(
             str(path), number, f"expected a word and {dimension} numbers, with one space between, found {found} parts"
         )
     try:
         return raw.decode(), numbers
     except UnicodeDecodeError:
         remedy = f"if it is word2vec's binary format, {TEXT_REMEDY}"
-        raise at(str(path), number, f"a word that is not UTF-8; convert it with iconv -t UTF-8; {remedy}") from None
+        raise error_at_line(
+            str(path), number, f"a word that is not UTF-8; convert it with iconv -t UTF-8; {remedy}"
+        ) from None
 
 
-def _vector(numbers: bytes, path: Path, number: int) -> NDArray[np.float32]:
+def _parse_vector(numbers: bytes, path: Path, number: int) -> NDArray[np.float32]:
     fields = numbers.split(b" ")
     try:
         with np.errstate(over="ignore"):
             vector = np.array(fields).astype(np.float32)
     except ValueError:
         wrong = next(field for field in fields if not _is_number(field))
-        raise at(str(path), number, f"expected a number, found {wrong.decode(errors='replace')!r:.40}") from None
+        raise error_at_line(
+            str(path), number, f"expected a number, found {wrong.decode(errors='replace')!r:.40}"
+        ) from None
     if not np.isfinite(vector).all():
-        raise at(str(path), number, "a number that is infinite, undefined or too large; remove the line or mend it")
+        raise error_at_line(
+            str(path), number, "a number that is infinite, undefined or too large; remove the line or mend it"
+        )
     return vector
 
 

@@ -13,7 +13,7 @@ from dragoman.core.kernels import kernel
 from dragoman.doctor.findings import Finding
 from dragoman.doctor.reader import Document
 from dragoman.doctor.single_text import shortened
-from dragoman.doctor.word_association import Lexicon, Sets, learn, scores, word_sets
+from dragoman.doctor.word_association import AssociationCounts, WordSets, learn, scores, word_sets
 
 ENOUGH = 300  # pairs to learn from; fewer teach too few words
 SAMPLE = 50_000  # lines that are paired at random, to see what chance gives
@@ -29,7 +29,7 @@ IMPOSSIBLE = -1e9
 
 
 @dataclass(frozen=True)
-class Alignment:
+class AlignmentCheck:
     """What was found about the pairing of lines."""
 
     findings: tuple[Finding, ...]
@@ -38,22 +38,22 @@ class Alignment:
 
 
 @dataclass(frozen=True)
-class Judge:
+class AlignmentThresholds:
     """Scores of pairs, and below which score a pair of that size looks like chance."""
 
-    lexicon: Lexicon
-    source: Sets
-    target: Sets
+    lexicon: AssociationCounts
+    source: WordSets
+    target: WordSets
     edges: NDArray[np.float64]  # (buckets,) -infinity where nothing can be said
     middles: NDArray[np.float64]  # (buckets,) half way between chance and what pairs usually have
 
     @classmethod
-    def of(cls, source: Sets, target: Sets) -> tuple[Judge, NDArray[np.float64]]:
+    def of(cls, source: WordSets, target: WordSets) -> tuple[AlignmentThresholds, NDArray[np.float64]]:
         """A judge, and the scores of all pairs as they stand."""
         lexicon = learn(source, target)
         every = np.arange(len(source.sizes))
         paired = scores(lexicon, source, target, every, every)
-        one, other = _strangers(target)
+        one, other = _random_pairs(target)
         chance = scores(lexicon, source, target, one, other)
         sizes, chance_sizes = _bucket(source.sizes + target.sizes), _bucket(source.sizes[one] + target.sizes[other])
         edges, middles = np.full(len(BUCKETS) + 1, -np.inf), np.full(len(BUCKETS) + 1, -np.inf)
@@ -77,23 +77,23 @@ def _bucket(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.searchsorted(BUCKETS, sizes, side="right")
 
 
-def _strangers(target: Sets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _random_pairs(target: WordSets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of lines that have nothing to do with each other except that they are about as long."""
     order = np.argsort(target.draws, kind="stable")[:SAMPLE]  # in a sorted text neighbours are related
     order = order[np.argsort(target.sizes[order], kind="stable")]
     return np.roll(order, max(1, min(37, len(order) // 10))), order
 
 
-def alignment(source: Document, target: Document) -> Alignment:
+def check_alignment(source: Document, target: Document) -> AlignmentCheck:
     """Judge how well lines that stand in the same place translate each other."""
     if len(source) < ENOUGH:
-        return Alignment((), f"not checked for misaligned pairs: {len(source):,} are too few, that takes {ENOUGH}")
+        return AlignmentCheck((), f"not checked for misaligned pairs: {len(source):,} are too few, that takes {ENOUGH}")
     one, two = word_sets(source.lines), word_sets(target.lines)
-    judge, paired = Judge.of(one, two)
+    judge, paired = AlignmentThresholds.of(one, two)
     edge = judge.edge(np.arange(len(source)))
     judged = ~np.isnan(paired) & np.isfinite(edge)
     if 2 * int(judged.sum()) < len(source):
-        return Alignment((), "most pairs have too few words that are known from others to tell misaligned ones")
+        return AlignmentCheck((), "most pairs have too few words that are known from others to tell misaligned ones")
     runs = [run for run in _runs(_steps(judge, paired)) if _is_clear(run, paired, judge)]
     in_run = np.zeros(len(source), np.bool_)
     for run in runs:
@@ -106,7 +106,7 @@ def alignment(source: Document, target: Document) -> Alignment:
         )
     )
     told = (*(_run_finding(source, target, run) for run in runs), *findings)
-    return Alignment(told, "", tuple(near))
+    return AlignmentCheck(told, "", tuple(near))
 
 
 def _pair_finding(kind: str, source: Document, target: Document, line: int) -> Finding:
@@ -118,13 +118,13 @@ def _pair_finding(kind: str, source: Document, target: Document, line: int) -> F
 
 
 @dataclass(frozen=True)
-class Run:
+class ShiftedRun:
     first: int
     last: int
     step: int  # target line i belongs to source line i + step
 
 
-def _steps(judge: Judge, paired: NDArray[np.float64]) -> NDArray[np.int64]:
+def _steps(judge: AlignmentThresholds, paired: NDArray[np.float64]) -> NDArray[np.int64]:
     """For each target line, how many lines further on its source stands: the likeliest path through all lines."""
     lines = len(paired)
     near = _near_trouble(paired < judge.middle(np.arange(lines)))
@@ -138,7 +138,9 @@ def _steps(judge: Judge, paired: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.asarray(_best_path(evidence, SWITCH)) - FAR
 
 
-def _weight(judge: Judge, source_lines: NDArray[np.int64], target_lines: NDArray[np.int64]) -> NDArray[np.float64]:
+def _weight(
+    judge: AlignmentThresholds, source_lines: NDArray[np.int64], target_lines: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """How many words a pair's evidence comes from: half of both sides, as each word was asked from both."""
     return (judge.source.sizes[source_lines] + judge.target.sizes[target_lines]) / 2
 
@@ -176,14 +178,14 @@ def _best_path(evidence: Any, switch: float) -> Any:
     return path
 
 
-def _runs(steps: NDArray[np.int64]) -> Iterator[Run]:
+def _runs(steps: NDArray[np.int64]) -> Iterator[ShiftedRun]:
     cuts = np.flatnonzero(np.diff(steps, prepend=0, append=0))
     for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         if steps[first]:
-            yield Run(first, last - 1, int(steps[first]))
+            yield ShiftedRun(first, last - 1, int(steps[first]))
 
 
-def _is_clear(run: Run, paired: NDArray[np.float64], judge: Judge) -> bool:
+def _is_clear(run: ShiftedRun, paired: NDArray[np.float64], judge: AlignmentThresholds) -> bool:
     """Whether a run is long enough, and most of its pairs are poor as they stand. Lines that say the same as the one
     before count once: where a sentence stands several times, with other translations, any of them may fit best."""
     lines = np.arange(run.first, run.last + 1)
@@ -191,11 +193,11 @@ def _is_clear(run: Run, paired: NDArray[np.float64], judge: Judge) -> bool:
     return len(lines) >= SHORTEST and 2 * int((paired[lines] < judge.middle(lines)).sum()) > len(lines)
 
 
-def _repeats(sets: Sets, line: int) -> bool:
+def _repeats(sets: WordSets, line: int) -> bool:
     return line > 0 and bool(sets.draws[line] == sets.draws[line - 1])
 
 
-def _run_finding(source: Document, target: Document, run: Run) -> Finding:
+def _run_finding(source: Document, target: Document, run: ShiftedRun) -> Finding:
     far = f"{abs(run.step)} line{'s' if abs(run.step) > 1 else ''} {'later' if run.step > 0 else 'earlier'}"
     lines = f"lines {target.number(run.first)} to {target.number(run.last)}"
     what = f"{lines} of {target.name} fit the lines of {source.name} {far}"
@@ -205,7 +207,7 @@ def _run_finding(source: Document, target: Document, run: Run) -> Finding:
 # -- files of different line counts -----------------------------------------------------------------------------------
 
 
-def parting(source: Sequence[str], target: Sequence[str]) -> int | None:
+def divergence_line(source: Sequence[str], target: Sequence[str]) -> int | None:
     """Where two files of different length most probably go apart: the first line (from 0) after which the longer one
     has lines too many. None if nothing can be said.
 
@@ -232,11 +234,11 @@ def parting(source: Sequence[str], target: Sequence[str]) -> int | None:
     return place
 
 
-def _picked(sets: Sets, lines: NDArray[np.int64]) -> Sets:
+def _picked(sets: WordSets, lines: NDArray[np.int64]) -> WordSets:
     sizes = sets.sizes[lines]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     taken = np.repeat(sets.offsets[lines] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    return Sets(sets.words[taken], offsets, sets.size, sets.draws[lines])
+    return WordSets(sets.words[taken], offsets, sets.size, sets.draws[lines])
 
 
 def _turning_point(straight: NDArray[np.float64], moved: NDArray[np.float64]) -> int:

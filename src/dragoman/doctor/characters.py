@@ -20,12 +20,12 @@ MISREAD = re.compile(
 SEPARATORS = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 CONTROLS = "".join(chr(code) for code in [*range(1, 32), *range(127, 160)] if chr(code) not in f"\t\n{SEPARATORS}")
 # Zero-width space, word joiner, soft hyphen, a byte order mark inside, directions, and joiners beside a plain letter.
-UNSEEN = "".join(
+INVISIBLE_CHARACTERS = "".join(
     ["\u200c\u200d\u00ad\u061c\u180e\u200b\u200e\u200f\ufeff\ufff9\ufffa\ufffb"]
     + [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2060, 0x206A))]
 )
 INVISIBLE = re.compile(
-    f"[{UNSEEN[2:]}]|[\u200c\u200d]+(?=[\x00-\x7f]|$)|(?<=[\x00-\x7f])[\u200c\u200d]+|^[\u200c\u200d]+",
+    f"[{INVISIBLE_CHARACTERS[2:]}]|[\u200c\u200d]+(?=[\x00-\x7f]|$)|(?<=[\x00-\x7f])[\u200c\u200d]+|^[\u200c\u200d]+",
     re.MULTILINE,
 )
 SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
@@ -40,16 +40,16 @@ MARKUP = re.compile(
 
 
 @dataclass(frozen=True)
-class Check:
+class CharacterCheck:
     """A kind of finding, how to see it, and how to say what was seen."""
 
     kind: str
     pattern: re.Pattern[str]
-    say: Callable[[str], str]
+    describe: Callable[[str], str]
     hints: Sequence[str] = ()  # without one of these in the text there is nothing to see, which is quicker to tell
 
 
-def named(sign: str) -> str:
+def character_name(sign: str) -> str:
     """U+200B ZERO WIDTH SPACE"""
     codes = {0x85: "NEXT LINE", 0x0B: "VERTICAL TAB", 0x0C: "FORM FEED", 0x0D: "CARRIAGE RETURN", 0x1B: "ESCAPE"}
     name = unicodedata.name(sign[0], codes.get(ord(sign[0]), "control character"))
@@ -61,17 +61,19 @@ def _misread(found: str) -> str:
 
 
 CHECKS = (
-    Check("nul", re.compile("\0"), named),
-    Check("mojibake", MISREAD, _misread, "ÂÃÄÅâ"),
-    Check("replacement", re.compile("\ufffd"), named),
-    Check("control", re.compile(f"[{CONTROLS}]"), named),
-    Check("separator", re.compile(f"[{SEPARATORS}]"), named),
-    Check("invisible", INVISIBLE, named, UNSEEN),
-    Check("odd-space", re.compile(f"[{SPACES}]"), named),
-    Check("reserved", RESERVED, str, ("<s>", "</s>")),
-    Check("spaces", UNTIDY, lambda found: "TAB" if "\t" in found else "spaces at an end, or several in a row", BLANKS),
-    Check("markup", MARKUP, str, "&<"),
-    Check("placeholder", re.compile(r"(?<![^ \t\n])<unk>(?![^ \t\n])"), str, ("<unk>",)),
+    CharacterCheck("nul", re.compile("\0"), character_name),
+    CharacterCheck("mojibake", MISREAD, _misread, "ÂÃÄÅâ"),
+    CharacterCheck("replacement", re.compile("\ufffd"), character_name),
+    CharacterCheck("control", re.compile(f"[{CONTROLS}]"), character_name),
+    CharacterCheck("separator", re.compile(f"[{SEPARATORS}]"), character_name),
+    CharacterCheck("invisible", INVISIBLE, character_name, INVISIBLE_CHARACTERS),
+    CharacterCheck("odd-space", re.compile(f"[{SPACES}]"), character_name),
+    CharacterCheck("reserved", RESERVED, str, ("<s>", "</s>")),
+    CharacterCheck(
+        "spaces", UNTIDY, lambda found: "TAB" if "\t" in found else "spaces at an end, or several in a row", BLANKS
+    ),
+    CharacterCheck("markup", MARKUP, str, "&<"),
+    CharacterCheck("placeholder", re.compile(r"(?<![^ \t\n])<unk>(?![^ \t\n])"), str, ("<unk>",)),
 )
 
 
@@ -100,7 +102,7 @@ _ROUGH = re.compile(
 )
 
 
-def mended(line: str) -> str:
+def fix_line(line: str) -> str:
     """A line with everything set right that surely can be.
 
     >>> mended("  das  Ma\\u0308dchen\\u200b\\x07 ")
@@ -134,7 +136,7 @@ def _kept_sign(match: re.Match[str]) -> str:
     return sign if sign != match[0] else ""
 
 
-def places(text: str, check: Check) -> Iterator[tuple[int, str]]:
+def find_matches(text: str, check: CharacterCheck) -> Iterator[tuple[int, str]]:
     """Where in a text a check finds something, and what."""
     framed = f"\n{text}\n"
     if check.hints and not any(hint in framed for hint in check.hints):

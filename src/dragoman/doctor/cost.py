@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.corpus import Corpus
-from dragoman.data.scanner import Scan, scan
+from dragoman.data.scanner import ScannedText, scan
 from dragoman.data.vocabulary import Vocab
-from dragoman.doctor.reader import joined
-from dragoman.doctor.single_text import Measured
+from dragoman.doctor.reader import join_lines
+from dragoman.doctor.single_text import TextStatistics
 from dragoman.ngram.model import NgramModel
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ LOADING = 0.6  # seconds to load the program's compiled loops
 
 
 @dataclass(frozen=True)
-class Cost:
+class TrainingCost:
     """An estimate for `dragoman train ngram` with its defaults."""
 
     file: str
@@ -53,7 +53,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrainingTrial:
     """What training on a sample took."""
 
     tokens: int
@@ -61,27 +61,31 @@ class Trial:
     takes: NDArray[np.float64]  # memory, disk, seconds
 
 
-def cost(measured: Measured) -> Cost | None:
+def estimate_training_cost(text: TextStatistics) -> TrainingCost | None:
     """The cost of training on a text; None if it has no words."""
-    scanned, read = _timed(lambda: scan(joined(measured.document.lines)))
+    scanned, read = _timed(lambda: scan(join_lines(text.document.lines)))
     corpus = Corpus.from_scan(scanned, Vocab.build(scanned.types, scanned.counts.tolist()))
-    if not corpus.words:
+    if not corpus.num_words:
         return None
     _train(corpus.select(np.arange(min(20, len(corpus)))))  # so that compiling is not measured
-    if corpus.tokens <= WHOLE:
+    if corpus.num_tokens <= WHOLE:
         trials = [_try(corpus)]
     else:
         order = np.random.default_rng(0).permutation(len(corpus))  # a text may be sorted
         trials = [_try(_sample(corpus, order, WHOLE // part)) for part in PARTS]
-    memory, disk, seconds = _extrapolated([trial.takes for trial in trials], corpus.tokens / trials[-1].tokens).tolist()
-    return Cost(
-        file=measured.document.name,
-        ngrams=round(float(_extrapolated([trial.sizes for trial in trials], corpus.tokens / trials[-1].tokens).sum())),
-        memory=memory + PROGRAM + TOKEN * corpus.tokens,
+    memory, disk, seconds = _extrapolated(
+        [trial.takes for trial in trials], corpus.num_tokens / trials[-1].tokens
+    ).tolist()
+    return TrainingCost(
+        file=text.document.name,
+        ngrams=round(
+            float(_extrapolated([trial.sizes for trial in trials], corpus.num_tokens / trials[-1].tokens).sum())
+        ),
+        memory=memory + PROGRAM + TOKEN * corpus.num_tokens,
         disk=disk,
         seconds=seconds + read + LOADING,
         tokens_tried=trials[-1].tokens,
-        tokens=corpus.tokens,
+        tokens=corpus.num_tokens,
     )
 
 
@@ -115,12 +119,12 @@ def _sample(corpus: Corpus, order: NDArray[np.int64], tokens: int) -> Corpus:
     picked = corpus.select(lines)
     used, ids = np.unique(picked.ids, return_inverse=True)
     counts = np.bincount(ids, minlength=len(used))
-    words = [corpus.vocab.words[word] for word in used.tolist()]
-    renumbered = Scan(words, counts, ids.astype(np.int32), picked.offsets)
+    words = [corpus.vocab.tokens[word] for word in used.tolist()]
+    renumbered = ScannedText(words, counts, ids.astype(np.int32), picked.offsets)
     return Corpus.from_scan(renumbered, Vocab.build(words, counts.tolist()))
 
 
-def _try(corpus: Corpus) -> Trial:
+def _try(corpus: Corpus) -> TrainingTrial:
     with tempfile.TemporaryDirectory() as place:
         began = perf_counter()
         model = _train(corpus)
@@ -128,7 +132,7 @@ def _try(corpus: Corpus) -> Trial:
         seconds = perf_counter() - began
         disk = sum(file.stat().st_size for file in Path(place).rglob("*") if file.is_file())
     takes = np.array([_peak(corpus), disk, seconds], np.float64)
-    return Trial(corpus.tokens, np.array(model.table.trie.sizes(), np.float64), takes)
+    return TrainingTrial(corpus.num_tokens, np.array(model.table.trie.sizes(), np.float64), takes)
 
 
 def _peak(corpus: Corpus) -> float:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share, spans
+from dragoman.core.threads import parallel_map, split_range
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.letters import Letters
-from dragoman.doctor.parallel_text import copied
+from dragoman.doctor.letters import LetterSequences
+from dragoman.doctor.parallel_text import is_copied_sentence
 from dragoman.doctor.reader import Document
-from dragoman.doctor.single_text import Measured, shortened
+from dragoman.doctor.single_text import TextStatistics, shortened
 
 ORDER = 4  # letters: each is predicted from the three before it
 TABLE = 1 << 20  # counts are kept by hash; two sequences in one place do little harm
@@ -43,20 +43,20 @@ class LetterModel:
     step: int  # every so many lines one was learned from
 
     @classmethod
-    def learn(cls, letters: Letters) -> LetterModel:
+    def learn(cls, letters: LetterSequences) -> LetterModel:
         step = max(1, len(letters.codes) // LEARNED)
         counts, contexts = np.zeros(TABLE, np.int32), np.zeros(TABLE, np.int32)
         _count(letters.codes, letters.offsets, step, counts, contexts)
         return cls(counts, contexts, int(np.bincount(letters.codes).astype(bool).sum()), step)
 
-    def log_probs(self, letters: Letters) -> NDArray[np.float64]:
+    def log_probs(self, letters: LetterSequences) -> NDArray[np.float64]:
         """log P of each line, which is taken out of the counts before it is judged."""
         tables = self.counts, self.contexts, self.alphabet, self.step
 
         def work(span: tuple[int, int]) -> Any:
             return _log_probs(letters.codes, letters.offsets, *span, *tables)
 
-        return np.concatenate([np.zeros(0), *share(work, spans(0, len(letters.sizes)))])
+        return np.concatenate([np.zeros(0), *parallel_map(work, split_range(0, len(letters.sizes)))])
 
 
 @kernel
@@ -106,29 +106,29 @@ def _log_probs(
 
 
 @dataclass(frozen=True)
-class Languages:
+class LanguageCheck:
     """What was found about the languages of lines."""
 
     findings: tuple[Finding, ...]
     remark: str = ""  # why nothing could be said
 
 
-def pair_languages(pair: Sequence[Measured]) -> Languages:
+def check_pair_languages(pair: Sequence[TextStatistics]) -> LanguageCheck:
     """Lines that the other side's model explains far better than their own side's does.
 
     Copied sentences are known without that, and would teach each model the other language: they are left out.
     """
-    kept = np.flatnonzero(~copied(pair[0], pair[1]))
+    kept = np.flatnonzero(~is_copied_sentence(pair[0], pair[1]))
     source, target = (side.document.select(kept) for side in pair)
     one, two = (side.letters.select(kept) for side in pair)
     if min(len(one.codes), len(two.codes)) < ENOUGH:
-        return Languages(
+        return LanguageCheck(
             (), f"not checked for swapped sides and wrong languages: that takes {ENOUGH:,} letters of pairs that differ"
         )
     models = LetterModel.learn(one), LetterModel.learn(two)
     gains = _gain(one, models[1], models[0]), _gain(two, models[0], models[1])
     if max(_usual(gains[0], one), _usual(gains[1], two)) > -APART:
-        return Languages((), "the two sides are too much alike to tell lines in the wrong language")
+        return LanguageCheck((), "the two sides are too much alike to tell lines in the wrong language")
     in_source, in_target = _is_clear(gains[0], one), _is_clear(gains[1], two)
     findings = []
     for line in np.flatnonzero(in_source | in_target).tolist():
@@ -143,10 +143,10 @@ def pair_languages(pair: Sequence[Measured]) -> Languages:
             findings.append(wrong.finding("wrong-language", line, repr(shortened(wrong.lines[line]))))
     for document, letters, model, known in ((source, one, models[0], in_source), (target, two, models[1], in_target)):
         findings += _unlike_the_rest(document, letters, model, ~known)
-    return Languages(tuple(findings))
+    return LanguageCheck(tuple(findings))
 
 
-def _gain(letters: Letters, other: LetterModel, own: LetterModel) -> NDArray[np.float64]:
+def _gain(letters: LetterSequences, other: LetterModel, own: LetterModel) -> NDArray[np.float64]:
     """By how many nats the other side's model explains each line better than its own side's.
 
     From both the line is taken out: a name stands on both sides of its pair, and neither should be thought to know it.
@@ -154,28 +154,28 @@ def _gain(letters: Letters, other: LetterModel, own: LetterModel) -> NDArray[np.
     return other.log_probs(letters) - own.log_probs(letters)
 
 
-def _usual(gain: NDArray[np.float64], letters: Letters) -> float:
+def _usual(gain: NDArray[np.float64], letters: LetterSequences) -> float:
     return float(np.median(gain / np.maximum(1, letters.sizes)))
 
 
-def _is_clear(gain: NDArray[np.float64], letters: Letters) -> NDArray[np.bool_]:
+def _is_clear(gain: NDArray[np.float64], letters: LetterSequences) -> NDArray[np.bool_]:
     return (letters.sizes >= FEWEST) & (gain > np.maximum(CLEAR, CLEAR_EACH * letters.sizes))
 
 
 # -- one text ---------------------------------------------------------------------------------------------------------
 
 
-def text_language(measured: Measured) -> Languages:
+def check_text_language(measured: TextStatistics) -> LanguageCheck:
     """Lines that are spelled unlike all others."""
     document, letters = measured.document, measured.letters
     if len(letters.codes) < ENOUGH:
-        return Languages((), f"not checked for lines in other languages: that takes {ENOUGH:,} letters")
+        return LanguageCheck((), f"not checked for lines in other languages: that takes {ENOUGH:,} letters")
     model = LetterModel.learn(letters)
-    return Languages(tuple(_unlike_the_rest(document, letters, model, np.ones(len(document), np.bool_))))
+    return LanguageCheck(tuple(_unlike_the_rest(document, letters, model, np.ones(len(document), np.bool_))))
 
 
 def _unlike_the_rest(
-    document: Document, letters: Letters, model: LetterModel, asked: NDArray[np.bool_]
+    document: Document, letters: LetterSequences, model: LetterModel, asked: NDArray[np.bool_]
 ) -> Iterator[Finding]:
     """Lines far below the others in log P a letter; how far, is measured against lines of about the same length."""
     asked = asked & (letters.sizes >= 2 * FEWEST)
@@ -192,7 +192,7 @@ def _unlike_the_rest(
             yield document.finding("odd-language", line, repr(shortened(document.lines[line])))
 
 
-def _lacks_common_words(letters: Letters) -> NDArray[np.bool_]:
+def _lacks_common_words(letters: LetterSequences) -> NDArray[np.bool_]:
     """Sentences with hardly any of the words that every other sentence has. Names and rare words alone do not make a
     line foreign: they stand among common ones."""
     scanned = letters.words()
@@ -220,7 +220,7 @@ MAIN, RARE = 0.9, 0.01  # shares of the lines: of a text's own script, and of on
 MOSTLY = 0.8  # of a line's letters
 
 
-def script_findings(measured: Measured) -> Iterator[Finding]:
+def script_findings(measured: TextStatistics) -> Iterator[Finding]:
     """Lines mostly in a script that hardly any other line is in."""
     document, letters = measured.document, measured.letters
     script, names = _scripts(letters.codes)

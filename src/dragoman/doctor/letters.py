@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.data.scanner import Scan, scan
-from dragoman.doctor.reader import joined
+from dragoman.data.scanner import ScannedText, scan
+from dragoman.doctor.reader import join_lines
 
 
 @dataclass(frozen=True)
-class Letters:
+class LetterSequences:
     """A text as code points, lower case, digits and signs left out, words between single spaces."""
 
     codes: NDArray[np.uint32]
@@ -26,26 +26,26 @@ class Letters:
         return np.diff(self.offsets)
 
     @classmethod
-    def of(cls, lines: Sequence[str]) -> Letters:
+    def from_lines(cls, lines: Sequence[str]) -> LetterSequences:
         """
         >>> letters = Letters.of(["A cat, 2 dogs."])
         >>> "".join(map(chr, letters.codes))
         ' a cat dogs '
         """
-        text = joined(lines).decode().lower()
+        text = join_lines(lines).decode().lower()
         codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
         kinds = _kinds(codes)
         spaced, offsets = _spaced(codes, kinds, len(lines))
         return cls(spaced, offsets)
 
-    def select(self, lines: NDArray[np.int64]) -> Letters:
+    def select(self, lines: NDArray[np.int64]) -> LetterSequences:
         """Some of the lines."""
         sizes = self.sizes[lines]
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         taken = np.repeat(self.offsets[lines] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return Letters(self.codes[taken], offsets)
+        return LetterSequences(self.codes[taken], offsets)
 
-    def words(self) -> Scan:
+    def words(self) -> ScannedText:
         """The words of each line."""
         codes = self.codes.copy()
         codes[self.offsets[:-1]] = 10  # what was the space before a line ends the one before

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.doctor.alignment import parting
+from dragoman.doctor.alignment import divergence_line
 from dragoman.doctor.findings import Finding
 from dragoman.doctor.reader import Document
-from dragoman.doctor.single_text import Limits, Measured, habits, repeats, shortened
+from dragoman.doctor.single_text import DoctorLimits, TextStatistics, repeats, shortened, writing_habits
 
 FAR = 5.0  # standard deviations (robust) from the usual length
 UNKNOWN = 0.15  # share of dev's words, above which something is probably wrong
@@ -25,7 +25,7 @@ DIFFERENT = 0.5  # difference of two shares, above which habits of writing diffe
 
 
 @dataclass(frozen=True)
-class PairFigures:
+class PairStatistics:
     """A parallel text in numbers."""
 
     pairs: int
@@ -36,10 +36,10 @@ class PairFigures:
     other_target: int  # pairs whose source came before, with another target: no fault
 
 
-def pair_figures(source: Measured, target: Measured) -> PairFigures:
+def pair_statistics(source: TextStatistics, target: TextStatistics) -> PairStatistics:
     pairs = list(zip(source.document.lines, target.document.lines, strict=True))
     distinct = Counter(one for one, _ in set(pairs))
-    return PairFigures(
+    return PairStatistics(
         pairs=len(pairs),
         word_ratio=_ratio(target.words, source.words),
         character_ratio=_ratio(target.characters, source.characters),
@@ -49,7 +49,7 @@ def pair_figures(source: Measured, target: Measured) -> PairFigures:
     )
 
 
-def copied(source: Measured, target: Measured) -> NDArray[np.bool_]:
+def is_copied_sentence(source: TextStatistics, target: TextStatistics) -> NDArray[np.bool_]:
     """Sentences that stand on both sides as they are. That needs no knowledge of the languages."""
     words = np.diff(source.letters.words().offsets)
     return _same(source.document, target.document) & (words >= SENTENCE)
@@ -64,12 +64,12 @@ def _ratio(one: NDArray[np.int64], two: NDArray[np.int64]) -> float:
     return float(one.sum()) / max(1, int(two.sum()))
 
 
-def line_counts(source: Document, target: Document) -> Finding:
+def line_count_finding(source: Document, target: Document) -> Finding:
     """Files of different length, and where they seem to go apart."""
     longer, shorter = (target, source) if len(target) > len(source) else (source, target)
     extra = len(longer) - len(shorter)
     what = f"{source.name} has {len(source):,} lines, {target.name} {len(target):,}"
-    place = parting(source.lines, target.lines)
+    place = divergence_line(source.lines, target.lines)
     if place is None:
         return longer.finding("line-counts", None, what)
     many = f"{extra} lines" if extra > 1 else "a line"
@@ -78,7 +78,7 @@ def line_counts(source: Document, target: Document) -> Finding:
     )
 
 
-def pair_findings(source: Measured, target: Measured, limits: Limits) -> Iterator[Finding]:
+def pair_findings(source: TextStatistics, target: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
     """Empty, overlong and copied sides, unusual lengths, repeated pairs."""
     one, two = source.document, target.document
     for line in np.flatnonzero((source.words == 0) | (target.words == 0)).tolist():
@@ -96,17 +96,17 @@ def pair_findings(source: Measured, target: Measured, limits: Limits) -> Iterato
                 yield one.finding("duplicate-pair", line, f"the same pair as in line {one.number(first)}")
 
 
-def _copies(source: Measured, target: Measured) -> Iterator[Finding]:
+def _copies(source: TextStatistics, target: TextStatistics) -> Iterator[Finding]:
     one, two = source.document, target.document
     same = int(_same(one, two).sum())
     if len(one) >= SAME_OF and same > SAME * len(one):
         what = f"{same:,} of {len(one):,} pairs are the same in {one.name} and {two.name}"
         yield two.finding("same-text", None, what)
-    for line in np.flatnonzero(copied(source, target)).tolist():
+    for line in np.flatnonzero(is_copied_sentence(source, target)).tolist():
         yield two.finding("untranslated", line, repr(shortened(two.lines[line])))
 
 
-def _unusual_lengths(source: Measured, target: Measured, limits: Limits) -> Iterator[Finding]:
+def _unusual_lengths(source: TextStatistics, target: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
     """Pairs whose lengths are far from the corpus' own ratio, by characters or by words.
 
     A translation of l characters varies with a standard deviation that grows like the root of l (Gale and Church), so
@@ -135,7 +135,7 @@ def _unusual_lengths(source: Measured, target: Measured, limits: Limits) -> Iter
 
 
 @dataclass(frozen=True)
-class DevFigures:
+class DevStatistics:
     """A dev text against the training text."""
 
     file: str
@@ -164,7 +164,7 @@ def _rows(documents: Sequence[Document]) -> list[tuple[str, ...]]:
     return list(zip(*(document.lines for document in documents), strict=True))
 
 
-def dev_figures(train: Sequence[Measured], dev: Sequence[Measured]) -> list[DevFigures]:
+def dev_statistics(train: Sequence[TextStatistics], dev: Sequence[TextStatistics]) -> list[DevStatistics]:
     """For each side how much is unknown; what overlaps is the same for all sides."""
     seen = set(_rows([side.document for side in train]))
     rows = _rows([side.document for side in dev])
@@ -172,12 +172,12 @@ def dev_figures(train: Sequence[Measured], dev: Sequence[Measured]) -> list[DevF
     sources = {row[0] for row in seen}
     source = sum(row[0] in sources for row in rows if all(row)) if len(train) == 2 else None
     return [
-        DevFigures(side.document.name, len(rows), in_train, source, *unknown(known, side))
+        DevStatistics(side.document.name, len(rows), in_train, source, *unknown_shares(known, side))
         for known, side in zip(train, dev, strict=True)
     ]
 
 
-def unknown(train: Measured, dev: Measured) -> tuple[float, float]:
+def unknown_shares(train: TextStatistics, dev: TextStatistics) -> tuple[float, float]:
     """The shares of dev's tokens and types that train does not have."""
     known = set(train.scan.types)
     new = np.array([word not in known for word in dev.scan.types], np.bool_)
@@ -186,13 +186,13 @@ def unknown(train: Measured, dev: Measured) -> tuple[float, float]:
     return float(dev.scan.counts[new].sum()) / float(dev.scan.counts.sum()), float(new.mean())
 
 
-def dev_findings(train: Measured, dev: Measured) -> Iterator[Finding]:
+def dev_findings(train: TextStatistics, dev: TextStatistics) -> Iterator[Finding]:
     """A dev side that is unlike its training side."""
-    tokens, _ = unknown(train, dev)
+    tokens, _ = unknown_shares(train, dev)
     if tokens > UNKNOWN:
         what = f"{100 * tokens:.1f}% of the words are not in {train.document.name}"
         yield dev.document.finding("unknown-words", None, what)
-    habit, other = habits(train.document), habits(dev.document)
+    habit, other = writing_habits(train.document), writing_habits(dev.document)
     for name in habit.keys() & other.keys():
         if abs(habit[name] - other[name]) > DIFFERENT:
             what = (

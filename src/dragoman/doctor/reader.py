@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError, at, file_errors
-from dragoman.data.formats import GZIP, has_fields, source_name
-from dragoman.doctor.characters import mended
+from dragoman.core.errors import DataError, error_at_line, file_errors
+from dragoman.data.formats import GZIP_MAGIC, display_name, has_fields
+from dragoman.doctor.characters import fix_line
 from dragoman.doctor.findings import Finding
 
 MARKS = {  # byte order marks, the longer ones first
@@ -32,7 +32,7 @@ LONGEST_RUN = 2  # bytes in a row; more are letters of another script
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """How the lines stood in their file, so that they can be written back."""
 
     path: str
@@ -58,7 +58,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Cell:
+class FieldValue:
     """What a row holds in its field; if nothing, what kind of fault that is."""
 
     value: str
@@ -74,7 +74,7 @@ class Document:
     part: str  # "train" or "dev"
     lines: Sequence[str]
     places: NDArray[np.int64]  # where each line stands among all lines of the file, counted from 0
-    layout: Layout
+    layout: FileLayout
     faults: tuple[Finding, ...] = ()  # noted while reading
     first: int = 1  # the number of the file's first line of text
 
@@ -93,34 +93,34 @@ class Document:
         last_line = self.number(last) if last is not None else None
         return Finding(kind, self.name, self.number(line), what, column, last_line, self.part, int(self.places[line]))
 
-    def mended(self) -> Document:
+    def fixed(self) -> Document:
         """The same lines, set right where that is certain."""
-        return replace(self, lines=[mended(line) for line in self.lines])
+        return replace(self, lines=[fix_line(line) for line in self.lines])
 
     def select(self, kept: NDArray[np.int64]) -> Document:
         return replace(self, lines=[self.lines[line] for line in kept.tolist()], places=self.places[kept])
 
 
 @dataclass
-class Notes:
+class ReadFindings:
     """What is noted while one file is read."""
 
     name: str
     part: str
-    found: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     def add(self, kind: str, line: int | None, what: str, column: int | None = None) -> None:
         index = None if line is None else line - 1
-        self.found.append(Finding(kind, self.name, line, what, column, part=self.part, index=index))
+        self.findings.append(Finding(kind, self.name, line, what, column, part=self.part, index=index))
 
 
 def read_document(path: str, part: str, field_name: str | None = None) -> Document:
     """Read a file, however badly it is written."""
-    name = source_name(path)
+    name = display_name(path)
     raw = _read_bytes(path)
     if not raw:
         raise DataError(f"{name}: empty; give a file with one sentence a line")
-    notes = Notes(name, part)
+    notes = ReadFindings(name, part)
     text = _decode(raw, notes)
     if not text:
         raise DataError(f"{name}: empty but for a byte order mark; give a file with one sentence a line")
@@ -128,11 +128,11 @@ def read_document(path: str, part: str, field_name: str | None = None) -> Docume
     if has_fields(path):
         layout, lines = _take_field(path, field_name, rows, notes)
     elif field_name is None:
-        layout, lines = Layout(path, "text", "", rows), rows
+        layout, lines = FileLayout(path, "text", "", rows), rows
     else:
         raise DataError(f"{name}: a field ({field_name}) can be taken from .tsv and .jsonl files only")
     first = 2 if layout.header is not None else 1
-    found = tuple(replace(f, index=None if f.line is None else f.line - first) for f in notes.found)
+    found = tuple(replace(f, index=None if f.line is None else f.line - first) for f in notes.findings)
     return Document(name, part, lines, np.arange(len(lines)), layout, found, first)
 
 
@@ -141,13 +141,13 @@ def _read_bytes(path: str) -> bytes:
         return sys.stdin.buffer.read()
     with file_errors(Path(path)):
         raw = Path(path).read_bytes()
-        return gzip.decompress(raw) if raw.startswith(GZIP) else raw
+        return gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw
 
 
 # -- bytes to letters -------------------------------------------------------------------------------------------------
 
 
-def _decode(raw: bytes, notes: Notes) -> str:
+def _decode(raw: bytes, notes: ReadFindings) -> str:
     encoding = next((encoding for mark, encoding in MARKS.items() if raw.startswith(mark)), _guess(raw))
     if encoding == "utf-8-sig":
         notes.add("bom", 1, "the file begins with a byte order mark")
@@ -170,7 +170,7 @@ def _guess(raw: bytes) -> str:
     return "utf-8"
 
 
-def _decode_lines(raw: bytes, notes: Notes) -> str:
+def _decode_lines(raw: bytes, notes: ReadFindings) -> str:
     """Line by line, so that a bad one does not spoil the others; its bytes are taken for Windows-1252."""
     lines = raw.split(b"\n")
     decoded = [_utf8_or_none(line) for line in lines]
@@ -191,7 +191,7 @@ def _utf8_or_none(line: bytes) -> str | None:
 BAD = re.compile("[\udc80-\udcff]+")  # how Python writes bytes that are not UTF-8
 
 
-def _decode_bad_line(line: bytes, number: int, familiar: set[str], notes: Notes) -> str:
+def _decode_bad_line(line: bytes, number: int, familiar: set[str], notes: ReadFindings) -> str:
     text = line.decode("utf-8", "surrogateescape")
     runs = list(BAD.finditer(text))
     signs = {run[0]: _cp1252(run[0]) for run in runs}
@@ -210,7 +210,7 @@ def _cp1252(run: str) -> str:
 # -- letters to lines -------------------------------------------------------------------------------------------------
 
 
-def _rows(text: str, notes: Notes) -> list[str]:
+def _rows(text: str, notes: ReadFindings) -> list[str]:
     """Lines as training would see them: they end at LF, and a CR before it is left out."""
     if "\r" in text:
         if "\n" not in text.rstrip("\n"):
@@ -223,7 +223,7 @@ def _rows(text: str, notes: Notes) -> list[str]:
     return rows[:-1] if rows[-1] == "" else rows
 
 
-def _take_field(path: str, wanted: str | None, rows: list[str], notes: Notes) -> tuple[Layout, list[str]]:
+def _take_field(path: str, wanted: str | None, rows: list[str], notes: ReadFindings) -> tuple[FileLayout, list[str]]:
     kind = path.removesuffix(".gz").rsplit(".", 1)[-1].lower()
     name = wanted or ("1" if kind == "tsv" else "text")
     header = None
@@ -232,10 +232,12 @@ def _take_field(path: str, wanted: str | None, rows: list[str], notes: Notes) ->
     if kind == "tsv" and not name.isdecimal():
         header, rows = rows[0], rows[1:]
         if name not in header.split("\t"):
-            raise at(notes.name, 1, f"no column {name!r}; the first line has {', '.join(header.split(chr(9)))}")
+            raise error_at_line(
+                notes.name, 1, f"no column {name!r}; the first line has {', '.join(header.split(chr(9)))}"
+            )
         if not rows:
             raise DataError(f"{notes.name}: empty below its first line; give a row a sentence")
-    layout = Layout(path, kind, name, rows, header)
+    layout = FileLayout(path, kind, name, rows, header)
     lines = []
     for number, cell in enumerate(_columns(layout) if kind == "tsv" else _values(layout), 1 if header is None else 2):
         if cell.fault:
@@ -244,30 +246,30 @@ def _take_field(path: str, wanted: str | None, rows: list[str], notes: Notes) ->
     return layout, lines
 
 
-def _columns(layout: Layout) -> Iterator[Cell]:
+def _columns(layout: FileLayout) -> Iterator[FieldValue]:
     for row in layout.rows:
         cells = row.split("\t")
-        yield Cell(cells[layout.column]) if layout.column < len(cells) else _no_field(layout.field)
+        yield FieldValue(cells[layout.column]) if layout.column < len(cells) else _no_field(layout.field)
 
 
-def _no_field(name: str) -> Cell:
-    return Cell("", "no-field", f"no field {name!r} in this row")
+def _no_field(name: str) -> FieldValue:
+    return FieldValue("", "no-field", f"no field {name!r} in this row")
 
 
-def _values(layout: Layout) -> Iterator[Cell]:
+def _values(layout: FileLayout) -> Iterator[FieldValue]:
     return (_json_value(row, layout.field) for row in layout.rows)
 
 
-def _json_value(row: str, name: str) -> Cell:
+def _json_value(row: str, name: str) -> FieldValue:
     """What training would read from a row, or why it would refuse the row."""
     try:
         record = json.loads(row)
     except json.JSONDecodeError as error:
-        return Cell("", "not-json", f"{error.msg} at column {error.colno}")
+        return FieldValue("", "not-json", f"{error.msg} at column {error.colno}")
     except (ValueError, RecursionError) as error:  # numbers too long, nests too deep
-        return Cell("", "not-json", str(error).split(":")[0])
+        return FieldValue("", "not-json", str(error).split(":")[0])
     value = record.get(name) if isinstance(record, dict) else None
-    return Cell(_one_line(value)) if isinstance(value, str) else _no_field(name)
+    return FieldValue(_one_line(value)) if isinstance(value, str) else _no_field(name)
 
 
 JSON = json.JSONDecoder()
@@ -309,7 +311,7 @@ def _one_line(value: str) -> str:
     return whole.replace("\r\n", " ").replace("\n", " ")
 
 
-def joined(lines: Sequence[str]) -> bytes:
+def join_lines(lines: Sequence[str]) -> bytes:
     """Lines as a file has them."""
     if not lines:
         return b""

@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.scanner import Scan, scan
-from dragoman.doctor.characters import CHECKS, places
+from dragoman.data.scanner import ScannedText, scan
+from dragoman.doctor.characters import CHECKS, find_matches
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.letters import Letters
-from dragoman.doctor.reader import Document, joined
+from dragoman.doctor.letters import LetterSequences
+from dragoman.doctor.reader import Document, join_lines
 
 SORTED = 0.8  # correlation of a line's place with the rank of its length; about 0 in a text in no order
 SORTED_LINES = 100  # fewer lines may be in order by chance
@@ -23,7 +23,7 @@ UNSEGMENTED = 14  # letters a word on average; languages that put spaces between
 
 
 @dataclass(frozen=True)
-class Limits:
+class DoctorLimits:
     """Beyond these a line is reported."""
 
     max_words: int = 250  # in a line
@@ -33,15 +33,15 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Measured:
+class TextStatistics:
     """A document with its words counted."""
 
     document: Document
-    scan: Scan
+    scan: ScannedText
 
     @classmethod
-    def of(cls, document: Document) -> Measured:
-        return cls(document, scan(joined(document.lines)))
+    def from_document(cls, document: Document) -> TextStatistics:
+        return cls(document, scan(join_lines(document.lines)))
 
     @cached_property
     def words(self) -> NDArray[np.int64]:
@@ -54,12 +54,12 @@ class Measured:
         return np.fromiter(map(len, self.document.lines), np.int64, len(self.document))
 
     @cached_property
-    def letters(self) -> Letters:
-        return Letters.of(self.document.lines)
+    def letters(self) -> LetterSequences:
+        return LetterSequences.from_lines(self.document.lines)
 
 
 @dataclass(frozen=True)
-class FileFigures:
+class FileStatistics:
     """A file in numbers; lengths of lines are in words."""
 
     file: str
@@ -75,10 +75,10 @@ class FileFigures:
     once: int  # types seen once
 
 
-def figures(measured: Measured) -> FileFigures:
+def file_statistics(measured: TextStatistics) -> FileStatistics:
     words = measured.words
     middle, high = np.percentile(words, [50, 95], method="lower") if len(words) else (0, 0)
-    return FileFigures(
+    return FileStatistics(
         file=measured.document.name,
         lines=len(words),
         tokens=int(words.sum()),
@@ -102,11 +102,11 @@ def character_findings(document: Document) -> Iterator[Finding]:
     starts = np.cumsum([0, *(len(line) + 1 for line in document.lines)])
     for check in CHECKS:
         seen = -1
-        for position, found in places(text, check):
+        for position, found in find_matches(text, check):
             line = int(np.searchsorted(starts, position, side="right")) - 1
             if line != seen:
                 seen = line
-                yield document.finding(check.kind, line, check.say(found), position - int(starts[line]) + 1)
+                yield document.finding(check.kind, line, check.describe(found), position - int(starts[line]) + 1)
     if not text.isascii() and not unicodedata.is_normalized("NFC", text):
         yield from _forms(document)
 
@@ -129,13 +129,13 @@ def _forms(document: Document) -> Iterator[Finding]:
 # -- lines ------------------------------------------------------------------------------------------------------------
 
 
-def line_findings(measured: Measured, limits: Limits) -> Iterator[Finding]:
+def line_findings(measured: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
     """Overlong words and lines that are not sentences; the lines must have been mended."""
     yield from _long_words(measured, limits.max_word_length)
     yield from _in_order(measured)
 
 
-def lone_text_findings(measured: Measured, limits: Limits) -> Iterator[Finding]:
+def monolingual_findings(measured: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
     """What matters only where lines need not keep in step with those of another text."""
     document = measured.document
     for line in np.flatnonzero(measured.words == 0).tolist():
@@ -157,7 +157,7 @@ def repeats(lines: Sequence[object]) -> Iterator[tuple[int, int]]:
             yield number, before
 
 
-def _long_words(measured: Measured, limit: int) -> Iterator[Finding]:
+def _long_words(measured: TextStatistics, limit: int) -> Iterator[Finding]:
     document, scanned = measured.document, measured.scan
     lengths = np.fromiter(map(len, scanned.types), np.int64, len(scanned.types))
     if len(scanned.tokens) and float(np.average(lengths, weights=scanned.counts)) > UNSEGMENTED:
@@ -171,7 +171,7 @@ def _long_words(measured: Measured, limit: int) -> Iterator[Finding]:
         yield document.finding("long-word", line, f"a word of {len(word):,} characters: {shortened(word)}")
 
 
-def _in_order(measured: Measured) -> Iterator[Finding]:
+def _in_order(measured: TextStatistics) -> Iterator[Finding]:
     for lengths, unit in ((measured.words, "words"), (measured.characters, "characters")):
         if len(lengths) < SORTED_LINES or lengths.min() == lengths.max():
             continue
@@ -219,12 +219,12 @@ def style_findings(document: Document) -> Iterator[Finding]:
         if len(used) > 1:
             listed = ", ".join(f"{name} {count:,} times" for name, count in used.items())
             yield document.finding("mixed-style", None, f"{family}: {listed}")
-    for name, share in habits(document).items():
+    for name, share in writing_habits(document).items():
         if STYLE_SHARE < share < 1 - STYLE_SHARE:
             yield document.finding("mixed-style", None, f"{100 * share:.0f}% of the lines {name}, the others do not")
 
 
-def habits(document: Document) -> dict[str, float]:
+def writing_habits(document: Document) -> dict[str, float]:
     """Habits of writing, and the share of the lines (that could have them) which have them."""
     lines = document.lines[:: max(1, len(document) // ASKED)]
     small = {word for line in lines for word in line.split() if word[0].islower()}  # "I" is never one of these

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share, spans
+from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.scanner import rehash, scan
-from dragoman.doctor.reader import joined
+from dragoman.doctor.reader import join_lines
 
 MOST_WORDS = 60  # of a line that are looked at
 CELLS = 8_000_000  # pairs of words to learn from; of a larger corpus, a sample
@@ -31,7 +31,7 @@ ALONE = re.compile(r"([^\w\s]|[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4
 
 
 @dataclass(frozen=True)
-class Sets:
+class WordSets:
     """Each line as the set of its words, numbered. Words of a single line are left out: nothing is known of them."""
 
     words: NDArray[np.int32]
@@ -44,12 +44,12 @@ class Sets:
         return np.diff(self.offsets)
 
 
-def word_sets(lines: Sequence[str]) -> Sets:
+def word_sets(lines: Sequence[str]) -> WordSets:
     """
     >>> word_sets(["A cat, a dog.", "a dog"]).sizes.tolist()
     [2, 2]
     """
-    scanned = scan(ALONE.sub(r" \1 ", joined(lines).decode().lower()).encode())
+    scanned = scan(ALONE.sub(r" \1 ", join_lines(lines).decode().lower()).encode())
     types = max(1, len(scanned.types))
     line = np.repeat(np.arange(len(lines)), np.diff(scanned.offsets))
     meetings = np.sort(line * types + scanned.tokens)
@@ -62,11 +62,11 @@ def word_sets(lines: Sequence[str]) -> Sets:
     line, word = line[place < MOST_WORDS], word[place < MOST_WORDS]
     offsets = np.searchsorted(line, np.arange(len(lines) + 1))
     draws = np.fromiter((zlib.crc32(line.encode("utf-8", "replace")) for line in lines), np.int64, len(lines))
-    return Sets(word.astype(np.int32), offsets.astype(np.int64), int(known.sum()), draws)
+    return WordSets(word.astype(np.int32), offsets.astype(np.int64), int(known.sum()), draws)
 
 
 @dataclass(frozen=True)
-class Lexicon:
+class AssociationCounts:
     """Expected counts of Model 1, found by hash: word pairs (f, e) -> `joint`."""
 
     slots: NDArray[np.int32]
@@ -82,7 +82,7 @@ class Lexicon:
         return self.slots, self.keys, self.joint, self.before, self.source, self.target
 
 
-def learn(source: Sets, target: Sets) -> Lexicon:
+def learn(source: WordSets, target: WordSets) -> AssociationCounts:
     """Model 1 by EM, with an empty source word, on all lines or on a sample."""
     cells = (source.sizes + 1) * target.sizes
     step = max(1, -(-int(cells.sum()) // CELLS))
@@ -96,7 +96,7 @@ def learn(source: Sets, target: Sets) -> Lexicon:
         t = joint / of_source[(keys // np.uint64(max(1, target.size))).astype(np.int64)]
     used = np.zeros(len(cells), np.bool_)
     used[lines] = True
-    return Lexicon(slots, keys, joint, before, of_source, of_target, used)
+    return AssociationCounts(slots, keys, joint, before, of_source, of_target, used)
 
 
 def _number_cells(
@@ -178,7 +178,11 @@ def _expect(
 
 
 def scores(
-    lexicon: Lexicon, source: Sets, target: Sets, source_lines: NDArray[np.int64], target_lines: NDArray[np.int64]
+    lexicon: AssociationCounts,
+    source: WordSets,
+    target: WordSets,
+    source_lines: NDArray[np.int64],
+    target_lines: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """For each source and target line paired: by how many nats a word its words are likelier together than apart.
 
@@ -193,7 +197,7 @@ def scores(
 
     if not len(source_lines):
         return np.zeros(0)
-    return np.concatenate(share(work, spans(0, len(source_lines))))
+    return np.concatenate(parallel_map(work, split_range(0, len(source_lines))))
 
 
 @kernel

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dragoman.core.errors import DataError, at
-from dragoman.data.formats import read_lines, source_name
+from dragoman.core.errors import DataError, error_at_line
+from dragoman.data.formats import display_name, read_utf8
 
 Link = tuple[int, int]  # source word, target word
-LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
+LINK_PATTERN = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
 
 
 @dataclass(frozen=True)
-class Gold:
+class GoldAlignment:
     """The links of a sentence pair as people drew them."""
 
     sure: frozenset[Link]
@@ -32,7 +32,7 @@ class Gold:
 
 
 @dataclass(frozen=True)
-class Counts:
+class AlignmentCounts:
     """Numbers that add up: the error on two sets of sentences comes from the sum of theirs.
 
     >>> gold = parse_gold("0-0 1-1 1?2")
@@ -47,8 +47,8 @@ class Counts:
     found_sure: int = 0  # |A and S|
     found_possible: int = 0  # |A and P|
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
+    def __add__(self, other: AlignmentCounts) -> AlignmentCounts:
+        return AlignmentCounts(
             self.found + other.found,
             self.sure + other.sure,
             self.possible + other.possible,
@@ -78,29 +78,31 @@ class Counts:
         return asdict(self) | {name: None if math.isnan(share) else share for name, share in shares.items()}
 
 
-def count(found: Iterable[Link], gold: Gold) -> Counts:
+def count_links(predicted: Iterable[Link], gold: GoldAlignment) -> AlignmentCounts:
     """What the links found in one sentence pair have in common with the gold ones."""
-    links = frozenset(found)
-    return Counts(len(links), len(gold.sure), len(gold.possible), len(links & gold.sure), len(links & gold.possible))
+    links = frozenset(predicted)
+    return AlignmentCounts(
+        len(links), len(gold.sure), len(gold.possible), len(links & gold.sure), len(links & gold.possible)
+    )
 
 
-def count_all(found: Sequence[Iterable[Link]], gold: Sequence[Gold]) -> Counts:
+def count_all_links(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldAlignment]) -> AlignmentCounts:
     """The sum over all sentence pairs of a text."""
-    if len(found) != len(gold):
-        raise DataError(f"{len(found):,} alignments for {len(gold):,} gold ones; line i must be of the same pair")
-    return sum((count(links, own) for links, own in zip(found, gold, strict=True)), Counts())
+    if len(predicted) != len(gold):
+        raise DataError(f"{len(predicted):,} alignments for {len(gold):,} gold ones; line i must be of the same pair")
+    return sum((count_links(links, own) for links, own in zip(predicted, gold, strict=True)), AlignmentCounts())
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def read_gold(path: str | Path) -> list[Gold]:
+def read_gold_alignments(path: str | Path) -> list[GoldAlignment]:
     """The alignments of a file, one sentence pair a line: `0-0 1-2` are sure links, `1?2` is a possible one."""
-    lines = read_lines(path).decode().removesuffix("\n").split("\n")
-    return [parse_gold(line, source_name(path), number) for number, line in enumerate(lines, 1)]
+    lines = read_utf8(path).decode().removesuffix("\n").split("\n")
+    return [parse_gold_alignment(line, display_name(path), number) for number, line in enumerate(lines, 1)]
 
 
-def parse_gold(text: str, source: str = "alignment", line: int = 1) -> Gold:
+def parse_gold_alignment(text: str, source: str = "alignment", line: int = 1) -> GoldAlignment:
     """The links of one line.
 
     >>> gold = parse_gold("0-0 2?1")
@@ -110,12 +112,12 @@ def parse_gold(text: str, source: str = "alignment", line: int = 1) -> Gold:
     sure: set[Link] = set()
     possible: set[Link] = set()
     for word in text.split():
-        link = LINK.fullmatch(word)
+        link = LINK_PATTERN.fullmatch(word)
         if link is None:
             remedy = "write source-target, both counted from 0, such as 0-0 1-2, or 1?2 if it is only possible"
-            raise at(source, line, f"{word!r:.40} is no link; {remedy}")
+            raise error_at_line(source, line, f"{word!r:.40} is no link; {remedy}")
         (sure if link[2] == "-" else possible).add((int(link[1]), int(link[3])))
-    return Gold(frozenset(sure), frozenset(sure | possible))
+    return GoldAlignment(frozenset(sure), frozenset(sure | possible))
 
 
 def to_pharaoh(links: Iterable[Link]) -> str:

@@ -14,31 +14,31 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.evaluation.significance import RESAMPLES, SEED, Paired, paired_bootstrap
+from dragoman.evaluation.significance import RESAMPLES, SEED, PairedBootstrapResult, paired_bootstrap
 from dragoman.evaluation.translation_metrics import (
-    Judged,
-    LengthClass,
+    Bucket,
+    LengthBucket,
     Metric,
-    Span,
-    Statistics,
+    MetricStatistics,
+    TranslationScores,
     bleu,
     bleu_by_length,
-    check_lines,
+    bleu_tokens,
+    bucket_indices,
+    buckets,
+    check_line_counts,
     chrf,
-    finite,
-    judged,
-    span_numbers,
-    spans,
+    finite_metric_or_none,
+    scores_from_statistics,
     word_counts,
-    words_of,
 )
 
 Words = Sequence[str]  # of one sentence
 Ngram = tuple[str, ...]
 
-FREQUENCIES = (1, 2, 5, 10, 100, 1000)  # occurrences from which on a new class of words begins
+FREQUENCY_EDGES = (1, 2, 5, 10, 100, 1000)  # occurrences from which on a new class of words begins
 ORDERS = (1, 2, 3, 4)  # of the n-grams that BLEU counts
-LOOP = 3  # words in a row that are not said twice in a sentence by chance
+LOOP_LENGTH = 3  # words in a row that are not said twice in a sentence by chance
 SMOOTHING = 1.0  # added to how often an n-gram was right and wrong: what was wanted once says little
 
 
@@ -46,7 +46,7 @@ SMOOTHING = 1.0  # added to how often an n-gram was right and wrong: what was wa
 
 
 @dataclass(frozen=True)
-class Hits:
+class WordMatches:
     """Words said, words wanted and words that are both, sentence by sentence: numbers that add up.
 
     >>> hits = Hits(right=2, said=4, wanted=2)
@@ -58,8 +58,8 @@ class Hits:
     said: int = 0  # in the translations
     wanted: int = 0  # in the references
 
-    def __add__(self, other: Hits) -> Hits:
-        return Hits(self.right + other.right, self.said + other.said, self.wanted + other.wanted)
+    def __add__(self, other: WordMatches) -> WordMatches:
+        return WordMatches(self.right + other.right, self.said + other.said, self.wanted + other.wanted)
 
     @property
     def precision(self) -> float:
@@ -76,49 +76,51 @@ class Hits:
 
 
 @dataclass(frozen=True)
-class FrequencyClass:
+class FrequencyBucket:
     """Words about equally frequent, and how well they are translated."""
 
-    span: Span  # occurrences of the word
-    hits: Hits
+    bucket: Bucket  # occurrences of the word
+    matches: WordMatches
 
     def as_dict(self) -> dict[str, Any]:
-        shares = {"precision": self.hits.precision, "recall": self.hits.recall, "f1": self.hits.f1}
-        about = {"from": self.span.least, "to": self.span.most, **asdict(self.hits)}
-        return about | {name: finite(share) for name, share in shares.items()}
+        shares = {"precision": self.matches.precision, "recall": self.matches.recall, "f1": self.matches.f1}
+        about = {"from": self.bucket.minimum, "to": self.bucket.maximum, **asdict(self.matches)}
+        return about | {name: finite_metric_or_none(share) for name, share in shares.items()}
 
 
-def by_frequency(
+def matches_by_frequency(
     hypotheses: Sequence[Words],
     references: Sequence[Words],
     frequencies: Mapping[str, int],
-    edges: Sequence[int] = FREQUENCIES,
-) -> tuple[FrequencyClass, ...]:
+    edges: Sequence[int] = FREQUENCY_EDGES,
+) -> tuple[FrequencyBucket, ...]:
     """How many words of each class of frequency are right, rarest first; a word in any order, but of its sentence.
 
     >>> rare, frequent = by_frequency([["a", "x"]], [["a", "b"]], {"a": 7}, edges=(5,))
     >>> rare.hits, frequent.hits
     (Hits(right=0, said=1, wanted=1), Hits(right=1, said=1, wanted=1))
     """
-    by_word: dict[str, Hits] = {}
-    for said, wanted in _counted(hypotheses, references):
+    by_word: dict[str, WordMatches] = {}
+    for said, wanted in _word_count_pairs(hypotheses, references):
         for word in said.keys() | wanted.keys():
-            own = Hits(min(said[word], wanted[word]), said[word], wanted[word])
-            by_word[word] = by_word.get(word, Hits()) + own
-    total = [Hits()] * (len(edges) + 1)
-    places = span_numbers([frequencies.get(word, 0) for word in by_word], edges).tolist()
+            own = WordMatches(min(said[word], wanted[word]), said[word], wanted[word])
+            by_word[word] = by_word.get(word, WordMatches()) + own
+    total = [WordMatches()] * (len(edges) + 1)
+    places = bucket_indices([frequencies.get(word, 0) for word in by_word], edges).tolist()
     for place, hits in zip(places, by_word.values(), strict=True):
         total[place] += hits
-    return tuple(FrequencyClass(span, hits) for span, hits in zip(spans(edges), total, strict=True))
+    return tuple(FrequencyBucket(span, hits) for span, hits in zip(buckets(edges), total, strict=True))
 
 
-def _counted(hypotheses: Sequence[Words], references: Sequence[Words]) -> Iterator[tuple[Counter[str], Counter[str]]]:
+def _word_count_pairs(
+    hypotheses: Sequence[Words], references: Sequence[Words]
+) -> Iterator[tuple[Counter[str], Counter[str]]]:
     """Of each sentence how often each word is said, and how often it is wanted."""
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         yield Counter(hypothesis), Counter(reference)
 
 
-def frequencies_in(sentences: Iterable[Words]) -> Counter[str]:
+def word_frequencies(sentences: Iterable[Words]) -> Counter[str]:
     """How often each word comes."""
     return Counter(word for words in sentences for word in words)
 
@@ -127,7 +129,7 @@ def frequencies_in(sentences: Iterable[Words]) -> Counter[str]:
 
 
 @dataclass(frozen=True)
-class Change:
+class NgramDifference:
     """An n-gram that one system gets right more often than the other."""
 
     words: Ngram
@@ -138,24 +140,24 @@ class Change:
     @property
     def log_odds(self) -> float:
         """By how much the odds that it is right are higher with the second system than with the first, as a log."""
-        return self._odds(self.second) - self._odds(self.first)
+        return self._log_odds(self.second) - self._log_odds(self.first)
 
-    def _odds(self, right: int) -> float:
+    def _log_odds(self, right: int) -> float:
         return math.log((right + SMOOTHING) / (self.wanted - right + SMOOTHING))
 
     @property
-    def error(self) -> float:
+    def standard_error(self) -> float:
         """The standard error of the log odds: large where there is little to count."""
         cells = (self.first, self.wanted - self.first, self.second, self.wanted - self.second)
         return math.sqrt(sum(1 / (cell + SMOOTHING) for cell in cells))
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"words": " ".join(self.words), "log_odds": self.log_odds, "error": self.error}
+        return asdict(self) | {"words": " ".join(self.words), "log_odds": self.log_odds, "error": self.standard_error}
 
 
-def changes(
+def ngram_differences(
     first: Sequence[Words], second: Sequence[Words], references: Sequence[Words], orders: Sequence[int] = ORDERS
-) -> list[Change]:
+) -> list[NgramDifference]:
     """All n-grams of the references that one system gets right more often, the surest gains of the second first.
 
     Sure is what is large beside its standard error: 30 of 40 against none rather than 2 of 2. An n-gram that is part
@@ -166,27 +168,29 @@ def changes(
     [(('a', 'b'), True), (('c',), False)]
     """
     wanted = Counter(ngram for words in references for ngram in ngrams(words, orders))
-    right = [matches(system, references, orders) for system in (first, second)]
+    right = [ngram_matches(system, references, orders) for system in (first, second)]
     found = [
-        Change(ngram, wanted[ngram], right[0][ngram], right[1][ngram])
+        NgramDifference(ngram, wanted[ngram], right[0][ngram], right[1][ngram])
         for ngram in right[0].keys() | right[1].keys()
         if right[0][ngram] != right[1][ngram]
     ]
-    parts = _parts(found)
+    parts = _shorter_ngrams(found)
     kept = (change for change in found if (change.words, change.wanted, change.first, change.second) not in parts)
-    return sorted(kept, key=lambda change: (-change.log_odds / change.error, -len(change.words), change.words))
+    return sorted(kept, key=lambda change: (-change.log_odds / change.standard_error, -len(change.words), change.words))
 
 
-def _parts(found: Iterable[Change]) -> set[tuple[Ngram, int, int, int]]:
+def _shorter_ngrams(differences: Iterable[NgramDifference]) -> set[tuple[Ngram, int, int, int]]:
     """What is one word shorter than an n-gram, with the counts of that n-gram."""
     return {
         (part, change.wanted, change.first, change.second)
-        for change in found
+        for change in differences
         for part in (change.words[:-1], change.words[1:])
     }
 
 
-def matches(hypotheses: Sequence[Words], references: Sequence[Words], orders: Sequence[int] = ORDERS) -> Counter[Ngram]:
+def ngram_matches(
+    hypotheses: Sequence[Words], references: Sequence[Words], orders: Sequence[int] = ORDERS
+) -> Counter[Ngram]:
     """How often each n-gram is right: as often as it is said in a sentence, at most as often as it is wanted there."""
     right: Counter[Ngram] = Counter()
     for hypothesis, reference in zip(hypotheses, references, strict=True):
@@ -207,7 +211,7 @@ def ngrams(words: Words, orders: Sequence[int]) -> Iterator[Ngram]:
 
 
 @dataclass(frozen=True)
-class Faults:
+class WordErrorCounts:
     """What is said twice, missing or too much: numbers that add up.
 
     >>> faults(["a", "a", "b"], ["a", "b", "c"])
@@ -220,8 +224,8 @@ class Faults:
     missing: int = 0  # words of the reference that are not in the translation
     extra: int = 0  # words of the translation that are not in the reference
 
-    def __add__(self, other: Faults) -> Faults:
-        return Faults(
+    def __add__(self, other: WordErrorCounts) -> WordErrorCounts:
+        return WordErrorCounts(
             self.words + other.words,
             self.doubled + other.doubled,
             self.looped + other.looped,
@@ -230,11 +234,11 @@ class Faults:
         )
 
 
-def faults(hypothesis: Words, reference: Words) -> Faults:
+def count_word_errors(hypothesis: Words, reference: Words) -> WordErrorCounts:
     """Those of one sentence."""
     said, wanted = Counter(hypothesis), Counter(reference)
-    in_a_row = list(ngrams(hypothesis, (LOOP,)))
-    return Faults(
+    in_a_row = list(ngrams(hypothesis, (LOOP_LENGTH,)))
+    return WordErrorCounts(
         words=len(hypothesis),
         doubled=sum(word == before for before, word in zip(hypothesis[:-1], hypothesis[1:], strict=True)),
         looped=len(in_a_row) - len(set(in_a_row)),
@@ -243,17 +247,17 @@ def faults(hypothesis: Words, reference: Words) -> Faults:
     )
 
 
-def all_faults(hypotheses: Sequence[Words], references: Sequence[Words]) -> Faults:
+def count_all_word_errors(hypotheses: Sequence[Words], references: Sequence[Words]) -> WordErrorCounts:
     """The sum over all sentences."""
     pairs = zip(hypotheses, references, strict=True)
-    return sum((faults(hypothesis, reference) for hypothesis, reference in pairs), Faults())
+    return sum((count_word_errors(hypothesis, reference) for hypothesis, reference in pairs), WordErrorCounts())
 
 
 # -- single sentences ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Example:
+class SentenceDifference:
     """A sentence that the two systems translate differently well."""
 
     line: int  # counted from 1
@@ -269,9 +273,11 @@ class Example:
         return self.second_bleu - self.first_bleu
 
 
-def order_of_differences(by_bleu: tuple[Statistics, Statistics], sentence: Metric) -> list[tuple[int, float, float]]:
+def sentences_by_difference(
+    bleu_statistics: tuple[MetricStatistics, MetricStatistics], sentence_metric: Metric
+) -> list[tuple[int, float, float]]:
     """(sentence, BLEU of the first, of the second) where these differ, the largest gains of the second first."""
-    first, second = (statistics.sentence_scores(sentence) for statistics in by_bleu)  # (sentences,) each
+    first, second = (statistics.sentence_scores(sentence_metric) for statistics in bleu_statistics)  # (sentences,) each
     order = np.argsort(first - second, kind="stable")
     return [(int(n), float(first[n]), float(second[n])) for n in order if first[n] != second[n]]
 
@@ -280,22 +286,22 @@ def order_of_differences(by_bleu: tuple[Statistics, Statistics], sentence: Metri
 
 
 @dataclass(frozen=True)
-class System:
+class SystemReport:
     """What is found about one system."""
 
     name: str
-    judged: Judged
-    by_length: tuple[LengthClass, ...]
-    by_frequency: tuple[FrequencyClass, ...]
-    faults: Faults
+    scores: TranslationScores
+    by_length: tuple[LengthBucket, ...]
+    by_frequency: tuple[FrequencyBucket, ...]
+    word_errors: WordErrorCounts
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
-            **self.judged.as_dict(),
+            **self.scores.as_dict(),
             "by_length": [own.as_dict() for own in self.by_length],
             "by_frequency": [own.as_dict() for own in self.by_frequency],
-            "faults": asdict(self.faults),
+            "faults": asdict(self.word_errors),
         }
 
 
@@ -303,21 +309,21 @@ class System:
 class Comparison:
     """Two systems side by side."""
 
-    first: System
-    second: System
-    bleu: Paired
-    chrf: Paired
-    gained: tuple[Change, ...]  # n-grams that the second gets right more often
-    lost: tuple[Change, ...]  # and those that the first does
-    better: tuple[Example, ...]  # sentences of which the second has the better translation
-    worse: tuple[Example, ...]  # and those of which the first has
-    reference_faults: Faults  # what people say twice
+    first: SystemReport
+    second: SystemReport
+    bleu: PairedBootstrapResult
+    chrf: PairedBootstrapResult
+    gained: tuple[NgramDifference, ...]  # n-grams that the second gets right more often
+    lost: tuple[NgramDifference, ...]  # and those that the first does
+    better: tuple[SentenceDifference, ...]  # sentences of which the second has the better translation
+    worse: tuple[SentenceDifference, ...]  # and those of which the first has
+    reference_word_errors: WordErrorCounts  # what people say twice
     tokenised: bool
     has_source: bool  # lengths are those of the source; else of the references
     has_training: bool  # frequencies are those in training text; else in the references
 
     @property
-    def systems(self) -> tuple[System, System]:
+    def systems(self) -> tuple[SystemReport, SystemReport]:
         return self.first, self.second
 
     def as_dict(self) -> dict[str, Any]:
@@ -330,14 +336,14 @@ class Comparison:
             "frequencies": "training text" if self.has_training else "references",
             "systems": [system.as_dict() for system in self.systems],
             "paired_bootstrap": {"bleu": self.bleu.as_dict(), "chrf": self.chrf.as_dict()},
-            "reference_faults": asdict(self.reference_faults),
+            "reference_faults": asdict(self.reference_word_errors),
             **{name: [change.as_dict() for change in found] for name, found in lists.items()},
             **{name: [asdict(example) for example in found] for name, found in examples.items()},
         }
 
 
 @dataclass(frozen=True)
-class Texts:
+class ComparisonInput:
     """What is compared, line by line: two systems' translations, with their references."""
 
     references: Sequence[str]
@@ -349,58 +355,62 @@ class Texts:
 
     def __post_init__(self) -> None:
         for lines in (self.first, self.second):
-            check_lines(lines, self.references)
+            check_line_counts(lines, self.references)
         if self.sources is not None:
-            check_lines(self.sources, self.references)
+            check_line_counts(self.sources, self.references)
 
 
-def compare(
-    texts: Texts,
+def compare_systems(
+    texts: ComparisonInput,
     *,
     tokenised: bool,
     resamples: int = RESAMPLES,
     seed: int = SEED,
-    most_ngrams: int = 10,
-    most_examples: int = 3,
+    max_ngrams: int = 10,
+    max_examples: int = 3,
 ) -> Comparison:
     """Everything there is to say about two systems."""
     measures = bleu(tokenised=tokenised), chrf()
     both = (texts.first, texts.second)
     by_bleu, by_chrf = ([measure.statistics(lines, texts.references) for lines in both] for measure in measures)
-    words = [words_of(lines, tokenised=tokenised) for lines in both]
-    wanted = words_of(texts.references, tokenised=tokenised)
-    frequencies = frequencies_in(wanted if texts.training is None else words_of(texts.training, tokenised=tokenised))
+    words = [bleu_tokens(lines, tokenised=tokenised) for lines in both]
+    wanted = bleu_tokens(texts.references, tokenised=tokenised)
+    frequencies = word_frequencies(
+        wanted if texts.training is None else bleu_tokens(texts.training, tokenised=tokenised)
+    )
     lengths = word_counts(texts.references if texts.sources is None else texts.sources)
     first, second = (
-        System(
+        SystemReport(
             name,
-            judged(by_bleu[place], by_chrf[place]),
+            scores_from_statistics(by_bleu[place], by_chrf[place]),
             bleu_by_length(by_bleu[place], lengths),
-            by_frequency(words[place], wanted, frequencies),
-            all_faults(words[place], wanted),
+            matches_by_frequency(words[place], wanted, frequencies),
+            count_all_word_errors(words[place], wanted),
         )
         for place, name in enumerate(texts.names)
     )
-    found = changes(words[0], words[1], wanted)
-    differing = order_of_differences((by_bleu[0], by_bleu[1]), bleu(tokenised=tokenised, sentences=True))
+    found = ngram_differences(words[0], words[1], wanted)
+    differing = sentences_by_difference((by_bleu[0], by_bleu[1]), bleu(tokenised=tokenised, sentences=True))
     return Comparison(
         first,
         second,
         bleu=paired_bootstrap(by_bleu[0], by_bleu[1], resamples=resamples, seed=seed),
         chrf=paired_bootstrap(by_chrf[0], by_chrf[1], resamples=resamples, seed=seed),
-        gained=tuple(change for change in found[:most_ngrams] if change.log_odds > 0),
-        lost=tuple(change for change in found[::-1][:most_ngrams] if change.log_odds < 0),
-        better=tuple(_example(texts, *one) for one in differing[:most_examples] if one[2] > one[1]),
-        worse=tuple(_example(texts, *one) for one in differing[::-1][:most_examples] if one[2] < one[1]),
-        reference_faults=all_faults(wanted, wanted),
+        gained=tuple(change for change in found[:max_ngrams] if change.log_odds > 0),
+        lost=tuple(change for change in found[::-1][:max_ngrams] if change.log_odds < 0),
+        better=tuple(_sentence_difference(texts, *one) for one in differing[:max_examples] if one[2] > one[1]),
+        worse=tuple(_sentence_difference(texts, *one) for one in differing[::-1][:max_examples] if one[2] < one[1]),
+        reference_word_errors=count_all_word_errors(wanted, wanted),
         tokenised=tokenised,
         has_source=texts.sources is not None,
         has_training=texts.training is not None,
     )
 
 
-def _example(texts: Texts, number: int, first_bleu: float, second_bleu: float) -> Example:
-    return Example(
+def _sentence_difference(
+    texts: ComparisonInput, number: int, first_bleu: float, second_bleu: float
+) -> SentenceDifference:
+    return SentenceDifference(
         number + 1,
         None if texts.sources is None else texts.sources[number],
         texts.references[number],

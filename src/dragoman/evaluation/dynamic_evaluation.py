@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
-from dragoman.evaluation.likelihood import Prices
+from dragoman.evaluation.likelihood import TokenScores
 from dragoman.evaluation.log_probs import unknown_log_probs
 from dragoman.training.protocols import Trainable
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Dynamic:
+class DynamicEvaluation:
     """How a model goes on learning."""
 
     rate: float  # of learning: theta <- theta - rate * gradient of the mean loss of some words
@@ -40,41 +40,41 @@ class Dynamic:
             raise DataError(f"a rate of {self.rate} for dynamic evaluation: it must be a number above 0")
 
 
-def dynamic_prices(scorer: Scorer, corpus: Corpus, how: Dynamic) -> Prices:
+def dynamic_token_scores(scorer: Scorer, corpus: Corpus, settings: DynamicEvaluation) -> TokenScores:
     """What each token costs by a model that learns on the way. The model is the same afterwards."""
-    corpus.require(scorer.vocab)
-    return Prices(corpus, dynamic_log_probs(scorer, corpus, how), unknown_log_probs(scorer, corpus))
+    corpus.require_vocab(scorer.vocab)
+    return TokenScores(corpus, dynamic_log_probs(scorer, corpus, settings), unknown_log_probs(scorer, corpus))
 
 
-def dynamic_log_probs(model: Any, corpus: Corpus, how: Dynamic) -> NDArray[np.float64]:
+def dynamic_log_probs(model: Any, corpus: Corpus, settings: DynamicEvaluation) -> NDArray[np.float64]:
     """log P of every token, said before the model learned from it.  # (tokens,)"""
     if not hasattr(model, "batch_log_probs"):
         raise DataError(f"dynamic evaluation is for models trained by gradients; a {model.kind} model has none")
     parts = [np.zeros(0)]
-    with _learning(model) as trained:
-        for log_probs in _in_turn(model, corpus, how.words):
+    with _trainable_parameters(model) as trained:
+        for log_probs in _log_prob_chunks(model, corpus, settings.words):
             parts.append(log_probs.detach().double().cpu().numpy())
-            _learn(model, -log_probs.mean(), how, trained)
+            _update(model, -log_probs.mean(), settings, trained)
     return np.concatenate(parts)
 
 
-def _in_turn(model: Any, corpus: Corpus, words: int) -> Iterator[Tensor]:
+def _log_prob_chunks(model: Any, corpus: Corpus, words: int) -> Iterator[Tensor]:
     """log P of some words at a time, in the text's order, by the parameters of the moment.
 
     A model that carries its state over is asked about the next words; another about the next sentences.
     """
-    from dragoman.data.streams import Segments
+    from dragoman.data.streams import TextStream
 
     if not model.carries:
-        yield from (model.batch_log_probs(piece) for piece in corpus.pieces(words))
+        yield from (model.batch_log_probs(piece) for piece in corpus.chunks(words))
         return
     carry = None
-    for segment in Segments.of(corpus, rows=1, steps=words) if corpus.tokens else ():
+    for segment in TextStream.from_corpus(corpus, rows=1, steps=words) if corpus.num_tokens else ():
         log_probs, carry = model.segment_log_probs(segment, carry)
         yield log_probs
 
 
-def _learn(model: Trainable, loss: Tensor, how: Dynamic, trained: dict[str, Tensor]) -> None:
+def _update(model: Trainable, loss: Tensor, settings: DynamicEvaluation, trained: dict[str, Tensor]) -> None:
     """One step, and a little of the way back to what was trained."""
     import torch
 
@@ -82,16 +82,16 @@ def _learn(model: Trainable, loss: Tensor, how: Dynamic, trained: dict[str, Tens
     gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
     norm = float(torch.nn.utils.get_total_norm([gradient for gradient in gradients if gradient is not None]))
     if not math.isfinite(norm):
-        raise DataError(f"dynamic evaluation diverged at a rate of {how.rate:g}; take a lower one")
-    rate = how.rate * min(1.0, how.clip / max(norm, 1e-12))
+        raise DataError(f"dynamic evaluation diverged at a rate of {settings.rate:g}; take a lower one")
+    rate = settings.rate * min(1.0, settings.clip / max(norm, 1e-12))
     with torch.no_grad():
         for (name, tensor), gradient in zip(parameters.items(), gradients, strict=True):
             if gradient is not None:
-                tensor.sub_(gradient, alpha=rate).lerp_(trained[name], how.decay)
+                tensor.sub_(gradient, alpha=rate).lerp_(trained[name], settings.decay)
 
 
 @contextmanager
-def _learning(model: Trainable) -> Iterator[dict[str, Tensor]]:
+def _trainable_parameters(model: Trainable) -> Iterator[dict[str, Tensor]]:
     """The parameters with gradients, and as they were afterwards, which is what is given."""
     trained = {name: tensor.detach().clone() for name, tensor in model.parameters().items()}
     for tensor in model.parameters().values():

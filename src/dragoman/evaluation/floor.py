@@ -19,23 +19,23 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import at
+from dragoman.core.errors import error_at_line
 from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
-from dragoman.evaluation.likelihood import Likelihood, Prices, finite, prices
+from dragoman.evaluation.likelihood import Likelihood, TokenScores, finite_or_none, token_scores
 
-ROUNDING = 1e-9  # nats a token: what sums of rounded logarithms may differ by
+ROUNDING_ERROR = 1e-9  # nats a token: what sums of rounded logarithms may differ by
 
 
-class Estimate(NamedTuple):
+class PointEstimate(NamedTuple):
     """A number known from a sample, and its standard error."""
 
     value: float
-    error: float
+    standard_error: float
 
 
 @dataclass(frozen=True)
-class Ratio:
+class RatioEstimator:
     """A sum of costs over a sum of counts, kept as numbers that add up: of two texts it is the sum of theirs.
 
     With c_i and n_i the cost and the count of sentence i of N, the ratio is r = sum c_i / sum n_i, and its error the
@@ -54,14 +54,14 @@ class Ratio:
     count_count: float = 0.0  # the sum of squared counts
 
     @classmethod
-    def of(cls, costs: NDArray[np.float64], counts: NDArray[np.integer]) -> Self:
+    def from_sentences(cls, costs: NDArray[np.float64], counts: NDArray[np.integer]) -> Self:
         """One cost and one count a sentence."""
         n = counts.astype(np.float64)
         sums = (costs.sum(), n.sum(), (costs * costs).sum(), (costs * n).sum(), (n * n).sum())
         return cls(len(costs), *map(float, sums))
 
-    def __add__(self, other: Ratio) -> Ratio:
-        return Ratio(
+    def __add__(self, other: RatioEstimator) -> RatioEstimator:
+        return RatioEstimator(
             self.sentences + other.sentences,
             self.cost + other.cost,
             self.count + other.count,
@@ -71,32 +71,32 @@ class Ratio:
         )
 
     @property
-    def estimate(self) -> Estimate:
+    def estimate(self) -> PointEstimate:
         """The ratio; of nothing it is undefined, and so is the error of a single sentence or of an infinite cost."""
         if not self.count:
-            return Estimate(math.nan, math.nan)
+            return PointEstimate(math.nan, math.nan)
         ratio = self.cost / self.count
         if self.sentences < 2 or not math.isfinite(ratio):
-            return Estimate(ratio, math.nan)
+            return PointEstimate(ratio, math.nan)
         left = self.cost_cost - 2 * ratio * self.cost_count + ratio * ratio * self.count_count
         error = math.sqrt(max(0.0, left) * self.sentences / (self.sentences - 1)) / self.count
-        return Estimate(ratio, error)
+        return PointEstimate(ratio, error)
 
-    def scaled(self, unit: float) -> Estimate:
+    def scaled(self, unit: float) -> PointEstimate:
         """The ratio with costs counted in another unit."""
         ratio, error = self.estimate
-        return Estimate(ratio / unit, error / unit)
+        return PointEstimate(ratio / unit, error / unit)
 
     @property
-    def exponential(self) -> Estimate:
+    def exponential(self) -> PointEstimate:
         """The perplexity where costs are in nats, by the delta method."""
         ratio, error = self.estimate
         perplexity = math.exp(ratio)
-        return Estimate(perplexity, perplexity * error)
+        return PointEstimate(perplexity, perplexity * error)
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class TrueLogProbs:
     """The true log-probability of each sentence of a text, and how long the sentences are.
 
     Refused if a sentence is impossible: then the text was not drawn from this distribution, and has no floor.
@@ -111,7 +111,7 @@ class Truth:
     def __post_init__(self) -> None:
         impossible = np.flatnonzero(~(np.isfinite(self.log_probs_class) & np.isfinite(self.log_probs)))
         if len(impossible):
-            raise at(
+            raise error_at_line(
                 *(self.source, int(impossible[0]) + 1),
                 "impossible by the distribution that the text is said to come from; give the text as it was drawn",
             )
@@ -134,43 +134,43 @@ class Floor:
     (2.0, 4.0, 0.5)
     """
 
-    tokens: Ratio  # the full price, a token
-    words: Ratio  # the full price, a word
-    characters: Ratio  # the full price, a character
-    tokens_class: Ratio  # a token, where a word outside the vocabulary costs only its class
+    per_token: RatioEstimator  # the full price, a token
+    per_word: RatioEstimator  # the full price, a word
+    per_character: RatioEstimator  # the full price, a character
+    per_token_class: RatioEstimator  # a token, where a word outside the vocabulary costs only its class
 
     @classmethod
-    def of(cls, truth: Truth) -> Self:
+    def from_true_log_probs(cls, true_log_probs: TrueLogProbs) -> Self:
         return cls(
-            tokens=Ratio.of(-truth.log_probs, truth.tokens),
-            words=Ratio.of(-truth.log_probs, truth.words),
-            characters=Ratio.of(-truth.log_probs, truth.characters),
-            tokens_class=Ratio.of(-truth.log_probs_class, truth.tokens),
+            per_token=RatioEstimator.from_sentences(-true_log_probs.log_probs, true_log_probs.tokens),
+            per_word=RatioEstimator.from_sentences(-true_log_probs.log_probs, true_log_probs.words),
+            per_character=RatioEstimator.from_sentences(-true_log_probs.log_probs, true_log_probs.characters),
+            per_token_class=RatioEstimator.from_sentences(-true_log_probs.log_probs_class, true_log_probs.tokens),
         )
 
     def __add__(self, other: Floor) -> Floor:
         return Floor(
-            self.tokens + other.tokens,
-            self.words + other.words,
-            self.characters + other.characters,
-            self.tokens_class + other.tokens_class,
+            self.per_token + other.per_token,
+            self.per_word + other.per_word,
+            self.per_character + other.per_character,
+            self.per_token_class + other.per_token_class,
         )
 
     @property
-    def perplexity(self) -> Estimate:
-        return self.tokens.exponential
+    def perplexity(self) -> PointEstimate:
+        return self.per_token.exponential
 
     @property
-    def perplexity_words(self) -> Estimate:
-        return self.words.exponential
+    def perplexity_words(self) -> PointEstimate:
+        return self.per_word.exponential
 
     @property
-    def perplexity_class(self) -> Estimate:
-        return self.tokens_class.exponential
+    def perplexity_class(self) -> PointEstimate:
+        return self.per_token_class.exponential
 
     @property
-    def bits_per_character(self) -> Estimate:
-        return self.characters.scaled(math.log(2))
+    def bits_per_character(self) -> PointEstimate:
+        return self.per_character.scaled(math.log(2))
 
     def as_dict(self) -> dict[str, float | None]:
         """Each price and its standard error as plain values; what is undefined is None."""
@@ -179,30 +179,34 @@ class Floor:
 
 
 @dataclass(frozen=True)
-class Gap:
+class FloorGap:
     """How many nats a token a model pays more than the truth, sentence by sentence.
 
     Below zero only by chance: by more than the standard error, and the model knew more of these sentences than it
     should, or its probabilities add up to more than one.
     """
 
-    full: Ratio  # unknown words paid for in full
-    by_class: Ratio  # an unknown word costs only its class
+    full: RatioEstimator  # unknown words paid for in full
+    by_class: RatioEstimator  # an unknown word costs only its class
 
     @classmethod
-    def of(cls, truth: Truth, prices: Prices) -> Self:
+    def from_token_scores(cls, true_log_probs: TrueLogProbs, scores: TokenScores) -> Self:
         return cls(
-            full=Ratio.of(truth.log_probs - prices.sentences, truth.tokens),
-            by_class=Ratio.of(truth.log_probs_class - prices.sentences_class, truth.tokens),
+            full=RatioEstimator.from_sentences(
+                true_log_probs.log_probs - scores.sentence_log_probs, true_log_probs.tokens
+            ),
+            by_class=RatioEstimator.from_sentences(
+                true_log_probs.log_probs_class - scores.sentence_class_log_probs, true_log_probs.tokens
+            ),
         )
 
-    def __add__(self, other: Gap) -> Gap:
-        return Gap(self.full + other.full, self.by_class + other.by_class)
+    def __add__(self, other: FloorGap) -> FloorGap:
+        return FloorGap(self.full + other.full, self.by_class + other.by_class)
 
     def is_below(self, errors: float = 1.0) -> bool:
         """Whether the model beats the floor by more than so many standard errors, by either price."""
         estimates = (ratio.estimate for ratio in (self.full, self.by_class))
-        return any(gap < -(errors * error + ROUNDING) for gap, error in estimates)
+        return any(gap < -(errors * error + ROUNDING_ERROR) for gap, error in estimates)
 
     def as_dict(self) -> dict[str, float | None]:
         """Nats a token and their standard errors as plain values; what is infinite or undefined is None."""
@@ -210,12 +214,12 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Measured:
+class LanguageModelEvaluation:
     """What a text costs by a model and, where the truth is known, by the truth."""
 
     likelihood: Likelihood
     floor: Floor | None = None
-    gap: Gap | None = None
+    gap: FloorGap | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values: those of the likelihood, then `floor` and `above_floor`."""
@@ -225,21 +229,27 @@ class Measured:
         return report
 
 
-def measured(scorer: Scorer, corpus: Corpus, truth: Truth | None = None) -> Measured:
+def evaluate_language_model(
+    scorer: Scorer, corpus: Corpus, true_log_probs: TrueLogProbs | None = None
+) -> LanguageModelEvaluation:
     """A model against the truth about a text, which must be that of the model's own vocabulary."""
-    return measured_prices(prices(scorer, corpus), truth)
+    return evaluate_token_scores(token_scores(scorer, corpus), true_log_probs)
 
 
-def measured_prices(paid: Prices, truth: Truth | None = None) -> Measured:
+def evaluate_token_scores(scores: TokenScores, true_log_probs: TrueLogProbs | None = None) -> LanguageModelEvaluation:
     """The same, by what a model says the text costs."""
-    if truth is None:
-        return Measured(paid.likelihood())
-    return Measured(paid.likelihood(), Floor.of(truth), Gap.of(truth, paid))
+    if true_log_probs is None:
+        return LanguageModelEvaluation(scores.likelihood())
+    return LanguageModelEvaluation(
+        scores.likelihood(),
+        Floor.from_true_log_probs(true_log_probs),
+        FloorGap.from_token_scores(true_log_probs, scores),
+    )
 
 
-def _with_errors(estimates: dict[str, Estimate]) -> dict[str, float | None]:
+def _with_errors(estimates: dict[str, PointEstimate]) -> dict[str, float | None]:
     return {
-        key: finite(number)
+        key: finite_or_none(number)
         for name, estimate in estimates.items()
         for key, number in zip((name, f"{name}_error"), estimate, strict=True)
     }

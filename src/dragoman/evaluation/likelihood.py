@@ -20,7 +20,7 @@ from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
 
 
 @runtime_checkable
-class FindsOrders(Protocol):
+class NgramOrderReporter(Protocol):
     """A scorer that can say how many tokens were answered by n-grams of each order."""
 
     def found_orders(self, corpus: Corpus) -> dict[int, int]: ...
@@ -42,8 +42,8 @@ class Likelihood:
     unknown_words: int = 0  # words outside the vocabulary; a literal `<unk>` is a word like any other
     characters: int = 0
     impossible: int = 0  # tokens of probability 0
-    known: float = 0.0  # log P of the tokens that are not unknown words, `</s>` among them
-    unknown_class: float = 0.0  # log P(<unk>) wherever an unknown word stands
+    log_likelihood_known: float = 0.0  # log P of the tokens that are not unknown words, `</s>` among them
+    log_likelihood_unknown_class: float = 0.0  # log P(<unk>) wherever an unknown word stands
     log_likelihood_unknown: float = 0.0  # which unknown words they were
     found_orders: Mapping[int, int] = field(default_factory=dict)  # tokens answered by each order of n-grams
 
@@ -54,13 +54,16 @@ class Likelihood:
             self.unknown_words + other.unknown_words,
             self.characters + other.characters,
             self.impossible + other.impossible,
-            self.known + other.known,
-            self.unknown_class + other.unknown_class,
+            self.log_likelihood_known + other.log_likelihood_known,
+            self.log_likelihood_unknown_class + other.log_likelihood_unknown_class,
             self.log_likelihood_unknown + other.log_likelihood_unknown,
-            {order: self._found(order) + other._found(order) for order in {**self.found_orders, **other.found_orders}},
+            {
+                order: self._order_count(order) + other._order_count(order)
+                for order in {**self.found_orders, **other.found_orders}
+            },
         )
 
-    def _found(self, order: int) -> int:
+    def _order_count(self, order: int) -> int:
         return self.found_orders.get(order, 0)
 
     @property
@@ -71,22 +74,22 @@ class Likelihood:
     @property
     def log_likelihood(self) -> float:
         """log P(E) of all sentences, where an unknown word costs its class alone (eq. ngramlm:loglikelihood)."""
-        return self.known + self.unknown_class
+        return self.log_likelihood_known + self.log_likelihood_unknown_class
 
     @property
-    def total(self) -> float:
+    def log_likelihood_total(self) -> float:
         """log P(E) with unknown words paid for in full."""
         return self.log_likelihood + self.log_likelihood_unknown
 
     @property
     def perplexity(self) -> float:
         """The full price, a token: exp(-log P / (words + sentence ends))."""
-        return _perplexity(self.total, self.tokens)
+        return _perplexity(self.log_likelihood_total, self.tokens)
 
     @property
     def perplexity_words(self) -> float:
         """The full price, a word: `</s>` is paid for but not counted: the tutorial's length."""
-        return _perplexity(self.total, self.words)
+        return _perplexity(self.log_likelihood_total, self.words)
 
     @property
     def perplexity_class(self) -> float:
@@ -96,12 +99,12 @@ class Likelihood:
     @property
     def perplexity_known(self) -> float:
         """A token's price with unknown words left out of both sum and count."""
-        return _perplexity(self.known, self.tokens - self.unknown_words)
+        return _perplexity(self.log_likelihood_known, self.tokens - self.unknown_words)
 
     @property
     def bits_per_character(self) -> float:
         """The full price in bits for each character, spaces and line breaks among them: free of any tokenisation."""
-        return -self.total / math.log(2) / self.characters if self.characters else math.nan
+        return -self.log_likelihood_total / math.log(2) / self.characters if self.characters else math.nan
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain values; what is infinite or undefined is None, as JSON has no name for it."""
@@ -110,35 +113,35 @@ class Likelihood:
             *("perplexity", "perplexity_words", "perplexity_class", "perplexity_known", "bits_per_character"),
             *("characters", "impossible"),
         )
-        report: dict[str, Any] = {name: finite(getattr(self, name)) for name in names}
+        report: dict[str, Any] = {name: finite_or_none(getattr(self, name)) for name in names}
         return {**report, "found_orders": dict(self.found_orders)} if self.found_orders else report
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class TokenScores:
     """What each token of a text cost by a model, before anything is added up."""
 
     corpus: Corpus
     log_probs: NDArray[np.float64]  # (tokens,) the class `<unk>` for unknown words
-    identity: NDArray[np.float64]  # (unknown words,) which word each of them was
+    unknown_log_probs: NDArray[np.float64]  # (unknown words,) which word each of them was
     found_orders: Mapping[int, int] = field(default_factory=dict)
 
     @property
-    def sentences_class(self) -> NDArray[np.float64]:
+    def sentence_class_log_probs(self) -> NDArray[np.float64]:
         """log P of each sentence, where an unknown word costs its class alone.  # (sentences,)"""
         return self._by_sentence(self.log_probs)
 
     @property
-    def in_full(self) -> NDArray[np.float64]:
+    def full_log_probs(self) -> NDArray[np.float64]:
         """log P of each token with unknown words paid for in full.  # (tokens,)"""
         log_probs = self.log_probs.copy()
-        log_probs[self.corpus.unknown_tokens] += self.identity
+        log_probs[self.corpus.unknown_token_positions] += self.unknown_log_probs
         return log_probs
 
     @property
-    def sentences(self) -> NDArray[np.float64]:
+    def sentence_log_probs(self) -> NDArray[np.float64]:
         """log P of each sentence with unknown words paid for in full.  # (sentences,)"""
-        return self._by_sentence(self.in_full)
+        return self._by_sentence(self.full_log_probs)
 
     def _by_sentence(self, tokens: NDArray[np.float64]) -> NDArray[np.float64]:
         if not len(self.corpus):
@@ -147,36 +150,36 @@ class Prices:
 
     def likelihood(self) -> Likelihood:
         """The sum of it all."""
-        is_unknown = np.zeros(self.corpus.tokens, bool)
-        is_unknown[self.corpus.unknown_tokens] = True
+        is_unknown = np.zeros(self.corpus.num_tokens, bool)
+        is_unknown[self.corpus.unknown_token_positions] = True
         unknown_class = self.log_probs[is_unknown]
         known = self.log_probs[~is_unknown]
         return Likelihood(
-            sentences=self.corpus.sentences,
-            words=self.corpus.words,
-            unknown_words=len(self.identity),
-            characters=self.corpus.characters,
-            impossible=int(np.isneginf(known).sum() + np.isneginf(unknown_class + self.identity).sum()),
-            known=float(known.sum()),
-            unknown_class=float(unknown_class.sum()),
-            log_likelihood_unknown=float(self.identity.sum()),
+            sentences=self.corpus.num_sentences,
+            words=self.corpus.num_words,
+            unknown_words=len(self.unknown_log_probs),
+            characters=self.corpus.num_characters,
+            impossible=int(np.isneginf(known).sum() + np.isneginf(unknown_class + self.unknown_log_probs).sum()),
+            log_likelihood_known=float(known.sum()),
+            log_likelihood_unknown_class=float(unknown_class.sum()),
+            log_likelihood_unknown=float(self.unknown_log_probs.sum()),
             found_orders=self.found_orders,
         )
 
 
-def prices(scorer: Scorer, corpus: Corpus) -> Prices:
+def token_scores(scorer: Scorer, corpus: Corpus) -> TokenScores:
     """What each token costs by this model. The text must be read with the model's own vocabulary."""
-    return Prices(
+    return TokenScores(
         corpus,
         token_log_probs(scorer, corpus),
         unknown_log_probs(scorer, corpus),
-        scorer.found_orders(corpus) if isinstance(scorer, FindsOrders) else {},
+        scorer.found_orders(corpus) if isinstance(scorer, NgramOrderReporter) else {},
     )
 
 
 def likelihood(scorer: Scorer, corpus: Corpus) -> Likelihood:
     """What the text costs by this model. The text must be read with the model's own vocabulary."""
-    return prices(scorer, corpus).likelihood()
+    return token_scores(scorer, corpus).likelihood()
 
 
 def _perplexity(log_likelihood: float, count: int) -> float:
@@ -189,6 +192,6 @@ def _perplexity(log_likelihood: float, count: int) -> float:
         return math.inf
 
 
-def finite(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """A value that JSON has a name for, or None."""
     return value if math.isfinite(value) else None

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.scorer import BatchedScorer, PairScorer, Scorer, fold
-from dragoman.data.chunks import cut
+from dragoman.data.chunks import split_by_size
 from dragoman.data.corpus import Corpus, ParallelCorpus
 
-TOKENS_AT_ONCE = 4096  # while given translations are scored
+MAX_BATCH_TOKENS = 4096  # while given translations are scored
 
 
 def token_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
@@ -19,7 +19,7 @@ def token_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
 
     The text is one stream: what a model carries from a sentence reaches the next.
     """
-    corpus.require(scorer.vocab)
+    corpus.require_vocab(scorer.vocab)
     if isinstance(scorer, BatchedScorer):
         return scorer.token_log_probs(corpus)
     return folded_log_probs(scorer, corpus)
@@ -31,7 +31,7 @@ def folded_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
 
     carry, parts = None, [np.zeros(0)]
     for sentence in corpus:
-        log_probs, state = fold(scorer, Batch.of([sentence]), carry)
+        log_probs, state = fold(scorer, Batch.from_sentences([sentence]), carry)
         carry = scorer.finish(state)
         parts.append(log_probs[0].double().numpy())
     return np.concatenate(parts)
@@ -42,32 +42,36 @@ def pair_log_probs(scorer: Scorer, source: Any, target: Corpus) -> NDArray[np.fl
 
     Pairs of like lengths are read together, whatever their order. # source: a `Source`
     """
-    target.require(scorer.vocab)
-    pairs, found = ParallelCorpus(source, target), np.zeros(target.tokens)
-    for run in cut(np.argsort(pairs.likeness, kind="stable"), pairs.weights, TOKENS_AT_ONCE, 4 * TOKENS_AT_ONCE):
+    target.require_vocab(scorer.vocab)
+    pairs, found = ParallelCorpus(source, target), np.zeros(target.num_tokens)
+    for run in split_by_size(
+        np.argsort(pairs.likeness, kind="stable"), pairs.weights, MAX_BATCH_TOKENS, 4 * MAX_BATCH_TOKENS
+    ):
         own = target.select(run)
-        found[_places(target, run)] = _pairs_at_once(scorer, source.select(run), own)
+        found[_token_positions(target, run)] = _batch_pair_log_probs(scorer, source.select(run), own)
     return found
 
 
-def _places(corpus: Corpus, sentences: NDArray[np.integer]) -> NDArray[np.int64]:
+def _token_positions(corpus: Corpus, sentences: NDArray[np.integer]) -> NDArray[np.int64]:
     """Where the tokens of these sentences are among all tokens.  # (tokens of these sentences,)"""
     sizes = corpus.sizes[sentences]
     first = np.cumsum(sizes) - sizes
     return np.repeat(corpus.token_offsets[sentences] - first, sizes) + np.arange(sizes.sum())
 
 
-def _pairs_at_once(scorer: Scorer, source: Any, target: Corpus) -> NDArray[np.float64]:
+def _batch_pair_log_probs(scorer: Scorer, source: Any, target: Corpus) -> NDArray[np.float64]:
     from dragoman.data.batches import Batch
 
     if isinstance(scorer, PairScorer):
         return scorer.pair_log_probs(source, target)
-    batch = Batch.of(target, source)
+    batch = Batch.from_sentences(target, source)
     return fold(scorer, batch)[0][batch.mask].double().numpy()
 
 
 def unknown_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
     """What the identity of each unknown word costs.  # (unknown words,)"""
     return (
-        np.array(scorer.unknown.log_probs(corpus.spellings))[corpus.unknown_type] if corpus.spellings else np.zeros(0)
+        np.array(scorer.unknown.log_probs(corpus.spellings))[corpus.unknown_spelling_ids]
+        if corpus.spellings
+        else np.zeros(0)
     )

@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.evaluation.translation_metrics import Statistics
+from dragoman.evaluation.translation_metrics import MetricStatistics
 
 RESAMPLES = 1000
 SEED = 12345  # sacreBLEU's default, so that both draw the same sentences
-AT_ONCE = 1 << 22  # sentences drawn before they are summed: keeps memory small on large test sets
+MAX_DRAWS = 1 << 22  # sentences drawn before they are summed: keeps memory small on large test sets
 TAIL = 40  # one in so many resamples lies beyond each end of an interval of 95%
 
 
 @dataclass(frozen=True)
-class Interval:
+class ConfidenceInterval:
     """Where a number lies in 95% of the resamples, and its mean over all of them."""
 
     mean: float
@@ -32,21 +32,21 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, values: NDArray[np.float64]) -> Interval:
+    def from_samples(cls, values: NDArray[np.float64]) -> ConfidenceInterval:
         ordered, beyond = np.sort(values), len(values) // TAIL
         return cls(float(values.mean()), float(ordered[beyond]), float(ordered[len(values) - beyond - 1]))
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedBootstrapResult:
     """Two systems on the same sentences. Differences are those of the second from the first: above 0, it is better."""
 
     metric: str
     first: float  # the scores on the test set itself
     second: float
-    first_interval: Interval
-    second_interval: Interval
-    difference_interval: Interval
+    first_interval: ConfidenceInterval
+    second_interval: ConfidenceInterval
+    difference_interval: ConfidenceInterval
     p_value: float  # how probable a difference this large would be if there were none: see `p_value`
     wins: int  # resamples in which the second is better
     losses: int  # resamples in which the first is better
@@ -66,17 +66,19 @@ class Paired:
         return asdict(self) | {"difference": self.difference, "significant": self.significant}
 
 
-def paired_bootstrap(first: Statistics, second: Statistics, *, resamples: int = RESAMPLES, seed: int = SEED) -> Paired:
+def paired_bootstrap(
+    first: MetricStatistics, second: MetricStatistics, *, resamples: int = RESAMPLES, seed: int = SEED
+) -> PairedBootstrapResult:
     """Compare two systems by what one metric counted in their translations of the same sentences."""
     _check(first, second, resamples)
     one, two = resampled_scores([first, second], resamples, seed)  # (resamples,) each
-    return Paired(
+    return PairedBootstrapResult(
         metric=first.metric.name,
         first=first.score,
         second=second.score,
-        first_interval=Interval.of(one),
-        second_interval=Interval.of(two),
-        difference_interval=Interval.of(two - one),
+        first_interval=ConfidenceInterval.from_samples(one),
+        second_interval=ConfidenceInterval.from_samples(two),
+        difference_interval=ConfidenceInterval.from_samples(two - one),
         p_value=p_value(two - one, second.score - first.score),
         wins=int((two > one).sum()),
         losses=int((one > two).sum()),
@@ -86,25 +88,25 @@ def paired_bootstrap(first: Statistics, second: Statistics, *, resamples: int = 
 
 
 @dataclass(frozen=True)
-class Beside:
+class BaselineComparison:
     """A system beside the first: whether the difference could be luck with the sentences."""
 
     names: tuple[str, str]
-    bleu: Paired
-    chrf: Paired
+    bleu: PairedBootstrapResult
+    chrf: PairedBootstrapResult
 
     def as_dict(self) -> dict[str, Any]:
         first, second = self.names
         return {"first": first, "second": second, "bleu": self.bleu.as_dict(), "chrf": self.chrf.as_dict()}
 
 
-def beside_first(counted: Mapping[str, tuple[Statistics, Statistics]]) -> list[Beside]:
+def compare_to_first(statistics: Mapping[str, tuple[MetricStatistics, MetricStatistics]]) -> list[BaselineComparison]:
     """Each system but the first beside the first, by what BLEU and chrF counted."""
-    (name, first), *others = counted.items()
-    return [Beside((name, other), *map(paired_bootstrap, first, second)) for other, second in others]
+    (name, first), *others = statistics.items()
+    return [BaselineComparison((name, other), *map(paired_bootstrap, first, second)) for other, second in others]
 
 
-def _check(first: Statistics, second: Statistics, resamples: int) -> None:
+def _check(first: MetricStatistics, second: MetricStatistics, resamples: int) -> None:
     if len(first) != len(second):
         raise DataError(f"{len(first):,} and {len(second):,} translations; compare systems on the same sentences")
     if first.metric.signature != second.metric.signature:
@@ -132,7 +134,7 @@ def p_value(differences: NDArray[np.float64], difference: float) -> float:
     return (above + 1) / (len(sizes) + 1)
 
 
-def resampled_scores(systems: Sequence[Statistics], resamples: int, seed: int) -> list[NDArray[np.float64]]:
+def resampled_scores(systems: Sequence[MetricStatistics], resamples: int, seed: int) -> list[NDArray[np.float64]]:
     """The scores of each system on the same resamples."""
     # as floating-point numbers, whose product is fast; whole numbers stay exact up to 2 ** 53
     counts = [system.counts.astype(np.float64) for system in systems]  # (sentences, numbers) each
@@ -140,14 +142,14 @@ def resampled_scores(systems: Sequence[Statistics], resamples: int, seed: int) -
     return [_scores(system, own) for system, own in zip(systems, zip(*sums, strict=True), strict=True)]
 
 
-def _scores(system: Statistics, sums: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _scores(system: MetricStatistics, sums: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.array([system.metric.score(row) for some in sums for row in some])  # (resamples,)
 
 
 def _weights(sentences: int, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
     """How often each sentence is drawn in each resample, some resamples at a time.  # (some, sentences)"""
     rng = np.random.default_rng(seed)
-    most = max(1, AT_ONCE // sentences)
+    most = max(1, MAX_DRAWS // sentences)
     for start in range(0, resamples, most):
         rows = min(most, resamples - start)
         drawn = rng.choice(sentences, size=(rows, sentences), replace=True)  # (rows, sentences)

@@ -19,17 +19,17 @@ from dragoman.core.errors import DataError
 from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, SPECIALS
-from dragoman.evaluation.likelihood import prices
+from dragoman.evaluation.likelihood import token_scores
 
 
-class Reading(NamedTuple):
+class ScorerInput(NamedTuple):
     """A text as one model reads it: by its own vocabulary."""
 
     scorer: Scorer
     corpus: Corpus
 
 
-class Sentence(NamedTuple):
+class SentenceSurprisals(NamedTuple):
     """What the words of one sentence and its `</s>` cost."""
 
     words: tuple[str, ...]
@@ -37,7 +37,7 @@ class Sentence(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Surprisals:
+class SurprisalTable:
     """The surprisal of every word, and of the `</s>` after every sentence, by every model."""
 
     models: tuple[str, ...]
@@ -46,13 +46,13 @@ class Surprisals:
     offsets: NDArray[np.int64]  # (sentences + 1,) where each sentence starts among the tokens
 
     @property
-    def sentences(self) -> Iterator[Sentence]:
+    def sentences(self) -> Iterator[SentenceSurprisals]:
         """One sentence after the other."""
         for first, last in pairwise(self.offsets.tolist()):
-            yield Sentence(self.words[first:last], self.bits[first:last])
+            yield SentenceSurprisals(self.words[first:last], self.bits[first:last])
 
 
-def surprisals(models: Mapping[str, Scorer], sentences: str | Iterable[str]) -> Surprisals:
+def surprisals(models: Mapping[str, Scorer], sentences: str | Iterable[str]) -> SurprisalTable:
     """The surprisal of each word of some sentences, which are one text, by models that each have a name.
 
     >>> from dragoman import NgramModel
@@ -64,24 +64,26 @@ def surprisals(models: Mapping[str, Scorer], sentences: str | Iterable[str]) -> 
     (('a', 'b', '</s>'), [[1.58, 0.0], [2.58, 1.0], [1.58, 0.0]])
     """
     lines = [sentences] if isinstance(sentences, str) else list(sentences)
-    return side_by_side({name: Reading(one, Corpus.from_sentences(lines, one.vocab)) for name, one in models.items()})
+    return surprisal_table(
+        {name: ScorerInput(one, Corpus.from_sentences(lines, one.vocab)) for name, one in models.items()}
+    )
 
 
-def side_by_side(readings: Mapping[str, Reading]) -> Surprisals:
+def surprisal_table(inputs: Mapping[str, ScorerInput]) -> SurprisalTable:
     """The same of one text that each model has read already."""
-    if not readings:
+    if not inputs:
         raise DataError("there is no model to ask; give at least one")
-    corpora = [reading.corpus for reading in readings.values()]
+    corpora = [reading.corpus for reading in inputs.values()]
     words = _words(corpora[0])
     if any(_words(other) != words for other in corpora[1:] if other is not corpora[0]):
         raise DataError("the models have read different texts; let all read the same one")
-    bits = [_bits(reading) for reading in readings.values()]
-    return Surprisals(tuple(readings), words, np.stack(bits, axis=1), corpora[0].token_offsets)
+    bits = [_bits(reading) for reading in inputs.values()]
+    return SurprisalTable(tuple(inputs), words, np.stack(bits, axis=1), corpora[0].token_offsets)
 
 
-def _bits(reading: Reading) -> NDArray[np.float64]:
+def _bits(reading: ScorerInput) -> NDArray[np.float64]:
     """-log2 P of each token.  # (tokens,)"""
-    return prices(*reading).in_full / -math.log(2) + 0.0  # what is certain costs 0, not -0
+    return token_scores(*reading).full_log_probs / -math.log(2) + 0.0  # what is certain costs 0, not -0
 
 
 def _words(corpus: Corpus) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sacrebleu import BLEU
     from sacrebleu.metrics.base import Metric as Rule
 
-SENTENCE_LENGTHS = (6, 11, 16, 21, 31, 41)  # words from which on a new class of lengths begins
-FEW = 20  # sentences, below which a score says little
+LENGTH_EDGES = (6, 11, 16, 21, 31, 41)  # words from which on a new class of lengths begins
+FEW_SENTENCES = 20  # sentences, below which a score says little
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Metric:
     name: str  # BLEU or chrF
     rule: Rule
 
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Statistics:
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> MetricStatistics:
         """What the metric counts in each sentence."""
-        check_lines(hypotheses, references)
+        check_line_counts(hypotheses, references)
         counts = self.rule._extract_corpus_statistics(hypotheses, [references])
-        return Statistics(self, np.array(counts, np.int64))  # (sentences, numbers)
+        return MetricStatistics(self, np.array(counts, np.int64))  # (sentences, numbers)
 
     def score(self, counts: NDArray[Any]) -> float:
         """The score, from 0 to 100, of all that was counted together.  # counts: (numbers,)"""
@@ -53,7 +53,7 @@ class Metric:
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
+class MetricStatistics:
     """What a metric counted in each sentence: numbers that add up.
 
     >>> some = bleu(tokenised=True).statistics(["a b c d e", "a b"], ["a b c d e", "x y"])
@@ -75,9 +75,9 @@ class Statistics:
     def score(self) -> float:
         return self.metric.score(self.total)
 
-    def select(self, sentences: ArrayLike) -> Statistics:
+    def select(self, sentences: ArrayLike) -> MetricStatistics:
         """Those of these sentences alone: their numbers, or True and False for each."""
-        return Statistics(self.metric, self.counts[np.asarray(sentences)])  # (selected, numbers)
+        return MetricStatistics(self.metric, self.counts[np.asarray(sentences)])  # (selected, numbers)
 
     def sentence_scores(self, metric: Metric | None = None) -> NDArray[np.float64]:
         """The score of each sentence by itself, if wanted by another metric that counts the same."""
@@ -100,7 +100,7 @@ def _bleu(*, tokenised: bool, sentences: bool = False) -> BLEU:
     return BLEU(tokenize=tokenize, force=True, effective_order=sentences)
 
 
-def words_of(lines: Iterable[str], *, tokenised: bool) -> list[list[str]]:
+def bleu_tokens(lines: Iterable[str], *, tokenised: bool) -> list[list[str]]:
     """The words of each line, as BLEU counts them.
 
     >>> words_of(["No, thanks."], tokenised=False), words_of(["No, thanks."], tokenised=True)
@@ -123,7 +123,7 @@ def _ready(name: str, rule: Rule) -> Metric:
     return Metric(name, rule)
 
 
-def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def check_line_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     """Refuse nothing at all, and texts that cannot be paired line by line."""
     if len(hypotheses) != len(references):
         problem = f"{len(hypotheses):,} translations for {len(references):,} references"
@@ -136,7 +136,7 @@ def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Judged:
+class TranslationScores:
     """How good the translations of a text are."""
 
     sentences: int
@@ -153,10 +153,13 @@ class Judged:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; what is undefined is None."""
-        return asdict(self) | {"precisions": list(self.precisions), "length_ratio": finite(self.length_ratio)}
+        return asdict(self) | {
+            "precisions": list(self.precisions),
+            "length_ratio": finite_metric_or_none(self.length_ratio),
+        }
 
 
-def judge(hypotheses: Sequence[str], references: Sequence[str], tokenised: bool) -> Judged:
+def score_translations(hypotheses: Sequence[str], references: Sequence[str], tokenised: bool) -> TranslationScores:
     """BLEU and chrF of translations, one reference each.
 
     >>> judged = judge(["the cat sat on a mat .", ""], ["the cat sat on the mat .", "yes"], tokenised=True)
@@ -166,39 +169,39 @@ def judge(hypotheses: Sequence[str], references: Sequence[str], tokenised: bool)
     'tok:none'
     """
     by_bleu = bleu(tokenised=tokenised).statistics(hypotheses, references)
-    return judged(by_bleu, chrf().statistics(hypotheses, references))
+    return scores_from_statistics(by_bleu, chrf().statistics(hypotheses, references))
 
 
-def judged(by_bleu: Statistics, by_chrf: Statistics) -> Judged:
+def scores_from_statistics(bleu_statistics: MetricStatistics, chrf_statistics: MetricStatistics) -> TranslationScores:
     """The same from statistics that were extracted before."""
-    details = by_bleu.metric.details(by_bleu.total)
-    return Judged(
-        sentences=len(by_bleu),
+    details = bleu_statistics.metric.details(bleu_statistics.total)
+    return TranslationScores(
+        sentences=len(bleu_statistics),
         bleu=float(details.score),
-        chrf=by_chrf.score,
-        signature=by_bleu.metric.signature,
-        chrf_signature=by_chrf.metric.signature,
-        length_ratio=length_ratio(by_bleu),
+        chrf=chrf_statistics.score,
+        signature=bleu_statistics.metric.signature,
+        chrf_signature=chrf_statistics.metric.signature,
+        length_ratio=length_ratio(bleu_statistics),
         brevity_penalty=float(details.bp),
         precisions=tuple(map(float, details.precisions)),
         words=int(details.sys_len),
         reference_words=int(details.ref_len),
-        empty=int((_lengths(by_bleu)[:, 0] == 0).sum()),
+        empty=int((_lengths(bleu_statistics)[:, 0] == 0).sum()),
     )
 
 
-def length_ratio(by_bleu: Statistics) -> float:
+def length_ratio(bleu_statistics: MetricStatistics) -> float:
     """Words of the translations by words of the references, as BLEU counts them."""
-    said, wanted = _lengths(by_bleu).sum(0).tolist()
+    said, wanted = _lengths(bleu_statistics).sum(0).tolist()
     return said / wanted if wanted else math.nan
 
 
-def _lengths(by_bleu: Statistics) -> NDArray[np.int64]:
+def _lengths(bleu_statistics: MetricStatistics) -> NDArray[np.int64]:
     """What sacreBLEU counts first: the words of the translation, and of the reference.  # (sentences, 2)"""
-    return by_bleu.counts[:, :2]
+    return bleu_statistics.counts[:, :2]
 
 
-def finite(number: float) -> float | None:
+def finite_metric_or_none(number: float) -> float | None:
     """For JSON, which has no sign for what is undefined."""
     return number if math.isfinite(number) else None
 
@@ -207,7 +210,7 @@ def finite(number: float) -> float | None:
 
 
 @dataclass(frozen=True)
-class Span:
+class Bucket:
     """A class of whole numbers.
 
     >>> [span.name for span in spans((1, 2, 10))]
@@ -216,75 +219,80 @@ class Span:
     'up to 5'
     """
 
-    least: int
-    most: int | None  # None: without end
+    minimum: int
+    maximum: int | None  # None: without end
 
     @property
     def name(self) -> str:
-        if self.most is None:
-            return f"{self.least:,} and more"
-        if self.most == self.least:
-            return f"{self.least:,}"
-        return f"{self.least:,} to {self.most:,}" if self.least else f"up to {self.most:,}"
+        if self.maximum is None:
+            return f"{self.minimum:,} and more"
+        if self.maximum == self.minimum:
+            return f"{self.minimum:,}"
+        return f"{self.minimum:,} to {self.maximum:,}" if self.minimum else f"up to {self.maximum:,}"
 
 
-def spans(edges: Sequence[int]) -> list[Span]:
+def buckets(edges: Sequence[int]) -> list[Bucket]:
     """The classes of which a new one begins at each edge; the first begins at 0, the last has no end."""
     starts = [0, *edges]
     if any(start >= following for start, following in zip(starts[:-1], starts[1:], strict=True)):
         raise DataError(f"edges {', '.join(map(str, edges))}: give whole numbers above 0 that grow, such as 6, 11, 21")
-    return [Span(start, below - 1) for start, below in zip(starts[:-1], starts[1:], strict=True)] + [
-        Span(starts[-1], None)
+    return [Bucket(start, below - 1) for start, below in zip(starts[:-1], starts[1:], strict=True)] + [
+        Bucket(starts[-1], None)
     ]
 
 
-def span_numbers(values: ArrayLike, edges: Sequence[int]) -> NDArray[np.int64]:
+def bucket_indices(values: ArrayLike, edges: Sequence[int]) -> NDArray[np.int64]:
     """Of each value the number of its class among `spans(edges)`."""
     return np.searchsorted(np.asarray(edges, np.int64), np.asarray(values, np.int64), side="right")
 
 
 @dataclass(frozen=True)
-class LengthClass:
+class LengthBucket:
     """The translations of sentences of about one length."""
 
-    span: Span  # words of the source
+    bucket: Bucket  # words of the source
     sentences: int
     bleu: float
     length_ratio: float
 
     @property
-    def few(self) -> bool:
+    def is_small(self) -> bool:
         """Whether there are so few sentences that the score says little."""
-        return self.sentences < FEW
+        return self.sentences < FEW_SENTENCES
 
     def as_dict(self) -> dict[str, Any]:
-        about = {"from": self.span.least, "to": self.span.most, "sentences": self.sentences, "few": self.few}
-        return {**about, "bleu": self.bleu, "length_ratio": finite(self.length_ratio)}
+        about = {
+            "from": self.bucket.minimum,
+            "to": self.bucket.maximum,
+            "sentences": self.sentences,
+            "few": self.is_small,
+        }
+        return {**about, "bleu": self.bleu, "length_ratio": finite_metric_or_none(self.length_ratio)}
 
 
 def by_length(
     hypotheses: Sequence[str],
     references: Sequence[str],
     source_lengths: Sequence[int],
-    edges: Sequence[int] = SENTENCE_LENGTHS,
+    edges: Sequence[int] = LENGTH_EDGES,
     *,
     tokenised: bool,
-) -> tuple[LengthClass, ...]:
+) -> tuple[LengthBucket, ...]:
     """BLEU for each class of source length (`word_counts` of the source), shortest first; empty classes left out."""
     by_bleu = bleu(tokenised=tokenised).statistics(hypotheses, references)
     return bleu_by_length(by_bleu, source_lengths, edges)
 
 
 def bleu_by_length(
-    by_bleu: Statistics, lengths: Sequence[int], edges: Sequence[int] = SENTENCE_LENGTHS
-) -> tuple[LengthClass, ...]:
+    bleu_statistics: MetricStatistics, lengths: Sequence[int], edges: Sequence[int] = LENGTH_EDGES
+) -> tuple[LengthBucket, ...]:
     """The same from statistics that were extracted before."""
-    if len(lengths) != len(by_bleu):
-        raise DataError(f"{len(lengths):,} source lengths for {len(by_bleu):,} translations; give one for each")
-    classes = spans(edges)
-    number = span_numbers(lengths, edges)  # (sentences,)
-    own = [(span, by_bleu.select(number == place)) for place, span in enumerate(classes)]
-    return tuple(LengthClass(span, len(part), part.score, length_ratio(part)) for span, part in own if len(part))
+    if len(lengths) != len(bleu_statistics):
+        raise DataError(f"{len(lengths):,} source lengths for {len(bleu_statistics):,} translations; give one for each")
+    classes = buckets(edges)
+    number = bucket_indices(lengths, edges)  # (sentences,)
+    own = [(span, bleu_statistics.select(number == place)) for place, span in enumerate(classes)]
+    return tuple(LengthBucket(span, len(part), part.score, length_ratio(part)) for span, part in own if len(part))
 
 
 def word_counts(lines: Sequence[str]) -> list[int]:

@@ -13,13 +13,13 @@ def _silent(message: str) -> None:
 
 
 @dataclass(frozen=True)
-class Voice:
+class Callbacks:
     """By default nothing is said; the command line speaks on standard error."""
 
-    say: Callable[[str], None] = _silent  # one line
-    working: Callable[[str], AbstractContextManager[Any]] = nullcontext  # a sign of life while something takes long
-    few_warnings: Callable[[], AbstractContextManager[Any]] = nullcontext  # warnings that several share, said once
-    watching: Callable[[], AbstractContextManager[Any]] = nullcontext  # something for `fit` to report to
+    info: Callable[[str], None] = _silent  # one line
+    status: Callable[[str], AbstractContextManager[Any]] = nullcontext  # a sign of life while something takes long
+    collapse_warnings: Callable[[], AbstractContextManager[Any]] = nullcontext  # warnings that several share, said once
+    training_progress: Callable[[], AbstractContextManager[Any]] = nullcontext  # something for `fit` to report to
 
 
-SILENT = Voice()
+SILENT = Callbacks()

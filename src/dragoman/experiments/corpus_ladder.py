@@ -8,31 +8,31 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from dragoman.experiments.callbacks import SILENT, Voice
+from dragoman.experiments.callbacks import SILENT, Callbacks
 from dragoman.experiments.corpus_models import (
     ATTENTION,
+    CORPUS_LANGUAGE_MODELS,
+    CORPUS_TRANSLATORS,
     ENSEMBLE,
     NAMES,
-    OWN_RUNGS,
-    OWN_TRANSLATORS,
     SEARCHING,
     SECOND,
+    time_weights,
     translator_names,
-    weights,
 )
-from dragoman.experiments.corpus_split import OwnText, Part, write_text
-from dragoman.experiments.time_budget import Budget
-from dragoman.experiments.trainer import Ground, Made, Workshop, megabytes
-from dragoman.experiments.translators import measured_rung, measured_translator
+from dragoman.experiments.corpus_split import CorpusPart, CorpusSplit, write_split
+from dragoman.experiments.time_budget import TimeBudget
+from dragoman.experiments.trainer import ModelTrainer, TrainedRung, TrainingContext, megabytes
+from dragoman.experiments.translators import measure_trained_translator, measure_translator_rung
 
 if TYPE_CHECKING:
     from dragoman.align.aligner import Aligner
     from dragoman.align.lexicon import Lexicon
     from dragoman.data.corpus import ParallelCorpus
-    from dragoman.evaluation.translator import Answers
+    from dragoman.evaluation.translator import ReferenceData
     from dragoman.models.translator import Translator
-    from dragoman.report.corpus_translation import Entry, Looked, Searched
-    from dragoman.report.ladder import Rung
+    from dragoman.report.corpus_translation import AttentionExample, LexiconExample, SearchVariant
+    from dragoman.report.ladder import LanguageModelRung
     from dragoman.report.translators import TranslatorRung
 
 TEXT, RUNGS_PLACE, ALIGNER = "text", "rungs", "aligner"  # directories
@@ -47,56 +47,58 @@ OTHER_SEARCHES = ((2, "norm"), (10, "norm"), (5, "none"), (10, "none"), (5, "pri
 
 
 @dataclass
-class Found:
+class CorpusResults:
     """All that was found out, as far as it is known."""
 
-    text: OwnText
-    rungs: list[Rung] = field(default_factory=list)
+    text: CorpusSplit
+    rungs: list[LanguageModelRung] = field(default_factory=list)
     aligned: int = 0  # pairs that the lexicon is from
-    entries: list[Entry] = field(default_factory=list)
-    certain: float = 0.0  # share of the words seen often whose likeliest translation is more probable than all others
+    entries: list[LexiconExample] = field(default_factory=list)
+    certain_share: float = (
+        0.0  # share of the words seen often whose likeliest translation is more probable than all others
+    )
     units: tuple[str, str] = ("", "")
-    translated: Part = field(default_factory=lambda: Part([], []))  # test sentences
+    translated: CorpusPart = field(default_factory=lambda: CorpusPart([], []))  # test sentences
     translators: list[TranslatorRung] = field(default_factory=list)
-    searches: list[Searched] = field(default_factory=list)
-    replaced: dict[str, float] = field(default_factory=dict)  # BLEU by how unknown words were replaced
-    looked: Looked | None = None
+    searches: list[SearchVariant] = field(default_factory=list)
+    bleu_by_replacement: dict[str, float] = field(default_factory=dict)  # BLEU by how unknown words were replaced
+    attention_example: AttentionExample | None = None
 
 
 @dataclass(frozen=True)
-class Climber:
+class CorpusExperiment:
     """Where a ladder is made, of what, and within which time."""
 
     output: Path
-    text: OwnText
+    text: CorpusSplit
     seed: int
-    budget: Budget
-    voice: Voice
+    budget: TimeBudget
+    voice: Callbacks
 
-    def workshop(self, train: Any, dev: Any, recipes: Any, load: Callable[[Path], Any]) -> Workshop[Any, Any]:
+    def workshop(self, train: Any, dev: Any, recipes: Any, load: Callable[[Path], Any]) -> ModelTrainer[Any, Any]:
         place = self.output / RUNGS_PLACE
-        ground = Ground(train, dev, self.seed, None, place, self.voice)
-        return Workshop(place, ground, recipes, load, self.budget)
+        ground = TrainingContext(train, dev, self.seed, None, place, self.voice)
+        return ModelTrainer(place, ground, recipes, load, self.budget)
 
 
-def climb_own(
+def run_corpus_ladder(
     output: Path,
-    text: OwnText,
+    text: CorpusSplit,
     *,
     seed: int,
     minutes: float,
-    voice: Voice = SILENT,
+    callbacks: Callbacks = SILENT,
     began: float | None = None,
-) -> tuple[Found, Budget]:
+) -> tuple[CorpusResults, TimeBudget]:
     """Make and measure all rungs that there is time for.  # began: by `perf_counter`, if not now"""
-    budget = Budget(output, minutes, weights(text.translated, minutes), began=began)
-    climber = Climber(output, text, seed, budget, voice)
-    write_text(text, output / TEXT)
-    found = Found(text)
+    budget = TimeBudget(output, minutes, time_weights(text.is_parallel, minutes), began=began)
+    climber = CorpusExperiment(output, text, seed, budget, callbacks)
+    write_split(text, output / TEXT)
+    found = CorpusResults(text)
     for rung in _language_models(climber):
         found.rungs.append(rung)
-        budget.note()
-    if text.translated:
+        budget.save()
+    if text.is_parallel:
         _align(climber, found)
         _translate(climber, found)
     budget.finish()
@@ -106,51 +108,51 @@ def climb_own(
 # -- language models -------------------------------------------------------------------------------------------------
 
 
-def _language_models(climber: Climber) -> Iterator[Rung]:
-    from dragoman.evaluation.floor import measured
+def _language_models(climber: CorpusExperiment) -> Iterator[LanguageModelRung]:
+    from dragoman.evaluation.floor import evaluate_language_model
     from dragoman.models.loading import load_language_model
-    from dragoman.report.ladder import Rung
+    from dragoman.report.ladder import LanguageModelRung
 
     train, dev, test = climber.text.words
-    for made in climber.workshop(train, dev, OWN_RUNGS, load_language_model).rungs(NAMES):
-        with climber.voice.working(f"measuring {made.name}"):
-            result = measured(made.model, test)
-        climber.voice.say(f"{made.name}: perplexity {result.likelihood.perplexity:,.2f}")
-        yield Rung(made.name, result, {}, made.seconds, megabytes(made.path))
+    for made in climber.workshop(train, dev, CORPUS_LANGUAGE_MODELS, load_language_model).train_all(NAMES):
+        with climber.voice.status(f"measuring {made.name}"):
+            result = evaluate_language_model(made.model, test)
+        climber.voice.info(f"{made.name}: perplexity {result.likelihood.perplexity:,.2f}")
+        yield LanguageModelRung(made.name, result, {}, made.seconds, megabytes(made.path))
 
 
 # -- word alignment --------------------------------------------------------------------------------------------------
 
 
-def _align(climber: Climber, found: Found) -> None:
+def _align(climber: CorpusExperiment, found: CorpusResults) -> None:
     """Which words belong together, and what the lexicon that comes of it says of some."""
     pairs = _word_pairs(climber)
     aligner = _aligner(climber, pairs)
-    climber.budget.note()
+    climber.budget.save()
     lexicon = aligner.forward.lexicon
     shown = _words_to_show(lexicon)
     found.aligned = len(pairs)
     found.entries = [_entry(lexicon, word) for word in shown]
-    found.certain = _certain(lexicon)
+    found.certain_share = _certain(lexicon)
 
 
-def _word_pairs(climber: Climber) -> ParallelCorpus:
+def _word_pairs(climber: CorpusExperiment) -> ParallelCorpus:
     from dragoman.data.corpus import Corpus, ParallelCorpus
 
     some = climber.text.train.spread(max(1, int(ALIGNED_A_MINUTE * climber.budget.minutes)))
     return ParallelCorpus(Corpus.from_sentences(some.sources), Corpus.from_sentences(some.target))
 
 
-def _aligner(climber: Climber, pairs: ParallelCorpus) -> Aligner:
+def _aligner(climber: CorpusExperiment, pairs: ParallelCorpus) -> Aligner:
     from dragoman.align.aligner import Aligner
 
     path = climber.output / ALIGNER
     if path.exists():  # it is written whole
-        climber.voice.say(f"{ALIGNER}: finished already, in {path}")
+        climber.voice.info(f"{ALIGNER}: finished already, in {path}")
         return Aligner.load(path)
-    climber.voice.say(f"{ALIGNER}: learning which words belong together from {len(pairs):,} pairs")
-    with climber.voice.working("aligning words"):
-        aligner = Aligner.learn(pairs)
+    climber.voice.info(f"{ALIGNER}: learning which words belong together from {len(pairs):,} pairs")
+    with climber.voice.status("aligning words"):
+        aligner = Aligner.train(pairs)
     aligner.save(path)
     return aligner
 
@@ -162,7 +164,7 @@ def _words_to_show(lexicon: Lexicon) -> list[str]:
     vocab = lexicon.source
     often = [
         (int(count), word)
-        for word, count in zip(vocab.words[UNK + 1 :], vocab.counts[UNK + 1 :].tolist(), strict=True)
+        for word, count in zip(vocab.tokens[UNK + 1 :], vocab.counts[UNK + 1 :].tolist(), strict=True)
         if count >= SEEN_OFTEN and any(sign.isalpha() for sign in word)
     ]
     ranked = [word for _, word in sorted(often, key=lambda one: -one[0])]
@@ -170,11 +172,11 @@ def _words_to_show(lexicon: Lexicon) -> list[str]:
     return [ranked[place] for place in places]
 
 
-def _entry(lexicon: Lexicon, word: str) -> Entry:
-    from dragoman.report.corpus_translation import Entry
+def _entry(lexicon: Lexicon, word: str) -> LexiconExample:
+    from dragoman.report.corpus_translation import LexiconExample
 
     times = int(lexicon.source.counts[lexicon.source.id(word)])
-    return Entry(word, times, tuple((one.word, one.prob) for one in lexicon.translations(word, ALTERNATIVES)))
+    return LexiconExample(word, times, tuple((one.word, one.prob) for one in lexicon.translations(word, ALTERNATIVES)))
 
 
 def _certain(lexicon: Lexicon) -> float:
@@ -182,7 +184,7 @@ def _certain(lexicon: Lexicon) -> float:
     from dragoman.data.vocabulary import UNK
 
     vocab = lexicon.source
-    often = [word for word in vocab.words[UNK + 1 :] if vocab.counts[vocab.id(word)] >= SEEN_OFTEN]
+    often = [word for word in vocab.tokens[UNK + 1 :] if vocab.counts[vocab.id(word)] >= SEEN_OFTEN]
     best = [lexicon.translations(word, 1) for word in often]
     return sum(bool(one) and one[0].prob > 0.5 for one in best) / len(often) if often else 0.0
 
@@ -190,36 +192,36 @@ def _certain(lexicon: Lexicon) -> float:
 # -- translators -----------------------------------------------------------------------------------------------------
 
 
-def _translate(climber: Climber, found: Found) -> None:
+def _translate(climber: CorpusExperiment, found: CorpusResults) -> None:
     """Train translators, then translate as many test sentences as there is time for."""
-    from dragoman.evaluation.translator import Answers
+    from dragoman.evaluation.translator import ReferenceData
 
     made = {one.name: one for one in _translators(climber)}
     attention: Translator = made[ATTENTION].model
-    found.units = (attention.source.units.spec, attention.target.units.spec)
+    found.units = (attention.source.segmenter.spec, attention.target.segmenter.spec)
     found.translated = some = _to_translate(climber, attention, len(made))
-    answers = Answers(some.target, tokenised=attention.target.tokenised)
+    answers = ReferenceData(some.target, tokenised=attention.target.tokenised)
     for one in made.values():
-        found.translators.append(measured_translator(one, some.sources, answers, climber.voice))
+        found.translators.append(measure_trained_translator(one, some.sources, answers, climber.voice))
     if SECOND in made:
         found.translators.append(_ensemble(climber, [made[ATTENTION], made[SECOND]], some, answers))
     found.searches = _searches(climber, found, attention, answers)
-    found.replaced = _replaced(climber, found, attention, answers)
-    found.looked = _looked_at(attention, some)
+    found.bleu_by_replacement = _replaced(climber, found, attention, answers)
+    found.attention_example = _looked_at(attention, some)
 
 
-def _translators(climber: Climber) -> Iterator[Made[Translator]]:
+def _translators(climber: CorpusExperiment) -> Iterator[TrainedRung[Translator]]:
     from dragoman.models.loading import load_translator
 
     text = climber.text
-    for made in climber.workshop(text, text, OWN_TRANSLATORS, load_translator).rungs(
+    for made in climber.workshop(text, text, CORPUS_TRANSLATORS, load_translator).train_all(
         translator_names(climber.budget.minutes)
     ):
-        climber.budget.note()
+        climber.budget.save()
         yield made
 
 
-def _to_translate(climber: Climber, model: Translator, translators: int) -> Part:
+def _to_translate(climber: CorpusExperiment, model: Translator, translators: int) -> CorpusPart:
     """Test sentences: all, or as many as there is time for by the speed of a few."""
     test = climber.text.test
 
@@ -233,13 +235,13 @@ def _to_translate(climber: Climber, model: Translator, translators: int) -> Part
             1e-9, CAREFUL * each * _cost(translators, _writes_words(model))
         )
 
-    number = climber.budget.decided("translated", sentences)
+    number = climber.budget.decide_once("translated", sentences)
     return test.spread(max(FEWEST_TRANSLATED, number))
 
 
 def _writes_words(model: Translator) -> bool:
     """Whether there are unknown words to be replaced, and words to replace them by."""
-    return model.source.units.kind == model.target.units.kind == "word"
+    return model.source.segmenter.kind == model.target.segmenter.kind == "word"
 
 
 def _cost(translators: int, words: bool) -> float:
@@ -250,57 +252,71 @@ def _cost(translators: int, words: bool) -> float:
     return translators * alone + (2 * alone if translators > 2 else 0) + searches + 2 * words
 
 
-def _ensemble(climber: Climber, made: Sequence[Made[Translator]], some: Part, answers: Answers) -> TranslatorRung:
+def _ensemble(
+    climber: CorpusExperiment, made: Sequence[TrainedRung[Translator]], some: CorpusPart, answers: ReferenceData
+) -> TranslatorRung:
     from dragoman.combine.ensemble import Ensemble
 
     together = Ensemble([one.model for one in made])
-    with climber.voice.working("measuring the ensemble"):
+    with climber.voice.status("measuring the ensemble"):
         seconds = sum(one.seconds for one in made)
-        return measured_rung(ENSEMBLE, together, some.sources, answers, seconds)
+        return measure_translator_rung(ENSEMBLE, together, some.sources, answers, seconds)
 
 
-def _searches(climber: Climber, found: Found, model: Translator, answers: Answers) -> list[Searched]:
+def _searches(
+    climber: CorpusExperiment, found: CorpusResults, model: Translator, answers: ReferenceData
+) -> list[SearchVariant]:
     """The same translator by other searches, beside the two that it was measured by."""
-    from dragoman.evaluation.translation_metrics import judge
-    from dragoman.evaluation.translator import BEAM, LENGTH
-    from dragoman.report.corpus_translation import Searched
+    from dragoman.evaluation.translation_metrics import score_translations
+    from dragoman.evaluation.translator import DEFAULT_BEAM, DEFAULT_LENGTH
+    from dragoman.report.corpus_translation import SearchVariant
 
     own = next(rung for rung in found.translators if rung.name == ATTENTION)
-    searches = [Searched(1, LENGTH, own.greedy), Searched(BEAM, LENGTH, own.measured.judged)]
+    searches = [
+        SearchVariant(1, DEFAULT_LENGTH, own.greedy),
+        SearchVariant(DEFAULT_BEAM, DEFAULT_LENGTH, own.measured.scores),
+    ]
     for beam, length in OTHER_SEARCHES:
-        with climber.voice.working(f"translating with a beam of {beam}, length {length}"):
+        with climber.voice.status(f"translating with a beam of {beam}, length {length}"):
             told = model.translate(found.translated.sources, beam, length=length)
-        judged = judge([one.text for one in told], answers.references, tokenised=answers.tokenised)
-        searches.append(Searched(beam, length, judged))
-    return sorted(searches, key=lambda one: (one.length != LENGTH, one.length, one.beam))
+        judged = score_translations([one.text for one in told], answers.references, tokenised=answers.tokenised)
+        searches.append(SearchVariant(beam, length, judged))
+    return sorted(searches, key=lambda one: (one.length != DEFAULT_LENGTH, one.length, one.beam))
 
 
-def _replaced(climber: Climber, found: Found, model: Translator, answers: Answers) -> dict[str, float]:
+def _replaced(
+    climber: CorpusExperiment, found: CorpusResults, model: Translator, answers: ReferenceData
+) -> dict[str, float]:
     """BLEU with unknown words left alone, copied, and translated by the lexicon; nothing where there are none."""
     from dragoman.align.aligner import Aligner
-    from dragoman.align.unknown_words import Unknowns
-    from dragoman.evaluation.translation_metrics import judge
+    from dragoman.align.unknown_words import UnknownReplacer
+    from dragoman.evaluation.translation_metrics import score_translations
 
     if not _writes_words(model):
         return {}
     lexicon = Aligner.load(climber.output / ALIGNER).forward.lexicon
     own = next(rung for rung in found.translators if rung.name == ATTENTION)
-    bleu = {"left alone": own.measured.judged.bleu}
-    for name, rules in (("copied from the source", Unknowns()), ("by the lexicon, else copied", Unknowns(lexicon))):
+    bleu = {"left alone": own.measured.scores.bleu}
+    for name, rules in (
+        ("copied from the source", UnknownReplacer()),
+        ("by the lexicon, else copied", UnknownReplacer(lexicon)),
+    ):
         told = model.translate(found.translated.sources, unknowns=rules)
         texts = [one.text for one in told]
-        bleu[name] = judge(texts, answers.references, tokenised=answers.tokenised).bleu
+        bleu[name] = score_translations(texts, answers.references, tokenised=answers.tokenised).bleu
     return bleu
 
 
-def _looked_at(model: Translator, some: Part) -> Looked | None:
+def _looked_at(model: Translator, some: CorpusPart) -> AttentionExample | None:
     """A sentence that is not long, if there is one, and where attention looked as it was translated."""
-    from dragoman.report.corpus_translation import Looked
-    from dragoman.report.translators import example_of
+    from dragoman.report.corpus_translation import AttentionExample
+    from dragoman.report.translators import choose_example
 
-    number = example_of(some.sources, None)
+    number = choose_example(some.sources, None)
     told = model.translate([some.sources[number]])[0]
-    words = model.words_attended(told)
+    words = model.word_attention(told)
     if words is None or len(words.source) > WIDEST:
         return None
-    return Looked(some.sources[number], some.target[number], told.text, words.target, words.source, words.matrix)
+    return AttentionExample(
+        some.sources[number], some.target[number], told.text, words.target, words.source, words.matrix
+    )

@@ -15,7 +15,7 @@ from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus, ParallelCorpus
-    from dragoman.data.tokenizer import Side
+    from dragoman.data.tokenizer import Tokenizer
 
 HELD_OUT = 1000  # lines of a part that is held out, at most;
 SHARE = 10  # and no more than one line in so many
@@ -27,7 +27,7 @@ SOURCE, TARGET = "src", "tgt"  # endings of the files
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CorpusPart:
     """Lines, and what they translate unless it is a text alone."""
 
     target: Sequence[str]
@@ -36,12 +36,12 @@ class Part:
     def __len__(self) -> int:
         return len(self.target)
 
-    def select(self, numbers: Iterable[int]) -> Part:
+    def select(self, numbers: Iterable[int]) -> CorpusPart:
         chosen = list(numbers)
         source = None if self.source is None else [self.source[number] for number in chosen]
-        return Part([self.target[number] for number in chosen], source)
+        return CorpusPart([self.target[number] for number in chosen], source)
 
-    def spread(self, most: int) -> Part:
+    def spread(self, most: int) -> CorpusPart:
         """So many lines at most, at equal distances: texts may be sorted by length."""
         size = len(self)
         return self if size <= most else self.select(number * size // most for number in range(most))
@@ -63,18 +63,18 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnText:
+class CorpusSplit:
     """The three parts, as they are used."""
 
-    train: Part
-    dev: Part
-    test: Part
+    train: CorpusPart
+    dev: CorpusPart
+    test: CorpusPart
     held_out: tuple[str, ...] = ()  # parts that were taken from the training text
-    left_out: int = 0  # lines of the training text that there is no time for
-    seen: int = 0  # test lines that are in the training text
+    omitted: int = 0  # lines of the training text that there is no time for
+    test_lines_in_training: int = 0  # test lines that are in the training text
 
     @property
-    def translated(self) -> bool:
+    def is_parallel(self) -> bool:
         """Whether there are two languages."""
         return self.train.source is not None
 
@@ -90,21 +90,25 @@ class OwnText:
         return _as_words([part.sources for part in (self.train, self.dev, self.test)])
 
     @cached_property
-    def sides(self) -> tuple[Side, Side]:
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """The units of either language, by the text."""
-        from dragoman.data.tokenizer import Side
+        from dragoman.data.tokenizer import Tokenizer
 
-        return Side.learn("auto", self.train.sources), Side.learn("auto", self.train.target)
+        return Tokenizer.train("auto", self.train.sources), Tokenizer.train("auto", self.train.target)
 
-    def pairs(self, part: Part) -> ParallelCorpus:
+    def pairs(self, part: CorpusPart) -> ParallelCorpus:
         from dragoman.data.corpus import ParallelCorpus
 
-        source, target = self.sides
-        return ParallelCorpus(source.read(part.sources), target.read(part.target))
+        source, target = self.tokenizers
+        return ParallelCorpus(source.encode(part.sources), target.encode(part.target))
 
     def as_dict(self) -> dict[str, Any]:
         sizes = {name: len(getattr(self, name)) for name in PARTS}
-        about = {"held_out": list(self.held_out), "left_out": self.left_out, "test_lines_in_training": self.seen}
+        about = {
+            "held_out": list(self.held_out),
+            "left_out": self.omitted,
+            "test_lines_in_training": self.test_lines_in_training,
+        }
         return {"lines": sizes, **about}
 
 
@@ -119,10 +123,12 @@ def _as_words(parts: Sequence[Sequence[str]]) -> tuple[Corpus, Corpus, Corpus]:
 # -- dividing a text -------------------------------------------------------------------------------------------------
 
 
-def divided(train: Part, dev: Part | None, test: Part | None, seed: int, minutes: float) -> OwnText:
+def split_corpus(
+    train: CorpusPart, dev: CorpusPart | None, test: CorpusPart | None, seed: int, minutes: float
+) -> CorpusSplit:
     """The parts given, as far as there is time for them; those that are not given are held out."""
     missing = [name for name, part in (("dev", dev), ("test", test)) if part is None]
-    taken = held_out(train, len(missing), seed)
+    taken = draw_held_out(train, len(missing), seed)
     inside = {number for numbers in taken for number in numbers}
     found = {name: train.select(numbers) for name, numbers in zip(missing, taken, strict=True)}
     rest = train.select(number for number in range(len(train)) if number not in inside)
@@ -133,10 +139,10 @@ def divided(train: Part, dev: Part | None, test: Part | None, seed: int, minutes
             raise DataError(f"the {name} text: all lines are blank; give some with words")
     known = set(used.lines)
     seen = sum(line in known for line in asked[1].lines)
-    return OwnText(used, *asked, tuple(missing), len(rest) - len(used), seen)
+    return CorpusSplit(used, *asked, tuple(missing), len(rest) - len(used), seen)
 
 
-def held_out(train: Part, parts: int, seed: int) -> list[list[int]]:
+def draw_held_out(train: CorpusPart, parts: int, seed: int) -> list[list[int]]:
     """For each part the numbers of lines to hold out, drawn from those that come once in either language: so none of
     them is in the training text, nor the translation of any."""
     if not parts:
@@ -160,13 +166,13 @@ def held_out(train: Part, parts: int, seed: int) -> list[list[int]]:
 # -- on disk ---------------------------------------------------------------------------------------------------------
 
 
-def write_text(text: OwnText, place: Path) -> None:
+def write_split(text: CorpusSplit, place: Path) -> None:
     """The parts as files, so that every verb can read them."""
-    from dragoman.io.storage import new_file
+    from dragoman.io.storage import atomic_file
 
     for name in PARTS:
-        part: Part = getattr(text, name)
+        part: CorpusPart = getattr(text, name)
         for ending, lines in ((SOURCE, part.source), (TARGET, part.target)):
             if lines is not None:
-                with new_file(place / f"{name}.{ending}") as temporary:
+                with atomic_file(place / f"{name}.{ending}") as temporary:
                     temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")

@@ -23,7 +23,7 @@ LEAST = 0.3  # seconds of training, at least: a step or a few
 SPARE = 0.03  # of all the time, kept for the report
 
 
-def shared_out(seconds: float, weights: Mapping[str, float]) -> dict[str, float]:
+def share_time(seconds: float, weights: Mapping[str, float]) -> dict[str, float]:
     """So many seconds divided by weight; nobody gets less than none.
 
     >>> shared_out(90.0, {"encoder-decoder": 1, "attention": 2})
@@ -34,7 +34,7 @@ def shared_out(seconds: float, weights: Mapping[str, float]) -> dict[str, float]
 
 
 @dataclass
-class Budget:
+class TimeBudget:
     """Minutes for everything, and the weights of those parts that take as long as they are given."""
 
     place: Path  # of the directory where it is noted
@@ -63,14 +63,14 @@ class Budget:
     def seconds_for(self, name: str) -> float:
         """What a part may take now: its share of what is left, beside the parts that have not begun."""
         waiting = {part: own for part, own in self.weights.items() if part == name or part not in self.notes["minutes"]}
-        return shared_out(self.left, waiting)[name]
+        return share_time(self.left, waiting)[name]
 
     def minutes_for(self, name: str) -> float:
         """Minutes of training that a model can expect, decided once: its size may depend on it."""
         if name not in self.notes["minutes"]:
             seconds = max(LEAST, TRAINED * self.seconds_for(name))
             self.notes["minutes"][name] = round(seconds / 60, 4)
-            self.note()
+            self.save()
         return float(self.notes["minutes"][name])
 
     def bound_for(self, name: str) -> float:
@@ -79,32 +79,32 @@ class Budget:
         if name not in self.notes["bounds"]:
             seconds = max(LEAST, READY * self.seconds_for(name))
             self.notes["bounds"][name] = min(self.minutes_for(name), round(seconds / 60, 4))
-            self.note()
+            self.save()
         return float(self.notes["bounds"][name])
 
-    def decided(self, name: str, decide: Callable[[], float]) -> int:
+    def decide_once(self, name: str, decide: Callable[[], float]) -> int:
         """A number that is decided once, such as how many sentences there is time for."""
         if name not in self.notes["decided"]:
             self.notes["decided"][name] = math.floor(decide())
-            self.note()
+            self.save()
         return int(self.notes["decided"][name])
 
     @property
-    def taken(self) -> float:
+    def total_seconds(self) -> float:
         """Seconds until all was measured; what later runs take to tell it again does not count."""
         return float(self.notes.get("finished", self.spent))
 
     def finish(self) -> None:
         """All is measured."""
         self.notes.setdefault("finished", round(self.spent, 3))
-        self.note()
+        self.save()
 
-    def note(self) -> None:
+    def save(self) -> None:
         """Write down what was spent and decided."""
-        from dragoman.io.storage import new_file
+        from dragoman.io.storage import atomic_file
 
         self.notes["spent"] = round(self.spent, 3)
-        with new_file(self.place / NOTES) as temporary:
+        with atomic_file(self.place / NOTES) as temporary:
             temporary.write_text(json.dumps(self.notes, indent=1) + "\n", encoding="utf-8")
 
 

@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from dragoman.core.errors import DataError
-from dragoman.experiments.callbacks import SILENT, Voice
+from dragoman.experiments.callbacks import SILENT, Callbacks
 
 if TYPE_CHECKING:
     from dragoman.training.config import TrainingConfig
@@ -29,7 +29,7 @@ Text = TypeVar("Text")  # what models learn from
 M = TypeVar("M")  # what they are
 
 
-class Allotting(Protocol):
+class TimeAllocator(Protocol):
     """What shares out time; `dragoman.experiments.time_budget.Budget` does."""
 
     def minutes_for(self, name: str) -> float: ...
@@ -38,7 +38,7 @@ class Allotting(Protocol):
 
 
 @dataclass(frozen=True)
-class Ground(Generic[Text]):
+class TrainingContext(Generic[Text]):
     """What a model is made from, and where it is kept."""
 
     train: Text
@@ -46,7 +46,7 @@ class Ground(Generic[Text]):
     seed: int
     minutes: float | None  # most minutes that a model is trained by gradients
     path: Path  # of the model's directory
-    voice: Voice = SILENT
+    callbacks: Callbacks = SILENT
     bound: Callable[[], float] | None = None  # of these minutes, how many are left when training begins
 
 
@@ -60,7 +60,7 @@ class Recipe(Generic[M]):
 
 
 @dataclass(frozen=True)
-class Made(Generic[M]):
+class TrainedRung(Generic[M]):
     """A model that is finished."""
 
     name: str
@@ -69,7 +69,7 @@ class Made(Generic[M]):
     seconds: float  # of its training and that of its parts
 
 
-def chosen(names: str, known: Iterable[str]) -> list[str]:
+def select_models(names: str, known: Iterable[str]) -> list[str]:
     """The models that are asked for, with commas between their names, in the order known; all if none is.
 
     >>> chosen("three, one", ["one", "two", "three"]), chosen("", ["one", "two"])
@@ -85,8 +85,8 @@ def chosen(names: str, known: Iterable[str]) -> list[str]:
     return [name for name in there if name in wanted]
 
 
-def learned(
-    ground: Ground[Any],
+def train_model(
+    ground: TrainingContext[Any],
     model: M,
     examples: tuple[Any, Any],
     recommended: TrainingConfig,
@@ -104,8 +104,8 @@ def learned(
         _warm_up(model, examples[0], recommended)
     minutes = ground.minutes if ground.bound is None else ground.bound()
     settings = {**training, "seed": ground.seed, "minutes": minutes}
-    with ground.voice.watching() as report:
-        fit(model, *examples, recommended, output=ground.path, force=force, report=report, **settings)
+    with ground.callbacks.training_progress() as report:
+        fit(model, *examples, recommended, output=ground.path, force=force, callback=report, **settings)
     return model
 
 
@@ -114,43 +114,43 @@ def _warm_up(model: Any, examples: Any, recommended: TrainingConfig) -> None:
     import numpy as np
 
     from dragoman.training.fit import fit
-    from dragoman.training.loop import copied, put_back
+    from dragoman.training.loop import copy_parameters, load_parameters
 
-    before = copied(model.parameters())
+    before = copy_parameters(model.parameters())
     few = examples.select(np.arange(min(FEW, len(examples))))
     if few.sizes.sum():
         fit(model, few, few, recommended, max_updates=1, warmup=0)
-        put_back(model, before)
+        load_parameters(model, before)
 
 
 @dataclass(frozen=True)
-class Workshop(Generic[Text, M]):
+class ModelTrainer(Generic[Text, M]):
     """Where models are made, or found finished: a directory with a model directory for each."""
 
     place: Path
-    ground: Ground[Text]
+    ground: TrainingContext[Text]
     recipes: Mapping[str, Recipe[M]]
     load: Callable[[Path], M]
-    time: Allotting | None = None  # what says how long each is trained, if the ground does not for all
+    time: TimeAllocator | None = None  # what says how long each is trained, if the ground does not for all
 
-    def rungs(self, names: Iterable[str]) -> Iterator[Made[M]]:
+    def train_all(self, names: Iterable[str]) -> Iterator[TrainedRung[M]]:
         """These models, one after the other; those they are made of come before, unless they are there."""
         for name in names:
-            yield self.rung(name)
+            yield self.train(name)
 
-    def rung(self, name: str) -> Made[M]:
+    def train(self, name: str) -> TrainedRung[M]:
         path, seconds = self.place / name, self._seconds()
         if name in seconds and path.exists():
             self._say(f"{name}: finished already, in {path}")
-            return Made(name, path, self.load(path), seconds[name])
-        parts = [self.rung(part) for part in self.recipes[name].parts]
+            return TrainedRung(name, path, self.load(path), seconds[name])
+        parts = [self.train(part) for part in self.recipes[name].parts]
         self._say(f"{name}: making it in {path}")
         made = self._make(name, path, parts)
         self._note(name, made.seconds)
         self._say(f"{name}: finished after {made.seconds:,.1f} seconds")
         return made
 
-    def _make(self, name: str, path: Path, parts: Sequence[Made[M]]) -> Made[M]:
+    def _make(self, name: str, path: Path, parts: Sequence[TrainedRung[M]]) -> TrainedRung[M]:
         """Make and save a model. Seconds of an earlier run that was stopped, and of the parts, count."""
         recipe, ground = self.recipes[name], replace(self.ground, path=path)
         if recipe.by_gradients and self.time is not None:
@@ -159,15 +159,15 @@ class Workshop(Generic[Text, M]):
         if not recipe.by_gradients:
             _compile(recipe, ground, models)
         before, began = _seconds_spent(path), perf_counter()
-        with ground.voice.few_warnings():
+        with ground.callbacks.collapse_warnings():
             model: Any = recipe.make(ground, *models)
         seconds = before + perf_counter() - began + sum(part.seconds for part in parts)
         if not path.exists():  # training by gradients has written it
             model.save(path)
-        return Made(name, path, model, round(seconds, 3))  # as it is noted
+        return TrainedRung(name, path, model, round(seconds, 3))  # as it is noted
 
     def _say(self, message: str) -> None:
-        self.ground.voice.say(message)
+        self.ground.callbacks.info(message)
 
     def _seconds(self) -> dict[str, float]:
         path = self.place / SECONDS
@@ -177,14 +177,14 @@ class Workshop(Generic[Text, M]):
             raise DataError(f"{path}: damaged; delete it, and rungs are made anew") from None
 
     def _note(self, name: str, seconds: float) -> None:
-        from dragoman.io.storage import new_file
+        from dragoman.io.storage import atomic_file
 
         noted = {**self._seconds(), name: seconds}
-        with new_file(self.place / SECONDS) as temporary:
+        with atomic_file(self.place / SECONDS) as temporary:
             temporary.write_text(json.dumps(noted, indent=1) + "\n", encoding="utf-8")
 
 
-def _compile(recipe: Recipe[M], ground: Ground[Any], parts: Sequence[M]) -> None:
+def _compile(recipe: Recipe[M], ground: TrainingContext[Any], parts: Sequence[M]) -> None:
     """Make the model of a small text once, so that the time taken afterwards is the method's own."""
     import warnings
 
@@ -195,17 +195,20 @@ def _compile(recipe: Recipe[M], ground: Ground[Any], parts: Sequence[M]) -> None
 
 def _seconds_spent(path: Path) -> float:
     """Seconds of a training by gradients that is not finished."""
-    from dragoman.io.storage import CHECKPOINT
+    from dragoman.io.storage import CHECKPOINT_FILE
 
-    if not (path / CHECKPOINT).is_file():
+    if not (path / CHECKPOINT_FILE).is_file():
         return 0.0
-    from dragoman.training.checkpoint import read_position
+    from dragoman.training.checkpoint import read_progress
 
-    return read_position(path / CHECKPOINT).seconds
+    return read_progress(path / CHECKPOINT_FILE).seconds
 
 
 def megabytes(path: Path) -> float:
     """What a model takes on disk, without what its training left beside it."""
-    from dragoman.io.storage import ARRAYS, CONFIG, VOCAB
+    from dragoman.io.storage import ARRAYS_FILE, CONFIG_FILE, VOCAB_FILE
 
-    return sum(file.stat().st_size for file in path.rglob("*") if file.name in (CONFIG, VOCAB, ARRAYS)) / 1e6
+    return (
+        sum(file.stat().st_size for file in path.rglob("*") if file.name in (CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE))
+        / 1e6
+    )

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dragoman.experiments.callbacks import SILENT, Voice
-from dragoman.experiments.trainer import Ground, Made, Recipe, learned
-from dragoman.experiments.work_directory import Bitext
+from dragoman.experiments.callbacks import SILENT, Callbacks
+from dragoman.experiments.trainer import Recipe, TrainedRung, TrainingContext, train_model
+from dragoman.experiments.work_directory import LabBitext
 
 if TYPE_CHECKING:
     from dragoman.combine.ensemble import Ensemble
     from dragoman.data.corpus import ParallelCorpus
-    from dragoman.data.tokenizer import Side
-    from dragoman.evaluation.translator import Answers
+    from dragoman.data.tokenizer import Tokenizer
+    from dragoman.evaluation.translator import ReferenceData
     from dragoman.models.translator import Translator
     from dragoman.report.page import Heatmap
     from dragoman.report.translators import TranslatorRung
@@ -47,63 +47,65 @@ TRAINING: dict[str, Any] = {
 
 
 def translator(
-    ground: Ground[Bitext], *, training: dict[str, Any] | None = None, force: bool = False, **settings: Any
+    ground: TrainingContext[LabBitext], *, training: dict[str, Any] | None = None, force: bool = False, **settings: Any
 ) -> Translator:
     """A translator of words, trained in its directory; settings are those that differ from `NETWORK`."""
-    from dragoman.data.tokenizer import PLAIN, TREE, Side
+    from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
     from dragoman.models.translator import Translator
     from dragoman.models.translator_config import TranslatorConfig
     from dragoman.training.presets import TRANSLATOR
 
     config = TranslatorConfig(**{**NETWORK, **settings})
     format = TREE if config.reads_trees else PLAIN
-    source = Side.learn("word", ground.train.sources(format), format=format)
-    target = Side.learn("word", ground.train.english)
+    source = Tokenizer.train("word", ground.train.sources(format), format=format)
+    target = Tokenizer.train("word", ground.train.english)
     train, dev = (_as_numbers(text, source, target) for text in (ground.train, ground.dev))
     model = Translator.create(train, source, target, config, seed=ground.seed)
-    return learned(ground, model, (train, dev), TRANSLATOR, {**TRAINING, **(training or {})}, force=force)
+    return train_model(ground, model, (train, dev), TRANSLATOR, {**TRAINING, **(training or {})}, force=force)
 
 
-def _as_numbers(text: Bitext, source: Side, target: Side) -> ParallelCorpus:
+def _as_numbers(text: LabBitext, source: Tokenizer, target: Tokenizer) -> ParallelCorpus:
     from dragoman.data.corpus import ParallelCorpus
 
-    return ParallelCorpus(source.read(text.sources(source.format)), target.read(text.english))
+    return ParallelCorpus(source.encode(text.sources(source.format)), target.encode(text.english))
 
 
-def measured_rung(
-    name: str, model: Translator | Ensemble, lines: Sequence[str], answers: Answers, seconds: float
+def measure_translator_rung(
+    name: str, model: Translator | Ensemble, lines: Sequence[str], answers: ReferenceData, seconds: float
 ) -> TranslatorRung:
     """What a translator does on a text, by beam search and greedily."""
     from dragoman.combine.ensemble import Ensemble
-    from dragoman.evaluation.translation_metrics import judge
-    from dragoman.evaluation.translator import measure_translator
+    from dragoman.evaluation.translation_metrics import score_translations
+    from dragoman.evaluation.translator import evaluate_translator
     from dragoman.report.translators import TranslatorRung
 
-    measured = measure_translator(model, lines, answers)
-    greedy = judge([one.text for one in model.translate(lines, 1)], answers.references, tokenised=answers.tokenised)
+    measured = evaluate_translator(model, lines, answers)
+    greedy = score_translations(
+        [one.text for one in model.translate(lines, 1)], answers.references, tokenised=answers.tokenised
+    )
     members: Sequence[Any] = model.members if isinstance(model, Ensemble) else (model,)
     parameters = sum(own.numel() for member in members for own in member.parameters().values())
     return TranslatorRung(name, measured, greedy, seconds, parameters)
 
 
-def measured_translator(
-    made: Made[Translator], lines: Sequence[str], answers: Answers, voice: Voice = SILENT
+def measure_trained_translator(
+    made: TrainedRung[Translator], lines: Sequence[str], answers: ReferenceData, voice: Callbacks = SILENT
 ) -> TranslatorRung:
     """The same of one that a workshop has made, and a line about it."""
-    with voice.working(f"measuring {made.name}"):
-        rung = measured_rung(made.name, made.model, lines, answers, made.seconds)
-    voice.say(f"{made.name}: perplexity {rung.measured.perplexity:,.2f}, BLEU {rung.measured.judged.bleu:.1f}")
+    with voice.status(f"measuring {made.name}"):
+        rung = measure_translator_rung(made.name, made.model, lines, answers, made.seconds)
+    voice.info(f"{made.name}: perplexity {rung.measured.perplexity:,.2f}, BLEU {rung.measured.scores.bleu:.1f}")
     return rung
 
 
-def looked_at(name: str, model: Translator, german: str, line: str) -> Heatmap:
+def attention_heatmap(name: str, model: Translator, german: str, line: str) -> Heatmap:
     """The attention with which a translator translates a sentence.  # line: the German as the translator reads it"""
-    from dragoman.evaluation.translator import over_words
+    from dragoman.evaluation.translator import attention_over_source_words
     from dragoman.report.translators import heatmap
 
     told = model.translate([line])[0]
     assert told.attention is not None, "a short sentence, by a translator with attention"
-    return heatmap(name, told.ended, german, over_words(told.attention, model.source, line))
+    return heatmap(name, told.tokens_with_end, german, attention_over_source_words(told.attention, model.source, line))
 
 
 def _recipe(encoder: str, attention: str) -> Recipe[Translator]:

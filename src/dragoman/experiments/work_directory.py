@@ -11,34 +11,34 @@ from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
-    from dragoman.evaluation.floor import Truth
-    from dragoman.evaluation.translator import Answers
+    from dragoman.evaluation.floor import TrueLogProbs
+    from dragoman.evaluation.translator import ReferenceData
 
 SETTINGS = "settings.yaml"  # what a ladder was begun with
-MARK = "ABOUT-THESE-FILES.txt"  # by which a verb knows the directory of an earlier run
+MARK_FILE = "ABOUT-THESE-FILES.txt"  # by which a verb knows the directory of an earlier run
 
 
 @dataclass(frozen=True)
-class Texts:
+class LabTexts:
     """The laboratory's English, read as anybody's text would be, and the truth about the test text."""
 
     train: Corpus
     dev: Corpus
     test: Corpus
-    truth: Truth
+    truth: TrueLogProbs
 
 
 @dataclass(frozen=True)
-class Bitext:
+class LabBitext:
     """The laboratory's German and English, line by line, and the trees of the German."""
 
     german: Sequence[str]
     trees: Sequence[str]
     english: Sequence[str]
 
-    def first(self, pairs: int) -> Bitext:
+    def first(self, pairs: int) -> LabBitext:
         """So many pairs from the beginning, or all if there are fewer."""
-        return Bitext(self.german[:pairs], self.trees[:pairs], self.english[:pairs])
+        return LabBitext(self.german[:pairs], self.trees[:pairs], self.english[:pairs])
 
     def sources(self, format: str) -> Sequence[str]:
         """The German as a translator reads it."""
@@ -47,12 +47,12 @@ class Bitext:
         return self.trees if format == TREE else self.german
 
 
-def claim(output: Path, verb: str, habit: str) -> None:
+def claim_directory(output: Path, verb: str, habit: str) -> None:
     """Take a directory that is new, empty or an earlier run's of the same verb; leave all others alone.
 
     `habit` is what the verb does when it runs again: the mark tells it to whoever looks into the directory.
     """
-    from dragoman.io.storage import new_file
+    from dragoman.io.storage import atomic_file
 
     remedy = "give it a directory of its own with -o"
     about = f"dragoman {verb} wrote these files, and {habit}: keep nothing of your own here.\n"
@@ -60,12 +60,12 @@ def claim(output: Path, verb: str, habit: str) -> None:
         raise DataError(f"{output}: is a file, not the directory of a {verb}; {remedy}")
     if output.is_dir() and any(output.iterdir()) and not _is_marked(output, about):
         raise DataError(f"{output}: holds files that are not a {verb}'s; {remedy}")
-    with new_file(output / MARK) as path:
+    with atomic_file(output / MARK_FILE) as path:
         path.write_text(about, encoding="utf-8")
 
 
 def _is_marked(output: Path, about: str) -> bool:
-    mark = output / MARK
+    mark = output / MARK_FILE
     return mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == about
 
 
@@ -77,46 +77,46 @@ def write_corpus(corpus: Path, sizes: Mapping[str, int], seed: int) -> None:
     write(laboratory(), corpus, sizes, seed, replace=True)
 
 
-def read_texts(corpus: Path) -> Texts:
+def read_texts(corpus: Path) -> LabTexts:
     """The English of the laboratory's corpus."""
     from dragoman.data.corpus import Corpus
-    from dragoman.report.floor import truth_of
+    from dragoman.report.floor import lab_true_log_probs
 
     train = Corpus.read(corpus / "train.en")
     dev, test = (Corpus.read(corpus / f"{part}.en", train.vocab) for part in ("dev", "test"))
-    return Texts(train, dev, test, truth_of("en", test))
+    return LabTexts(train, dev, test, lab_true_log_probs("en", test))
 
 
-def read_bitext(corpus: Path, part: str) -> Bitext:
+def read_bitext(corpus: Path, part: str) -> LabBitext:
     """Both languages of a part of the laboratory's corpus."""
-    return Bitext(*(_lines(corpus / f"{part}.{ending}") for ending in ("de", "de.trees", "en")))
+    return LabBitext(*(_lines(corpus / f"{part}.{ending}") for ending in ("de", "de.trees", "en")))
 
 
-def read_answers(corpus: Path) -> Answers:
+def read_answers(corpus: Path) -> ReferenceData:
     """What is known about the test text: references, their true log P(E | F), the true alignments."""
-    from dragoman.evaluation.alignment import read_gold
-    from dragoman.evaluation.translator import Answers, read_log_probs
+    from dragoman.evaluation.alignment import read_gold_alignments
+    from dragoman.evaluation.translator import ReferenceData, read_log_probs
 
-    gold, log_probs = read_gold(corpus / "test.align"), read_log_probs(corpus / "test.logprob")
-    return Answers(_lines(corpus / "test.en"), log_probs, gold)
+    gold, log_probs = read_gold_alignments(corpus / "test.align"), read_log_probs(corpus / "test.logprob")
+    return ReferenceData(_lines(corpus / "test.en"), log_probs, gold)
 
 
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def keep_to(output: Path, settings: dict[str, Any]) -> None:
+def check_settings(output: Path, settings: dict[str, Any]) -> None:
     """Note what a ladder is begun with; refuse to go on with anything else, as its rungs would not compare."""
     import yaml
 
-    from dragoman.core.settings import differences
-    from dragoman.io.storage import new_file
+    from dragoman.core.settings import config_differences
+    from dragoman.io.storage import atomic_file
 
     path = output / SETTINGS
-    if path.exists() and (changes := differences(_begun_with(path), settings)):
+    if path.exists() and (changes := config_differences(_begun_with(path), settings)):
         remedy = "repeat what it was begun with, or give another directory with -o"
         raise DataError(f"{path.parent}: holds another ladder ({'; '.join(changes)}); {remedy}")
-    with new_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
 
 

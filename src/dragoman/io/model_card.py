@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.io.storage import ALIGNER_KIND, CARD, CARD_MARK, TWO_WAY
+from dragoman.io.storage import ALIGNER_KIND, CARD_FILE, CARD_MARKER, TWO_WAY_KIND
 
 TITLES = {
     "ngram": "An n-gram language model",
@@ -19,42 +19,42 @@ TITLES = {
     "mixture": "A mixture of language models",
     "translator": "A translator",
 }
-OTHERS = {
+NON_SCORER_TITLES = {
     ALIGNER_KIND: "An aligner: which words translate which",
-    TWO_WAY: "Two translators that were trained together, one for each direction",
+    TWO_WAY_KIND: "Two translators that were trained together, one for each direction",
 }
-LANGUAGE_MODEL = """dragoman evaluate DIR --text test.txt      # perplexity
+LANGUAGE_MODEL_USAGE = """dragoman evaluate DIR --text test.txt      # perplexity
 dragoman score DIR < test.txt              # log-probability a line; --words: a word
 dragoman sample DIR -n 10                  # sentences drawn from it
 dragoman next DIR "the sentence so far"    # what comes next
 dragoman serve DIR                         # a page that looks inside"""
-TRANSLATOR = """dragoman translate DIR < FILE              # a translation a line; --n-best 5, --json
+TRANSLATOR_USAGE = """dragoman translate DIR < FILE              # a translation a line; --n-best 5, --json
 dragoman evaluate DIR --src FILE --ref FILE  # BLEU, chrF, perplexity
 dragoman attention DIR "a sentence"        # where it looks
 dragoman serve DIR                         # a page that looks inside"""
-ALIGNER = """dragoman align --with DIR --src FILE --tgt FILE  # links between the words of other pairs
+ALIGNER_USAGE = """dragoman align --with DIR --src FILE --tgt FILE  # links between the words of other pairs
 dragoman translate TRANSLATOR --lexicon DIR < FILE  # unknown words by its lexicon
 dragoman serve TRANSLATOR --lexicon DIR    # the same, as a page
 less DIR/lexicon.tsv                       # what it has learned"""
-BOTH = """dragoman translate DIR/forward < FILE      # each is a translator; its own README.md tells more
+TWO_WAY_USAGE = """dragoman translate DIR/forward < FILE      # each is a translator; its own README.md tells more
 dragoman translate DIR/backward < FILE
 dragoman serve DIR                         # both, on a page"""
-USES = {"translator": TRANSLATOR, ALIGNER_KIND: ALIGNER, TWO_WAY: BOTH}
+USAGE = {"translator": TRANSLATOR_USAGE, ALIGNER_KIND: ALIGNER_USAGE, TWO_WAY_KIND: TWO_WAY_USAGE}
 
 
 NO_SCORES = "None were measured when it was made; see below for how to."
 
 
-class Score(NamedTuple):
+class CardScore(NamedTuple):
     """How good a model was found to be."""
 
     text: str  # on which text
-    what: str
+    metric: str
     value: float
-    how: str = ""  # such as sacreBLEU's signature
+    signature: str = ""  # such as sacreBLEU's signature
 
 
-def card(config: Mapping[str, Any], sizes: Mapping[str, int], scores: Sequence[Score] = ()) -> str:
+def render_card(config: Mapping[str, Any], sizes: Mapping[str, int], scores: Sequence[CardScore] = ()) -> str:
     """As Markdown. The same model always has the same card: no dates, no paths.  # config: what config.yaml says
 
     >>> text = card({"kind": "ngram", "order": 3}, {"words": 1200}, [Score("dev", "perplexity", 81.25)])
@@ -64,35 +64,35 @@ def card(config: Mapping[str, Any], sizes: Mapping[str, int], scores: Sequence[S
     kind = str(config["kind"])
     parts = [
         f"---\nlibrary_name: dragoman\ntags:\n- dragoman\n- {kind}\n---",
-        CARD_MARK,
+        CARD_MARKER,
         f"# {_title(kind)}",
         f"Made with dragoman. {_files(kind, sizes)}",
         "## Data",
         _data(config) or "What it learned from was not noted down.",
         *_inside(config),
         *(["## Sizes", _table(["", ""], [(name, f"{size:,}") for name, size in sizes.items()])] if sizes else []),
-        *(["## Scores", _scores(scores) or NO_SCORES] if kind not in OTHERS else []),
+        *(["## Scores", _scores(scores) or NO_SCORES] if kind not in NON_SCORER_TITLES else []),
         "## Use",
-        f"```\n{USES.get(kind, LANGUAGE_MODEL)}\n```",
+        f"```\n{USAGE.get(kind, LANGUAGE_MODEL_USAGE)}\n```",
         f"{_from_python(kind)}DIR stands for this directory.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _title(kind: str) -> str:
-    return TITLES.get(kind) or OTHERS.get(kind, kind)
+    return TITLES.get(kind) or NON_SCORER_TITLES.get(kind, kind)
 
 
 def _files(kind: str, sizes: Mapping[str, int]) -> str:
     """Which files there are."""
-    if kind == TWO_WAY:
+    if kind == TWO_WAY_KIND:
         return "`config.yaml` has its settings, `forward` and `backward` hold the translators."
     words = "`source-vocab.tsv` and `vocab.tsv` its words" if "source words" in sizes else "`vocab.tsv` its words"
     return f"`config.yaml` has its settings, {words}{_numbers(sizes)}."
 
 
 def _from_python(kind: str) -> str:
-    load = {ALIGNER_KIND: "dragoman.align.aligner.Aligner.load", TWO_WAY: ""}.get(kind, "dragoman.load")
+    load = {ALIGNER_KIND: "dragoman.align.aligner.Aligner.load", TWO_WAY_KIND: ""}.get(kind, "dragoman.load")
     return f'From Python: `{load}("DIR")`. ' if load else ""
 
 
@@ -109,7 +109,7 @@ def _inside(config: Mapping[str, Any]) -> list[str]:
 
 def has_scores(directory: Path) -> bool:
     """Whether the card in a model's directory tells how good it is, or is somebody's own."""
-    file = directory / CARD
+    file = directory / CARD_FILE
     return file.is_file() and NO_SCORES not in file.read_text(encoding="utf-8", errors="replace")
 
 
@@ -131,8 +131,10 @@ def _data(config: Mapping[str, Any]) -> str:
     return _table(["text", "sentences", "tokens", "checksum"], rows) if rows else ""
 
 
-def _scores(scores: Sequence[Score]) -> str:
-    rows = [(one.text, one.what, f"{one.value:,.2f}", f"`{one.how}`" if one.how else "") for one in scores]
+def _scores(scores: Sequence[CardScore]) -> str:
+    rows = [
+        (one.text, one.metric, f"{one.value:,.2f}", f"`{one.signature}`" if one.signature else "") for one in scores
+    ]
     return _table(["text", "", "", "signature"], rows) if rows else ""
 
 

@@ -18,35 +18,52 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError, DragomanError
 
-CONFIG, VOCAB, ARRAYS = "config.yaml", "vocab.tsv", "model.safetensors"  # the files of a model directory
-SOURCE_VOCAB, SOURCE_FILE, TARGET_FILE = "source-vocab.tsv", "source-", "target-"  # a translator's; prefixes of files
-CARD = "README.md"  # for people, in every model directory
-CARD_MARK = "<!-- Written by dragoman, which may write it anew; without this line it is yours. -->"
-SUBWORDS = "sentencepiece.model"  # SentencePiece's
-TWO_WAY, FORWARD, BACKWARD = "two-way", "forward", "backward"  # two translators trained together, and their places
-CHECKPOINT, METRICS = "training.safetensors", "metrics.jsonl"  # and those that training leaves there
-REPORT = "report.html"  # what a demo or a ladder found, as a page
+CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE = "config.yaml", "vocab.tsv", "model.safetensors"  # the files of a model directory
+SOURCE_VOCAB_FILE, SOURCE_PREFIX, TARGET_PREFIX = (
+    "source-vocab.tsv",
+    "source-",
+    "target-",
+)  # a translator's; prefixes of files
+CARD_FILE = "README.md"  # for people, in every model directory
+CARD_MARKER = "<!-- Written by dragoman, which may write it anew; without this line it is yours. -->"
+SENTENCEPIECE_FILE = "sentencepiece.model"  # SentencePiece's
+TWO_WAY_KIND, FORWARD, BACKWARD = "two-way", "forward", "backward"  # two translators trained together, and their places
+CHECKPOINT_FILE, METRICS_FILE = "training.safetensors", "metrics.jsonl"  # and those that training leaves there
+REPORT_FILE = "report.html"  # what a demo or a ladder found, as a page
 
 
-class Contents(NamedTuple):
+class DirectoryKind(NamedTuple):
     """What a directory of some kind holds, and nothing else: so much may be replaced without losing anything else."""
 
-    named: str
-    mark: str  # the file by which it is known
+    description: str
+    marker_file: str  # the file by which it is known
     files: frozenset[str]
 
 
-LEXICON = "lexicon.tsv"  # an aligner's, or a translator's that has one, for people to read
-TRANSLATOR = (SOURCE_VOCAB, SOURCE_FILE + SUBWORDS, TARGET_FILE + SUBWORDS, LEXICON)
-MODEL = Contents("a model", CONFIG, frozenset((CONFIG, VOCAB, ARRAYS, CARD, CHECKPOINT, METRICS, *TRANSLATOR)))
+LEXICON_FILE = "lexicon.tsv"  # an aligner's, or a translator's that has one, for people to read
+TRANSLATOR_FILES = (
+    SOURCE_VOCAB_FILE,
+    SOURCE_PREFIX + SENTENCEPIECE_FILE,
+    TARGET_PREFIX + SENTENCEPIECE_FILE,
+    LEXICON_FILE,
+)
+MODEL_DIRECTORY = DirectoryKind(
+    "a model",
+    CONFIG_FILE,
+    frozenset((CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE, CARD_FILE, CHECKPOINT_FILE, METRICS_FILE, *TRANSLATOR_FILES)),
+)
 ALIGNER_KIND = "aligner"  # its name in config.yaml
-ALIGNER = Contents("an aligner", CONFIG, frozenset((CONFIG, VOCAB, SOURCE_VOCAB, ARRAYS, LEXICON, CARD)))
+ALIGNER_DIRECTORY = DirectoryKind(
+    "an aligner",
+    CONFIG_FILE,
+    frozenset((CONFIG_FILE, VOCAB_FILE, SOURCE_VOCAB_FILE, ARRAYS_FILE, LEXICON_FILE, CARD_FILE)),
+)
 
 # The names that safetensors gives to NumPy's types.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
-NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
+DTYPE_NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
 # What comes of reading a file that is not what it should be.
-DAMAGE = (
+READ_ERRORS = (
     struct.error,
     ValueError,
     LookupError,
@@ -60,10 +77,10 @@ DAMAGE = (
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """A temporary name to write to; it becomes `path` only when all went well."""
-    path = _settled(path)
-    with _explained(path):
+    path = _without_parent_references(path)
+    with _writing_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
@@ -79,11 +96,11 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def new_directory(path: Path, *, replace: bool = False, contents: Contents = MODEL) -> Iterator[Path]:
+def atomic_directory(path: Path, *, replace: bool = False, kind: DirectoryKind = MODEL_DIRECTORY) -> Iterator[Path]:
     """A temporary directory that becomes `path` only when all went well."""
-    path = _settled(path)
-    with _explained(path):
-        check_free(path, replace=replace, contents=contents)
+    path = _without_parent_references(path)
+    with _writing_errors(path):
+        check_output_directory(path, replace=replace, kind=kind)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
@@ -98,7 +115,7 @@ def new_directory(path: Path, *, replace: bool = False, contents: Contents = MOD
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _writing_errors(path: Path) -> Iterator[None]:
     """What may fail while something is written, said in one line."""
     try:
         yield
@@ -107,46 +124,48 @@ def _explained(path: Path) -> Iterator[None]:
         raise DragomanError(f"{path}: could not be written ({why}); nothing was changed") from error
 
 
-def _settled(path: Path) -> Path:
+def _without_parent_references(path: Path) -> Path:
     """The path without `..`: what `nowhere/../there` names is there before `nowhere` is made."""
     return path.parent.resolve() / path.name if ".." in path.parts else path
 
 
-def check_free(path: Path, *, replace: bool, contents: Contents = MODEL) -> None:
+def check_output_directory(path: Path, *, replace: bool, kind: DirectoryKind = MODEL_DIRECTORY) -> None:
     """Refuse to write over what is there, unless it is of the kind that may be replaced."""
-    path = _settled(path)
+    path = _without_parent_references(path)
     if path.resolve() == Path.cwd():
         raise DataError(f"{path}: is the directory you are in, which cannot be replaced; name a new one inside it")
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
-    if not path.is_dir() or not _holds(path, contents):
-        raise DataError(f"{path}: exists and is not (only) {contents.named} directory; choose another name")
+    if not path.is_dir() or not _contains_only(path, kind):
+        raise DataError(f"{path}: exists and is not (only) {kind.description} directory; choose another name")
     if not replace:
-        raise DataError(f"{path}: holds {contents.named} already; choose another name, or --force to replace it")
+        raise DataError(f"{path}: holds {kind.description} already; choose another name, or --force to replace it")
 
 
-def _holds(path: Path, contents: Contents) -> bool:
+def _contains_only(path: Path, kind: DirectoryKind) -> bool:
     files = (file for file in path.rglob("*") if not file.is_dir())
-    known = all(
-        (file.name in contents.files and not is_somebodys(file)) or _unfinished(file, contents) for file in files
-    )
-    return (path / contents.mark).is_file() and known
+    known = all((file.name in kind.files and not is_user_written(file)) or _is_temporary(file, kind) for file in files)
+    return (path / kind.marker_file).is_file() and known
 
 
-def is_somebodys(file: Path) -> bool:
+def is_user_written(file: Path) -> bool:
     """Whether this is a card that somebody has written, or made their own."""
-    return file.name == CARD and file.is_file() and CARD_MARK not in file.read_text(encoding="utf-8", errors="replace")
+    return (
+        file.name == CARD_FILE
+        and file.is_file()
+        and CARD_MARKER not in file.read_text(encoding="utf-8", errors="replace")
+    )
 
 
-def _unfinished(file: Path, contents: Contents) -> bool:
+def _is_temporary(file: Path, kind: DirectoryKind) -> bool:
     """Whether this is what a kill left of a file that was being written."""
-    return any(file.name.startswith(f".{name}.") for name in contents.files)
+    return any(file.name.startswith(f".{name}.") for name in kind.files)
 
 
-def clear_unfinished(path: Path, contents: Contents = MODEL) -> None:
+def remove_temporary_files(path: Path, kind: DirectoryKind = MODEL_DIRECTORY) -> None:
     """Remove what kills have left of files that were being written."""
     for file in path.iterdir():
-        if file.is_file() and _unfinished(file, contents):
+        if file.is_file() and _is_temporary(file, kind):
             file.unlink(missing_ok=True)
 
 
@@ -181,22 +200,22 @@ def _umask() -> int:
     return mask
 
 
-def as_yaml(config: Mapping[str, Any]) -> str:
+def to_yaml(config: Mapping[str, Any]) -> str:
     """What config.yaml says, as it says it."""
     return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], notes: Mapping[str, str] | None = None) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> None:
     """Write arrays in the safetensors format, one after the other, without a copy in memory.
 
     Those of the widest numbers come first, so that mapped ones are aligned. Notes are what the format calls metadata.
     """
-    header: dict[str, Any] = {"__metadata__": dict(notes)} if notes else {}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     position = 0
     ordered = dict(sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize))
     for name, array in ordered.items():
         header[name] = {
-            "dtype": NAMES[array.dtype],
+            "dtype": DTYPE_NAMES[array.dtype],
             "shape": list(array.shape),
             "data_offsets": [position, position + array.nbytes],
         }
@@ -212,10 +231,10 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], notes: Mapping[
 
 def map_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of a safetensors file, mapped into memory: read when touched."""
-    return map_annotated_arrays(path)[0]
+    return map_arrays_with_metadata(path)[0]
 
 
-def map_annotated_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def map_arrays_with_metadata(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """The arrays of a safetensors file, mapped into memory, and its notes."""
     try:
         with path.open("rb") as file:
@@ -226,7 +245,7 @@ def map_annotated_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str,
         return {name: _view(data, 8 + length, entry) for name, entry in header.items()}, notes
     except FileNotFoundError:
         raise DataError(f"{path}: missing; this model directory is broken, train or copy it again") from None
-    except DAMAGE:
+    except READ_ERRORS:
         raise DataError(f"{path}: damaged; this model directory is broken, train or copy it again") from None
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share, spans
+from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import SPECIALS, Vocab
 from dragoman.lab.side_grammar import SideGrammar, Table
@@ -34,8 +34,8 @@ def inside(side: SideGrammar, corpus: Corpus) -> NDArray[np.float64]:
 def inside_full(side: SideGrammar, sentences: Iterable[str]) -> NDArray[np.float64]:
     """log P of each sentence in full spelling; a word that the grammar does not have makes it impossible."""
     corpus = Corpus.from_sentences(sentences, Vocab(SPECIALS))  # every word is unknown and has its spelling
-    tokens = np.full(corpus.words, len(corpus.spellings), np.int32)
-    tokens[corpus.unknown_at] = corpus.unknown_type
+    tokens = np.full(corpus.num_words, len(corpus.spellings), np.int32)
+    tokens[corpus.unknown_positions] = corpus.unknown_spelling_ids
     return _log_probs(side, side.spelled(corpus.spellings), tokens, corpus.offsets)
 
 
@@ -47,7 +47,7 @@ def _log_probs(
     def work(span: tuple[int, int]) -> None:
         _inside_all(lexicon, side.pairs, side.ancestors, side.start, tokens, offsets, *span, log_probs)
 
-    share(work, spans(0, len(log_probs), smallest=64))
+    parallel_map(work, split_range(0, len(log_probs), min_size=64))
     return log_probs
 
 

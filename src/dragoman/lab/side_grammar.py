@@ -122,7 +122,7 @@ class SideGrammar:
 
     def collapsed(self, vocab: Vocab) -> Table:
         """What each word of a vocabulary may be; `<unk>` is any one of the words outside it, with all their mass."""
-        inside = vocab.words[UNK + 1 :]
+        inside = vocab.tokens[UNK + 1 :]
         return self._lexicon(vocab.ids(self.words), inside, np.arange(UNK + 1, len(vocab)), len(vocab), UNK)
 
     def spelled(self, words: Sequence[str]) -> Table:

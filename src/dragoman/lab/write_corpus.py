@@ -9,7 +9,7 @@ from typing import TextIO
 
 import yaml
 
-from dragoman.io.storage import Contents, new_directory
+from dragoman.io.storage import DirectoryKind, atomic_directory
 from dragoman.lab.laboratory import PARTS, Laboratory, Pair
 from dragoman.lab.meaning import Said
 from dragoman.lab.paths import KIND, SETTINGS, VERSION
@@ -29,7 +29,9 @@ ENDINGS: dict[str, Callable[[Pair], str]] = {
     "logprob": lambda pair: "\t".join(f"{log_prob:.9f}" for log_prob in three(pair)),
 }
 
-CORPUS = Contents("a corpus", SETTINGS, frozenset((SETTINGS, *(f"{part}.{end}" for part in PARTS for end in ENDINGS))))
+CORPUS = DirectoryKind(
+    "a corpus", SETTINGS, frozenset((SETTINGS, *(f"{part}.{end}" for part in PARTS for end in ENDINGS)))
+)
 
 
 def three(pair: Pair) -> tuple[float, float, float]:
@@ -56,7 +58,7 @@ def write(laboratory: Laboratory, path: Path, sizes: Mapping[str, int], seed: in
 
     Each part is drawn for itself: a longer training text begins with the shorter one, and dev and test stay the same.
     """
-    with new_directory(path, replace=replace, contents=CORPUS) as directory:
+    with atomic_directory(path, replace=replace, kind=CORPUS) as directory:
         for part, size in sizes.items():
             _write_part(directory, part, laboratory.pairs(size, seed, part))
         manifest = yaml.safe_dump(_manifest(laboratory, sizes, seed), sort_keys=False)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from numpy.typing import NDArray
 
 from dragoman.core.scorer import Carry, State
-from dragoman.data.unknown_words import UnknownWords
+from dragoman.data.unknown_words import UnknownWordModel
 from dragoman.data.vocabulary import Vocab
-from dragoman.io.model_card import Score, card
+from dragoman.io.model_card import CardScore, render_card
 from dragoman.io.storage import (
-    ARRAYS,
-    CARD,
-    CONFIG,
-    VOCAB,
-    as_yaml,
-    is_somebodys,
-    new_directory,
-    new_file,
+    ARRAYS_FILE,
+    CARD_FILE,
+    CONFIG_FILE,
+    VOCAB_FILE,
+    atomic_directory,
+    atomic_file,
+    is_user_written,
+    to_yaml,
     write_arrays,
 )
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
     from dragoman.data.batches import Batch
 
-FORMAT = 1  # of the model directory
+FORMAT_VERSION = 1  # of the model directory
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedModel:
     """What a model directory holds."""
 
     path: Path
     config: dict[str, Any]
     vocab: Vocab
-    unknown: UnknownWords
+    unknown: UnknownWordModel
     arrays: Mapping[str, NDArray[Any]]
     members: Mapping[str, Any] = field(default_factory=dict)  # models in directories of their own
 
@@ -51,7 +51,7 @@ class Model(ABC):
 
     kind: ClassVar[str]  # the name in config.yaml
     vocab: Vocab
-    unknown: UnknownWords
+    unknown: UnknownWordModel
 
     @abstractmethod
     def start(self, batch: Batch, carry: Carry = None) -> State: ...
@@ -89,43 +89,43 @@ class Model(ABC):
 
     @classmethod
     @abstractmethod
-    def from_saved(cls, saved: Saved) -> Self: ...
+    def from_saved(cls, saved: SavedModel) -> Self: ...
 
     def save(self, path: str | Path, *, replace: bool = False) -> None:
         """Write the model directory, whole or not at all."""
-        with new_directory(Path(path), replace=replace) as directory:
+        with atomic_directory(Path(path), replace=replace) as directory:
             self.write_into(directory)
 
-    def whole_config(self) -> dict[str, Any]:
+    def full_config(self) -> dict[str, Any]:
         """All that config.yaml says."""
-        return {"kind": self.kind, "format": FORMAT, "unknown": self.unknown.config(), **self.config()}
+        return {"kind": self.kind, "format": FORMAT_VERSION, "unknown": self.unknown.config(), **self.config()}
 
     def sizes(self) -> dict[str, int]:
         """How large it is, for its card."""
         numbers = sum(int(array.size) for array in self.arrays().values())
         members = len(self.members())
-        known = {"words": self.vocab.known, "numbers": numbers, "models inside": members}
+        known = {"words": self.vocab.num_known, "numbers": numbers, "models inside": members}
         return {name: size for name, size in known.items() if size}
 
-    def card(self, scores: Sequence[Score] = (), data: Mapping[str, Any] | None = None) -> str:
+    def card(self, scores: Sequence[CardScore] = (), data: Mapping[str, Any] | None = None) -> str:
         """What README.md says of it.  # data: texts as `text.described` tells them, if its settings do not"""
-        return card({"data": data or {}, **self.whole_config()}, self.sizes(), scores)
+        return render_card({"data": data or {}, **self.full_config()}, self.sizes(), scores)
 
-    def write_card(self, path: str | Path, scores: Sequence[Score], data: Mapping[str, Any] | None = None) -> None:
+    def write_card(self, path: str | Path, scores: Sequence[CardScore], data: Mapping[str, Any] | None = None) -> None:
         """Let README.md in the model's directory tell how good it was found to be, and of counts, by which texts they
         were made; unless it is somebody's own."""
-        if is_somebodys(Path(path) / CARD):
+        if is_user_written(Path(path) / CARD_FILE):
             return
-        with new_file(Path(path) / CARD) as temporary:
+        with atomic_file(Path(path) / CARD_FILE) as temporary:
             temporary.write_text(self.card(scores, data), encoding="utf-8")
 
     def write_into(self, directory: Path) -> None:
         """Write the files of the model into a new directory."""
-        (directory / CARD).write_text(self.card(), encoding="utf-8")
-        (directory / CONFIG).write_text(as_yaml(self.whole_config()), encoding="utf-8")
-        (directory / VOCAB).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
+        (directory / CARD_FILE).write_text(self.card(), encoding="utf-8")
+        (directory / CONFIG_FILE).write_text(to_yaml(self.full_config()), encoding="utf-8")
+        (directory / VOCAB_FILE).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
         if arrays := self.arrays():
-            write_arrays(directory / ARRAYS, arrays)
+            write_arrays(directory / ARRAYS_FILE, arrays)
         for name, content in self.files().items():
             (directory / name).write_bytes(content)
         for name, member in {**self.unknown.members(), **self.members()}.items():

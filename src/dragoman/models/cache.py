@@ -18,9 +18,9 @@ from dragoman.core.errors import DataError
 from dragoman.core.kernels import kernel
 from dragoman.core.scorer import Carry, State
 from dragoman.data.corpus import Corpus
-from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
-from dragoman.models.base import Saved
+from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dragoman.data.batches import Batch
 
-FORGOTTEN = 1e-3  # a word whose weight has decayed to this leaves the cache
+MIN_WEIGHT = 1e-3  # a word whose weight has decayed to this leaves the cache
 
 
 class CacheModel(LanguageModel):
@@ -52,7 +52,7 @@ class CacheModel(LanguageModel):
         self,
         vocab: Vocab,
         unigram: NDArray[np.float64],
-        unknown: UnknownWords,
+        unknown: UnknownWordModel,
         *,
         decay: float,
         prior: float,
@@ -67,20 +67,20 @@ class CacheModel(LanguageModel):
         self.vocab, self.unknown = vocab, unknown
         self.unigram = unigram  # (|V|,)
         self.decay, self.prior, self.order = float(decay), float(prior), int(order)
-        self.size = math.ceil(math.log(FORGOTTEN) / math.log(decay))  # words the cache holds
+        self.size = math.ceil(math.log(MIN_WEIGHT) / math.log(decay))  # words the cache holds
 
     @classmethod
     def train(
         cls,
         corpus: Corpus,
         *,
-        unknown: UnknownWords | None = None,
+        unknown: UnknownWordModel | None = None,
         decay: float = 0.994,
         prior: float = 2.0,
         order: int = 3,
     ) -> Self:
         """A cache over the words of a text, with the text's unigram distribution as what it falls back on."""
-        unknown = unknown or Uniform(corpus.vocab.known)
+        unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
         return cls(corpus.vocab, _unigram(corpus), unknown, decay=decay, prior=prior, order=order)
 
     # -- the scorer ------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class CacheModel(LanguageModel):
     def start(self, batch: Batch, carry: Carry = None) -> State:
         import torch
 
-        return State(torch.zeros((batch.rows, 0), dtype=torch.int64) if carry is None else carry)
+        return State(torch.zeros((batch.num_rows, 0), dtype=torch.int64) if carry is None else carry)
 
     def log_probs(self, state: State) -> Tensor:
         import torch
@@ -119,7 +119,7 @@ class CacheModel(LanguageModel):
         return state.rows
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        tokens = corpus.framed(starts=0)
+        tokens = corpus.ids_with_boundaries(starts=0)
         weights = self.decay ** np.arange(self.size + 1)  # by age; the last word has age 1
         return np.log(_stream(tokens, np.array(self.unigram), weights, self.prior, self.order))
 
@@ -132,7 +132,7 @@ class CacheModel(LanguageModel):
         return {"unigram": self.unigram}
 
     @classmethod
-    def from_saved(cls, saved: Saved) -> Self:
+    def from_saved(cls, saved: SavedModel) -> Self:
         unigram = saved.arrays["unigram"]
         if unigram.shape != (len(saved.vocab),):
             raise DataError(f"{saved.path}: table and vocabulary do not fit together; the model directory is broken")
@@ -141,7 +141,7 @@ class CacheModel(LanguageModel):
 
 def _unigram(corpus: Corpus) -> NDArray[np.float64]:
     """How frequent words and `</s>` are, each counted once more than it was seen; `<s>` never comes.  # (|V|,)"""
-    counts = np.bincount(corpus.framed(starts=0), minlength=len(corpus.vocab)) + 1.0
+    counts = np.bincount(corpus.ids_with_boundaries(starts=0), minlength=len(corpus.vocab)) + 1.0
     counts[START] = 0.0
     return counts / counts.sum()
 

@@ -15,13 +15,13 @@ from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import START
 from dragoman.data.windows import context_windows
 from dragoman.models.feedforward_config import FeedForwardConfig
-from dragoman.models.network import Network
+from dragoman.models.network import EmbeddingLanguageModel
 from dragoman.nn.dropout import dropout
 from dragoman.nn.init import glorot
 from dragoman.nn.mlp import ACTIVATIONS, hidden
 
 
-class FeedForwardModel(Network):
+class FeedForwardModel(EmbeddingLanguageModel):
     """m = concat(M_{e_{t-n+1}}, ..., M_{e_{t-1}}), h = tanh(W_mh m + b_h), p = softmax(W_hs h + b_s) (eq. nnlm:nnlm).
 
     >>> from dragoman import Corpus, fit
@@ -66,12 +66,12 @@ class FeedForwardModel(Network):
 
     def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
         contexts = torch.from_numpy(context_windows(corpus, self.settings.order - 1)).long().to(self.device)
-        return self._target_log_probs(self._hidden(contexts, noise), corpus.framed(starts=0), smoothing)
+        return self._target_log_probs(self._hidden(contexts, noise), corpus.ids_with_boundaries(starts=0), smoothing)
 
     # -- the scorer ------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
-        return State(torch.full((batch.rows, self.settings.order - 1), START))
+        return State(torch.full((batch.num_rows, self.settings.order - 1), START))
 
     def log_probs(self, state: State) -> Tensor:
         contexts: Tensor = state.rows  # (rows, n - 1)

@@ -12,13 +12,13 @@ from torch import Generator, Tensor
 
 from dragoman.core.errors import DataError
 from dragoman.data.batches import Batch
-from dragoman.data.chunks import cut
+from dragoman.data.chunks import split_by_size
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
-from dragoman.models.recurrent import AT_ONCE, LayerStates, RecurrentModel
+from dragoman.models.recurrent import TOKENS_PER_BATCH, LayerStates, RecurrentModel
 from dragoman.nn.cells import CELLS, CellState
 
-STILL = 1e-12  # a cell that moves less than this does not move
+MIN_STD = 1e-12  # a cell that moves less than this does not move
 POSITION = "position"  # what cells can follow besides words: how far a sentence is
 
 
@@ -34,22 +34,22 @@ class Activations:
     part: str  # of the state: h, or c
     layer: int
 
-    def of(self, cell: int) -> list[NDArray[np.float64]]:
+    def of_cell(self, cell: int) -> list[NDArray[np.float64]]:
         """One cell over each sentence."""
         return [values[:, cell] for values in self.values]
 
 
 def activations(model: RecurrentModel, corpus: Corpus, part: str = "h", layer: int | None = None) -> Activations:
     """What the cells of a layer (the last) hold after each word. What the model carries over, it carries."""
-    corpus.require(model.vocab)
+    corpus.require_vocab(model.vocab)
     number, place = _layer(model, layer), _part(model, part)
     values: list[NDArray[np.float64]] = [np.zeros((0, model.settings.hidden))] * len(corpus)
     carry = None
     for run in _runs(model, corpus):
-        batch = Batch.of([corpus[sentence] for sentence in run])
+        batch = Batch.from_sentences([corpus[sentence] for sentence in run])
         state, held = model.start(batch, carry), []
         with torch.no_grad():
-            for words in batch.words.T:
+            for words in batch.ids.T:
                 state = model.advance(state, words)
                 held.append(state.rows[1][number - 1][place])
         carry = model.finish(state)  # of a run of one sentence, where it is more than None
@@ -63,7 +63,7 @@ def _runs(model: RecurrentModel, corpus: Corpus) -> Iterator[NDArray[np.int64]]:
     """Sentences to read side by side: those of like length, or one at a time where each begins as the last ended."""
     if model.carries:
         return (np.array([sentence]) for sentence in range(len(corpus)))
-    return cut(np.argsort(corpus.sizes, kind="stable"), corpus.sizes, AT_ONCE)
+    return split_by_size(np.argsort(corpus.sizes, kind="stable"), corpus.sizes, TOKENS_PER_BATCH)
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -71,25 +71,27 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split(" ")) if text else ()
 
 
-def followers(found: Activations, what: str, most: int) -> list[tuple[int, float]]:
+def correlated_cells(activations: Activations, feature: str, limit: int) -> list[tuple[int, float]]:
     """The cells that follow something best: how far the sentence is, or whether a word has been read in it.
 
     Each with its correlation, the strongest first.
     """
-    followed = np.concatenate([np.zeros(0), *(_followed(words, what) for words in found.words)])
+    followed = np.concatenate([np.zeros(0), *(_followed(words, feature) for words in activations.words)])
     if not len(followed) or followed.std() == 0:
-        why = "all sentences are as long as one word" if what == POSITION else "it is never read, or always"
-        raise DataError(f"no cell can follow {what!r} in this text: {why}; give more text, or follow something else")
-    cells = range(found.values[0].shape[1])
-    correlations = np.array([_correlation(np.concatenate(found.of(cell)), followed) for cell in cells])
-    best = np.argsort(-np.abs(correlations), kind="stable")[:most]
+        why = "all sentences are as long as one word" if feature == POSITION else "it is never read, or always"
+        raise DataError(f"no cell can follow {feature!r} in this text: {why}; give more text, or follow something else")
+    cells = range(activations.values[0].shape[1])
+    correlations = np.array([_correlation(np.concatenate(activations.of_cell(cell)), followed) for cell in cells])
+    best = np.argsort(-np.abs(correlations), kind="stable")[:limit]
     return [(int(cell), float(correlations[cell])) for cell in best]
 
 
 def _correlation(held: NDArray[np.float64], followed: NDArray[np.float64]) -> float:
     """Pearson's; 0 for a cell that never moves."""
     moves = float(held.std())
-    return float((held @ (followed - followed.mean())) / (len(held) * moves * followed.std())) if moves > STILL else 0.0
+    return (
+        float((held @ (followed - followed.mean())) / (len(held) * moves * followed.std())) if moves > MIN_STD else 0.0
+    )
 
 
 def _followed(words: Sequence[str], what: str) -> NDArray[np.float64]:
@@ -129,15 +131,15 @@ class Saliency:
 def saliency(model: RecurrentModel, sentence: str) -> Saliency:
     """The norm of the gradient of each word's log P by the vectors of the words before it."""
     corpus = Corpus.from_sentences([sentence], model.vocab)
-    ids = corpus.framed(starts=0)  # the words and `</s>`
+    ids = corpus.ids_with_boundaries(starts=0)  # the words and `</s>`
     read = np.concatenate([[END if model.carries else START], ids[:-1]])
-    m = model.vectors(read[:, None]).detach().requires_grad_(True)  # (steps, 1, L_m)
+    m = model.embed(read[:, None]).detach().requires_grad_(True)  # (steps, 1, L_m)
     with torch.enable_grad():
-        h, _ = model.hidden(m, model.first_states(1))
+        h, _ = model.hidden(m, model.initial_states(1))
         log_probs = [model.target_log_probs(h[at], ids[at : at + 1])[0] for at in range(len(ids))]
         rows = [torch.autograd.grad(one, m, retain_graph=True)[0][:, 0].norm(dim=1) for one in log_probs]
-    words = (*_words(corpus.sentences_as_text()[0]), model.vocab.words[END])
-    return Saliency((model.vocab.words[read[0]], *words[:-1]), words, torch.stack(rows).double().cpu().numpy())
+    words = (*_words(corpus.sentences_as_text()[0]), model.vocab.tokens[END])
+    return Saliency((model.vocab.tokens[read[0]], *words[:-1]), words, torch.stack(rows).double().cpu().numpy())
 
 
 # -- the vanishing gradient -------------------------------------------------------------------------------------------
@@ -150,12 +152,12 @@ def gradient_by_distance(model: RecurrentModel, corpus: Corpus, words: int = 20)
     The state is all that a step hands on to the next: h, with c where there is one, of all layers. Sentences that are
     shorter have no say.  # (words,)
     """
-    corpus.require(model.vocab)
+    corpus.require_vocab(model.vocab)
     long_enough = np.flatnonzero(np.diff(corpus.offsets) > words)
     if not len(long_enough):
         raise DataError(f"no sentence has more than {words} words; ask for fewer, or give another text")
     ids = np.stack([corpus[number][: words + 1] for number in long_enough.tolist()])  # (rows, words + 1)
-    at_once = max(1, AT_ONCE // (words + 1))
+    at_once = max(1, TOKENS_PER_BATCH // (words + 1))
     norms = [_gradient_norms(model, ids[first : first + at_once]) for first in range(0, len(ids), at_once)]
     return np.concatenate(norms, axis=1).mean(axis=1)[::-1][:words]
 
@@ -165,7 +167,7 @@ def _gradient_norms(model: RecurrentModel, ids: NDArray[np.int32]) -> NDArray[np
     first = np.full((len(ids), 1), END if model.carries else START, ids.dtype)
     read = np.concatenate([first, ids[:, :-1]], axis=1).T  # (steps, rows)
     with torch.enable_grad():
-        states, x = _unrolled(model, model.vectors(read).detach())
+        states, x = _unrolled(model, model.embed(read).detach())
         loss = -model.target_log_probs(x, ids[:, -1]).sum()
         parts = [part for state in states for part in state]
         gradients = torch.autograd.grad(loss, parts, allow_unused=True, materialize_grads=True)
@@ -181,7 +183,8 @@ def _unrolled(model: RecurrentModel, m: Tensor) -> tuple[list[CellState], Tensor
     """
     residual = model.settings.residual
     states: LayerStates = tuple(
-        tuple(part.detach().clone().requires_grad_(True) for part in state) for state in model.first_states(m.shape[1])
+        tuple(part.detach().clone().requires_grad_(True) for part in state)
+        for state in model.initial_states(m.shape[1])
     )
     found = []
     for x in m:
@@ -193,7 +196,7 @@ def _unrolled(model: RecurrentModel, m: Tensor) -> tuple[list[CellState], Tensor
     return found, torch.stack([m[-1], *h]).sum(dim=0) if residual else h[-1]
 
 
-def untrained(model: RecurrentModel, seed: int | None = None) -> RecurrentModel:
+def untrained_copy(model: RecurrentModel, seed: int | None = None) -> RecurrentModel:
     """A model like this one before it learned anything: from the seed that its training began with, or another."""
     if seed is None:
         seed = int(model.record.get("training", {}).get("seed", 1))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
-from dragoman.data.unknown_words import UnknownWords
+from dragoman.data.unknown_words import UnknownWordModel
 from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
 from dragoman.models.base import Model
 
@@ -38,34 +38,34 @@ class LanguageModel(Model):
 
         The sentences are one text: a model that carries something over, as a cache does, has read the earlier ones.
         """
-        return self.sentence_log_probs(self._read(sentences)).tolist()
+        return self.sentence_log_probs(self._encode(sentences)).tolist()
 
     def score_words(self, sentences: str | Iterable[str]) -> list[list[WordScore]]:
         """What each word of each sentence, and its `</s>`, costs."""
-        return self.score_corpus(self._read(sentences))
+        return self.score_corpus_words(self._encode(sentences))
 
     def sentence_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         """log P(E) of each sentence of a corpus."""
         if not len(corpus):
             return np.zeros(0)
         costs = token_log_probs(self, corpus).copy()
-        costs[corpus.unknown_tokens] += unknown_log_probs(self, corpus)
+        costs[corpus.unknown_token_positions] += unknown_log_probs(self, corpus)
         return np.add.reduceat(costs, corpus.token_offsets[:-1])
 
-    def score_corpus(self, corpus: Corpus) -> list[list[WordScore]]:
+    def score_corpus_words(self, corpus: Corpus) -> list[list[WordScore]]:
         log_probs = token_log_probs(self, corpus)
-        unknown = np.zeros(corpus.tokens)
-        unknown[corpus.unknown_tokens] = unknown_log_probs(self, corpus)
-        words = np.array(self.vocab.words, object)[corpus.framed(starts=0)]
-        words[corpus.unknown_tokens] = corpus.unknown_words
+        unknown = np.zeros(corpus.num_tokens)
+        unknown[corpus.unknown_token_positions] = unknown_log_probs(self, corpus)
+        words = np.array(self.vocab.tokens, object)[corpus.ids_with_boundaries(starts=0)]
+        words[corpus.unknown_token_positions] = corpus.unknown_words
         flat = [WordScore(*row) for row in zip(words, log_probs.tolist(), unknown.tolist(), strict=True)]
         offsets = corpus.token_offsets.tolist()
         return [flat[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
 
-    def _read(self, sentences: str | Iterable[str]) -> Corpus:
+    def _encode(self, sentences: str | Iterable[str]) -> Corpus:
         return Corpus.from_sentences([sentences] if isinstance(sentences, str) else sentences, self.vocab)
 
-    def _joined(self, words: Sequence[str]) -> str:
+    def _join(self, words: Sequence[str]) -> str:
         return " ".join(words)
 
     def next_words(self, prefix: str | Sequence[str] = "", k: int | None = 10) -> list[NextWord]:
@@ -74,19 +74,19 @@ class LanguageModel(Model):
 
         from dragoman.data.batches import Batch
 
-        state = self.start(Batch.to_generate(1))
-        begun = self._read(prefix).ids if isinstance(prefix, str) else self.vocab.ids(prefix)
+        state = self.start(Batch.empty(1))
+        begun = self._encode(prefix).ids if isinstance(prefix, str) else self.vocab.ids(prefix)
         for word in begun.tolist():
             state = self.advance(state, torch.tensor([word]))
         probs = self.log_probs(state)[0].exp()
         best = torch.argsort(probs, descending=True, stable=True)[:k].tolist()
-        return [NextWord(self.vocab.words[word], float(probs[word])) for word in best]
+        return [NextWord(self.vocab.tokens[word], float(probs[word])) for word in best]
 
     def sample(self, n: int = 1, seed: int = 0, **how: Any) -> list[str]:
         """Draw n sentences; the same ones for the same seed. How: see `samples`."""
-        return list(self.samples(n, seed, **how))
+        return list(self.iter_samples(n, seed, **how))
 
-    def samples(
+    def iter_samples(
         self,
         n: int = 1,
         seed: int = 0,
@@ -102,14 +102,14 @@ class LanguageModel(Model):
         A temperature below 1 draws more of the probable words, one above 1 more of the rare ones. `top_k` draws from
         the k most probable words alone, `top_p` from the fewest words that have this mass together.
         """
-        from dragoman.search import samples
+        from dragoman.search import iter_samples
 
-        begun = self._read(prefix)
+        begun = self._encode(prefix)
         (given,) = begun.sentences_as_text()  # as it was spelled: unknown words keep their names
         cuts: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        for drawn in samples(self, n, seed, **cuts, prefix=begun.ids.tolist(), max_words=max_words):
-            words = [self.vocab.words[word] for word in drawn.words[begun.words :]]
-            yield self._joined([*given.split(" "), *words] if given else words)
+        for drawn in iter_samples(self, n, seed, **cuts, prefix=begun.ids.tolist(), max_words=max_words):
+            words = [self.vocab.tokens[word] for word in drawn.ids[begun.num_words :]]
+            yield self._join([*given.split(" "), *words] if given else words)
 
 
 def require_same_vocab(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> None:
@@ -119,18 +119,18 @@ def require_same_vocab(models: Sequence[LanguageModel], names: Sequence[str] | N
     for model, other in zip(models[1:], names[1:], strict=True):
         remedy = f"train {other} with --vocab and the directory of {one}"
         if model.vocab != first.vocab:
-            why = first.vocab.difference(model.vocab)
+            why = first.vocab.describe_difference(model.vocab)
             raise DataError(f"{one} and {other} have different vocabularies ({why}): {remedy}")
         if model.unknown.config() != first.unknown.config():
-            why = f"{_described(first.unknown)}, and {_described(model.unknown)}"
+            why = f"{_describe_unknown_model(first.unknown)}, and {_describe_unknown_model(model.unknown)}"
             raise DataError(f"{one} and {other} pay for unknown words differently ({why}): {remedy}, without --unknown")
 
 
-def _described(unknown: UnknownWords) -> str:
+def _describe_unknown_model(unknown: UnknownWordModel) -> str:
     """An unknown-word model in the words of --unknown."""
     match unknown.config():
         case {"kind": "uniform"}:
-            return f"uniform over {unknown.total:,} words"
+            return f"uniform over {unknown.language_size:,} words"
         case {"kind": "characters", "checksum": checksum}:
             return f"characters, checksum {checksum}"
         case config:

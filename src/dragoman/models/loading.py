@@ -9,14 +9,23 @@ from typing import Any
 import yaml
 
 from dragoman.core.errors import DataError
-from dragoman.data.unknown_words import Closed, Uniform, UnknownWords
+from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import Vocab
-from dragoman.io.storage import ALIGNER_KIND, ARRAYS, BACKWARD, CONFIG, FORWARD, TWO_WAY, VOCAB, map_arrays
-from dragoman.models.base import FORMAT, Model, Saved
+from dragoman.io.storage import (
+    ALIGNER_KIND,
+    ARRAYS_FILE,
+    BACKWARD,
+    CONFIG_FILE,
+    FORWARD,
+    TWO_WAY_KIND,
+    VOCAB_FILE,
+    map_arrays,
+)
+from dragoman.models.base import FORMAT_VERSION, Model, SavedModel
 from dragoman.models.language_model import LanguageModel
 
 # Where each kind of model lives; imported when first met.
-KINDS = {
+MODEL_CLASSES = {
     "ngram": "dragoman.ngram.model:NgramModel",
     "class-ngram": "dragoman.ngram.class_model:ClassModel",
     "cache": "dragoman.models.cache:CacheModel",
@@ -45,20 +54,22 @@ def load(path: str | Path) -> Any:
     if kind == ALIGNER_KIND:
         remedy = "dragoman align --with takes it, and --lexicon and --shortlist of translate and evaluate"
         raise DataError(f"{directory}: is an aligner, not a model; {remedy}")
-    if kind == TWO_WAY:
+    if kind == TWO_WAY_KIND:
         raise DataError(f"{directory}: holds two translators; name {directory / FORWARD} or {directory / BACKWARD}")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise DataError(f"{directory / CONFIG}: unknown kind of model {kind!r}; known are {', '.join(KINDS)}")
-    if config.pop("format", None) != FORMAT:
-        raise DataError(f"{directory / CONFIG}: written in another format; train the model again")
-    if not (directory / VOCAB).exists():
-        raise DataError(f"{directory / VOCAB}: missing; this model directory is broken, train or copy it again")
-    vocab = Vocab.read(directory / VOCAB)
-    members = {part.parent.name: load(part.parent) for part in sorted(directory.glob(f"*/{CONFIG}"))}
-    arrays = map_arrays(directory / ARRAYS) if (directory / ARRAYS).exists() or kind == "ngram" else {}
+    if not isinstance(kind, str) or kind not in MODEL_CLASSES:
+        raise DataError(
+            f"{directory / CONFIG_FILE}: unknown kind of model {kind!r}; known are {', '.join(MODEL_CLASSES)}"
+        )
+    if config.pop("format", None) != FORMAT_VERSION:
+        raise DataError(f"{directory / CONFIG_FILE}: written in another format; train the model again")
+    if not (directory / VOCAB_FILE).exists():
+        raise DataError(f"{directory / VOCAB_FILE}: missing; this model directory is broken, train or copy it again")
+    vocab = Vocab.read(directory / VOCAB_FILE)
+    members = {part.parent.name: load(part.parent) for part in sorted(directory.glob(f"*/{CONFIG_FILE}"))}
+    arrays = map_arrays(directory / ARRAYS_FILE) if (directory / ARRAYS_FILE).exists() or kind == "ngram" else {}
     try:
-        unknown = _unknown(config.pop("unknown"), vocab, members)
-        return _class(kind).from_saved(Saved(directory, config, vocab, unknown, arrays, members))
+        unknown = _load_unknown_model(config.pop("unknown"), vocab, members)
+        return _model_class(kind).from_saved(SavedModel(directory, config, vocab, unknown, arrays, members))
     except DataError as error:  # told by what knows of no directory, such as units
         if str(directory) in str(error):
             raise
@@ -69,7 +80,7 @@ def load(path: str | Path) -> Any:
         raise DataError(f"{directory}: broken model directory ({type(error).__name__}: {error})") from error
 
 
-def kind_of(path: str | Path) -> str:
+def read_model_kind(path: str | Path) -> str:
     """The kind of the model in a directory, which is not loaded for it."""
     kind = _read_config(Path(path)).get("kind")
     return kind if isinstance(kind, str) else ""
@@ -88,16 +99,16 @@ def load_language_model(path: str | Path) -> LanguageModel:
 
 def load_translator(path: str | Path) -> Any:
     """A translator, where nothing else will do."""
-    from dragoman.models.translation import Translating
+    from dragoman.models.translation import BaseTranslator
 
     model = load(path)
-    if not isinstance(model, Translating):
+    if not isinstance(model, BaseTranslator):
         raise DataError(f"{path}: is a model of kind {model.kind}, not a translator; try dragoman score or next")
     return model
 
 
 def _read_config(directory: Path) -> dict[str, Any]:
-    path = directory / CONFIG
+    path = directory / CONFIG_FILE
     if directory.is_file():
         remedy = "turn an ARPA file into one with dragoman import"
         raise DataError(f"{directory}: is a file, not a model directory; {remedy}")
@@ -106,7 +117,9 @@ def _read_config(directory: Path) -> dict[str, Any]:
     except FileNotFoundError:
         if not directory.exists():
             raise DataError(f"{directory}: no such directory; name one that train wrote") from None
-        raise DataError(f"{directory}: not a model directory (it has no {CONFIG}); name one that train wrote") from None
+        raise DataError(
+            f"{directory}: not a model directory (it has no {CONFIG_FILE}); name one that train wrote"
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}" if mark else f"{path}"
@@ -118,21 +131,21 @@ def _read_config(directory: Path) -> dict[str, Any]:
     return config
 
 
-def _unknown(config: dict[str, Any], vocab: Vocab, members: dict[str, Any]) -> UnknownWords:
+def _load_unknown_model(config: dict[str, Any], vocab: Vocab, members: dict[str, Any]) -> UnknownWordModel:
     match config["kind"]:
         case "none":
-            return Closed(vocab.known)
+            return ClosedVocabulary(vocab.num_known)
         case "uniform":
-            return Uniform(vocab.known, config["total"])
+            return UniformUnknownWords(vocab.num_known, config["total"])
         case "characters":
-            from dragoman.ngram.spelling import SPELLING, SpellingModel
+            from dragoman.ngram.spelling import SPELLING_DIR, SpellingModel
 
-            return SpellingModel.over(vocab, members[SPELLING])
+            return SpellingModel.from_character_model(vocab, members[SPELLING_DIR])
         case kind:
             raise ValueError(f"unknown-word model {kind!r}")
 
 
-def _class(kind: str) -> type[Model]:
-    module, _, name = KINDS[kind].partition(":")
+def _model_class(kind: str) -> type[Model]:
+    module, _, name = MODEL_CLASSES[kind].partition(":")
     found: type[Model] = getattr(import_module(module), name)
     return found

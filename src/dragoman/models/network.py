@@ -10,14 +10,14 @@ import torch
 from torch import Generator, Tensor
 
 from dragoman.core.errors import DataError
-from dragoman.core.settings import validated
+from dragoman.core.settings import validate
 from dragoman.data.corpus import Corpus
-from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import Vocab
 from dragoman.data.word_vectors import WordVectors, vectors_for
-from dragoman.models.base import Saved
+from dragoman.models.base import SavedModel
 from dragoman.models.network_config import NetworkConfig
-from dragoman.models.neural import NeuralModel, settings_of
+from dragoman.models.neural import NeuralLanguageModel, saved_settings
 from dragoman.models.softmax_model import (
     SoftmaxModel,
     begin_as_unigram,
@@ -29,17 +29,17 @@ from dragoman.nn.class_softmax import WordClasses
 from dragoman.nn.init import PRECISIONS, uniform
 
 
-class Network(SoftmaxModel, NeuralModel):
+class EmbeddingLanguageModel(SoftmaxModel, NeuralLanguageModel):
     """A language model from word vectors M to a softmax; what is between them is the model's own."""
 
     config_class: ClassVar[type[NetworkConfig]]
     settings: NetworkConfig
-    smooths_labels: ClassVar[bool] = True
+    supports_label_smoothing: ClassVar[bool] = True
 
     def __init__(
         self,
         vocab: Vocab,
-        unknown: UnknownWords,
+        unknown: UnknownWordModel,
         settings: NetworkConfig,
         parameters: Mapping[str, Tensor],
         classes: WordClasses | None = None,
@@ -56,7 +56,7 @@ class Network(SoftmaxModel, NeuralModel):
         corpus: Corpus,
         settings: NetworkConfig | None = None,
         *,
-        unknown: UnknownWords | None = None,
+        unknown: UnknownWordModel | None = None,
         seed: int = 1,
         vectors: WordVectors | None = None,
         **others: Any,
@@ -65,13 +65,13 @@ class Network(SoftmaxModel, NeuralModel):
 
         Words that are among the `vectors` given start with theirs.
         """
-        settings = validated(settings or cls.config_class, others, "settings")
+        settings = validate(settings or cls.config_class, others, "settings")
         classes = softmax_classes(corpus, settings)
         first = cls._first_parameters(len(corpus.vocab), settings, Generator().manual_seed(seed), classes)
         begin_as_unigram(first, corpus, classes)
         if vectors is not None:
             _take_vectors(first["M"], corpus.vocab, vectors)
-        return cls(corpus.vocab, unknown or Uniform(corpus.vocab.known), settings, first, classes)
+        return cls(corpus.vocab, unknown or UniformUnknownWords(corpus.vocab.num_known), settings, first, classes)
 
     @classmethod
     def _first_parameters(
@@ -99,18 +99,18 @@ class Network(SoftmaxModel, NeuralModel):
 
     def word_vectors(self) -> WordVectors:
         """M: the vector that stands for each word, `<s>`, `</s>` and `<unk>` among them."""
-        return WordVectors(self.vocab.words, self._parameters["M"].detach().cpu().numpy())
+        return WordVectors(self.vocab.tokens, self._parameters["M"].detach().cpu().numpy())
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_saved(cls, saved: Saved) -> Self:
-        settings = settings_of(saved, cls.config_class)
+    def from_saved(cls, saved: SavedModel) -> Self:
+        settings = saved_settings(saved, cls.config_class)
         classes = saved_classes(saved, settings)
         first = cls._first_parameters(len(saved.vocab), settings, Generator(), classes)
         record = {key: value for key, value in saved.config.items() if key != "model"}
         model = cls(saved.vocab, saved.unknown, settings, first, classes, record)
-        return model.take(saved.arrays, str(saved.path))
+        return model.load_arrays(saved.arrays, str(saved.path))
 
 
 def _take_vectors(M: Tensor, vocab: Vocab, vectors: WordVectors) -> None:
@@ -120,4 +120,4 @@ def _take_vectors(M: Tensor, vocab: Vocab, vectors: WordVectors) -> None:
             f"the word vectors have {vectors.dimension} numbers, embeddings {M.shape[1]}; make them the same"
         )
     given = vectors_for(vocab, vectors)
-    M[torch.from_numpy(given.found)] = torch.from_numpy(given.matrix[given.found]).to(M)
+    M[torch.from_numpy(given.present)] = torch.from_numpy(given.matrix[given.present]).to(M)

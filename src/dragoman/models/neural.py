@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from dragoman.core.errors import DataError
-from dragoman.core.settings import Settings, validated
+from dragoman.core.settings import Settings, validate
 from dragoman.data.corpus import Corpus
-from dragoman.io.storage import ARRAYS, CONFIG, VOCAB
-from dragoman.models.base import Model, Saved
+from dragoman.io.storage import ARRAYS_FILE, CONFIG_FILE, VOCAB_FILE
+from dragoman.models.base import Model, SavedModel
 from dragoman.models.language_model import LanguageModel
 
 S = TypeVar("S", bound=Settings)
 
-TOKENS_AT_ONCE = 4096  # while the likelihood of a text is computed
+TOKENS_PER_BATCH = 4096  # while the likelihood of a text is computed
 
 
-class Parametrised(Model):
+class NeuralModel(Model):
     """A model whose distribution is a differentiable function of its parameters."""
 
     settings: Settings
@@ -33,7 +33,7 @@ class Parametrised(Model):
     def parameters(self) -> Mapping[str, Tensor]:
         """All that training changes, by name."""
 
-    def penalised(self) -> Mapping[str, Tensor]:
+    def regularized_parameters(self) -> Mapping[str, Tensor]:
         """Matrices are penalised; biases, which are vectors, are not."""
         return {name: tensor for name, tensor in self.parameters().items() if tensor.dim() > 1}
 
@@ -47,17 +47,17 @@ class Parametrised(Model):
 
     def tables(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
         """The arrays with these parameters, by the file that holds them."""
-        return {ARRAYS: {**self.arrays(), **parameters}}
+        return {ARRAYS_FILE: {**self.arrays(), **parameters}}
 
     def configs(self) -> Mapping[str, dict[str, Any]]:
         """What config.yaml says, by the file."""
-        return {CONFIG: self.whole_config()}
+        return {CONFIG_FILE: self.full_config()}
 
     def file_names(self) -> Sequence[str]:
         """The files that its directory has."""
-        return [CONFIG, VOCAB, ARRAYS, *self.files()]
+        return [CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE, *self.files()]
 
-    def take(self, arrays: Mapping[str, NDArray[Any]], source: str) -> Self:
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], source: str) -> Self:
         """Give the parameters these values."""
         for name, tensor in self.parameters().items():
             if name not in arrays or arrays[name].shape != tuple(tensor.shape):
@@ -69,7 +69,7 @@ class Parametrised(Model):
         return self
 
 
-class NeuralModel(Parametrised, LanguageModel):
+class NeuralLanguageModel(NeuralModel, LanguageModel):
     """A language model of this sort."""
 
     @abstractmethod
@@ -78,10 +78,10 @@ class NeuralModel(Parametrised, LanguageModel):
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         with torch.no_grad():
-            parts = [self.batch_log_probs(part).double().cpu().numpy() for part in corpus.pieces(TOKENS_AT_ONCE)]
+            parts = [self.batch_log_probs(part).double().cpu().numpy() for part in corpus.chunks(TOKENS_PER_BATCH)]
         return np.concatenate([np.zeros(0), *parts])
 
 
-def settings_of(saved: Saved, kind: type[S]) -> S:
+def saved_settings(saved: SavedModel, kind: type[S]) -> S:
     """The model's settings as config.yaml has them."""
-    return validated(kind, saved.config["model"], f"{saved.path / CONFIG}", "model")
+    return validate(kind, saved.config["model"], f"{saved.path / CONFIG_FILE}", "model")

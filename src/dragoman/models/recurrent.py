@@ -12,22 +12,22 @@ from torch.nn.functional import embedding
 
 from dragoman.core.scorer import Carry, State
 from dragoman.data.batches import Batch
-from dragoman.data.chunks import cut
+from dragoman.data.chunks import split_by_size
 from dragoman.data.corpus import Corpus
-from dragoman.data.streams import Segment, Segments
+from dragoman.data.streams import Segment, TextStream
 from dragoman.data.vocabulary import END, START
-from dragoman.models.network import Network
+from dragoman.models.network import EmbeddingLanguageModel
 from dragoman.models.recurrent_config import RecurrentConfig
 from dragoman.nn.cells import CELLS, CellState
 from dragoman.nn.dropout import dropout
 from dragoman.nn.recurrent import Layer, first_layer, step, unroll
 
 LayerStates = tuple[CellState, ...]  # that of each layer, from the first to the last
-AT_ONCE = 4096  # tokens computed together, where a text is scored
-STEPS_AT_ONCE = 512  # of a stream
+TOKENS_PER_BATCH = 4096  # tokens computed together, where a text is scored
+STREAM_STEPS = 512  # of a stream
 
 
-class RecurrentModel(Network):
+class RecurrentModel(EmbeddingLanguageModel):
     """m_t = M_{e_{t-1}}, h_t = RNN(m_t, h_{t-1}), p_t = softmax(W_hs h_t + b_s) (eq. rnnlm:rnnlmabbrv).
 
     >>> from dragoman import Corpus, fit
@@ -61,7 +61,7 @@ class RecurrentModel(Network):
 
     # -- the network -------------------------------------------------------------------------------------------------
 
-    def first_states(self, rows: int) -> LayerStates:
+    def initial_states(self, rows: int) -> LayerStates:
         """h_0, and c_0 where there is one, of every layer."""
         return tuple(
             tuple(self._first_state(f"{name}_0{layer}").expand(rows, -1) for name in CELLS[self.settings.cell].state)
@@ -102,7 +102,7 @@ class RecurrentModel(Network):
         """Dropout of a layer's output at all steps; the variational one leaves out the same at each."""
         return dropout(x, rate, noise, alike_in=0 if self.settings.variational else None)
 
-    def vectors(self, words: NDArray[np.integer]) -> Tensor:
+    def embed(self, words: NDArray[np.integer]) -> Tensor:
         """m: the vectors of words."""
         return embedding(torch.from_numpy(words).long().to(self.device), self._parameters["M"])
 
@@ -110,10 +110,10 @@ class RecurrentModel(Network):
         """Sentences side by side, padded with `</s>`; what padded places say is left out before the softmax."""
         if not len(corpus):
             return self._parameters["M"].new_zeros(0)
-        batch = Batch.of(list(corpus))
-        h, _ = self.hidden(self.vectors(_shifted(batch.words.numpy()).T), self.first_states(batch.rows), noise)
+        batch = Batch.from_sentences(list(corpus))
+        h, _ = self.hidden(self.embed(_shifted(batch.ids.numpy()).T), self.initial_states(batch.num_rows), noise)
         own = h.transpose(0, 1)[batch.mask.to(self.device)]  # (tokens, H) sentence after sentence
-        return self._target_log_probs(self._outward(own), corpus.framed(starts=0), smoothing)
+        return self._target_log_probs(self._outward(own), corpus.ids_with_boundaries(starts=0), smoothing)
 
     def target_log_probs(self, h: Tensor, words: NDArray[np.integer]) -> Tensor:
         """log P of one word after each of some rows of the last layer's h.  # (rows, H), (rows,) -> (rows,)"""
@@ -123,8 +123,8 @@ class RecurrentModel(Network):
         self, segment: Segment, carry: LayerStates | None, noise: Generator | None = None, smoothing: float = 0.0
     ) -> tuple[Tensor, LayerStates]:
         """log P of every token of a segment, step after step, and the states to carry over, without their gradients."""
-        states = carry or self.first_states(segment.targets.shape[1])
-        h, states = self.hidden(self.vectors(segment.inputs), states, noise)
+        states = carry or self.initial_states(segment.targets.shape[1])
+        h, states = self.hidden(self.embed(segment.inputs), states, noise)
         log_probs = self._target_log_probs(self._outward(h.flatten(0, 1)), segment.targets.reshape(-1), smoothing)
         return log_probs, tuple(tuple(part.detach() for part in state) for state in states)
 
@@ -135,16 +135,16 @@ class RecurrentModel(Network):
     def _stream_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         """The whole text as one row: exactly what the fold would say."""
         parts, carry = [np.zeros(0)], None
-        for segment in Segments.of(corpus, rows=1, steps=STEPS_AT_ONCE) if corpus.tokens else ():
+        for segment in TextStream.from_corpus(corpus, rows=1, steps=STREAM_STEPS) if corpus.num_tokens else ():
             log_probs, carry = self.segment_log_probs(segment, carry)
             parts.append(log_probs.double().cpu().numpy())
         return np.concatenate(parts)
 
     def _sentences_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         """Sentences of like length together, and each token back to its place."""
-        found = np.zeros(corpus.tokens)
+        found = np.zeros(corpus.num_tokens)
         offsets = corpus.token_offsets
-        for run in cut(np.argsort(corpus.sizes, kind="stable"), corpus.sizes, AT_ONCE):
+        for run in split_by_size(np.argsort(corpus.sizes, kind="stable"), corpus.sizes, TOKENS_PER_BATCH):
             places = np.concatenate([np.arange(offsets[number], offsets[number + 1]) for number in run])
             found[places] = self.batch_log_probs(corpus.select(run)).double().cpu().numpy()
         return found
@@ -155,8 +155,8 @@ class RecurrentModel(Network):
         """A stream goes on where it was, which is after a `</s>`; and it begins as if there had been one."""
         if carry is not None:
             return State(carry)
-        first = torch.full((batch.rows,), END if self.carries else START)
-        return self._after(first, self.first_states(batch.rows))
+        first = torch.full((batch.num_rows,), END if self.carries else START)
+        return self._after(first, self.initial_states(batch.num_rows))
 
     def log_probs(self, state: State) -> Tensor:
         x, _ = state.rows

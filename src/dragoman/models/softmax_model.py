@@ -14,9 +14,9 @@ from torch import Generator, Tensor
 from dragoman.core.errors import DataError
 from dragoman.data.brown import brown_clusters
 from dragoman.data.corpus import Corpus
-from dragoman.models.base import Saved
+from dragoman.models.base import SavedModel
 from dragoman.models.network_config import NetworkConfig
-from dragoman.models.neural import Parametrised
+from dragoman.models.neural import NeuralModel
 from dragoman.nn import class_softmax, softmax
 from dragoman.nn.class_softmax import WordClasses, class_log_probs, frequency_classes
 from dragoman.nn.init import PRECISIONS, glorot, log_unigram
@@ -26,7 +26,7 @@ from dragoman.nn.softmax import never_start
 CLASS_OF = "class_of"  # the table of the softmax's classes on disk
 
 
-class SoftmaxModel(Parametrised):
+class SoftmaxModel(NeuralModel):
     """A model whose last layer is a softmax over all words, or over classes and then words; M: the words' vectors."""
 
     settings: NetworkConfig
@@ -116,14 +116,16 @@ def softmax_classes(corpus: Corpus, settings: NetworkConfig) -> WordClasses | No
     wanted = settings.softmax_classes or max(1, round(math.sqrt(len(corpus.vocab))))
     match settings.softmax:
         case "frequency":
-            return frequency_classes(np.bincount(corpus.framed(starts=0), minlength=len(corpus.vocab)), wanted)
+            return frequency_classes(
+                np.bincount(corpus.ids_with_boundaries(starts=0), minlength=len(corpus.vocab)), wanted
+            )
         case "brown":
             return WordClasses.of(brown_clusters(corpus, wanted).class_of)
         case _:
             return None
 
 
-def saved_classes(saved: Saved, settings: NetworkConfig) -> WordClasses | None:
+def saved_classes(saved: SavedModel, settings: NetworkConfig) -> WordClasses | None:
     """The classes that a model directory has, if its softmax goes by any."""
     if settings.softmax == "full":
         return None

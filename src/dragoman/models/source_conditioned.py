@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, Scorer, State
-from dragoman.data.corpus import Corpus, Source
-from dragoman.data.tokenizer import Side
+from dragoman.data.corpus import Corpus, SourceCorpus
+from dragoman.data.tokenizer import Tokenizer
 from dragoman.evaluation.log_probs import pair_log_probs
-from dragoman.models.base import Saved
+from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dragoman.data.batches import Batch
 
 
-class Conditioned(LanguageModel):
+class SourceConditionedLM(LanguageModel):
     """What a translator says of translations: words that may come next, samples, scores.
 
     With one source sentence, it speaks of translations of that one, however many there are. With several, line i is a
@@ -31,7 +31,7 @@ class Conditioned(LanguageModel):
 
     kind: ClassVar[str] = "conditioned"
 
-    def __init__(self, scorer: Scorer, source: Source, target: Side):
+    def __init__(self, scorer: Scorer, source: SourceCorpus, target: Tokenizer):
         self.scorer, self.source, self.target = scorer, source, target
         self.vocab, self.unknown = scorer.vocab, scorer.unknown
 
@@ -39,11 +39,11 @@ class Conditioned(LanguageModel):
         """The sentences are read once; if there is but one, all rows share what is remembered of it."""
         import torch
 
-        from dragoman.core.scorer import select
+        from dragoman.core.scorer import select_rows
         from dragoman.data.batches import Batch
 
-        state = self.scorer.start(Batch.to_generate(len(self.source), self.source))
-        return select(state, torch.from_numpy(self._sources(batch.rows)))
+        state = self.scorer.start(Batch.empty(len(self.source), self.source))
+        return select_rows(state, torch.from_numpy(self._source_indices(batch.num_rows)))
 
     def log_probs(self, state: State) -> Tensor:
         return self.scorer.log_probs(state)
@@ -53,9 +53,9 @@ class Conditioned(LanguageModel):
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         """By the translator's own batched path, if it has one."""
-        return pair_log_probs(self.scorer, self.source.select(self._sources(len(corpus))), corpus)
+        return pair_log_probs(self.scorer, self.source.select(self._source_indices(len(corpus))), corpus)
 
-    def _sources(self, lines: int) -> NDArray[np.int64]:
+    def _source_indices(self, lines: int) -> NDArray[np.int64]:
         """The source sentence of each of so many lines.  # (lines,)"""
         if len(self.source) == 1:
             return np.zeros(lines, np.int64)
@@ -63,14 +63,14 @@ class Conditioned(LanguageModel):
             raise DataError(f"{len(self.source):,} sources but {lines:,} translations; give one for each")
         return np.arange(lines)
 
-    def _read(self, sentences: str | Iterable[str]) -> Corpus:
+    def _encode(self, sentences: str | Iterable[str]) -> Corpus:
         """Cut into the translator's units."""
-        read: Corpus = self.target.read([sentences] if isinstance(sentences, str) else sentences)
+        read: Corpus = self.target.encode([sentences] if isinstance(sentences, str) else sentences)
         return read
 
-    def _joined(self, words: Sequence[str]) -> str:
+    def _join(self, words: Sequence[str]) -> str:
         return self.target.join(words)
 
     @classmethod
-    def from_saved(cls, saved: Saved) -> Self:
+    def from_saved(cls, saved: SavedModel) -> Self:
         raise DataError(f"{saved.path}: a translator with its source given is not kept on disk")

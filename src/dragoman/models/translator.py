@@ -18,26 +18,26 @@ from torch.nn.functional import embedding
 
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
-from dragoman.core.settings import validated
+from dragoman.core.settings import validate
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus, ParallelCorpus
-from dragoman.data.segmenters import WordUnits
+from dragoman.data.segmenters import WordSegmenter
 from dragoman.data.tokenizer import PLAIN as PLAIN_TEXT
-from dragoman.data.tokenizer import TREE, Side
-from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.tokenizer import TREE, Tokenizer
+from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
-from dragoman.io.storage import LEXICON as LEXICON_FILE
-from dragoman.io.storage import SOURCE_FILE, SOURCE_VOCAB, TARGET_FILE
-from dragoman.models.base import Saved
-from dragoman.models.neural import settings_of
+from dragoman.io.storage import LEXICON_FILE as LEXICON_FILE
+from dragoman.io.storage import SOURCE_PREFIX, SOURCE_VOCAB_FILE, TARGET_PREFIX
+from dragoman.models.base import SavedModel
+from dragoman.models.neural import saved_settings
 from dragoman.models.softmax_model import (
     SoftmaxModel,
     begin_as_unigram,
     saved_classes,
     softmax_classes,
 )
-from dragoman.models.translation import Translating
-from dragoman.models.translator_config import TranslatorConfig, meaningless
+from dragoman.models.translation import BaseTranslator
+from dragoman.models.translator_config import TranslatorConfig, inapplicable_setting
 from dragoman.models.translator_lexicon import learned_table, table_arrays, table_from, table_text
 from dragoman.models.translator_losses import taught
 from dragoman.models.translator_parts import M_SOURCE, encoder_of, first_parameters, priors_of
@@ -55,9 +55,9 @@ from dragoman.nn.decoder import (
     unroll_attending,
 )
 from dragoman.nn.dropout import dropout
-from dragoman.nn.encoders import Encoded, Encoder, Noise
+from dragoman.nn.encoders import Encoder, EncoderOutput, Noise
 from dragoman.nn.init import PRECISIONS
-from dragoman.nn.lexicon_softmax import Candidates, Table, boosts, candidates, look
+from dragoman.nn.lexicon_softmax import Candidates, LexiconTable, boosts, candidates, look
 from dragoman.nn.lexicon_softmax import target_log_probs as boosted_target_log_probs
 from dragoman.nn.lexicon_softmax import word_log_probs as boosted_log_probs
 from dragoman.nn.lexicon_softmax import word_scores as boosted_scores
@@ -75,11 +75,11 @@ LENGTH_PRIOR, LEXICON = "length_prior.", "lexicon."  # before the names of their
 MOST_LOOKED_UP = 1 << 26  # numbers of a table that makes searching quicker
 
 
-class Read(NamedTuple):
+class TranslatorOutput(NamedTuple):
     """What a translator says of given pairs."""
 
     log_probs: Tensor  # (tokens,) of the targets, with what training has to pay besides
-    alphas: Tensor | None = None  # (steps, pairs, longest source) where was looked; anything where padded
+    attention: Tensor | None = None  # (steps, pairs, longest source) where was looked; anything where padded
 
 
 class Asked(NamedTuple):
@@ -92,7 +92,7 @@ class Asked(NamedTuple):
     smoothing: float  # of labels
 
 
-class SomeWords(NamedTuple):
+class WordSubset(NamedTuple):
     """Words that are compared among themselves."""
 
     words: Tensor  # (n,)
@@ -100,7 +100,7 @@ class SomeWords(NamedTuple):
     b: Tensor  # (n,)
 
 
-class Translator(SoftmaxModel, Translating):
+class Translator(SoftmaxModel, BaseTranslator):
     """P(E | F): an encoder reads F, and a decoder that begins where it ended predicts E word by word.
 
     >>> from dragoman import fit
@@ -115,20 +115,20 @@ class Translator(SoftmaxModel, Translating):
 
     kind: ClassVar[str] = "translator"
     settings: TranslatorConfig
-    smooths_labels: ClassVar[bool] = True
+    supports_label_smoothing: ClassVar[bool] = True
     _inputs: Tensor | None = None  # (|V|, sums * H) what words bring to the decoder, if that is looked up
 
     def __init__(
         self,
-        source: Side,
-        target: Side,
-        unknown: UnknownWords,
+        source: Tokenizer,
+        target: Tokenizer,
+        unknown: UnknownWordModel,
         settings: TranslatorConfig,
         parameters: Mapping[str, Tensor],
         length_prior: LengthPrior,
         classes: WordClasses | None = None,
         record: Mapping[str, Any] | None = None,
-        lexicon: Table | None = None,
+        lexicon: LexiconTable | None = None,
     ):
         self.source, self.target, self.unknown, self.settings = source, target, unknown, settings
         self.source_vocab, self.vocab = source.vocab, target.vocab
@@ -142,11 +142,11 @@ class Translator(SoftmaxModel, Translating):
     def create(
         cls,
         pairs: ParallelCorpus,
-        source: Side | None = None,
-        target: Side | None = None,
+        source: Tokenizer | None = None,
+        target: Tokenizer | None = None,
         settings: TranslatorConfig | None = None,
         *,
-        unknown: UnknownWords | None = None,
+        unknown: UnknownWordModel | None = None,
         seed: int = 1,
         **others: Any,
     ) -> Self:
@@ -154,11 +154,13 @@ class Translator(SoftmaxModel, Translating):
 
         Without sides, texts are taken to be words with spaces between them.
         """
-        settings = validated(settings or TranslatorConfig, others, "settings")
-        source = source or Side(WordUnits(), pairs.source.vocab, format=TREE if settings.reads_trees else PLAIN_TEXT)
-        target = target or Side(WordUnits(), pairs.target.vocab)
+        settings = validate(settings or TranslatorConfig, others, "settings")
+        source = source or Tokenizer(
+            WordSegmenter(), pairs.source.vocab, format=TREE if settings.reads_trees else PLAIN_TEXT
+        )
+        target = target or Tokenizer(WordSegmenter(), pairs.target.vocab)
         _require_format(settings, source)
-        if wrong := meaningless(settings, ()):
+        if wrong := inapplicable_setting(settings, ()):
             raise DataError(wrong)
         if settings.symmetry:
             raise DataError("symmetry is between two translators; create them together, with TwoWay.create")
@@ -170,11 +172,11 @@ class Translator(SoftmaxModel, Translating):
             first[RATIO].fill_(math.log(pairs.target.sizes.sum() / pairs.source.sizes.sum()))
         prior = LengthPrior.estimate(pairs.source.sizes - 1, pairs.target.sizes - 1)
         lexicon = learned_table(pairs, PRECISIONS[settings.precision]) if settings.lexicon else None
-        unknown = unknown or Uniform(target.vocab.known)
+        unknown = unknown or UniformUnknownWords(target.vocab.num_known)
         return cls(source, target, unknown, settings, first, prior, classes, lexicon=lexicon)
 
     @property
-    def taught_besides(self) -> bool:
+    def has_auxiliary_loss(self) -> bool:
         """Whether training pays for more than log P: for where attention looks."""
         return bool(self.settings.supervision or self.settings.fertility_penalty)
 
@@ -202,12 +204,12 @@ class Translator(SoftmaxModel, Translating):
 
     # -- reading the source --------------------------------------------------------------------------------------------
 
-    def encode(self, source: Any, noise: Generator | None = None) -> Encoded:
+    def encode(self, source: Any, noise: Generator | None = None) -> EncoderOutput:
         """The source sentences read."""
         left_out = Noise(self.settings.embedding_dropout, self.settings.dropout, noise)
         return self.encoder.encode(_named(self._parameters, "encoder."), self._parameters[M_SOURCE], source, left_out)
 
-    def _remember(self, encoded: Encoded, source: Any) -> Memory | None:
+    def _remember(self, encoded: EncoderOutput, source: Any) -> Memory | None:
         if self._score is None:
             return None
         decoder = self._decoder
@@ -215,9 +217,9 @@ class Translator(SoftmaxModel, Translating):
         memory = memory._replace(believed=tuple(one.remember(own, encoded.vectors) for one, own in decoder.priors))
         if self.lexicon is None:
             return memory
-        return memory._replace(lexical=candidates(self.lexicon, Batch.of(source).words, len(self.vocab)))
+        return memory._replace(lexical=candidates(self.lexicon, Batch.from_sentences(source).ids, len(self.vocab)))
 
-    def _bridge(self, encoded: Encoded) -> tuple[CellState, ...]:
+    def _bridge(self, encoded: EncoderOutput) -> tuple[CellState, ...]:
         """h_0 of each layer of the decoder, by the encoder's: the last goes with the last, and so on downwards; if the
         encoder has fewer, its lowest serves for several."""
         below = len(encoded.ends) - self.settings.layers
@@ -234,7 +236,7 @@ class Translator(SoftmaxModel, Translating):
         W, b = (self._parameters.get(f"bridge.{letter}_{name}{layer}") for letter in "Wb")
         return part if W is None or b is None else affine(part, W, b).tanh()
 
-    def _first_rows(self, encoded: Encoded) -> DecoderRows:
+    def _first_rows(self, encoded: EncoderOutput) -> DecoderRows:
         """Before the first word; c_0 = 0."""
         sentences, longest, D = encoded.vectors.shape
         zeros = encoded.vectors.new_zeros
@@ -247,27 +249,29 @@ class Translator(SoftmaxModel, Translating):
         """log P of every token of the targets given those before it and the source; with noise, as in training."""
         return self.read_pairs(pairs, noise, smoothing).log_probs
 
-    def read_pairs(self, pairs: ParallelCorpus, noise: Generator | None = None, smoothing: float = 0.0) -> Read:
+    def read_pairs(
+        self, pairs: ParallelCorpus, noise: Generator | None = None, smoothing: float = 0.0
+    ) -> TranslatorOutput:
         """The same, and where was looked."""
         if not len(pairs):
-            return Read(self._parameters["M"].new_zeros(0))
-        batch, encoded = Batch.of(pairs.target), self.encode(pairs.source, noise)
+            return TranslatorOutput(self._parameters["M"].new_zeros(0))
+        batch, encoded = Batch.from_sentences(pairs.target), self.encode(pairs.source, noise)
         memory = self._remember(encoded, pairs.source)
         unrolled = self._unrolled(batch, encoded, memory, noise)
         own = _own_places(batch).to(self.device)
         h = unrolled.h.flatten(0, 1).index_select(0, own)  # (tokens, H)
         c = None if unrolled.contexts is None else unrolled.contexts.flatten(0, 1).index_select(0, own)
         chance = None if noise is None else noise.get_state()
-        x, targets = self._read_out(h, c, noise), pairs.target.framed(starts=0)
+        x, targets = self._read_out(h, c, noise), pairs.target.ids_with_boundaries(starts=0)
         if memory is None or unrolled.alphas is None:
-            return Read(self._target_log_probs(x, targets, smoothing))
+            return TranslatorOutput(self._target_log_probs(x, targets, smoothing))
         asked = Asked(targets, own, memory.lexical, unrolled.alphas, smoothing)
         found, baseline = self._log_probs_of(x, asked), None
         if chance is not None:
             if self.settings.hard:
                 baseline = self._by_soft(h, memory, asked, chance)
             found = taught(found, unrolled, own, pairs, memory, self.settings, baseline)
-        return Read(found, unrolled.alphas)
+        return TranslatorOutput(found, unrolled.alphas)
 
     def _by_soft(self, h: Tensor, memory: Memory, asked: Asked, chance: Tensor) -> Tensor:
         """log P of the targets if each word were predicted by soft attention, for once, all else being equal: dropout,
@@ -285,9 +289,11 @@ class Translator(SoftmaxModel, Translating):
             return self._target_log_probs(x, asked.targets, asked.smoothing)
         return self._boosted(x, asked.targets, Candidates(*asked.lexical), asked.alphas, asked.own, asked.smoothing)
 
-    def _unrolled(self, batch: Batch, encoded: Encoded, memory: Memory | None, noise: Generator | None) -> Unrolled:
+    def _unrolled(
+        self, batch: Batch, encoded: EncoderOutput, memory: Memory | None, noise: Generator | None
+    ) -> Unrolled:
         """The decoder over all words of the targets."""
-        read = torch.cat([torch.full((1, batch.rows), START), batch.words.T[:-1]])  # (steps, rows)
+        read = torch.cat([torch.full((1, batch.num_rows), START), batch.ids.T[:-1]])  # (steps, rows)
         m = dropout(embedding(read.to(self.device), self._parameters["M"]), self.settings.embedding_dropout, noise)
         masks = self._masks(m, noise)
         if memory is None:
@@ -331,9 +337,9 @@ class Translator(SoftmaxModel, Translating):
             encoded = self.encode(batch.source)
             memory = self._remember(encoded, batch.source)
             rows = self._first_rows(encoded)
-            sentence = None if memory is None else torch.arange(batch.rows)
+            sentence = None if memory is None else torch.arange(batch.num_rows)
             state = State(rows, memory, sentence)
-            return self._after(state, torch.full((batch.rows,), START))
+            return self._after(state, torch.full((batch.num_rows,), START))
 
     def log_probs(self, state: State) -> Tensor:
         with torch.no_grad():
@@ -341,14 +347,14 @@ class Translator(SoftmaxModel, Translating):
             boosted = self._lexical_boosts(state)
             return found if boosted is None else boosted_log_probs(found, *boosted)
 
-    def some_words(self, words: Tensor) -> SomeWords:
+    def word_subset(self, words: Tensor) -> WordSubset:
         """The output layer of some words.  # words: (n,)"""
         assert self.classes is None, "a softmax over all words at once"
         W, b = self._output()
         own = words.to(self.device)
-        return SomeWords(words, W[own], b[own])
+        return WordSubset(words, W[own], b[own])
 
-    def quickened(self) -> Self:
+    def prepare_for_search(self) -> Self:
         """The same with W_x embed(e_{t-1}) + b looked up, which is computed once for every word. It is for searching
         alone, as it would not notice that its parameters were trained."""
         if self._score is None or len(self.vocab) * self._decoder.layers[0].W_x.shape[0] > MOST_LOOKED_UP:
@@ -358,12 +364,12 @@ class Translator(SoftmaxModel, Translating):
             found._inputs = torch.addmm(first.b, self._parameters["M"], first.W_x.t())  # (|V|, sums * H)
         return found
 
-    def word_scores(self, state: State, some: SomeWords) -> Tensor:
+    def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
         """log P of some words, each row's up to a number of its own.  # (rows, n)"""
         with torch.no_grad():
-            found = torch.addmm(some.b, self._before_softmax(state), some.W.t()).cpu()
+            found = torch.addmm(subset.b, self._before_softmax(state), subset.W.t()).cpu()
             boosted = self._lexical_boosts(state)
-            return found if boosted is None else boosted_scores(found, some.words, *boosted, len(self.vocab))
+            return found if boosted is None else boosted_scores(found, subset.words, *boosted, len(self.vocab))
 
     def _before_softmax(self, state: State) -> Tensor:
         """# (rows, outputs)"""
@@ -415,7 +421,7 @@ class Translator(SoftmaxModel, Translating):
         return {**super().config(), "source": self.source.config(), "target": self.target.config()}
 
     def sizes(self) -> dict[str, int]:
-        return {"source words": self.source_vocab.known, **super().sizes()}
+        return {"source words": self.source_vocab.num_known, **super().sizes()}
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         prior = {LENGTH_PRIOR + name: array for name, array in self.length_prior.arrays().items()}
@@ -423,19 +429,19 @@ class Translator(SoftmaxModel, Translating):
         return {**super().arrays(), **prior, **{LEXICON + name: array for name, array in entries.items()}}
 
     def files(self) -> Mapping[str, bytes]:
-        sides = {SOURCE_FILE: self.source, TARGET_FILE: self.target}
-        units = {prefix + name: data for prefix, side in sides.items() for name, data in side.units.files().items()}
-        words = {SOURCE_VOCAB: self.source_vocab.to_text().encode()}
+        sides = {SOURCE_PREFIX: self.source, TARGET_PREFIX: self.target}
+        units = {prefix + name: data for prefix, side in sides.items() for name, data in side.segmenter.files().items()}
+        words = {SOURCE_VOCAB_FILE: self.source_vocab.to_text().encode()}
         if self.lexicon is not None:
             words[LEXICON_FILE] = table_text(self.lexicon, self.source_vocab, self.vocab).encode()
         return {**units, **words}
 
     @classmethod
-    def from_saved(cls, saved: Saved) -> Self:
-        settings = settings_of(saved, TranslatorConfig)
-        source_vocab = Vocab.read(saved.path / SOURCE_VOCAB)
-        source = Side.from_saved(saved.config["source"], source_vocab, _files(saved.path, SOURCE_FILE))
-        target = Side.from_saved(saved.config["target"], saved.vocab, _files(saved.path, TARGET_FILE))
+    def from_saved(cls, saved: SavedModel) -> Self:
+        settings = saved_settings(saved, TranslatorConfig)
+        source_vocab = Vocab.read(saved.path / SOURCE_VOCAB_FILE)
+        source = Tokenizer.from_saved(saved.config["source"], source_vocab, _files(saved.path, SOURCE_PREFIX))
+        target = Tokenizer.from_saved(saved.config["target"], saved.vocab, _files(saved.path, TARGET_PREFIX))
         _require_format(settings, source)
         classes = saved_classes(saved, settings)
         first = first_parameters(len(source.vocab), len(target.vocab), settings, Generator(), classes)
@@ -444,7 +450,7 @@ class Translator(SoftmaxModel, Translating):
         sizes = (len(source.vocab), len(target.vocab))
         lexicon = table_from(_named(saved.arrays, LEXICON), *sizes) if settings.lexicon else None
         model = cls(source, target, saved.unknown, settings, first, prior, classes, record, lexicon)
-        return model.take(saved.arrays, str(saved.path))
+        return model.load_arrays(saved.arrays, str(saved.path))
 
 
 def _files(directory: Path, prefix: str) -> dict[str, bytes]:
@@ -458,7 +464,7 @@ def _named(tensors: Mapping[str, T], prefix: str) -> dict[str, T]:
     return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
 
 
-def _require_format(settings: TranslatorConfig, source: Side) -> None:
+def _require_format(settings: TranslatorConfig, source: Tokenizer) -> None:
     """Trees for encoders that read trees, and text for the others."""
     if settings.reads_trees and source.format != TREE:
         remedy = "give trees with --src-format tree, or choose another --encoder"
@@ -472,4 +478,4 @@ def _require_format(settings: TranslatorConfig, source: Side) -> None:
 def _own_places(batch: Batch) -> Tensor:
     """Where the tokens of a batch stand, sentence after sentence, in what has steps first.  # (tokens,)"""
     rows, steps = torch.nonzero(batch.mask, as_tuple=True)
-    return steps * batch.rows + rows
+    return steps * batch.num_rows + rows

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from dragoman.models.network_config import NetworkConfig
 
-TREES = ("recursive", "tree-lstm")  # encoders that read trees
+TREE_ENCODERS = ("recursive", "tree-lstm")  # encoders that read trees
 PRIORS = ("position", "markov", "fertility", "coverage", "local")  # on attention
-OF_ORDER = ("position", "markov", "local")  # those that go by the order of what is attended to
+ORDER_PRIORS = ("position", "markov", "local")  # those that go by the order of what is attended to
 
 
 class TranslatorConfig(NetworkConfig):
@@ -77,7 +77,7 @@ class TranslatorConfig(NetworkConfig):
 
     @property
     def reads_trees(self) -> bool:
-        return self.encoder in TREES
+        return self.encoder in TREE_ENCODERS
 
     @property
     def priors(self) -> dict[str, float]:
@@ -92,25 +92,25 @@ class TranslatorConfig(NetworkConfig):
         return max(1, self.hidden // 2) if self.encoder == "bidirectional" else self.hidden
 
 
-RECURRENT = ("forward", "reverse", "bidirectional")
+RECURRENT_ENCODERS = ("forward", "reverse", "bidirectional")
 # Settings that mean something for some encoders, or with some attention, alone.
-ENCODERS_OF = {
-    "encoder_layers": RECURRENT,
-    "encoder_hidden": (*RECURRENT, *TREES),
+ENCODERS_WITH_SETTING = {
+    "encoder_layers": RECURRENT_ENCODERS,
+    "encoder_hidden": (*RECURRENT_ENCODERS, *TREE_ENCODERS),
     **dict.fromkeys(("filters", "filter_width", "pooling", "k_max"), ("convolutional",)),
 }
 
 
-def meaningless(settings: TranslatorConfig, given: Collection[str]) -> str:
+def inapplicable_setting(settings: TranslatorConfig, given: Collection[str]) -> str:
     """Of what was given, the first setting that means nothing beside the others, with the reason; else nothing."""
-    for name, encoders in ENCODERS_OF.items():
+    for name, encoders in ENCODERS_WITH_SETTING.items():
         if name in given and settings.encoder not in encoders:
             return f"{name} is for the encoder {' or '.join(encoders)}, not for {settings.encoder}"
     if "attention_hidden" in given and settings.attention != "mlp":
         return f"attention_hidden is for mlp attention, not for {settings.attention}"
     if settings.priors and settings.attention == "none":
         return f"{next(iter(settings.priors))} is for attention, and there is none"
-    if settings.reads_trees and (wrong := [name for name in settings.priors if name in OF_ORDER]):
+    if settings.reads_trees and (wrong := [name for name in settings.priors if name in ORDER_PRIORS]):
         return f"{wrong[0]} goes by the order of words, and what is attended to is a tree"
     if settings.hard and settings.attention == "none":
         return "hard is for attention, and there is none"
@@ -129,7 +129,7 @@ def meaningless(settings: TranslatorConfig, given: Collection[str]) -> str:
     return ""
 
 
-def sizes_for(pairs: int) -> dict[str, Any]:
+def size_preset(pairs: int) -> dict[str, Any]:
     """Settings that suit so many training pairs: the fewer there are, the smaller the network, and the more is left
     out at random."""
     common = {"tied": True}

@@ -44,9 +44,9 @@ def _penalties(alphas: Tensor, pairs: ParallelCorpus, memory: Memory, settings: 
     """Those that the settings ask for.  # (steps, rows) each"""
     found = []
     if settings.supervision:
-        if pairs.links is None:
+        if pairs.alignments is None:
             raise DataError("supervision: these pairs have no alignment; give one, or find one with dragoman align")
-        found.append(settings.supervision * supervision(alphas, pairs.links))
+        found.append(settings.supervision * supervision(alphas, pairs.alignments))
     if settings.fertility_penalty:
         phi = memory.believed[list(settings.priors).index("fertility")]
         assert phi is not None, "fertility remembers it"

@@ -19,21 +19,21 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from dragoman.core.errors import DataError
-from dragoman.core.settings import validated
+from dragoman.core.settings import validate
 from dragoman.data.batches import Batch
-from dragoman.data.corpus import BothWays, ParallelCorpus
-from dragoman.data.tokenizer import Side
-from dragoman.io.model_card import card
-from dragoman.io.storage import BACKWARD, CARD, CONFIG, FORWARD, TWO_WAY, as_yaml
-from dragoman.models.base import FORMAT
+from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
+from dragoman.data.tokenizer import Tokenizer
+from dragoman.io.model_card import render_card
+from dragoman.io.storage import BACKWARD, CARD_FILE, CONFIG_FILE, FORWARD, TWO_WAY_KIND, to_yaml
+from dragoman.models.base import FORMAT_VERSION
 from dragoman.models.translator import Translator
-from dragoman.models.translator_config import TranslatorConfig, meaningless
+from dragoman.models.translator_config import TranslatorConfig, inapplicable_setting
 from dragoman.nn.attention_losses import agreement
 
 T = TypeVar("T")
 
 
-class TwoWay:
+class TwoWayTranslator:
     """What is trained; afterwards there are two ordinary translators.
 
     >>> from dragoman import BothWays, fit
@@ -47,12 +47,12 @@ class TwoWay:
     ('a dog barks .', 'ein hund bellt .')
     """
 
-    kind: ClassVar[str] = TWO_WAY
-    smooths_labels: ClassVar[bool] = True
-    taught_besides: ClassVar[bool] = True  # to agree
+    kind: ClassVar[str] = TWO_WAY_KIND
+    supports_label_smoothing: ClassVar[bool] = True
+    has_auxiliary_loss: ClassVar[bool] = True  # to agree
 
     def __init__(self, forward: Translator, backward: Translator, settings: TranslatorConfig):
-        self.forward, self.backward, self.settings = forward, backward, settings
+        self.source_to_target, self.target_to_source, self.settings = forward, backward, settings
         self.source, self.target = forward.source, forward.target
         self.source_vocab, self.vocab, self.unknown = forward.source_vocab, forward.vocab, forward.unknown
         self._record: Mapping[str, Any] = {}
@@ -61,16 +61,16 @@ class TwoWay:
     def create(
         cls,
         pairs: ParallelCorpus,
-        source: Side | None = None,
-        target: Side | None = None,
+        source: Tokenizer | None = None,
+        target: Tokenizer | None = None,
         settings: TranslatorConfig | None = None,
         *,
         seed: int = 1,
         **others: Any,
     ) -> Self:
         """Two untrained translators of the words of some pairs. See `Translator.create`."""
-        settings = validated(settings or TranslatorConfig, others, "settings")
-        if wrong := meaningless(settings, ()):
+        settings = validate(settings or TranslatorConfig, others, "settings")
+        if wrong := inapplicable_setting(settings, ()):
             raise DataError(wrong)
         own = settings.model_copy(update={"symmetry": 0.0})
         return cls(
@@ -81,7 +81,7 @@ class TwoWay:
 
     @property
     def translators(self) -> dict[str, Translator]:
-        return {FORWARD: self.forward, BACKWARD: self.backward}
+        return {FORWARD: self.source_to_target, BACKWARD: self.target_to_source}
 
     def _of_both(self, what: Callable[[Translator], Mapping[str, T]], between: str = ".") -> dict[str, T]:
         """By names that begin with that of the translator."""
@@ -94,22 +94,24 @@ class TwoWay:
     def parameters(self) -> Mapping[str, Tensor]:
         return self._of_both(Translator.parameters)
 
-    def penalised(self) -> Mapping[str, Tensor]:
-        return self._of_both(Translator.penalised)
+    def regularized_parameters(self) -> Mapping[str, Tensor]:
+        return self._of_both(Translator.regularized_parameters)
 
-    def batch_log_probs(self, pairs: BothWays, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
+    def batch_log_probs(
+        self, pairs: BidirectionalCorpus, noise: Generator | None = None, smoothing: float = 0.0
+    ) -> Tensor:
         """log P of every token of the targets, then of the sources; in training, what agreement is worth among it."""
-        if not isinstance(pairs, BothWays):
+        if not isinstance(pairs, BidirectionalCorpus):
             raise DataError("two translators learn from pairs that are predicted both ways: BothWays(source, target)")
-        there = self.forward.read_pairs(pairs, noise, smoothing)
-        back = self.backward.read_pairs(pairs.reversed, noise, smoothing)
+        there = self.source_to_target.read_pairs(pairs, noise, smoothing)
+        back = self.target_to_source.read_pairs(pairs.reversed, noise, smoothing)
         if noise is None:
             return torch.cat([there.log_probs, back.log_probs])
-        assert there.alphas is not None and back.alphas is not None, "both attend to words"
+        assert there.attention is not None and back.attention is not None, "both attend to words"
         words, source_words = (torch.from_numpy(side.sizes - 1) for side in (pairs.target, pairs.source))
-        device = there.alphas.device
-        agreed = agreement(there.alphas, back.alphas, words.to(device), source_words.to(device))  # (steps, pairs)
-        of_tokens = agreed.T[Batch.of(pairs.target).mask.to(device)]  # (tokens,)
+        device = there.attention.device
+        agreed = agreement(there.attention, back.attention, words.to(device), source_words.to(device))  # (steps, pairs)
+        of_tokens = agreed.T[Batch.from_sentences(pairs.target).mask.to(device)]  # (tokens,)
         return torch.cat([there.log_probs + self.settings.symmetry * of_tokens, back.log_probs])
 
     # -- on disk -------------------------------------------------------------------------------------------------------
@@ -123,13 +125,13 @@ class TwoWay:
     def record(self, record: Mapping[str, Any]) -> None:
         self._record = record
         strength = {"symmetry": self.settings.symmetry}
-        self.forward.record = {**strength, **record}
-        self.backward.record = {**strength, **record, "data": _turned(record.get("data", {}))}
+        self.source_to_target.record = {**strength, **record}
+        self.target_to_source.record = {**strength, **record, "data": _turned(record.get("data", {}))}
 
     def configs(self) -> Mapping[str, dict[str, Any]]:
         shape = self.settings.model_dump(mode="json")
-        own = {"kind": self.kind, "format": FORMAT, "model": shape, **self.record}
-        return {CONFIG: own, **self._of_both(Translator.configs, "/")}
+        own = {"kind": self.kind, "format": FORMAT_VERSION, "model": shape, **self.record}
+        return {CONFIG_FILE: own, **self._of_both(Translator.configs, "/")}
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         return self._of_both(Translator.arrays)
@@ -142,13 +144,13 @@ class TwoWay:
         return found
 
     def file_names(self) -> Sequence[str]:
-        return [CONFIG, *(f"{name}/{file}" for name, one in self.translators.items() for file in one.file_names())]
+        return [CONFIG_FILE, *(f"{name}/{file}" for name, one in self.translators.items() for file in one.file_names())]
 
     def write_into(self, directory: Path) -> None:
         """Each translator as a directory of its own, and how they were trained beside them."""
-        config = self.configs()[CONFIG]
-        (directory / CONFIG).write_text(as_yaml(config), encoding="utf-8")
-        (directory / CARD).write_text(card(config, {}), encoding="utf-8")
+        config = self.configs()[CONFIG_FILE]
+        (directory / CONFIG_FILE).write_text(to_yaml(config), encoding="utf-8")
+        (directory / CARD_FILE).write_text(render_card(config, {}), encoding="utf-8")
         for name, one in self.translators.items():
             (directory / name).mkdir()
             one.write_into(directory / name)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError, at
+from dragoman.core.errors import DataError, error_at_line
 from dragoman.core.scorer import Carry, State
 from dragoman.data.corpus import Corpus
-from dragoman.data.formats import read_lines
-from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.formats import read_utf8
+from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import SPECIALS, Vocab
 from dragoman.evaluation.log_probs import token_log_probs
-from dragoman.models.base import Saved
+from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.model import NgramConfig, NgramModel
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from dragoman.data.batches import Batch
 
-INNER = "classes"  # the directory of the n-gram model over classes
+CLASSES_DIR = "classes"  # the directory of the n-gram model over classes
 
 
-class ClassModel(LanguageModel):
+class ClassNgramModel(LanguageModel):
     """P(w | h) = P(class of w | classes of h) P(w | class of w).
 
     A word without a class is a class of its own, and so are `<s>`, `</s>` and `<unk>`.
@@ -56,7 +56,7 @@ class ClassModel(LanguageModel):
         inner: LanguageModel,
         class_of: NDArray[np.int32],
         log_emission: NDArray[np.float64],
-        unknown: UnknownWords,
+        unknown: UnknownWordModel,
     ):
         self.vocab = vocab
         self.inner = inner  # over the names of the classes
@@ -71,27 +71,29 @@ class ClassModel(LanguageModel):
         classes: Mapping[str, str],
         config: NgramConfig | None = None,
         *,
-        unknown: UnknownWords | None = None,
+        unknown: UnknownWordModel | None = None,
         heldout: Corpus | None = None,
         **settings: Any,
     ) -> Self:
         """Replace words by their classes, then train an n-gram model. Settings are those of `NgramConfig`."""
         vocab = corpus.vocab
-        unknown = unknown or Uniform(vocab.known)
+        unknown = unknown or UniformUnknownWords(vocab.num_known)
         names, class_of = _number_classes(vocab, classes)
         counts = np.bincount(corpus.ids, minlength=len(vocab))
         class_counts = np.bincount(class_of, counts, minlength=len(names)).astype(np.int64)
         inner_vocab = Vocab(names, class_counts)
         # As many unknown words as before stand beside the classes.
-        inner_unknown = Uniform(inner_vocab.known, inner_vocab.known + unknown.total - vocab.known)
+        inner_unknown = UniformUnknownWords(
+            inner_vocab.num_known, inner_vocab.num_known + unknown.language_size - vocab.num_known
+        )
         inner = NgramModel.train(
-            _in_classes(corpus, inner_vocab, class_of),
+            _map_to_classes(corpus, inner_vocab, class_of),
             config,
             unknown=inner_unknown,
-            heldout=None if heldout is None else _in_classes(heldout, inner_vocab, class_of),
+            heldout=None if heldout is None else _map_to_classes(heldout, inner_vocab, class_of),
             **settings,
         )
-        return cls(vocab, inner, class_of, np.log(_emissions(counts, class_of)), unknown)
+        return cls(vocab, inner, class_of, np.log(_emission_probs(counts, class_of)), unknown)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -118,8 +120,8 @@ class ClassModel(LanguageModel):
         return self.inner.finish(state)
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        of_classes = token_log_probs(self.inner, _in_classes(corpus, self.inner.vocab, self.class_of))
-        return of_classes + self.log_emission[corpus.framed(starts=0)]
+        of_classes = token_log_probs(self.inner, _map_to_classes(corpus, self.inner.vocab, self.class_of))
+        return of_classes + self.log_emission[corpus.ids_with_boundaries(starts=0)]
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
@@ -127,12 +129,12 @@ class ClassModel(LanguageModel):
         return {"class_of": self.class_of, "log_emission": self.log_emission}
 
     def members(self) -> Mapping[str, LanguageModel]:
-        return {INNER: self.inner}
+        return {CLASSES_DIR: self.inner}
 
     @classmethod
-    def from_saved(cls, saved: Saved) -> Self:
+    def from_saved(cls, saved: SavedModel) -> Self:
         class_of, log_emission = (np.array(saved.arrays[name]) for name in ("class_of", "log_emission"))
-        inner = saved.members[INNER]
+        inner = saved.members[CLASSES_DIR]
         if not len(class_of) == len(log_emission) == len(saved.vocab) or class_of.max() >= len(inner.vocab):
             raise DataError(f"{saved.path}: classes and vocabulary do not fit together; the model directory is broken")
         return cls(saved.vocab, inner, class_of, log_emission, saved.unknown)
@@ -144,7 +146,7 @@ def read_classes(path: str | Path) -> dict[str, str]:
     first_line: dict[str, int] = {}
     for number, word, name in _entries(str(path)):
         if word in classes:
-            raise at(
+            raise error_at_line(
                 str(path), number, f"{word!r} has a class on line {first_line[word]} already; remove one of the two"
             )
         classes[word], first_line[word] = name, number
@@ -154,12 +156,12 @@ def read_classes(path: str | Path) -> dict[str, str]:
 def _entries(path: str) -> Iterator[tuple[int, str, str]]:
     """Line number, word and class; all lines have as many fields as the first."""
     width = 0
-    for number, line in enumerate(read_lines(path).decode().removesuffix("\n").split("\n"), 1):
+    for number, line in enumerate(read_utf8(path).decode().removesuffix("\n").split("\n"), 1):
         fields = line.removesuffix("\r").split("\t")
         width = width or len(fields)
         if len(fields) != width or width not in (2, 3) or not all(fields):
             expected = "`bits TAB word TAB count`" if width == 3 else "`word TAB class`"
-            raise at(path, number, f"expected {expected}, found {line!r}")
+            raise error_at_line(path, number, f"expected {expected}, found {line!r}")
         word, name = fields if width == 2 else (fields[1], fields[0])
         yield number, word, name
 
@@ -169,7 +171,7 @@ def _number_classes(vocab: Vocab, classes: Mapping[str, str]) -> tuple[list[str]
 
     Names say whether they are a class or a word on its own, so a class can be called like a word.
     """
-    words = vocab.words[len(SPECIALS) :]
+    words = vocab.tokens[len(SPECIALS) :]
     for name in set(classes.values()):
         if not name or set(name) & set(" \t\n"):
             raise DataError(f"class {name!r}: the name of a class is one word, without spaces, TABs or line breaks")
@@ -178,14 +180,14 @@ def _number_classes(vocab: Vocab, classes: Mapping[str, str]) -> tuple[list[str]
     return list(number), np.array([number[name] for name in (*SPECIALS, *names)], np.int32)
 
 
-def _emissions(counts: NDArray[np.int64], class_of: NDArray[np.int32]) -> NDArray[np.float64]:
+def _emission_probs(counts: NDArray[np.int64], class_of: NDArray[np.int32]) -> NDArray[np.float64]:
     """P(w | class of w): the word's share of its class; with an unseen word in it, each counts one more.  # (|V|,)"""
     lacking = np.bincount(class_of, counts == 0) > 0
     smoothed = counts + lacking[class_of]
     return smoothed / np.bincount(class_of, smoothed)[class_of]
 
 
-def _in_classes(corpus: Corpus, classes: Vocab, class_of: NDArray[np.int32]) -> Corpus:
+def _map_to_classes(corpus: Corpus, classes: Vocab, class_of: NDArray[np.int32]) -> Corpus:
     """The text with each word replaced by its class; which unknown word it was is no matter of classes."""
     nothing = np.zeros(0, np.int64)
     return Corpus(classes, class_of[corpus.ids], corpus.offsets, nothing, nothing.astype(np.int32), ())

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.core.memory import release_freed_memory
-from dragoman.core.threads import share
+from dragoman.core.threads import parallel_map
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
-from dragoman.ngram.trie import Trie, make_trie
+from dragoman.ngram.trie import Trie, build_trie
 
-BLOCK = 1 << 18  # rows sorted at a time
-LARGEST = 2**31 - 1  # places and nodes are numbered in 32 bits
+BLOCK_ROWS = 1 << 18  # rows sorted at a time
+MAX_NODES = 2**31 - 1  # places and nodes are numbered in 32 bits
 
 
 @dataclass(frozen=True)
-class Counts:
+class NgramCounts:
     """How often each n-gram occurs."""
 
     trie: Trie
@@ -34,7 +34,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _SortedRows:
     """Places of the text in order of the string of k - 1 words that starts there."""
 
     place: NDArray[np.int32]
@@ -42,7 +42,7 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _BlockNgrams:
     """What one block of rows adds to the next order: its n-grams, and the places where they start."""
 
     word: NDArray[np.int32]  # (n-grams,)
@@ -54,16 +54,18 @@ class _Piece:
     goes_on: NDArray[np.bool_]  # (rows,) whether the text goes on from it
 
 
-def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = False) -> Counts:
+def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = False) -> NgramCounts:
     """Count the n-grams of orders 1 to `order`.
 
     With a `gap`, contexts end that many words early. `anchored` counts only the strings that begin a sentence, the
     tutorial's c_prefix (above order 1).
     """
-    if corpus.tokens + (1 + gap) * corpus.sentences >= LARGEST:
-        raise DataError(f"{corpus.tokens:,} tokens: n-grams are counted in texts of up to {LARGEST:,}; divide the text")
-    text = corpus.framed(starts=1 + gap)  # contexts are strings of this
-    predicted = _look_ahead(text, gap)  # [i]: the word that a context ending before place i predicts
+    if corpus.num_tokens + (1 + gap) * corpus.num_sentences >= MAX_NODES:
+        raise DataError(
+            f"{corpus.num_tokens:,} tokens: n-grams are counted in texts of up to {MAX_NODES:,}; divide the text"
+        )
+    text = corpus.ids_with_boundaries(starts=1 + gap)  # contexts are strings of this
+    predicted = _predicted_words(text, gap)  # [i]: the word that a context ending before place i predicts
     size = len(corpus.vocab)
     unigrams = np.bincount(predicted[predicted >= 0], minlength=size).astype(np.int32)
     unigrams[START] = 0  # given, never predicted
@@ -75,34 +77,34 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
     for k in range(2, order + 1):
         if not len(rows.place):  # no sentence is as long as that
             break
-        pieces = share(partial(_refine, text=text, predicted=predicted, k=k, vocab_size=size), _blocks(rows))
+        pieces = parallel_map(partial(_refine, text=text, predicted=predicted, k=k, vocab_size=size), _blocks(rows))
         contexts, last = slice(*levels[-2:]), levels[-1]
-        begin.append(_begins(pieces, contexts))
+        begin.append(_first_children(pieces, contexts))
         word.extend(piece.word for piece in pieces)
         count.extend(piece.count for piece in pieces)
         suffix.extend(node_at[piece.first + 1] for piece in pieces)
         rows = _next_rows(pieces, last, node_at) if k < order else rows
         levels.append(last + sum(len(piece.word) for piece in pieces))
-        if levels[-1] >= LARGEST:
-            raise DataError(f"more than {LARGEST:,} n-grams; lower the order, or train on less text")
+        if levels[-1] >= MAX_NODES:
+            raise DataError(f"more than {MAX_NODES:,} n-grams; lower the order, or train on less text")
         pieces.clear()  # a large text needs the room
     begin.append(np.array(levels[-1:], np.int32))
     del rows, node_at
     release_freed_memory()
-    strings = _merged(word), _merged(begin)
+    strings = _concatenate(word), _concatenate(begin)
     if gap or anchored:  # a string's suffix need not start one place later
-        return Counts(make_trie(levels, *strings), _merged(count), gap)
-    return Counts(Trie(tuple(levels), *strings, _merged(suffix)), _merged(count))
+        return NgramCounts(build_trie(levels, *strings), _concatenate(count), gap)
+    return NgramCounts(Trie(tuple(levels), *strings, _concatenate(suffix)), _concatenate(count))
 
 
-def _merged(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+def _concatenate(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     """All parts in one array; the list is emptied, so that only one array at a time exists twice."""
     whole = np.concatenate(parts)
     parts.clear()
     return whole
 
 
-def _look_ahead(text: NDArray[np.int32], gap: int) -> NDArray[np.int32]:
+def _predicted_words(text: NDArray[np.int32], gap: int) -> NDArray[np.int32]:
     """The text `gap` places further on, with -1 where that is past the end of the sentence."""
     if gap == 0:
         return text
@@ -113,27 +115,29 @@ def _look_ahead(text: NDArray[np.int32], gap: int) -> NDArray[np.int32]:
     return np.where(ahead == START, np.int32(-1), ahead)
 
 
-def _first_rows(text: NDArray[np.int32], anchored: bool) -> _Rows:
+def _first_rows(text: NDArray[np.int32], anchored: bool) -> _SortedRows:
     keys = (text.astype(np.uint64) << np.uint64(32)) | np.arange(len(text), dtype=np.uint64)
     keys = np.sort(keys[text == START if anchored else text != END])
-    return _Rows((keys & np.uint64(0xFFFFFFFF)).astype(np.int32), (keys >> np.uint64(32)).astype(np.int32) + 1)
+    return _SortedRows((keys & np.uint64(0xFFFFFFFF)).astype(np.int32), (keys >> np.uint64(32)).astype(np.int32) + 1)
 
 
-def _blocks(rows: _Rows) -> list[_Rows]:
+def _blocks(rows: _SortedRows) -> list[_SortedRows]:
     """Cut the rows between groups, every BLOCK rows or so; a larger group is a block of its own."""
     total, cuts = len(rows.node), [0]
     while cuts[-1] < total:
         start = cuts[-1]
-        end = start + BLOCK
+        end = start + BLOCK_ROWS
         if end >= total:
             cuts.append(total)
             break
         before = int(np.searchsorted(rows.node, rows.node[end], side="left"))
         cuts.append(before if before > start else int(np.searchsorted(rows.node, rows.node[end], side="right")))
-    return [_Rows(rows.place[a:b], rows.node[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [_SortedRows(rows.place[a:b], rows.node[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
 
 
-def _refine(rows: _Rows, *, text: NDArray[np.int32], predicted: NDArray[np.int32], k: int, vocab_size: int) -> _Piece:
+def _refine(
+    rows: _SortedRows, *, text: NDArray[np.int32], predicted: NDArray[np.int32], k: int, vocab_size: int
+) -> _BlockNgrams:
     """Sort a block by its k-th words and find its k-grams."""
     word = text[rows.place + np.int32(k - 1)]
     walks = counts = None
@@ -149,17 +153,17 @@ def _refine(rows: _Rows, *, text: NDArray[np.int32], predicted: NDArray[np.int32
     count = np.diff(starts, append=len(string)) if counts is None else np.add.reduceat(counts[order], starts, dtype=int)
     goes_on = word != END if walks is None else (word != END) & walks[order]
     context = rows.node[order[starts]]
-    return _Piece(word[starts], context, count.astype(np.int32), place[starts], place, ngram, goes_on)
+    return _BlockNgrams(word[starts], context, count.astype(np.int32), place[starts], place, ngram, goes_on)
 
 
 def _with_predictions(
-    rows: _Rows, word: NDArray[np.int32], predicted: NDArray[np.int32]
-) -> tuple[_Rows, NDArray[np.int32], NDArray[np.bool_]]:
+    rows: _SortedRows, word: NDArray[np.int32], predicted: NDArray[np.int32]
+) -> tuple[_SortedRows, NDArray[np.int32], NDArray[np.bool_]]:
     """Each row twice, for the word it predicts, if any, and for the word it walks on to; and which is which."""
     both = np.stack([predicted, word], axis=1).ravel()
     counts = np.tile([True, False], len(word))
     there = both >= 0
-    return _Rows(np.repeat(rows.place, 2)[there], np.repeat(rows.node, 2)[there]), both[there], counts[there]
+    return _SortedRows(np.repeat(rows.place, 2)[there], np.repeat(rows.node, 2)[there]), both[there], counts[there]
 
 
 def _sort(
@@ -180,7 +184,7 @@ def _sort(
     return order, key
 
 
-def _begins(pieces: list[_Piece], contexts: slice) -> NDArray[np.int32]:
+def _first_children(pieces: list[_BlockNgrams], contexts: slice) -> NDArray[np.int32]:
     """The first child of each context."""
     children = np.zeros(contexts.stop - contexts.start, np.int32)
     for piece in pieces:  # the contexts of a piece are neighbours, and no other piece has them
@@ -189,7 +193,7 @@ def _begins(pieces: list[_Piece], contexts: slice) -> NDArray[np.int32]:
     return np.cumsum(children, dtype=np.int32) - children + np.int32(contexts.stop)  # none where nothing goes on
 
 
-def _next_rows(pieces: list[_Piece], first_node: int, node_at: NDArray[np.int32]) -> _Rows:
+def _next_rows(pieces: list[_BlockNgrams], first_node: int, node_at: NDArray[np.int32]) -> _SortedRows:
     """The rows that go on; every place is told, in `node_at`, which string starts there."""
     place, node = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     for piece in pieces:
@@ -198,4 +202,4 @@ def _next_rows(pieces: list[_Piece], first_node: int, node_at: NDArray[np.int32]
         place.append(piece.place[piece.goes_on])
         node.append(string[piece.goes_on])
         first_node += len(piece.word)
-    return _Rows(np.concatenate(place), np.concatenate(node))
+    return _SortedRows(np.concatenate(place), np.concatenate(node))

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
 from dragoman.data.vocabulary import START
-from dragoman.ngram.counting import Counts
+from dragoman.ngram.counting import NgramCounts
 
 Floats = NDArray[np.float64]
-FALLBACK = (0.5, 1.0, 1.5)  # where the counts of counts give no discounts
+FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # where the counts of counts give no discounts
 
 
 class DiscountError(ValueError):
@@ -24,7 +24,7 @@ def count_of_counts(counts: NDArray[np.integer], most: int) -> Floats:
     return np.array([0.0, *(np.count_nonzero(counts == count) for count in range(1, most + 1))])
 
 
-def one_discount(n: Floats) -> Floats:
+def absolute_discount(n: Floats) -> Floats:
     """D = n_1 / (n_1 + 2 n_2), the same for every count."""
     if n[1] == 0 or n[2] == 0:
         raise DiscountError(f"no n-gram occurs {'once' if n[1] == 0 else 'twice'}")
@@ -32,7 +32,7 @@ def one_discount(n: Floats) -> Floats:
     return np.array([0.0, D, D, D])
 
 
-def three_discounts(n: Floats) -> Floats:
+def modified_discounts(n: Floats) -> Floats:
     """D_j = j - (j + 1) Y n_{j+1} / n_j for counts 1, 2 and 3 or more (Chen and Goodman 1998, eq. 26)."""
     missing = [j for j in (1, 2, 3) if n[j] == 0]
     if missing:
@@ -64,7 +64,7 @@ def good_turing(n: Floats, most: int) -> Floats:
 # -- adjusted counts of Kneser-Ney -------------------------------------------------------------------------------
 
 
-def adjusted_counts(counts: Counts, order: int) -> NDArray[np.int32]:
+def adjusted_counts(counts: NgramCounts, order: int) -> NDArray[np.int32]:
     """In how many different words an n-gram can be preceded.
 
     The highest order, and n-grams that begin with `<s>` and so have no left neighbour, keep their raw counts.
@@ -76,7 +76,7 @@ def adjusted_counts(counts: Counts, order: int) -> NDArray[np.int32]:
     longer = trie.span(order + 1)
     adjusted = np.zeros(len(raw), np.int32)
     _count_suffixes(trie.suffix[longer], counts.count[longer], span.start, adjusted)
-    begun = sentence_starts(counts, order)
+    begun = count_sentence_starts(counts, order)
     adjusted[:begun] = raw[:begun]
     return adjusted
 
@@ -89,7 +89,7 @@ def _count_suffixes(suffix: Any, count: Any, first: int, tally: Any) -> None:
             tally[suffix[ngram] - first] += 1
 
 
-def sentence_starts(counts: Counts, order: int) -> int:
+def count_sentence_starts(counts: NgramCounts, order: int) -> int:
     """How many n-grams of this order begin with `<s>`; sorted as they are, they come first."""
     trie = counts.trie
     node = 1 + START + 1  # the first unigram after <s>
@@ -98,7 +98,7 @@ def sentence_starts(counts: Counts, order: int) -> int:
     return node - trie.levels[order]
 
 
-def adjusted_count_of_counts(counts: Counts, order: int, most: int = 4) -> Floats:
+def adjusted_count_of_counts(counts: NgramCounts, order: int, most: int = 4) -> Floats:
     """The counts of adjusted counts, as KenLM's `lmplz` gathers them.
 
     `lmplz` takes the suffixes of the very last n-gram, in order of the words from right to left, at their raw counts.
@@ -115,7 +115,7 @@ def adjusted_count_of_counts(counts: Counts, order: int, most: int = 4) -> Float
     return statistics
 
 
-def _last_suffixes(counts: Counts) -> list[int]:
+def _last_suffixes(counts: NgramCounts) -> list[int]:
     """The suffixes, from one word up, of the last n-gram when words are compared from right to left."""
     trie = counts.trie
     used = np.flatnonzero(counts.count[trie.span(1)])

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share, spans
-from dragoman.ngram.counting import Counts
+from dragoman.core.threads import parallel_map, split_range
+from dragoman.ngram.counting import NgramCounts
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Level:
+class OrderMasses:
     """The n-grams of one order: P(w | h) keeps mass(hw) / total(h); a total of 0 means h was never seen."""
 
     mass: NDArray[np.floating]  # (n-grams,)
@@ -30,7 +30,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class BackoffEstimate:
     """Probabilities and back-off weights of all nodes: P(w | h) = prob[hw], else backoff[h] P(w | h')."""
 
     prob: NDArray[np.float32]  # (nodes,)
@@ -38,16 +38,18 @@ class Estimate:
     normaliser: NDArray[np.float32] | None = None  # (contexts,) what scores were divided by to sum to one
 
 
-Method = Callable[[int], Level]
+MassFunction = Callable[[int], OrderMasses]
 
 
-def context_totals(counts: Counts, order: int, value: NDArray[Any]) -> Floats:
+def context_totals(counts: NgramCounts, order: int, value: NDArray[Any]) -> Floats:
     """Sum a value of the n-grams of one order over each context."""
     contexts = counts.trie.span(order - 1)
     return _sums(counts.trie.begin, contexts.start, contexts.stop, value)
 
 
-def interpolate(counts: Counts, zerogram: Floats, method: Method, keep: NDArray[np.bool_] | None = None) -> Estimate:
+def interpolate(
+    counts: NgramCounts, zerogram: Floats, method: MassFunction, keep: NDArray[np.bool_] | None = None
+) -> BackoffEstimate:
     """P(w | h) = mass(hw) / total(h) + alpha(h) P(w | h'): eq. ngramlm:recursiveinterpolation.
 
     alpha(h), the mass that is left over, becomes the back-off weight; below the unigrams stands the zerogram
@@ -56,14 +58,20 @@ def interpolate(counts: Counts, zerogram: Floats, method: Method, keep: NDArray[
     return _estimate(counts, zerogram, method, keep, _interpolate)
 
 
-def back_off(counts: Counts, zerogram: Floats, method: Method, keep: NDArray[np.bool_] | None = None) -> Estimate:
+def back_off(
+    counts: NgramCounts, zerogram: Floats, method: MassFunction, keep: NDArray[np.bool_] | None = None
+) -> BackoffEstimate:
     """P(w | h) = mass(hw) / total(h) where hw was seen, else beta(h) P(w | h'): Katz's form."""
     return _estimate(counts, zerogram, method, keep, _back_off)
 
 
 def _estimate(
-    counts: Counts, zerogram: Floats, method: Method, keep: NDArray[np.bool_] | None, kernel: Callable[..., None]
-) -> Estimate:
+    counts: NgramCounts,
+    zerogram: Floats,
+    method: MassFunction,
+    keep: NDArray[np.bool_] | None,
+    kernel: Callable[..., None],
+) -> BackoffEstimate:
     trie = counts.trie
     prob = np.zeros(trie.nodes, np.float32)
     backoff = np.ones(trie.contexts, np.float32)
@@ -77,8 +85,8 @@ def _estimate(
         def fill(span: tuple[int, int], args: tuple[Any, ...] = (index, lower, level.total, mass, *starts)) -> None:
             kernel(trie.begin, prob, backoff, *args, *span)
 
-        share(fill, spans(*starts))
-    return Estimate(prob, backoff)
+        parallel_map(fill, split_range(*starts))
+    return BackoffEstimate(prob, backoff)
 
 
 @kernel

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share, spans
+from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
-from dragoman.ngram.counting import Counts
-from dragoman.ngram.trie import ROOT, advance, find
+from dragoman.ngram.counting import NgramCounts
+from dragoman.ngram.trie import ROOT, advance, find_child
 
 Floats = NDArray[np.float64]
 BUCKETS = 20
@@ -27,13 +27,13 @@ def bucket_of(context_count: NDArray[Any]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Coefficients:
+class InterpolationCoefficients:
     """alpha_m, by the count of the context: what goes to the shorter context."""
 
     table: Floats  # (order, BUCKETS)
 
     @classmethod
-    def fixed(cls, alphas: tuple[float, ...]) -> Coefficients:
+    def fixed(cls, alphas: tuple[float, ...]) -> InterpolationCoefficients:
         return cls(np.repeat(np.array(alphas)[:, None], BUCKETS, axis=1))
 
     def alpha(self, order: int, context_count: Floats) -> Floats:
@@ -50,19 +50,21 @@ class _Evidence:
     zerogram: Floats  # (tokens,)
 
 
-def fit_coefficients(counts: Counts, zerogram: Floats, heldout: Corpus, *, bucketed: bool) -> Coefficients:
+def fit_coefficients(
+    counts: NgramCounts, zerogram: Floats, heldout: Corpus, *, bucketed: bool
+) -> InterpolationCoefficients:
     """Fit one coefficient an order, then, if asked for, one for each bucket of context counts."""
     order = counts.trie.order
-    evidence = _gather(counts, zerogram, heldout)
+    evidence = _collect_evidence(counts, zerogram, heldout)
     pooled = _Evidence(evidence.likelihood, np.minimum(evidence.bucket, np.int8(0)), evidence.zerogram)
     table = _expectation_maximisation(np.full((order, BUCKETS), 0.5), pooled)
     table = np.repeat(table[:, :1], BUCKETS, axis=1)
-    return Coefficients(_expectation_maximisation(table, evidence) if bucketed else table)
+    return InterpolationCoefficients(_expectation_maximisation(table, evidence) if bucketed else table)
 
 
-def _gather(counts: Counts, zerogram: Floats, heldout: Corpus) -> _Evidence:
+def _collect_evidence(counts: NgramCounts, zerogram: Floats, heldout: Corpus) -> _Evidence:
     trie, order = counts.trie, counts.trie.order
-    tokens = heldout.framed(starts=0)
+    tokens = heldout.ids_with_boundaries(starts=0)
     matches = np.zeros((len(tokens), order), np.int32)  # count of the n-gram
     contexts = np.zeros((len(tokens), order), np.int32)  # count of its context
     totals = _context_counts(trie.begin, counts.count)
@@ -90,7 +92,7 @@ def _iterate(table: Floats, evidence: _Evidence) -> tuple[Floats, float]:
         arrays = evidence.likelihood, evidence.bucket, evidence.zerogram
         return asked, passed, _expect(table, *arrays, *span, asked, passed)
 
-    parts = share(gather, spans(0, len(evidence.zerogram), each=1))
+    parts = parallel_map(gather, split_range(0, len(evidence.zerogram), per_core=1))
     asked, passed = (sum(part[k] for part in parts) for k in (0, 1))
     new = np.clip(passed / np.maximum(asked, 1e-300), 1e-6, 1 - 1e-6)
     return np.where(asked > 0, new, table), sum(part[2] for part in parts)
@@ -98,7 +100,7 @@ def _iterate(table: Floats, evidence: _Evidence) -> tuple[Floats, float]:
 
 @kernel
 def _expect(
-    table: Any, likelihood: Any, bucket: Any, zerogram: Any, first: int, last: int, asked: Any, passed: Any
+    table: Any, likelihood: Any, bucket: Any, zerogram: Any, first: int, last: int, visits: Any, passes: Any
 ) -> float:
     """Add up how often these tokens ask each coefficient and are passed on; return their log-likelihood."""
     order = likelihood.shape[1]
@@ -112,10 +114,10 @@ def _expect(
         arrived = 1.0
         for m in range(order - 1, -1, -1):
             if bucket[t, m] >= 0:
-                asked[m, bucket[t, m]] += arrived
+                visits[m, bucket[t, m]] += arrived
                 if prob[m + 1] > 0.0:
                     arrived *= table[m, bucket[t, m]] * prob[m] / prob[m + 1]
-                passed[m, bucket[t, m]] += arrived
+                passes[m, bucket[t, m]] += arrived
         log_likelihood += np.log(prob[order])
     return log_likelihood
 
@@ -143,7 +145,7 @@ def _trace(
         context = node
         for k in range(depth, -1, -1):
             contexts[t, k] = totals[context]
-            child = find(word, begin, context, tokens[t])
+            child = find_child(word, begin, context, tokens[t])
             if child >= 0:
                 matches[t, k] = count[child]
             context = suffix[context]

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
 from dragoman.data.corpus import Corpus
-from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, UNK, Vocab
-from dragoman.io.storage import CONFIG
-from dragoman.models.base import Saved
+from dragoman.io.storage import CONFIG_FILE
+from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
-from dragoman.ngram.counting import Counts, count_ngrams
-from dragoman.ngram.heldout import Coefficients
-from dragoman.ngram.pruning import entropy_pruned
-from dragoman.ngram.quantization import quantised
-from dragoman.ngram.smoothing import FITTED, SMOOTHINGS, STUPID, Heldout, Task
-from dragoman.ngram.table import Table, Trace, compact
+from dragoman.ngram.counting import NgramCounts, count_ngrams
+from dragoman.ngram.heldout import InterpolationCoefficients
+from dragoman.ngram.pruning import prune_by_entropy
+from dragoman.ngram.quantization import quantise
+from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS, STUPID_BACKOFF_FACTOR, HeldoutText, SmoothingTask
+from dragoman.ngram.table import NgramTable, NgramTrace, keep_nodes
 from dragoman.ngram.trie import ROOT, Trie
-from dragoman.ngram.validation import check_table
+from dragoman.ngram.validation import validate_table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dragoman.data.batches import Batch
 
 IMPORTED = "imported"  # the smoothing of a model that was read from an ARPA file, whatever it was there
-WIDEST_GAP = 100
+MAX_GAP = 100
 HELDOUT_EVERY = 10  # without held-out text, every tenth training sentence serves to fit coefficients
 
 
@@ -57,25 +57,31 @@ class NgramConfig:
         if self.smoothing not in (*SMOOTHINGS, IMPORTED):
             raise DataError(f"no smoothing {self.smoothing!r}; there are {', '.join(SMOOTHINGS)}")
         if self.prune and (self.prune[0] != 0 or list(self.prune) != sorted(self.prune)):
-            raise DataError(f"prune {_listed(self.prune)}: thresholds start at 0 (all words stay) and never fall")
+            raise DataError(
+                f"prune {_comma_separated(self.prune)}: thresholds start at 0 (all words stay) and never fall"
+            )
         if len(self.prune) > self.order:
-            raise DataError(f"prune {_listed(self.prune)}: {len(self.prune)} thresholds, but order {self.order}")
+            raise DataError(
+                f"prune {_comma_separated(self.prune)}: {len(self.prune)} thresholds, but order {self.order}"
+            )
         if not all(0 < alpha < 1 for alpha in self.coefficients):
-            raise DataError(f"coefficients {_listed(self.coefficients)}: each must lie between 0 and 1")
+            raise DataError(f"coefficients {_comma_separated(self.coefficients)}: each must lie between 0 and 1")
         if self.coefficients and self.smoothing != "interpolated":
-            raise DataError(f"coefficients {_listed(self.coefficients)}: for interpolated only, not {self.smoothing}")
+            raise DataError(
+                f"coefficients {_comma_separated(self.coefficients)}: for interpolated only, not {self.smoothing}"
+            )
         if self.coefficients and len(self.coefficients) != self.order:
             given, n = len(self.coefficients), self.order
             raise DataError(f"{given} coefficients given, but order {n} needs {n} (alpha_1, alpha_2, ...)")
-        if not 0 <= self.gap <= WIDEST_GAP:
-            raise DataError(f"gap {self.gap}: from 0 to {WIDEST_GAP} words can be skipped")
+        if not 0 <= self.gap <= MAX_GAP:
+            raise DataError(f"gap {self.gap}: from 0 to {MAX_GAP} words can be skipped")
         if not 0 <= self.entropy_prune < 1:
             raise DataError(f"entropy pruning {self.entropy_prune}: give a share between 0 and 1, such as 1e-8")
         if self.smoothing == "whole-prefix" and (self.gap or self.prune or self.entropy_prune):
             raise DataError("whole-prefix takes neither a gap nor pruning")
 
 
-def _listed(numbers: tuple[float, ...]) -> str:
+def _comma_separated(numbers: tuple[float, ...]) -> str:
     """As on the command line: 0,0,1."""
     return ",".join(map(str, numbers))
 
@@ -99,18 +105,18 @@ class NgramModel(LanguageModel):
     def __init__(
         self,
         vocab: Vocab,
-        table: Table,
-        unknown: UnknownWords,
+        table: NgramTable,
+        unknown: UnknownWordModel,
         config: NgramConfig,
         notes: tuple[str, ...] = (),
-        fitted: Coefficients | None = None,
+        coefficients: InterpolationCoefficients | None = None,
     ):
         self.vocab = vocab
         self.table = table
         self.unknown = unknown
         self.settings = config
         self.notes = notes  # what training had to say, such as discounts that could not be computed
-        self.fitted = fitted  # the interpolation coefficients that training found; not kept on disk
+        self.coefficients = coefficients  # the interpolation coefficients that training found; not kept on disk
 
     @classmethod
     def train(
@@ -118,7 +124,7 @@ class NgramModel(LanguageModel):
         corpus: Corpus,
         config: NgramConfig | None = None,
         *,
-        unknown: UnknownWords | None = None,
+        unknown: UnknownWordModel | None = None,
         heldout: Corpus | None = None,
         **settings: Any,
     ) -> Self:
@@ -127,16 +133,16 @@ class NgramModel(LanguageModel):
         config = replace(config or NgramConfig(), **settings)
         if config.smoothing == IMPORTED:
             raise DataError(f"{IMPORTED} models are read from ARPA files, not trained; say a smoothing")
-        if corpus.words == 0:
+        if corpus.num_words == 0:
             raise DataError("the training text has no words")
-        unknown = unknown or Uniform(corpus.vocab.known)
+        unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
         counts = _count(corpus, config)
-        keep = _kept(counts, config.prune)
+        keep = _count_threshold_mask(counts, config.prune)
         order0 = zerogram(corpus.vocab, unknown, config.interpolate_unigrams)
-        held = _held_out(corpus, counts, heldout, config) if config.smoothing in FITTED else None
-        task = Task(counts, order0, config.coefficients, held, keep)
-        table = Table.from_estimate(counts.trie, SMOOTHINGS[config.smoothing](task))
-        fitted = task.fitted[0] if task.fitted else None
+        held = _heldout_text(corpus, counts, heldout, config) if config.smoothing in FITTED_SMOOTHINGS else None
+        task = SmoothingTask(counts, order0, config.coefficients, held, keep)
+        table = NgramTable.from_estimate(counts.trie, SMOOTHINGS[config.smoothing](task))
+        fitted = task.fitted_coefficients[0] if task.fitted_coefficients else None
         return cls(corpus.vocab, _shrink(table, keep, config), unknown, config, tuple(task.notes), fitted)
 
     # -- the scorer ------------------------------------------------------------------------------------------------
@@ -145,8 +151,8 @@ class NgramModel(LanguageModel):
         import torch
 
         context = START + 1 if self.table.trie.contexts > 1 else ROOT
-        waiting = torch.full((batch.rows, self.settings.gap), START)  # words the context has not reached yet
-        return State((torch.full((batch.rows,), context), waiting))
+        waiting = torch.full((batch.num_rows, self.settings.gap), START)  # words the context has not reached yet
+        return State((torch.full((batch.num_rows,), context), waiting))
 
     def log_probs(self, state: State) -> Tensor:
         import torch
@@ -165,9 +171,9 @@ class NgramModel(LanguageModel):
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         return self.trace(corpus).log_prob
 
-    def trace(self, corpus: Corpus) -> Trace:
+    def trace(self, corpus: Corpus) -> NgramTrace:
         """Every token's log-probability, and which n-gram of the table answered."""
-        corpus.require(self.vocab)
+        corpus.require_vocab(self.vocab)
         return self.table.trace(corpus, self.settings.gap)
 
     def raw_token_scores(self, corpus: Corpus) -> NDArray[np.float64]:
@@ -175,15 +181,15 @@ class NgramModel(LanguageModel):
         if self.table.log_normaliser is None:
             raise DataError("raw scores are what stupid-backoff has, unless pruned by entropy or quantised")
         trace = self.trace(corpus)
-        place = np.arange(corpus.tokens) - np.repeat(corpus.token_offsets[:-1], np.diff(corpus.token_offsets))
+        place = np.arange(corpus.num_tokens) - np.repeat(corpus.token_offsets[:-1], np.diff(corpus.token_offsets))
         asked = np.minimum(place + 1, self.settings.order - 1)  # words of context, `<s>` among them
         given_up = asked - (np.searchsorted(self.table.trie.levels, trace.context, side="right") - 1)  # never seen
-        return trace.log_prob + self.table.log_normaliser[trace.context] + given_up * np.log(STUPID)
+        return trace.log_prob + self.table.log_normaliser[trace.context] + given_up * np.log(STUPID_BACKOFF_FACTOR)
 
-    def found_orders(self, corpus: Corpus) -> dict[int, int]:
+    def matched_orders(self, corpus: Corpus) -> dict[int, int]:
         """How many tokens were answered by n-grams of each order."""
         trace = self.trace(corpus)
-        tally = np.bincount(trace.orders(self.table.trie), minlength=self.table.trie.order + 1)
+        tally = np.bincount(trace.matched_orders(self.table.trie), minlength=self.table.trie.order + 1)
         return {order: int(tally[order]) for order in range(1, len(tally))}
 
     # -- on disk -----------------------------------------------------------------------------------------------------
@@ -205,15 +211,17 @@ class NgramModel(LanguageModel):
         return arrays if table.log_normaliser is None else {**arrays, "log_normaliser": table.log_normaliser}
 
     @classmethod
-    def from_saved(cls, saved: Saved) -> Self:
+    def from_saved(cls, saved: SavedModel) -> Self:
         settings, arrays = dict(saved.config), saved.arrays
         levels = tuple(settings.pop("levels"))
-        _check_names(settings, saved.path / CONFIG)
+        _check_names(settings, saved.path / CONFIG_FILE)
         for name in ("coefficients", "prune"):
             settings[name] = tuple(settings[name])
         trie = Trie(levels, arrays["word"], arrays["begin"], arrays["suffix"])
-        table = Table(trie, arrays["log_prob"], arrays["log_backoff"], arrays["codebook"], arrays.get("log_normaliser"))
-        check_table(table, len(saved.vocab))
+        table = NgramTable(
+            trie, arrays["log_prob"], arrays["log_backoff"], arrays["codebook"], arrays.get("log_normaliser")
+        )
+        validate_table(table, len(saved.vocab))
         return cls(saved.vocab, table, saved.unknown, NgramConfig(**settings))
 
 
@@ -227,38 +235,38 @@ def _check_names(settings: Mapping[str, Any], source: Path | str) -> None:
             raise DataError(f"{source}: no setting {name!r}; {hint}")
 
 
-def zerogram(vocab: Vocab, unknown: UnknownWords, interpolate: bool = True) -> NDArray[np.float64]:
+def zerogram(vocab: Vocab, unknown: UnknownWordModel, interpolate: bool = True) -> NDArray[np.float64]:
     """The distribution below the unigrams: all words of the language alike, or `<unk>` alone.
 
     The words outside the vocabulary put their shares together in `<unk>` (eq. ngramlm:unkinterpolation).
     """
-    share = 1.0 / unknown.total if interpolate else 0.0
+    share = 1.0 / unknown.language_size if interpolate else 0.0
     distribution = np.full(len(vocab), share)
-    distribution[UNK] = 1.0 - vocab.known * share
+    distribution[UNK] = 1.0 - vocab.num_known * share
     distribution[START] = 0.0
     return distribution
 
 
-def _held_out(corpus: Corpus, counts: Counts, given: Corpus | None, config: NgramConfig) -> Heldout:
+def _heldout_text(corpus: Corpus, counts: NgramCounts, given: Corpus | None, config: NgramConfig) -> HeldoutText:
     """The text given for fitting; without one, every tenth training sentence against the counts of the others."""
     if given is not None:
-        given.require(corpus.vocab)
-        return Heldout(given, counts)
+        given.require_vocab(corpus.vocab)
+        return HeldoutText(given, counts)
     number = np.arange(len(corpus))
     held = number % HELDOUT_EVERY == HELDOUT_EVERY - 1
     if not held.any():
         raise DataError(f"coefficients are fitted on --dev-text, or on {HELDOUT_EVERY} training sentences or more")
-    return Heldout(corpus.select(number[held]), _count(corpus.select(number[~held]), config))
+    return HeldoutText(corpus.select(number[held]), _count(corpus.select(number[~held]), config))
 
 
-def _count(corpus: Corpus, config: NgramConfig) -> Counts:
+def _count(corpus: Corpus, config: NgramConfig) -> NgramCounts:
     if config.smoothing == "whole-prefix":
         longest = int(np.diff(corpus.offsets).max())
         return count_ngrams(corpus, longest + 2, anchored=True)
     return count_ngrams(corpus, config.order, config.gap)
 
 
-def _kept(counts: Counts, thresholds: tuple[int, ...]) -> NDArray[np.bool_] | None:
+def _count_threshold_mask(counts: NgramCounts, thresholds: tuple[int, ...]) -> NDArray[np.bool_] | None:
     """The n-grams seen more often than the threshold of their order, and their contexts; words all stay."""
     if not thresholds:
         return None
@@ -272,9 +280,9 @@ def _kept(counts: Counts, thresholds: tuple[int, ...]) -> NDArray[np.bool_] | No
     return keep
 
 
-def _shrink(table: Table, keep: NDArray[np.bool_] | None, config: NgramConfig) -> Table:
+def _shrink(table: NgramTable, keep: NDArray[np.bool_] | None, config: NgramConfig) -> NgramTable:
     if keep is not None:
-        table = compact(table, keep)
+        table = keep_nodes(table, keep)
     if config.entropy_prune:
-        table = entropy_pruned(table, config.entropy_prune)
-    return quantised(table) if config.quantise else table
+        table = prune_by_entropy(table, config.entropy_prune)
+    return quantise(table) if config.quantise else table

@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share, spans
+from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.vocabulary import END, START
-from dragoman.ngram.table import Table, ask, compact, renormalise, value
+from dragoman.ngram.table import NgramTable, keep_nodes, lookup, renormalise, stored_log_prob
 
 Floats = NDArray[np.float64]
 
 
-def entropy_pruned(table: Table, threshold: float) -> Table:
+def prune_by_entropy(table: NgramTable, threshold: float) -> NgramTable:
     """The table without the n-grams whose loss raises the perplexity by less than the share `threshold`.
 
     Words all stay, and so does an n-gram that is the context of a longer one that stays. Each n-gram is judged as if
     it alone were dropped; the back-off weights are chosen anew when all are gone.
     """
-    trie, loss = table.trie, losses(table)
+    trie, loss = table.trie, pruning_losses(table)
     keep = np.ones(trie.nodes, bool)
     above = np.zeros(0, np.int64)  # contexts of the n-grams that stay, one order up
     for order in range(trie.order, 1, -1):
@@ -29,10 +29,10 @@ def entropy_pruned(table: Table, threshold: float) -> Table:
         keep[span] = np.expm1(loss[span]) >= threshold
         keep[above] = True
         above = trie.parents(order)[keep[span]]
-    return renormalise(compact(table, keep))
+    return renormalise(keep_nodes(table, keep))
 
 
-def losses(table: Table) -> Floats:
+def pruning_losses(table: NgramTable) -> Floats:
     """D(p || p') for every n-gram of two words or more: the relative entropy between the model with and without it."""
     trie = table.trie
     marginal = np.exp(context_log_probs(table))
@@ -42,11 +42,11 @@ def losses(table: Table) -> Floats:
         def fill(span: tuple[int, int]) -> None:
             _losses(*table.arrays(), marginal, *span, loss)
 
-        share(fill, spans(trie.levels[order], trie.levels[order + 1]))
+        parallel_map(fill, split_range(trie.levels[order], trie.levels[order + 1]))
     return loss
 
 
-def context_log_probs(table: Table) -> Floats:
+def context_log_probs(table: NgramTable) -> Floats:
     """log p(h) of every context: the model's own probabilities along the string.  # (contexts,)
 
     `<s>` is never predicted; there are as many of it as of `</s>`, so it borrows that probability.
@@ -84,13 +84,13 @@ def _losses(
     for node in range(first, last):
         free = 1.0  # what the shorter context gives to words that are not listed here
         for child in range(begin[node], begin[node + 1]):
-            lower, _ = ask(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
+            lower, _ = lookup(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
             loss[child] = np.exp(lower)  # kept here until the sum is known
             free -= loss[child]
         free = max(free, 0.0)
         left = np.exp(log_backoff[node]) * free
         for child in range(begin[node], begin[node + 1]):
-            kept = np.exp(value(levels, log_prob, codebook, child))
+            kept = np.exp(stored_log_prob(levels, log_prob, codebook, child))
             loss[child] = _divergence(kept, loss[child], left, free) * marginal[node] if marginal[node] > 0.0 else 0.0
 
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share, spans
-from dragoman.ngram.table import Table, renormalise
+from dragoman.core.threads import parallel_map, split_range
+from dragoman.ngram.table import NgramTable, renormalise
 
-CODES = 256
-IMPOSSIBLE = 0  # the code of probability 0; the others go from small to large
+NUM_CODES = 256
+ZERO_CODE = 0  # the code of probability 0; the others go from small to large
 
 
-def quantised(table: Table) -> Table:
+def quantise(table: NgramTable) -> NgramTable:
     """The table with each log-probability replaced by one of 255 values of its order.
 
     Back-off weights stay in full and are chosen anew: they are what makes every distribution sum to one. Words alone
@@ -25,7 +25,7 @@ def quantised(table: Table) -> Table:
     off to none, there is no such freedom: such a table is left as it is, with a warning.
     """
     trie = table.trie
-    codebook = np.zeros((trie.order + 1, CODES), np.float32)
+    codebook = np.zeros((trie.order + 1, NUM_CODES), np.float32)
     codes = np.zeros(trie.nodes, np.uint8)
     for order in range(1, trie.order + 1):
         values = np.asarray(table.values(order))
@@ -35,7 +35,7 @@ def quantised(table: Table) -> Table:
             codebook[order] -= np.log(np.exp(bins.values[bins.codes], dtype=float).sum())
         else:
             _round_down(table, order, values, codes, codebook[order])
-    rounded = renormalise(Table(trie, codes, table.log_backoff, codebook))
+    rounded = renormalise(NgramTable(trie, codes, table.log_backoff, codebook))
     if (np.isneginf(rounded.log_backoff) & np.isfinite(table.log_backoff)).any():
         warnings.warn(
             "not quantised: some contexts list every word there is, and nothing would be left to even out the rounding",
@@ -58,13 +58,13 @@ def _bin(values: NDArray[np.float32]) -> _Bins:
     possible = np.isfinite(values)
     finite = values[possible]
     number = np.searchsorted(_edges(np.sort(finite)), finite, side="right")
-    members = np.bincount(number, minlength=CODES - 1)
+    members = np.bincount(number, minlength=NUM_CODES - 1)
     used = members > 0  # bins without members have no code
     code_of_bin = np.cumsum(used).astype(np.uint8)
-    means = np.zeros(CODES, np.float32)
-    means[1 : 1 + used.sum()] = np.bincount(number, finite, minlength=CODES - 1)[used] / members[used]
-    means[IMPOSSIBLE] = -np.inf
-    codes = np.full(len(values), IMPOSSIBLE, np.uint8)
+    means = np.zeros(NUM_CODES, np.float32)
+    means[1 : 1 + used.sum()] = np.bincount(number, finite, minlength=NUM_CODES - 1)[used] / members[used]
+    means[ZERO_CODE] = -np.inf
+    codes = np.full(len(values), ZERO_CODE, np.uint8)
     codes[possible] = code_of_bin[number]
     return _Bins(means, codes)
 
@@ -78,16 +78,16 @@ def _edges(ordered: NDArray[np.float32]) -> NDArray[np.float32]:
     fresh = np.ones(len(ordered), bool)
     fresh[1:] = ordered[1:] != ordered[:-1]
     distinct = ordered[fresh]
-    if len(distinct) < CODES:
+    if len(distinct) < NUM_CODES:
         return distinct[1:]
-    parts = CODES // 2
+    parts = NUM_CODES // 2
     shares = ordered[np.arange(1, parts) * len(ordered) // parts]
     widths = np.linspace(ordered[0], ordered[-1], parts + 1, dtype=np.float32)[1:-1]
     return np.unique(np.concatenate([shares, widths]))
 
 
 def _round_down(
-    table: Table, order: int, values: NDArray[np.float32], codes: NDArray[np.uint8], book: NDArray[np.float32]
+    table: NgramTable, order: int, values: NDArray[np.float32], codes: NDArray[np.uint8], book: NDArray[np.float32]
 ) -> None:
     """Lower the codes after contexts that rounding has left too little for unseen words."""
     first, last = table.trie.levels[order - 1], table.trie.levels[order]
@@ -95,7 +95,7 @@ def _round_down(
     def lower(span: tuple[int, int]) -> None:
         _lower(table.trie.begin, values, last, codes, book, *span)
 
-    share(lower, spans(first, last))
+    parallel_map(lower, split_range(first, last))
 
 
 @kernel

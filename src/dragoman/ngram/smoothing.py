@@ -14,45 +14,48 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
-from dragoman.ngram.counting import Counts
+from dragoman.ngram.counting import NgramCounts
 from dragoman.ngram.discounts import (
-    FALLBACK,
+    FALLBACK_DISCOUNTS,
     DiscountError,
+    absolute_discount,
     adjusted_count_of_counts,
     adjusted_counts,
     count_of_counts,
     good_turing,
-    one_discount,
-    three_discounts,
+    modified_discounts,
 )
-from dragoman.ngram.estimate import Estimate, Floats, Level, back_off, context_totals, interpolate
-from dragoman.ngram.heldout import Coefficients, fit_coefficients
+from dragoman.ngram.estimate import BackoffEstimate, Floats, OrderMasses, back_off, context_totals, interpolate
+from dragoman.ngram.heldout import InterpolationCoefficients, fit_coefficients
 from dragoman.ngram.trie import ROOT
 
-KATZ_MOST = 5  # counts above this are trusted as they are
-STUPID = 0.4  # what a score is multiplied by for each word of context given up
-FIRST_COEFFICIENT, COEFFICIENT = 0.05, 0.5  # alpha_1, and alpha_m of longer contexts, where none are given
+KATZ_MAX_COUNT = 5  # counts above this are trusted as they are
+STUPID_BACKOFF_FACTOR = 0.4  # what a score is multiplied by for each word of context given up
+DEFAULT_FIRST_COEFFICIENT, DEFAULT_COEFFICIENT = (
+    0.05,
+    0.5,
+)  # alpha_1, and alpha_m of longer contexts, where none are given
 
 
 @dataclass(frozen=True)
-class Heldout:
+class HeldoutText:
     """Text to fit coefficients on, and the counts (of other text) to which they are fitted."""
 
-    text: Corpus
-    counts: Counts
+    corpus: Corpus
+    counts: NgramCounts
 
 
 @dataclass(frozen=True)
-class Task:
+class SmoothingTask:
     """What a smoothing method may use."""
 
-    counts: Counts
+    counts: NgramCounts
     zerogram: Floats  # (|V|,) the distribution of order 0
     coefficients: tuple[float, ...] = ()  # alpha_1, alpha_2, ... of fixed interpolation
-    heldout: Heldout | None = None  # what coefficients are fitted on
+    heldout: HeldoutText | None = None  # what coefficients are fitted on
     keep: NDArray[np.bool_] | None = None  # n-grams that pruning leaves
     notes: list[str] = field(default_factory=list)  # what the user should know
-    fitted: list[Coefficients] = field(default_factory=list)  # what a method fitted
+    fitted_coefficients: list[InterpolationCoefficients] = field(default_factory=list)  # what a method fitted
 
     def raw(self, order: int) -> NDArray[np.int32]:
         return self.counts.count[self.counts.trie.span(order)]
@@ -65,90 +68,94 @@ class Task:
         warnings.warn(message, stacklevel=3)
 
 
-def maximum_likelihood(task: Task) -> Estimate:
+def maximum_likelihood(task: SmoothingTask) -> BackoffEstimate:
     """P(e_t | context) = c(context e_t) / c(context): eq. ngramlm:mle. Unseen words have probability 0."""
 
-    def level(order: int) -> Level:
+    def level(order: int) -> OrderMasses:
         counts = task.raw(order).astype(np.float32)
-        return Level(counts, task.totals(order, counts))
+        return OrderMasses(counts, task.totals(order, counts))
 
     return interpolate(task.counts, task.zerogram, level, task.keep)
 
 
-def fixed_interpolation(task: Task) -> Estimate:
+def fixed_interpolation(task: SmoothingTask) -> BackoffEstimate:
     """(1 - alpha_m) P_ML + alpha_m P_{m-1} with given alpha_m: eq. ngramlm:recursiveinterpolation."""
     order = task.counts.trie.order
-    given = task.coefficients or (FIRST_COEFFICIENT, *[COEFFICIENT] * (order - 1))
-    return _with_coefficients(task, Coefficients.fixed(given[:order]))  # a short text may not reach the last ones
+    given = task.coefficients or (DEFAULT_FIRST_COEFFICIENT, *[DEFAULT_COEFFICIENT] * (order - 1))
+    return _interpolate_with(
+        task, InterpolationCoefficients.fixed(given[:order])
+    )  # a short text may not reach the last ones
 
 
-def fitted_interpolation(task: Task) -> Estimate:
+def fitted_interpolation(task: SmoothingTask) -> BackoffEstimate:
     """One alpha_m for each order, fitted on held-out text by EM."""
-    return _with_coefficients(task, _fit(task, bucketed=False))
+    return _interpolate_with(task, _fit(task, bucketed=False))
 
 
-def bucketed_interpolation(task: Task) -> Estimate:
+def bucketed_interpolation(task: SmoothingTask) -> BackoffEstimate:
     """alpha depends on how often the context was seen, by buckets of counts; fitted on held-out text by EM."""
-    return _with_coefficients(task, _fit(task, bucketed=True))
+    return _interpolate_with(task, _fit(task, bucketed=True))
 
 
-def witten_bell(task: Task) -> Estimate:
+def witten_bell(task: SmoothingTask) -> BackoffEstimate:
     """alpha(h) = N(h) / (N(h) + c(h)), where N(h) different words were seen after h (Witten and Bell 1991)."""
 
-    def level(order: int) -> Level:
+    def level(order: int) -> OrderMasses:
         counts = task.raw(order).astype(np.float32)
-        return Level(counts, task.totals(order, counts) + task.totals(order, counts > 0))
+        return OrderMasses(counts, task.totals(order, counts) + task.totals(order, counts > 0))
 
     return interpolate(task.counts, task.zerogram, level, task.keep)
 
 
-def katz(task: Task) -> Estimate:
+def katz(task: SmoothingTask) -> BackoffEstimate:
     """Good-Turing discounted counts, backing off to shorter contexts for unseen words (Katz 1987)."""
 
-    def level(order: int) -> Level:
+    def level(order: int) -> OrderMasses:
         counts = task.raw(order)
         try:
-            ratios = good_turing(count_of_counts(counts, KATZ_MOST + 1), KATZ_MOST)
-            mass = counts * ratios[np.minimum(counts, KATZ_MOST + 1)]
+            ratios = good_turing(count_of_counts(counts, KATZ_MAX_COUNT + 1), KATZ_MAX_COUNT)
+            mass = counts * ratios[np.minimum(counts, KATZ_MAX_COUNT + 1)]
         except DiscountError as error:
-            mass = counts - _fall_back(task, order, error, "Good-Turing")[np.minimum(counts, 3)]
+            mass = counts - _fallback_discounts(task, order, error, "Good-Turing")[np.minimum(counts, 3)]
         total, kept = task.totals(order, counts), task.totals(order, mass)
-        return Level(mass, np.where((kept >= total) & (total > 0), total + 1, total))  # leave something to back off to
+        return OrderMasses(
+            mass, np.where((kept >= total) & (total > 0), total + 1, total)
+        )  # leave something to back off to
 
     return back_off(task.counts, task.zerogram, level, task.keep)
 
 
-def absolute_discounting(task: Task) -> Estimate:
+def absolute_discounting(task: SmoothingTask) -> BackoffEstimate:
     """Every count gives up the same D = n_1 / (n_1 + 2 n_2) to shorter contexts (Ney et al. 1994)."""
 
-    def level(order: int) -> Level:
+    def level(order: int) -> OrderMasses:
         counts = task.raw(order)
-        return _discounted(task, order, counts, count_of_counts(counts, 2), one_discount)
+        return _discount(task, order, counts, count_of_counts(counts, 2), absolute_discount)
 
     return interpolate(task.counts, task.zerogram, level, task.keep)
 
 
-def kneser_ney(task: Task) -> Estimate:
+def kneser_ney(task: SmoothingTask) -> BackoffEstimate:
     """Absolute discounting where shorter contexts count in how many ways an n-gram is preceded."""
 
-    def level(order: int) -> Level:
+    def level(order: int) -> OrderMasses:
         statistics = adjusted_count_of_counts(task.counts, order)
-        return _discounted(task, order, adjusted_counts(task.counts, order), statistics, one_discount)
+        return _discount(task, order, adjusted_counts(task.counts, order), statistics, absolute_discount)
 
     return interpolate(task.counts, task.zerogram, level, task.keep)
 
 
-def modified_kneser_ney(task: Task) -> Estimate:
+def modified_kneser_ney(task: SmoothingTask) -> BackoffEstimate:
     """Kneser-Ney with three discounts an order, for counts 1, 2 and 3 or more (Chen and Goodman 1998)."""
 
-    def level(order: int) -> Level:
+    def level(order: int) -> OrderMasses:
         statistics = adjusted_count_of_counts(task.counts, order)
-        return _discounted(task, order, adjusted_counts(task.counts, order), statistics, three_discounts)
+        return _discount(task, order, adjusted_counts(task.counts, order), statistics, modified_discounts)
 
     return interpolate(task.counts, task.zerogram, level, task.keep)
 
 
-def stupid_backoff(task: Task) -> Estimate:
+def stupid_backoff(task: SmoothingTask) -> BackoffEstimate:
     """S(w | h) = c(hw) / c(h), else 0.4 S(w | h') (Brants et al. 2007), divided by Z(h) = sum_w S(w | h).
 
     Z(h) = (sum of S over the words seen after h) + 0.4 (Z(h') - sum of S(. | h') over the same words), so the
@@ -157,27 +164,31 @@ def stupid_backoff(task: Task) -> Estimate:
     trie = task.counts.trie
     score = maximum_likelihood(replace(task, keep=None)).prob
     words = score[trie.span(1)]
-    words[:] = np.where(task.raw(1) > 0, words, STUPID * task.zerogram)  # unseen words back off to order 0
+    words[:] = np.where(
+        task.raw(1) > 0, words, STUPID_BACKOFF_FACTOR * task.zerogram
+    )  # unseen words back off to order 0
     Z = np.ones(trie.contexts)
     Z[ROOT] = words.sum(dtype=float)
     backoff = np.ones(trie.contexts, np.float32)
     for order in range(2, trie.order + 1):
         ngrams, contexts = trie.span(order), trie.span(order - 1)
         seen = task.raw(order) > 0 if task.keep is None else (task.raw(order) > 0) & task.keep[ngrams]
-        score[ngrams] = np.where(seen, score[ngrams], STUPID * score[trie.suffix[ngrams]])  # contexts only
+        score[ngrams] = np.where(
+            seen, score[ngrams], STUPID_BACKOFF_FACTOR * score[trie.suffix[ngrams]]
+        )  # contexts only
         shorter = Z[trie.suffix[contexts]]
         listed = task.totals(order, np.where(seen, score[ngrams], 0.0))
         covered = task.totals(order, np.where(seen, score[trie.suffix[ngrams]], 0.0))
-        Z[contexts] = listed + STUPID * (shorter - covered)
-        backoff[contexts] = STUPID * shorter / Z[contexts]
+        Z[contexts] = listed + STUPID_BACKOFF_FACTOR * (shorter - covered)
+        backoff[contexts] = STUPID_BACKOFF_FACTOR * shorter / Z[contexts]
     prob = np.zeros_like(score)
     for order in range(1, trie.order + 1):
         ngrams = trie.span(order)
         prob[ngrams] = score[ngrams] / Z[trie.parents(order)]
-    return Estimate(prob, backoff, Z.astype(np.float32))
+    return BackoffEstimate(prob, backoff, Z.astype(np.float32))
 
 
-SMOOTHINGS: dict[str, Callable[[Task], Estimate]] = {
+SMOOTHINGS: dict[str, Callable[[SmoothingTask], BackoffEstimate]] = {
     "maximum-likelihood": maximum_likelihood,
     "whole-prefix": maximum_likelihood,  # on counts of sentence beginnings
     "interpolated": fixed_interpolation,
@@ -190,46 +201,46 @@ SMOOTHINGS: dict[str, Callable[[Task], Estimate]] = {
     "modified-kneser-ney": modified_kneser_ney,
     "stupid-backoff": stupid_backoff,
 }
-FITTED = {"interpolated-fitted", "interpolated-bucketed"}  # these need held-out text
+FITTED_SMOOTHINGS = {"interpolated-fitted", "interpolated-bucketed"}  # these need held-out text
 
 
-def _discounted(
-    task: Task,
+def _discount(
+    task: SmoothingTask,
     order: int,
     counts: NDArray[np.integer],
     statistics: Floats,
     discounts: Callable[[Floats], Floats],
-) -> Level:
+) -> OrderMasses:
     """Take D(c) from every count c."""
     try:
         D = discounts(statistics)
     except DiscountError as error:
-        D = _fall_back(task, order, error, "discounts")
+        D = _fallback_discounts(task, order, error, "discounts")
     mass = D.astype(np.float32)[np.minimum(counts, 3)]
     np.subtract(counts, mass, out=mass, casting="same_kind")
-    return Level(mass, task.totals(order, counts))
+    return OrderMasses(mass, task.totals(order, counts))
 
 
-def _fall_back(task: Task, order: int, error: DiscountError, what: str) -> Floats:
+def _fallback_discounts(task: SmoothingTask, order: int, error: DiscountError, what: str) -> Floats:
     task.note(
-        f"order {order}: no {what} from this text ({error}); using {', '.join(map(str, FALLBACK))} for counts 1, 2, 3+"
+        f"order {order}: no {what} from this text ({error}); using {', '.join(map(str, FALLBACK_DISCOUNTS))} for counts 1, 2, 3+"
     )
-    return np.array([0.0, *FALLBACK])
+    return np.array([0.0, *FALLBACK_DISCOUNTS])
 
 
-def _with_coefficients(task: Task, coefficients: Coefficients) -> Estimate:
-    def level(order: int) -> Level:
+def _interpolate_with(task: SmoothingTask, coefficients: InterpolationCoefficients) -> BackoffEstimate:
+    def level(order: int) -> OrderMasses:
         counts = task.raw(order).astype(np.float32)
         seen = task.totals(order, counts)
         with np.errstate(divide="ignore"):
-            return Level(counts, seen / (1 - coefficients.alpha(order, seen)))
+            return OrderMasses(counts, seen / (1 - coefficients.alpha(order, seen)))
 
     return interpolate(task.counts, task.zerogram, level, task.keep)
 
 
-def _fit(task: Task, *, bucketed: bool) -> Coefficients:
+def _fit(task: SmoothingTask, *, bucketed: bool) -> InterpolationCoefficients:
     if task.heldout is None:
         raise DataError("fitted coefficients need held-out text: give --dev-text")
-    coefficients = fit_coefficients(task.heldout.counts, task.zerogram, task.heldout.text, bucketed=bucketed)
-    task.fitted.append(coefficients)
+    coefficients = fit_coefficients(task.heldout.counts, task.zerogram, task.heldout.corpus, bucketed=bucketed)
+    task.fitted_coefficients.append(coefficients)
     return coefficients

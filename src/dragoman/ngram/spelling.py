@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
-from dragoman.data.unknown_words import ALL_WORDS, Closed, Uniform, UnknownWords
+from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.model import NgramModel
 
-SPELLING = "spelling"  # the directory of the character model
-CHOICES = ("none", "uniform", "characters")
+SPELLING_DIR = "spelling"  # the directory of the character model
+UNKNOWN_WORD_MODELS = ("none", "uniform", "characters")
 # The code points that can stand in a word: all but surrogates, space, TAB and line break.
-CHARACTERS = 0x110000 - 0x800 - 3
+NUM_CODE_POINTS = 0x110000 - 0x800 - 3
 
 
 @dataclass(frozen=True)
@@ -49,28 +49,32 @@ class SpellingModel:
         Words once each, because an unknown word looks like a type, not like a token. (Rare words alone would look
         still more like it, but they are too few: with them, each unknown word costs one or two bits more.)
         """
-        spellings = [*corpus.spellings, *corpus.vocab.words[len(SPECIALS) :]]
+        spellings = [*corpus.spellings, *corpus.vocab.tokens[len(SPECIALS) :]]
         seen, counts = np.unique(_code_points(spellings), return_counts=True)
         vocab = Vocab([*SPECIALS, *(chr(point) for point in seen)], [0] * len(SPECIALS) + counts.tolist())
-        unknown = Uniform(vocab.known, CHARACTERS + 1)  # </s> ends a spelling like one more character
+        unknown = UniformUnknownWords(
+            vocab.num_known, NUM_CODE_POINTS + 1
+        )  # </s> ends a spelling like one more character
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an alphabet is often too small for discounts of its own, and no harm done
-            characters = NgramModel.train(_spelled(spellings, vocab), order=order, unknown=unknown)
-        return cls.over(corpus.vocab, characters)
+            characters = NgramModel.train(_as_characters(spellings, vocab), order=order, unknown=unknown)
+        return cls.from_character_model(corpus.vocab, characters)
 
     @classmethod
-    def over(cls, vocab: Vocab, characters: LanguageModel) -> SpellingModel:
+    def from_character_model(cls, vocab: Vocab, characters: LanguageModel) -> SpellingModel:
         """The spellings outside a vocabulary: those of its words, of nothing and of `<unk>` itself are left out."""
-        if vocab.known >= ALL_WORDS:
-            raise DataError(f"the vocabulary has {vocab.known} words, but a language is taken to have {ALL_WORDS}")
-        inside = ["", SPECIALS[UNK], *vocab.words[len(SPECIALS) :]]
+        if vocab.num_known >= DEFAULT_LANGUAGE_SIZE:
+            raise DataError(
+                f"the vocabulary has {vocab.num_known} words, but a language is taken to have {DEFAULT_LANGUAGE_SIZE}"
+            )
+        inside = ["", SPECIALS[UNK], *vocab.tokens[len(SPECIALS) :]]
         covered = math.fsum(np.exp(_log_probs(characters, inside)).tolist())
         assert covered < 1.0  # smoothing leaves something for every other spelling
         return cls(vocab, characters, math.log1p(-covered))
 
     @property
-    def total(self) -> int:
-        return ALL_WORDS
+    def language_size(self) -> int:
+        return DEFAULT_LANGUAGE_SIZE
 
     def log_probs(self, spellings: Iterable[str]) -> list[float]:
         asked = list(spellings)
@@ -84,27 +88,27 @@ class SpellingModel:
         return {"kind": "characters", "checksum": zlib.crc32(tables)}
 
     def members(self) -> Mapping[str, Any]:
-        return {SPELLING: self.characters}
+        return {SPELLING_DIR: self.characters}
 
 
-def unknown_words(choice: str, corpus: Corpus, total: int = ALL_WORDS) -> UnknownWords:
+def create_unknown_word_model(choice: str, corpus: Corpus, total: int = DEFAULT_LANGUAGE_SIZE) -> UnknownWordModel:
     """The unknown-word model of that name for the vocabulary of a training text."""
     match choice:
         case "none":
-            return Closed(corpus.vocab.known)
+            return ClosedVocabulary(corpus.vocab.num_known)
         case "uniform":
-            return Uniform(corpus.vocab.known, total)
+            return UniformUnknownWords(corpus.vocab.num_known, total)
         case "characters":
             return SpellingModel.train(corpus)
         case _:
-            raise DataError(f"no unknown-word model {choice!r}; there are {', '.join(CHOICES)}")
+            raise DataError(f"no unknown-word model {choice!r}; there are {', '.join(UNKNOWN_WORD_MODELS)}")
 
 
 def _code_points(spellings: Sequence[str]) -> NDArray[np.uint32]:
     return np.frombuffer("".join(spellings).encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
-def _spelled(spellings: Sequence[str], characters: Vocab) -> Corpus:
+def _as_characters(spellings: Sequence[str], characters: Vocab) -> Corpus:
     """Spellings as sentences of characters."""
     alphabet, which = np.unique(_code_points(spellings), return_inverse=True)
     letters = [chr(point) for point in alphabet]
@@ -119,7 +123,7 @@ def _log_probs(characters: LanguageModel, spellings: Sequence[str]) -> NDArray[n
     """log P of each string of characters and its end.  # (spellings,)"""
     if not spellings:
         return np.zeros(0)
-    text = _spelled(spellings, characters.vocab)
+    text = _as_characters(spellings, characters.vocab)
     tokens = token_log_probs(characters, text)
-    tokens[text.unknown_tokens] += unknown_log_probs(characters, text)
+    tokens[text.unknown_token_positions] += unknown_log_probs(characters, text)
     return np.add.reduceat(tokens, text.token_offsets[:-1])

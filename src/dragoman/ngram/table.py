@@ -13,27 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share, spans
+from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
-from dragoman.ngram.estimate import Estimate
-from dragoman.ngram.trie import ROOT, Trie, advance, descend, make_trie
+from dragoman.ngram.estimate import BackoffEstimate
+from dragoman.ngram.trie import ROOT, Trie, advance, build_trie, descend
 
-PLAIN = np.zeros((0, 256), np.float32)  # the codebook of a table that is not quantised
+NO_CODEBOOK = np.zeros((0, 256), np.float32)  # the codebook of a table that is not quantised
 
 
 @dataclass(frozen=True)
-class Table:
+class NgramTable:
     """A trie with its numbers. In a quantised table `log_prob` holds codes, looked up by order in the codebook."""
 
     trie: Trie
     log_prob: NDArray[Any]  # (nodes,) float32, or uint8 codes
     log_backoff: NDArray[np.float32]  # (contexts,)
-    codebook: NDArray[np.float32] = field(default_factory=lambda: PLAIN)  # (order + 1, 256) or PLAIN
+    codebook: NDArray[np.float32] = field(default_factory=lambda: NO_CODEBOOK)  # (order + 1, 256) or PLAIN
     log_normaliser: NDArray[np.float32] | None = None  # (contexts,) what stupid back-off was divided by
 
     @classmethod
-    def from_estimate(cls, trie: Trie, estimate: Estimate) -> Table:
+    def from_estimate(cls, trie: Trie, estimate: BackoffEstimate) -> NgramTable:
         """The logarithms take the place of the estimate's probabilities, to save memory."""
         normaliser = None if estimate.normaliser is None else np.log(estimate.normaliser)
         with np.errstate(divide="ignore"):
@@ -55,17 +55,17 @@ class Table:
         levels = np.array(trie.levels, np.int64)
         return levels, trie.word, trie.begin, trie.suffix, self.log_prob, self.log_backoff, self.codebook
 
-    def trace(self, corpus: Corpus, gap: int = 0) -> Trace:
+    def trace(self, corpus: Corpus, gap: int = 0) -> NgramTrace:
         """Walk through all sentences of a corpus, on all cores."""
-        size = corpus.tokens
+        size = corpus.num_tokens
         arrays = self.arrays()
-        trace = Trace(np.empty(size), np.empty(size, np.int32), np.empty(size, np.int32))
+        trace = NgramTrace(np.empty(size), np.empty(size, np.int32), np.empty(size, np.int32))
 
         def walk(span: tuple[int, int]) -> None:
             places = corpus.ids, corpus.offsets, gap, *span
-            _walk(*arrays, *places, trace.log_prob, trace.context, trace.found)
+            _walk(*arrays, *places, trace.log_prob, trace.context, trace.matched)
 
-        share(walk, spans(0, len(corpus), smallest=256))
+        parallel_map(walk, split_range(0, len(corpus), min_size=256))
         return trace
 
     def distributions(self, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -84,35 +84,35 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Trace:
+class NgramTrace:
     """What happened at each token."""
 
     log_prob: NDArray[np.float64]  # (tokens,)
     context: NDArray[np.int32]  # (tokens,) the node it was asked of
-    found: NDArray[np.int32]  # (tokens,) the n-gram that answered
+    matched: NDArray[np.int32]  # (tokens,) the n-gram that answered
 
-    def orders(self, trie: Trie) -> NDArray[np.int64]:
+    def matched_orders(self, trie: Trie) -> NDArray[np.int64]:
         """How many words the n-gram had that answered for each token."""
-        return np.searchsorted(np.array(trie.levels), self.found, side="right") - 1
+        return np.searchsorted(np.array(trie.levels), self.matched, side="right") - 1
 
 
-def renormalise(table: Table) -> Table:
+def renormalise(table: NgramTable) -> NgramTable:
     """Choose every back-off weight anew, so that each context's distribution sums to one.
 
     beta(h) = (1 - sum of P(w | h)) / (1 - sum of P(w | h')), both over the words listed after h.
     """
     trie = table.trie
-    new = Table(trie, table.log_prob, np.zeros(trie.contexts, np.float32), table.codebook)
+    new = NgramTable(trie, table.log_prob, np.zeros(trie.contexts, np.float32), table.codebook)
     for order in range(1, trie.order):  # contexts of `order` words lean on those of fewer
 
         def fill(span: tuple[int, int]) -> None:
             _renormalise(*new.arrays(), *span)
 
-        share(fill, spans(trie.levels[order], trie.levels[order + 1]))
+        parallel_map(fill, split_range(trie.levels[order], trie.levels[order + 1]))
     return new
 
 
-def compact(table: Table, keep: NDArray[np.bool_]) -> Table:
+def keep_nodes(table: NgramTable, keep: NDArray[np.bool_]) -> NgramTable:
     """The table without the n-grams that are not kept. What is kept must have its prefix kept too."""
     trie = table.trie
     before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int32)  # kept nodes before each node
@@ -121,16 +121,16 @@ def compact(table: Table, keep: NDArray[np.bool_]) -> Table:
         levels.pop()
     contexts = np.flatnonzero(keep[: trie.contexts])[: levels[-2]]
     begin = np.append(before[trie.begin[contexts]], levels[-1]).astype(np.int32)
-    smaller = make_trie(levels, trie.word[keep], begin)
+    smaller = build_trie(levels, trie.word[keep], begin)
     normaliser = None if table.log_normaliser is None else table.log_normaliser[contexts]
-    return Table(smaller, table.log_prob[keep], table.log_backoff[contexts], table.codebook, normaliser)
+    return NgramTable(smaller, table.log_prob[keep], table.log_backoff[contexts], table.codebook, normaliser)
 
 
 # -- kernels -----------------------------------------------------------------------------------------------------
 
 
 @kernel
-def value(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
+def stored_log_prob(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
     """The log-probability stored for an n-gram."""
     if codebook.shape[0] == 0:
         return float(log_prob[node])
@@ -141,12 +141,12 @@ def value(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
 
 
 @kernel
-def ask(
+def lookup(
     levels: Any, word: Any, begin: Any, suffix: Any, log_prob: Any, log_backoff: Any, codebook: Any, node: int, w: int
 ) -> tuple[float, int]:
     """log P(w | the string of `node`), and the n-gram that answered."""
     spent, child = descend(word, begin, suffix, log_backoff, node, w)
-    return spent + value(levels, log_prob, codebook, child), child
+    return spent + stored_log_prob(levels, log_prob, codebook, child), child
 
 
 @kernel
@@ -177,7 +177,7 @@ def _walk(
             w = ids[offsets[sentence] + t] if t < length else END
             contexts[token] = node
             spent, child = descend(word, begin, suffix, log_backoff, node, w)
-            out[token] = spent + value(levels, log_prob, codebook, child)
+            out[token] = spent + stored_log_prob(levels, log_prob, codebook, child)
             found[token] = child
             if gap == 0:
                 node = child if child < deepest else suffix[child]
@@ -207,13 +207,13 @@ def _distributions(
             node = suffix[node]
             depth += 1
         for w in range(out.shape[1]):
-            out[row, w] = value(levels, log_prob, codebook, w + 1)
+            out[row, w] = stored_log_prob(levels, log_prob, codebook, w + 1)
         for k in range(depth - 1, -1, -1):  # from short contexts to long ones
             node = chain[k]
             for w in range(out.shape[1]):
                 out[row, w] += log_backoff[node]
             for child in range(begin[node], begin[node + 1]):
-                out[row, word[child]] = value(levels, log_prob, codebook, child)
+                out[row, word[child]] = stored_log_prob(levels, log_prob, codebook, child)
 
 
 @kernel
@@ -239,8 +239,8 @@ def _renormalise(
             continue
         kept = covered = 0.0
         for child in range(begin[node], begin[node + 1]):
-            kept += np.exp(value(levels, log_prob, codebook, child))
-            lower, _ = ask(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
+            kept += np.exp(stored_log_prob(levels, log_prob, codebook, child))
+            lower, _ = lookup(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
             covered += np.exp(lower)
         left, free = 1.0 - kept, 1.0 - covered
         log_backoff[node] = np.log(left / free) if left > 0.0 and free > 1e-9 else -np.inf

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import share, spans
+from dragoman.core.threads import parallel_map, split_range
 
 ROOT = 0
 
@@ -70,20 +70,20 @@ class Trie:
         return rows
 
 
-def make_trie(levels: list[int], word: NDArray[np.int32], begin: NDArray[np.int32]) -> Trie:
+def build_trie(levels: list[int], word: NDArray[np.int32], begin: NDArray[np.int32]) -> Trie:
     """Complete a trie by its suffix links."""
     suffix = np.zeros(len(word), np.int32)
     for order in range(2, len(levels) - 1):
 
         def link(span: tuple[int, int]) -> None:
-            _link(word, begin, suffix, *span)
+            _link_suffixes(word, begin, suffix, *span)
 
-        share(link, spans(levels[order - 1], levels[order]))
+        parallel_map(link, split_range(levels[order - 1], levels[order]))
     return Trie(tuple(levels), word, begin, suffix)
 
 
 @kernel
-def find(word: Any, begin: Any, node: int, w: int) -> int:
+def find_child(word: Any, begin: Any, node: int, w: int) -> int:
     """The child of `node` by word `w`, or -1."""
     if node == ROOT:
         return w + 1
@@ -124,7 +124,7 @@ def descend(word: Any, begin: Any, suffix: Any, log_backoff: Any, node: int, w: 
 def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
     """The longest string in the trie that ends `node` continued by `w`."""
     while True:
-        child = find(word, begin, node, w)
+        child = find_child(word, begin, node, w)
         if child >= 0:
             return child
         node = suffix[node]
@@ -138,7 +138,7 @@ def advance(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
 
 
 @kernel
-def _link(word: Any, begin: Any, suffix: Any, first: int, last: int) -> None:
+def _link_suffixes(word: Any, begin: Any, suffix: Any, first: int, last: int) -> None:
     """Suffixes of the children of the contexts first..last; those of the contexts are known."""
     for node in range(first, last):
         shorter = suffix[node]

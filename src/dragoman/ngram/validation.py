@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.ngram.table import Table
+from dragoman.ngram.table import NgramTable
 
 ROUNDING = 1e-4  # how far a log-probability may stand above 0
 
 
-def check_table(table: Table, vocab_size: int) -> None:
+def validate_table(table: NgramTable, vocab_size: int) -> None:
     """Raise ValueError if the table is not what training writes."""
     trie, levels = table.trie, table.trie.levels
     _require(

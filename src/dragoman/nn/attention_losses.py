@@ -15,20 +15,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.alignments import Links
+from dragoman.data.alignments import WordAlignments
 
 LEAST = 1e-6  # attention whose logarithm is taken
 
 
-def gold_attention(links: Links, steps: int, longest: int) -> Tensor:
+def gold_attention(links: WordAlignments, steps: int, longest: int) -> Tensor:
     """Where each word is known to come from, in equal parts; 0 where that is not known.  # (steps, pairs, longest)"""
     gold = torch.zeros(steps, len(links), longest)
-    places = (torch.from_numpy(part.astype(np.int64)) for part in (links.target, links.pair, links.source))
+    places = (torch.from_numpy(part.astype(np.int64)) for part in (links.target, links.pair_indices, links.source))
     gold[tuple(places)] = 1.0
     return gold / gold.sum(dim=2, keepdim=True).clamp(min=1.0)
 
 
-def supervision(alphas: Tensor, links: Links) -> Tensor:
+def supervision(alphas: Tensor, links: WordAlignments) -> Tensor:
     """# alphas: (steps, pairs, longest) -> (steps, pairs)"""
     gold = gold_attention(links, *alphas.shape[::2]).to(alphas)
     return -(gold * alphas.clamp(min=LEAST).log()).sum(dim=2)

@@ -26,7 +26,7 @@ from dragoman.nn.recurrent import Layer, first_layer, unroll_sentences
 Parameters = Mapping[str, Tensor]
 
 
-class Encoded(NamedTuple):
+class EncoderOutput(NamedTuple):
     """What is known of some sentences, once they are read."""
 
     vectors: Tensor  # H^(f) (sentences, longest, D)
@@ -53,7 +53,7 @@ class Encoder(Protocol):
         """How long its vectors and states are."""
         ...
 
-    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> Encoded:
+    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> EncoderOutput:
         """The source read.  # M: (|V_f|, L_m)"""
         ...
 
@@ -93,19 +93,17 @@ class RecurrentEncoder:
         width = len(self.directions) * self.hidden
         return Sizes(width, width, CELLS[self.cell].state, self.layers)
 
-    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> Encoded:
-        batch = Batch.of(source)
+    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> EncoderOutput:
+        batch = Batch.from_sentences(source)
         mask = batch.mask.T.to(M.device)  # (longest, sentences)
-        x = dropout(
-            embedding(batch.words.T.to(M.device), M), noise.embedding, noise.chance
-        )  # (longest, sentences, L_m)
+        x = dropout(embedding(batch.ids.T.to(M.device), M), noise.embedding, noise.chance)  # (longest, sentences, L_m)
         backwards = _backwards(batch.lengths, len(x)).to(M.device) if BACKWARD in self.directions else None
         ends = []
         for number in range(1, self.layers + 1):
             read = [self._read(parameters, direction, number, x, mask, backwards) for direction in self.directions]
             ends.append(tuple(torch.cat(parts, dim=1) for parts in zip(*(end for _, end in read), strict=True)))
             x = dropout(torch.cat([h for h, _ in read], dim=2), noise.hidden, noise.chance)
-        return Encoded(x.transpose(0, 1).contiguous(), mask.T, tuple(ends))
+        return EncoderOutput(x.transpose(0, 1).contiguous(), mask.T, tuple(ends))
 
     def _read(
         self, parameters: Parameters, direction: str, number: int, x: Tensor, mask: Tensor, backwards: Tensor | None
@@ -155,16 +153,16 @@ class ConvolutionalEncoder:
     def sizes(self) -> Sizes:
         return Sizes(self.filters, pooled_size(self.pooling, self.filters, self.k), ("h",), 1)
 
-    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> Encoded:
-        batch = Batch.of(source)
-        m = dropout(embedding(batch.words.to(M.device), M), noise.embedding, noise.chance)  # (sentences, longest, L_m)
+    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> EncoderOutput:
+        batch = Batch.from_sentences(source)
+        m = dropout(embedding(batch.ids.to(M.device), M), noise.embedding, noise.chance)  # (sentences, longest, L_m)
         own = m * batch.mask[..., None].to(m)
         before = (self.width - 1) // 2
         framed = pad(own, (0, 0, before, self.width - 1 - before))  # (sentences, longest + w - 1, L_m)
         lengths = (batch.lengths + self.width - 1).to(M.device)
         convolved = convolve(framed, lengths, parameters["W"], parameters["b"], torch.tanh)
         vectors = dropout(convolved.h, noise.hidden, noise.chance)  # (sentences, longest, n)
-        return Encoded(vectors, convolved.mask, ((POOLINGS[self.pooling](convolved, self.k),),))
+        return EncoderOutput(vectors, convolved.mask, ((POOLINGS[self.pooling](convolved, self.k),),))
 
 
 @dataclass(frozen=True)
@@ -181,9 +179,9 @@ class TreeEncoder:
     def sizes(self) -> Sizes:
         return Sizes(self.hidden, self.hidden, tree.TREE_CELLS[self.cell].state, 1)
 
-    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> Encoded:
-        batch = TreeBatch.of(source)
-        m = embedding(torch.from_numpy(batch.words).to(M.device), M)  # (leaves, L_m)
+    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> EncoderOutput:
+        batch = TreeBatch.from_trees(source)
+        m = embedding(torch.from_numpy(batch.ids).to(M.device), M)  # (leaves, L_m)
         layer = tree.TreeLayer(*(parameters[name] for name in tree.TreeLayer._fields))
         encoded = tree.encode(self.cell, layer, dropout(m, noise.embedding, noise.chance), batch)
-        return Encoded(dropout(encoded.vectors, noise.hidden, noise.chance), encoded.mask, (encoded.root,))
+        return EncoderOutput(dropout(encoded.vectors, noise.hidden, noise.chance), encoded.mask, (encoded.root,))

@@ -26,5 +26,5 @@ def glorot(outputs: int, inputs: int, chance: Generator, dtype: torch.dtype) -> 
 def log_unigram(corpus: Corpus, dtype: torch.dtype) -> Tensor:
     """log of how frequent words are, each counted once more than it was seen: with these as biases and all else near
     0, a model starts as a unigram model.  # (|V|,)"""
-    counts = np.bincount(corpus.framed(starts=0), minlength=len(corpus.vocab)) + 1.0
+    counts = np.bincount(corpus.ids_with_boundaries(starts=0), minlength=len(corpus.vocab)) + 1.0
     return torch.from_numpy(np.log(counts / counts.sum())).to(dtype)

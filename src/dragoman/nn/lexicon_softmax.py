@@ -23,7 +23,7 @@ from dragoman.data.vocabulary import START
 from dragoman.nn import softmax
 
 
-class Table(NamedTuple):
+class LexiconTable(NamedTuple):
     """L(e | f): for each source word the target words that it may be translated to."""
 
     starts: Tensor  # (|V_f| + 1,) where the entries of each source word begin
@@ -38,7 +38,7 @@ class Candidates(NamedTuple):
     table: Tensor  # (sentences, longest, K) L(candidate | f_j), 0 where there is none
 
 
-def candidates(lexicon: Table, source: Tensor, words: int) -> Candidates:
+def candidates(lexicon: LexiconTable, source: Tensor, words: int) -> Candidates:
     """The candidates of some sentences, once for each.  # source: (sentences, longest), words: |V_e|"""
     sentences, longest = source.shape
     flat = source.flatten()

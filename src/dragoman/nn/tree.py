@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from dragoman.data.trees import Level, TreeBatch
+from dragoman.data.trees import TreeBatch, TreeLevel
 from dragoman.nn.cells import CellState
 from dragoman.nn.init import uniform
 
@@ -100,10 +100,10 @@ def encode(cell: str, layer: TreeLayer, x: Tensor, trees: TreeBatch) -> EncodedT
     h = []
     for height, level in enumerate(trees.levels):
         if height == 0:
-            b, leaves = layer.b_p[: len(layer.W_xp)], x.index_select(0, _on(x, level.taken))
+            b, leaves = layer.b_p[: len(layer.W_xp)], x.index_select(0, _on(x, level.inputs))
             state = step(torch.addmm(b, leaves, layer.W_xp.t()), ())
         else:
-            both = _taken(waiting[height], level.taken)  # (2 nodes, H) each: left, right, left, right, ...
+            both = _taken(waiting[height], level.inputs)  # (2 nodes, H) each: left, right, left, right, ...
             p = torch.addmm(layer.b_p, both[0].unflatten(0, (-1, 2)).flatten(1), W)  # (nodes, sums * H)
             state = step(p, _left_and_right(both))
         waiting[height] = []  # done with
@@ -124,9 +124,9 @@ def _left_and_right(both: CellState) -> tuple[CellState, ...]:
     return tuple(zip(*pairs, strict=True))
 
 
-def _hand_up(state: CellState, level: Level, waiting: list[list[CellState]]) -> None:
+def _hand_up(state: CellState, level: TreeLevel, waiting: list[list[CellState]]) -> None:
     """Give the nodes of a level, run by run, to the heights of their parents."""
-    heights, sizes = zip(*level.handed, strict=True)
+    heights, sizes = zip(*level.outputs, strict=True)
     for height, run in zip(heights, zip(*(part.split(sizes) for part in state), strict=True), strict=True):
         waiting[height].append(run)
 
@@ -134,7 +134,7 @@ def _hand_up(state: CellState, level: Level, waiting: list[list[CellState]]) -> 
 def _grid(h: Tensor, trees: TreeBatch) -> Tensor:
     """The vectors of the nodes, height after height, at their places.  # (nodes, H) -> (sentences, most nodes, H)"""
     sentences, most = trees.mask.shape
-    flat = h.new_zeros(sentences * most, h.shape[1]).index_copy(0, _on(h, trees.places), h)
+    flat = h.new_zeros(sentences * most, h.shape[1]).index_copy(0, _on(h, trees.grid_positions), h)
     return flat.unflatten(0, (sentences, most))
 
 

@@ -17,21 +17,21 @@ from dragoman.report.tables import display_width, is_combining, pad
 
 # From so many percent on a field has this shade; on a terminal with colours, these letters on this ground.
 SHADES = ((0, " "), (5, "░"), (20, "▒"), (45, "▓"), (70, "█"))
-GROUNDS = ((0, ""), (5, "30;48;5;230"), (20, "30;48;5;221"), (45, "30;48;5;208"), (70, "97;48;5;88"))
-WIDE, NARROW = 6, 2  # columns of the terminal that a field takes: `▓▓ 62%`, or `▓▓`
+BACKGROUNDS = ((0, ""), (5, "30;48;5;230"), (20, "30;48;5;221"), (45, "30;48;5;208"), (70, "97;48;5;88"))
+WIDE_FIELD, NARROW_FIELD = 6, 2  # columns of the terminal that a field takes: `▓▓ 62%`, or `▓▓`
 GAP = 1  # columns between fields
-TALLEST = 16  # letters of a word that stands upright; of longer ones the rest is left out
+MAX_LETTERS = 16  # letters of a word that stands upright; of longer ones the rest is left out
 ROUNDING = 1e-4  # by so much a weight may lie outside 0 to 1
 UNPRINTABLE = "\ufffd"
 
 
-class Layout(NamedTuple):
+class AttentionLayout(NamedTuple):
     """How the columns of a picture look."""
 
     widths: Sequence[int]  # of each, without the gap
     heads: Callable[[Sequence[str], Sequence[int]], list[str]]  # the lines above some columns
     field: Callable[[int], str]  # one weight, in percent
-    size: int  # of a field: codes for colours take no room
+    field_width: int  # of a field: codes for colours take no room
 
 
 def attention_text(
@@ -49,13 +49,13 @@ def attention_text(
     <BLANKLINE>
     ░ from 5%, ▒ from 20%, ▓ from 45%, █ from 70%
     """
-    weights = checked(target_words, source_words, matrix)
+    weights = check_attention(target_words, source_words, matrix)
     rows = [printable(word) for word in target_words]
     columns = [printable(word) for word in source_words]
     label = min(max(map(display_width, rows)), max(4, width // 3))
     room = width - label - 2  # two blanks between a target word and its fields
     layout = _layout(columns, room, colour)
-    blocks = list(blocks_of(layout.widths, room))
+    blocks = list(column_blocks(layout.widths, room))
     percents = np.rint(100 * weights).astype(int)
     lines: list[str] = []
     for block in blocks:
@@ -68,14 +68,18 @@ def attention_text(
     return "\n".join([*(line.rstrip() for line in lines), legend(colour)])
 
 
-def _layout(columns: Sequence[str], room: int, colour: bool) -> Layout:
-    wide = [max(WIDE, display_width(word)) for word in columns]
+def _layout(columns: Sequence[str], room: int, colour: bool) -> AttentionLayout:
+    wide = [max(WIDE_FIELD, display_width(word)) for word in columns]
     if sum(wide) + GAP * (len(wide) - 1) <= room:
-        return Layout(wide, _beside, _percent_on_colour if colour else _shade_and_percent, WIDE)
-    return Layout([NARROW] * len(columns), _upright, _digits_on_colour if colour else _shade, NARROW)
+        return AttentionLayout(
+            wide, _horizontal_words, _percent_on_colour if colour else _shade_and_percent, WIDE_FIELD
+        )
+    return AttentionLayout(
+        [NARROW_FIELD] * len(columns), _vertical_words, _digits_on_colour if colour else _shade, NARROW_FIELD
+    )
 
 
-def blocks_of(widths: Sequence[int], room: int) -> Iterator[slice]:
+def column_blocks(widths: Sequence[int], room: int) -> Iterator[slice]:
     """Columns by the block: as many as there is room for, and at least one.
 
     >>> [(block.start, block.stop) for block in blocks_of([2, 2, 2, 9, 2], room=5)]
@@ -91,31 +95,31 @@ def blocks_of(widths: Sequence[int], room: int) -> Iterator[slice]:
 
 
 def _block(
-    rows: Sequence[str], columns: Sequence[str], percents: Sequence[Sequence[int]], layout: Layout, label: int
+    rows: Sequence[str], columns: Sequence[str], percents: Sequence[Sequence[int]], layout: AttentionLayout, label: int
 ) -> Iterator[str]:
     """The lines of a block: the source words, then each target word with its fields."""
     for line in layout.heads(columns, layout.widths):
         yield " " * (label + 2) + line
-    blanks = [" " * (width - layout.size + GAP) for width in layout.widths]
+    blanks = [" " * (width - layout.field_width + GAP) for width in layout.widths]
     for word, row in zip(rows, percents, strict=True):
         fields = "".join(layout.field(percent) + blank for percent, blank in zip(row, blanks, strict=True))
-        yield f"{pad(cut(word, label), label)}  {fields}"
+        yield f"{pad(truncate(word, label), label)}  {fields}"
 
 
 # -- the words above the columns -------------------------------------------------------------------------------------
 
 
-def _beside(words: Sequence[str], widths: Sequence[int]) -> list[str]:
+def _horizontal_words(words: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [(" " * GAP).join(pad(word, width) for word, width in zip(words, widths, strict=True))]
 
 
-def _upright(words: Sequence[str], widths: Sequence[int]) -> list[str]:
+def _vertical_words(words: Sequence[str], widths: Sequence[int]) -> list[str]:
     """Words from top to bottom, a letter with its accents in each line; they end just above their columns."""
     letters = [list(_letters(word)) for word in words]
-    letters = [some if len(some) <= TALLEST else [*some[: TALLEST - 1], "…"] for some in letters]
+    letters = [some if len(some) <= MAX_LETTERS else [*some[: MAX_LETTERS - 1], "…"] for some in letters]
     tallest = max(map(len, letters))
     upright = [[""] * (tallest - len(some)) + some for some in letters]
-    return [_beside(line, widths)[0] for line in zip(*upright, strict=True)]
+    return [_horizontal_words(line, widths)[0] for line in zip(*upright, strict=True)]
 
 
 def _letters(word: str) -> Iterator[str]:
@@ -134,33 +138,33 @@ def _letters(word: str) -> Iterator[str]:
 
 
 def _shade(percent: int) -> str:
-    return NARROW * _step(SHADES, percent)
+    return NARROW_FIELD * _shade_for(SHADES, percent)
 
 
 def _shade_and_percent(percent: int) -> str:
-    return _shade(percent) + _written(percent)
+    return _shade(percent) + _format_percent(percent)
 
 
 def _digits_on_colour(percent: int) -> str:
     """Two digits: 100% is shown as 99."""
-    return _on_colour(f"{min(99, percent):2d}" if percent else "  ", percent)
+    return _with_background(f"{min(99, percent):2d}" if percent else "  ", percent)
 
 
 def _percent_on_colour(percent: int) -> str:
-    return _on_colour(f" {_written(percent)} ", percent)
+    return _with_background(f" {_format_percent(percent)} ", percent)
 
 
-def _written(percent: int) -> str:
+def _format_percent(percent: int) -> str:
     """What rounds to nothing is left blank, so that the rest is seen."""
     return f"{percent:3d}%" if percent else "    "
 
 
-def _on_colour(text: str, percent: int) -> str:
-    ground = _step(GROUNDS, percent)
+def _with_background(text: str, percent: int) -> str:
+    ground = _shade_for(BACKGROUNDS, percent)
     return f"\x1b[{ground}m{text}\x1b[0m" if ground else text
 
 
-def _step(steps: Sequence[tuple[int, str]], percent: int) -> str:
+def _shade_for(steps: Sequence[tuple[int, str]], percent: int) -> str:
     """The last step that is reached.
 
     >>> [_step(SHADES, percent) for percent in (0, 6, 20, 100)]
@@ -172,14 +176,14 @@ def _step(steps: Sequence[tuple[int, str]], percent: int) -> str:
 def legend(colour: bool = False) -> str:
     """What the shades or the colours stand for."""
     if colour:
-        return " ".join(_on_colour(f" from {least}% ", least) for least, _ in GROUNDS[1:])
+        return " ".join(_with_background(f" from {least}% ", least) for least, _ in BACKGROUNDS[1:])
     return ", ".join(f"{shade} from {least}%" for least, shade in SHADES[1:])
 
 
 # -- what comes in ---------------------------------------------------------------------------------------------------
 
 
-def checked(target_words: Sequence[str], source_words: Sequence[str], matrix: ArrayLike) -> NDArray[np.float64]:
+def check_attention(target_words: Sequence[str], source_words: Sequence[str], matrix: ArrayLike) -> NDArray[np.float64]:
     """The matrix as numbers from 0 to 1, a row for each target word; refuses all else.  # (target, source)"""
     weights = np.asarray(matrix, dtype=np.float64)
     wanted = (len(target_words), len(source_words))
@@ -204,7 +208,7 @@ def printable(word: str) -> str:
     return "".join(sign if sign.isprintable() else UNPRINTABLE for sign in word)
 
 
-def cut(word: str, width: int) -> str:
+def truncate(word: str, width: int) -> str:
     """A word in at most so many columns of a terminal.
 
     >>> cut("Hausschuh", 5), cut("猫が好き", 6), cut("kurz", 5)

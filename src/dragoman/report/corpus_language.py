@@ -12,9 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.data.corpus import Corpus
-from dragoman.report.ladder import Rung, costs_table
+from dragoman.report.ladder import LanguageModelRung, costs_table
 from dragoman.report.ladder_figure import draw_ladder
-from dragoman.report.page import Part, Picture, Pre, Section, Table, Text, without_empty
+from dragoman.report.page import (
+    PageFigure,
+    PagePart,
+    PageSection,
+    PageTable,
+    Paragraphs,
+    Preformatted,
+    without_empty_columns,
+)
 
 ALIKE = 0.01  # perplexities that differ by less than this share are called about the same
 SHOWN_UNKNOWN = 15  # unknown words that are shown
@@ -26,7 +34,7 @@ its members; MB are those of the model on disk."""
 
 
 @dataclass(frozen=True)
-class Language:
+class CorpusLanguage:
     """One language of the text: its three parts as words."""
 
     name: str
@@ -35,7 +43,7 @@ class Language:
     test: Corpus
 
 
-def compared(new: float, old: float) -> str:
+def describe_change(new: float, old: float) -> str:
     """How a cost is beside another.
 
     >>> compared(80.0, 100.0), compared(100.2, 100.0), compared(110.0, 100.0)
@@ -56,7 +64,7 @@ def than(told: str, other: str) -> str:
     return f"{told} {'as' if told.startswith('about') else 'than'} {other}"
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """
     >>> listed(["a"]), listed(["a", "b", "c"])
     ('a', 'a, b and c')
@@ -65,12 +73,12 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def cost_of(rungs: Sequence[Rung], name: str) -> float:
+def perplexity_of(rungs: Sequence[LanguageModelRung], name: str) -> float:
     """The perplexity of a model."""
     return next(rung.measured.likelihood.perplexity for rung in rungs if rung.name == name)
 
 
-def only(rungs: Sequence[Rung], names: Sequence[str]) -> list[Rung]:
+def select_rungs(rungs: Sequence[LanguageModelRung], names: Sequence[str]) -> list[LanguageModelRung]:
     """These, in this order."""
     return [rung for name in names for rung in rungs if rung.name == name]
 
@@ -78,7 +86,9 @@ def only(rungs: Sequence[Rung], names: Sequence[str]) -> list[Rung]:
 # -- the text --------------------------------------------------------------------------------------------------------
 
 
-def text_section(languages: Sequence[Language], examples: Sequence[Sequence[str]], notes: Sequence[str]) -> Section:
+def text_section(
+    languages: Sequence[CorpusLanguage], examples: Sequence[Sequence[str]], notes: Sequence[str]
+) -> PageSection:
     """How much text there is, and some of it.  # examples: lines, with their translations"""
     idea = (
         "Everything below is learned from the training text. The dev text says when to stop, and how to mix; the test "
@@ -86,33 +96,35 @@ def text_section(languages: Sequence[Language], examples: Sequence[Sequence[str]
     )
     headers = ["text", "language", "lines", "words", "words a line", "kinds of words", "unknown words"]
     rows = [row for part in ("train", "dev", "test") for row in _sizes(part, languages)]
-    shown = Pre("\n\n".join("\n  ".join(line[:LONGEST] for line in lines) for lines in examples))
+    shown = Preformatted("\n\n".join("\n  ".join(line[:LONGEST] for line in lines) for lines in examples))
     seen = " ".join([*notes, *(_of_language(own) for own in languages)])
     one = len(languages) == 1
-    table = Table(headers, [[None if one and place == 1 else cell for place, cell in enumerate(row)] for row in rows])
-    return Section("The text", [Text(idea), without_empty(table), shown, Text(seen)])
+    table = PageTable(
+        headers, [[None if one and place == 1 else cell for place, cell in enumerate(row)] for row in rows]
+    )
+    return PageSection("The text", [Paragraphs(idea), without_empty_columns(table), shown, Paragraphs(seen)])
 
 
-def _sizes(part: str, languages: Sequence[Language]) -> list[list[object]]:
+def _sizes(part: str, languages: Sequence[CorpusLanguage]) -> list[list[object]]:
     rows: list[list[object]] = []
     for own in languages:
         corpus: Corpus = getattr(own, part)
         kinds = len(set(corpus.ids.tolist())) if part == "train" else _kinds(corpus)
-        unknown = None if part == "train" else f"{100 * len(corpus.unknown_at) / max(1, corpus.words):.1f}%"
-        length = f"{corpus.words / max(1, corpus.sentences):.1f}"
-        rows.append([part, own.name, corpus.sentences, corpus.words, length, kinds, unknown])
+        unknown = None if part == "train" else f"{100 * len(corpus.unknown_positions) / max(1, corpus.num_words):.1f}%"
+        length = f"{corpus.num_words / max(1, corpus.num_sentences):.1f}"
+        rows.append([part, own.name, corpus.num_sentences, corpus.num_words, length, kinds, unknown])
     return rows
 
 
 def _kinds(corpus: Corpus) -> int:
     known = set(corpus.ids.tolist())
-    return len(known) - bool(len(corpus.unknown_at)) + len(corpus.spellings)
+    return len(known) - bool(len(corpus.unknown_positions)) + len(corpus.spellings)
 
 
-def _of_language(own: Language) -> str:
+def _of_language(own: CorpusLanguage) -> str:
     once = int((own.train.vocab.counts == 1).sum())
     kinds = len(set(own.train.ids.tolist()))
-    unknown = len(own.test.unknown_at) / max(1, own.test.words)
+    unknown = len(own.test.unknown_positions) / max(1, own.test.num_words)
     return (
         f"Of the {kinds:,} kinds of words in {own.name}, {100 * once / max(1, kinds):.0f}% come once only, and "
         f"{100 * unknown:.1f}% of the words of the test text never came before."
@@ -122,7 +134,7 @@ def _of_language(own: Language) -> str:
 # -- counting --------------------------------------------------------------------------------------------------------
 
 
-def counting_section(rungs: Sequence[Rung], picture: Path) -> Section:
+def counting_section(rungs: Sequence[LanguageModelRung], picture: Path) -> PageSection:
     """n-grams of growing order.  # rungs: order 1, 2, 3, ..."""
     idea = (
         "The simplest language model counts: how often did each word follow the n - 1 words before it? Longer contexts "
@@ -132,7 +144,7 @@ def counting_section(rungs: Sequence[Rung], picture: Path) -> Section:
     )
     costs = [rung.measured.likelihood.perplexity for rung in rungs]
     best = min(range(len(costs)), key=costs.__getitem__)
-    seen = f"Knowing one word before instead of none makes perplexity {compared(costs[1], costs[0])}. "
+    seen = f"Knowing one word before instead of none makes perplexity {describe_change(costs[1], costs[0])}. "
     seen += f"Order {best + 1} is the best with {costs[best]:,.1f}; "
     enough = next(order for order, cost in enumerate(costs) if cost <= costs[best] * (1 + ALIKE))
     seen += (
@@ -142,10 +154,12 @@ def counting_section(rungs: Sequence[Rung], picture: Path) -> Section:
         else "each longer context has helped, so a still longer one, or more text, may help further."
     )
     _draw(rungs, picture, "Perplexity of the test text by the order of the n-grams")
-    return Section("Counting words", [Text(idea), costs_table(rungs, "model"), _shown(picture), Text(seen)])
+    return PageSection(
+        "Counting words", [Paragraphs(idea), costs_table(rungs, "model"), _shown(picture), Paragraphs(seen)]
+    )
 
 
-def unknown_section(rung: Rung, test: Corpus) -> Section:
+def unknown_section(rung: LanguageModelRung, test: Corpus) -> PageSection:
     """What unknown words cost by one model."""
     idea = (
         "A word that was never seen has to get a probability, too, or the whole sentence has none. Here it is paid for "
@@ -158,8 +172,8 @@ def unknown_section(rung: Rung, test: Corpus) -> Section:
         ["an unknown word costs being unknown", own.tokens, own.perplexity_class],
         ["and which one it is", own.tokens, own.perplexity],
     ]
-    price = own.unknown_class + own.log_likelihood_unknown
-    share = price / own.total if own.total else 0.0
+    price = own.log_likelihood_unknown_class + own.log_likelihood_unknown
+    share = price / own.log_likelihood_total if own.log_likelihood_total else 0.0
     seen = f"{own.unknown_words:,} of {own.words:,} words of the test text are unknown"
     if own.unknown_words:
         of_words = own.unknown_words / own.tokens
@@ -169,30 +183,30 @@ def unknown_section(rung: Rung, test: Corpus) -> Section:
     else:
         seen += "."
     headers = [f"price by {rung.name}", "tokens", "perplexity"]
-    return Section("Unknown words", [Text(idea), Table(headers, rows), Text(seen)])
+    return PageSection("Unknown words", [Paragraphs(idea), PageTable(headers, rows), Paragraphs(seen)])
 
 
 # -- classes, features, networks, mixtures ---------------------------------------------------------------------------
 
 
-def within_section(rungs: Sequence[Rung]) -> Section:
+def classes_section(rungs: Sequence[LanguageModelRung]) -> PageSection:
     """Classes and a cache.  # rungs: the n-grams that they start from, classes, cache"""
     idea = (
         "Counts can be shared out better. Classes put words that occur alike together, so that what is counted of one "
         "serves all. A cache believes that words come back: it mixes in how often each word came in the lines before."
     )
     base, classes, cache = (rung.measured.likelihood.perplexity for rung in rungs)
-    seen = f"Beside {rungs[0].name}, perplexity with classes is {compared(classes, base)}, with a cache "
-    seen += f"{compared(cache, base)}. "
+    seen = f"Beside {rungs[0].name}, perplexity with classes is {describe_change(classes, base)}, with a cache "
+    seen += f"{describe_change(cache, base)}. "
     seen += (
         "Words do come back here: lines that follow each other belong together."
         if cache < base * (1 - ALIKE)
         else "A cache has little to remember where lines that follow each other have little to do with each other."
     )
-    return Section("Classes and a cache", [Text(idea), costs_table(rungs, "model"), Text(seen)])
+    return PageSection("Classes and a cache", [Paragraphs(idea), costs_table(rungs, "model"), Paragraphs(seen)])
 
 
-def learned_section(rungs: Sequence[Rung]) -> Section:
+def networks_section(rungs: Sequence[LanguageModelRung]) -> PageSection:
     """What learns by gradients.  # rungs: the n-grams to compare with, log-linear, feed-forward, recurrent"""
     idea = (
         "Instead of counting contexts, learn what each word of the context says. A log-linear model adds up a score "
@@ -202,8 +216,8 @@ def learned_section(rungs: Sequence[Rung]) -> Section:
     )
     base, *others = rungs
     cost = base.measured.likelihood.perplexity
-    told = [f"{rung.name} {compared(rung.measured.likelihood.perplexity, cost)}" for rung in others]
-    seen = f"Beside the counts of {base.name}, perplexity is by {listed(told)}. "
+    told = [f"{rung.name} {describe_change(rung.measured.likelihood.perplexity, cost)}" for rung in others]
+    seen = f"Beside the counts of {base.name}, perplexity is by {join_names(told)}. "
     best = min(rungs, key=lambda rung: rung.measured.likelihood.perplexity)
     seen += (
         f"Counting is not beaten in this time, which was short for networks: {max(r.seconds for r in others):,.0f} "
@@ -211,10 +225,12 @@ def learned_section(rungs: Sequence[Rung]) -> Section:
         if best is base
         else f"The best of them is {best.name}, with {best.measured.likelihood.perplexity:,.1f}."
     )
-    return Section("Features and networks", [Text(idea), costs_table(rungs, "model"), Text(seen)])
+    return PageSection("Features and networks", [Paragraphs(idea), costs_table(rungs, "model"), Paragraphs(seen)])
 
 
-def mixed_section(rungs: Sequence[Rung], mixtures: Mapping[str, Sequence[str]], picture: Path) -> Section:
+def mixtures_section(
+    rungs: Sequence[LanguageModelRung], mixtures: Mapping[str, Sequence[str]], picture: Path
+) -> PageSection:
     """Mixtures, and all models side by side.  # mixtures: name and members"""
     tokens = rungs[0].measured.likelihood.tokens
     idea = (
@@ -224,18 +240,28 @@ def mixed_section(rungs: Sequence[Rung], mixtures: Mapping[str, Sequence[str]], 
     )
     told = []
     for name, members in mixtures.items():
-        best = min(members, key=lambda member: cost_of(rungs, member))
-        told.append(f"{name} is {than(compared(cost_of(rungs, name), cost_of(rungs, best)), f'{best} alone')}")
+        best = min(members, key=lambda member: perplexity_of(rungs, member))
+        told.append(
+            f"{name} is {than(describe_change(perplexity_of(rungs, name), perplexity_of(rungs, best)), f'{best} alone')}"
+        )
     first = min(rungs, key=lambda rung: rung.measured.likelihood.perplexity)
-    seen = f"In perplexity, {listed(told)}. Best of all is {first.name}: {first.measured.likelihood.perplexity:,.1f}."
+    seen = (
+        f"In perplexity, {join_names(told)}. Best of all is {first.name}: {first.measured.likelihood.perplexity:,.1f}."
+    )
     _draw(rungs, picture, "Perplexity of the test text by each model")
-    parts: list[Part] = [Text(idea), costs_table(rungs, "model"), Text(PERPLEXITY), _shown(picture), Text(seen)]
-    return Section("Mixtures, and all language models", parts)
+    parts: list[PagePart] = [
+        Paragraphs(idea),
+        costs_table(rungs, "model"),
+        Paragraphs(PERPLEXITY),
+        _shown(picture),
+        Paragraphs(seen),
+    ]
+    return PageSection("Mixtures, and all language models", parts)
 
 
-def _draw(rungs: Sequence[Rung], picture: Path, title: str) -> None:
+def _draw(rungs: Sequence[LanguageModelRung], picture: Path, title: str) -> None:
     draw_ladder({rung.name: rung.measured.likelihood.perplexity for rung in rungs}, None, {}, picture, title=title)
 
 
-def _shown(picture: Path, caption: str = "perplexity of the test text, on a scale of logarithms") -> Picture:
-    return Picture(picture.read_text(encoding="utf-8"), caption)
+def _shown(picture: Path, caption: str = "perplexity of the test text, on a scale of logarithms") -> PageFigure:
+    return PageFigure(picture.read_text(encoding="utf-8"), caption)

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dragoman.data.vocabulary import END, SPECIALS
-from dragoman.evaluation.translation_metrics import FEW, Judged
-from dragoman.evaluation.translator import BEAM, LENGTH
-from dragoman.report.corpus_language import compared, listed, than
-from dragoman.report.curves import bleu_by_length
-from dragoman.report.page import Heatmap, Part, Picture, Section, Table, Text
+from dragoman.evaluation.translation_metrics import FEW_SENTENCES, TranslationScores
+from dragoman.evaluation.translator import DEFAULT_BEAM, DEFAULT_LENGTH
+from dragoman.report.corpus_language import describe_change, join_names, than
+from dragoman.report.curves import draw_bleu_by_length
+from dragoman.report.page import Heatmap, PageFigure, PagePart, PageSection, PageTable, Paragraphs
 from dragoman.report.translators import (
     TranslatorRung,
-    bleu_of_classes,
+    bleu_by_class,
+    class_sizes,
     examples_section,
-    length_classes,
+    first_of_each_length,
     lengths_table,
-    one_of_each_length,
     scores_table,
 )
 
@@ -40,34 +40,34 @@ references."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class LexiconExample:
     """A word of the lexicon."""
 
     word: str
-    times: int  # that it was seen
+    count: int  # that it was seen
     translations: tuple[tuple[str, float], ...]  # with their probabilities, likeliest first
 
     @property
-    def told(self) -> str:
+    def translations_text(self) -> str:
         """Those worth telling, and the first in any case."""
         kept = [own for place, own in enumerate(self.translations) if not place or own[1] >= WORTH]
         return ", ".join(f"{word} {100 * prob:.0f}%" for word, prob in kept)
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchVariant:
     """What one way to search leads to."""
 
     beam: int
     length: str  # handling of lengths
-    judged: Judged
+    judged: TranslationScores
 
     def as_dict(self) -> dict[str, Any]:
         return {"beam": self.beam, "length": self.length, **self.judged.as_dict()}
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class AttentionExample:
     """A sentence, its translation, and where attention was."""
 
     source: str
@@ -78,7 +78,7 @@ class Looked:
     matrix: ArrayLike  # (target words and `</s>`, source words and `</s>`)
 
 
-def units_told(spec: str) -> str:
+def describe_units(spec: str) -> str:
     """
     >>> units_told("subword:4000"), units_told("word"), units_told("char")
     ('pieces of words (4000 kinds)', 'words', 'characters')
@@ -88,7 +88,7 @@ def units_told(spec: str) -> str:
     return names.get(kind, f"pieces of words ({number} kinds)")
 
 
-def difference(new: float, old: float) -> str:
+def describe_difference(new: float, old: float) -> str:
     """How a BLEU score is beside another.
 
     >>> difference(30.0, 20.0), difference(20.0, 20.1), difference(18.0, 20.0)
@@ -102,7 +102,9 @@ def difference(new: float, old: float) -> str:
 # -- words -----------------------------------------------------------------------------------------------------------
 
 
-def lexicon_section(entries: Sequence[Entry], pairs: int, certain: float, names: tuple[str, str]) -> Section:
+def lexicon_section(
+    entries: Sequence[LexiconExample], pairs: int, certain: float, names: tuple[str, str]
+) -> PageSection:
     """What some words are translated to."""
     source, target = names
     idea = (
@@ -110,13 +112,13 @@ def lexicon_section(entries: Sequence[Entry], pairs: int, certain: float, names:
         "together, sentence after sentence. IBM Model 1 and a hidden Markov model find that out by counting what they "
         "believe, and believing what they have counted (EM). A lexicon of translation probabilities comes of it."
     )
-    rows: list[list[object]] = [[one.word, one.times, one.told] for one in entries]
+    rows: list[list[object]] = [[one.word, one.count, one.translations_text] for one in entries]
     seen = (
         f"Learned from {pairs:,} pairs. {100 * certain:.0f}% of the words that were seen often have one translation "
         "that is more probable than all others together; the rest share theirs out among forms, or among meanings."
     )
-    table = Table([f"word of {source}", "times", "likeliest translations"], rows)
-    return Section("Words that belong together", [Text(idea), table, Text(seen)])
+    table = PageTable([f"word of {source}", "times", "likeliest translations"], rows)
+    return PageSection("Words that belong together", [Paragraphs(idea), table, Paragraphs(seen)])
 
 
 # -- translators -----------------------------------------------------------------------------------------------------
@@ -124,19 +126,19 @@ def lexicon_section(entries: Sequence[Entry], pairs: int, certain: float, names:
 
 def translators_section(
     rungs: Sequence[TranslatorRung], units: tuple[str, str], sentences: tuple[int, int], alone: float | None
-) -> Section:
+) -> PageSection:
     """Encoder-decoder and attention.  # sentences: translated, and all; alone: best perplexity without the source"""
     plain, attending = rungs[0], rungs[1]
     idea = (
         "A translator is a language model that has read the source sentence. An encoder-decoder reads it into one "
         "vector, and predicts the translation from that. With attention it keeps a vector for each word, and looks, "
-        f"for each word it writes, at those it needs. Here the source is read in {units_told(units[0])}, the "
-        f"translation written in {units_told(units[1])}, chosen by the text."
+        f"for each word it writes, at those it needs. Here the source is read in {describe_units(units[0])}, the "
+        f"translation written in {describe_units(units[1])}, chosen by the text."
     )
     one, other = plain.measured, attending.measured
-    gain = than(difference(other.judged.bleu, one.judged.bleu), "without")
-    cost = compared(other.perplexity, one.perplexity)
-    seen = f"With attention BLEU is {other.judged.bleu:.1f}, {gain}, and perplexity is {cost}. "
+    gain = than(describe_difference(other.scores.bleu, one.scores.bleu), "without")
+    cost = describe_change(other.perplexity, one.perplexity)
+    seen = f"With attention BLEU is {other.scores.bleu:.1f}, {gain}, and perplexity is {cost}. "
     if alone is not None:
         best = min(one.perplexity, other.perplexity)
         seen += (
@@ -152,27 +154,27 @@ def translators_section(
         )
     if sentences[0] < TOO_FEW:
         seen += f" With {sentences[0]:,} sentences, a point or two of BLEU may be chance."
-    table = replace(scores_table(rungs, "translator"), caption=f"BLEU by sacreBLEU: {other.judged.signature}")
-    parts: list[Part] = [Text(idea), table, Text(SCORES.format(beam=BEAM)), Text(seen)]
-    return Section("Encoder-decoder and attention", parts)
+    table = replace(scores_table(rungs, "translator"), caption=f"BLEU by sacreBLEU: {other.scores.signature}")
+    parts: list[PagePart] = [Paragraphs(idea), table, Paragraphs(SCORES.format(beam=DEFAULT_BEAM)), Paragraphs(seen)]
+    return PageSection("Encoder-decoder and attention", parts)
 
 
-def lengths_of(rungs: Sequence[TranslatorRung], picture: Path) -> Section:
+def sentence_lengths_section(rungs: Sequence[TranslatorRung], picture: Path) -> PageSection:
     """BLEU by the length of sentences."""
     idea = (
         "One vector has to hold a short sentence or a long one; attention keeps as many as there are words. So what "
         "becomes of long sentences tells the two apart."
     )
-    bleu_by_length(length_classes(rungs), bleu_of_classes(rungs), picture, title="BLEU by sentence length")
-    drawn = Picture(picture.read_text(encoding="utf-8"), "BLEU by words of the source sentence")
-    enough = [place for place, own in enumerate(rungs[0].measured.by_length) if own.sentences >= FEW]
-    parts: list[Part] = [Text(idea), lengths_table(rungs), drawn, Text(_by_length(rungs, enough))]
-    return Section("Long sentences", parts)
+    draw_bleu_by_length(class_sizes(rungs), bleu_by_class(rungs), picture, title="BLEU by sentence length")
+    drawn = PageFigure(picture.read_text(encoding="utf-8"), "BLEU by words of the source sentence")
+    enough = [place for place, own in enumerate(rungs[0].measured.by_length) if own.sentences >= FEW_SENTENCES]
+    parts: list[PagePart] = [Paragraphs(idea), lengths_table(rungs), drawn, Paragraphs(_by_length(rungs, enough))]
+    return PageSection("Long sentences", parts)
 
 
 def _by_length(rungs: Sequence[TranslatorRung], enough: Sequence[int]) -> str:
     if len(enough) < 2:
-        return f"There are too few test sentences to compare lengths: fewer than {FEW} in most classes."
+        return f"There are too few test sentences to compare lengths: fewer than {FEW_SENTENCES} in most classes."
     first, last = enough[0], enough[-1]
     spans = rungs[0].measured.by_length
     told = []
@@ -180,11 +182,11 @@ def _by_length(rungs: Sequence[TranslatorRung], enough: Sequence[int]) -> str:
         short, long = rung.measured.by_length[first].bleu, rung.measured.by_length[last].bleu
         kept = f", {100 * long / short:.0f}% of it" if short >= LEAST_SHORT else ""
         told.append(f"{rung.name} has {short:.1f} and {long:.1f}{kept}")
-    few = f" Classes of fewer than {FEW} sentences say little." if len(enough) < len(spans) else ""
-    return f"From {spans[first].span.name} words to {spans[last].span.name}: {'; '.join(told)}.{few}"
+    few = f" Classes of fewer than {FEW_SENTENCES} sentences say little." if len(enough) < len(spans) else ""
+    return f"From {spans[first].bucket.name} words to {spans[last].bucket.name}: {'; '.join(told)}.{few}"
 
 
-def attention_of(looked: Looked) -> Section:
+def attention_example_section(looked: AttentionExample) -> PageSection:
     idea = (
         "Each row is a word of the translation; the darker a word of the source, the more the translator looked at it "
         "while it chose that word. Nobody told it where to look."
@@ -195,8 +197,9 @@ def attention_of(looked: Looked) -> Section:
         [*looked.target_words, end][:rows], [*looked.source_words, end][:columns], looked.matrix, "each row sums to 1"
     )
     lines = [["source", looked.source], ["reference", looked.reference], ["translation", looked.translation]]
-    return Section(
-        "Where attention looks", [Text(idea), Table(["", "a test sentence"], lines), heat, Text(_sharp(heat))]
+    return PageSection(
+        "Where attention looks",
+        [Paragraphs(idea), PageTable(["", "a test sentence"], lines), heat, Paragraphs(_sharp(heat))],
     )
 
 
@@ -213,7 +216,7 @@ def _sharp(heat: Heatmap) -> str:
 # -- search ----------------------------------------------------------------------------------------------------------
 
 
-def search_section(searches: Sequence[Searched], name: str) -> Section:
+def search_section(searches: Sequence[SearchVariant], name: str) -> PageSection:
     """Beams and lengths."""
     idea = (
         "The most probable translation has to be searched for. Greedy search takes the most probable word each time "
@@ -226,12 +229,14 @@ def search_section(searches: Sequence[Searched], name: str) -> Section:
         for own in searches
     ]
     by_key = {(own.beam, own.length): own.judged for own in searches}
-    greedy, beam = by_key[1, LENGTH], by_key[BEAM, LENGTH]
-    seen = f"By BLEU a beam of {BEAM} has {than(difference(beam.bleu, greedy.bleu), 'greedy search')}. "
+    greedy, beam = by_key[1, DEFAULT_LENGTH], by_key[DEFAULT_BEAM, DEFAULT_LENGTH]
+    seen = (
+        f"By BLEU a beam of {DEFAULT_BEAM} has {than(describe_difference(beam.bleu, greedy.bleu), 'greedy search')}. "
+    )
     bare = [own for own in searches if own.length == "none"]
     if bare:
         widest = max(bare, key=lambda own: own.beam)
-        normed = by_key.get((widest.beam, LENGTH), beam)
+        normed = by_key.get((widest.beam, DEFAULT_LENGTH), beam)
         seen += (
             f"Without length handling, a beam of {widest.beam} writes {widest.judged.length_ratio:.2f} times as many "
             f"words as the references, with it {normed.length_ratio:.2f}. "
@@ -242,11 +247,11 @@ def search_section(searches: Sequence[Searched], name: str) -> Section:
         if best.judged.bleu >= LEAST_LEARNED
         else "But no search finds what has not been learned: there was too little time or text."
     )
-    table = Table(["length handling", "beam", "BLEU", "length", "chrF"], rows, f"{name}, by several searches")
-    return Section("Searching", [Text(idea), table, Text(seen)])
+    table = PageTable(["length handling", "beam", "BLEU", "length", "chrF"], rows, f"{name}, by several searches")
+    return PageSection("Searching", [Paragraphs(idea), table, Paragraphs(seen)])
 
 
-def replaced_section(bleu: Mapping[str, float], unknown: float) -> Section:
+def replaced_section(bleu: Mapping[str, float], unknown: float) -> PageSection:
     """Unknown words replaced, where words are written.  # unknown: share of the source's test words"""
     idea = (
         "A translator that writes whole words cannot write those it does not know: it writes <unk>. Attention says "
@@ -254,30 +259,33 @@ def replaced_section(bleu: Mapping[str, float], unknown: float) -> Section:
         "copied, as suits names and numbers."
     )
     first, *others = bleu.items()
-    told = [f"{name}: {difference(score, first[1])}" for name, score in others]
-    seen = (
-        f"{100 * unknown:.1f}% of the source's words in the test text are unknown. Against {first[0]}, {listed(told)}."
-    )
+    told = [f"{name}: {describe_difference(score, first[1])}" for name, score in others]
+    seen = f"{100 * unknown:.1f}% of the source's words in the test text are unknown. Against {first[0]}, {join_names(told)}."
     rows: list[list[object]] = [[name, f"{score:.1f}"] for name, score in bleu.items()]
-    return Section("Unknown words in translations", [Text(idea), Table(["unknown words", "BLEU"], rows), Text(seen)])
+    return PageSection(
+        "Unknown words in translations",
+        [Paragraphs(idea), PageTable(["unknown words", "BLEU"], rows), Paragraphs(seen)],
+    )
 
 
-def ensemble_section(members: Sequence[TranslatorRung], together: TranslatorRung) -> Section:
+def ensemble_section(members: Sequence[TranslatorRung], together: TranslatorRung) -> PageSection:
     idea = (
         "Two translators that differ in nothing but the chance they began with make different mistakes. Averaging "
         "their probabilities word by word keeps what they agree about."
     )
-    best = max(members, key=lambda rung: rung.measured.judged.bleu)
-    gain = difference(together.measured.judged.bleu, best.measured.judged.bleu)
-    seen = f"Together they have {together.measured.judged.bleu:.1f} BLEU, {than(gain, 'the better of them')}"
-    seen += f"; perplexity is {compared(together.measured.perplexity, min(m.measured.perplexity for m in members))}."
+    best = max(members, key=lambda rung: rung.measured.scores.bleu)
+    gain = describe_difference(together.measured.scores.bleu, best.measured.scores.bleu)
+    seen = f"Together they have {together.measured.scores.bleu:.1f} BLEU, {than(gain, 'the better of them')}"
+    seen += (
+        f"; perplexity is {describe_change(together.measured.perplexity, min(m.measured.perplexity for m in members))}."
+    )
     table = scores_table([*members, together], "translator")
-    return Section("Together", [Text(idea), table, Text(seen)])
+    return PageSection("Together", [Paragraphs(idea), table, Paragraphs(seen)])
 
 
-def samples_section(rungs: Sequence[TranslatorRung], sources: Sequence[str], references: Sequence[str]) -> Section:
+def samples_section(rungs: Sequence[TranslatorRung], sources: Sequence[str], references: Sequence[str]) -> PageSection:
     """One sentence of each length by all translators."""
     told = {rung.name: rung.measured.texts for rung in rungs}
-    section = examples_section(sources, references, told, one_of_each_length(sources, rungs[0]), "source")
-    idea = Text("The first test sentence of each length, as each translator has it (beam search).")
-    return Section("Sample translations", [idea, *section.parts])
+    section = examples_section(sources, references, told, first_of_each_length(sources, rungs[0]), "source")
+    idea = Paragraphs("The first test sentence of each length, as each translator has it (beam search).")
+    return PageSection("Sample translations", [idea, *section.parts])

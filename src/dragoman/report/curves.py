@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.core.errors import DataError
-from dragoman.report.attention_figure import one_warning_of_letters
+from dragoman.report.attention_figure import single_glyph_warning
 from dragoman.report.figures import (
     COLOURS,
-    LEAD,
+    GREY,
+    LABEL_GAP,
     MARKERS,
-    QUIET,
     WIDTH,
-    Label,
-    Look,
-    format_of,
+    LineLabel,
+    LineStyle,
+    check_points,
+    image_format,
     label_ends,
     new_figure,
-    require_points,
 )
-from dragoman.report.surprisal_figure import LETTER, shown
+from dragoman.report.surprisal_figure import LETTER, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ WORDS = "words in the source sentence, and below how many sentences there are"
 MINUTES = "minutes of training"
 
 
-def bleu_by_length(
+def draw_bleu_by_length(
     classes: Mapping[str, int],
     systems: Mapping[str, Sequence[float]],
     path: Path,
@@ -55,9 +55,9 @@ def bleu_by_length(
         name: {float(place): value for place, value in enumerate(values) if not math.isnan(value)}
         for name, values in systems.items()
     }
-    require_points({"": lines}, path)
+    check_points({"": lines}, path)
     looks = _looks(lines, path)
-    with one_warning_of_letters(path), new_figure(HEIGHT, path) as figure:
+    with single_glyph_warning(path), new_figure(HEIGHT, path) as figure:
         axes = _axes(figure, lines)
         labels = []
         for name, points in lines.items():
@@ -70,16 +70,16 @@ def bleu_by_length(
         _finish(figure, axes, labels, (WORDS, ylabel, title))
 
 
-def learning_curves(
+def draw_learning_curves(
     curves: Mapping[str, Sequence[tuple[float, float]]], path: Path, ylabel: str, *, title: str = ""
 ) -> None:
     """A line for each system: {name: [(minutes of training, value), ...]}."""
     lines = {name: dict(sorted(points)) for name, points in curves.items()}
-    require_points({"": lines}, path)
+    check_points({"": lines}, path)
     if not all(math.isfinite(minutes) and minutes >= 0 for points in lines.values() for minutes in points):
         raise DataError(f"{path}: a point has no time; give minutes of training, from 0 on")
     looks = _looks(lines, path)
-    with one_warning_of_letters(path), new_figure(HEIGHT, path) as figure:
+    with single_glyph_warning(path), new_figure(HEIGHT, path) as figure:
         axes = _axes(figure, lines)
         labels = []
         for name, points in lines.items():
@@ -94,29 +94,29 @@ def learning_curves(
 
 def _axes(figure: Figure, names: Mapping[str, object]) -> Axes:
     """Room for the names of the lines at the right, as much as they need."""
-    right = LEAD + 0.2 + LETTER * max(len(shown(name)) for name in names)  # inches
+    right = LABEL_GAP + 0.2 + LETTER * max(len(shorten(name)) for name in names)  # inches
     wide, tall = WIDTH - LEFT - right, HEIGHT - BELOW - ABOVE
     return figure.add_axes((LEFT / WIDTH, BELOW / HEIGHT, wide / WIDTH, tall / HEIGHT))
 
 
-def _at_end(name: str, points: Mapping[float, float], look: Look) -> Label:
+def _at_end(name: str, points: Mapping[float, float], look: LineStyle) -> LineLabel:
     last = max(points)
-    return Label(shown(name).replace("$", r"\$"), last, points[last], look.colour)
+    return LineLabel(shorten(name).replace("$", r"\$"), last, points[last], look.colour)
 
 
-def _finish(figure: Figure, axes: Axes, labels: Sequence[Label], texts: tuple[str, str, str]) -> None:
+def _finish(figure: Figure, axes: Axes, labels: Sequence[LineLabel], texts: tuple[str, str, str]) -> None:
     """What stands around the lines: below, at the left and above; and their names."""
     xlabel, ylabel, title = texts
     axes.set_xlabel(xlabel, parse_math=False)
     axes.set_ylabel(ylabel, parse_math=False)
     axes.set_title(title, loc="left", parse_math=False)
-    axes.grid(axis="y", color=QUIET, alpha=0.25, linewidth=0.6)
+    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
     label_ends(figure, axes, labels)
 
 
-def _looks(lines: Mapping[str, object], path: Path) -> dict[str, Look]:
+def _looks(lines: Mapping[str, object], path: Path) -> dict[str, LineStyle]:
     """A colour and a marker for each line; grey comes last."""
-    format_of(path)
+    image_format(path)
     if len(lines) > len(COLOURS):
         raise DataError(f"{path}: {len(lines)} lines, and there are {len(COLOURS)} colours; leave some out")
-    return dict(zip(lines, map(Look, COLOURS[1:] + COLOURS[:1], MARKERS), strict=False))
+    return dict(zip(lines, map(LineStyle, COLOURS[1:] + COLOURS[:1], MARKERS), strict=False))

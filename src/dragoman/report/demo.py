@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 
-from dragoman.evaluation.floor import Measured
+from dragoman.evaluation.floor import LanguageModelEvaluation
 from dragoman.report.attention import attention_text
-from dragoman.report.page import Heatmap, Part, Picture, Pre, Section, Table, Text
-from dragoman.report.tables import plus_minus, table
+from dragoman.report.page import Heatmap, PageFigure, PagePart, PageSection, PageTable, Paragraphs, Preformatted
+from dragoman.report.tables import format_table, format_with_error
 from dragoman.report.translators import TranslatorRung
 
 WIDTH = 110  # columns of what is printed
@@ -31,7 +31,7 @@ it chose that word. Where German has its verb at the end, the dark fields leave 
 
 
 @dataclass(frozen=True)
-class Row:
+class SummaryRow:
     """One model of the demo: what it predicts, what that costs, and what it took."""
 
     name: str
@@ -42,14 +42,14 @@ class Row:
     seconds: float
 
     @classmethod
-    def of_language_model(cls, name: str, measured: Measured, seconds: float) -> Row:
-        floor = None if measured.floor is None else plus_minus(*measured.floor.perplexity)
+    def of_language_model(cls, name: str, measured: LanguageModelEvaluation, seconds: float) -> SummaryRow:
+        floor = None if measured.floor is None else format_with_error(*measured.floor.perplexity)
         return cls(name, "P(E)", measured.likelihood.perplexity, floor, None, seconds)
 
     @classmethod
-    def of_translator(cls, rung: TranslatorRung) -> Row:
-        own, floor = rung.measured, None if rung.measured.floor is None else plus_minus(*rung.measured.floor)
-        return cls(rung.name, "P(E | F)", own.perplexity, floor, own.judged.bleu, rung.seconds)
+    def of_translator(cls, rung: TranslatorRung) -> SummaryRow:
+        own, floor = rung.measured, None if rung.measured.floor is None else format_with_error(*rung.measured.floor)
+        return cls(rung.name, "P(E | F)", own.perplexity, floor, own.scores.bleu, rung.seconds)
 
     def cells(self) -> list[object]:
         bleu = None if self.bleu is None else f"{self.bleu:.1f}"
@@ -59,34 +59,40 @@ class Row:
 # -- sections --------------------------------------------------------------------------------------------------------
 
 
-def pairs_section(pairs: Sequence[tuple[str, str]]) -> Section:
+def pairs_section(pairs: Sequence[tuple[str, str]]) -> PageSection:
     """Some pairs of the training text."""
     about = "Pairs drawn from the laboratory's grammar, which knows how probable each of them is."
-    return Section("The text", [Text(about), Pre("\n".join(f"{german}\n  {english}" for german, english in pairs))])
+    return PageSection(
+        "The text", [Paragraphs(about), Preformatted("\n".join(f"{german}\n  {english}" for german, english in pairs))]
+    )
 
 
-def models_section(rows: Sequence[Row]) -> Section:
+def models_section(rows: Sequence[SummaryRow]) -> PageSection:
     headers = ["model", "predicts", "perplexity", "its floor", "BLEU", "seconds"]
-    return Section("Models beside the truth", [Table(headers, [row.cells() for row in rows]), Text(MODELS)])
+    return PageSection(
+        "Models beside the truth", [PageTable(headers, [row.cells() for row in rows]), Paragraphs(MODELS)]
+    )
 
 
-def sentence_section(source: str, reference: str, told: Mapping[str, str], looked: Heatmap) -> Section:
+def sentence_section(source: str, reference: str, told: Mapping[str, str], looked: Heatmap) -> PageSection:
     """One test sentence by all translators, and the attention of one of them."""
     lines = {"German": source, "reference": reference, **told}
     wide = max(map(len, lines))
     texts = "\n".join(f"{name:{wide}}  {line}" for name, line in lines.items())
-    return Section("One sentence, translated", [Pre(texts), looked, Text(SENTENCE)])
+    return PageSection("One sentence, translated", [Preformatted(texts), looked, Paragraphs(SENTENCE)])
 
 
-def curves_section(svg: str) -> Section:
-    return Section("Learning curves", [Text(CURVES), Picture(svg, "perplexity of the held-out text, by class")])
+def curves_section(svg: str) -> PageSection:
+    return PageSection(
+        "Learning curves", [Paragraphs(CURVES), PageFigure(svg, "perplexity of the held-out text, by class")]
+    )
 
 
-def commands_section(commands: Sequence[str]) -> Section:
-    return Section("What to try next", [Pre("\n".join(commands))])
+def commands_section(commands: Sequence[str]) -> PageSection:
+    return PageSection("What to try next", [Preformatted("\n".join(commands))])
 
 
-def curve(metrics: Path) -> list[tuple[float, float]]:
+def read_learning_curve(metrics: Path) -> list[tuple[float, float]]:
     """Minutes of training and perplexity of the dev text, from what a training noted."""
     lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
     return [(line["seconds"] / 60, math.exp(line["dev_loss"])) for line in lines if line.get("dev_loss", 99.0) < 20]
@@ -95,7 +101,7 @@ def curve(metrics: Path) -> list[tuple[float, float]]:
 # -- as text ---------------------------------------------------------------------------------------------------------
 
 
-def as_text(section: Section, *, width: int = WIDTH, colour: bool = False) -> str:
+def section_text(section: PageSection, *, width: int = WIDTH, colour: bool = False) -> str:
     """A section for a terminal; pictures are left to the page.
 
     >>> print(as_text(Section("Words", [Text("Two lines of it."), Table(["a"], [[1]])])))
@@ -112,14 +118,14 @@ def as_text(section: Section, *, width: int = WIDTH, colour: bool = False) -> st
     return "\n\n".join([heading, *(text for part in section.parts for text in _told(part, width, colour))])
 
 
-def _told(part: Part, width: int, colour: bool) -> Iterator[str]:
+def _told(part: PagePart, width: int, colour: bool) -> Iterator[str]:
     match part:
-        case Text():
+        case Paragraphs():
             yield from (fill(paragraph, width) for paragraph in part.text.split("\n\n"))
-        case Pre():
+        case Preformatted():
             yield part.text
-        case Table():
-            yield table(part.headers, part.rows)
+        case PageTable():
+            yield format_table(part.headers, part.rows)
         case Heatmap():
             caption = [part.caption] if part.caption else []
             picture = attention_text(part.target_words, part.source_words, part.matrix, width, colour)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.report.figures import COLOURS, FONT, QUIET, WIDTH, new_figure
+from dragoman.report.figures import COLOURS, FONT, GREY, WIDTH, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ SAME_SIDE = 1e-6  # what is no farther than this from 0 is on neither side
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class HiddenLayerView:
     """A network with two hidden units, and the points it was made for."""
 
     name: str
@@ -40,10 +40,10 @@ class View:
     output_of_hidden: Plane  # and of h: the output layer alone
 
 
-def hidden_spaces(views: Sequence[View], path: Path, *, title: str = "") -> None:
+def draw_hidden_spaces(views: Sequence[HiddenLayerView], path: Path, *, title: str = "") -> None:
     """Two pictures a network: its points x with the boundary where y = 0, and below the same points as h, where the
     boundary is a straight line. Points are labelled by what they are as x."""
-    _require(views, path)
+    _check_views(views, path)
     side = (WIDTH - LEFT - (len(views) - 1) * GAP - 0.1) / max(3, len(views))  # inches
     height = 2 * side + 1.5
     with new_figure(height, path) as figure:
@@ -59,7 +59,9 @@ def hidden_spaces(views: Sequence[View], path: Path, *, title: str = "") -> None
         figure.text(LEFT / WIDTH, 1 - 0.25 / height, title, fontsize=FONT + 1.5)
 
 
-def _draw(axes: Axes, points: NDArray[np.float64], view: View, output: Plane, names: list[str], letter: str) -> None:
+def _draw(
+    axes: Axes, points: NDArray[np.float64], view: HiddenLayerView, output: Plane, names: list[str], letter: str
+) -> None:
     """Points, and the two sides of the boundary."""
     centre, reach = _frame(points)
     edges = [np.linspace(c - reach, c + reach, SIDE) for c in centre]
@@ -68,11 +70,11 @@ def _draw(axes: Axes, points: NDArray[np.float64], view: View, output: Plane, na
     levels = [min(heights.min(), 0) - 1, 0, max(heights.max(), 0) + 1]
     axes.contourf(across, up, heights, levels, colors=[NEGATIVE, POSITIVE], alpha=SHADE)
     if heights.min() < -SAME_SIDE and heights.max() > SAME_SIDE:
-        axes.contour(across, up, heights, [0.0], colors=[QUIET], linewidths=1.4)
+        axes.contour(across, up, heights, [0.0], colors=[GREY], linewidths=1.4)
     for sign, marker, colour in ((1, "o", POSITIVE), (-1, "s", NEGATIVE)):
         chosen = points[np.sign(view.y) == sign]
         axes.plot(*chosen.T, marker, color=colour, markersize=7)
-    for (first, second), text in labels_of(points, names, ALIKE * reach).items():
+    for (first, second), text in merge_labels(points, names, ALIKE * reach).items():
         axes.annotate(text, (first, second), (0, -6), textcoords="offset points", ha="center", va="top", fontsize=SMALL)
     axes.set_xlim(edges[0][0], edges[0][-1])
     axes.set_ylim(edges[1][0], edges[1][-1])
@@ -89,7 +91,7 @@ def _frame(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     return (low + high) / 2, (0.5 + ROOM) * spread
 
 
-def labels_of(points: NDArray[np.float64], names: Sequence[str], near: float) -> dict[tuple[float, float], str]:
+def merge_labels(points: NDArray[np.float64], names: Sequence[str], near: float) -> dict[tuple[float, float], str]:
     """Where labels stand: points in the same place share one."""
     found: dict[tuple[float, float], str] = {}
     for (first, second), name in zip(points.tolist(), names, strict=True):
@@ -102,7 +104,7 @@ def labels_of(points: NDArray[np.float64], names: Sequence[str], near: float) ->
     return found
 
 
-def _require(views: Sequence[View], path: Path) -> None:
+def _check_views(views: Sequence[HiddenLayerView], path: Path) -> None:
     """Refuse to draw nothing, and what has no place in a plane."""
     if not views:
         raise DataError(f"{path}: there is nothing to draw; give at least one network")

@@ -12,21 +12,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.evaluation.surprisal import Sentence
-from dragoman.report.figures import COLOURS, FONT, LEAD, QUIET, WIDTH, Label, format_of, label_ends, new_figure
-from dragoman.report.surprisal_figure import Line, fonts_elsewhere, set_in_lines, shown
+from dragoman.evaluation.surprisal import SentenceSurprisals
+from dragoman.report.figures import (
+    COLOURS,
+    FONT,
+    GREY,
+    LABEL_GAP,
+    WIDTH,
+    LineLabel,
+    image_format,
+    label_ends,
+    new_figure,
+)
+from dragoman.report.surprisal_figure import WordLine, ignore_missing_glyphs, shorten, wrap_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_WORDS = 60  # of the sentences under one cell
-MOST_CELLS = 8  # in one picture
-MOST_SQUARES = 40  # words read, or predicted, along one side of a heat map
+MAX_WORDS = 60  # of the sentences under one cell
+MAX_CELLS = 8  # in one picture
+MAX_SQUARES = 40  # words read, or predicted, along one side of a heat map
 LEFT, RIGHT = 0.15, 0.1  # inches beside the text
 ROW, NAME, BETWEEN = 0.25, 0.3, 0.14  # inches: a line of text, the name above a cell's lines, and space below them
 TITLE = 0.32  # inches
-BOTH_WAYS = "RdBu_r"  # blue for negative, white for 0, red for positive
+DIVERGING = "RdBu_r"  # blue for negative, white for 0, red for positive
 PALEST = 0.17  # of these shades at either end is left out: letters have to be read on them
 BAR, THICK = 0.9, 0.09  # inches: a colour bar
 SQUARE = 0.28  # inches a word in a heat map, at most
@@ -53,11 +63,11 @@ def draw_cells(
     {name of a cell: what it holds after the words of each sentence}. Each cell has a scale of its own, as far up as
     down, which stands beside its name.
     """
-    _require_cells(sentences, cells, path)
+    _check_cells(sentences, cells, path)
     room = WIDTH - LEFT - RIGHT
     blocks = {name: _lines(sentences, values, room) for name, values in cells.items()}
     height = TITLE * bool(title) + sum(NAME + ROW * len(lines) + BETWEEN for lines in blocks.values())
-    with fonts_elsewhere(path), new_figure(height, path) as figure:
+    with ignore_missing_glyphs(path), new_figure(height, path) as figure:
         top = height - TITLE * bool(title)  # inches from below
         for name, lines in blocks.items():
             reach = max(float(np.abs(line.bits).max()) for line in lines) or 1.0
@@ -71,56 +81,56 @@ def draw_cells(
         figure.text(LEFT / WIDTH, 1 - 0.2 / height, title, fontsize=FONT + 1.5, parse_math=False)
 
 
-def _lines(sentences: Sequence[Sequence[str]], values: Sequence[NDArray[np.float64]], room: float) -> list[Line]:
+def _lines(sentences: Sequence[Sequence[str]], values: Sequence[NDArray[np.float64]], room: float) -> list[WordLine]:
     """The text in lines as words with their bits are set; here each word has one number, whatever its unit."""
-    found: list[Line] = []
+    found: list[WordLine] = []
     for words, held in zip(sentences, values, strict=True):
-        found += set_in_lines(Sentence(tuple(words), held[:, None]), room)
+        found += wrap_words(SentenceSurprisals(tuple(words), held[:, None]), room)
     return found
 
 
 def _name_cell(figure: Figure, name: str, reach: float, low: float) -> None:
     """The cell's name, and at the right its colour bar with what the ends of it stand for."""
     above = low + 0.09 / figure.get_figheight()
-    figure.text(LEFT / WIDTH, above, name, color=QUIET, parse_math=False)
+    figure.text(LEFT / WIDTH, above, name, color=GREY, parse_math=False)
     end = f"{reach:.2g}"
     left = 1 - (RIGHT + BAR + LETTER * len(end)) / WIDTH
     axes = figure.add_axes((left, above, BAR / WIDTH, THICK / figure.get_figheight()))
-    axes.pcolormesh(np.linspace(-1, 1, 21)[None], cmap=_both_ways(), vmin=-1, vmax=1)
+    axes.pcolormesh(np.linspace(-1, 1, 21)[None], cmap=_diverging_colours(), vmin=-1, vmax=1)
     axes.set_axis_off()
     for x, text, side in ((-0.04, f"−{end}", "right"), (1.04, end, "left")):
-        axes.text(x, 0.5, text, ha=side, va="center_baseline", color=QUIET, transform=axes.transAxes)
+        axes.text(x, 0.5, text, ha=side, va="center_baseline", color=GREY, transform=axes.transAxes)
 
 
-def _draw_words(axes: Axes, line: Line, reach: float) -> None:
+def _draw_words(axes: Axes, line: WordLine, reach: float) -> None:
     """A line of words, each on its colour."""
     edges = np.concatenate([[0.0], line.widths.cumsum()])
-    axes.pcolormesh(edges, [0, 1], line.bits.T, cmap=_both_ways(), vmin=-reach, vmax=reach, edgecolors="white")
+    axes.pcolormesh(edges, [0, 1], line.bits.T, cmap=_diverging_colours(), vmin=-reach, vmax=reach, edgecolors="white")
     for centre, word in zip((edges[:-1] + edges[1:]) / 2, line.words, strict=True):
-        axes.text(centre, 0.5, shown(word), ha="center", va="center_baseline", parse_math=False)
+        axes.text(centre, 0.5, shorten(word), ha="center", va="center_baseline", parse_math=False)
     axes.set_axis_off()
 
 
-def _both_ways() -> Any:
+def _diverging_colours() -> Any:
     """Colours for numbers on both sides of 0, light enough for black letters."""
     from matplotlib import colormaps
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("held", colormaps[BOTH_WAYS](np.linspace(PALEST, 1 - PALEST, 65)))
+    return LinearSegmentedColormap.from_list("held", colormaps[DIVERGING](np.linspace(PALEST, 1 - PALEST, 65)))
 
 
-def _require_cells(
+def _check_cells(
     sentences: Sequence[Sequence[str]], cells: Mapping[str, Sequence[NDArray[np.float64]]], path: Path
 ) -> None:
     """Refuse what no picture can hold."""
-    format_of(path)
+    image_format(path)
     words = sum(map(len, sentences))
     if not words or not cells:
         raise DataError(f"{path}: there is nothing to draw; give at least one word and one cell")
-    if words > MOST_WORDS:
-        raise DataError(f"{path}: {words:,} words, and a picture holds {MOST_WORDS} at most; give fewer sentences")
-    if len(cells) > MOST_CELLS:
-        raise DataError(f"{path}: {len(cells)} cells, and a picture holds {MOST_CELLS} at most; choose fewer")
+    if words > MAX_WORDS:
+        raise DataError(f"{path}: {words:,} words, and a picture holds {MAX_WORDS} at most; give fewer sentences")
+    if len(cells) > MAX_CELLS:
+        raise DataError(f"{path}: {len(cells)} cells, and a picture holds {MAX_CELLS} at most; choose fewer")
     for name, values in cells.items():
         if not all(np.isfinite(held).all() for held in values):
             raise DataError(f"{path}: {name} holds a number that is infinite or undefined; leave it out")
@@ -136,12 +146,12 @@ def draw_saliency(
 
     # norms: (predicted, read); in each row, those of words not yet read are left blank
     """
-    _require_saliency(read, predicted, norms, path)
-    words = [max(len(shown(word)) for word in some) * LETTER + 0.15 for some in (predicted, read)]
+    _check_saliency(read, predicted, norms, path)
+    words = [max(len(shorten(word)) for word in some) * LETTER + 0.15 for some in (predicted, read)]
     left, above = max(words[0], LETTER * len(PREDICTED) + 0.1), words[1] + 0.3 + TITLE * bool(title)  # inches
     side = min(SQUARE * len(read), WIDTH - left - RIGHT)
     height = above + side + 0.4
-    with fonts_elsewhere(path), new_figure(height, path) as figure:
+    with ignore_missing_glyphs(path), new_figure(height, path) as figure:
         axes = figure.add_axes((left / WIDTH, 0.4 / height, side / WIDTH, side / height))
         scaled = norms / np.maximum(norms.max(axis=1, keepdims=True), np.finfo(float).tiny)
         blank = np.triu(np.ones(norms.shape, bool), 1)
@@ -149,23 +159,23 @@ def draw_saliency(
         axes.set_ylim(len(predicted), 0)
         axes.xaxis.tick_top()
         places = [place + 0.5 for place in range(len(read))]
-        axes.set_xticks(places, list(map(shown, read)), rotation=90, parse_math=False)
-        axes.set_yticks(places, list(map(shown, predicted)), parse_math=False)
+        axes.set_xticks(places, list(map(shorten, read)), rotation=90, parse_math=False)
+        axes.set_yticks(places, list(map(shorten, predicted)), parse_math=False)
         axes.tick_params(length=0, pad=2, labelcolor="black")
         axes.spines[:].set_visible(False)
-        figure.text(left / WIDTH, 1 - (above - words[1]) / height, READ, color=QUIET, va="top")
-        figure.text((left - 0.05) / WIDTH, (0.47 + side) / height, PREDICTED, color=QUIET, ha="right")
-        figure.text(left / WIDTH, 0.2 / height, NOTE, color=QUIET, parse_math=False)
+        figure.text(left / WIDTH, 1 - (above - words[1]) / height, READ, color=GREY, va="top")
+        figure.text((left - 0.05) / WIDTH, (0.47 + side) / height, PREDICTED, color=GREY, ha="right")
+        figure.text(left / WIDTH, 0.2 / height, NOTE, color=GREY, parse_math=False)
         figure.text(0.1 / WIDTH, 1 - 0.22 / height, title, fontsize=FONT + 1.5, parse_math=False)
 
 
-def _require_saliency(read: Sequence[str], predicted: Sequence[str], norms: NDArray[np.float64], path: Path) -> None:
-    format_of(path)
+def _check_saliency(read: Sequence[str], predicted: Sequence[str], norms: NDArray[np.float64], path: Path) -> None:
+    image_format(path)
     if not len(read) or norms.shape != (len(predicted), len(read)) or len(read) != len(predicted):
         raise DataError(f"{path}: a heat map has a row for each word predicted and a column for each word read")
-    if len(read) > MOST_SQUARES:
+    if len(read) > MAX_SQUARES:
         size = f"{len(read) - 1} words"
-        raise DataError(f"{path}: {size}, and a heat map holds {MOST_SQUARES - 1} at most; give a shorter sentence")
+        raise DataError(f"{path}: {size}, and a heat map holds {MAX_SQUARES - 1} at most; give a shorter sentence")
     if not np.isfinite(norms).all():
         raise DataError(f"{path}: a gradient is infinite or undefined; look for another sentence")
 
@@ -173,21 +183,21 @@ def _require_saliency(read: Sequence[str], predicted: Sequence[str], norms: NDAr
 # -- the vanishing gradient ------------------------------------------------------------------------------------------
 
 
-class Reach(NamedTuple):
+class GradientNorms(NamedTuple):
     """|dl / d state| 0, 1, 2, ... words earlier, of one model."""
 
     trained: NDArray[np.float64]
     untrained: NDArray[np.float64]
 
 
-def draw_gradients(models: Mapping[str, Reach], path: Path, *, title: str = "") -> None:
+def draw_gradients(models: Mapping[str, GradientNorms], path: Path, *, title: str = "") -> None:
     """How much of the gradient arrives so many words back, as a share of that at distance 0: two lines a model.
 
     Where nothing arrives at all, a line ends.
     """
     lines = list(_lines_of(models, path))
     with new_figure(4.6, path) as figure:
-        room = LEAD + 0.1 + LETTER * max(len(line.label.text) for line in lines)  # inches for the names
+        room = LABEL_GAP + 0.1 + LETTER * max(len(line.label.text) for line in lines)  # inches for the names
         axes = figure.add_axes((0.09, 0.12, 0.91 - room / WIDTH, 0.79))
         for line in lines:
             axes.plot(line.distances, line.powers, color=line.label.colour, linestyle=line.style)
@@ -201,31 +211,31 @@ def draw_gradients(models: Mapping[str, Reach], path: Path, *, title: str = "") 
         label_ends(figure, axes, [line.label for line in lines])
 
 
-class PowerLine(NamedTuple):
+class GradientLine(NamedTuple):
     """A line on a scale of powers of ten."""
 
     distances: NDArray[np.int64]
     powers: NDArray[np.float64]
     style: Any
-    label: Label
+    label: LineLabel
 
 
-def _lines_of(models: Mapping[str, Reach], path: Path) -> Iterator[PowerLine]:
+def _lines_of(models: Mapping[str, GradientNorms], path: Path) -> Iterator[GradientLine]:
     """The lines, each model's in its colour; refuses what cannot be drawn."""
-    format_of(path)
+    image_format(path)
     if not models:
         raise DataError(f"{path}: there is nothing to draw; give at least one model")
     if len(models) > len(COLOURS):
         raise DataError(f"{path}: {len(models)} models, and there are {len(COLOURS)} colours; draw fewer")
     for colour, (name, reach) in zip(COLOURS[1:] + COLOURS[:1], models.items(), strict=False):
         for norms, style, when in ((reach.trained, "-", ""), (reach.untrained, DASHES, ", untrained")):
-            told = f"{shown(name)}{when}"
+            told = f"{shorten(name)}{when}"
             if not len(norms) or not np.isfinite(norms).all() or norms[0] <= 0:
                 raise DataError(f"{path}: {told} has no gradient to draw, or an infinite one; leave the model out")
             arrives = int(np.argmin(norms > 0)) if (norms <= 0).any() else len(norms)
             powers = np.log10(norms[:arrives] / norms[0])
-            label = Label(told, arrives - 1, float(powers[-1]), colour)
-            yield PowerLine(np.arange(arrives), powers, style, label)
+            label = LineLabel(told, arrives - 1, float(powers[-1]), colour)
+            yield GradientLine(np.arange(arrives), powers, style, label)
 
 
 def _axis_of_powers(axes: Axes, lowest: float, highest: float) -> None:
@@ -235,7 +245,7 @@ def _axis_of_powers(axes: Axes, lowest: float, highest: float) -> None:
     ticks = range(top, bottom - 1, -every)
     axes.set_yticks(list(ticks), [_power(tick) for tick in ticks])
     axes.set_ylim(bottom, top + 0.05)
-    axes.grid(axis="y", color=QUIET, alpha=0.25, linewidth=0.6)
+    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
 
 
 def _power(exponent: int) -> str:

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
-from dragoman.evaluation.floor import Floor, Measured
-from dragoman.evaluation.minimal_pairs import Accuracy
-from dragoman.report.contrasts import FEW, Accuracies, as_dicts, distance_name
-from dragoman.report.figures import FLOOR, Share
-from dragoman.report.page import Section, Table, Text, without_empty
-from dragoman.report.tables import cell, plus_minus, table
+from dragoman.evaluation.floor import Floor, LanguageModelEvaluation
+from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
+from dragoman.report.contrasts import MIN_PAIRS, Accuracies, accuracies_as_dicts, distance_label
+from dragoman.report.figures import FLOOR, Proportion
+from dragoman.report.page import PageSection, PageTable, Paragraphs, without_empty_columns
+from dragoman.report.tables import format_cell, format_table, format_with_error
 
 WINDOW = 4  # words that a model of order 5 sees: what is decided farther away is beyond its window
 NATS = 3  # digits
 BY_DISTANCE = ("agreement", "reflexive")  # phenomena whose distances are told apart
-ASKED = "of how many"  # the row that says it
+PAIR_COUNT = "of how many"  # the row that says it
 ABOVE = "nats above the floor"
 COSTS = ("perplexity", "by class", ABOVE, "seconds", "MB")
 LEGEND = f"""\
@@ -37,7 +37,7 @@ the crossed quadruples (who does what to what) that are right altogether; guessi
 
 
 @dataclass(frozen=True)
-class Question:
+class AccuracyColumn:
     """What models are asked: contrasts of a phenomenon, all of them or those near or far."""
 
     name: str
@@ -46,115 +46,117 @@ class Question:
     below: float = math.inf  # and fewer than this
     all_four: bool = False  # count whole quadruples
 
-    def of(self, found: Accuracies) -> Accuracy:
+    def accuracy(self, accuracies: Accuracies) -> MinimalPairAccuracy:
         own = (
             accuracy
-            for (phenomenon, distance), accuracy in found.items()
+            for (phenomenon, distance), accuracy in accuracies.items()
             if phenomenon == self.phenomenon and self.least <= distance < self.below
         )
-        return sum(own, Accuracy())
+        return sum(own, MinimalPairAccuracy())
 
-    def share(self, found: Accuracies) -> float:
+    def share(self, accuracies: Accuracies) -> float:
         """How often a model is right, from 0 to 1; undefined where nothing was asked."""
-        accuracy = self.of(found)
-        return accuracy.share_of_groups if self.all_four else accuracy.share
+        accuracy = self.accuracy(accuracies)
+        return accuracy.group_accuracy if self.all_four else accuracy.accuracy
 
 
-QUESTIONS = (
-    Question("agreement", "agreement"),
-    Question("reflexive, near", "reflexive", below=WINDOW),
-    Question("reflexive, far", "reflexive", least=WINDOW),
-    Question("selection, near", "selection", below=WINDOW),
-    Question("all four, near", "selection", below=WINDOW, all_four=True),
-    Question("all four, far", "selection", least=WINDOW, all_four=True),
-    Question("topic", "topic"),
-    Question("register", "register"),
-    Question("article", "article"),
+ACCURACY_COLUMNS = (
+    AccuracyColumn("agreement", "agreement"),
+    AccuracyColumn("reflexive, near", "reflexive", below=WINDOW),
+    AccuracyColumn("reflexive, far", "reflexive", least=WINDOW),
+    AccuracyColumn("selection, near", "selection", below=WINDOW),
+    AccuracyColumn("all four, near", "selection", below=WINDOW, all_four=True),
+    AccuracyColumn("all four, far", "selection", least=WINDOW, all_four=True),
+    AccuracyColumn("topic", "topic"),
+    AccuracyColumn("register", "register"),
+    AccuracyColumn("article", "article"),
 )
 
 
 @dataclass(frozen=True)
-class Rung:
+class LanguageModelRung:
     """One model of the ladder, measured."""
 
     name: str
-    measured: Measured
+    measured: LanguageModelEvaluation
     accuracies: Accuracies
     seconds: float  # of training
     megabytes: float  # on disk
 
     @property
-    def shares(self) -> dict[str, float]:
+    def accuracy_by_column(self) -> dict[str, float]:
         """How often it is right, by the name of the question."""
-        return {question.name: question.share(self.accuracies) for question in QUESTIONS}
+        return {question.name: question.share(self.accuracies) for question in ACCURACY_COLUMNS}
 
     @property
     def floor(self) -> Floor:
         assert self.measured.floor is not None, "the truth is known"
         return self.measured.floor
 
-    def costs(self) -> list[object]:
+    def cost_cells(self) -> list[object]:
         """The cells of `COSTS`; without a floor nothing is above it."""
         gap, likelihood = self.measured.gap, self.measured.likelihood
-        above = None if gap is None else plus_minus(*gap.by_class.estimate, NATS)
+        above = None if gap is None else format_with_error(*gap.by_class.estimate, NATS)
         took = [f"{self.seconds:,.1f}", f"{self.megabytes:,.1f}"]
         return [likelihood.perplexity, likelihood.perplexity_class, above, *took]
 
-    def right(self) -> list[object]:
+    def accuracy_cells(self) -> list[object]:
         """The cells of `QUESTIONS`, in percent."""
-        return [None if math.isnan(share) else f"{100 * share:.1f}" for share in self.shares.values()]
+        return [None if math.isnan(share) else f"{100 * share:.1f}" for share in self.accuracy_by_column.values()]
 
     def as_dict(self) -> dict[str, Any]:
         about = {"model": self.name, "seconds": round(self.seconds, 3), "megabytes": round(self.megabytes, 3)}
-        asked = {"contrasts": as_dicts(self.accuracies)} if self.accuracies else {}
+        asked = {"contrasts": accuracies_as_dicts(self.accuracies)} if self.accuracies else {}
         return {**about, **self.measured.as_dict(), **asked}
 
 
-def ladder_text(rungs: Sequence[Rung]) -> str:
+def ladder_text(rungs: Sequence[LanguageModelRung]) -> str:
     """The table in two halves, so that it fits a terminal: what models cost, and what they get right."""
-    tables = (table(half.headers, half.rows) for half in _halves(rungs))
+    tables = (format_table(half.headers, half.rows) for half in _halves(rungs))
     return "\n\n".join([*tables, *(fill(paragraph, 120) for paragraph in LEGEND.split("\n\n"))])
 
 
-def costs_table(rungs: Sequence[Rung], name: str, caption: str = "") -> Table:
+def costs_table(rungs: Sequence[LanguageModelRung], name: str, caption: str = "") -> PageTable:
     """What models cost, and what they took; of any text, so that there is no floor.  # name: of the first column"""
-    return without_empty(Table([name, *COSTS], [[rung.name, *rung.costs()] for rung in rungs], caption))
-
-
-def ladder_section(rungs: Sequence[Rung]) -> Section:
-    """The same, and by distance, for a page."""
-    return Section("Language models", [*_halves(rungs), Text(LEGEND), *_distance_tables(rungs)])
-
-
-def _halves(rungs: Sequence[Rung]) -> tuple[Table, Table]:
-    costs = [[rung.name, *rung.costs()] for rung in rungs]
-    right = [[rung.name, *rung.right()] for rung in rungs]
-    return (
-        Table(["English", *COSTS], [*costs, [FLOOR, *_costs_of_truth(rungs[0].floor)]]),
-        Table(["% right", *_names()], [*right, [ASKED, *_asked(rungs[0])]]),
+    return without_empty_columns(
+        PageTable([name, *COSTS], [[rung.name, *rung.cost_cells()] for rung in rungs], caption)
     )
 
 
-def distances_text(rungs: Sequence[Rung]) -> str:
+def ladder_section(rungs: Sequence[LanguageModelRung]) -> PageSection:
+    """The same, and by distance, for a page."""
+    return PageSection("Language models", [*_halves(rungs), Paragraphs(LEGEND), *_distance_tables(rungs)])
+
+
+def _halves(rungs: Sequence[LanguageModelRung]) -> tuple[PageTable, PageTable]:
+    costs = [[rung.name, *rung.cost_cells()] for rung in rungs]
+    right = [[rung.name, *rung.accuracy_cells()] for rung in rungs]
+    return (
+        PageTable(["English", *COSTS], [*costs, [FLOOR, *_costs_of_truth(rungs[0].floor)]]),
+        PageTable(["% right", *_names()], [*right, [PAIR_COUNT, *_asked(rungs[0])]]),
+    )
+
+
+def distances_text(rungs: Sequence[LanguageModelRung]) -> str:
     """How often each model is right by how far what decides is from what is decided."""
-    return "\n\n".join(table(own.headers, own.rows) for own in _distance_tables(rungs))
+    return "\n\n".join(format_table(own.headers, own.rows) for own in _distance_tables(rungs))
 
 
-def _distance_tables(rungs: Sequence[Rung]) -> list[Table]:
+def _distance_tables(rungs: Sequence[LanguageModelRung]) -> list[PageTable]:
     return [
-        Table([f"% right, {phenomenon}", *names], [[rung.name, *_by_distance(rung, phenomenon)] for rung in rungs])
+        PageTable([f"% right, {phenomenon}", *names], [[rung.name, *_by_distance(rung, phenomenon)] for rung in rungs])
         for phenomenon, names in _distances(rungs[0]).items()
     ]
 
 
-def distance_shares(rungs: Sequence[Rung]) -> dict[str, dict[str, dict[str, Share]]]:
+def distance_shares(rungs: Sequence[LanguageModelRung]) -> dict[str, dict[str, dict[str, Proportion]]]:
     """The same for a picture: {phenomenon: {model: {distance: share}}}."""
     return {
         phenomenon: {
             rung.name: {
-                distance_name(least).replace(" and more", "+"): Share(own.share, own.contrasts)
+                distance_label(least).replace(" and more", "+"): Proportion(own.accuracy, own.pairs)
                 for (name, least), own in sorted(rung.accuracies.items())
-                if name == phenomenon and own.contrasts >= FEW
+                if name == phenomenon and own.pairs >= MIN_PAIRS
             }
             for rung in rungs
         }
@@ -162,51 +164,51 @@ def distance_shares(rungs: Sequence[Rung]) -> dict[str, dict[str, dict[str, Shar
     }
 
 
-def _distances(rung: Rung) -> dict[str, list[str]]:
+def _distances(rung: LanguageModelRung) -> dict[str, list[str]]:
     """The classes of distance of each phenomenon that has several, with how many words there are between."""
     found: dict[str, list[str]] = {}
     for (phenomenon, least), own in sorted(rung.accuracies.items()):
-        if phenomenon in BY_DISTANCE and own.contrasts >= FEW:
-            found.setdefault(phenomenon, []).append(f"{distance_name(least)} between")
+        if phenomenon in BY_DISTANCE and own.pairs >= MIN_PAIRS:
+            found.setdefault(phenomenon, []).append(f"{distance_label(least)} between")
     return found
 
 
-def _by_distance(rung: Rung, phenomenon: str) -> list[object]:
+def _by_distance(rung: LanguageModelRung, phenomenon: str) -> list[object]:
     own = [accuracy for (name, _), accuracy in sorted(rung.accuracies.items()) if name == phenomenon]
-    return [f"{100 * accuracy.share:.1f}" for accuracy in own if accuracy.contrasts >= FEW]
+    return [f"{100 * accuracy.accuracy:.1f}" for accuracy in own if accuracy.pairs >= MIN_PAIRS]
 
 
-def ladder_markdown(rungs: Sequence[Rung]) -> str:
+def ladder_markdown(rungs: Sequence[LanguageModelRung]) -> str:
     """The whole table in Markdown."""
     rows: list[list[object]] = [
-        *([rung.name, *rung.costs(), *rung.right()] for rung in rungs),
-        [FLOOR, *_costs_of_truth(rungs[0].floor), *[""] * len(QUESTIONS)],
-        [ASKED, *[""] * len(COSTS), *_asked(rungs[0])],
+        *([rung.name, *rung.cost_cells(), *rung.accuracy_cells()] for rung in rungs),
+        [FLOOR, *_costs_of_truth(rungs[0].floor), *[""] * len(ACCURACY_COLUMNS)],
+        [PAIR_COUNT, *[""] * len(COSTS), *_asked(rungs[0])],
     ]
     lines: list[list[object]] = [
         ["English", *COSTS, *_names()],
-        ["---", *["---:"] * (len(COSTS) + len(QUESTIONS))],
+        ["---", *["---:"] * (len(COSTS) + len(ACCURACY_COLUMNS))],
         *rows,
     ]
-    whole = "\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines)
+    whole = "\n".join(f"| {' | '.join(map(format_cell, line))} |" for line in lines)
     distances = f"\n```\n{distances_text(rungs)}\n```\n" if _distances(rungs[0]) else ""
     return f"{whole}\n\n{LEGEND}\n{distances}"
 
 
-def ladder_dict(rungs: Sequence[Rung], about: Mapping[str, Any]) -> dict[str, Any]:
+def ladder_dict(rungs: Sequence[LanguageModelRung], about: Mapping[str, Any]) -> dict[str, Any]:
     """The same as plain values, with all distances, and how it was made."""
     return {**about, "floor": rungs[0].floor.as_dict(), "models": [rung.as_dict() for rung in rungs]}
 
 
 def _names() -> list[str]:
-    return [question.name for question in QUESTIONS]
+    return [question.name for question in ACCURACY_COLUMNS]
 
 
 def _costs_of_truth(floor: Floor) -> list[object]:
-    return [plus_minus(*floor.perplexity), plus_minus(*floor.perplexity_class), "0", None, None]
+    return [format_with_error(*floor.perplexity), format_with_error(*floor.perplexity_class), "0", None, None]
 
 
-def _asked(rung: Rung) -> list[object]:
+def _asked(rung: LanguageModelRung) -> list[object]:
     """How many contrasts, or quadruples, each question has."""
-    found = [(question, question.of(rung.accuracies)) for question in QUESTIONS]
-    return [own.groups if question.all_four else own.contrasts for question, own in found]
+    found = [(question, question.accuracy(rung.accuracies)) for question in ACCURACY_COLUMNS]
+    return [own.groups if question.all_four else own.pairs for question, own in found]

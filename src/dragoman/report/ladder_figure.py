@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.report.figures import COLOURS, FONT, QUIET, WIDTH, new_figure, require_points
+from dragoman.report.figures import COLOURS, FONT, GREY, WIDTH, check_points, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def draw_ladder(
     """
     finite = {name: perplexity for name, perplexity in perplexities.items() if math.isfinite(perplexity)}
     lowest = {} if floor is None else {"": {"the floor": {0: floor}}}
-    require_points({**lowest, "rungs": {name: {0: value} for name, value in finite.items()}}, path)
+    check_points({**lowest, "rungs": {name: {0: value} for name, value in finite.items()}}, path)
     names, questions = list(perplexities), list(next(iter(shares.values()), ()))
     height = (ABOVE if questions else ALONE_ABOVE) + ROW * len(names) + BELOW
     low, tall = BELOW / height, ROW * len(names) / height
@@ -53,7 +53,7 @@ def draw_ladder(
         if questions:
             right = figure.add_axes((begin, low, EDGE - begin, tall))
             _draw_shares(right, [[shares[name][question] for question in questions] for name in names], questions)
-            right.text(0, len(names) + 0.4, note, color=QUIET, va="top")
+            right.text(0, len(names) + 0.4, note, color=GREY, va="top")
         figure.text(0.1 / WIDTH, 1 - 0.24 / height, title, fontsize=FONT + 1.5)
 
 
@@ -81,8 +81,8 @@ def _draw_perplexities(
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("perplexity")
     if floor is not None:
-        axes.axvline(floor, color=QUIET, linewidth=2.5)
-        axes.annotate(f"the floor: {floor:.1f}", (floor, -0.5), (0, 4), textcoords="offset points", color=QUIET)
+        axes.axvline(floor, color=GREY, linewidth=2.5)
+        axes.annotate(f"the floor: {floor:.1f}", (floor, -0.5), (0, 4), textcoords="offset points", color=GREY)
 
 
 def _draw_shares(axes: Axes, shares: Sequence[Sequence[float]], questions: Sequence[str]) -> None:

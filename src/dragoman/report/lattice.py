@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dragoman.core.errors import DataError
-from dragoman.report.attention import cut, printable
+from dragoman.report.attention import printable, truncate
 from dragoman.report.tables import display_width
 
 KEPT, FINISHED, PRUNED = "kept", "finished", "pruned"
@@ -18,7 +18,7 @@ DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"  # codes of a terminal
 NARROWEST = 12  # columns for the tree, whatever the width
 
 
-class Node(Protocol):
+class HypothesisNode(Protocol):
     """A hypothesis of a search: one word more than that of its parent."""
 
     @property
@@ -35,21 +35,21 @@ class Node(Protocol):
     def fate(self) -> str: ...  # kept, finished or pruned
 
 
-class Branch(NamedTuple):
+class LatticeBranch(NamedTuple):
     """A node where it stands in the tree; or, without a node, so many that are not shown."""
 
-    node: Node | None
-    parent: Node | None
+    node: HypothesisNode | None
+    parent: HypothesisNode | None
     lines: str  # what leads to it from the left
     step: int  # the number of words so far
-    left_out: int = 0
+    omitted: int = 0
 
 
 def lattice_text(
-    nodes: Sequence[Node],
+    nodes: Sequence[HypothesisNode],
     width: int = 100,
     colour: bool = False,
-    most_pruned: int = 3,
+    max_pruned: int = 3,
     spell: Callable[[Any], str] = str,
 ) -> str:
     """The search for one sentence, a line for each hypothesis; under each at most so many of those that were pruned.
@@ -63,7 +63,7 @@ def lattice_text(
     best = max(finished, key=lambda node: node.score, default=None)
     room = max(NARROWEST, width - HEAD.index("hypotheses"))
     lines = [HEAD.rstrip()]
-    for branch in walk(nodes, most_pruned):
+    for branch in walk(nodes, max_pruned):
         line = _line(branch, room, spell, best=branch.node is not None and branch.node is best)
         lines.append(_on_terminal(line, branch) if colour else line)
     return "\n".join([*lines, "", LEGEND])
@@ -72,28 +72,28 @@ def lattice_text(
 # -- the tree --------------------------------------------------------------------------------------------------------
 
 
-def walk(nodes: Sequence[Node], most_pruned: int) -> Iterator[Branch]:
+def walk(nodes: Sequence[HypothesisNode], max_pruned: int) -> Iterator[LatticeBranch]:
     """Every node after its parent and before its parent's next child; a stack, for sentences of any length."""
     children = _children(nodes)
     shown = 0
-    waiting = _branches(children, None, most_pruned)[::-1]
+    waiting = _branches(children, None, max_pruned)[::-1]
     while waiting:
         branch = waiting.pop()
         yield branch
-        shown += branch.left_out
+        shown += branch.omitted
         if branch.node is not None:
             shown += 1
-            waiting += _branches(children, branch, most_pruned)[::-1]
+            waiting += _branches(children, branch, max_pruned)[::-1]
     if shown < len(nodes):
         raise DataError("lattice: some hypotheses continue each other in a circle; every one must begin somewhere")
 
 
-def _children(nodes: Sequence[Node]) -> dict[int | None, list[Node]]:
+def _children(nodes: Sequence[HypothesisNode]) -> dict[int | None, list[HypothesisNode]]:
     """The children of each node by its id, those pruned last and the best first; refuses what is no tree."""
     known = {node.id for node in nodes}
     if len(known) < len(nodes):
         raise DataError("lattice: two hypotheses have the same id; number them apart")
-    children: dict[int | None, list[Node]] = {}
+    children: dict[int | None, list[HypothesisNode]] = {}
     for node in nodes:
         if node.parent is not None and node.parent not in known:
             raise DataError(f"lattice: hypothesis {node.id} continues {node.parent}, which is not there; add it")
@@ -105,20 +105,24 @@ def _children(nodes: Sequence[Node]) -> dict[int | None, list[Node]]:
     return children
 
 
-def _branches(children: Mapping[int | None, Sequence[Node]], above: Branch | None, most_pruned: int) -> list[Branch]:
+def _branches(
+    children: Mapping[int | None, Sequence[HypothesisNode]], above: LatticeBranch | None, most_pruned: int
+) -> list[LatticeBranch]:
     """What continues a hypothesis; the worst of those pruned are only counted, unless something continues them."""
     parent = above.node if above else None
     below = children.get(parent.id if parent else None, [])
     pruned = [node for node in below if node.fate == PRUNED]
     left_out = {node.id for node in pruned[most_pruned:] if node.id not in children}
-    shown: list[Node | None] = [node for node in below if node.id not in left_out]
+    shown: list[HypothesisNode | None] = [node for node in below if node.id not in left_out]
     if above is None and len(below) == 1 and below[0].log_prob == 0:
-        return [Branch(below[0], None, "", 0)]  # that of no words
+        return [LatticeBranch(below[0], None, "", 0)]  # that of no words
     shown += [None] * bool(left_out)
     indent = above.lines.replace("├", "│").replace("└", " ") if above else ""
     step = above.step + 1 if above else 1
     return [
-        Branch(node, parent, indent + ("├ " if number < len(shown) else "└ "), step, 0 if node else len(left_out))
+        LatticeBranch(
+            node, parent, indent + ("├ " if number < len(shown) else "└ "), step, 0 if node else len(left_out)
+        )
         for number, node in enumerate(shown, 1)
     ]
 
@@ -126,10 +130,10 @@ def _branches(children: Mapping[int | None, Sequence[Node]], above: Branch | Non
 # -- a line ----------------------------------------------------------------------------------------------------------
 
 
-def _line(branch: Branch, room: int, spell: Callable[[Any], str], *, best: bool) -> str:
+def _line(branch: LatticeBranch, room: int, spell: Callable[[Any], str], *, best: bool) -> str:
     node = branch.node
     if node is None:
-        return f"{branch.step:4d} {MARKS[PRUNED]}  {'':33}   {_fit(branch.lines, f'({branch.left_out:,} more)', room)}"
+        return f"{branch.step:4d} {MARKS[PRUNED]}  {'':33}   {_fit(branch.lines, f'({branch.omitted:,} more)', room)}"
     before = branch.parent.log_prob if branch.parent else 0.0
     numbers = f"{node.log_prob - before:11.3f}  {node.log_prob:9.3f}  {node.score:9.3f}".replace("-0.000", " 0.000")
     end = f" {BEST}" if best else ""
@@ -139,12 +143,12 @@ def _line(branch: Branch, room: int, spell: Callable[[Any], str], *, best: bool)
 
 def _fit(lines: str, word: str, room: int) -> str:
     """A word behind the lines that lead to it; where they are too long, their beginning is left out."""
-    word = cut(word, room - 3)
+    word = truncate(word, room - 3)
     over = len(lines) + display_width(word) - room
     return f"{lines}{word}" if over <= 0 else f"…{lines[over + 1 :]}{word}"
 
 
-def _on_terminal(line: str, branch: Branch) -> str:
+def _on_terminal(line: str, branch: LatticeBranch) -> str:
     if branch.node is None or branch.node.fate == PRUNED:
         return f"{DIM}{line}{PLAIN}"
     return f"{BOLD}{line}{PLAIN}" if branch.node.fate == FINISHED else line

@@ -17,27 +17,27 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from dragoman.core.errors import DataError
-from dragoman.io.storage import new_file
-from dragoman.report.attention import attention_text, checked
+from dragoman.io.storage import atomic_file
+from dragoman.report.attention import attention_text, check_attention
 from dragoman.report.inline_svg import inline_svg
 from dragoman.report.page_style import HOT, LEVELS, STYLE
-from dragoman.report.tables import cell, is_numeric
+from dragoman.report.tables import format_cell, is_numeric
 
-NUMBERED = 0.1  # from so much attention on a field has its percentage in it
+MIN_SHOWN = 0.1  # from so much attention on a field has its percentage in it
 CONTENTS = "Contents"
 # Nothing may be loaded from anywhere, nor may anything run.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True)
-class Text:
+class Paragraphs:
     """Paragraphs, with an empty line between them."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """Columns with names; numbers are written as everywhere in reports, and stand to the right."""
 
     headers: Sequence[str]
@@ -45,7 +45,7 @@ class Table:
     caption: str = ""
 
 
-def without_empty(table: Table) -> Table:
+def without_empty_columns(table: PageTable) -> PageTable:
     """The table without columns that have nothing in them.
 
     >>> without_empty(Table(["a", "b"], [[1, None], [2, None]])).headers
@@ -57,7 +57,7 @@ def without_empty(table: Table) -> Table:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PageFigure:
     """A drawing: the text of an .svg file."""
 
     svg_text: str
@@ -65,7 +65,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Pre:
+class Preformatted:
     """Text whose lines and blanks stay as they are: commands, and what they print."""
 
     text: str
@@ -81,26 +81,26 @@ class Heatmap:
     caption: str = ""
 
 
-Part = Text | Table | Picture | Pre | Heatmap
+PagePart = Paragraphs | PageTable | PageFigure | Preformatted | Heatmap
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     heading: str
-    parts: Sequence[Part]
+    parts: Sequence[PagePart]
 
 
 @dataclass(frozen=True)
 class Page:
     title: str
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
     language: str = "en"
 
 
 def write_html(page: Page, path: Path) -> None:
     """The page as a file, whole or not at all."""
     text = to_html(page)
-    with new_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
@@ -134,7 +134,7 @@ def to_html(page: Page) -> str:
 """
 
 
-def _contents(sections: Sequence[Section]) -> str:
+def _contents(sections: Sequence[PageSection]) -> str:
     links = "".join(
         f'<li><a href="#section-{number}">{escape(section.heading)}</a></li>\n'
         for number, section in enumerate(sections, 1)
@@ -142,21 +142,21 @@ def _contents(sections: Sequence[Section]) -> str:
     return f'<nav aria-label="{CONTENTS}">\n<h2>{CONTENTS}</h2>\n<ol>\n{links}</ol>\n</nav>\n' if links else ""
 
 
-def _section(number: int, section: Section) -> str:
+def _section(number: int, section: PageSection) -> str:
     """Every part has a number of its own, so that the names inside two pictures never meet."""
     parts = "\n".join(_part(part, f"picture-{number}-{place}-") for place, part in enumerate(section.parts, 1))
     return f'<section id="section-{number}">\n<h2>{escape(section.heading)}</h2>\n{parts}\n</section>'
 
 
-def _part(part: Part, prefix: str) -> str:
+def _part(part: PagePart, prefix: str) -> str:
     match part:
-        case Text():
+        case Paragraphs():
             return "\n".join(f"<p>{escape(paragraph)}</p>" for paragraph in _paragraphs(part.text))
-        case Pre():
+        case Preformatted():
             return f'<pre tabindex="0">{escape(part.text)}</pre>'
-        case Table():
+        case PageTable():
             return _figure(_table(part), part.caption)
-        case Picture():
+        case PageFigure():
             return _figure(inline_svg(part.svg_text, prefix, part.caption), part.caption)
         case Heatmap():
             return _figure(_heatmap(part), part.caption)
@@ -168,7 +168,7 @@ def _figure(inside: str, caption: str) -> str:
     return f'<figure>\n<div class="scroll" tabindex="0">\n{inside}\n</div>{below}\n</figure>'
 
 
-def _table(part: Table) -> str:
+def _table(part: PageTable) -> str:
     columns = list(_columns(part))
     kinds = [' class="number"' if is_numeric(column) else "" for column in columns]
     heads = "".join(
@@ -176,14 +176,14 @@ def _table(part: Table) -> str:
     )
     rows = "".join(
         "<tr>"
-        + "".join(f"<td{kind}>{escape(cell(value))}</td>" for kind, value in zip(kinds, row, strict=True))
+        + "".join(f"<td{kind}>{escape(format_cell(value))}</td>" for kind, value in zip(kinds, row, strict=True))
         + "</tr>\n"
         for row in part.rows
     )
     return f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>"
 
 
-def _columns(part: Table) -> Iterator[list[object]]:
+def _columns(part: PageTable) -> Iterator[list[object]]:
     for row in part.rows:
         if len(row) != len(part.headers):
             raise DataError(f"table: a row of {len(row)} values under {len(part.headers)} headers; give one for each")
@@ -193,7 +193,7 @@ def _columns(part: Table) -> Iterator[list[object]]:
 
 def _heatmap(part: Heatmap) -> str:
     """A field says its number when pointed at, and shows it where it is not small."""
-    weights = checked(part.target_words, part.source_words, part.matrix).tolist()
+    weights = check_attention(part.target_words, part.source_words, part.matrix).tolist()
     heads = "".join(f'<th scope="col"><span>{escape(word)}</span></th>' for word in part.source_words)
     rows = "".join(
         f'<tr><th scope="row"><span>{escape(target)}</span></th>'
@@ -208,7 +208,7 @@ def _field(weight: float, target: str, source: str) -> str:
     level = round(LEVELS * weight)
     look = f"a{level} hot" if level >= HOT else f"a{level}"
     title = escape(f"{target} ← {source}: {weight:.3f}")
-    number = f"{100 * weight:.0f}" if weight >= NUMBERED else ""
+    number = f"{100 * weight:.0f}" if weight >= MIN_SHOWN else ""
     return f'<td class="{look}" title="{title}">{number}</td>'
 
 
@@ -230,28 +230,28 @@ def _paragraphs(text: str) -> list[str]:
 
 def to_markdown(page: Page, picture_paths: Sequence[str | Path] = ()) -> str:
     """The same page; pictures are linked, not held: one path for each of them, in their order."""
-    pictures = sum(isinstance(part, Picture) for section in page.sections for part in section.parts)
+    pictures = sum(isinstance(part, PageFigure) for section in page.sections for part in section.parts)
     if pictures != len(picture_paths):
         raise DataError(f"{page.title}: {pictures} pictures and {len(picture_paths)} paths; give one for each")
     paths = iter(picture_paths)
-    blocks = [f"# {plain(page.title)}"]
+    blocks = [f"# {escape_markdown(page.title)}"]
     for section in page.sections:
-        blocks.append(f"## {plain(section.heading)}")
+        blocks.append(f"## {escape_markdown(section.heading)}")
         for part in section.parts:
             blocks += _markdown(part, paths)
     return "\n\n".join(blocks) + "\n"
 
 
-def _markdown(part: Part, paths: Iterator[str | Path]) -> list[str]:
+def _markdown(part: PagePart, paths: Iterator[str | Path]) -> list[str]:
     match part:
-        case Text():
-            return [plain_lines(paragraph) for paragraph in _paragraphs(part.text)]
-        case Pre():
+        case Paragraphs():
+            return [escape_markdown_lines(paragraph) for paragraph in _paragraphs(part.text)]
+        case Preformatted():
             return [_fenced(part.text)]
-        case Table():
+        case PageTable():
             return [_markdown_table(part), *_captions(part.caption)]
-        case Picture():
-            return [f"![{plain(part.caption)}](<{Path(next(paths)).as_posix()}>)", *_captions(part.caption)]
+        case PageFigure():
+            return [f"![{escape_markdown(part.caption)}](<{Path(next(paths)).as_posix()}>)", *_captions(part.caption)]
         case Heatmap():
             return [
                 _fenced(attention_text(part.target_words, part.source_words, part.matrix)),
@@ -260,13 +260,13 @@ def _markdown(part: Part, paths: Iterator[str | Path]) -> list[str]:
 
 
 def _captions(caption: str) -> list[str]:
-    return [f"*{plain(caption)}*"] if caption.strip() else []
+    return [f"*{escape_markdown(caption)}*"] if caption.strip() else []
 
 
-def _markdown_table(part: Table) -> str:
+def _markdown_table(part: PageTable) -> str:
     columns = list(_columns(part))
-    lines = [list(part.headers), *([cell(value) for value in row] for row in part.rows)]
-    rows = [f"| {' | '.join(map(plain, line))} |" for line in lines]
+    lines = [list(part.headers), *([format_cell(value) for value in row] for row in part.rows)]
+    rows = [f"| {' | '.join(map(escape_markdown, line))} |" for line in lines]
     rule = " | ".join("---:" if is_numeric(column) else "---" for column in columns)
     return "\n".join([rows[0], f"| {rule} |", *rows[1:]])
 
@@ -277,7 +277,7 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 
-def plain(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text in one line, of which Markdown takes nothing for a mark.
 
     >>> print(plain("a_b | <i>"))
@@ -286,12 +286,12 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~&$#])", r"\\\1", " ".join(text.split()))
 
 
-def plain_lines(text: str) -> str:
+def escape_markdown_lines(text: str) -> str:
     """The same, line by line: nor is a line taken for the item of a list or for a rule.
 
     >>> print(plain_lines("+ one\\n2. two"))
     \\+ one
     2\\. two
     """
-    lines = map(plain, text.splitlines())
+    lines = map(escape_markdown, text.splitlines())
     return "\n".join(re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", line) for line in lines)

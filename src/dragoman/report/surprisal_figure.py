@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.evaluation.surprisal import Sentence, Surprisals
-from dragoman.report.figures import COLOURS, FONT, POINTS, QUIET, WIDTH, format_of, new_figure
+from dragoman.evaluation.surprisal import SentenceSurprisals, SurprisalTable
+from dragoman.report.figures import COLOURS, FONT, GREY, POINTS, WIDTH, image_format, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_TOKENS = 60  # words and sentence ends: what can still be taken in
-LONGEST = 24  # letters of a word; of longer ones the rest is left out
+MAX_TOKENS = 60  # words and sentence ends: what can still be taken in
+MAX_WORD_LENGTH = 24  # letters of a word; of longer ones the rest is left out
 LETTER = 0.6 * FONT / POINTS  # inches, about what one takes
 SPACE = 0.13  # inches between words
 BAR = 0.09  # inches
@@ -32,7 +32,7 @@ ABREAST = 4  # models' names in a row, if they are short
 INFINITE = "∞"
 
 
-class Line(NamedTuple):
+class WordLine(NamedTuple):
     """As much of a sentence as stands beside each other."""
 
     words: Sequence[str]
@@ -40,37 +40,37 @@ class Line(NamedTuple):
     widths: NDArray[np.float64]  # (words,) inches
 
 
-def draw_surprisals(found: Surprisals, path: Path, *, title: str = "") -> None:
+def draw_surprisals(surprisals: SurprisalTable, path: Path, *, title: str = "") -> None:
     """Bars of bits over the words of a few sentences; a bar that cannot end has ∞ on it."""
-    _require(found, path)
-    lines = [line for sentence in found.sentences for line in set_in_lines(sentence, WIDTH - LEFT - RIGHT)]
-    highest = max(1.0, found.bits[np.isfinite(found.bits)].max(initial=0.0))
-    above = TITLE * bool(title) + LEGEND * math.ceil(len(found.models) / _abreast(found.models)) + 0.1
+    _check_drawable(surprisals, path)
+    lines = [line for sentence in surprisals.sentences for line in wrap_words(sentence, WIDTH - LEFT - RIGHT)]
+    highest = max(1.0, surprisals.bits[np.isfinite(surprisals.bits)].max(initial=0.0))
+    above = TITLE * bool(title) + LEGEND * math.ceil(len(surprisals.models) / _abreast(surprisals.models)) + 0.1
     height = above + len(lines) * (TALL + BELOW)
-    with fonts_elsewhere(path), new_figure(height, path) as figure:
+    with ignore_missing_glyphs(path), new_figure(height, path) as figure:
         for number, line in enumerate(lines):
             low = height - above - number * (TALL + BELOW) - TALL
             width = line.widths.sum()
             axes = figure.add_axes((LEFT / WIDTH, low / height, width / WIDTH, TALL / height))
             _draw(axes, line, highest)
-        _name(figure, found.models, 1 - TITLE * bool(title) / height)
+        _name(figure, surprisals.models, 1 - TITLE * bool(title) / height)
         figure.text(LEFT / WIDTH, 1 - 0.22 / height, title, fontsize=FONT + 1.5, parse_math=False)
 
 
-def set_in_lines(sentence: Sentence, width: float) -> Iterator[Line]:
+def wrap_words(sentence: SentenceSurprisals, width: float) -> Iterator[WordLine]:
     """The words of a sentence, as many in a line as there is room for."""
     from rich.cells import cell_len  # East Asian letters are twice as wide
 
     bars = sentence.bits.shape[1] * BAR
-    widths = np.array([max(cell_len(shown(word)) * LETTER, bars) + SPACE for word in sentence.words])
+    widths = np.array([max(cell_len(shorten(word)) * LETTER, bars) + SPACE for word in sentence.words])
     first = 0
     while first < len(widths):
         last = first + max(1, int(np.searchsorted(widths[first:].cumsum(), width, side="right")))
-        yield Line(sentence.words[first:last], sentence.bits[first:last], widths[first:last])
+        yield WordLine(sentence.words[first:last], sentence.bits[first:last], widths[first:last])
         first = last
 
 
-def _draw(axes: Axes, line: Line, highest: float) -> None:
+def _draw(axes: Axes, line: WordLine, highest: float) -> None:
     """Words with their bars, in inches from the left."""
     centres = line.widths.cumsum() - line.widths / 2
     models = line.bits.shape[1]
@@ -81,13 +81,13 @@ def _draw(axes: Axes, line: Line, highest: float) -> None:
         for place in places[np.isinf(bits)]:
             axes.text(place, 1.06 * highest, INFINITE, color=colour, ha="center", va="bottom")
     for centre, word in zip(centres, line.words, strict=True):
-        label = axes.annotate(shown(word), (centre, 0), (0, -4), textcoords="offset points", ha="center", va="top")
+        label = axes.annotate(shorten(word), (centre, 0), (0, -4), textcoords="offset points", ha="center", va="top")
         label.set_parse_math(False)  # a $ is a dollar
     axes.set_xlim(0, line.widths.sum())
     axes.set_ylim(0, 1.05 * highest)
     axes.set_xticks([])
     axes.locator_params(axis="y", nbins=4, integer=True)
-    axes.grid(axis="y", color=QUIET, alpha=0.25, linewidth=0.6)
+    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_ylabel("bits")
 
@@ -119,27 +119,27 @@ def _abreast(models: Sequence[str]) -> int:
 
 
 @contextmanager
-def fonts_elsewhere(path: Path) -> Iterator[None]:
+def ignore_missing_glyphs(path: Path) -> Iterator[None]:
     """Whoever shows an .svg has letters for its words that Matplotlib's own font may not have: not worth a warning."""
     with warnings.catch_warnings():
-        if format_of(path) == "svg":
+        if image_format(path) == "svg":
             warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         yield
 
 
-def shown(word: str) -> str:
-    return word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
+def shorten(word: str) -> str:
+    return word if len(word) <= MAX_WORD_LENGTH else word[: MAX_WORD_LENGTH - 1] + "…"
 
 
-def _require(found: Surprisals, path: Path) -> None:
+def _check_drawable(surprisals: SurprisalTable, path: Path) -> None:
     """Refuse what no picture can hold."""
-    format_of(path)
-    if not found.words:
+    image_format(path)
+    if not surprisals.words:
         raise DataError(f"{path}: there is nothing to draw; give at least one sentence")
-    if len(found.words) > MOST_TOKENS:
-        size = f"the text has {len(found.words):,} words and sentence ends"
-        raise DataError(f"{path}: {size}, and a picture holds {MOST_TOKENS} at most; give fewer sentences")
-    if len(found.models) > len(COLOURS):
-        raise DataError(f"{path}: {len(found.models)} models, and there are {len(COLOURS)} colours; draw fewer")
-    if np.isnan(found.bits).any():
+    if len(surprisals.words) > MAX_TOKENS:
+        size = f"the text has {len(surprisals.words):,} words and sentence ends"
+        raise DataError(f"{path}: {size}, and a picture holds {MAX_TOKENS} at most; give fewer sentences")
+    if len(surprisals.models) > len(COLOURS):
+        raise DataError(f"{path}: {len(surprisals.models)} models, and there are {len(COLOURS)} colours; draw fewer")
+    if np.isnan(surprisals.bits).any():
         raise DataError(f"{path}: a word's surprisal is undefined; look for the model that says so and leave it out")

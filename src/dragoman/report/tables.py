@@ -10,7 +10,7 @@ from collections.abc import Sequence
 NUMBER = re.compile(r"-?[\d,]*\.?\d+%?( ± [\d,]*\.?\d+)?")  # a number that came already written
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def format_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns side by side, numbers to the right.
 
     >>> print(table(["model", "words", "perplexity"], [["one", 12345, 99.5], ["two", 7, math.inf]]))
@@ -20,7 +20,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     two         7    infinite
     """
     columns = [[row[number] for row in rows] for number in range(len(headers))]
-    texts = [[header, *map(cell, column)] for header, column in zip(headers, columns, strict=True)]
+    texts = [[header, *map(format_cell, column)] for header, column in zip(headers, columns, strict=True)]
     widths = [max(map(display_width, text)) for text in texts]
     padded = [
         [pad(entry, width, right=is_numeric(column)) for entry in text]
@@ -30,7 +30,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
-def cell(value: object) -> str:
+def format_cell(value: object) -> str:
     """How one value is written: 12,345 and 99.50; what is unknown is a dash."""
     match value:
         case None:
@@ -46,7 +46,7 @@ def cell(value: object) -> str:
     return str(value)
 
 
-def plus_minus(value: float, error: float, digits: int = 2) -> str | float:
+def format_with_error(value: float, error: float, digits: int = 2) -> str | float:
     """A number with its standard error, ready for a table; without it where there is none.
 
     >>> plus_minus(13.604, 0.312), plus_minus(1.0, math.nan), plus_minus(math.inf, math.nan)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.vocabulary import END, SPECIALS
-from dragoman.evaluation.alignment import Gold
-from dragoman.evaluation.floor import Estimate
-from dragoman.evaluation.translation_metrics import Judged
-from dragoman.evaluation.translator import BEAM, MeasuredTranslator
+from dragoman.evaluation.alignment import GoldAlignment
+from dragoman.evaluation.floor import PointEstimate
+from dragoman.evaluation.translation_metrics import TranslationScores
+from dragoman.evaluation.translator import DEFAULT_BEAM, TranslatorEvaluation
 from dragoman.report.figures import FLOOR
-from dragoman.report.page import Heatmap, Section, Table, Text, without_empty
-from dragoman.report.tables import plus_minus
+from dragoman.report.page import Heatmap, PageSection, PageTable, Paragraphs, without_empty_columns
+from dragoman.report.tables import format_with_error
 
 SCORES = """\
 Perplexity: out of how many words, on average, does the translator pick the next one, given the German sentence? An \
@@ -32,7 +32,15 @@ LENGTHS = """\
 BLEU of beam search by the words of the German sentence. An encoder-decoder without attention keeps the whole sentence \
 in one vector, and the longer the sentence, the less of it comes back; with attention every word can be looked up."""
 SCORED = (  # the columns of `TranslatorRung.cells`
-    *("perplexity", "by class", "nats above the floor", f"BLEU, beam {BEAM}", "greedy", "length", "alignment error"),
+    *(
+        "perplexity",
+        "by class",
+        "nats above the floor",
+        f"BLEU, beam {DEFAULT_BEAM}",
+        "greedy",
+        "length",
+        "alignment error",
+    ),
     *("parameters", "seconds"),
 )
 EXAMPLE_WORDS = range(7, 11)  # words of a sentence whose attention is shown: it fits the width of a terminal
@@ -43,8 +51,8 @@ class TranslatorRung:
     """One translator, measured."""
 
     name: str
-    measured: MeasuredTranslator  # by beam search
-    greedy: Judged  # the same where each word is the most probable one
+    measured: TranslatorEvaluation  # by beam search
+    greedy: TranslationScores  # the same where each word is the most probable one
     seconds: float  # of training
     parameters: int  # numbers that were learned
 
@@ -54,7 +62,7 @@ class TranslatorRung:
         above = None if own.above_floor is None else f"{own.above_floor:.3f}"
         return [
             *(own.perplexity, own.perplexity_class, above),
-            *(f"{own.judged.bleu:.1f}", f"{self.greedy.bleu:.1f}", f"{own.judged.length_ratio:.3f}"),
+            *(f"{own.scores.bleu:.1f}", f"{self.greedy.bleu:.1f}", f"{own.scores.length_ratio:.3f}"),
             *(error, self.parameters, f"{self.seconds:,.1f}"),
         ]
 
@@ -66,37 +74,37 @@ class TranslatorRung:
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 
-def scores_section(rungs: Sequence[TranslatorRung]) -> Section:
+def scores_section(rungs: Sequence[TranslatorRung]) -> PageSection:
     """A row for each translator, and the floor."""
     headers = ["German to English", *SCORED]
-    floor: list[object] = [FLOOR, plus_minus(*floor_of(rungs)), None, "0", *[None] * (len(headers) - 4)]
+    floor: list[object] = [FLOOR, format_with_error(*translation_floor(rungs)), None, "0", *[None] * (len(headers) - 4)]
     rows: list[list[object]] = [*([rung.name, *rung.cells()] for rung in rungs), floor]
-    return Section("Translators", [Table(headers, rows), Text(SCORES.format(beam=BEAM))])
+    return PageSection("Translators", [PageTable(headers, rows), Paragraphs(SCORES.format(beam=DEFAULT_BEAM))])
 
 
-def scores_table(rungs: Sequence[TranslatorRung], name: str) -> Table:
+def scores_table(rungs: Sequence[TranslatorRung], name: str) -> PageTable:
     """A row for each translator, of any text: neither floor nor true alignment.  # name: of the first column"""
-    return without_empty(Table([name, *SCORED], [[rung.name, *rung.cells()] for rung in rungs]))
+    return without_empty_columns(PageTable([name, *SCORED], [[rung.name, *rung.cells()] for rung in rungs]))
 
 
-def floor_of(rungs: Sequence[TranslatorRung]) -> Estimate:
+def translation_floor(rungs: Sequence[TranslatorRung]) -> PointEstimate:
     """All are measured on the same text, of which the truth is known."""
     floor = rungs[0].measured.floor
     assert floor is not None, "laboratory text"
     return floor
 
 
-def lengths_section(rungs: Sequence[TranslatorRung]) -> Section:
-    return Section("BLEU by sentence length", [lengths_table(rungs), Text(LENGTHS)])
+def lengths_section(rungs: Sequence[TranslatorRung]) -> PageSection:
+    return PageSection("BLEU by sentence length", [lengths_table(rungs), Paragraphs(LENGTHS)])
 
 
-def lengths_table(rungs: Sequence[TranslatorRung]) -> Table:
+def lengths_table(rungs: Sequence[TranslatorRung]) -> PageTable:
     """A row for each translator, a column for each class of length."""
     classes = rungs[0].measured.by_length
     rows: list[list[object]] = [[rung.name, *(f"{own.bleu:.1f}" for own in rung.measured.by_length)] for rung in rungs]
-    headers = ["BLEU by words", *(own.span.name for own in classes)]
+    headers = ["BLEU by words", *(own.bucket.name for own in classes)]
     rows.append(["sentences", *(own.sentences for own in classes)])
-    return Table(headers, rows)
+    return PageTable(headers, rows)
 
 
 def translators_dict(rungs: Sequence[TranslatorRung]) -> list[dict[str, Any]]:
@@ -107,25 +115,25 @@ def translators_dict(rungs: Sequence[TranslatorRung]) -> list[dict[str, Any]]:
 # -- for pictures ----------------------------------------------------------------------------------------------------
 
 
-def length_classes(rungs: Sequence[TranslatorRung]) -> dict[str, int]:
+def class_sizes(rungs: Sequence[TranslatorRung]) -> dict[str, int]:
     """How many sentences each class of length has."""
-    return {own.span.name: own.sentences for own in rungs[0].measured.by_length}
+    return {own.bucket.name: own.sentences for own in rungs[0].measured.by_length}
 
 
-def bleu_of_classes(rungs: Sequence[TranslatorRung]) -> dict[str, list[float]]:
+def bleu_by_class(rungs: Sequence[TranslatorRung]) -> dict[str, list[float]]:
     """BLEU of each translator for each class of length."""
     return {rung.name: [own.bleu for own in rung.measured.by_length] for rung in rungs}
 
 
 def bleu_as_shares(rungs: Sequence[TranslatorRung]) -> dict[str, dict[str, float]]:
     """The same from 0 to 1: {translator: {class: share}}."""
-    return {rung.name: {own.span.name: own.bleu / 100 for own in rung.measured.by_length} for rung in rungs}
+    return {rung.name: {own.bucket.name: own.bleu / 100 for own in rung.measured.by_length} for rung in rungs}
 
 
 # -- attention -------------------------------------------------------------------------------------------------------
 
 
-def example_of(lines: Sequence[str], gold: Sequence[Gold] | None) -> int:
+def choose_example(lines: Sequence[str], gold: Sequence[GoldAlignment] | None) -> int:
     """The number of a sentence to show attention on: not long and, if there is one, with words that change places.
 
     >>> short, straight, crossed = ("a b", "a b c d e f g", "a b c d e f h")
@@ -138,7 +146,7 @@ def example_of(lines: Sequence[str], gold: Sequence[Gold] | None) -> int:
     return next(iter([*crossing, *fitting, 0]))
 
 
-def _crosses(gold: Gold) -> bool:
+def _crosses(gold: GoldAlignment) -> bool:
     """Whether the order of target words is another than that of the source words that they are linked to."""
     targets = [target for _, target in sorted(gold.sure)]
     return targets != sorted(targets)
@@ -149,10 +157,10 @@ def heatmap(name: str, target: Sequence[str], source: str, attention: NDArray[np
     return Heatmap(target, (*source.split(), SPECIALS[END]), attention, f"{name}: each row sums to 1")
 
 
-def attention_section(source: str, reference: str, heatmaps: Sequence[Heatmap]) -> Section:
+def attention_section(source: str, reference: str, heatmaps: Sequence[Heatmap]) -> PageSection:
     """One sentence by several translators."""
     about = f"{source}\n\n{reference}\n\nEach translator's own translation at the left; darker: more attention."
-    return Section("Attention to one sentence", [Text(about), *heatmaps])
+    return PageSection("Attention to one sentence", [Paragraphs(about), *heatmaps])
 
 
 # -- examples --------------------------------------------------------------------------------------------------------
@@ -164,10 +172,10 @@ def examples_section(
     translations: Mapping[str, Sequence[str]],
     numbers: Sequence[int],
     source: str = "German",
-) -> Section:
+) -> PageSection:
     """Some sentences with their references and translations."""
     tables = [
-        Table(
+        PageTable(
             [f"sentence {number + 1}", f"{len(lines[number].split())} words"],
             [
                 [source, lines[number]],
@@ -177,14 +185,14 @@ def examples_section(
         )
         for number in numbers
     ]
-    return Section("Example translations", tables)
+    return PageSection("Example translations", tables)
 
 
-def one_of_each_length(lines: Sequence[str], rung: TranslatorRung) -> list[int]:
+def first_of_each_length(lines: Sequence[str], rung: TranslatorRung) -> list[int]:
     """The first sentence of each class of length."""
     lengths = [len(line.split()) for line in lines]
-    spans = [own.span for own in rung.measured.by_length]
+    spans = [own.bucket for own in rung.measured.by_length]
     return [
-        next(number for number, length in enumerate(lengths) if span.least <= length <= (span.most or length))
+        next(number for number, length in enumerate(lengths) if span.minimum <= length <= (span.maximum or length))
         for span in spans
     ]

@@ -1,33 +1,40 @@
 """Finding sentences, over any scorer: by drawing them, or by looking for the best."""
 
-from dragoman.search.beam import beam_search, greedy, search_all
-from dragoman.search.diagnosis import Diagnosis, diagnose, forced
+from dragoman.search.beam import beam_search, beam_search_corpus, greedy_search
+from dragoman.search.diagnosis import SearchDiagnosis, diagnose, force_decode
 from dragoman.search.hypothesis import Hypothesis
-from dragoman.search.lattice import Lattice, Node
-from dragoman.search.length import LENGTHS, LengthHandling, LengthPrior, NoHandling, PerWord, WordPenalty
-from dragoman.search.prefix import Begun
-from dragoman.search.sampling import narrowed, sample, sample_given, samples, samples_given
+from dragoman.search.lattice import Lattice, LatticeNode
+from dragoman.search.length import (
+    LENGTH_HANDLINGS,
+    LengthHandling,
+    LengthNormalization,
+    LengthPrior,
+    NoLengthHandling,
+    WordPenalty,
+)
+from dragoman.search.prefix import PrefixConstrainedScorer
+from dragoman.search.sampling import iter_sample_translations, iter_samples, sample, sample_translations, warp_log_probs
 
 __all__ = [
-    "LENGTHS",
-    "Begun",
-    "Diagnosis",
+    "LENGTH_HANDLINGS",
     "Hypothesis",
     "Lattice",
+    "LatticeNode",
     "LengthHandling",
+    "LengthNormalization",
     "LengthPrior",
-    "NoHandling",
-    "Node",
-    "PerWord",
+    "NoLengthHandling",
+    "PrefixConstrainedScorer",
+    "SearchDiagnosis",
     "WordPenalty",
     "beam_search",
+    "beam_search_corpus",
     "diagnose",
-    "forced",
-    "greedy",
-    "narrowed",
+    "force_decode",
+    "greedy_search",
+    "iter_sample_translations",
+    "iter_samples",
     "sample",
-    "sample_given",
-    "samples",
-    "samples_given",
-    "search_all",
+    "sample_translations",
+    "warp_log_probs",
 ]

@@ -33,21 +33,21 @@ import torch
 from torch import Tensor
 
 from dragoman.core.errors import DataError
-from dragoman.core.scorer import Scorer, State, keep_sentences, possible_words, select
+from dragoman.core.scorer import Scorer, State, candidate_log_probs, select_rows, select_sentences
 from dragoman.data.batches import Batch
-from dragoman.data.corpus import Source
+from dragoman.data.corpus import SourceCorpus
 from dragoman.data.vocabulary import END
 from dragoman.search.coverage import coverage_penalty
-from dragoman.search.hypothesis import Hypothesis, attended_columns, attention_of
+from dragoman.search.hypothesis import Hypothesis, attention_weights, attention_widths
 from dragoman.search.lattice import Continuations, Lattice
-from dragoman.search.length import LengthHandling, Limit, NoHandling, source_words_of, word_limits
+from dragoman.search.length import LengthHandling, MaxWords, NoLengthHandling, source_lengths, word_limits
 
-ROWS = 320  # hypotheses that `search_all` has active at a time
-BLOCK = 64  # words among which the best is found at once
-LEFT = 1 / 8  # of the sentences in memory: when so many are done, what is remembered of them is dropped
+ACTIVE_HYPOTHESES = 320  # hypotheses that `search_all` has active at a time
+TOP_K_BLOCK = 64  # words among which the best is found at once
+DROP_MEMORY_SHARE = 1 / 8  # of the sentences in memory: when so many are done, what is remembered of them is dropped
 
 
-def greedy(scorer: Scorer, batch: Batch, **how: Any) -> list[list[Hypothesis]]:
+def greedy_search(scorer: Scorer, batch: Batch, **how: Any) -> list[list[Hypothesis]]:
     """The best word at every step: a beam of one. How: see `beam_search`."""
     return beam_search(scorer, batch, beam_size=1, **how)
 
@@ -59,11 +59,11 @@ def beam_search(
     beam_size: int = 5,
     n_best: int = 1,
     *,
-    length: LengthHandling = NoHandling(),
-    max_words: Limit = None,
+    length: LengthHandling = NoLengthHandling(),
+    max_words: MaxWords = None,
     coverage: float = 0.0,
     lattice: Lattice | None = None,
-    each_step: Callable[[], None] | None = None,
+    on_step: Callable[[], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best sentences that a beam finds for each row of a batch that was made `to_generate`, best first.
 
@@ -74,17 +74,19 @@ def beam_search(
     """
     if beam_size < 1 or not 1 <= n_best <= beam_size:
         raise DataError(f"the {n_best} best of a beam of {beam_size}: ask for one or more, and for no more than it has")
-    if not batch.rows:
+    if not batch.num_rows:
         return []
     limits = word_limits(max_words, batch)
     if coverage < 0 or (coverage and batch.source is None):
         raise DataError(f"a coverage penalty of {coverage}: give 0 or more, and a source to cover")
-    task = _Task(scorer, beam_size, n_best, length, limits, source_words_of(batch), coverage, lattice, each_step)
+    task = _SearchTask(scorer, beam_size, n_best, length, limits, source_lengths(batch), coverage, lattice, on_step)
     trail, ends = _search(task, batch)
-    return _traced(trail, [ends.best(sentence, n_best) for sentence in range(batch.rows)], batch.source)
+    return _trace_hypotheses(trail, [ends.best(sentence, n_best) for sentence in range(batch.num_rows)], batch.source)
 
 
-def search_all(scorer: Scorer, source: Source, *, rows: int = ROWS, **how: Any) -> list[list[Hypothesis]]:
+def beam_search_corpus(
+    scorer: Scorer, source: SourceCorpus, *, rows: int = ACTIVE_HYPOTHESES, **how: Any
+) -> list[list[Hypothesis]]:
     """The n best translations of each sentence of a text, in its order. How: see `beam_search`.
 
     Sentences of like lengths are searched together, so many that there are about `rows` hypotheses; that changes
@@ -96,7 +98,7 @@ def search_all(scorer: Scorer, source: Source, *, rows: int = ROWS, **how: Any) 
     together = max(1, rows // max(1, beam_size))
     for first in range(0, len(order), together):
         numbers = order[first : first + together]
-        batch = Batch.to_generate(len(numbers), source.select(numbers))
+        batch = Batch.empty(len(numbers), source.select(numbers))
         part = limits[torch.from_numpy(numbers)] if isinstance(limits, Tensor) and limits.dim() else limits
         for number, best in zip(numbers, beam_search(scorer, batch, beam_size, max_words=part, **how), strict=True):
             found[number] = best
@@ -106,7 +108,7 @@ def search_all(scorer: Scorer, source: Source, *, rows: int = ROWS, **how: Any) 
 # -- the search --------------------------------------------------------------------------------------------------------
 
 
-class _Task(NamedTuple):
+class _SearchTask(NamedTuple):
     """What does not change in a search."""
 
     scorer: Scorer
@@ -128,7 +130,7 @@ class _Task(NamedTuple):
         now, longest = torch.full_like(sentence, words), self.limits[sentence] - 1
         return self.length.bound(log_prob, now, longest, self._source_words(sentence))
 
-    def left_out(self, covered: Tensor | None, some: Continuations) -> Tensor | float:
+    def coverage_penalty(self, covered: Tensor | None, some: Continuations) -> Tensor | float:
         """The penalty on what continuations leave out so far.  # covered: (rows, longest source) -> (n,)"""
         if not self.coverage or covered is None or self.source_words is None:
             return 0.0
@@ -138,7 +140,7 @@ class _Task(NamedTuple):
         return None if self.source_words is None else self.source_words[sentence]
 
 
-class _Front(NamedTuple):
+class _ActiveHypotheses(NamedTuple):
     """The active hypotheses, those of a sentence together, the best of them first."""
 
     state: State
@@ -149,14 +151,14 @@ class _Front(NamedTuple):
     covered: Tensor | None = None  # (rows, longest source) the sum of its attention so far, if that has a say
 
 
-class _Step(NamedTuple):
+class _TrailStep(NamedTuple):
     """What is needed to find the way back."""
 
     kept: Continuations
     attention: Tensor | None  # (rows before the step, longest source)
 
 
-class _End(NamedTuple):
+class _Ending(NamedTuple):
     """A hypothesis that is finished, or cut off."""
 
     step: int  # of the step, from 0
@@ -166,37 +168,37 @@ class _End(NamedTuple):
     finished: bool
 
 
-def _search(task: _Task, batch: Batch) -> tuple[list[_Step], _Ends]:
+def _search(task: _SearchTask, batch: Batch) -> tuple[list[_TrailStep], _Endings]:
     """Take steps until every sentence is done."""
-    front = _begun(task, batch)
-    trail, ends = list[_Step](), _Ends(batch.rows, task.n_best)
-    room = torch.full((batch.rows,), task.beam_size)  # places in the beam that no finished hypothesis has
+    front = _start(task, batch)
+    trail, ends = list[_TrailStep](), _Endings(batch.num_rows, task.n_best)
+    room = torch.full((batch.num_rows,), task.beam_size)  # places in the beam that no finished hypothesis has
     while len(front.sentence):
         if task.each_step is not None:
             task.each_step()
         words = len(trail)
-        attention = attention_of(task.scorer, front.state)
-        kept, pruned = _continued(front, room, task)
-        ended = kept.word == END
-        covered = _covered(task, front, attention)
-        score = task.score(kept.log_prob, words, kept.sentence) + task.left_out(covered, kept)
+        attention = attention_weights(task.scorer, front.state)
+        kept, pruned = _expand(front, room, task)
+        ended = kept.token == END
+        covered = _add_attention(task, front, attention)
+        score = task.score(kept.log_prob, words, kept.sentence) + task.coverage_penalty(covered, kept)
         if task.lattice is not None:
-            told = task.score(pruned.log_prob, words, pruned.sentence) + task.left_out(covered, pruned)
+            told = task.score(pruned.log_prob, words, pruned.sentence) + task.coverage_penalty(covered, pruned)
             task.lattice.record(kept, score, pruned, told)
-        trail.append(_Step(kept, attention))
+        trail.append(_TrailStep(kept, attention))
         room -= torch.bincount(kept.sentence[ended], minlength=len(room))
         ends.add(kept, score, ended, words, finished=True)
         cut = ~ended & (task.limits[kept.sentence] <= words + 1)
         if bool(cut.any()):
-            there = task.score(kept.log_prob, words + 1, kept.sentence) + task.left_out(covered, kept)
+            there = task.score(kept.log_prob, words + 1, kept.sentence) + task.coverage_penalty(covered, kept)
             ends.add(kept, there, cut, words, finished=False)
         going = ~(ended | cut)
-        going &= _hopeful(task, kept, going, words + 1, ends.worst)
-        front = _advanced(task.scorer, front._replace(covered=covered), kept, going)
+        going &= _can_improve(task, kept, going, words + 1, ends.worst)
+        front = _advance(task.scorer, front._replace(covered=covered), kept, going)
     return trail, ends
 
 
-def _covered(task: _Task, front: _Front, attention: Tensor | None) -> Tensor | None:
+def _add_attention(task: _SearchTask, front: _ActiveHypotheses, attention: Tensor | None) -> Tensor | None:
     """The attention of each row so far, that for the next word among it.  # (rows, longest source)"""
     if not task.coverage:
         return None
@@ -205,21 +207,21 @@ def _covered(task: _Task, front: _Front, attention: Tensor | None) -> Tensor | N
     return attention if front.covered is None else front.covered + attention
 
 
-def _begun(task: _Task, batch: Batch) -> _Front:
-    sentence = torch.arange(batch.rows)
+def _start(task: _SearchTask, batch: Batch) -> _ActiveHypotheses:
+    sentence = torch.arange(batch.num_rows)
     if task.lattice is not None:
-        task.lattice.begin(batch.rows)
-    log_prob = torch.zeros(batch.rows, dtype=torch.float64)
-    return _Front(task.scorer.start(batch), sentence, log_prob, sentence, batch.rows)
+        task.lattice.start(batch.num_rows)
+    log_prob = torch.zeros(batch.num_rows, dtype=torch.float64)
+    return _ActiveHypotheses(task.scorer.start(batch), sentence, log_prob, sentence, batch.num_rows)
 
 
-def _continued(front: _Front, room: Tensor, task: _Task) -> tuple[Continuations, Continuations]:
+def _expand(front: _ActiveHypotheses, room: Tensor, task: _SearchTask) -> tuple[Continuations, Continuations]:
     """The continuations for which there is room, best first within each sentence, and the best of the others.
 
     # room: (sentences,)
     """
-    spare = 0 if task.lattice is None else task.lattice.pruned
-    values, words = (best.cpu() for best in _next_words(task.scorer, front.state, task.beam_size + spare))
+    spare = 0 if task.lattice is None else task.lattice.max_pruned
+    values, words = (best.cpu() for best in _best_next_words(task.scorer, front.state, task.beam_size + spare))
     k = values.shape[1]
     sentences, group, counts = torch.unique_consecutive(front.sentence, return_inverse=True, return_counts=True)
     first = counts.cumsum(0) - counts  # (sentences active,) the first row of each
@@ -239,14 +241,14 @@ def _continued(front: _Front, room: Tensor, task: _Task) -> tuple[Continuations,
     return those(rank < places), those((rank >= places) & (rank < places + spare))
 
 
-def _next_words(scorer: Scorer, state: State, k: int) -> tuple[Tensor, Tensor]:
+def _best_next_words(scorer: Scorer, state: State, k: int) -> tuple[Tensor, Tensor]:
     """The k best next words of each row, or all that can come, and their log-probabilities.  # (rows, k) twice"""
-    log_probs, words = possible_words(scorer, state)
-    values, places = best_words(log_probs, min(k, log_probs.shape[1]))
+    log_probs, words = candidate_log_probs(scorer, state)
+    values, places = top_k_words(log_probs, min(k, log_probs.shape[1]))
     return values, places if words is None else words[places]
 
 
-def best_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k best words of each row and their log-probabilities, best first.  # (rows, |V|) -> (rows, k) twice
 
     The k best are in the k blocks that have the best words; looking for those first takes one fast pass.
@@ -254,19 +256,21 @@ def best_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     >>> best_words(torch.tensor([[0.1, 0.5, 0.4]]).log(), 2)[1]
     tensor([[1, 2]])
     """
-    blocks = log_probs.shape[1] // BLOCK
+    blocks = log_probs.shape[1] // TOP_K_BLOCK
     if blocks < 2 * k:
         return log_probs.topk(k, dim=1)
-    grid = log_probs[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK))  # (rows, blocks, BLOCK)
+    grid = log_probs[:, : blocks * TOP_K_BLOCK].unflatten(1, (blocks, TOP_K_BLOCK))  # (rows, blocks, BLOCK)
     best = grid.amax(dim=2).topk(k, dim=1).indices.sort(dim=1).values  # (rows, k)
-    inside = grid.gather(1, best[:, :, None].expand(-1, -1, BLOCK)).flatten(1)  # (rows, k * BLOCK)
-    rest = log_probs[:, blocks * BLOCK :]  # (rows, fewer than BLOCK)
+    inside = grid.gather(1, best[:, :, None].expand(-1, -1, TOP_K_BLOCK)).flatten(1)  # (rows, k * BLOCK)
+    rest = log_probs[:, blocks * TOP_K_BLOCK :]  # (rows, fewer than BLOCK)
     values, at = torch.cat([inside, rest], dim=1).topk(k, dim=1)
-    starts = torch.cat([best * BLOCK, best.new_full((len(best), 1), blocks * BLOCK)], dim=1)  # (rows, k + 1)
-    return values, starts.gather(1, at // BLOCK) + at % BLOCK
+    starts = torch.cat(
+        [best * TOP_K_BLOCK, best.new_full((len(best), 1), blocks * TOP_K_BLOCK)], dim=1
+    )  # (rows, k + 1)
+    return values, starts.gather(1, at // TOP_K_BLOCK) + at % TOP_K_BLOCK
 
 
-def _hopeful(task: _Task, kept: Continuations, going: Tensor, words: int, worst: Tensor) -> Tensor:
+def _can_improve(task: _SearchTask, kept: Continuations, going: Tensor, words: int, worst: Tensor) -> Tensor:
     """Whether the n best of a sentence can still change: one that goes on may pass the worst of them.  # (kept,)"""
     if not bool((worst[kept.sentence] > -torch.inf).any()):
         return torch.ones_like(going)
@@ -276,31 +280,31 @@ def _hopeful(task: _Task, kept: Continuations, going: Tensor, words: int, worst:
     return hopeful[kept.sentence]
 
 
-def _advanced(scorer: Scorer, front: _Front, kept: Continuations, going: Tensor) -> _Front:
+def _advance(scorer: Scorer, front: _ActiveHypotheses, kept: Continuations, going: Tensor) -> _ActiveHypotheses:
     """The hypotheses that go on, one word later."""
     origin = going.nonzero()[:, 0]  # (rows,)
     sentence, log_prob = kept.sentence[origin], kept.log_prob[origin]
     if not len(origin):
-        return _Front(front.state, sentence, log_prob, origin, front.remembered)
-    state, remembered = select(front.state, kept.row[origin]), front.remembered
+        return _ActiveHypotheses(front.state, sentence, log_prob, origin, front.remembered)
+    state, remembered = select_rows(front.state, kept.row[origin]), front.remembered
     covered = None if front.covered is None else front.covered[kept.row[origin]]
     if state.sentence is not None:
         present = torch.unique(state.sentence)
-        if len(present) <= (1 - LEFT) * remembered:
-            state, remembered = keep_sentences(state, present), len(present)
-    return _Front(scorer.advance(state, kept.word[origin]), sentence, log_prob, origin, remembered, covered)
+        if len(present) <= (1 - DROP_MEMORY_SHARE) * remembered:
+            state, remembered = select_sentences(state, present), len(present)
+    return _ActiveHypotheses(scorer.advance(state, kept.token[origin]), sentence, log_prob, origin, remembered, covered)
 
 
 # -- what was found ----------------------------------------------------------------------------------------------------
 
 
-class _Ends:
+class _Endings:
     """The hypotheses of each sentence that are finished or cut off."""
 
     def __init__(self, sentences: int, n_best: int):
         self.n_best = n_best
         self.worst = torch.full((sentences,), -torch.inf, dtype=torch.float64)  # score of the n-th best finished one
-        self._of: list[list[_End]] = [[] for _ in range(sentences)]
+        self._of: list[list[_Ending]] = [[] for _ in range(sentences)]
         self._scores: list[list[float]] = [[] for _ in range(sentences)]  # of the finished, the highest last
 
     def add(self, kept: Continuations, score: Tensor, which: Tensor, step: int, *, finished: bool) -> None:
@@ -308,24 +312,26 @@ class _Ends:
         numbers = which.nonzero()[:, 0]
         each = (numbers, kept.sentence[numbers], kept.log_prob[numbers], score[numbers])
         for number, sentence, log_prob, value in zip(*(part.tolist() for part in each), strict=True):
-            self._of[sentence].append(_End(step, number, log_prob, value, finished))
+            self._of[sentence].append(_Ending(step, number, log_prob, value, finished))
             if finished:
                 insort(self._scores[sentence], value)
                 if len(self._scores[sentence]) >= self.n_best:
                     self.worst[sentence] = self._scores[sentence][-self.n_best]
 
-    def best(self, sentence: int, n: int) -> list[_End]:
+    def best(self, sentence: int, n: int) -> list[_Ending]:
         """The n best finished ones, or if there are none, the n best that were cut off."""
         ends = self._of[sentence]
         ends = [end for end in ends if end.finished] or ends
         return sorted(ends, key=lambda end: -end.score)[:n]
 
 
-def _traced(trail: list[_Step], lists: list[list[_End]], source: Source | None) -> list[list[Hypothesis]]:
+def _trace_hypotheses(
+    trail: list[_TrailStep], lists: list[list[_Ending]], source: SourceCorpus | None
+) -> list[list[Hypothesis]]:
     """The hypotheses that led to these ends, for each sentence."""
     ends = [(sentence, end) for sentence, best in enumerate(lists) for end in best]
-    words, attention = _way_back(trail, [end for _, end in ends])
-    columns = attended_columns(source, len(lists))
+    words, attention = _trace_back(trail, [end for _, end in ends])
+    columns = attention_widths(source, len(lists))
     found: list[list[Hypothesis]] = [[] for _ in lists]
     for row, ((sentence, end), way) in enumerate(zip(ends, words.tolist(), strict=True)):
         predicted = end.step + 1
@@ -335,7 +341,7 @@ def _traced(trail: list[_Step], lists: list[list[_End]], source: Source | None) 
     return found
 
 
-def _way_back(trail: list[_Step], ends: list[_End]) -> tuple[Tensor, Tensor | None]:
+def _trace_back(trail: list[_TrailStep], ends: list[_Ending]) -> tuple[Tensor, Tensor | None]:
     """The words of each end, and the attention with which each was predicted, all ends at once, from the last step.
 
     # (ends, steps), (ends, steps, longest source); what is after an end means nothing
@@ -348,7 +354,7 @@ def _way_back(trail: list[_Step], ends: list[_End]) -> tuple[Tensor, Tensor | No
         kept, looked = trail[t]
         which = (step >= t).nonzero()[:, 0]
         number = at[which]
-        words[which, t] = kept.word[number]
+        words[which, t] = kept.token[number]
         if attention is not None and looked is not None:
             attention[which, t] = looked[kept.row[number]]
         at[which] = kept.parent[number]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-LEAST = 1e-6  # attention that a word has at least, so that the penalty is finite
+MIN_ATTENTION = 1e-6  # attention that a word has at least, so that the penalty is finite
 
 
 def coverage_penalty(coverage: Tensor, source_words: Tensor, strength: float) -> Tensor:
@@ -21,6 +21,6 @@ def coverage_penalty(coverage: Tensor, source_words: Tensor, strength: float) ->
     >>> coverage_penalty(torch.tensor([[1.3, 0.5, 0.2]]), torch.tensor([2]), 2.0).exp()
     tensor([0.2500], dtype=torch.float64)
     """
-    logs = coverage.double().clamp(LEAST, 1.0).log()  # (n, longest)
+    logs = coverage.double().clamp(MIN_ATTENTION, 1.0).log()  # (n, longest)
     own = torch.arange(coverage.shape[1]) < source_words[:, None]
     return strength * (logs * own).sum(dim=1)

@@ -10,7 +10,7 @@ from torch import Tensor
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
 from dragoman.data.batches import Batch
-from dragoman.data.unknown_words import Closed
+from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.data.vocabulary import END, SPECIALS, Vocab
 
 
@@ -25,7 +25,7 @@ class GraphScorer:
     def __init__(self, words: str, graph: Mapping[str, Mapping[str, float]]):
         """`graph`: the words so far, with spaces between them -> the probability of each word that may come next."""
         self.vocab = Vocab([*SPECIALS, *words.split()])
-        self.unknown = Closed(self.vocab.known)
+        self.unknown = ClosedVocabulary(self.vocab.num_known)
         node = {tuple(beginning.split()): number for number, beginning in enumerate(graph)}
         over = len(graph)  # the node from which every sentence ends
         probs = torch.zeros(over + 1, len(self.vocab), dtype=torch.float64)
@@ -43,13 +43,13 @@ class GraphScorer:
         self._first = node.get((), over)
 
     def _number(self, word: str) -> int:
-        return self.vocab.words.index(word)
+        return self.vocab.tokens.index(word)
 
-    def spelled(self, words: Sequence[int]) -> str:
-        return " ".join(self.vocab.words[word] for word in words)
+    def text(self, words: Sequence[int]) -> str:
+        return " ".join(self.vocab.tokens[word] for word in words)
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
-        return State((torch.full((batch.rows,), self._first),))
+        return State((torch.full((batch.num_rows,), self._first),))
 
     def log_probs(self, state: State) -> Tensor:
         return self._log_probs[state.rows[0]]  # (rows, |V|)
@@ -62,7 +62,7 @@ class GraphScorer:
 
 
 # The best first word is b, but every sentence that begins with b is less probable than the sentence a.
-FORKED = GraphScorer(
+EXAMPLE_SCORER = GraphScorer(
     "a b",
     {
         "": {"a": 0.4, "b": 0.5, "</s>": 0.1},

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from dragoman.core.scorer import AttendingScorer, Scorer, State
-from dragoman.data.corpus import Source
+from dragoman.core.scorer import AttentionScorer, Scorer, State
+from dragoman.data.corpus import SourceCorpus
 from dragoman.data.vocabulary import END
 
 
@@ -16,18 +16,18 @@ from dragoman.data.vocabulary import END
 class Hypothesis:
     """A sentence that a search found."""
 
-    words: tuple[int, ...]  # without `</s>`; what was given to go on from is among them
+    ids: tuple[int, ...]  # without `</s>`; what was given to go on from is among them
     log_prob: float  # what rescoring gives
     score: float  # what the search went by
     finished: bool = True  # False: cut off at the longest length allowed, before `</s>`
     attention: Tensor | None = field(default=None, compare=False, repr=False)  # (predicted words, source with `</s>`)
 
-    def extended(self, word: int, log_prob: float, score: float) -> Hypothesis:
+    def extend(self, word: int, log_prob: float, score: float) -> Hypothesis:
         """One word on; with `</s>` it is finished."""
-        words = self.words if word == END else (*self.words, word)
+        words = self.ids if word == END else (*self.ids, word)
         return Hypothesis(words, self.log_prob + log_prob, self.score + score, finished=word == END)
 
-    def attending(self, rows: list[Tensor], columns: int) -> Hypothesis:
+    def with_attention(self, rows: list[Tensor], columns: int) -> Hypothesis:
         """With the attention that each of its words was predicted with, `</s>` too if it got there.
 
         # rows: (longest source of the batch,) each, of which the first `columns` are this sentence's
@@ -35,12 +35,12 @@ class Hypothesis:
         return replace(self, attention=torch.stack(rows)[:, :columns].clone()) if rows else self
 
 
-def attention_of(scorer: Scorer, state: State) -> Tensor | None:
+def attention_weights(scorer: Scorer, state: State) -> Tensor | None:
     """alpha_t of each row, if the scorer attends to anything.  # (rows, longest source)"""
-    return scorer.attention(state) if isinstance(scorer, AttendingScorer) else None
+    return scorer.attention(state) if isinstance(scorer, AttentionScorer) else None
 
 
-def attended_columns(source: Source | None, sentences: int) -> list[int]:
+def attention_widths(source: SourceCorpus | None, sentences: int) -> list[int]:
     """How many columns of the attention belong to each sentence: its words and `</s>`.
 
     A source that is attended to otherwise, as a tree is by its nodes, says how many they are in `attended`.

@@ -18,18 +18,18 @@ class Continuations(NamedTuple):
     sentence: Tensor  # (n,)
     row: Tensor  # (n,) of the hypothesis that it continues, among the active ones
     parent: Tensor  # (n,) of the same, among the continuations kept in the step before
-    word: Tensor  # (n,)
+    token: Tensor  # (n,)
     log_prob: Tensor  # (n,) of all words so far
 
 
 @dataclass(frozen=True)
-class Node:
+class LatticeNode:
     """A hypothesis in a search: the one it continues, and a word."""
 
     id: int
     sentence: int
     parent: int | None  # None: the empty beginning
-    word: int  # `</s>` for one that ends here
+    token: int  # `</s>` for one that ends here
     log_prob: float  # of all its words: what is compared in a step
     score: float  # for one that ends here, what it is worth as a translation; for others, log_prob
     fate: Fate
@@ -54,13 +54,13 @@ class Lattice:
     6 1 b b pruned -1.74
     """
 
-    pruned: int = 5  # how many of those that were pruned are told of, for each sentence and step, the best ones
-    nodes: list[Node] = field(default_factory=list)
+    max_pruned: int = 5  # how many of those that were pruned are told of, for each sentence and step, the best ones
+    nodes: list[LatticeNode] = field(default_factory=list)
     _before: list[int] = field(default_factory=list, repr=False)  # the nodes kept in the step before
 
-    def begin(self, sentences: int) -> None:
+    def start(self, sentences: int) -> None:
         """The empty beginnings."""
-        self.nodes = [Node(number, number, None, START, 0.0, 0.0, "kept") for number in range(sentences)]
+        self.nodes = [LatticeNode(number, number, None, START, 0.0, 0.0, "kept") for number in range(sentences)]
         self._before = list(range(sentences))
 
     def record(self, kept: Continuations, scores: Tensor, pruned: Continuations, pruned_scores: Tensor) -> None:
@@ -75,17 +75,17 @@ class Lattice:
         for number, (sentence, _, parent, word, log_prob, score) in enumerate(each, first):
             fate: Fate = "pruned" if pruned else "finished" if word == END else "kept"
             worth = score if word == END else log_prob
-            self.nodes.append(Node(number, sentence, self._before[parent], word, log_prob, worth, fate))
+            self.nodes.append(LatticeNode(number, sentence, self._before[parent], word, log_prob, worth, fate))
         return list(range(first, len(self.nodes)))
 
-    def of(self, sentence: int) -> list[Node]:
+    def nodes_of(self, sentence: int) -> list[LatticeNode]:
         """The nodes of one sentence."""
         return [node for node in self.nodes if node.sentence == sentence]
 
-    def words(self, node: Node) -> tuple[int, ...]:
+    def path_ids(self, node: LatticeNode) -> tuple[int, ...]:
         """All words up to a node, `</s>` too if it ends there."""
         words = []
         while node.parent is not None:
-            words.append(node.word)
+            words.append(node.token)
             node = self.nodes[node.parent]
         return tuple(reversed(words))

@@ -21,9 +21,9 @@ from torch import Tensor
 from dragoman.core.errors import DataError
 from dragoman.data.batches import Batch
 
-MAX_WORDS = 200  # of a sentence, where there is no source to judge by
+DEFAULT_MAX_WORDS = 200  # of a sentence, where there is no source to judge by
 
-Limit = int | Tensor | Callable[[Tensor], Tensor] | None  # see `word_limits`
+MaxWords = int | Tensor | Callable[[Tensor], Tensor] | None  # see `word_limits`
 
 
 class LengthHandling(Protocol):
@@ -35,13 +35,13 @@ class LengthHandling(Protocol):
         """Of finished sentences with |E| = words.  # (n,)"""
         ...
 
-    def bound(self, log_prob: Tensor, words: Tensor, longest: Tensor, source_words: Tensor | None) -> Tensor:
+    def bound(self, log_prob: Tensor, words: Tensor, max_words: Tensor, source_words: Tensor | None) -> Tensor:
         """No sentence that goes on from these words, and ends with `longest` or fewer, has a higher score.  # (n,)"""
         ...
 
 
 @dataclass(frozen=True)
-class NoHandling:
+class NoLengthHandling:
     """log P(E | F) as it is."""
 
     name: ClassVar[str] = "none"
@@ -49,12 +49,12 @@ class NoHandling:
     def score(self, log_prob: Tensor, words: Tensor, source_words: Tensor | None) -> Tensor:
         return log_prob
 
-    def bound(self, log_prob: Tensor, words: Tensor, longest: Tensor, source_words: Tensor | None) -> Tensor:
+    def bound(self, log_prob: Tensor, words: Tensor, max_words: Tensor, source_words: Tensor | None) -> Tensor:
         return log_prob
 
 
 @dataclass(frozen=True)
-class PerWord:
+class LengthNormalization:
     """log P(E | F) / |E|: the mean over the words (Cho et al. 2014).
 
     `</s>` is a word here, as it is predicted like one: so the empty sentence has a score too.
@@ -68,8 +68,8 @@ class PerWord:
     def score(self, log_prob: Tensor, words: Tensor, source_words: Tensor | None) -> Tensor:
         return log_prob / (words + 1)
 
-    def bound(self, log_prob: Tensor, words: Tensor, longest: Tensor, source_words: Tensor | None) -> Tensor:
-        return torch.maximum(log_prob / (words + 1), log_prob / (longest + 1))
+    def bound(self, log_prob: Tensor, words: Tensor, max_words: Tensor, source_words: Tensor | None) -> Tensor:
+        return torch.maximum(log_prob / (words + 1), log_prob / (max_words + 1))
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class WordPenalty:
     def score(self, log_prob: Tensor, words: Tensor, source_words: Tensor | None) -> Tensor:
         return log_prob + self.penalty * words
 
-    def bound(self, log_prob: Tensor, words: Tensor, longest: Tensor, source_words: Tensor | None) -> Tensor:
-        return log_prob + self.penalty * (longest if self.penalty > 0 else words)
+    def bound(self, log_prob: Tensor, words: Tensor, max_words: Tensor, source_words: Tensor | None) -> Tensor:
+        return log_prob + self.penalty * (max_words if self.penalty > 0 else words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,48 +165,52 @@ class LengthPrior:
         return torch.logaddexp((count / whole).log(), (kinds / whole).log() + poisson)
 
     def score(self, log_prob: Tensor, words: Tensor, source_words: Tensor | None) -> Tensor:
-        return log_prob + self.log_probs(words, _known(source_words))
+        return log_prob + self.log_probs(words, _require_source(source_words))
 
-    def bound(self, log_prob: Tensor, words: Tensor, longest: Tensor, source_words: Tensor | None) -> Tensor:
-        lengths = torch.arange(int(longest.max()) + 1)
-        log_probs = self.log_probs(lengths, _known(source_words)[:, None])  # (n, lengths)
-        outside = (lengths < words[:, None]) | (lengths > longest[:, None])
+    def bound(self, log_prob: Tensor, words: Tensor, max_words: Tensor, source_words: Tensor | None) -> Tensor:
+        lengths = torch.arange(int(max_words.max()) + 1)
+        log_probs = self.log_probs(lengths, _require_source(source_words)[:, None])  # (n, lengths)
+        outside = (lengths < words[:, None]) | (lengths > max_words[:, None])
         return log_prob + log_probs.masked_fill(outside, -torch.inf).max(dim=1).values
 
 
-def _known(source_words: Tensor | None) -> Tensor:
+def _require_source(source_words: Tensor | None) -> Tensor:
     if source_words is None:
         raise DataError("the prior of |E| given |F| needs a source; take another length handling without one")
     return source_words
 
 
-LENGTHS: dict[str, type[LengthHandling]] = {
-    handling.name: handling for handling in (NoHandling, PerWord, LengthPrior, WordPenalty)
+LENGTH_HANDLINGS: dict[str, type[LengthHandling]] = {
+    handling.name: handling for handling in (NoLengthHandling, LengthNormalization, LengthPrior, WordPenalty)
 }
 
 
-def source_words_of(batch: Batch) -> Tensor | None:
+def source_lengths(batch: Batch) -> Tensor | None:
     """|F| of each row, if there is a source.  # (rows,)"""
     return None if batch.source is None else torch.as_tensor(batch.source.sizes - 1)
 
 
-def usual_limit(source_words: Tensor) -> Tensor:
+def default_max_words(source_words: Tensor) -> Tensor:
     """Words that a translation may have if nobody says otherwise: far more than it needs."""
     return 2 * source_words + 20
 
 
-def word_limits(max_words: Limit, batch: Batch) -> Tensor:
+def word_limits(max_words: MaxWords, batch: Batch) -> Tensor:
     """How many words each row may have before it is cut off.  # (rows,)
 
     `max_words` is a number for all, one for each row, or a function of |F|; None: 2 |F| + 20, or 200 without a source.
     """
-    source_words = source_words_of(batch)
+    source_words = source_lengths(batch)
     if max_words is None:
-        limits = torch.full((batch.rows,), MAX_WORDS) if source_words is None else usual_limit(source_words)
+        limits = (
+            torch.full((batch.num_rows,), DEFAULT_MAX_WORDS)
+            if source_words is None
+            else default_max_words(source_words)
+        )
     elif callable(max_words):
-        limits = max_words(_known(source_words))
+        limits = max_words(_require_source(source_words))
     else:
-        limits = torch.as_tensor(max_words).expand(batch.rows)
-    if batch.rows and int(limits.min()) < 1:
+        limits = torch.as_tensor(max_words).expand(batch.num_rows)
+    if batch.num_rows and int(limits.min()) < 1:
         raise DataError(f"{int(limits.min())} words at most: allow one or more")
     return limits

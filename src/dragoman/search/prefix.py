@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from dragoman.core.errors import DataError
-from dragoman.core.scorer import AttendingScorer, Carry, Scorer, State, possible_words, widened
+from dragoman.core.scorer import AttentionScorer, Carry, Scorer, State, candidate_log_probs, scatter_to_vocabulary
 from dragoman.data.batches import Batch
 
 
-class Begun:
+class PrefixConstrainedScorer:
     """A scorer that says of the first words what another says of those given, and that all others are impossible.
 
     So what is found begins with them, and its log_prob is what rescoring gives. It is for searching alone: the first
@@ -27,28 +27,28 @@ class Begun:
     """
 
     def __init__(self, scorer: Scorer, words: Sequence[int]):
-        self.scorer, self.words = scorer, torch.tensor(list(words), dtype=torch.int64)
+        self.scorer, self.prefix_ids = scorer, torch.tensor(list(words), dtype=torch.int64)
         self.vocab, self.unknown = scorer.vocab, scorer.unknown
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         inner = self.scorer.start(batch, carry)
-        said = torch.zeros(batch.rows, dtype=torch.int64)
+        said = torch.zeros(batch.num_rows, dtype=torch.int64)
         return State((inner.rows, said), inner.memory, inner.sentence)
 
     def log_probs(self, state: State) -> Tensor:
-        return widened(*self.narrow_log_probs(state), len(self.vocab))
+        return scatter_to_vocabulary(*self.sparse_log_probs(state), len(self.vocab))
 
-    def narrow_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
+    def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Of the word given for this place alone; after them, what the scorer says. A search says all rows' words
         together, so they are all at the same place.  # (rows, n), (n,)"""
-        log_probs, words = possible_words(self.scorer, _inner(state))
+        log_probs, words = candidate_log_probs(self.scorer, _inner(state))
         said = int(state.rows[1][0])
-        if said >= len(self.words):
+        if said >= len(self.prefix_ids):
             return log_probs, words
-        wanted = self.words[said : said + 1]
+        wanted = self.prefix_ids[said : said + 1]
         at = wanted if words is None else (words == wanted).nonzero()[:, 0]
         if not len(at) or bool((log_probs[:, at] == -torch.inf).any()):
-            raise DataError(f"no sentence can begin so: {self.vocab.words[int(wanted)]!r} is impossible there")
+            raise DataError(f"no sentence can begin so: {self.vocab.tokens[int(wanted)]!r} is impossible there")
         return log_probs[:, at], wanted
 
     def advance(self, state: State, words: Tensor) -> State:
@@ -59,7 +59,7 @@ class Begun:
         return self.scorer.finish(_inner(state))
 
     def attention(self, state: State) -> Tensor | None:
-        return self.scorer.attention(_inner(state)) if isinstance(self.scorer, AttendingScorer) else None
+        return self.scorer.attention(_inner(state)) if isinstance(self.scorer, AttentionScorer) else None
 
 
 def _inner(state: State) -> State:

@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 
 from dragoman.core.errors import DataError
-from dragoman.core.scorer import Scorer, State, fold, select
+from dragoman.core.scorer import Scorer, State, fold, select_rows
 from dragoman.data.batches import Batch
-from dragoman.data.corpus import Source
-from dragoman.search.hypothesis import Hypothesis, attended_columns, attention_of
-from dragoman.search.length import MAX_WORDS, Limit, word_limits
+from dragoman.data.corpus import SourceCorpus
+from dragoman.search.hypothesis import Hypothesis, attention_weights, attention_widths
+from dragoman.search.length import DEFAULT_MAX_WORDS, MaxWords, word_limits
 
-DISTRIBUTIONS = 1 << 21  # probabilities to hold at a time, unless a batch size is given
-ROUNDING = 1e-12  # of a mass added up: a set that falls short of p by less reaches it
+MAX_PROBABILITIES = 1 << 21  # probabilities to hold at a time, unless a batch size is given
+MASS_TOLERANCE = 1e-12  # of a mass added up: a set that falls short of p by less reaches it
 
-Narrow = Callable[[Tensor], Tensor]  # the model's distributions -> those that are drawn from.  # (rows, |V|) both
+Warp = Callable[[Tensor], Tensor]  # the model's distributions -> those that are drawn from.  # (rows, |V|) both
 
 
 def sample(scorer: Scorer, n: int, seed: int = 0, **how: Any) -> list[Hypothesis]:
@@ -32,10 +32,10 @@ def sample(scorer: Scorer, n: int, seed: int = 0, **how: Any) -> list[Hypothesis
     >>> [(drawn.words, drawn.log_prob) for drawn in sample(model, 1)]
     [((3, 4), 0.0)]
     """
-    return list(samples(scorer, n, seed, **how))
+    return list(iter_samples(scorer, n, seed, **how))
 
 
-def samples(
+def iter_samples(
     scorer: Scorer,
     n: int,
     seed: int = 0,
@@ -44,7 +44,7 @@ def samples(
     top_k: int | None = None,
     top_p: float = 1.0,
     prefix: Sequence[int] = (),
-    max_words: int = MAX_WORDS,
+    max_words: int = DEFAULT_MAX_WORDS,
     batch_size: int | None = None,
 ) -> Iterator[Hypothesis]:
     """Draw n sentences E ~ P(E), word by word (ancestral sampling), all of them going on from the same prefix.
@@ -54,31 +54,33 @@ def samples(
     drawn from. Sample number i depends on the seed and i alone, however many are drawn; some at a time are drawn
     together, and come when they are.
     """
-    narrow = _narrowing(temperature, top_k, top_p, seed)
+    narrow = _make_warp(temperature, top_k, top_p, seed)
     if 0 < len(prefix) >= max_words:
         raise DataError(f"a prefix of {len(prefix)} words leaves no room for more; allow more than {max_words} words")
-    for numbers in _runs(n, batch_size or _rows_at_a_time(scorer)):
+    for numbers in _ranges(n, batch_size or _default_batch_size(scorer)):
         random = [np.random.default_rng([seed, number]) for number in numbers]
         limits = [max_words] * len(numbers)
-        batch, one = Batch.to_generate(1), torch.zeros(len(numbers), dtype=torch.int64)
-        yield from _sample_rows(scorer, _begun(scorer, batch, tuple(prefix), one), random, narrow, limits)
+        batch, one = Batch.empty(1), torch.zeros(len(numbers), dtype=torch.int64)
+        yield from _sample_rows(scorer, _start_from_prefix(scorer, batch, tuple(prefix), one), random, narrow, limits)
 
 
-def sample_given(scorer: Scorer, source: Source, n: int = 1, seed: int = 0, **how: Any) -> list[list[Hypothesis]]:
+def sample_translations(
+    scorer: Scorer, source: SourceCorpus, n: int = 1, seed: int = 0, **how: Any
+) -> list[list[Hypothesis]]:
     """Draw n translations of each sentence; how: see `samples_given`."""
-    return list(samples_given(scorer, source, n, seed, **how))
+    return list(iter_sample_translations(scorer, source, n, seed, **how))
 
 
-def samples_given(
+def iter_sample_translations(
     scorer: Scorer,
-    source: Source,
+    source: SourceCorpus,
     n: int = 1,
     seed: int = 0,
     *,
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float = 1.0,
-    max_words: Limit = None,
+    max_words: MaxWords = None,
     batch_size: int | None = None,
 ) -> Iterator[list[Hypothesis]]:
     """Draw n translations E ~ P(E | F) of each sentence F, as `samples` draws sentences.
@@ -86,15 +88,15 @@ def samples_given(
     Sample number i of a sentence depends on the seed, the sentence's number and i alone. All samples of a sentence that
     are drawn together share what was read of it. `max_words`: see `length.word_limits`.
     """
-    narrow = _narrowing(temperature, top_k, top_p, seed)
-    limits = word_limits(max_words, Batch.to_generate(len(source), source)).tolist()
+    narrow = _make_warp(temperature, top_k, top_p, seed)
+    limits = word_limits(max_words, Batch.empty(len(source), source)).tolist()
     drawn: list[Hypothesis] = []
-    for numbers in _runs(len(source) * n, batch_size or _rows_at_a_time(scorer)):
+    for numbers in _ranges(len(source) * n, batch_size or _default_batch_size(scorer)):
         pairs = [divmod(number, n) for number in numbers]  # the sentence, and which of its samples
         first = pairs[0][0]
         part = source.select(np.arange(first, pairs[-1][0] + 1))
         owners = torch.tensor([sentence - first for sentence, _ in pairs])
-        begun = _begun(scorer, Batch.to_generate(len(part), part), (), owners)
+        begun = _start_from_prefix(scorer, Batch.empty(len(part), part), (), owners)
         random = [np.random.default_rng([seed, *pair]) for pair in pairs]
         drawn += _sample_rows(scorer, begun, random, narrow, [limits[sentence] for sentence, _ in pairs])
         while n and len(drawn) >= n:
@@ -104,7 +106,7 @@ def samples_given(
         yield from ([] for _ in range(len(source)))
 
 
-def _narrowing(temperature: float, top_k: int | None, top_p: float, seed: int) -> Narrow:
+def _make_warp(temperature: float, top_k: int | None, top_p: float, seed: int) -> Warp:
     """The cuts asked for, if there are such cuts."""
     if not 0 < temperature < float("inf"):
         raise DataError(f"a temperature of {temperature}: it must be a number above 0")
@@ -114,20 +116,20 @@ def _narrowing(temperature: float, top_k: int | None, top_p: float, seed: int) -
         raise DataError(f"a mass of {top_p} (top-p): it must be above 0, and 1 at most")
     if seed < 0:
         raise DataError(f"seed {seed}: it must be 0 or more")
-    return partial(narrowed, temperature=temperature, top_k=top_k, top_p=top_p)
+    return partial(warp_log_probs, temperature=temperature, top_k=top_k, top_p=top_p)
 
 
-def _rows_at_a_time(scorer: Scorer) -> int:
-    return max(1, min(64, DISTRIBUTIONS // len(scorer.vocab)))
+def _default_batch_size(scorer: Scorer) -> int:
+    return max(1, min(64, MAX_PROBABILITIES // len(scorer.vocab)))
 
 
-def _runs(n: int, size: int) -> Iterator[range]:
+def _ranges(n: int, size: int) -> Iterator[range]:
     """The numbers below n, so many at a time."""
     return (range(first, min(n, first + size)) for first in range(0, n, size))
 
 
 @dataclass(frozen=True)
-class _Begun:
+class _PrefixState:
     """Rows that have all read the same prefix."""
 
     state: State
@@ -136,24 +138,24 @@ class _Begun:
     columns: list[int]  # of the attention that belong to each row
 
 
-def _begun(scorer: Scorer, batch: Batch, prefix: tuple[int, ...], owners: Tensor) -> _Begun:
+def _start_from_prefix(scorer: Scorer, batch: Batch, prefix: tuple[int, ...], owners: Tensor) -> _PrefixState:
     """Rows, each for the sentence of the batch that `owners` says; every sentence is read once.  # owners: (rows,)"""
-    state, log_prob = _read(scorer, batch, prefix)
-    columns = torch.tensor(attended_columns(batch.source, batch.rows))
-    return _Begun(select(state, owners), prefix, log_prob[owners].tolist(), columns[owners].tolist())
+    state, log_prob = _read_prefix(scorer, batch, prefix)
+    columns = torch.tensor(attention_widths(batch.source, batch.num_rows))
+    return _PrefixState(select_rows(state, owners), prefix, log_prob[owners].tolist(), columns[owners].tolist())
 
 
-def _read(scorer: Scorer, batch: Batch, prefix: tuple[int, ...]) -> tuple[State, Tensor]:
+def _read_prefix(scorer: Scorer, batch: Batch, prefix: tuple[int, ...]) -> tuple[State, Tensor]:
     """The state of each sentence after the prefix, and log P(prefix).  # (sentences,)"""
     if not prefix:
-        return scorer.start(batch), torch.zeros(batch.rows, dtype=torch.float64)
-    words = torch.tensor([prefix] * batch.rows)
-    steps, state = fold(scorer, Batch(words, torch.full((batch.rows,), len(prefix)), batch.source))
+        return scorer.start(batch), torch.zeros(batch.num_rows, dtype=torch.float64)
+    words = torch.tensor([prefix] * batch.num_rows)
+    steps, state = fold(scorer, Batch(words, torch.full((batch.num_rows,), len(prefix)), batch.source))
     return state, steps.double().sum(dim=1)
 
 
 def _sample_rows(
-    scorer: Scorer, begun: _Begun, random: list[np.random.Generator], narrow: Narrow, limits: list[int]
+    scorer: Scorer, begun: _PrefixState, random: list[np.random.Generator], narrow: Warp, limits: list[int]
 ) -> list[Hypothesis]:
     """A sentence for each row, by the row's own random numbers."""
     state = begun.state
@@ -163,22 +165,22 @@ def _sample_rows(
     while active:
         log_probs = scorer.log_probs(state).double()  # (active, |V|)
         narrow_log_probs = narrow(log_probs)
-        if (attention := attention_of(scorer, state)) is not None:
+        if (attention := attention_weights(scorer, state)) is not None:
             for row, weights in zip(active, attention, strict=True):
                 attended[row].append(weights)
         thresholds = torch.tensor([random[row].random() for row in active], dtype=torch.float64)
         drawn = _draw(narrow_log_probs, thresholds)
-        costs = zip(_at(log_probs, drawn), _at(narrow_log_probs, drawn), strict=True)
+        costs = zip(_gather(log_probs, drawn), _gather(narrow_log_probs, drawn), strict=True)
         for row, word, (cost, narrow_cost) in zip(active, drawn.tolist(), costs, strict=True):
-            found[row] = found[row].extended(word, cost, narrow_cost)
+            found[row] = found[row].extend(word, cost, narrow_cost)
         places = enumerate(active)
-        going = [place for place, row in places if not found[row].finished and len(found[row].words) < limits[row]]
+        going = [place for place, row in places if not found[row].finished and len(found[row].ids) < limits[row]]
         if going:
             rows = torch.tensor(going)
-            state = scorer.advance(select(state, rows), drawn[rows])
+            state = scorer.advance(select_rows(state, rows), drawn[rows])
         active = [active[place] for place in going]
     each = zip(found, attended, begun.columns, strict=True)
-    return [hypothesis.attending(rows, columns) for hypothesis, rows, columns in each]
+    return [hypothesis.with_attention(rows, columns) for hypothesis, rows, columns in each]
 
 
 def _draw(log_probs: Tensor, thresholds: Tensor) -> Tensor:
@@ -188,7 +190,7 @@ def _draw(log_probs: Tensor, thresholds: Tensor) -> Tensor:
     return torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(max=log_probs.shape[1] - 1)
 
 
-def _at(log_probs: Tensor, words: Tensor) -> list[float]:
+def _gather(log_probs: Tensor, words: Tensor) -> list[float]:
     """The log-probability of one word in each row."""
     return log_probs.gather(1, words[:, None])[:, 0].tolist()
 
@@ -196,7 +198,7 @@ def _at(log_probs: Tensor, words: Tensor) -> list[float]:
 # -- which words may be drawn, and how often -------------------------------------------------------------------------
 
 
-def narrowed(log_probs: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
+def warp_log_probs(log_probs: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
     """The distributions to draw from.  # (rows, |V|) both
 
     First each is P^(1/temperature), renormalised. Of that the `top_k` most probable words are kept, renormalised; and
@@ -210,17 +212,17 @@ def narrowed(log_probs: Tensor, temperature: float = 1.0, top_k: int | None = No
     best = log_probs.max(dim=1, keepdim=True).values  # so that however cold, the best stays finite
     result = ((log_probs - best) / temperature).log_softmax(dim=1)
     if top_k is not None and top_k < log_probs.shape[1]:
-        result = _renormalised(result, _best(result, top_k))
+        result = _renormalize(result, _top_k_mask(result, top_k))
     if top_p < 1:
-        result = _renormalised(result, _nucleus(result, top_p))
+        result = _renormalize(result, _nucleus_mask(result, top_p))
     return result
 
 
-def _renormalised(log_probs: Tensor, kept: Tensor) -> Tensor:
+def _renormalize(log_probs: Tensor, kept: Tensor) -> Tensor:
     return log_probs.masked_fill(~kept, -torch.inf).log_softmax(dim=1)
 
 
-def _best(log_probs: Tensor, k: int) -> Tensor:
+def _top_k_mask(log_probs: Tensor, k: int) -> Tensor:
     """Whether a word is one of the k most probable.  # (rows, |V|)"""
     least = log_probs.topk(k, dim=1).values[:, -1:]  # (rows, 1)
     above, tied = log_probs > least, log_probs == least
@@ -228,9 +230,9 @@ def _best(log_probs: Tensor, k: int) -> Tensor:
     return above | (tied & (tied.cumsum(dim=1) <= room))
 
 
-def _nucleus(log_probs: Tensor, p: float) -> Tensor:
+def _nucleus_mask(log_probs: Tensor, p: float) -> Tensor:
     """Whether a word is one of the fewest, the most probable ones, whose mass reaches p.  # (rows, |V|)"""
     ordered, words = log_probs.sort(dim=1, descending=True, stable=True)
     probs = ordered.exp()
     before = probs.cumsum(dim=1) - probs  # the mass of the words that come first
-    return torch.zeros_like(probs, dtype=torch.bool).scatter(1, words, before < p * (1 - ROUNDING))
+    return torch.zeros_like(probs, dtype=torch.bool).scatter(1, words, before < p * (1 - MASS_TOLERANCE))

@@ -17,26 +17,36 @@ from dragoman.core.errors import DragomanError
 from dragoman.serve import libretranslate as libre
 from dragoman.serve import runs
 from dragoman.serve import v1 as own
-from dragoman.serve.errors import BAD, Refusal
-from dragoman.serve.middleware import LOCAL, Application, Guards
+from dragoman.serve.errors import BAD_REQUEST, ApiError
+from dragoman.serve.middleware import LOCAL_HOSTS, ASGIApplication, ProtectionMiddleware
 from dragoman.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"
 
 
-def application(
-    service: Service, *, hosts: tuple[str, ...] = LOCAL, cors: str | None = None, version: str = "1"
-) -> Application:
+def create_app(
+    service: Service,
+    *,
+    allowed_hosts: tuple[str, ...] = LOCAL_HOSTS,
+    cors_origin: str | None = None,
+    version: str = "1",
+) -> ASGIApplication:
     """The service behind its guards."""
     limits = service.limits
-    return Guards(bare_application(service, version), hosts=hosts, body=limits.body, seconds=limits.seconds, cors=cors)
+    return ProtectionMiddleware(
+        create_api(service, version),
+        allowed_hosts=allowed_hosts,
+        max_body=limits.body,
+        seconds=limits.seconds,
+        cors_origin=cors_origin,
+    )
 
 
-def bare_application(service: Service, version: str) -> FastAPI:
+def create_api(service: Service, version: str) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        service.desk.close()
+        service.queue.close()
 
     app = FastAPI(
         title="dragoman",
@@ -46,9 +56,9 @@ def bare_application(service: Service, version: str) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.include_router(libre.routes(service))
-    app.include_router(own.routes(service))
-    app.include_router(runs.routes(service))
+    app.include_router(libre.create_router(service))
+    app.include_router(own.create_router(service))
+    app.include_router(runs.create_router(service))
     _refuse(app)
 
     @app.get("/spec", include_in_schema=False)
@@ -66,21 +76,21 @@ def bare_application(service: Service, version: str) -> FastAPI:
 def _refuse(app: FastAPI) -> None:
     """Whatever goes wrong is told as `{"error": ...}`."""
 
-    @app.exception_handler(Refusal)
-    async def refused(_: Request, error: Refusal) -> JSONResponse:
-        return JSONResponse({"error": error.reason}, error.status, error.headers)
+    @app.exception_handler(ApiError)
+    async def refused(_: Request, error: ApiError) -> JSONResponse:
+        return JSONResponse({"error": error.message}, error.status, error.headers)
 
     @app.exception_handler(DragomanError)
     async def impossible(_: Request, error: DragomanError) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, BAD)
+        return JSONResponse({"error": str(error)}, BAD_REQUEST)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
-            return JSONResponse({"error": "send JSON, with the header Content-Type: application/json"}, BAD)
+            return JSONResponse({"error": "send JSON, with the header Content-Type: application/json"}, BAD_REQUEST)
         where = ".".join(str(part) for part in first["loc"] if part != "body")
-        return JSONResponse({"error": f"{where}: {first['msg']}" if where else first["msg"]}, BAD)
+        return JSONResponse({"error": f"{where}: {first['msg']}" if where else first["msg"]}, BAD_REQUEST)
 
     @app.exception_handler(HTTPException)
     async def known(_: Request, error: HTTPException) -> JSONResponse:

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-BAD, FORBIDDEN, MISSING, TOO_LATE, TOO_LARGE, BUSY, TOO_SLOW = 400, 403, 404, 408, 413, 503, 504
-RETRY = 2  # seconds after which one may ask again
+BAD_REQUEST, FORBIDDEN, NOT_FOUND, REQUEST_TIMEOUT, TOO_LARGE, UNAVAILABLE, GATEWAY_TIMEOUT = (
+    400,
+    403,
+    404,
+    408,
+    413,
+    503,
+    504,
+)
+RETRY_SECONDS = 2  # seconds after which one may ask again
 
 
-class Refusal(Exception):  # noqa: N818  (nothing is wrong here)
+class ApiError(Exception):
     """A request that is not answered, and why; the reason is told to whoever asked."""
 
-    def __init__(self, reason: str, status: int = BAD, headers: Mapping[str, str] | None = None):
-        super().__init__(reason)
-        self.reason, self.status, self.headers = reason, status, dict(headers or {})
+    def __init__(self, message: str, status: int = BAD_REQUEST, headers: Mapping[str, str] | None = None):
+        super().__init__(message)
+        self.message, self.status, self.headers = message, status, dict(headers or {})
 
 
-def busy(waiting: int) -> Refusal:
-    return Refusal(f"{waiting} requests are waiting already; ask again in a moment", BUSY, {"Retry-After": str(RETRY)})
+def queue_full(waiting: int) -> ApiError:
+    return ApiError(
+        f"{waiting} requests are waiting already; ask again in a moment",
+        UNAVAILABLE,
+        {"Retry-After": str(RETRY_SECONDS)},
+    )
 
 
-def too_slow(seconds: float) -> Refusal:
-    return Refusal(f"this took longer than {seconds:g} seconds; ask for less at a time", TOO_SLOW)
+def timed_out(seconds: float) -> ApiError:
+    return ApiError(f"this took longer than {seconds:g} seconds; ask for less at a time", GATEWAY_TIMEOUT)
 
 
-def shortened(given: str, most: int = 60) -> str:
+def shorten(given: str, most: int = 60) -> str:
     """What somebody gave, to be told again: no more of it than is read.
 
     >>> shortened("a" * 100, 5)

@@ -23,7 +23,7 @@ to Tonga|tr Turkish|ts Tsonga|tt Tatar|tw Twi|ty Tahitian|ug Uighur|uk Ukrainian
 vi Vietnamese|vo Volapük|wa Walloon|wo Wolof|xh Xhosa|yi Yiddish|yo Yoruba|za Zhuang|zh Chinese|zu Zulu
 """
 
-NAMES: dict[str, str] = {
+LANGUAGE_NAMES: dict[str, str] = {
     code: name
     for line in _TABLE.split("\n")
     if line

@@ -14,14 +14,14 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, ValidationError
 
-from dragoman.serve.errors import BUSY, Refusal
-from dragoman.serve.language_names import NAMES
-from dragoman.serve.markup import Marked, read_markup
-from dragoman.serve.openapi import ANSWERED
+from dragoman.serve.errors import UNAVAILABLE, ApiError
+from dragoman.serve.language_names import LANGUAGE_NAMES
+from dragoman.serve.markup import MarkedUpText, parse_markup
+from dragoman.serve.openapi import ERROR_RESPONSES
 from dragoman.serve.service import Service
-from dragoman.serve.text_pipeline import Sentence, whole
+from dragoman.serve.text_pipeline import TranslatedSentence, join_sentences
 
-Asked = TypeVar("Asked", bound=BaseModel)
+RequestModel = TypeVar("RequestModel", bound=BaseModel)
 
 AUTO = "auto"
 BEAM = 5
@@ -48,14 +48,14 @@ class DetectRequest(BaseModel):
     api_key: str | None = Field(default=None, description="not needed")
 
 
-class Detected(BaseModel):
+class DetectedLanguage(BaseModel):
     """A language that a text may be in."""
 
     language: str = Field(description="its code", examples=["de"])
     confidence: float = Field(description="from 0 to 100", examples=[98.2])
 
 
-class Translation(BaseModel):
+class TranslateResponse(BaseModel):
     """A text and what is known of it, or, if several texts were sent, lists of these."""
 
     model_config = {
@@ -75,12 +75,12 @@ class Translation(BaseModel):
     alternatives: list[str] | list[list[str]] | None = Field(
         default=None, description="other translations, the better first, if some were asked for"
     )
-    detectedLanguage: Detected | list[Detected] | None = Field(  # noqa: N815
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = Field(  # noqa: N815
         default=None, description="if the source was auto"
     )
 
 
-class Language(BaseModel):
+class LanguageInfo(BaseModel):
     """A language, and what it can be translated to."""
 
     code: str = Field(examples=["de"])
@@ -88,17 +88,17 @@ class Language(BaseModel):
     targets: list[str] = Field(description="codes; its own is among them", examples=[["de", "en"]])
 
 
-class Named(BaseModel):
+class LanguageName(BaseModel):
     code: str
     name: str
 
 
-class Chosen(BaseModel):
-    source: Named
-    target: Named | None = Field(description="null if there is no translator whose languages are known")
+class DefaultLanguages(BaseModel):
+    source: LanguageName
+    target: LanguageName | None = Field(description="null if there is no translator whose languages are known")
 
 
-class Settings(BaseModel):
+class FrontendSettings(BaseModel):
     """What a page that speaks this protocol has to know."""
 
     apiKeys: bool = Field(description="whether keys are looked at: they are not")  # noqa: N815
@@ -106,61 +106,63 @@ class Settings(BaseModel):
     filesTranslation: bool  # noqa: N815
     frontendTimeout: int = Field(description="milliseconds after the last key until a page should ask")  # noqa: N815
     keyRequired: bool  # noqa: N815
-    language: Chosen
+    language: DefaultLanguages
     suggestions: bool
     supportedFilesFormat: list[str]  # noqa: N815
 
 
-class Health(BaseModel):
+class HealthResponse(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-def routes(service: Service) -> APIRouter:
-    router = APIRouter(tags=["LibreTranslate"], responses=ANSWERED)
+def create_router(service: Service) -> APIRouter:
+    router = APIRouter(tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
     @router.post("/translate", openapi_extra=_body(TranslateRequest), response_model_exclude_none=True)
-    async def translate(request: Request) -> Translation:
+    async def translate(request: Request) -> TranslateResponse:
         """Translate a text, or several."""
         return await _translated(service, await _read(request, TranslateRequest))
 
     @router.post("/detect", openapi_extra=_body(DetectRequest))
-    async def detect(request: Request) -> list[Detected]:
+    async def detect(request: Request) -> list[DetectedLanguage]:
         """Which language a text is in, of those that there are translators for; the likeliest first."""
         asked = await _read(request, DetectRequest)
         texts = [asked.q] if isinstance(asked.q, str) else asked.q
-        service.admit(texts)
+        service.check_texts(texts)
         found = await asyncio.to_thread(service.detect, " ".join(texts))
-        return [Detected(**guess._asdict()) for guess in found]
+        return [DetectedLanguage(**guess._asdict()) for guess in found]
 
     @router.get("/languages")
-    def languages() -> list[Language]:
+    def languages() -> list[LanguageInfo]:
         """What can be translated to what. Every language can be left as it is."""
-        targets = {code: [code] for pair in service.shelf.pairs for code in pair}
-        for pair in service.shelf.pairs:
+        targets = {code: [code] for pair in service.registry.by_languages for code in pair}
+        for pair in service.registry.by_languages:
             targets[pair.source].append(pair.target)
-        return [Language(code=code, name=NAMES[code], targets=own) for code, own in sorted(targets.items())]
+        return [
+            LanguageInfo(code=code, name=LANGUAGE_NAMES[code], targets=own) for code, own in sorted(targets.items())
+        ]
 
     router.post("/languages", summary="The same, as some clients ask")(languages)
 
     @router.get("/health")
-    def health() -> Health:
+    def health() -> HealthResponse:
         """Whether requests are answered."""
-        if not service.desk.works:
-            raise Refusal("nobody answers requests any more; start the service again", BUSY)
-        return Health()
+        if not service.queue.is_alive:
+            raise ApiError("nobody answers requests any more; start the service again", UNAVAILABLE)
+        return HealthResponse()
 
     @router.get("/frontend/settings")
-    def settings() -> Settings:
+    def settings() -> FrontendSettings:
         """What a page that speaks this protocol has to know."""
-        first = next(iter(service.shelf.pairs), None)
-        target = None if first is None else Named(code=first.target, name=NAMES[first.target])
-        return Settings(
+        first = next(iter(service.registry.by_languages), None)
+        target = None if first is None else LanguageName(code=first.target, name=LANGUAGE_NAMES[first.target])
+        return FrontendSettings(
             apiKeys=False,
             charLimit=service.limits.characters,
             filesTranslation=False,
             frontendTimeout=500,
             keyRequired=False,
-            language=Chosen(source=Named(code=AUTO, name="Auto Detect"), target=target),
+            language=DefaultLanguages(source=LanguageName(code=AUTO, name="Auto Detect"), target=target),
             suggestions=False,
             supportedFilesFormat=[],
         )
@@ -168,71 +170,75 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-async def _translated(service: Service, asked: TranslateRequest) -> Translation:
+async def _translated(service: Service, asked: TranslateRequest) -> TranslateResponse:
     texts = [asked.q] if isinstance(asked.q, str) else asked.q
-    service.admit(texts)
+    service.check_texts(texts)
     service.check_beam(1, 1 + asked.alternatives)
     if not texts:
-        return Translation(translatedText=[])
+        return TranslateResponse(translatedText=[])
     plain = [_without_markup(text) if asked.format == "html" else text for text in texts]
     guesses = [await asyncio.to_thread(service.detect, text) for text in plain] if asked.source == AUTO else []
     sources = [own[0].language if own else _any_source(service, asked.target) for own in guesses]
-    found = [_Answer()] * len(texts)
+    found = [_TextTranslations()] * len(texts)
     for source in dict.fromkeys(sources or [asked.source]):
         own = [place for place in range(len(texts)) if not sources or sources[place] == source]
         answers = await _between(service, source, asked, [texts[place] for place in own])
         for place, answer in zip(own, answers, strict=True):
             found[place] = answer
     detected = [
-        Detected(**own[0]._asdict()) if own else Detected(language=one, confidence=0.0)
+        DetectedLanguage(**own[0]._asdict()) if own else DetectedLanguage(language=one, confidence=0.0)
         for own, one in zip(guesses, sources, strict=True)
     ]
     one = isinstance(asked.q, str)
     told, others = [answer.text for answer in found], [answer.others for answer in found]
-    return Translation(
+    return TranslateResponse(
         translatedText=told[0] if one else told,
         alternatives=None if not asked.alternatives else others[0] if one else others,
         detectedLanguage=None if not sources else detected[0] if one else detected,
     )
 
 
-class _Answer(BaseModel):
+class _TextTranslations(BaseModel):
     text: str = ""
     others: list[str] = Field(default_factory=list)
 
 
-async def _between(service: Service, source: str, asked: TranslateRequest, texts: Sequence[str]) -> list[_Answer]:
+async def _between(
+    service: Service, source: str, asked: TranslateRequest, texts: Sequence[str]
+) -> list[_TextTranslations]:
     """Texts of one language."""
-    if source == asked.target and any(source in pair for pair in service.shelf.pairs):
-        return [_Answer(text=text) for text in texts]
-    entry = service.pair(source, asked.target)
+    if source == asked.target and any(source in pair for pair in service.registry.by_languages):
+        return [_TextTranslations(text=text) for text in texts]
+    entry = service.translator_for(source, asked.target)
     n = 1 + asked.alternatives
-    marked = [read_markup(text) if asked.format == "html" else Marked([text], [0]) for text in texts]
+    marked = [parse_markup(text) if asked.format == "html" else MarkedUpText([text], [0]) for text in texts]
     beam = min(max(BEAM, n), service.limits.beam)
-    flat = [text for one in marked for text in one.to_translate]
+    flat = [text for one in marked for text in one.texts]
     told = iter(await service.translate(entry, flat, n, beam) if flat else [])
-    return [_answer(one, [next(told) for _ in one.texts], n, plain=asked.format == "text") for one in marked]
+    return [_answer(one, [next(told) for _ in one.text_indices], n, plain=asked.format == "text") for one in marked]
 
 
-def _answer(marked: Marked, parts: Sequence[Sequence[Sentence]], n: int, *, plain: bool) -> _Answer:
+def _answer(
+    marked: MarkedUpText, parts: Sequence[Sequence[TranslatedSentence]], n: int, *, plain: bool
+) -> _TextTranslations:
     """The best translation of a text and the others, each of them once."""
-    choices = [[whole(one, choice) for one in parts] for choice in range(n)]
-    texts = ["".join(own) if plain else marked.with_texts(own) for own in choices]
+    choices = [[join_sentences(one, choice) for one in parts] for choice in range(n)]
+    texts = ["".join(own) if plain else marked.replace_texts(own) for own in choices]
     best, *others = dict.fromkeys(texts)
-    return _Answer(text=best, others=others)
+    return _TextTranslations(text=best, others=others)
 
 
 def _without_markup(text: str) -> str:
     """What a text says, to tell its language by."""
-    return " ".join(read_markup(text).to_translate)
+    return " ".join(parse_markup(text).texts)
 
 
 def _any_source(service: Service, target: str) -> str:
     """Where a text tells nothing of its language: that of some translator to the target."""
-    return next((pair.source for pair in service.shelf.pairs if pair.target == target), target)
+    return next((pair.source for pair in service.registry.by_languages if pair.target == target), target)
 
 
-async def _read(request: Request, kind: type[Asked]) -> Asked:
+async def _read(request: Request, kind: type[RequestModel]) -> RequestModel:
     """A request as JSON, as a form or in the address, whichever way it was sent."""
     body, content = await request.body(), request.headers.get("content-type", "")
     try:
@@ -242,16 +248,16 @@ async def _read(request: Request, kind: type[Asked]) -> Asked:
         given = {**_fields(_pairs(request.url.query)), **given}
         json.dumps(given, ensure_ascii=False).encode()  # no half characters anywhere
     except (ValueError, UnicodeDecodeError, RecursionError):
-        raise Refusal("Invalid request: neither JSON nor a form") from None
+        raise ApiError("Invalid request: neither JSON nor a form") from None
     for name, field in kind.model_fields.items():
         if field.is_required() and name not in given:
-            raise Refusal(f"Invalid request: missing {name} parameter")
+            raise ApiError(f"Invalid request: missing {name} parameter")
     try:
         known = {name: value for name, value in given.items() if name in kind.model_fields and value is not None}
         return kind.model_validate(known)
     except ValidationError as error:
         first = error.errors()[0]
-        raise Refusal(f"Invalid request: {first['loc'][0]}: {first['msg']}") from None
+        raise ApiError(f"Invalid request: {first['loc'][0]}: {first['msg']}") from None
 
 
 def _media_type(content: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """Each can be set from the command line."""
 
     characters: int = 5_000  # of all texts of a request

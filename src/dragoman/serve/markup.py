@@ -15,25 +15,25 @@ MARKUP = re.compile(f"{LEFT_ALONE}|{OTHERS}|{TAG}", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedUpText:
     """A text in parts: markup as it is, and texts to be translated."""
 
     parts: list[str]
-    texts: list[int]  # which parts are texts
+    text_indices: list[int]  # which parts are texts
 
     @property
-    def to_translate(self) -> list[str]:
-        return [self.parts[place] for place in self.texts]
+    def texts(self) -> list[str]:
+        return [self.parts[place] for place in self.text_indices]
 
-    def with_texts(self, translations: list[str]) -> str:
+    def replace_texts(self, translations: list[str]) -> str:
         """The same with other texts, in which nothing is markup."""
-        told = dict(zip(self.texts, translations, strict=True))
+        told = dict(zip(self.text_indices, translations, strict=True))
         return "".join(
             html.escape(told[place], quote=False) if place in told else part for place, part in enumerate(self.parts)
         )
 
 
-def read_markup(text: str) -> Marked:
+def parse_markup(text: str) -> MarkedUpText:
     """
     >>> read_markup("<p>Guten <b>Tag</b> &amp; so</p>").to_translate
     ['Guten ', 'Tag', ' & so']
@@ -48,4 +48,4 @@ def read_markup(text: str) -> Marked:
         if match is not None:
             parts.append(match[0])
             start = match.end()
-    return Marked(parts, texts)
+    return MarkedUpText(parts, texts)

@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 from starlette.requests import ClientDisconnect
 
 from dragoman.serve.batch_queue import DEADLINE
-from dragoman.serve.errors import BAD, FORBIDDEN, TOO_LARGE
-from dragoman.serve.request_body import Arriving, Message, Receive, too_large
+from dragoman.serve.errors import BAD_REQUEST, FORBIDDEN, TOO_LARGE
+from dragoman.serve.request_body import Message, Receive, RequestBody, too_large
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEADERS = {
     "content-security-policy": (
@@ -33,26 +33,28 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-LOCAL = ("127.0.0.1", "localhost", "[::1]")
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 OWN_PAGES = (None, "same-origin", "none")  # what Sec-Fetch-Site says of them, and of programs
 LOG = logging.getLogger("dragoman.serve")
 
 
-class Guards:
+class ProtectionMiddleware:
     """An application behind checks of who asks, of the size of what is sent, and of how long that takes; whoever has
     gone is not worked for."""
 
     def __init__(
         self,
-        app: Application,
+        app: ASGIApplication,
         *,
-        hosts: tuple[str, ...] = LOCAL,
-        body: int,
+        allowed_hosts: tuple[str, ...] = LOCAL_HOSTS,
+        max_body: int,
         seconds: float = 30.0,
-        cors: str | None = None,
+        cors_origin: str | None = None,
     ):
-        self.app, self.body, self.seconds, self.cors = app, body, seconds, cors
-        self.hosts = {f"[{name.lower()}]" if name.count(":") > 1 and name[0] != "[" else name.lower() for name in hosts}
+        self.app, self.body, self.seconds, self.cors = app, max_body, seconds, cors_origin
+        self.hosts = {
+            f"[{name.lower()}]" if name.count(":") > 1 and name[0] != "[" else name.lower() for name in allowed_hosts
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -64,12 +66,12 @@ class Guards:
         elif self.cors is not None and scope["method"] == "OPTIONS":
             await self._answer(send, 204, b"")
         else:
-            await self._asked(scope, Arriving(receive, self.body, self.seconds), send)
+            await self._asked(scope, RequestBody(receive, self.body, self.seconds), send)
 
     def _refusal(self, method: str, headers: MutableMapping[str, str]) -> tuple[int, str] | None:
         """What is wrong with a request by its headers alone."""
         if not self._is_host(headers.get("host", "")):
-            return BAD, "this service does not go by that name; see --host-name"
+            return BAD_REQUEST, "this service does not go by that name; see --host-name"
         if method not in ("GET", "OPTIONS") and self._is_foreign(headers):
             return FORBIDDEN, "pages from elsewhere may not ask; see --cors"
         length = headers.get("content-length", "0")
@@ -86,7 +88,7 @@ class Guards:
             return urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
         return headers.get("sec-fetch-site") not in OWN_PAGES
 
-    async def _asked(self, scope: Scope, arriving: Arriving, send: Send) -> None:
+    async def _asked(self, scope: Scope, arriving: RequestBody, send: Send) -> None:
         """Let the application answer, as long as somebody waits for it."""
         answered = False
 
@@ -97,7 +99,7 @@ class Guards:
 
         DEADLINE.set(asyncio.get_running_loop().time() + self.seconds)
         work = asyncio.ensure_future(self.app(scope, arriving.receive, sent))
-        left = asyncio.ensure_future(arriving.left())
+        left = asyncio.ensure_future(arriving.wait_for_disconnect())
         try:
             await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
             if not work.done() and not answered:

@@ -8,18 +8,18 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from dragoman.serve.errors import TOO_LARGE, TOO_LATE
+from dragoman.serve.errors import REQUEST_TIMEOUT, TOO_LARGE
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
-GONE = "http.disconnect"
+DISCONNECT = "http.disconnect"
 
 
 def too_large(most: int) -> str:
     return f"more than {most:,} bytes; send less at a time"
 
 
-class Arriving:
+class RequestBody:
     """A request's body as it arrives, and afterwards the moment when whoever sent it leaves."""
 
     def __init__(self, receive: Receive, most: int, seconds: float):
@@ -33,22 +33,22 @@ class Arriving:
         """The next part of the body, for the application."""
         if self._complete.is_set():
             await self._gone.wait()
-            return {"type": GONE}
+            return {"type": DISCONNECT}
         message = await self._in_time()
         self._size += len(message.get("body", b""))
         if self._size > self._most:
             raise HTTPException(TOO_LARGE, too_large(self._most), {"Connection": "close"})
-        if message["type"] == GONE:
+        if message["type"] == DISCONNECT:
             self._gone.set()
         if not message.get("more_body", False):
             self._complete.set()
         return message
 
-    async def left(self) -> None:
+    async def wait_for_disconnect(self) -> None:
         """Until whoever has sent all of it has gone."""
         await self._complete.wait()
         while not self._gone.is_set():
-            if (await self._receive())["type"] == GONE:
+            if (await self._receive())["type"] == DISCONNECT:
                 self._gone.set()
 
     async def _in_time(self) -> Message:
@@ -56,4 +56,4 @@ class Arriving:
             return await asyncio.wait_for(self._receive(), self._until - asyncio.get_running_loop().time())
         except TimeoutError:
             told = f"the request was not here after {self._seconds:g} seconds; send it faster"
-            raise HTTPException(TOO_LATE, told, {"Connection": "close"}) from None
+            raise HTTPException(REQUEST_TIMEOUT, told, {"Connection": "close"}) from None

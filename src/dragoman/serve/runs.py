@@ -10,14 +10,14 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse
 
-from dragoman.io.storage import METRICS, REPORT
-from dragoman.serve.errors import MISSING, Refusal
-from dragoman.serve.openapi import ANSWERED
-from dragoman.serve.registry import Shelf
-from dragoman.serve.schemas import Metrics, Run, Runs
+from dragoman.io.storage import METRICS_FILE, REPORT_FILE
+from dragoman.serve.errors import NOT_FOUND, ApiError
+from dragoman.serve.openapi import ERROR_RESPONSES
+from dragoman.serve.registry import ModelRegistry
+from dragoman.serve.schemas import MetricsResponse, RunInfo, RunsResponse
 from dragoman.serve.service import Service
 
-MOST_NOTED = 1_000  # entries of a training that are told
+MAX_ENTRIES = 1_000  # entries of a training that are told
 # A report is shown within the page, and nowhere else. Its style is within it; nothing in it runs or is fetched.
 FRAMED = {
     "content-security-policy": (
@@ -28,41 +28,43 @@ FRAMED = {
 }
 
 
-def routes(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["dragoman"], responses=ANSWERED)
+def create_router(service: Service) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["dragoman"], responses=ERROR_RESPONSES)
 
     @router.get("/metrics/{name:path}", summary="See how a training goes")
-    def metrics(name: str) -> Metrics:
+    def metrics(name: str) -> MetricsResponse:
         """How the training of a model goes, or went: what it noted down, an entry for every look, and how many seconds
         ago the last."""
-        path = _trained(service.shelf, name) / METRICS
+        path = _trained(service.registry, name) / METRICS_FILE
         ago = max(0.0, time.time() - path.stat().st_mtime) if path.is_file() else None
-        return Metrics(model=name, metrics=noted(path), seconds_ago=ago)
+        return MetricsResponse(model=name, metrics=read_metrics(path), seconds_ago=ago)
 
     @router.get("/runs", summary="List the directories")
-    def runs() -> Runs:
+    def runs() -> RunsResponse:
         """The directories that are served, and which of them have a report."""
-        return Runs(runs=[Run(name=run.name, report=run.report is not None) for run in service.shelf.runs.values()])
+        return RunsResponse(
+            runs=[RunInfo(name=run.name, report=run.report is not None) for run in service.registry.runs.values()]
+        )
 
     @router.get("/reports/{name:path}", response_class=HTMLResponse, summary="Read a report")
     def report(name: str) -> FileResponse:
         """The report of a demo, a ladder or another run, as a page."""
-        found = service.shelf.find_run(name).report
+        found = service.registry.get_run(name).report
         if found is None:
-            raise Refusal(f"{name} has no {REPORT}; dragoman demo and dragoman ladder write one", MISSING)
+            raise ApiError(f"{name} has no {REPORT_FILE}; dragoman demo and dragoman ladder write one", NOT_FOUND)
         return FileResponse(found, media_type="text/html; charset=utf-8", headers=FRAMED)
 
     return router
 
 
-def _trained(shelf: Shelf, name: str) -> Path:
+def _trained(shelf: ModelRegistry, name: str) -> Path:
     """Where a model was trained, or several of a run together."""
     if name in shelf.runs and name not in shelf.entries:
         return shelf.runs[name].path
-    return shelf.find(name).paths[0]
+    return shelf.get(name).paths[0]
 
 
-def noted(path: Path) -> list[dict[str, Any]]:
+def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The lines of metrics.jsonl; of very many, some from all over. One that is being written is left out."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     found = [entry for line in lines if isinstance(entry := _read(line), dict)]
@@ -80,5 +82,5 @@ def _read(line: str) -> Any:
 
 def _thinned(places: list[int]) -> list[int]:
     """At most about as many as are told, the last among them."""
-    step = 1 + len(places) // MOST_NOTED
+    step = 1 + len(places) // MAX_ENTRIES
     return places[::-1][::step]

@@ -10,7 +10,7 @@ from dragoman.search.lattice import Fate
 
 Number = float | None  # null: minus infinity, of what a model holds impossible
 
-TRANSLATION: dict[str, Any] = {
+TRANSLATION_EXAMPLE: dict[str, Any] = {
     "text": "A dog barks.",
     "units": ["a", "dog", "barks", "."],
     "source_units": ["ein", "hund", "bellt", "."],
@@ -28,13 +28,13 @@ TRANSLATION: dict[str, Any] = {
 }
 
 
-class Error(BaseModel):
+class ErrorResponse(BaseModel):
     """Why a request is not answered."""
 
     error: str = Field(examples=["5,001 characters, and a request may have 5,000"])
 
 
-class ModelListed(BaseModel):
+class ModelInfo(BaseModel):
     """A model that can be asked for."""
 
     name: str = Field(description="what requests call it", examples=["de-en"])
@@ -50,7 +50,7 @@ class ModelListed(BaseModel):
     problem: str | None = Field(description="why it could not be loaded")
 
 
-class LimitsTold(BaseModel):
+class LimitsInfo(BaseModel):
     """How much a request may ask for."""
 
     characters: int = Field(description="of all texts of a request")
@@ -63,12 +63,12 @@ class LimitsTold(BaseModel):
     connections: int = Field(description="that are open at a time")
 
 
-class Models(BaseModel):
-    models: list[ModelListed]
-    limits: LimitsTold
+class ModelsResponse(BaseModel):
+    models: list[ModelInfo]
+    limits: LimitsInfo
 
 
-class Metrics(BaseModel):
+class MetricsResponse(BaseModel):
     model: str
     metrics: list[Any] = Field(
         description="entries of the training's metrics.jsonl, the oldest first; of very many, some from all over",
@@ -77,18 +77,18 @@ class Metrics(BaseModel):
     seconds_ago: float | None = Field(description="when the last of them was noted down; null: there is none")
 
 
-class Run(BaseModel):
+class RunInfo(BaseModel):
     """A directory that is served with all that is in it."""
 
     name: str = Field(description="what requests call it", examples=["ladder"])
     report: bool = Field(description="whether it has a report, which /v1/reports/NAME gives")
 
 
-class Runs(BaseModel):
-    runs: list[Run] = Field(description="directories that are served")
+class RunsResponse(BaseModel):
+    runs: list[RunInfo] = Field(description="directories that are served")
 
 
-class ReplacedWord(BaseModel):
+class ReplacedWordInfo(BaseModel):
     """What stands in the place of an unknown word."""
 
     place: int = Field(description="among the units of the translation, from 0")
@@ -98,10 +98,10 @@ class ReplacedWord(BaseModel):
     rule: str = Field(description="copied: the source word itself; lexicon: its translation by --lexicon")
 
 
-class TranslationTold(BaseModel):
+class TranslationInfo(BaseModel):
     """A translation of a sentence, and how the translator came to it."""
 
-    model_config = {"json_schema_extra": {"examples": [TRANSLATION]}}
+    model_config = {"json_schema_extra": {"examples": [TRANSLATION_EXAMPLE]}}
 
     text: str = Field(description="as it is printed")
     units: list[str] = Field(description="as the translator wrote it")
@@ -114,26 +114,26 @@ class TranslationTold(BaseModel):
         "`</s>`; null without attention, if the sentence was translated in pieces, or where an answer has a million "
         "numbers already"
     )
-    replaced: list[ReplacedWord] = Field(description="unknown words, and what the text has for them")
+    replaced: list[ReplacedWordInfo] = Field(description="unknown words, and what the text has for them")
 
 
-class SentenceTold(BaseModel):
+class SentenceInfo(BaseModel):
     source: str = Field(description="as it was sent")
     gap: str = Field(description="the space that comes after it")
     read: str = Field(description="as the translator reads it")
-    translations: list[TranslationTold] = Field(description="the best first")
+    translations: list[TranslationInfo] = Field(description="the best first")
 
 
-class TextTold(BaseModel):
+class TextInfo(BaseModel):
     text: str = Field(description="the whole text, by the best translation of each sentence")
-    sentences: list[SentenceTold]
+    sentences: list[SentenceInfo]
 
 
-class Translations(BaseModel):
-    texts: list[TextTold] = Field(description="in the order of the request")
+class TranslationsResponse(BaseModel):
+    texts: list[TextInfo] = Field(description="in the order of the request")
 
 
-class NodeTold(BaseModel):
+class LatticeNodeInfo(BaseModel):
     """A hypothesis of a search: the one that it continues, and a unit."""
 
     id: int
@@ -144,13 +144,13 @@ class NodeTold(BaseModel):
     fate: Fate = Field(description="whether the search kept it, finished it, or pruned it")
 
 
-class Searched(BaseModel):
+class LatticeResponse(BaseModel):
     source: str = Field(description="the sentence, as the translator reads it")
-    translation: TranslationTold = Field(description="the best that was found")
-    nodes: list[NodeTold] = Field(description="in the order in which the search came to them; parents first")
+    translation: TranslationInfo = Field(description="the best that was found")
+    nodes: list[LatticeNodeInfo] = Field(description="in the order in which the search came to them; parents first")
 
 
-class WordsCost(BaseModel):
+class SentenceScores(BaseModel):
     words: list[str] = Field(description="with `</s>`", examples=[["the", "dog", "</s>"]])
     bits: list[list[Number]] = Field(
         description="a row for each model, a column for each word: -log2 P(word | words before), unknown words paid "
@@ -159,24 +159,24 @@ class WordsCost(BaseModel):
     )
 
 
-class Scores(BaseModel):
+class ScoresResponse(BaseModel):
     models: list[str] = Field(description="in the order of the rows")
-    sentences: list[WordsCost] = Field(description="one for each line")
+    sentences: list[SentenceScores] = Field(description="one for each line")
 
 
-class NextWordTold(BaseModel):
+class NextWordInfo(BaseModel):
     word: str
     prob: float
 
 
-class NextBy(BaseModel):
+class ModelNextWords(BaseModel):
     model: str
-    words: list[NextWordTold] = Field(description="the likeliest first")
+    words: list[NextWordInfo] = Field(description="the likeliest first")
 
 
-class NextWords(BaseModel):
-    models: list[NextBy]
+class NextWordsResponse(BaseModel):
+    models: list[ModelNextWords]
 
 
-class Samples(BaseModel):
+class SamplesResponse(BaseModel):
     samples: list[str] = Field(description="one sentence each; the same for the same seed")

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dragoman.align.aligner import Aligner
-from dragoman.align.unknown_words import LEAST_COVERED, Unknowns
+from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
 from dragoman.core.errors import DragomanError
 from dragoman.data.vocabulary import Vocab
-from dragoman.io.storage import SOURCE_VOCAB, VOCAB
-from dragoman.models.translation import Translating
-from dragoman.serve.batch_queue import Desk, Wanted, unless_gone
-from dragoman.serve.errors import Refusal, shortened
-from dragoman.serve.language_detection import Guess, Profile, guess
-from dragoman.serve.limits import Limits
-from dragoman.serve.registry import Entry, Languages, Shelf
-from dragoman.serve.text_pipeline import Interpreter, Sentence
+from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
+from dragoman.models.translation import BaseTranslator
+from dragoman.serve.batch_queue import BatchQueue, IsNeeded, cancellation_check
+from dragoman.serve.errors import ApiError, shorten
+from dragoman.serve.language_detection import LanguageGuess, TrigramProfile, identify_language
+from dragoman.serve.limits import RequestLimits
+from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
+from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence
 
 
 class Service:
@@ -24,107 +24,107 @@ class Service:
 
     def __init__(
         self,
-        shelf: Shelf,
-        limits: Limits,
+        registry: ModelRegistry,
+        limits: RequestLimits,
         aligner: Aligner | None = None,
         log: Callable[[str], None] | None = None,
     ):
         """With an aligner, its lexicon replaces unknown words where it knows what a translator reads. With a log, that
         is told every text that is sent; without one, none is written down anywhere."""
-        self.shelf, self.limits, self.aligner, self.log = shelf, limits, aligner, log
-        self.desk = Desk(limits.queue, limits.seconds)
-        self._interpreters: dict[str, Interpreter] = {}
-        self._profiled: tuple[tuple[Languages, ...], dict[str, Profile]] | None = None
+        self.registry, self.limits, self.aligner, self.log = registry, limits, aligner, log
+        self.queue = BatchQueue(limits.queue, limits.seconds)
+        self._pipelines: dict[str, TextPipeline] = {}
+        self._profiled: tuple[tuple[LanguagePair, ...], dict[str, TrigramProfile]] | None = None
 
     # -- translating ---------------------------------------------------------------------------------------------------
 
     async def translate(
-        self, entry: Entry, texts: Sequence[str], n: int, beam: int, **how: Any
-    ) -> list[list[Sentence]]:
+        self, entry: ModelEntry, texts: Sequence[str], n: int, beam: int, **how: Any
+    ) -> list[list[TranslatedSentence]]:
         """Each text as sentences with their n best translations. Requests that ask alike are answered together."""
         key = (entry.name, n, beam, *sorted((name, repr(value)) for name, value in how.items()))
 
-        def work(some: list[str], wanted: Wanted) -> list[list[Sentence]]:
-            interpreter = self.interpreter(entry)
-            parted = [interpreter.parted(text) for text in some]
+        def work(some: list[str], wanted: IsNeeded) -> list[list[TranslatedSentence]]:
+            interpreter = self.pipeline(entry)
+            parted = [interpreter.split(text) for text in some]
             flat = [one for parts in parted for one in parts]
-            in_order = iter(interpreter.translate(flat, n, beam, each_step=unless_gone(wanted), **how))
+            in_order = iter(interpreter.translate(flat, n, beam, each_step=cancellation_check(wanted), **how))
             return [[next(in_order) for _ in parts] for parts in parted]
 
-        return list(await self.desk.ask(key, texts, work))
+        return list(await self.queue.submit(key, texts, work))
 
-    def interpreter(self, entry: Entry) -> Interpreter:
+    def pipeline(self, entry: ModelEntry) -> TextPipeline:
         """Of a translator; made by the worker, when it is first asked for."""
-        model, known = entry.loaded(), self._interpreters.get(entry.name)
+        model, known = entry.load(), self._pipelines.get(entry.name)
         if known is None or known.model is not model:
-            known = self._interpreters[entry.name] = Interpreter(model, self._unknowns(model))
+            known = self._pipelines[entry.name] = TextPipeline(model, self._unknowns(model))
         return known
 
-    def _unknowns(self, model: Translating) -> Unknowns:
+    def _unknowns(self, model: BaseTranslator) -> UnknownReplacer:
         if self.aligner is None:
-            return Unknowns()
-        lexicon, covered = self.aligner.lexicon_for(model.source.vocab)
-        return Unknowns(lexicon if covered >= LEAST_COVERED else None)
+            return UnknownReplacer()
+        lexicon, covered = self.aligner.best_lexicon_for(model.source.vocab)
+        return UnknownReplacer(lexicon if covered >= MIN_COVERAGE else None)
 
     # -- languages -----------------------------------------------------------------------------------------------------
 
     @property
-    def profiles(self) -> dict[str, Profile]:
+    def profiles(self) -> dict[str, TrigramProfile]:
         """What is known of each language; found anew when there are other translators."""
-        pairs = self.shelf.pairs
+        pairs = self.registry.by_languages
         if self._profiled is None or self._profiled[0] != tuple(pairs):
             self._profiled = (tuple(pairs), _profiles(pairs))
         return self._profiled[1]
 
-    def detect(self, text: str) -> list[Guess]:
-        return guess(text, self.profiles)
+    def detect(self, text: str) -> list[LanguageGuess]:
+        return identify_language(text, self.profiles)
 
-    def pair(self, source: str, target: str) -> Entry:
+    def translator_for(self, source: str, target: str) -> ModelEntry:
         """The translator between two languages."""
-        found = self.shelf.pairs.get(Languages(source, target))
+        found = self.registry.by_languages.get(LanguagePair(source, target))
         if found is None:
-            there = ", ".join(f"{one.source} to {one.target}" for one in self.shelf.pairs) or "none"
-            wanted = f"from {shortened(source)} to {shortened(target)}"
-            raise Refusal(f"no translator {wanted}; there are: {there}")
+            there = ", ".join(f"{one.source} to {one.target}" for one in self.registry.by_languages) or "none"
+            wanted = f"from {shorten(source)} to {shorten(target)}"
+            raise ApiError(f"no translator {wanted}; there are: {there}")
         return found
 
     # -- limits --------------------------------------------------------------------------------------------------------
 
-    def admit(self, texts: Sequence[str]) -> None:
+    def check_texts(self, texts: Sequence[str]) -> None:
         """Refuse texts that are too many or too long, and note the others down if that is wanted."""
         limits = self.limits
         if len(texts) > limits.texts:
-            raise Refusal(f"{len(texts):,} texts, and a request may have {limits.texts:,}")
+            raise ApiError(f"{len(texts):,} texts, and a request may have {limits.texts:,}")
         if (size := sum(map(len, texts))) > limits.characters:
-            raise Refusal(f"{size:,} characters, and a request may have {limits.characters:,}")
+            raise ApiError(f"{size:,} characters, and a request may have {limits.characters:,}")
         if any(map(_has_half_characters, texts)):
-            raise Refusal("a text holds half a character; send UTF-8")
+            raise ApiError("a text holds half a character; send UTF-8")
         if self.log is not None:
             for text in texts:
                 self.log(repr(text))
 
     def check_beam(self, beam: int, n: int = 1) -> None:
         if not 1 <= beam <= self.limits.beam:
-            raise Refusal(f"a beam of {beam:,}, and it may be from 1 to {self.limits.beam:,}")
-        self.check_many(n - 1)
+            raise ApiError(f"a beam of {beam:,}, and it may be from 1 to {self.limits.beam:,}")
+        self.check_alternatives(n - 1)
         if n > self.limits.beam:
-            raise Refusal(f"{n:,} translations need a beam as wide, and it may be {self.limits.beam:,}")
+            raise ApiError(f"{n:,} translations need a beam as wide, and it may be {self.limits.beam:,}")
 
-    def check_many(self, alternatives: int) -> None:
+    def check_alternatives(self, alternatives: int) -> None:
         if not 0 <= alternatives <= self.limits.alternatives:
-            raise Refusal(f"{alternatives:,} alternatives, and there may be from 0 to {self.limits.alternatives:,}")
+            raise ApiError(f"{alternatives:,} alternatives, and there may be from 0 to {self.limits.alternatives:,}")
 
 
-def _profiles(pairs: Mapping[Languages, Entry]) -> dict[str, Profile]:
+def _profiles(pairs: Mapping[LanguagePair, ModelEntry]) -> dict[str, TrigramProfile]:
     """Languages by the vocabularies of the models that have to do with them."""
     vocabs: dict[str, list[Vocab]] = {}
     for languages, entry in pairs.items():
-        for language, name in zip(languages, (SOURCE_VOCAB, VOCAB), strict=True):
+        for language, name in zip(languages, (SOURCE_VOCAB_FILE, VOCAB_FILE), strict=True):
             try:
                 vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / name))
             except (DragomanError, OSError):
                 continue  # whoever asks for that translator is told
-    return {language: Profile.of(own) for language, own in vocabs.items()}
+    return {language: TrigramProfile.of(own) for language, own in vocabs.items()}
 
 
 def _has_half_characters(text: str) -> bool:

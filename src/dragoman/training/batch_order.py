@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.chunks import cut
-from dragoman.data.streams import Segments
+from dragoman.data.chunks import split_by_size
+from dragoman.data.streams import TextStream
 from dragoman.training.config import TrainingConfig
 from dragoman.training.protocols import Examples
 
@@ -20,12 +20,12 @@ SHORTEST = 100  # words of such a stream
 
 
 @dataclass(frozen=True)
-class Arrangement:
+class DataOrder:
     """How a text is gone through: in training, and where it is only judged."""
 
-    epoch: Callable[[Any, TrainingConfig, int], Sequence[Examples]]  # the batches of one pass, by its number
-    whole: Callable[[Any, int], Iterable[Examples]]  # all of it, in pieces of about so many predictions
-    manner: str  # what to call it; may name settings of training
+    epoch_batches: Callable[[Any, TrainingConfig, int], Sequence[Examples]]  # the batches of one pass, by its number
+    evaluation_batches: Callable[[Any, int], Iterable[Examples]]  # all of it, in pieces of about so many predictions
+    description: str  # what to call it; may name settings of training
 
 
 def epoch_batches(
@@ -60,10 +60,10 @@ def epoch_batches(
         return [order]
     counted = np.ones_like(sizes) if by_sentences else sizes if weights is None else weights
     if not pool:
-        return list(cut(order, counted, batch_size))
-    pools = cut(order, counted, pool * batch_size)
+        return list(split_by_size(order, counted, batch_size))
+    pools = split_by_size(order, counted, pool * batch_size)
     alike = sizes if likeness is None else likeness
-    batches = [batch for one in pools for batch in cut(_sorted(one, alike), counted, batch_size)]
+    batches = [batch for one in pools for batch in split_by_size(_sorted(one, alike), counted, batch_size)]
     return [batches[number] for number in random.permutation(len(batches))]
 
 
@@ -91,7 +91,7 @@ def _shuffled(examples: Examples, config: TrainingConfig, epoch: int) -> Sequenc
         by_sentences=by_sentences,
         pool=config.pool,
         likeness=_likeness(examples),
-        weights=weights_of(examples),
+        weights=batch_weights(examples),
     )
     return Batches(examples, numbers)
 
@@ -102,14 +102,14 @@ def _likeness(examples: Examples) -> NDArray[np.int64]:
     return likeness
 
 
-def pieces_of(examples: Examples, predictions: int) -> Iterable[NDArray[np.int64]]:
+def memory_chunks(examples: Examples, predictions: int) -> Iterable[NDArray[np.int64]]:
     """Examples in their order, in pieces that are computed together; those with weights of their own are padded on
     another side too, which must not take up much more."""
     padded = PADDED * predictions if hasattr(examples, "weights") else None
-    return cut(np.arange(len(examples)), weights_of(examples), predictions, padded)
+    return split_by_size(np.arange(len(examples)), batch_weights(examples), predictions, padded)
 
 
-def weights_of(examples: Examples) -> NDArray[np.int64]:
+def batch_weights(examples: Examples) -> NDArray[np.int64]:
     """How much of a batch each takes up; if they do not say it themselves, their sizes.  # (examples,)"""
     weights: NDArray[np.int64] = getattr(examples, "weights", examples.sizes)
     return weights
@@ -118,24 +118,24 @@ def weights_of(examples: Examples) -> NDArray[np.int64]:
 def _pieces(examples: Examples, predictions: int) -> Iterable[Examples]:
     """The short examples first, so that those of a piece are of like size."""
     ordered = examples.select(_sorted(np.arange(len(examples)), _likeness(examples)))
-    return (ordered.select(run) for run in pieces_of(ordered, predictions))
+    return (ordered.select(run) for run in memory_chunks(ordered, predictions))
 
 
 def _segments(corpus: Any, config: TrainingConfig, epoch: int) -> Sequence[Examples]:
     """In the text's own order, but from another word on in each epoch, so that cuts fall elsewhere."""
     start = int(np.random.default_rng([config.seed, epoch]).integers(corpus.tokens))
     rows = config.batch_size // config.steps if config.batch_by == "words" else config.batch_size
-    return Segments.of(corpus, max(1, min(rows, corpus.tokens)), config.steps, start)
+    return TextStream.from_corpus(corpus, max(1, min(rows, corpus.tokens)), config.steps, start)
 
 
 def _streamed(corpus: Any, predictions: int) -> Iterable[Examples]:
     rows = max(1, min(DEV_ROWS, corpus.tokens // SHORTEST))
-    return Segments.of(corpus, rows, max(1, predictions // rows // 8))
+    return TextStream.from_corpus(corpus, rows, max(1, predictions // rows // 8))
 
 
-SENTENCES = Arrangement(
+SENTENCES = DataOrder(
     _shuffled, _pieces, "batches of whole sentences"
 )  # examples that have nothing to do with each other
-STREAM = Arrangement(
+STREAM = DataOrder(
     _segments, _streamed, "as a stream, gradients {steps} words back"
 )  # a text whose sentences belong together

@@ -17,56 +17,58 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.core.errors import DataError
-from dragoman.io.storage import map_annotated_arrays, new_file, write_arrays
-from dragoman.training.loop import Learner, put_back
+from dragoman.io.storage import atomic_file, map_arrays_with_metadata, write_arrays
+from dragoman.training.loop import TrainState, load_parameters
 from dragoman.training.objectives import Carry
-from dragoman.training.optimizers import memory_of, remind
-from dragoman.training.progress import Position
+from dragoman.training.optimizers import load_state_tensors, state_tensors
+from dragoman.training.progress import Progress
 
 NOW, KEPT, MEMORY, AVERAGE, CARRY = "now/", "kept/", "optimizer/", "average/", "carry/"
 POSITION = "position"
 
 
-def write_checkpoint(path: Path, learner: Learner) -> None:
+def write_checkpoint(path: Path, learner: TrainState) -> None:
     """Write all that a training needs to go on, whole or not at all."""
     parameters = learner.model.parameters()
     tensors = {
         **{NOW + name: tensor for name, tensor in parameters.items()},
-        **{KEPT + name: tensor for name, tensor in learner.kept.items()},
-        **{MEMORY + name: tensor for name, tensor in memory_of(learner.optimizer, list(parameters)).items()},
+        **{KEPT + name: tensor for name, tensor in learner.best_parameters.items()},
+        **{MEMORY + name: tensor for name, tensor in state_tensors(learner.optimizer, list(parameters)).items()},
         **{AVERAGE + name: tensor for name, tensor in learner.average.items()},
         **{CARRY + place: tensor for place, tensor in _flat(learner.carry)},
     }
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-    with new_file(path) as temporary:
-        write_arrays(temporary, arrays, {POSITION: learner.position.to_json()})
+    with atomic_file(path) as temporary:
+        write_arrays(temporary, arrays, {POSITION: learner.progress.to_json()})
 
 
-def read_position(path: Path) -> Position:
-    return _position(path, map_annotated_arrays(path)[1])
+def read_progress(path: Path) -> Progress:
+    return _position(path, map_arrays_with_metadata(path)[1])
 
 
-def restore(learner: Learner, path: Path) -> None:
+def load_checkpoint(learner: TrainState, path: Path) -> None:
     """Put a learner where the checkpoint was written."""
-    arrays, notes = map_annotated_arrays(path)
+    arrays, notes = map_arrays_with_metadata(path)
     position = _position(path, notes)
     try:
-        put_back(learner.model, _tensors(arrays, NOW))
+        load_parameters(learner.model, _tensors(arrays, NOW))
         kept = _tensors(arrays, KEPT)
-        learner.kept = {name: kept[name].to(tensor) for name, tensor in learner.model.parameters().items()}
-        remind(learner.optimizer, list(learner.kept), _tensors(arrays, MEMORY))
+        learner.best_parameters = {name: kept[name].to(tensor) for name, tensor in learner.model.parameters().items()}
+        load_state_tensors(learner.optimizer, list(learner.best_parameters), _tensors(arrays, MEMORY))
         average = _tensors(arrays, AVERAGE)
-        learner.average = {name: average[name].to(tensor) for name, tensor in learner.kept.items() if average}
-        device = next(iter(learner.kept.values())).device
+        learner.average = {
+            name: average[name].to(tensor) for name, tensor in learner.best_parameters.items() if average
+        }
+        device = next(iter(learner.best_parameters.values())).device
         learner.carry = _nested({place: tensor.to(device) for place, tensor in _tensors(arrays, CARRY).items()})
     except (KeyError, RuntimeError, ValueError) as error:
         raise _broken(path, str(error)) from None
-    learner.position = position
+    learner.progress = position
 
 
-def _position(path: Path, notes: Mapping[str, str]) -> Position:
+def _position(path: Path, notes: Mapping[str, str]) -> Progress:
     try:
-        return Position.from_json(notes[POSITION])
+        return Progress.from_json(notes[POSITION])
     except (KeyError, ValueError, TypeError) as error:
         raise _broken(path, str(error)) from None
 

@@ -14,75 +14,75 @@ from typing import Any
 import torch
 
 from dragoman.core.errors import DataError
-from dragoman.core.settings import validated
-from dragoman.core.threads import at_most
-from dragoman.data.corpus import Corpus, ParallelCorpus, require_same
-from dragoman.data.fingerprint import described
+from dragoman.core.settings import validate
+from dragoman.core.threads import limit_threads
+from dragoman.data.corpus import Corpus, ParallelCorpus, require_same_vocab
+from dragoman.data.fingerprint import corpus_fingerprint
 from dragoman.data.trees import Treebank
-from dragoman.data.unknown_words import Closed
+from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
-from dragoman.training.loop import Learner, Moment, Task, learn, put_back
+from dragoman.training.loop import StepReport, TrainingTask, TrainState, load_parameters, training_steps
 from dragoman.training.objectives import (
-    CarryingObjective,
-    Forgetting,
     Objective,
-    forgetting,
-    forgetting_in_pairs,
-    has_unknown,
+    StatefulObjective,
+    UnknownWordReplacement,
+    has_unknown_words,
+    label_smoothed,
     negative_log_likelihood,
-    seen_once,
-    smoothed,
+    singletons,
     stateless,
-    streaming,
+    stream_objective,
+    with_unknown_words,
+    with_unknown_words_in_pairs,
 )
-from dragoman.training.progress import Position
+from dragoman.training.progress import Progress
 from dragoman.training.protocols import StorableModel, Trainable
-from dragoman.training.run_directory import TrainingDirectory, fingerprint
-from dragoman.training.signals import StoppedError, stop_requests
+from dragoman.training.run_directory import TrainingDirectory, arrays_fingerprint
+from dragoman.training.signals import StoppedError, catch_stop_signals
 
 UNKNOWN_RATE = 0.5  # of the words seen once, as many are unknown in training
 
 
 @dataclass(frozen=True)
-class Started:
+class TrainingStarted:
     """Training begins, or goes on."""
 
-    position: Position
+    progress: Progress
     parameters: int  # numbers that are learned
-    items: int  # predictions in the training text
-    batches: int  # steps an epoch
-    manner: str  # how the text is gone through
-    taught_besides: bool  # whether the training loss holds more than -log P
+    predictions: int  # predictions in the training text
+    updates_per_epoch: int  # steps an epoch
+    data_order: str  # how the text is gone through
+    has_auxiliary_loss: bool  # whether the training loss holds more than -log P
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FitResult:
     """How a training ended. The model has the best parameters by the dev text, or the last ones without."""
 
-    position: Position
-    was_finished: bool = False  # before this was asked
+    progress: Progress
+    already_finished: bool = False  # before this was asked
 
     @property
-    def why(self) -> str:
-        return self.position.finished
+    def stop_reason(self) -> str:
+        return self.progress.finished
 
 
-Report = Callable[[Started | Moment], None]
+TrainingCallback = Callable[[TrainingStarted | StepReport], None]
 
 
 def fit(
     model: Any,
-    examples: Any,
+    data: Any,
     dev: Any = None,
     config: TrainingConfig | None = None,
     *,
     output: str | Path | None = None,
     force: bool = False,
-    report: Report | None = None,
+    callback: TrainingCallback | None = None,
     objective: Objective = negative_log_likelihood,
     **settings: Any,
-) -> Fitted:
+) -> FitResult:
     """Train a model on a text; settings are those of `TrainingConfig`.
 
     With an `output` directory, training that was stopped or killed goes on where it was when the same is asked again,
@@ -97,30 +97,30 @@ def fit(
     >>> model.score("the cat sat") > before
     True
     """
-    config = validated(config or TrainingConfig, settings, "settings")
-    _check(model, examples, dev, config)
-    task = _task(model, examples, dev, objective, config)
+    config = validate(config or TrainingConfig, settings, "settings")
+    _check(model, data, dev, config)
+    task = _task(model, data, dev, objective, config)
     directory = None if output is None else TrainingDirectory(Path(output))
-    with at_most(config.threads), learning(model, config.device):
-        if isinstance(examples, Corpus | ParallelCorpus):
-            _record(model, config, examples, dev)
-        learner = Learner.beginner(model, config)
+    with limit_threads(config.threads), training_mode(model, config.device):
+        if isinstance(data, Corpus | ParallelCorpus):
+            _record(model, config, data, dev)
+        learner = TrainState.create(model, config)
         was_finished = directory is not None and _take_up(learner, model, directory, config, force=force)
         if not was_finished:
-            _follow(Run(learner, task, model, directory, report or (lambda event: None), force))
-        put_back(model, learner.kept)
-        return Fitted(learner.position, was_finished)
+            _follow(Run(learner, task, model, directory, callback or (lambda event: None), force))
+        load_parameters(model, learner.best_parameters)
+        return FitResult(learner.progress, was_finished)
 
 
 @dataclass(frozen=True)
 class Run:
     """A training that is being followed."""
 
-    learner: Learner
-    task: Task
+    learner: TrainState
+    task: TrainingTask
     model: StorableModel
     directory: TrainingDirectory | None
-    tell: Report
+    tell: TrainingCallback
     forced: bool  # it was begun anew where there was another
 
 
@@ -132,50 +132,52 @@ def _check(model: Any, examples: Any, dev: Any, config: TrainingConfig) -> None:
         raise DataError("the dev text is empty")
     for text in (examples, dev):
         if isinstance(text, ParallelCorpus):
-            text.target.require(model.vocab)
-            require_same(text.source.vocab, model.source_vocab)
+            text.target.require_vocab(model.vocab)
+            require_same_vocab(text.source.vocab, model.source_vocab)
         elif isinstance(text, Corpus):
-            text.require(model.vocab)
-    if config.label_smoothing and not getattr(model, "smooths_labels", False):
+            text.require_vocab(model.vocab)
+    if config.label_smoothing and not getattr(model, "supports_label_smoothing", False):
         raise DataError("label smoothing is for neural networks; set label_smoothing to 0")
     if getattr(model, "carries", False) and not config.batch_size:
         raise DataError("batch_size 0: a model that carries its state over reads the text in steps; give 1 or more")
 
 
-def _task(model: Any, examples: Any, dev: Any, objective: Objective, config: TrainingConfig) -> Task:
+def _task(model: Any, examples: Any, dev: Any, objective: Objective, config: TrainingConfig) -> TrainingTask:
     """What there is to learn: sentence by sentence, or as a stream where the model carries its state over."""
     carries = getattr(model, "carries", False)
     if objective is not negative_log_likelihood and (carries or config.label_smoothing):
         raise DataError("another objective goes with neither carried states nor label smoothing; leave one of them out")
     if carries:
-        arrangement, carrying = STREAM, streaming(config.label_smoothing)
+        arrangement, carrying = STREAM, stream_objective(config.label_smoothing)
     else:
-        plain = objective if not config.label_smoothing else smoothed(config.label_smoothing)
+        plain = objective if not config.label_smoothing else label_smoothed(config.label_smoothing)
         arrangement, carrying = SENTENCES, stateless(plain)
-    return Task(examples, dev, _with_unknown(carrying, model, examples, config), config, perf_counter, arrangement)
+    return TrainingTask(
+        examples, dev, _with_unknown(carrying, model, examples, config), config, perf_counter, arrangement
+    )
 
 
-def _with_unknown(objective: CarryingObjective, model: Any, examples: Any, config: TrainingConfig) -> CarryingObjective:
+def _with_unknown(objective: StatefulObjective, model: Any, examples: Any, config: TrainingConfig) -> StatefulObjective:
     """The objective with words seen once as unknown words, unless there are such in the text, or none can come."""
     if isinstance(examples, Corpus):
-        only = _forgotten(examples, config, closed=isinstance(model.unknown, Closed))
-        return forgetting(objective, only) if only.rate else objective
+        only = _forgotten(examples, config, closed=isinstance(model.unknown, ClosedVocabulary))
+        return with_unknown_words(objective, only) if only.rate else objective
     if isinstance(examples, ParallelCorpus):
         source = _forgotten(examples.source, config)
-        target = _forgotten(examples.target, config, closed=isinstance(model.unknown, Closed))
-        return forgetting_in_pairs(objective, source, target) if source.rate or target.rate else objective
+        target = _forgotten(examples.target, config, closed=isinstance(model.unknown, ClosedVocabulary))
+        return with_unknown_words_in_pairs(objective, source, target) if source.rate or target.rate else objective
     return objective
 
 
-def _forgotten(text: Corpus | Treebank, config: TrainingConfig, *, closed: bool = False) -> Forgetting:
+def _forgotten(text: Corpus | Treebank, config: TrainingConfig, *, closed: bool = False) -> UnknownWordReplacement:
     """Which words of a training text are forgotten, and how often."""
-    needless = closed or has_unknown(text)
+    needless = closed or has_unknown_words(text)
     rate = config.unknown_rate if config.unknown_rate is not None else 0.0 if needless else UNKNOWN_RATE
-    return Forgetting(seen_once(text), rate)
+    return UnknownWordReplacement(singletons(text), rate)
 
 
 @contextmanager
-def learning(model: Trainable, device: str) -> Iterator[None]:
+def training_mode(model: Trainable, device: str) -> Iterator[None]:
     """The parameters on their device, with gradients; without them afterwards."""
     for tensor in model.parameters().values():
         tensor.data = tensor.data.to(_device(device))
@@ -202,79 +204,86 @@ def _device(name: str) -> torch.device:
 def _record(model: StorableModel, config: TrainingConfig, examples: Any, dev: Any) -> None:
     """What config.yaml shall say of how the model was trained."""
     data = {
-        "train": described(examples),
-        "dev": None if dev is None else described(dev),
-        "start": fingerprint(model.arrays()),
+        "train": corpus_fingerprint(examples),
+        "dev": None if dev is None else corpus_fingerprint(dev),
+        "start": arrays_fingerprint(model.arrays()),
     }
     model.record = {"training": config.model_dump(mode="json"), "data": data}
 
 
 def _take_up(
-    learner: Learner, model: StorableModel, directory: TrainingDirectory, config: TrainingConfig, *, force: bool
+    learner: TrainState, model: StorableModel, directory: TrainingDirectory, config: TrainingConfig, *, force: bool
 ) -> bool:
     """Begin in a directory, or go on with what is there; whether that is at its end already.
 
     A training that is given other bounds goes on, or ends, by these; its learning rate is then as they have it.
     """
-    if force or directory.position() is None:
-        directory.begin(learner, model, replace=force)
+    if force or directory.progress() is None:
+        directory.create(learner, model, replace=force)
         return False
-    bounds_changed = directory.require_same(model)
+    bounds_changed = directory.check_same_config(model)
     directory.resume(learner, model)
     if bounds_changed:
-        learner.position, learner.average = learner.position.bounded_anew(config), {}
-        directory.note_bounds(model)
-    return bool(learner.position.finished)
+        learner.progress, learner.average = learner.progress.with_new_limits(config), {}
+        directory.update_limits(model)
+    return bool(learner.progress.finished)
 
 
 def _follow(run: Run) -> None:
     """Learn to the end, saving and telling on the way."""
     learner, task = run.learner, run.task
     parameters = sum(tensor.numel() for tensor in learner.model.parameters().values())
-    batches = len(task.batches(learner.position.epoch))
-    manner = task.arrangement.manner.format_map(task.config.model_dump())
+    batches = len(task.batches(learner.progress.epoch))
+    manner = task.data_order.description.format_map(task.config.model_dump())
     run.tell(
-        Started(learner.position, parameters, task.items, batches, manner, getattr(run.model, "taught_besides", False))
+        TrainingStarted(
+            learner.progress,
+            parameters,
+            task.predictions,
+            batches,
+            manner,
+            getattr(run.model, "has_auxiliary_loss", False),
+        )
     )
-    with stop_requests() as requests:
-        for moment in learn(learner, task):
+    with catch_stop_signals() as requests:
+        for moment in training_steps(learner, task):
             run.tell(moment)
             stopping = requests.number  # looked at once: what comes later is seen to after the next step
             if run.directory is not None:
                 _write(run, run.directory, moment, stopping=bool(stopping))
-            if stopping and not moment.position.finished:
-                raise StoppedError(stopping, _told_stopped(run, moment.position))
+            if stopping and not moment.progress.finished:
+                raise StoppedError(stopping, _told_stopped(run, moment.progress))
 
 
-def _write(run: Run, directory: TrainingDirectory, moment: Moment, *, stopping: bool) -> None:
+def _write(run: Run, directory: TrainingDirectory, moment: StepReport, *, stopping: bool) -> None:
     """What a step leaves on disk. The model comes before the checkpoint: a training at its end has its model."""
-    position = moment.position
-    if moment.train_loss is not None or moment.went_back:
-        directory.note(measured(moment))
-    if moment.judged and position.best_update == position.update:
-        directory.keep(run.learner, run.model)
-    if moment.judged or stopping or position.update % run.task.config.save_every == 0:
-        directory.save(run.learner)
+    position = moment.progress
+    if moment.train_loss is not None or moment.rolled_back:
+        directory.append_metrics(metrics_record(moment))
+    if moment.evaluated and position.best_update == position.update:
+        directory.save_model(run.learner, run.model)
+    if moment.evaluated or stopping or position.update % run.task.config.save_every == 0:
+        directory.save_checkpoint(run.learner)
 
 
-def measured(moment: Moment) -> dict[str, Any]:
+def metrics_record(moment: StepReport) -> dict[str, Any]:
     """A line of metrics.jsonl."""
-    position = moment.position
+    position = moment.progress
     line = {
         "update": position.update,
         "epoch": position.epoch,
         "seconds": round(position.seconds, 3),
-        "learning_rate": moment.rate,
-        "gradient_norm": moment.gradient,
+        "learning_rate": moment.learning_rate,
+        "gradient_norm": moment.gradient_norm,
         "train_loss": moment.train_loss,
         "dev_loss": moment.dev_loss,
-        "best_dev_loss": position.best,
-        "went_back": moment.went_back,
+        "best_dev_loss": position.best_dev_loss,
+        "went_back": moment.rolled_back,
     }
     return {key: value for key, value in line.items() if value is not None and math.isfinite(value)}
 
 
-def _told_stopped(run: Run, position: Position) -> str:
+def _told_stopped(run: Run, position: Progress) -> str:
     where = f"stopped after update {position.update:,}"
     if run.directory is None:
         return f"{where}; nothing was saved (no output directory)"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.core.errors import DataError
-from dragoman.core.settings import shown, validated
-from dragoman.io.storage import CONFIG, check_free, new_directory
+from dragoman.core.settings import format_value, validate
+from dragoman.io.storage import CONFIG_FILE, atomic_directory, check_output_directory
 from dragoman.training.config import TrainingConfig
-from dragoman.training.fit import Fitted, Report, fit
+from dragoman.training.fit import FitResult, TrainingCallback, fit
 from dragoman.training.loop import DivergedError
 
 
@@ -36,20 +36,20 @@ def candidates(config: TrainingConfig, choices: Mapping[str, Sequence[Any]]) -> 
     """
     for values in product(*choices.values()):
         chosen = dict(zip(choices, values, strict=True))
-        name = ",".join(f"{key}={shown(value)}" for key, value in chosen.items())
-        yield name, validated(config, chosen, f"choice {name}")
+        name = ",".join(f"{key}={format_value(value)}" for key, value in chosen.items())
+        yield name, validate(config, chosen, f"choice {name}")
 
 
 def fit_best(
     create: Callable[[], Any],
-    examples: Any,
+    data: Any,
     dev: Any,
     config: TrainingConfig,
     choices: Mapping[str, Sequence[Any]],
     output: Path,
     *,
     force: bool = False,
-    report: Callable[[str], Report | None] = lambda name: None,
+    callback: Callable[[str], TrainingCallback | None] = lambda name: None,
 ) -> list[Candidate]:
     """Train a model with every combination of settings, and make the best by the dev text the model of `output`.
 
@@ -59,31 +59,31 @@ def fit_best(
         raise DataError("settings are chosen by the dev text, and there is none; give --dev-text")
     every = list(candidates(config, choices))
     workshop = output.with_name(f"{output.name}.candidates")
-    check_free(output, replace=force or _is_one_of(output, workshop))
+    check_output_directory(output, replace=force or _is_one_of(output, workshop))
     tried = []
     for name, chosen in every:
-        train = partial(fit, create(), examples, dev, chosen, output=workshop / name, force=force, report=report(name))
+        train = partial(fit, create(), data, dev, chosen, output=workshop / name, force=force, callback=callback(name))
         tried.append(_tried(name, train))
     tried.sort(key=lambda candidate: candidate.dev_loss)
     if not math.isfinite(tried[0].dev_loss):
         raise DivergedError("no choice of settings led to a finite loss; try lower learning rates")
-    with new_directory(output, replace=True) as directory:
+    with atomic_directory(output, replace=True) as directory:
         shutil.copytree(workshop / tried[0].name, directory, dirs_exist_ok=True)
     return tried
 
 
-def _tried(name: str, train: Callable[[], Fitted]) -> Candidate:
+def _tried(name: str, train: Callable[[], FitResult]) -> Candidate:
     try:
-        position = train().position
+        position = train().progress
     except DivergedError:
         return Candidate(name, math.inf, 0)
-    assert position.best is not None, "there is a dev text"
-    return Candidate(name, position.best, position.best_update)
+    assert position.best_dev_loss is not None, "there is a dev text"
+    return Candidate(name, position.best_dev_loss, position.best_update)
 
 
 def _is_one_of(output: Path, workshop: Path) -> bool:
     """Whether a directory holds what was chosen among these candidates before, and so nothing that would be lost."""
-    config = output / CONFIG
+    config = output / CONFIG_FILE
     if not config.is_file():
         return True
-    return any(other.read_bytes() == config.read_bytes() for other in workshop.glob(f"*/{CONFIG}"))
+    return any(other.read_bytes() == config.read_bytes() for other in workshop.glob(f"*/{CONFIG_FILE}"))

@@ -20,10 +20,10 @@ from dragoman.training.protocols import SmoothingScorer, StreamingScorer, Traina
 # The loss of every prediction that some examples ask for; with noise, as in training.  # -> (predictions,)
 Objective = Callable[[Any, Any, Generator | None], Tensor]
 Carry = Any  # what a model remembers of the batch before: a nest of tuples of tensors, or None
-CarryingObjective = Callable[[Any, Any, Generator | None, Carry], tuple[Tensor, Carry]]
+StatefulObjective = Callable[[Any, Any, Generator | None, Carry], tuple[Tensor, Carry]]
 
 
-def stateless(objective: Objective) -> CarryingObjective:
+def stateless(objective: Objective) -> StatefulObjective:
     """The objective of examples that have nothing to do with each other: there is nothing to carry."""
     return lambda model, examples, noise, carry: (objective(model, examples, noise), None)
 
@@ -33,7 +33,7 @@ def negative_log_likelihood(model: TrainableScorer, corpus: Corpus, noise: Gener
     return -model.batch_log_probs(corpus, noise)
 
 
-def smoothed(share: float) -> Objective:
+def label_smoothed(share: float) -> Objective:
     """The same where, while training, the right word is asked for less and all words alike a little: by this share."""
 
     def smooth(model: SmoothingScorer, corpus: Corpus, noise: Generator | None) -> Tensor:
@@ -42,7 +42,7 @@ def smoothed(share: float) -> Objective:
     return smooth
 
 
-def streaming(share: float = 0.0) -> CarryingObjective:
+def stream_objective(share: float = 0.0) -> StatefulObjective:
     """l = -log P(e_t | e_1 ... e_{t-1}) of every token of a segment, after what was carried over from the segment
     before; the gradient stops there (truncated back-propagation). Smoothed as above."""
 
@@ -54,13 +54,13 @@ def streaming(share: float = 0.0) -> CarryingObjective:
 
 
 @dataclass(frozen=True)
-class Forgetting:
+class UnknownWordReplacement:
     """Words of a text that are now and then as unknown as any word that was never seen."""
 
     words: NDArray[np.bool_]  # (|V|,) which of the vocabulary
     rate: float  # how often; 0: never
 
-    def of(self, text: Any, noise: Generator) -> Any:
+    def apply(self, text: Any, noise: Generator) -> Any:
         """The text with some of these words as `<unk>`."""
         if not self.rate:
             return text
@@ -69,25 +69,27 @@ class Forgetting:
         return text.with_unknown(self.words[ids] & drawn.cpu().numpy())
 
 
-def forgetting(objective: CarryingObjective, what: Forgetting) -> CarryingObjective:
+def with_unknown_words(objective: StatefulObjective, what: UnknownWordReplacement) -> StatefulObjective:
     """The same objective, but while training these words are now and then unknown.
 
     A model that sees no unknown word while it learns gives such words next to no probability. (Of a stream, the last
     word of a segment is drawn once where it is predicted and once where it is read.)
     """
-    return _where_training(objective, what.of)
+    return _where_training(objective, what.apply)
 
 
-def forgetting_in_pairs(objective: CarryingObjective, source: Forgetting, target: Forgetting) -> CarryingObjective:
+def with_unknown_words_in_pairs(
+    objective: StatefulObjective, source: UnknownWordReplacement, target: UnknownWordReplacement
+) -> StatefulObjective:
     """The same for pairs, each side by itself: a translator also has to read unknown words."""
 
     def both(pairs: ParallelCorpus, noise: Generator) -> ParallelCorpus:
-        return replace(pairs, source=source.of(pairs.source, noise), target=target.of(pairs.target, noise))
+        return replace(pairs, source=source.apply(pairs.source, noise), target=target.apply(pairs.target, noise))
 
     return _where_training(objective, both)
 
 
-def _where_training(objective: CarryingObjective, change: Callable[[Any, Generator], Any]) -> CarryingObjective:
+def _where_training(objective: StatefulObjective, change: Callable[[Any, Generator], Any]) -> StatefulObjective:
     """The objective of examples that are changed at random, where there is noise."""
 
     def changed(model: Any, examples: Any, noise: Generator | None, carry: Carry) -> tuple[Tensor, Carry]:
@@ -96,12 +98,12 @@ def _where_training(objective: CarryingObjective, change: Callable[[Any, Generat
     return changed
 
 
-def seen_once(text: Corpus | Treebank) -> NDArray[np.bool_]:
+def singletons(text: Corpus | Treebank) -> NDArray[np.bool_]:
     """The words that a text has once.  # (|V|,)"""
     return np.bincount(_plain(text).ids, minlength=len(text.vocab)) == 1
 
 
-def has_unknown(text: Corpus | Treebank) -> bool:
+def has_unknown_words(text: Corpus | Treebank) -> bool:
     """Whether a text has unknown words of its own."""
     return bool((_plain(text).ids == UNK).any())
 

@@ -22,7 +22,7 @@ OPTIMIZERS: dict[str, Callable[[Sequence[Tensor], TrainingConfig], Optimizer]] =
 }
 
 
-def optimizer_for(parameters: Mapping[str, Tensor], config: TrainingConfig) -> Optimizer:
+def create_optimizer(parameters: Mapping[str, Tensor], config: TrainingConfig) -> Optimizer:
     """A fresh optimiser of these parameters."""
     return OPTIMIZERS[config.optimizer](list(parameters.values()), config)
 
@@ -32,12 +32,12 @@ def _fused_adagrad(tensors: Sequence[Tensor]) -> bool:
     return all(tensor.device.type == "cpu" for tensor in tensors)
 
 
-def set_rate(optimizer: Optimizer, rate: float) -> None:
+def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
     for group in optimizer.param_groups:
         group["lr"] = rate
 
 
-def memory_of(optimizer: Optimizer, names: Sequence[str]) -> dict[str, Tensor]:
+def state_tensors(optimizer: Optimizer, names: Sequence[str]) -> dict[str, Tensor]:
     """What an optimiser remembers of each parameter, such as Adam's averages, by `parameter/what`."""
     remembered = optimizer.state_dict()["state"]
     return {
@@ -48,7 +48,7 @@ def memory_of(optimizer: Optimizer, names: Sequence[str]) -> dict[str, Tensor]:
     }
 
 
-def remind(optimizer: Optimizer, names: Sequence[str], memory: Mapping[str, Tensor]) -> None:
+def load_state_tensors(optimizer: Optimizer, names: Sequence[str], memory: Mapping[str, Tensor]) -> None:
     """Give an optimiser back what `memory_of` took from one like it."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in memory.items():

@@ -50,7 +50,7 @@ TRANSLATOR = TrainingConfig(
 )
 
 
-def translator_training(pairs: int) -> dict[str, Any]:
+def translator_preset(pairs: int) -> dict[str, Any]:
     """What of it depends on the number of training pairs: the fewer there are, the more often they are gone through."""
     if pairs < 3_000:
         return {"max_epochs": 30, "batch_size": 200, "warmup": 50}

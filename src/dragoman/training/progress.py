@@ -10,24 +10,24 @@ from dragoman.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
-class Position:
+class Progress:
     """Where a training is. With the model's parameters and the optimiser's memory, all that it needs to go on."""
 
     epoch: int = 0  # passes that are complete
     batch: int = 0  # batches done of the next one
     update: int = 0  # steps taken
     seconds: float = 0.0  # spent, in all runs
-    best: float | None = None  # dev loss of the model kept
+    best_dev_loss: float | None = None  # dev loss of the model kept
     best_update: int = 0  # when that was
-    stale: int = 0  # looks at the dev text since
-    rate: float = 1.0  # what plateaus and mishaps have left of the learning rate
-    went_back: bool = False  # after a loss that was not finite
+    stale_evaluations: int = 0  # looks at the dev text since
+    rate_factor: float = 1.0  # what plateaus and mishaps have left of the learning rate
+    rolled_back: bool = False  # after a loss that was not finite
     loss: float = 0.0  # of the training text since the last line of metrics.jsonl, summed
-    items: int = 0  # predictions that it is the sum over
-    averaged: int = 0  # steps whose parameters are in the average
+    predictions: int = 0  # predictions that it is the sum over
+    averaged_steps: int = 0  # steps whose parameters are in the average
     finished: str = ""  # why it is at its end
 
-    def share(self, config: TrainingConfig, batches: int) -> float:
+    def fraction_done(self, config: TrainingConfig, batches: int) -> float:
         """How much of the training is done, by the bound that is nearest."""
         shares = [(self.epoch + self.batch / batches) / config.max_epochs]
         if config.max_updates is not None:
@@ -36,7 +36,7 @@ class Position:
             shares.append(self.seconds / (60 * config.minutes))
         return max(shares)
 
-    def bound_reached(self, config: TrainingConfig) -> str:
+    def limit_reached(self, config: TrainingConfig) -> str:
         """Which bound ends the training here, if one does."""
         if self.epoch >= config.max_epochs:
             return _counted(config.max_epochs, "epoch")
@@ -46,12 +46,16 @@ class Position:
             return f"{config.minutes:g} minutes"
         return ""
 
-    def bounded_anew(self, config: TrainingConfig) -> Position:
+    def with_new_limits(self, config: TrainingConfig) -> Progress:
         """With other bounds: at its end if it has reached one of these, and else no longer."""
-        worn = f"no improvement in {self.stale} looks at the dev text" if self.stale >= config.patience else ""
-        return replace(self, finished=self.bound_reached(config) or worn, averaged=0)
+        worn = (
+            f"no improvement in {self.stale_evaluations} looks at the dev text"
+            if self.stale_evaluations >= config.patience
+            else ""
+        )
+        return replace(self, finished=self.limit_reached(config) or worn, averaged_steps=0)
 
-    def after_batch(self, batches: int, loss: float, items: int, seconds: float) -> Position:
+    def after_batch(self, batches: int, loss: float, items: int, seconds: float) -> Progress:
         """One batch on; at the last of an epoch, at the beginning of the next."""
         ended = self.batch + 1 >= batches
         return replace(
@@ -60,27 +64,27 @@ class Position:
             batch=0 if ended else self.batch + 1,
             update=self.update + 1,
             loss=self.loss + loss,
-            items=self.items + items,
+            predictions=self.predictions + items,
             seconds=self.seconds + seconds,
         )
 
-    def after_look(self, loss: float | None, config: TrainingConfig) -> Position:
+    def after_evaluation(self, loss: float | None, config: TrainingConfig) -> Progress:
         """The dev text has been looked at: a new best, or one more look without. If there is none, the last is best."""
-        if loss is None or self.best is None or loss < self.best:
-            return replace(self, best=loss, best_update=self.update, stale=0)
-        stale = self.stale + 1
+        if loss is None or self.best_dev_loss is None or loss < self.best_dev_loss:
+            return replace(self, best_dev_loss=loss, best_update=self.update, stale_evaluations=0)
+        stale = self.stale_evaluations + 1
         finished = f"no improvement in {stale} looks at the dev text" if stale >= config.patience else ""
-        return replace(self, stale=stale, rate=self.rate * config.decay, finished=finished)
+        return replace(self, stale_evaluations=stale, rate_factor=self.rate_factor * config.decay, finished=finished)
 
     @property
     def mean_loss(self) -> float:
-        return self.loss / self.items if self.items else math.nan
+        return self.loss / self.predictions if self.predictions else math.nan
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Position:
+    def from_json(cls, text: str) -> Progress:
         values = json.loads(text)
         if set(values) != {field.name for field in fields(cls)}:
             raise ValueError("position with other fields")

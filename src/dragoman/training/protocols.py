@@ -41,7 +41,7 @@ class Trainable(Protocol):
 
     def parameters(self) -> Mapping[str, Tensor]: ...
 
-    def penalised(self) -> Mapping[str, Tensor]:
+    def regularized_parameters(self) -> Mapping[str, Tensor]:
         """The parameters that L1 and L2 penalties fall on: usually all but the biases."""
         ...
 

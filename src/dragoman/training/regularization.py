@@ -12,10 +12,10 @@ from torch import Tensor
 from dragoman.core.errors import DataError
 from dragoman.core.kernels import kernel
 
-Held = NDArray[np.int8]  # on which side of 0 each weight must stay: 1, -1, or 0 for either
+SignConstraint = NDArray[np.int8]  # on which side of 0 each weight must stay: 1, -1, or 0 for either
 
 
-def add_gradients(weights: Iterable[Tensor], l1: float, l2: float) -> list[Held]:
+def add_penalty_gradients(weights: Iterable[Tensor], l1: float, l2: float) -> list[SignConstraint]:
     """Add to the gradients those of l1 * |w| + l2 * w^2 / 2; on which side of 0 weights are to stay.
 
     At w = 0, where |w| has no gradient, a weight stays unless the loss pulls harder than the penalty. Elsewhere, it may
@@ -32,7 +32,7 @@ def add_gradients(weights: Iterable[Tensor], l1: float, l2: float) -> list[Held]
     return held
 
 
-def stop_at_zero(weights: Iterable[Tensor], held: Sequence[Held]) -> None:
+def clip_at_zero(weights: Iterable[Tensor], held: Sequence[SignConstraint]) -> None:
     """Weights that a step has carried to the side where they must not be stop at 0: so L1 leaves true zeros."""
     if held:
         for weight, sides in zip(weights, held, strict=True):

@@ -16,7 +16,7 @@ SCHEDULES: dict[str, Callable[[float, int, TrainingConfig], float]] = {
 }
 
 
-def scheduled_rate(config: TrainingConfig, update: int, share: float) -> float:
+def scheduled_learning_rate(config: TrainingConfig, update: int, share: float) -> float:
     """The learning rate of a step, before decay on plateaus: warmed up, then by the schedule.
 
     >>> config = TrainingConfig(learning_rate=0.1, warmup=4, schedule="linear")

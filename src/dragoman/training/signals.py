@@ -21,7 +21,7 @@ class StoppedError(DragomanError):
         self.exit_code = CODES[signal.Signals(number)]
 
 
-class Requests:
+class StopRequest:
     """Which signal has come, if one has."""
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class Requests:
 
 
 @contextmanager
-def stop_requests() -> Iterator[Requests]:
+def catch_stop_signals() -> Iterator[StopRequest]:
     """Note the first SIGINT or SIGTERM, to be seen to at the end of a step; a second one has its usual effect at once.
 
     Signals reach the main thread alone; in others nothing is noted.
     """
-    requests = Requests()
+    requests = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield requests
         return

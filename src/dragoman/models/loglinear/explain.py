@@ -88,7 +88,7 @@ def explain(model: LogLinearModel, prefix: str, words: Sequence[str], k: int) ->
     bias = model.bias.double().numpy()
     explained = tuple(
         ExplainedWord(
-            model.vocab.words[word],
+            model.vocab.tokens[word],
             float(np.exp(log_probs[word])),
             float(scores[word]),
             float(bias[word]),
@@ -101,9 +101,9 @@ def explain(model: LogLinearModel, prefix: str, words: Sequence[str], k: int) ->
 
 def _number(word: str, vocab: Vocab) -> int:
     """The number of a word that can come next, `</s>` and `<unk>` among them."""
-    if word not in vocab.words[START + 1 :]:
+    if word not in vocab.tokens[START + 1 :]:
         raise DataError(f"{word!r} is not among the words the model predicts; ask for others, or for <unk>")
-    return vocab.words.index(word)
+    return vocab.tokens.index(word)
 
 
 def _features(model: LogLinearModel, history: History) -> tuple[list[_On], tuple[str, ...]]:
@@ -137,7 +137,7 @@ def _amount(on: _On, word: int) -> float | None:
 
 def _pushes(on: _On, vocab: Vocab) -> ExplainedFeature:
     order = np.argsort(-on.amounts, kind="stable")
-    pushes = [Push(vocab.words[on.words[place]], float(on.amounts[place])) for place in order.tolist()]
+    pushes = [Push(vocab.tokens[on.words[place]], float(on.amounts[place])) for place in order.tolist()]
     up = tuple(push for push in pushes[:PUSHED] if push.amount > 0)
     down = tuple(push for push in pushes[: -PUSHED - 1 : -1] if push.amount < 0)
     return ExplainedFeature(on.name, on.value, up, down)

@@ -168,7 +168,7 @@ class Bag:
 
     def names(self, history: History, tables: Mapping[str, Values], vocab: Vocab) -> list[str]:
         words = history.before(0)
-        return [f"{BAG}: {vocab.words[word]}" for word in np.unique(words[words > END])]
+        return [f"{BAG}: {vocab.tokens[word]}" for word in np.unique(words[words > END])]
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Custom:
 
     def _names(self, history: History, prediction: int, vocab: Vocab) -> Counter[str]:
         words = history.before(prediction)
-        said = [vocab.words[word] for word in words[words > END].tolist()]
+        said = [vocab.tokens[word] for word in words[words > END].tolist()]
         return names_after(self.name, said)
 
 

@@ -28,10 +28,10 @@ class History:
     def of_corpus(cls, corpus: Corpus) -> History:
         """One prediction for every token."""
         sizes = np.diff(corpus.token_offsets)
-        sentence = np.repeat(np.arange(corpus.sentences), sizes)
-        last = np.arange(corpus.tokens) + sentence + 1  # a sentence and its `<s>` come before
-        first = np.repeat(corpus.token_offsets[:-1] + np.arange(corpus.sentences), sizes)
-        return cls(corpus.framed(starts=1), first, last)
+        sentence = np.repeat(np.arange(corpus.num_sentences), sizes)
+        last = np.arange(corpus.num_tokens) + sentence + 1  # a sentence and its `<s>` come before
+        first = np.repeat(corpus.token_offsets[:-1] + np.arange(corpus.num_sentences), sizes)
+        return cls(corpus.ids_with_boundaries(starts=1), first, last)
 
     @classmethod
     def of_rows(cls, rows: NDArray[Any]) -> History:

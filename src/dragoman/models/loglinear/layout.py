@@ -92,9 +92,9 @@ class Counts:
 
 def count_features(corpus: Corpus, features: tuple[Feature, ...], tables: Mapping[str, Values]) -> Counts:
     """Look over a text piece by piece; what differs between pieces is only ever added up."""
-    if not corpus.tokens:
+    if not corpus.num_tokens:
         raise DataError("a log-linear model has the features of its training text, and that is empty")
-    parts = [part for piece in corpus.pieces(TOKENS_AT_ONCE) for part in _count_piece(piece, features, tables)]
+    parts = [part for piece in corpus.chunks(TOKENS_AT_ONCE) for part in _count_piece(piece, features, tables)]
     key = np.concatenate([part.key for part in parts])
     word = np.concatenate([part.word for part in parts])
     count = np.concatenate([part.count for part in parts])
@@ -119,7 +119,7 @@ class _Pairs:
 
 def _count_piece(corpus: Corpus, features: tuple[Feature, ...], tables: Mapping[str, Values]) -> list[_Pairs]:
     """The pairs of each feature."""
-    history, target = History.of_corpus(corpus), corpus.framed(starts=0)
+    history, target = History.of_corpus(corpus), corpus.ids_with_boundaries(starts=0)
     parts = []
     for source, feature in enumerate(features):
         found = feature.occurrences(history, tables, corpus.vocab)

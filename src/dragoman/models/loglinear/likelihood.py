@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dragoman.core.threads import cores, share
+from dragoman.core.threads import available_cores, parallel_map
 from dragoman.models.loglinear import scoring
 from dragoman.models.loglinear.layout import Layout
 from dragoman.models.loglinear.scoring import Gradients, Groups, Weights
@@ -31,7 +31,7 @@ class _LogProbs(torch.autograd.Function):
     ) -> Tensor:
         weights = Weights(*layout, *(tensor.detach().numpy() for tensor in (bias, pairs, windows)))
         out, log_sum = np.empty(len(target)), np.empty(len(target))
-        share(lambda part: scoring.log_probs(weights, groups, target, *part, out, log_sum), _parts(groups))
+        parallel_map(lambda part: scoring.log_probs(weights, groups, target, *part, out, log_sum), _parts(groups))
         ctx.save_for_backward(bias, pairs, windows)
         ctx.rest = layout, groups, target, log_sum
         return torch.from_numpy(out)
@@ -47,7 +47,7 @@ class _LogProbs(torch.autograd.Function):
             scoring.gradients(weights, groups, target, *part, log_sum, above, out)
             return out
 
-        first, *others = share(work, _parts(groups))
+        first, *others = parallel_map(work, _parts(groups))
         for other in others:  # always in this order, so that sums are the same to the bit
             for total, part in zip(first, other, strict=True):
                 total += part
@@ -58,7 +58,7 @@ def _parts(groups: Groups) -> list[tuple[int, int]]:
     """The groups in as many parts as there are threads, each about as much work."""
     done = np.cumsum(groups.cost)
     total = int(done[-1]) if len(done) else 0
-    parts = max(1, min(cores(), total // SMALLEST))
+    parts = max(1, min(available_cores(), total // SMALLEST))
     cuts = np.searchsorted(done, [total * part // parts for part in range(1, parts)])
     edges = [0, *cuts.tolist(), len(done)]
     return list(zip(edges[:-1], edges[1:], strict=True))

@@ -14,12 +14,12 @@ from torch import Generator, Tensor
 
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
-from dragoman.core.settings import validated
+from dragoman.core.settings import validate
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus
-from dragoman.data.unknown_words import Uniform, UnknownWords
+from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
-from dragoman.models.base import Saved
+from dragoman.models.base import SavedModel
 from dragoman.models.loglinear import scoring
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.explain import Explanation, explain
@@ -36,14 +36,14 @@ from dragoman.models.loglinear.layout import Active, Contexts, Layout, check_lay
 from dragoman.models.loglinear.likelihood import log_probs
 from dragoman.models.loglinear.lookup import Lookup
 from dragoman.models.loglinear.values import Values, by_class, by_function, by_suffix, checked, identities
-from dragoman.models.neural import NeuralModel, settings_of
+from dragoman.models.neural import NeuralLanguageModel, saved_settings
 from dragoman.nn.init import PRECISIONS, log_unigram
 
 VALUES, NAMES = "values.", "names."  # before the name of an atom: its table on disk
 Classes = Mapping[str, str] | NDArray[np.integer]
 
 
-class LogLinearModel(NeuralModel):
+class LogLinearModel(NeuralLanguageModel):
     """Features of the context each push next words up and down; the softmax makes probabilities of the sums.
 
     >>> from dragoman import fit
@@ -60,7 +60,7 @@ class LogLinearModel(NeuralModel):
     def __init__(
         self,
         vocab: Vocab,
-        unknown: UnknownWords,
+        unknown: UnknownWordModel,
         settings: LogLinearConfig,
         contexts: Contexts,
         layout: Layout,
@@ -84,7 +84,7 @@ class LogLinearModel(NeuralModel):
         corpus: Corpus,
         settings: LogLinearConfig | None = None,
         *,
-        unknown: UnknownWords | None = None,
+        unknown: UnknownWordModel | None = None,
         classes: Classes | None = None,
         **others: Any,
     ) -> Self:
@@ -93,12 +93,12 @@ class LogLinearModel(NeuralModel):
         Other settings are those of `LogLinearConfig`. Features of classes need the class of each word.
         """
         base = settings.model_dump(exclude_unset=True) if settings else {}
-        settings, vocab = validated(LogLinearConfig, {**base, **others}, "settings"), corpus.vocab
+        settings, vocab = validate(LogLinearConfig, {**base, **others}, "settings"), corpus.vocab
         features = parse(settings.features)
         tables = _tables(features, vocab, settings, classes)
         plan = lay_out(count_features(corpus, features, tables), features, len(vocab), settings)
         contexts = Contexts(vocab, features, tables, Lookup.of(plan.key))
-        unknown = unknown or Uniform(vocab.known)
+        unknown = unknown or UniformUnknownWords(vocab.num_known)
         notes = (plan.note,) if plan.note else ()
         model = cls(vocab, unknown, settings, contexts, plan.layout, windows=plan.windows, notes=notes)
         model.bias.copy_(log_unigram(corpus, model.bias.dtype))
@@ -110,7 +110,7 @@ class LogLinearModel(NeuralModel):
         every = {"bias": self.bias, "pairs": self.pairs, "windows": self.windows}
         return {name: tensor for name, tensor in every.items() if len(tensor)}
 
-    def penalised(self) -> Mapping[str, Tensor]:
+    def regularized_parameters(self) -> Mapping[str, Tensor]:
         """The weights of features; the bias may be as large as frequencies make it."""
         return {name: tensor for name, tensor in self.parameters().items() if name != "bias"}
 
@@ -119,13 +119,13 @@ class LogLinearModel(NeuralModel):
             raise DataError(f"device {self.bias.device}: a log-linear model computes on the processor; choose cpu")
         active = _dropped(self.contexts.active(History.of_corpus(corpus)), self.settings.dropout, noise)
         groups = scoring.grouped(active, self.layout, len(self.windows) > 0)
-        return log_probs(self.bias, self.pairs, self.windows, self.layout, groups, corpus.framed(starts=0))
+        return log_probs(self.bias, self.pairs, self.windows, self.layout, groups, corpus.ids_with_boundaries(starts=0))
 
     # -- the scorer ------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         """Rows hold as many words as features look back on, or all of them."""
-        rows = torch.full((batch.rows, self.contexts.reach or 1), NOTHING)
+        rows = torch.full((batch.num_rows, self.contexts.reach or 1), NOTHING)
         rows[:, -1] = START
         return State(rows)
 
@@ -165,8 +165,8 @@ class LogLinearModel(NeuralModel):
         }
 
     @classmethod
-    def from_saved(cls, saved: Saved) -> Self:
-        settings = settings_of(saved, LogLinearConfig)
+    def from_saved(cls, saved: SavedModel) -> Self:
+        settings = saved_settings(saved, LogLinearConfig)
         arrays = {name: np.array(array) for name, array in saved.arrays.items()}
         tables = {"word": identities(saved.vocab), **_saved_tables(arrays, len(saved.vocab))}
         features = _saved_features(saved, settings, tables)
@@ -176,7 +176,7 @@ class LogLinearModel(NeuralModel):
         contexts = Contexts(saved.vocab, features, tables, Lookup.of(keys))
         record = {key: value for key, value in saved.config.items() if key != "model"}
         model = cls(saved.vocab, saved.unknown, settings, contexts, layout, windows=windows, record=record)
-        model.take(arrays, str(saved.path))
+        model.load_arrays(arrays, str(saved.path))
         if not all(bool(tensor.isfinite().all()) for tensor in model.parameters().values()):
             raise ValueError("weights that are no numbers")
         return model
@@ -219,7 +219,7 @@ def _saved_tables(arrays: Mapping[str, NDArray[Any]], vocab_size: int) -> dict[s
     return tables
 
 
-def _saved_features(saved: Saved, settings: LogLinearConfig, tables: Mapping[str, Values]) -> tuple[Feature, ...]:
+def _saved_features(saved: SavedModel, settings: LogLinearConfig, tables: Mapping[str, Values]) -> tuple[Feature, ...]:
     """The features that a model names. What users defined must be defined again, except for atoms: these are tables."""
     read_environment_features()
     try:

@@ -25,7 +25,7 @@ class Values:
 
 def identities(vocab: Vocab) -> Values:
     """Each word its own value, `<s>` and `<unk>` too."""
-    return Values(np.arange(1, len(vocab) + 1, dtype=np.int32), ("", *vocab.words))
+    return Values(np.arange(1, len(vocab) + 1, dtype=np.int32), ("", *vocab.tokens))
 
 
 def by_function(vocab: Vocab, function: Callable[[str], object]) -> Values:
@@ -35,20 +35,20 @@ def by_function(vocab: Vocab, function: Callable[[str], object]) -> Values:
     >>> values.number.tolist(), values.names
     ([0, 0, 0, 1, 0, 2], ('', '4', '3'))
     """
-    return _numbered([None] * len(SPECIALS) + [function(word) for word in vocab.words[len(SPECIALS) :]])
+    return _numbered([None] * len(SPECIALS) + [function(word) for word in vocab.tokens[len(SPECIALS) :]])
 
 
 def by_class(vocab: Vocab, classes: Mapping[str, str] | NDArray[np.integer]) -> Values:
     """The class of each word. A word without a class is a class of its own, and so are `<s>`, `</s>` and `<unk>`."""
     if isinstance(classes, Mapping):
-        given: list[str | None] = [classes.get(word) for word in vocab.words]
+        given: list[str | None] = [classes.get(word) for word in vocab.tokens]
     else:
         if classes.shape != (len(vocab),):
             raise DataError(f"{len(classes)} classes for {len(vocab)} words; give one for each entry of the vocabulary")
         given = [str(number) for number in classes.tolist()]
     given[: len(SPECIALS)] = [None] * len(SPECIALS)
     # A class may be called like a word: what tells the two apart is cut off the names again.
-    marked = [f"w{word}" if name is None else f"c{name}" for word, name in zip(vocab.words, given, strict=True)]
+    marked = [f"w{word}" if name is None else f"c{name}" for word, name in zip(vocab.tokens, given, strict=True)]
     values = _numbered(marked)
     return Values(values.number, ("", *(name[1:] for name in values.names[1:])))
 
@@ -60,7 +60,7 @@ def by_suffix(vocab: Vocab, types: int) -> Values:
     >>> [values.names[number] for number in values.number[3:]]
     ['-ging', '-ging', '-ings', '-ings', '']
     """
-    words = vocab.words[len(SPECIALS) :]
+    words = vocab.tokens[len(SPECIALS) :]
     shared = Counter(ending for word in words for ending in _endings(word))
     return by_function(
         vocab, lambda word: next((f"-{ending}" for ending in _endings(word) if shared[ending] >= types), None)

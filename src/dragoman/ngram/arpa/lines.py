@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dragoman.core.kernels import kernel
 from dragoman.data.scanner import NEWLINE, RETURN, SPACE, TAB, rehash
 from dragoman.data.vocabulary import UNK
-from dragoman.ngram.trie import find
+from dragoman.ngram.trie import find_child
 
 LOG_10 = float(np.log(10.0))
 ZERO = -99.0  # what files write, in place of minus infinity, for the logarithm of nothing
@@ -205,7 +205,7 @@ def find_contexts(word: Any, begin: Any, first: int, words: Any) -> Any:
     for row in range(words.shape[0]):
         node = 1 + words[row, 0]
         for k in range(1, words.shape[1] - 1):
-            node = find(word, begin, node, words[row, k])
+            node = find_child(word, begin, node, words[row, k])
             if node < 0:
                 break
         contexts[row] = node - first if node >= 0 else -1

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import cores, stream
-from dragoman.data.unknown_words import ALL_WORDS, Closed, Uniform, UnknownWords
+from dragoman.core.threads import available_cores, parallel_stream
+from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 from dragoman.ngram.arpa.lines import Spellings, find_contexts, look_up
 from dragoman.ngram.arpa.sections import (
@@ -31,8 +31,8 @@ from dragoman.ngram.arpa.sections import (
     split,
 )
 from dragoman.ngram.model import IMPORTED, NgramConfig, NgramModel
-from dragoman.ngram.table import Table, ask
-from dragoman.ngram.trie import make_trie
+from dragoman.ngram.table import NgramTable, lookup
+from dragoman.ngram.trie import build_trie
 
 TOLERANCE = 1e-3  # how far from one the unigrams may sum
 OTHER_UNK = b"<UNK>"  # how some toolkits write it
@@ -49,9 +49,11 @@ def read_arpa(path: str | Path, *, vocab_pad: int | None = None, closed: bool = 
         raise DataError("a closed vocabulary has no unknown words to share --vocab-pad among; choose one of the two")
     source, padded = Path(path), vocab_pad is not None
     vocab, levels = _read(source)
-    total = ALL_WORDS if vocab_pad is None else vocab_pad
-    unknown: UnknownWords = Closed(vocab.known) if closed else Uniform(vocab.known, total)
-    levels = [_whole_class(level, total - vocab.known if padded else 1) for level in levels]
+    total = DEFAULT_LANGUAGE_SIZE if vocab_pad is None else vocab_pad
+    unknown: UnknownWordModel = (
+        ClosedVocabulary(vocab.num_known) if closed else UniformUnknownWords(vocab.num_known, total)
+    )
+    levels = [_whole_class(level, total - vocab.num_known if padded else 1) for level in levels]
     _check_sum(levels[0], vocab, source, padded=padded)
     table = _table(levels)
     return NgramModel(vocab, table, unknown, NgramConfig(order=table.trie.order, smoothing=IMPORTED))
@@ -154,7 +156,7 @@ def _read_rows(pieces: Iterator[Piece], levels: list[_Ngrams], spellings: Spelli
         context = find_contexts(word, begin, bounds[order - 1], words)
         return _Rows(_Ngrams(context, words[:, -1].copy(), parts.log_prob, parts.log_backoff), words[context < 0])
 
-    found = list(stream(parse, pieces, cores()))
+    found = list(parallel_stream(parse, pieces, available_cores()))
     return _Rows(_Ngrams.joined([rows.ngrams for rows in found]), np.concatenate([rows.orphans for rows in found]))
 
 
@@ -224,10 +226,10 @@ def _layout(levels: list[_Ngrams]) -> tuple[list[int], NDArray[np.int32], NDArra
     return bounds, word, np.concatenate(begin).astype(np.int32)
 
 
-def _table(levels: list[_Ngrams]) -> Table:
+def _table(levels: list[_Ngrams]) -> NgramTable:
     log_prob = np.concatenate([np.full(1, -np.inf, np.float32), *(level.log_prob for level in levels)])
     log_backoff = np.concatenate([np.zeros(1, np.float32), *(level.log_backoff for level in levels[:-1])])
-    table = Table(make_trie(*_layout(levels)), log_prob, log_backoff)
+    table = NgramTable(build_trie(*_layout(levels)), log_prob, log_backoff)
     _back_off(*table.arrays())
     return table
 
@@ -239,7 +241,7 @@ def _back_off(levels: Any, word: Any, begin: Any, suffix: Any, log_prob: Any, lo
         for child in range(begin[node], begin[node + 1]):
             if np.isnan(log_prob[child]):
                 context, w = suffix[node], word[child]
-                shorter, _ = ask(levels, word, begin, suffix, log_prob, log_backoff, codebook, context, w)
+                shorter, _ = lookup(levels, word, begin, suffix, log_prob, log_backoff, codebook, context, w)
                 log_prob[child] = log_backoff[node] + shorter
 
 
@@ -266,6 +268,6 @@ def _check_sum(unigrams: _Ngrams, vocab: Vocab, source: Path, *, padded: bool) -
     if padded:
         advice = "is --vocab-pad the number that the file was made with?"
     elif total < 1 and unk > 0:
-        pad = vocab.known + (1 - total + unk) / unk
+        pad = vocab.num_known + (1 - total + unk) / unk
         advice = f"if <unk> is one word's share (lmplz --vocab_pad), give --vocab-pad; about {pad:.4g} would fit"
     warnings.warn(f"{source}: the unigrams sum to {total:.4f}, not to 1; {advice}", stacklevel=3)

@@ -13,7 +13,7 @@ from typing import IO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError, at, file_errors
+from dragoman.core.errors import DataError, error_at_line, file_errors
 from dragoman.data.formats import BOM
 from dragoman.ngram.arpa.lines import BAD_NUMBER, POSITIVE, WRONG_FIELDS, split_lines
 
@@ -37,7 +37,7 @@ class Piece:
         line = self.text[first:].partition(b"\n")[0]
         number = self.line + self.text.count(b"\n", 0, first)
         bad = replace(self, text=line, line=number).bad_bytes()
-        return bad or at(str(self.source), number, f"{problem}; mend or remove {_shown(line)}")
+        return bad or error_at_line(str(self.source), number, f"{problem}; mend or remove {_shown(line)}")
 
     def bad_bytes(self) -> DataError | None:
         """The error of text that is no text."""
@@ -54,7 +54,7 @@ class Piece:
         return None
 
     def _at(self, place: int, problem: str) -> DataError:
-        return at(str(self.source), self.line + self.text.count(b"\n", 0, place), problem)
+        return error_at_line(str(self.source), self.line + self.text.count(b"\n", 0, place), problem)
 
 
 def section_name(order: int) -> bytes:
@@ -88,7 +88,7 @@ def next_section(sections: Sections, name: bytes, source: Path) -> Iterator[Piec
     if found != name:
         opening = f"\\{found.decode(errors='replace'):.40}"
         problem = f"{opening} stands where \\{name.decode()} should; mend the file"
-        raise at(str(source), next(pieces).line - 1, problem)
+        raise error_at_line(str(source), next(pieces).line - 1, problem)
     return pieces
 
 
@@ -146,7 +146,7 @@ class Declared:
         """Refuse a section of another size."""
         if size != self.size:
             problem = f"{self.size} {self.order}-grams are declared, but {size} follow; {CUT_SHORT}, or mend the count"
-            raise at(str(source), self.line, problem)
+            raise error_at_line(str(source), self.line, problem)
 
 
 def read_header(pieces: Iterator[Piece], source: Path) -> list[Declared]:
@@ -154,7 +154,7 @@ def read_header(pieces: Iterator[Piece], source: Path) -> list[Declared]:
     for order, (number, line) in enumerate(_numbered(pieces), 1):
         found = re.fullmatch(rb"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})\s*", line)
         if found is None or int(found[1]) != order:
-            raise at(str(source), number, f"expected `ngram {order}=COUNT`, found {_shown(line)}")
+            raise error_at_line(str(source), number, f"expected `ngram {order}=COUNT`, found {_shown(line)}")
         declared.append(Declared(order, int(found[2]), number))
     if not declared:
         raise DataError(f"{source}: \\data\\ declares no n-grams: {CUT_SHORT}")
@@ -194,4 +194,4 @@ def repeated(source: Path, order: int, row: int) -> DataError:
     """The error of an n-gram that was there already; the file is read again to say on which line."""
     pieces = (piece for piece in _pieces(source) if piece.section == section_name(order))
     number, line = next(islice(_numbered(pieces), row, None))
-    return at(str(source), number, f"this n-gram was there already; remove {_shown(line)}")
+    return error_at_line(str(source), number, f"this n-gram was there already; remove {_shown(line)}")

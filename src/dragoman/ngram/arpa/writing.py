@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.core.threads import cores, stream
-from dragoman.data.unknown_words import Uniform
+from dragoman.core.threads import available_cores, parallel_stream
+from dragoman.data.unknown_words import UniformUnknownWords
 from dragoman.data.vocabulary import Vocab
-from dragoman.io.storage import new_file
+from dragoman.io.storage import atomic_file
 from dragoman.ngram.arpa.lines import NUMBER_ROOM, Spellings, write_lines
 from dragoman.ngram.model import NgramModel
-from dragoman.ngram.table import Table
+from dragoman.ngram.table import NgramTable
 from dragoman.ngram.trie import Trie
 
 ROWS = 1 << 16  # n-grams written at a time
@@ -36,13 +36,13 @@ def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = N
 
     With `vocab_pad`, `<unk>` is written as the share of one unknown word in a language of that many words.
     """
-    target, trie, known = Path(path), model.table.trie, model.vocab.known
+    target, trie, known = Path(path), model.table.trie, model.vocab.num_known
     if model.settings.gap:
         raise DataError(
             f"{target}: a model that skips words (gap {model.settings.gap}) has no ARPA form; train another"
         )
     spellings = _spellings(model.vocab)
-    members = 1 if vocab_pad is None else Uniform(known, vocab_pad).total - known
+    members = 1 if vocab_pad is None else UniformUnknownWords(known, vocab_pad).language_size - known
     pack = _packed if target.suffix == ".gz" else _plain
     sizes = "".join(f"ngram {order}={size}\n" for order, size in enumerate(trie.sizes(), 1))
     with _opened(target) as file:
@@ -58,15 +58,15 @@ def _opened(target: Path) -> Iterator[IO[bytes]]:
     if str(target) == "-":
         yield sys.stdout.buffer
         return
-    with new_file(target) as temporary, temporary.open("wb") as file:
+    with atomic_file(target) as temporary, temporary.open("wb") as file:
         yield file
 
 
 def _spellings(vocab: Vocab) -> Spellings:
-    for word in vocab.words:
+    for word in vocab.tokens:
         if not word or set(word) & set(" \t\r\n\0"):
             raise DataError(f"the word {word!r} cannot be written to an ARPA file: it is empty or holds a blank")
-    return Spellings.of([word.encode() for word in vocab.words])
+    return Spellings.of([word.encode() for word in vocab.tokens])
 
 
 def _plain(text: Bytes) -> Bytes:
@@ -82,7 +82,7 @@ def _packed(text: Bytes) -> Bytes:
 class _Section:
     """The n-grams of one order."""
 
-    table: Table
+    table: NgramTable
     order: int
     log_prob: NDArray[np.float32]  # (n-grams of this order,) looked up, if the table is quantised
     spellings: Spellings
@@ -92,7 +92,9 @@ class _Section:
         """The section in blocks, each packed by itself."""
         nodes = self.table.trie.span(self.order)
         yield pack(b"\n\\%d-grams:\n" % self.order)
-        yield from stream(lambda first: pack(self._lines(first)), range(nodes.start, nodes.stop, ROWS), 4 * cores())
+        yield from parallel_stream(
+            lambda first: pack(self._lines(first)), range(nodes.start, nodes.stop, ROWS), 4 * available_cores()
+        )
 
     def _lines(self, first: int) -> memoryview:
         """The lines of ROWS n-grams from node `first` on."""

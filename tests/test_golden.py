@@ -1,0 +1,685 @@
+"""Golden tests: numbers and texts that a refactoring must not change.
+
+The expected values are in `tests/golden/`. They cover initial parameters, training losses, translations, language
+model scores and ARPA files. All models use float64 and one thread, so results are reproducible within rounding.
+
+After a deliberate change of behavior, regenerate the files and review the difference:
+
+    PYTHONPATH=src python tests/test_golden.py --write
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import json
+import math
+import random
+import sys
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import Corpus, Tokenizer
+from dragoman.align.aligner import Aligner
+from dragoman.combine.shortlist import Shortlist, ShortlistScorer
+from dragoman.data.alignments import WordAlignments
+from dragoman.data.unknown_words import ClosedVocabulary
+from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS
+from dragoman.ngram.spelling import SpellingModel
+
+GOLDEN = Path(__file__).parent / "golden"
+PARAMETERS_RTOL = 1e-9
+LOSS_RTOL = 1e-7
+SCORE_RTOL = 1e-6
+UPDATES = 20
+
+
+# -- data --------------------------------------------------------------------------------------------------------------
+
+NOUNS = {"hund": "dog", "mann": "man", "vogel": "bird", "fisch": "fish", "baum": "tree"}
+VERBS = {"sieht": "sees", "hört": "hears", "kennt": "knows"}
+
+
+def _make_pair(rng: random.Random) -> tuple[str, str, str, list[tuple[int, int]]]:
+    """Return a German sentence, its English translation, a tree over the German words and the word alignment."""
+    subject, other = rng.choice(list(NOUNS)), rng.choice(list(NOUNS))
+    verb = rng.choice(list(VERBS))
+    if rng.random() < 0.3:
+        source, target = f"der {subject} schläft .", f"the {NOUNS[subject]} is asleep ."
+        tree = f"(S (NP der {subject}) (VP schläft .))"
+        return source, target, tree, [(0, 0), (1, 1), (2, 2), (2, 3), (3, 4)]
+    if rng.random() < 0.3:
+        source, target = (
+            f"den {other} {verb} der {subject} .",
+            f"the {NOUNS[subject]} {VERBS[verb]} the {NOUNS[other]} .",
+        )
+        tree = f"(S (NP den {other}) (VP {verb} (X (NP der {subject}) .)))"
+        return source, target, tree, [(0, 3), (1, 4), (2, 2), (3, 0), (4, 1), (5, 5)]
+    source, target = f"der {subject} {verb} den {other} .", f"the {NOUNS[subject]} {VERBS[verb]} the {NOUNS[other]} ."
+    tree = f"(S (NP der {subject}) (VP {verb} (X (NP den {other}) .)))"
+    return source, target, tree, [(i, i) for i in range(6)]
+
+
+_PAIRS = [_make_pair(random.Random(number)) for number in range(36)]
+# Some words occur once, so that training with unknown words replaces them at random.
+_PAIRS += [
+    ("der igel schläft .", "the hedgehog is asleep .", "(S (NP der igel) (VP schläft .))", [(0, 0), (1, 1), (2, 2)]),
+    (
+        "der dachs sieht den hund .",
+        "the badger sees the dog .",
+        "(S (NP der dachs) (VP sieht (X (NP den hund) .)))",
+        [],
+    ),
+    ("ja !", "yes !", "(S ja !)", [(0, 0), (1, 1)]),
+]
+GERMAN, ENGLISH, TREES, LINKS = (list(column) for column in zip(*_PAIRS, strict=True))
+DEV_ENGLISH = ["the man hears the bird .", "the wolf is asleep .", "", "the tree the tree yes"]
+TEST_GERMAN = ["der mann hört den vogel .", "den baum sieht der fisch .", "der wolf schläft .", "", "ja"]
+TEST_ENGLISH = ["the man hears the bird .", "the fish sees the tree .", "the wolf is asleep .", "", "yes"]
+TEST_TREES = [
+    "(S (NP der mann) (VP hört (X (NP den vogel) .)))",
+    "(S (NP den baum) (VP sieht (X (NP der fisch) .)))",
+    "(S (NP der wolf) (VP schläft .))",
+    "",
+    "(S ja)",
+]
+WORD_CLASSES = dict.fromkeys(NOUNS.values(), "NOUN") | dict.fromkeys(VERBS.values(), "VERB")
+
+
+@cache
+def english(min_count: int = 1) -> Corpus:
+    return Corpus.from_sentences(ENGLISH, min_count=min_count)
+
+
+@cache
+def sides(source_units: str = "word", target_units: str = "word", trees: bool = False) -> tuple[Tokenizer, Tokenizer]:
+    """Return the source and target sides; a vocabulary of words has all words, also those seen once."""
+    if trees:
+        source = Tokenizer.train("word", TREES, min_count=1, format="tree")
+    else:
+        source = Tokenizer.train(source_units, GERMAN, min_count=1)
+    return source, Tokenizer.train(target_units, ENGLISH, min_count=1)
+
+
+def parallel(kind: type, source: Tokenizer, target: Tokenizer, **options: Any) -> Any:
+    lines = TREES if source.format == "tree" else GERMAN
+    return kind(source.encode(lines), target.encode(ENGLISH), **options)
+
+
+# -- models ------------------------------------------------------------------------------------------------------------
+
+SMALL = {"embedding": 6, "embedding_reach": 0.5, "hidden": 8}
+
+FEED_FORWARD: dict[str, dict[str, Any]] = {
+    "feed-forward": {"order": 3, "hidden": (8,)},
+    "feed-forward, two layers, relu, direct, tied": {
+        "order": 4,
+        "hidden": (8, 7),
+        "activation": "relu",
+        "direct": True,
+        "tied": True,
+    },
+    "feed-forward, direct": {"order": 3, "hidden": (8,), "direct": True},
+    "feed-forward, tied": {"order": 3, "hidden": (8,), "tied": True},
+    "feed-forward, no hidden layer": {"order": 2, "hidden": ()},
+    "feed-forward, frequency classes, direct": {
+        "order": 3,
+        "hidden": (8,),
+        "softmax": "frequency",
+        "softmax_classes": 4,
+        "direct": True,
+    },
+    "feed-forward, Brown classes, tied": {
+        "order": 3,
+        "hidden": (8,),
+        "softmax": "brown",
+        "softmax_classes": 3,
+        "tied": True,
+    },
+}
+RECURRENT: dict[str, dict[str, Any]] = {
+    "recurrent, rnn": {"cell": "rnn"},
+    "recurrent, lstm without forget gate": {"cell": "lstm-without-forget-gate"},
+    "recurrent, lstm": {"cell": "lstm"},
+    "recurrent, gru": {"cell": "gru"},
+    "recurrent, lstm, two layers, tied, Brown classes": {
+        "cell": "lstm",
+        "layers": 2,
+        "tied": True,
+        "softmax": "brown",
+        "softmax_classes": 3,
+    },
+    "recurrent, rnn, frequency classes": {"cell": "rnn", "softmax": "frequency", "softmax_classes": 4},
+    "recurrent, gru, residual, learned state, variational": {
+        "cell": "gru",
+        "layers": 2,
+        "residual": True,
+        "hidden": 6,
+        "first_state": "learned",
+        "variational": True,
+    },
+    "recurrent, lstm, weight dropout": {"cell": "lstm", "weight_dropout": 0.3},
+    "recurrent, lstm, stream": {"cell": "lstm", "layers": 2, "carries": True},
+    "recurrent, gru, stream, learned state, weight dropout": {
+        "cell": "gru",
+        "carries": True,
+        "first_state": "learned",
+        "weight_dropout": 0.3,
+        "variational": True,
+    },
+}
+LOG_LINEAR: dict[str, dict[str, Any]] = {
+    "log-linear, words": {"features": ("words-2",), "weights": "full", "min_seen": 2},
+    "log-linear, 4-grams": {"features": ("4-gram",), "weights": "seen"},
+    "log-linear, hashed": {"features": ("word1", "word1+word3"), "weights": "hashed", "hash_bits": 10},
+    "log-linear, all features": {"features": ("word1+word2", "class1+word3", "suffix1", "bag"), "suffix_types": 2},
+}
+TRANSLATORS: dict[str, dict[str, Any]] = {
+    "forward, none, rnn, copy": {"encoder": "forward", "attention": "none", "cell": "rnn", "bridge": "copy"},
+    "reverse, none, two layers, copy": {
+        "encoder": "reverse",
+        "attention": "none",
+        "layers": 2,
+        "encoder_layers": 2,
+        "bridge": "copy",
+    },
+    "bidirectional, none, gru": {"encoder": "bidirectional", "attention": "none", "cell": "gru"},
+    "bidirectional, mlp": {"encoder": "bidirectional", "attention": "mlp", "attention_hidden": 5},
+    "bidirectional, dot, gru, two layers": {
+        "encoder": "bidirectional",
+        "attention": "dot",
+        "cell": "gru",
+        "layers": 2,
+    },
+    "bidirectional, bilinear, lstm without forget gate": {
+        "encoder": "bidirectional",
+        "attention": "bilinear",
+        "cell": "lstm-without-forget-gate",
+        "encoder_layers": 2,
+        "encoder_hidden": 3,
+    },
+    "forward, mlp, position": {"encoder": "forward", "attention": "mlp", "position": 1.5},
+    "forward, dot, markov": {"encoder": "forward", "attention": "dot", "markov": 0.5},
+    "reverse, mlp, fertility penalty": {
+        "encoder": "reverse",
+        "attention": "mlp",
+        "fertility": 0.8,
+        "fertility_penalty": 0.3,
+    },
+    "bidirectional, mlp, coverage": {"encoder": "bidirectional", "attention": "mlp", "coverage": 3},
+    "bidirectional, bilinear, local": {"encoder": "bidirectional", "attention": "bilinear", "local": 4.0},
+    "bidirectional, mlp, all priors": {
+        "encoder": "bidirectional",
+        "attention": "mlp",
+        "position": 1.5,
+        "markov": 0.5,
+        "fertility": 0.8,
+        "coverage": 3,
+        "local": 4.0,
+    },
+    "bidirectional, mlp, lexicon": {
+        "encoder": "bidirectional",
+        "attention": "mlp",
+        "lexicon": True,
+        "lexicon_floor": 0.05,
+    },
+    "reverse, mlp, gru, readout, tied": {
+        "encoder": "reverse",
+        "attention": "mlp",
+        "cell": "gru",
+        "readout": 5,
+        "tied": True,
+    },
+    "reverse, bilinear, hard": {"encoder": "reverse", "attention": "bilinear", "hard": True},
+    "bidirectional, mlp, hard, lexicon, readout": {
+        "encoder": "bidirectional",
+        "attention": "mlp",
+        "hard": True,
+        "lexicon": True,
+        "readout": 5,
+    },
+    "bidirectional, mlp, supervised": {"encoder": "bidirectional", "attention": "mlp", "supervision": 0.5},
+    "forward, dot, Brown classes": {
+        "encoder": "forward",
+        "attention": "dot",
+        "cell": "rnn",
+        "softmax": "brown",
+        "softmax_classes": 3,
+    },
+    "forward, mlp, frequency classes, tied": {
+        "encoder": "forward",
+        "attention": "mlp",
+        "softmax": "frequency",
+        "softmax_classes": 4,
+        "tied": True,
+    },
+    "convolutional, none, average": {"encoder": "convolutional", "attention": "none", "pooling": "average"},
+    "convolutional, bilinear, max": {"encoder": "convolutional", "attention": "bilinear", "filter_width": 1},
+    "convolutional, mlp, k-max": {
+        "encoder": "convolutional",
+        "attention": "mlp",
+        "pooling": "k-max",
+        "k_max": 2,
+        "filter_width": 4,
+    },
+    "recursive, dot": {"encoder": "recursive", "attention": "dot"},
+    "recursive, none": {"encoder": "recursive", "attention": "none"},
+    "tree-lstm, mlp, two layers": {"encoder": "tree-lstm", "attention": "mlp", "layers": 2},
+    "tree-lstm, dot, fertility": {"encoder": "tree-lstm", "attention": "dot", "fertility": 2.0},
+    "tree-lstm, none, copy": {"encoder": "tree-lstm", "attention": "none", "bridge": "copy"},
+}
+TWO_WAY: dict[str, dict[str, Any]] = {
+    "two-way, mlp": {"attention": "mlp", "symmetry": 0.7},
+    "two-way, dot, lexicon, position": {"attention": "dot", "symmetry": 0.3, "lexicon": True, "position": 1.0},
+}
+TRAINABLE = [*FEED_FORWARD, *RECURRENT, *LOG_LINEAR, *TRANSLATORS, *TWO_WAY]
+# The default precision draws its random numbers differently.
+SINGLE_PRECISION = ["feed-forward", "recurrent, gru", "log-linear, words", "bidirectional, mlp, all priors"]
+
+
+def create(name: str, seed: int = 1, **options: Any) -> tuple[Any, Any]:
+    """Create the untrained model of this name. Return it with its training data."""
+    options = {"precision": "float64", **options}
+    if name in FEED_FORWARD:
+        options = {**SMALL, "dropout": 0.2, "embedding_dropout": 0.1, **FEED_FORWARD[name], **options}
+        return dragoman.FeedForwardModel.create(english(), seed=seed, **options), english()
+    if name in RECURRENT:
+        options = {**SMALL, "dropout": 0.2, "embedding_dropout": 0.1, **RECURRENT[name], **options}
+        return dragoman.RecurrentModel.create(english(), seed=seed, **options), english()
+    if name in LOG_LINEAR:
+        options = {"dropout": 0.2, **LOG_LINEAR[name], **options}
+        return dragoman.LogLinearModel.create(english(), classes=WORD_CLASSES, **options), english()
+    shape = {**SMALL, "dropout": 0.2, "embedding_dropout": 0.1}
+    if name in TWO_WAY:
+        source, target = sides()
+        pairs = parallel(dragoman.BidirectionalCorpus, source, target)
+        model = dragoman.TwoWayTranslator.create(
+            pairs, source, target, seed=seed, **{**shape, **TWO_WAY[name], **options}
+        )
+        return model, pairs
+    settings = {**shape, **TRANSLATORS[name], **options}
+    if settings["encoder"] == "convolutional":
+        settings["filters"] = 7
+    source, target = sides(trees=settings["encoder"] in ("recursive", "tree-lstm"))
+    links = {"links": WordAlignments.from_lists(LINKS)} if settings.get("supervision") else {}
+    pairs = parallel(dragoman.ParallelCorpus, source, target, **links)
+    return dragoman.Translator.create(pairs, source, target, seed=seed, **settings), pairs
+
+
+def named_parameters(model: Any) -> list[tuple[str, Any]]:
+    """Return the names and tensors of the parameters, for models that are torch modules and for those that are not."""
+    if hasattr(model, "named_parameters"):
+        return list(model.named_parameters())
+    return list(model.parameters().items())
+
+
+def fit_quietly(model: Any, data: Any, **options: Any) -> list[Any]:
+    """Train the model in place and return what the report callback got after each update."""
+    events: list[Any] = []
+    settings = {"batch_size": 25, "threads": 1, "learning_rate": 0.02, **options}
+    dev = settings.pop("dev", None)
+    dragoman.fit(model, data, dev, callback=events.append, **settings)
+    return [event for event in events if hasattr(event, "loss")]
+
+
+# Training settings beyond the default, so that every schedule, optimizer and penalty is used by some model.
+TRAINING: dict[str, dict[str, Any]] = {
+    "feed-forward": {"schedule": "linear", "optimizer": "sgd", "learning_rate": 0.2, "l2": 0.5},
+    "feed-forward, direct": {"optimizer": "momentum", "learning_rate": 0.05, "schedule": "inverse-sqrt"},
+    "feed-forward, tied": {"label_smoothing": 0.1, "clip": 0.5, "dev": True, "check_every": 4, "decay": 0.5},
+    "feed-forward, two layers, relu, direct, tied": {"unknown_rate": 0.8},
+    "feed-forward, frequency classes, direct": {"label_smoothing": 0.1, "unknown_rate": 0.0},
+    "recurrent, rnn": {"label_smoothing": 0.1, "l1": 0.2, "l2": 0.1},
+    "recurrent, gru": {"average": 0.5, "dev": True, "check_every": 5, "pool": 2},
+    "recurrent, lstm": {"batch_by": "sentences", "batch_size": 5, "clip": 1.0},
+    "recurrent, lstm, stream": {"batch_size": 30, "steps": 6, "dev": True, "check_every": 7},
+    "recurrent, gru, stream, learned state, weight dropout": {"batch_size": 24, "steps": 5, "label_smoothing": 0.1},
+    "log-linear, words": {"optimizer": "adagrad", "learning_rate": 0.5, "l2": 0.1},
+    "log-linear, 4-grams": {"optimizer": "sgd", "learning_rate": 0.5, "l1": 0.1},
+    "bidirectional, mlp": {"label_smoothing": 0.1, "pool": 2},
+    "bidirectional, mlp, lexicon": {"label_smoothing": 0.1, "unknown_rate": 0.6},
+    "forward, dot, Brown classes": {"label_smoothing": 0.1},
+    "two-way, mlp": {"label_smoothing": 0.1, "clip": 1.0},
+}
+
+
+# -- measurements ------------------------------------------------------------------------------------------------------
+
+
+def initial_parameters() -> dict[str, Any]:
+    """Return shape, sum and sum of squares of each initial parameter, in the order of creation."""
+
+    def describe(name: str, **options: Any) -> list[dict[str, Any]]:
+        model, _ = create(name, seed=3, **options)
+        found = []
+        for own_name, tensor in named_parameters(model):
+            values = tensor.detach().double()
+            found.append(
+                {
+                    "name": own_name,
+                    "shape": list(values.shape),
+                    "sum": float(values.sum()),
+                    "sum_of_squares": float(values.square().sum()),
+                }
+            )
+        return found
+
+    doubles = {name: describe(name) for name in TRAINABLE}
+    singles = {f"{name}, float32": describe(name, precision="float32") for name in SINGLE_PRECISION}
+    return doubles | singles
+
+
+def training_losses(name: str) -> dict[str, Any]:
+    """Return the losses and learning rates of the first updates, and a checksum of the parameters after them."""
+    model, data = create(name)
+    settings = {"schedule": "cosine", "warmup": 3, "max_updates": UPDATES, "max_epochs": 100, **TRAINING.get(name, {})}
+    if settings.get("dev"):
+        settings["dev"] = Corpus.from_sentences(DEV_ENGLISH, english().vocab)
+    events = fit_quietly(model, data, **settings)
+    trained = sum(float(tensor.detach().double().square().sum()) for _, tensor in named_parameters(model))
+    return {
+        "losses": [event.loss for event in events],
+        "rates": [event.rate for event in events],
+        "dev_losses": [event.dev_loss for event in events if event.dev_loss is not None],
+        "sum_of_squares_after": trained,
+    }
+
+
+SEARCHED = {
+    "mlp": "bidirectional, mlp",
+    "lexicon": "bidirectional, mlp, lexicon",
+    "all priors": "bidirectional, mlp, all priors",
+    "no attention": "reverse, none, two layers, copy",
+    "class softmax": "forward, dot, Brown classes",
+    "tree": "tree-lstm, mlp, two layers",
+    "subwords to characters": "",
+    "ensemble": "",
+    "with language model": "",
+    "shortlist": "",
+}
+
+
+@cache
+def trained_translator(name: str, seed: int = 1) -> Any:
+    """Return a translator that has learned enough to translate, but not perfectly."""
+    if name == "subwords to characters":
+        source, target = sides("subword:40", "char")
+        pairs = parallel(dragoman.ParallelCorpus, source, target)
+        options = {**SMALL, "hidden": 12, "precision": "float64", "dropout": 0.0}
+        model = dragoman.Translator.create(pairs, source, target, **options)
+        fit_quietly(model, pairs, max_updates=15, batch_size=150, learning_rate=0.03)
+        return model
+    if name == "ensemble":
+        return dragoman.Ensemble([trained_translator("mlp"), trained_translator("mlp", seed=2)])
+    if name == "with language model":
+        ngram = train_ngram(corpus=Corpus.from_sentences(ENGLISH, sides()[1].vocab), order=2)
+        return dragoman.Ensemble([trained_translator("mlp"), ngram], [1.0, 0.3], "log-linear")
+    if name == "shortlist":
+        pairs = parallel(dragoman.ParallelCorpus, *sides())
+        lexicon = Aligner.train(pairs, "ibm1").forward.lexicon
+        shortlist = Shortlist.from_lexicon(lexicon, pairs.source.vocab, pairs.target.vocab, 4, 3)
+        return ShortlistScorer(trained_translator("lexicon"), shortlist)
+    model, pairs = create(SEARCHED[name], seed=seed, hidden=12, embedding=8, embedding_reach=1.0)
+    fit_quietly(model, pairs, max_updates=16, max_epochs=100, batch_size=100, learning_rate=0.06)
+    return model
+
+
+FULLY_SEARCHED = ("mlp", "no attention", "ensemble")  # with every option of the search
+LENGTH_HANDLINGS = ("none", "norm", "prior", "penalty", "penalty:0.8")
+
+
+def translations(name: str) -> dict[str, Any]:
+    model = trained_translator(name)
+    lines = TEST_TREES if name == "tree" else TEST_GERMAN
+
+    def told(found: Any) -> dict[str, Any]:
+        return {"text": found.text, "log_prob": found.log_prob, "score": found.score, "finished": found.finished}
+
+    def with_attention(found: Any) -> dict[str, Any]:
+        attention = None if found.attention is None else found.attention.tolist()
+        return {**told(found), "words": list(found.words), "source": list(found.source), "attention": attention}
+
+    found: dict[str, Any] = {
+        "greedy": [with_attention(one) for one in model.translate(lines, beam=1)],
+        "3-best": [[told(one) for one in best] for best in model.n_best(lines, 3, 5)],
+        "samples": [[told(one) for one in some] for some in model.sample(lines, 3, seed=5, max_words=12)],
+        "samples, narrowed": [
+            [told(one) for one in some]
+            for some in model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12)
+        ],
+        "forced": [told(one) for one in model.without_shortlist.score(lines, TEST_ENGLISH)],
+        "next words": [list(word) for word in model.given(lines[0]).next_words("", k=4)],
+    }
+    if name not in FULLY_SEARCHED:
+        return found
+    found["beam 5"] = [told(one) for one in model.translate(lines, beam=5)]
+    for length in LENGTH_HANDLINGS:
+        found[f"length {length}"] = [told(one) for one in model.translate(lines, beam=4, length=length)]
+    if found["greedy"][0]["attention"] is not None:
+        found["coverage penalty"] = [told(one) for one in model.translate(lines, beam=4, coverage=0.4)]
+    found["in pieces"] = [told(one) for one in model.translate(lines, beam=2, most_units=4)]
+    found["prefix"] = [told(one) for one in model.translate(lines[:2], beam=3, prefix="the bird")]
+    found["diagnosis"] = model.diagnose(lines, TEST_ENGLISH, model.translate(lines, beam=2))
+    return found
+
+
+def train_ngram(kind: Any = dragoman.NgramModel, corpus: Corpus | None = None, *extra: Any, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # small texts lack counts of counts for some discounts
+        return kind.train(corpus or english(min_count=2), *extra, **options)
+
+
+def _held_out() -> Corpus:
+    return Corpus.from_sentences(DEV_ENGLISH, english(min_count=2).vocab)
+
+
+def _trained(name: str) -> Any:
+    model, data = create(name)
+    fit_quietly(model, data, max_updates=25, max_epochs=100, steps=6)
+    return model
+
+
+@cache
+def _ngram(**options: Any) -> Any:
+    return train_ngram(**options)
+
+
+def _smoothed(smoothing: str) -> Any:
+    return train_ngram(order=3, smoothing=smoothing, heldout=_held_out() if smoothing in FITTED_SMOOTHINGS else None)
+
+
+def _cache_model(**options: Any) -> Any:
+    return dragoman.CacheModel.train(english(min_count=2), **options)
+
+
+LANGUAGE_MODELS: dict[str, Any] = {
+    **{f"3-gram, {name}": lambda name=name: _smoothed(name) for name in SMOOTHINGS},
+    "3-gram, interpolated with coefficients": lambda: train_ngram(
+        order=3, smoothing="interpolated", coefficients=(0.1, 0.3, 0.5)
+    ),
+    "4-gram, pruned": lambda: train_ngram(order=4, prune=(0, 1, 2)),
+    "4-gram, entropy pruned": lambda: train_ngram(order=4, entropy_prune=0.01),
+    "3-gram, quantised": lambda: train_ngram(order=3, quantise=True),
+    "2-gram, gap": lambda: train_ngram(order=2, gap=1),
+    "3-gram, unigrams not interpolated": lambda: train_ngram(order=3, interpolate_unigrams=False),
+    "2-gram, closed vocabulary": lambda: train_ngram(
+        order=2, unknown=ClosedVocabulary(english(min_count=2).vocab.num_known)
+    ),
+    "2-gram, spelled unknown words": lambda: train_ngram(
+        order=2, unknown=SpellingModel.train(english(min_count=2), order=2)
+    ),
+    "class 3-gram": lambda: train_ngram(dragoman.ClassNgramModel, None, WORD_CLASSES, order=3),
+    "cache": lambda: _cache_model(order=3, decay=0.8, prior=0.5),
+    "unigram cache": lambda: _cache_model(order=1, decay=0.9, prior=1.0),
+    "mixture": lambda: dragoman.Mixture([_ngram(order=3), _cache_model(order=2)], [0.8, 0.2]),
+    "mixture, fitted": lambda: dragoman.Mixture.fit([_ngram(order=3), _ngram(order=1)], _held_out()),
+    "mixture, fitted by buckets": lambda: dragoman.Mixture.fit(
+        [_ngram(order=3), _cache_model(order=2)], _held_out(), buckets="order+position"
+    ),
+    "ensemble": lambda: dragoman.ensemble([_ngram(order=3), _ngram(order=2)]),
+    **{
+        name: lambda name=name: _trained(name)
+        for name in (
+            "feed-forward",
+            "feed-forward, two layers, relu, direct, tied",
+            "feed-forward, Brown classes, tied",
+            "recurrent, lstm",
+            "recurrent, lstm, two layers, tied, Brown classes",
+            "recurrent, gru, residual, learned state, variational",
+            "recurrent, lstm, stream",
+            "log-linear, words",
+            "log-linear, all features",
+        )
+    },
+}
+
+
+def language_model(name: str) -> dict[str, Any]:
+    model = LANGUAGE_MODELS[name]()
+    return {
+        "score": model.score(DEV_ENGLISH),
+        "score_words": [[list(word) for word in sentence] for sentence in model.score_words(DEV_ENGLISH[:2])],
+        "next_words": {prefix: [list(word) for word in model.next_words(prefix, k=5)] for prefix in ("", "the dog")},
+        "sample": model.sample(4, seed=3, max_words=15),
+        "sample, narrowed": model.sample(3, seed=4, temperature=0.7, top_k=6, top_p=0.95, prefix="the", max_words=15),
+    }
+
+
+def alignments() -> dict[str, Any]:
+    """Return word alignments of the training pairs by each model, and Brown clusters."""
+    pairs = parallel(dragoman.ParallelCorpus, *sides())
+    found: dict[str, Any] = {}
+    for model in ("ibm1", "ibm2", "hmm"):
+        aligner = Aligner.train(pairs, model)
+        for how in ("grow-diag-final-and", "intersection", "union", "forward", "backward"):
+            links = aligner.align(pairs, how)
+            found[f"{model}, {how}"] = [[list(link) for link in links[pair]] for pair in range(6)]
+    found["brown clusters"] = dragoman.brown_clusters(english(), classes=5).as_mapping()
+    return found
+
+
+ARPA = {
+    "modified-kneser-ney-3.arpa": {"order": 3, "smoothing": "modified-kneser-ney"},
+    "katz-2.arpa": {"order": 2, "smoothing": "katz"},
+}
+
+
+def arpa_bytes(name: str) -> bytes:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / name
+        dragoman.write_arpa(train_ngram(**ARPA[name]), path)
+        return path.read_bytes()
+
+
+# -- comparison --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def read_golden(name: str) -> Any:
+    return json.loads((GOLDEN / name).read_text(encoding="utf-8"))
+
+
+def write_golden(name: str, values: Any) -> None:
+    GOLDEN.mkdir(exist_ok=True)
+    (GOLDEN / name).write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def is_close(expected: float, actual: float, rtol: float) -> bool:
+    if math.isinf(expected) or math.isnan(expected):
+        return repr(expected) == repr(actual)
+    return math.isclose(expected, actual, rel_tol=rtol, abs_tol=rtol * 1e-3)
+
+
+def assert_same(expected: Any, actual: Any, rtol: float, where: str = "") -> None:
+    """Compare nested values: numbers within the tolerance, everything else exactly."""
+    if isinstance(expected, float) and isinstance(actual, int | float):
+        assert is_close(expected, actual, rtol), f"{where}: expected {expected!r}, got {actual!r}"
+    elif isinstance(expected, dict):
+        assert expected.keys() == actual.keys(), where
+        for key, value in expected.items():
+            assert_same(value, actual[key], rtol, f"{where}/{key}")
+    elif isinstance(expected, list):
+        assert len(expected) == len(actual), f"{where}: expected {len(expected)} items, got {len(actual)}"
+        for number, (one, other) in enumerate(zip(expected, actual, strict=True)):
+            assert_same(one, other, rtol, f"{where}[{number}]")
+    else:
+        assert expected == actual, f"{where}: expected {expected!r}, got {actual!r}"
+
+
+def without_match(expected: list[dict[str, Any]], actual: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the expected parameters that have no equal among the actual ones, whatever their names and order."""
+    left, missing = list(actual), []
+    for one in expected:
+        for number, other in enumerate(left):
+            same_sums = all(is_close(one[key], other[key], PARAMETERS_RTOL) for key in ("sum", "sum_of_squares"))
+            if one["shape"] == other["shape"] and same_sums:
+                del left[number]
+                break
+        else:
+            missing.append(one)
+    return missing
+
+
+# -- tests -------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _initial_parameters() -> dict[str, Any]:
+    return initial_parameters()
+
+
+@pytest.mark.parametrize("name", [*TRAINABLE, *(f"{name}, float32" for name in SINGLE_PRECISION)])
+def test_initial_parameters(name: str) -> None:
+    expected, actual = read_golden("parameters.json")[name], _initial_parameters()[name]
+    assert len(expected) == len(actual), [one["name"] for one in actual]
+    assert not without_match(expected, actual)
+
+
+@pytest.mark.parametrize("name", TRAINABLE)
+def test_training_losses(name: str) -> None:
+    actual = training_losses(name)
+    assert len(actual["losses"]) == UPDATES
+    assert_same(read_golden("losses.json")[name], actual, LOSS_RTOL, name)
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_translations(name: str) -> None:
+    assert_same(read_golden("translations.json")[name], translations(name), SCORE_RTOL, name)
+
+
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_language_models(name: str) -> None:
+    assert_same(read_golden("language_models.json")[name], language_model(name), SCORE_RTOL, name)
+
+
+def test_alignments() -> None:
+    assert_same(read_golden("alignments.json"), alignments(), SCORE_RTOL)
+
+
+@pytest.mark.parametrize("name", ARPA)
+def test_arpa(name: str) -> None:
+    assert arpa_bytes(name) == (GOLDEN / name).read_bytes()
+
+
+def write_all() -> None:
+    write_golden("parameters.json", initial_parameters())
+    write_golden("losses.json", {name: training_losses(name) for name in TRAINABLE})
+    write_golden("translations.json", {name: translations(name) for name in SEARCHED})
+    write_golden("language_models.json", {name: language_model(name) for name in LANGUAGE_MODELS})
+    write_golden("alignments.json", alignments())
+    for name in ARPA:
+        (GOLDEN / name).write_bytes(arpa_bytes(name))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit("usage: python tests/test_golden.py --write")
+    write_all()
