@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dragoman import Corpus, DataError, DragomanError, Mixture, NgramModel
-from dragoman.combine.combination import Combination
+from dragoman.combine.ensemble import Combination
 from dragoman.core.scorer import Scorer, State, fold, log_prob, select_rows, select_sentences
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK, Vocab

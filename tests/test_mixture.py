@@ -13,7 +13,7 @@ import yaml
 
 import dragoman
 from command import Outcome, is_one_line
-from dragoman import Corpus, DataError, LanguageModel, Mixture, NgramModel, ensemble
+from dragoman import Corpus, DataError, LanguageModel, Mixture, NgramModel
 from dragoman.combine import mixture
 from dragoman.combine.buckets import BUCKETINGS
 from dragoman.combine.mixture import fit_bucket_weights, fit_mixture_weights
@@ -99,7 +99,7 @@ def test_probabilities_are_weighted_sums() -> None:
 
 def test_ensemble_weighs_all_alike() -> None:
     members = [model(f"witten-bell, order {order}") for order in (1, 2, 3)]
-    assert ensemble(members).weights == pytest.approx([1 / 3] * 3)
+    assert Mixture.uniform(members).weights == pytest.approx([1 / 3] * 3)
 
 
 def test_zero_probabilities_of_one_member_leave_the_mixture_positive(held_out: Corpus) -> None:

@@ -105,9 +105,9 @@ def test_work_that_nobody_waits_for_is_given_up(shelf: ModelRegistry, monkeypatc
     service = Service(shelf, replace(SMALL, seconds=0.3))
     steps = list[float]()
 
-    def endless(_: Any, *__: Any, each_step: Any, **___: Any) -> None:
+    def endless(_: Any, *__: Any, on_step: Any, **___: Any) -> None:
         while True:
-            each_step()
+            on_step()
             steps.append(time.monotonic())
             time.sleep(0.001)
 
@@ -129,7 +129,7 @@ def test_a_search_can_be_given_up() -> None:
             raise WorkCancelled
 
     with pytest.raises(WorkCancelled):
-        translators()["one"].n_best("der hund schläft .", each_step=three_times)
+        translators()["one"].n_best("der hund schläft .", on_step=three_times)
     assert len(asked) == 3
 
 

@@ -133,7 +133,7 @@ class Aligner:
     def _sizes(self) -> dict[str, int]:
         source, target = self.forward.lexicon.source, self.forward.lexicon.target
         numbers = sum(int(getattr(own.lexicon, part).size) for _, own in self._directions() for part in LEXICON_ARRAYS)
-        return {"source words": source.num_known, "words": target.num_known, "numbers": numbers}
+        return {"source words": source.num_known, "words": target.num_known, "parameters": numbers}
 
     @classmethod
     def load(cls, path: str | Path) -> Aligner:

@@ -48,7 +48,7 @@ class Service:
             interpreter = self.pipeline(entry)
             parted = [interpreter.split(text) for text in some]
             flat = [one for parts in parted for one in parts]
-            in_order = iter(interpreter.translate(flat, n, beam, each_step=cancellation_check(wanted), **how))
+            in_order = iter(interpreter.translate(flat, n, beam, on_step=cancellation_check(wanted), **how))
             return [[next(in_order) for _ in parts] for parts in parted]
 
         return list(await self.queue.submit(key, texts, work))

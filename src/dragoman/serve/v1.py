@@ -13,7 +13,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.evaluation.surprisal import surprisals
-from dragoman.models.translation import DEFAULT_LENGTH, MAX_TOKENS, Translation
+from dragoman.models.segmented_line import MAX_TOKENS
+from dragoman.models.translation import DEFAULT_LENGTH, Translation
 from dragoman.search.lattice import Lattice
 from dragoman.serve.batch_queue import cancellation_check
 from dragoman.serve.errors import ApiError
@@ -307,10 +308,10 @@ def _told(told: Translation, text: str, *, looked: bool = True) -> TranslationIn
     )
 
 
-def _searched(interpreter: TextPipeline, asked: LatticeRequest, each_step: Callable[[], None]) -> LatticeResponse:
+def _searched(interpreter: TextPipeline, asked: LatticeRequest, on_step: Callable[[], None]) -> LatticeResponse:
     record = Lattice(max_pruned=asked.pruned)
     line, model = _one_piece(interpreter, asked.text), interpreter.model
-    [best] = model.n_best([line], 1, asked.beam, length=asked.length, lattice=record, each_step=each_step)
+    [best] = model.n_best([line], 1, asked.beam, length=asked.length, lattice=record, on_step=on_step)
     words = model.target.vocab.tokens
     nodes = [
         LatticeNodeInfo(
