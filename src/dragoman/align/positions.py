@@ -163,7 +163,7 @@ class JumpPositions:
         return {"jumps": self.jumps.tolist(), "null": self.null}
 
 
-def _expect_independent(  # type: ignore[no-untyped-def]
+def _expect_independent(
     grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray, tension: float, null: float
 ) -> Expectation:
     """E step of the models in which the target words are aligned independently of each other."""

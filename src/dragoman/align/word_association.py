@@ -47,7 +47,7 @@ class WordAssociations:
             np.bincount(target.ids, minlength=target.vocab_size).astype(np.float64),
         )
 
-    def pair_scores(  # type: ignore[no-untyped-def]
+    def pair_scores(
         self,
         source: IdLines,
         target: IdLines,
