@@ -46,7 +46,7 @@ def attention(
     beam_size: BeamSize = 5,
     length: Length = "norm",
 ) -> None:
-    """Draw where a translator looks for each word of its translation.
+    """Draw the attention of a translator for one sentence.
 
     A row for each word of the translation: how its attention is spread over the words of the source, which adds up to
     100%. </s> is the end of the sentence. Of subwords, a word gets what its pieces get; if the source is read letter by

@@ -48,7 +48,7 @@ def contrast(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Ask models of laboratory text which of two sentences is right.
+    """Test language models on minimal pairs of lab sentences.
 
     The two differ in one thing: a verb's number, himself or herself, a word of another topic. Accuracy says how often
     the right one is the more probable one; guessing gives 50%. By distance: words between what decides and what is

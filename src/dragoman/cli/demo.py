@@ -84,7 +84,7 @@ def demo(
     ] = Path("runs/demo"),
     seed: Annotated[int, typer.Option("--seed", help="Of the text and of all models.")] = 1,
 ) -> None:
-    """Train language models and translators beside the truth.
+    """Train four models on lab text and write a report.
 
     The text is drawn from the laboratory's grammar (see dragoman lab): German sentences with their English
     translations, and how probable they are. Modified Kneser-Ney, an LSTM, a plain encoder-decoder and one with

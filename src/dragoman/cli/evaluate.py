@@ -61,7 +61,7 @@ def evaluate(
     translation: TranslatorEvaluationOptions = TranslatorEvaluationOptions(),
     unknowns: UnknownReplacementOptions = UnknownReplacementOptions(),
 ) -> None:
-    """Report how good models are. Of several models: a table.
+    """Measure language models or translators on a text.
 
     Of language models (--text): how probable they find a text. Of translators (--src and --ref): BLEU and chrF by
     sacreBLEU, and how probable they find the references; of several, by paired bootstrap, whether they differ from the

@@ -46,7 +46,7 @@ def inspect_cells(
     ] = None,
     picture: Picture = None,
 ) -> None:
-    """Print what chosen cells hold after each word of a text.
+    """Print the values of chosen cells after each word.
 
     A recurrent model has nothing but its state to remember a sentence by. Some of its cells can be understood: one
     counts the words, another is switched on by `he` and stays on. --follow finds them by their correlation over the

@@ -28,7 +28,7 @@ def inspect_gradients(
     ] = 20,
     picture: Picture = None,
 ) -> None:
-    """Measure how far back gradients reach: the vanishing gradient.
+    """Measure how far back gradients reach.
 
     The loss of a word, the one after the first N words of a sentence, is sent back through the states by which the
     model came there. Printed is the norm of the gradient by the state 0, 1, 2, ... words earlier (h, with c where

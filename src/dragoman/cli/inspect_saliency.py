@@ -37,7 +37,7 @@ def inspect_saliency(
     ] = False,
     picture: Picture = None,
 ) -> None:
-    """Print how much a prediction hangs on each word before it.
+    """Print how much a prediction depends on each word.
 
     That is the norm of the gradient of log P(word | words before) by the vector that stands for each of them: how much
     it would change if that vector did. Whether `himself` hangs on `he`, or on the word beside it, shows whether the

@@ -150,7 +150,7 @@ def translate(
     ] = False,
     threads: Threads = None,
 ) -> None:
-    """Translate standard input, or a text, line by line.
+    """Translate standard input or a file line by line.
 
     One line comes out for each line that goes in, blank ones too, in order and as soon as may be: each by itself where
     they are typed, many together where many are there. Several translators that share their units (see --vocab of

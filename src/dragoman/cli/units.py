@@ -23,7 +23,7 @@ def units(
     ] = False,
     join: Annotated[bool, typer.Option("--join", help="Put units together again.")] = False,
 ) -> None:
-    """Cut lines into a translator's units, with spaces between them.
+    """Split lines into the tokens of a translator.
 
     So that a language model of these units can be trained, to have a say in translating.
 
