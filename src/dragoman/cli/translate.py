@@ -327,7 +327,7 @@ def _results(job: TranslationJob, lines: Sequence[InputLine]) -> list[LineResult
 def _searched(job: TranslationJob, lines: list[str], **how: Any) -> list[list[Translation]]:
     choice = job.search
     best = job.shown.n_best or 1
-    limits: dict[str, Any] = {"length": choice.length, "most_units": choice.max_units, "unknowns": job.unknowns}
+    limits: dict[str, Any] = {"length": choice.length, "max_tokens": choice.max_units, "unknown_replacer": job.unknowns}
     limits |= {"coverage": choice.coverage} if choice.coverage else {}
     return job.model.n_best(lines, best, choice.beam_size, **limits, **how)
 
