@@ -130,7 +130,9 @@ def _load_translators(models: list[Path], *, raw: bool) -> dict[str, Any]:
 
 def _read_given(models: dict[str, Any], lines: LinePairs) -> Readings:
     """Translators with their source given, as language models, and the translations in their units."""
-    return {name: (model.condition_on(lines.source), model.target.encode(lines.target)) for name, model in models.items()}
+    return {
+        name: (model.condition_on(lines.source), model.target.encode(lines.target)) for name, model in models.items()
+    }
 
 
 def _read(models: dict[str, LanguageModel], text: str, field: str | None) -> Readings:
