@@ -96,7 +96,7 @@ def lengths_section(systems: Mapping[str, Sequence[LengthBucket]], side: str = "
     """Return BLEU and length ratio by sentence length, of systems on the same sentences."""
     rows = [
         [
-            classes[0].span.name,
+            classes[0].bucket.name,
             f"{classes[0].sentences:,}{' *' if classes[0].is_small else ''}",
             *(length_class.bleu for length_class in classes),
             *(_format_ratio(length_class.length_ratio) for length_class in classes),
@@ -114,7 +114,7 @@ def frequencies_section(comparison: Comparison) -> TableSection:
     names = [system.name for system in comparison.systems]
     rows = [
         [
-            first.span.name,
+            first.bucket.name,
             first.matches.wanted,
             *(_format_percent(system.matches.f1) for system in (first, second)),
             *(_format_percent(system.matches.precision) for system in (first, second)),
