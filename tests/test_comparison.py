@@ -249,7 +249,13 @@ def test_texts_out_of_step_are_refused(first: list[str], sources: list[str] | No
 
 def test_text_shows_every_part(comparison: Comparison) -> None:
     shown = comparison_text(comparison)
-    for title in ("Scores of 4 sentences", "new compared with old", "By sentence length", "training text", "Repeated and missing"):
+    for title in (
+        "Scores of 4 sentences",
+        "new compared with old",
+        "By sentence length",
+        "training text",
+        "Repeated and missing",
+    ):
         assert title in shown
     assert "BLEU|nrefs:1|case:mixed|eff:no|tok:none|" in shown
     assert "nobody saw him |" in shown
