@@ -119,7 +119,7 @@ def compare(
 
 
 def _written(found: Comparison, shown: ComparisonOutput) -> str:
-    from dragoman.report.translation import comparison_markdown, comparison_text
+    from dragoman.report.comparison import comparison_markdown, comparison_text
 
     if shown.as_json:
         return json.dumps(found.as_dict(), allow_nan=False)

@@ -215,7 +215,7 @@ def _with_picture(stage: DemoData, section: PageSection, rungs: list[TranslatorR
     """BLEU by sentence length, drawn too."""
     from dataclasses import replace
 
-    from dragoman.report.curves import draw_bleu_by_length
+    from dragoman.report.charts import draw_bleu_by_length
     from dragoman.report.page import PageFigure
     from dragoman.report.translators import bleu_by_class, class_sizes
 
@@ -240,7 +240,7 @@ def _sentence(stage: DemoData, models: dict[str, Translator]) -> PageSection:
 
 def _curves(stage: DemoData) -> PageSection:
     from dragoman.io.storage import METRICS_FILE
-    from dragoman.report.curves import draw_learning_curves
+    from dragoman.report.charts import draw_learning_curves
     from dragoman.report.demo import curves_section, read_learning_curve
 
     path = stage.output / "curves.svg"

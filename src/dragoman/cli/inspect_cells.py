@@ -110,7 +110,7 @@ def _tsv(found: Activations, cells: list[int]) -> Iterator[str]:
 
 
 def _draw(found: Activations, named: Mapping[int, str], follow: str | None, path: Path) -> None:
-    from dragoman.report.insight_figures import MAX_WORDS, draw_cells
+    from dragoman.report.networks import MAX_WORDS, draw_cells
 
     chosen = _telling(found, follow, MAX_WORDS)
     title = f"{found.part} of layer {found.layer} after each word"

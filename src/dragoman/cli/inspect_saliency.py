@@ -103,7 +103,7 @@ def _matrix(found: Saliency) -> str:
 
 
 def _draw(found: Saliency, path: Path) -> None:
-    from dragoman.report.insight_figures import draw_saliency
+    from dragoman.report.networks import draw_saliency
 
     draw_saliency(found.read, found.predicted, found.norms, path, title="Which words a prediction hangs on")
     info(f"{path}: which words each prediction hangs on")

@@ -161,7 +161,7 @@ def _surprisals(readings: Readings) -> SurprisalTable:
 
 
 def _draw(readings: Readings, path: Path) -> None:
-    from dragoman.report.surprisal_figure import draw_surprisals
+    from dragoman.report.surprisal import draw_surprisals
 
     names = [Path(name).name for name in readings]
     short = dict(zip(names, readings.values(), strict=True)) if len(set(names)) == len(names) else readings

@@ -434,5 +434,7 @@ def _lattice(job: TranslationJob, result: LineResult) -> str:
     if job.shown.lattice.suffix in (".jsonl", ".json"):
         about = {"line": line.number, "source": line.text, "translation": result.found[0].text}
         return json.dumps({**about, "nodes": [vars(node) for node in nodes]}, ensure_ascii=False)
-    drawn = lattice_text(nodes) if nodes else "(blank, or translated in pieces: no single search to show)"
-    return f"line {line.number}: {line.text}\n\n{drawn}\n"
+    tree = lattice_text(result.lattice.nodes, spell=words.__getitem__) if nodes else ""
+    return (
+        f"line {line.number}: {line.text}\n\n{tree or '(blank, or translated in pieces: no single search to show)'}\n"
+    )
