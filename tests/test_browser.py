@@ -19,11 +19,11 @@ from urllib.parse import quote
 
 import pytest
 import uvicorn
-from dragoman.serve.limits import RequestLimits
 
 from dragoman import Corpus, NgramModel
 from dragoman.report.page import Page as Report
 from dragoman.report.page import PageFigure, PageSection, PageTable, Paragraphs, write_html
+from dragoman.serve import RequestLimits
 from dragoman.serve.app import create_app
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
 from dragoman.serve.service import Service

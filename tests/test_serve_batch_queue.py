@@ -39,7 +39,7 @@ def test_waiting_requests_are_translated_in_one_batch(registry: ModelRegistry) -
         release.set()
         translations = [response.result().json()["translatedText"] for response in responses]
         assert blocking.result()
-    assert translations == [line.removesuffix(" .").capitalize() + "." for line in ENGLISH[:8]]
+    assert translations == [line.removesuffix(" .") + "." for line in ENGLISH[:8]]
     assert service.queue.num_batches == 2, "the blocking job and one batch"
 
 
@@ -107,9 +107,9 @@ def test_translation_is_cancelled_when_no_client_waits(
     service = Service(registry, LIMITS.model_copy(update={"seconds": 0.3}))
     steps = list[float]()
 
-    def search_forever(_: Any, *__: Any, each_step: Any, **___: Any) -> None:
+    def search_forever(_: Any, *__: Any, on_step: Any, **___: Any) -> None:
         while True:
-            each_step()
+            on_step()
             steps.append(time.monotonic())
             time.sleep(0.001)
 
@@ -130,7 +130,7 @@ def test_search_can_be_cancelled_at_any_step() -> None:
             raise WorkCancelled
 
     with pytest.raises(WorkCancelled):
-        translators()["one"].n_best("der hund schläft .", each_step=cancel_third_step)
+        translators()["one"].n_best("der hund schläft .", on_step=cancel_third_step)
     assert len(steps) == 3
 
 

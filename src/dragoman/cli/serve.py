@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman import __version__
 from dragoman.cli.messages import info
 from dragoman.serve import RequestLimits
 
@@ -110,6 +111,7 @@ def serve(
             cors_origin=cors,
             lexicon=lexicon,
             log_texts=log_texts,
+            version=__version__,
             info=info,
         )
     raise KeyboardInterrupt  # only a signal ends the server, and uvicorn may have handled it

@@ -18,7 +18,6 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dragoman import __version__
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE
 from dragoman.core.errors import DataError
@@ -105,6 +104,7 @@ def serve_models(
     cors_origin: str | None = None,
     lexicon: Path | None = None,
     log_texts: bool = False,
+    version: str = "1",
     info: Callable[[str], None],
 ) -> None:
     """Serve models until a signal stops the process.
@@ -117,6 +117,7 @@ def serve_models(
         cors_origin: another origin whose pages may send requests.
         lexicon: the directory of an aligner that translates unknown words.
         log_texts: whether the texts of requests are passed to `info`.
+        version: the version in the OpenAPI description.
         info: called with messages for the user.
     """
     _check_address(host)
@@ -128,7 +129,7 @@ def serve_models(
     aligner = None if lexicon is None else _load_lexicon(lexicon, registry, info)
     service = Service(registry, limits, aligner, log_text=info if log_texts else None)
     app = create_app(
-        service, allowed_hosts=(*LOCAL_HOSTS, host, *host_names), cors_origin=cors_origin, version=__version__
+        service, allowed_hosts=(*LOCAL_HOSTS, host, *host_names), cors_origin=cors_origin, version=version
     )
     with _listen(host, port) as listening:
         address = f"[{host}]" if ":" in host else host

@@ -56,7 +56,7 @@ class Service:
             split = [pipeline.split(text) for text in batch]
             sentences = [sentence for text in split for sentence in text]
             check = cancellation_check(is_needed)
-            translated = iter(pipeline.translate(sentences, n, beam, each_step=check, **options))
+            translated = iter(pipeline.translate(sentences, n, beam, on_step=check, **options))
             return [[next(translated) for _ in text] for text in split]
 
         return await self.queue.submit(key, texts, translate_batch)

@@ -121,9 +121,9 @@ def _check_prefix(pipeline: TextPipeline, body: V1TranslateRequest) -> None:
     _check_length(body.prefix, "prefix")
 
 
-def _record_search(pipeline: TextPipeline, body: LatticeRequest, each_step: Callable[[], None]) -> LatticeResponse:
+def _record_search(pipeline: TextPipeline, body: LatticeRequest, on_step: Callable[[], None]) -> LatticeResponse:
     lattice, source, model = Lattice(body.pruned), _tokenize_sentence(pipeline, body.text), pipeline.model
-    [[best]] = model.n_best([source], 1, body.beam, length=body.length, lattice=lattice, each_step=each_step)
+    [[best]] = model.n_best([source], 1, body.beam, length=body.length, lattice=lattice, on_step=on_step)
     tokens = model.target.vocab.tokens
     nodes = [
         LatticeNodeInfo(
