@@ -8,13 +8,13 @@ from typing import Any
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
 from dragoman.core.errors import DragomanError
+from dragoman.data.language_id import LanguageGuess, LanguageIdentifier
 from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
 from dragoman.models.translation import BaseTranslator
 from dragoman.serve import RequestLimits
 from dragoman.serve.batch_queue import BatchQueue, IsNeeded, cancellation_check
 from dragoman.serve.errors import ApiError, shorten
-from dragoman.serve.language_detection import LanguageGuess, TrigramProfile, identify_language
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
 from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence
 
@@ -37,8 +37,7 @@ class Service:
         self.registry, self.limits, self.aligner, self.log_text = registry, limits, aligner, log_text
         self.queue = BatchQueue(limits.queue, limits.seconds)
         self._pipelines: dict[str, TextPipeline] = {}
-        self._profiles: dict[str, TrigramProfile] = {}  # by language
-        self._profiled_pairs: set[LanguagePair] = set()
+        self._identifier: tuple[set[LanguagePair], LanguageIdentifier] | None = None  # and the languages it is for
 
     # -- translation ---------------------------------------------------------------------------------------------------
 
@@ -79,10 +78,10 @@ class Service:
     def detect(self, text: str) -> list[LanguageGuess]:
         """Return the possible languages of a text, among those of the translators, most probable first."""
         translators = self.registry.by_languages
-        if self._profiled_pairs != set(translators):
-            self._profiles = _language_profiles(translators)
-            self._profiled_pairs = set(translators)
-        return identify_language(text, self._profiles)
+        if self._identifier is None or self._identifier[0] != set(translators):
+            identifier = LanguageIdentifier.from_vocabularies(_vocabularies(translators))
+            self._identifier = (set(translators), identifier)
+        return self._identifier[1].identify(text)
 
     def translator_for(self, source: str, target: str) -> ModelEntry:
         """Return the translator between two languages; raise `ApiError` if there is none."""
@@ -120,8 +119,8 @@ class Service:
             raise ApiError(f"{alternatives:,} alternatives; there may be from 0 to {self.limits.alternatives:,}")
 
 
-def _language_profiles(translators: dict[LanguagePair, ModelEntry]) -> dict[str, TrigramProfile]:
-    """Return a profile per language from the vocabularies of the translators that read or write it."""
+def _vocabularies(translators: dict[LanguagePair, ModelEntry]) -> dict[str, list[Vocab]]:
+    """Return, per language, the vocabularies of the translators that read or write it."""
     vocabs: dict[str, list[Vocab]] = {}
     for languages, entry in translators.items():
         for language, file in zip(languages, (SOURCE_VOCAB_FILE, VOCAB_FILE), strict=True):
@@ -129,7 +128,7 @@ def _language_profiles(translators: dict[LanguagePair, ModelEntry]) -> dict[str,
                 vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / file))
             except (DragomanError, OSError):
                 continue  # requests for this translator report the error
-    return {language: TrigramProfile.of(of_language) for language, of_language in vocabs.items()}
+    return vocabs
 
 
 def _has_surrogates(text: str) -> bool:
