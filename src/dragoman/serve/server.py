@@ -128,9 +128,7 @@ def serve_models(
             info(f"{entry.name}: unknown languages, so /translate does not use it; name it like {example}")
     aligner = None if lexicon is None else _load_lexicon(lexicon, registry, info)
     service = Service(registry, limits, aligner, log_text=info if log_texts else None)
-    app = create_app(
-        service, allowed_hosts=(*LOCAL_HOSTS, host, *host_names), cors_origin=cors_origin, version=version
-    )
+    app = create_app(service, allowed_hosts=(*LOCAL_HOSTS, host, *host_names), cors_origin=cors_origin, version=version)
     with _listen(host, port) as listening:
         address = f"[{host}]" if ":" in host else host
         count = f"{len(registry.entries):,} model{'s' if len(registry.entries) > 1 else ''}"
