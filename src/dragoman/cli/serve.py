@@ -71,7 +71,7 @@ def serve(
     ] = None,
     log_texts: Annotated[bool, typer.Option("--log-texts", help="Log the texts of requests.")] = False,
 ) -> None:
-    """Serve models: a web page and HTTP APIs.
+    """Serve models over HTTP, with a web page.
 
     The page is at http://127.0.0.1:5000. POST /translate is the LibreTranslate API; /v1/... returns scores, attention
     and more. http://127.0.0.1:5000/spec is the OpenAPI description. Models are loaded on first use.
