@@ -397,10 +397,6 @@ class Translator(SoftmaxModel, BaseTranslator):
     def finish(self, state: State) -> Carry:
         return None
 
-    @property
-    def has_attention(self) -> bool:
-        return self.settings.attention != "none"
-
     def attention(self, state: State) -> Tensor | None:
         """alpha_t: where the decoder looks as it predicts the next word.  # (rows, longest source)"""
         return None if state.memory is None else DecoderRows(*state.rows).alpha.cpu()
