@@ -11,10 +11,9 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, fit
-from dragoman.data.alignments import WordAlignments
+from dragoman.data.alignments import WordAlignments, word_links_to_tokens
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
-from dragoman.data.word_alignment import word_links_to_tokens
 from dragoman.evaluation.alignment import parse_gold_alignment
 from dragoman.evaluation.translator import attention_alignment_counts
 from dragoman.models.translator import Translator

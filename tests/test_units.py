@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError
+from dragoman.data.alignments import append_end, attention_to_words, token_links_to_words
 from dragoman.data.segmenters import (
     CharSegmenter,
     Segmenter,
@@ -24,9 +25,8 @@ from dragoman.data.segmenters import (
     train_segmenter,
 )
 from dragoman.data.subwords import MODEL_FILE, SubwordSegmenter, minimum_size, recommended_size
-from dragoman.data.tokenization import looks_tokenised, looks_unsegmented
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.data.word_alignment import append_end, attention_to_words, token_links_to_words
+from dragoman.data.words import looks_tokenised, looks_unsegmented
 
 RAW = [
     "The old farmer sold two brown cows, didn't he?",

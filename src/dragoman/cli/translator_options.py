@@ -330,7 +330,7 @@ def _units(model: BaseTranslator, line: str) -> list[str]:
 
 def _why_strange(side: Tokenizer, line: str) -> str:
     """How the training text was written, as far as the line is written otherwise."""
-    from dragoman.data.tokenization import looks_tokenised
+    from dragoman.data.words import looks_tokenised
 
     lower = line != line.lower() and all(word == word.lower() for word in side.vocab.tokens)
     tokenised = side.tokenised and not looks_tokenised([line])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dragoman.data.vocabulary import SPECIALS, Vocab
-from dragoman.data.whitespace import SPACE_MARK, split_words
+from dragoman.data.words import SPACE_MARK, split_words
 
 LETTERS = 3
 MOST_WORDS = 20_000  # of a vocabulary, the most frequent first

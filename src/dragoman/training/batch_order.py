@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.chunks import split_by_size
-from dragoman.data.streams import TextStream
+from dragoman.data.batches import TextStream
+from dragoman.data.ranges import split_by_size
 from dragoman.training.config import TrainingConfig
 from dragoman.training.protocols import Examples
 
@@ -43,7 +43,7 @@ def epoch_batches(
 
     Size 1 gives one example at a time (online training), size 0 all at once (whole-batch training). With a `pool`, the
     examples of so many batches are sorted before these are cut, so that those of a batch are alike: in size, or in what
-    is given as their `likeness`. Examples that take up more of a batch than their predictions count by their `weights`.
+    is given as their `sort_keys`. Examples that take up more of a batch than their predictions count by their `weights`.
 
     >>> [batch.tolist() for batch in epoch_batches(np.array([3, 1, 2, 2]), 4, seed=1, epoch=0)]
     [[0, 1], [2, 3]]
@@ -98,7 +98,7 @@ def _shuffled(examples: Examples, config: TrainingConfig, epoch: int) -> Sequenc
 
 def _likeness(examples: Examples) -> NDArray[np.int64]:
     """By which examples are sorted; if they do not say it themselves, by their sizes."""
-    likeness: NDArray[np.int64] = getattr(examples, "likeness", examples.sizes)
+    likeness: NDArray[np.int64] = getattr(examples, "sort_keys", examples.sizes)
     return likeness
 
 
