@@ -296,7 +296,7 @@ def test_replacing_singletons_is_a_minimum_count_of_two(good, tmp_path):
     good(*train, "--replace-singletons", "-o", tmp_path / "one")
     good(*train, "--min-count", 2, "-o", tmp_path / "two")
     vocabularies = [dragoman.load(tmp_path / name).vocab for name in ("one", "two")]
-    assert vocabularies[0].words[3:] == vocabularies[1].words[3:] == ("a",)
+    assert vocabularies[0].tokens[3:] == vocabularies[1].tokens[3:] == ("a",)
 
 
 def test_a_lent_vocabulary_makes_models_that_mix(good, shared, tmp_path):

@@ -78,7 +78,7 @@ def test_odd_characters_never_shift_a_parallel_line(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"one one\ntwo two\n\nthree\n")
     both = ParallelCorpus.read(tmp_path / "a", tmp_path / "b")
     assert len(both) == 4
-    assert both.source.vocab.words[3:] == ("eins\u2028eins", "zwei\x85\x0bzwei", "drei")
+    assert both.source.vocab.tokens[3:] == ("eins\u2028eins", "zwei\x85\x0bzwei", "drei")
 
 
 @pytest.mark.parametrize("types", [16_383, 16_384, 16_385, 70_000])

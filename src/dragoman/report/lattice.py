@@ -54,7 +54,7 @@ def lattice_text(
 ) -> str:
     """The search for one sentence, a line for each hypothesis; under each at most so many of those that were pruned.
 
-    Where nodes have the numbers of words, `spell` gives the words: `vocab.words.__getitem__`.
+    Where nodes have the numbers of words, `spell` gives the words: `vocab.tokens.__getitem__`.
 
     `log P(word)` and `log P` are the numbers of the tutorial's figure of a beam search: beside the arrows, and above
     the nodes. Whatever is deeper in the tree than the width allows is cut at its left. `colour` dims what was pruned.

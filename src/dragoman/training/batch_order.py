@@ -123,13 +123,13 @@ def _pieces(examples: Examples, predictions: int) -> Iterable[Examples]:
 
 def _segments(corpus: Any, config: TrainingConfig, epoch: int) -> Sequence[Examples]:
     """In the text's own order, but from another word on in each epoch, so that cuts fall elsewhere."""
-    start = int(np.random.default_rng([config.seed, epoch]).integers(corpus.tokens))
+    start = int(np.random.default_rng([config.seed, epoch]).integers(corpus.num_tokens))
     rows = config.batch_size // config.steps if config.batch_by == "words" else config.batch_size
-    return TextStream.from_corpus(corpus, max(1, min(rows, corpus.tokens)), config.steps, start)
+    return TextStream.from_corpus(corpus, max(1, min(rows, corpus.num_tokens)), config.steps, start)
 
 
 def _streamed(corpus: Any, predictions: int) -> Iterable[Examples]:
-    rows = max(1, min(DEV_ROWS, corpus.tokens // SHORTEST))
+    rows = max(1, min(DEV_ROWS, corpus.num_tokens // SHORTEST))
     return TextStream.from_corpus(corpus, rows, max(1, predictions // rows // 8))
 
 
