@@ -89,7 +89,7 @@ def test_saved_and_loaded_it_is_the_same(kind: str) -> None:
 @pytest.mark.parametrize("change", [{"units": 5}, {"units": None}, {"format": "picture"}, {"format": ["tree"]}])
 def test_a_damaged_side_is_refused(change: dict[str, object]) -> None:
     side = Tokenizer.train("word", RAW)
-    with pytest.raises(DataError, match="a tokenizer with units .* does not exist"):
+    with pytest.raises(DataError, match=r"a tokenizer with units .* does not exist"):
         Tokenizer.from_saved({**side.config(), **change}, side.vocab, {})
 
 
