@@ -170,7 +170,9 @@ def test_more_pieces_than_the_text_has(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["subword", "unigram"])
 def test_fewer_pieces_than_characters(kind: str) -> None:
     least = minimum_size(RAW)
-    with pytest.raises(DataError, match=f"needs at least {least} pieces, one per character; use {kind}:{2 * least} or more"):
+    with pytest.raises(
+        DataError, match=f"needs at least {least} pieces, one per character; use {kind}:{2 * least} or more"
+    ):
         train_segmenter(f"{kind}:{least - 1}", RAW)
     units = train_segmenter(f"{kind}:{least}", RAW)
     assert isinstance(units, SubwordSegmenter)

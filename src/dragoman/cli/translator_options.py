@@ -235,7 +235,9 @@ def _fused(model: Any, paths: Sequence[Path], fusion: FusionOptions) -> Any:
     assert fusion.model is not None
     beside = load_language_model(fusion.model)
     if beside.vocab != model.vocab:
-        problem = f"its words are not the units that {paths[0]} writes ({model.vocab.describe_difference(beside.vocab)})"
+        problem = (
+            f"its words are not the units that {paths[0]} writes ({model.vocab.describe_difference(beside.vocab)})"
+        )
         cut = f"dragoman units {paths[0]} < TEXT > cut.txt"
         remedy = f"{cut}, then dragoman train ngram --text cut.txt --vocab {paths[0]} -o LM"
         raise DataError(f"{fusion.model}: {problem}; make one that fits: {remedy}")
