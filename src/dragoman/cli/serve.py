@@ -80,7 +80,7 @@ def serve(
     ] = None,
     log_texts: Annotated[bool, typer.Option("--log-texts", help="Log what is asked for, texts too.")] = False,
 ) -> None:
-    """Show models in the browser, and let programs ask them.
+    """Serve models over HTTP, with a web page.
 
     The page is at http://127.0.0.1:5000. Programs translate by POST /translate, the protocol of LibreTranslate, and
     look inside by /v1/...; http://127.0.0.1:5000/spec describes both. Models are loaded when they are first asked for.
