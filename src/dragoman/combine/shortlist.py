@@ -19,8 +19,7 @@ from dragoman.align.lexicon import Lexicon
 from dragoman.align.pair_grid import NULL
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State, scatter_to_vocabulary
-from dragoman.data.corpus import Corpus
-from dragoman.data.trees import Treebank
+from dragoman.data.corpus import SourceCorpus
 from dragoman.data.vocabulary import END, START, UNK, Vocab
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator import Translator
@@ -74,9 +73,9 @@ class Shortlist:
         translations = torch.from_numpy(target_ids[order].astype(np.int64))
         return cls(torch.from_numpy(starts), translations, torch.from_numpy(always_allowed), coverage)
 
-    def allowed_words(self, source: Corpus | Treebank) -> Tensor:
+    def allowed_words(self, source: SourceCorpus) -> Tensor:
         """Return which words are allowed in the translation of each sentence.  # (sentences, |V_e|)"""
-        corpus = source.leaves if isinstance(source, Treebank) else source
+        corpus = source.as_corpus()
         ids = torch.from_numpy(corpus.ids.astype(np.int64))
         sentence = torch.from_numpy(np.repeat(np.arange(len(corpus)), np.diff(corpus.offsets)))
         sizes = self.starts[ids + 1] - self.starts[ids]  # (source words,)
@@ -114,7 +113,7 @@ class ShortlistScorer(BaseTranslator):
     # -- the scorer ----------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
-        assert isinstance(batch.source, Corpus | Treebank)
+        assert batch.source is not None, "a translator needs a source"
         state = self._prepared.start(batch, carry)
         memory = (state.memory, self.shortlist.allowed_words(batch.source))
         return State(state.rows, memory, torch.arange(batch.num_rows) if state.sentence is None else state.sentence)

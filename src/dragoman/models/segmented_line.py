@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from dragoman.data.segmenters import Segmenter
 from dragoman.data.tokenizer import TREE, Tokenizer
-from dragoman.data.whitespace import SPACE_MARK
+from dragoman.data.words import SPACE_MARK
 
 MAX_TOKENS = 250  # of a chunk
 SENTENCE_END_MARKS = (".", "!", "?", "。", "！", "？", "।")  # a long line is split after them if possible

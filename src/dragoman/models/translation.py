@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
+from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.corpus import Corpus, SourceCorpus
 from dragoman.data.segmenters import TextLengths
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import END, SPECIALS, UNK
-from dragoman.data.whitespace import split_words
-from dragoman.data.word_alignment import append_end, attention_to_words
+from dragoman.data.words import split_words
 from dragoman.models.segmented_line import MAX_TOKENS, SegmentedLine, segment_lines
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from dragoman.core.scorer import AttentionScorer, Scorer, State
 from dragoman.data.corpus import SourceCorpus
-from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import END
 
 
@@ -45,5 +44,4 @@ def attention_widths(source: SourceCorpus | None, sentences: int) -> list[int]:
     """Return how many columns of the attention belong to each sentence: its tokens and `</s>`, or the nodes of a tree."""
     if source is None:
         return [0] * sentences
-    widths = source.attended if isinstance(source, Treebank) else source.sizes
-    return [int(width) for width in widths]
+    return [int(width) for width in source.memory_sizes]
