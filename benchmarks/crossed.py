@@ -20,9 +20,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from dragoman import Corpus, FeedForwardModel, LogLinearModel, NgramModel, fit, laboratory
+from dragoman import Corpus, FeedForwardModel, LogLinearModel, NgramModel, fit
 from dragoman.cli.progress import training_progress
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
+from dragoman.lab.laboratory import laboratory
 from dragoman.lab.minimal_pairs import Contrast, contrasts
 from dragoman.report.tables import format_table
 from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR
