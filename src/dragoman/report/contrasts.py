@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
-from dragoman.lab.minimal_pairs import DISTANCES, Contrast, distance_class
+from dragoman.lab.minimal_pairs import DISTANCE_CLASSES, MinimalPair, distance_class
 from dragoman.models.language_model import LanguageModel
 from dragoman.report.tables import format_table
 
@@ -19,10 +19,10 @@ LEGEND = f"""\
 6% on all four of a group. Distances of which there are fewer than {MIN_PAIRS} contrasts have no row of their own."""
 
 
-def minimal_pair_accuracies(models: Mapping[str, LanguageModel], pairs: Sequence[Contrast]) -> Results:
+def minimal_pair_accuracies(models: Mapping[str, LanguageModel], pairs: Sequence[MinimalPair]) -> Results:
     """How often each model is right, by phenomenon and class of distance."""
 
-    def kind(contrast: Contrast) -> Kind:
+    def kind(contrast: MinimalPair) -> Kind:
         return contrast.phenomenon, distance_class(contrast.distance)
 
     return {name: accuracy_by_kind(model, pairs, kind) for name, model in models.items()}
@@ -79,7 +79,7 @@ def _percent(share: float) -> str:
 
 def distance_label(least: int) -> str:
     """The class of distance that begins here."""
-    following = [start for start in DISTANCES if start > least]
+    following = [start for start in DISTANCE_CLASSES if start > least]
     if not following:
         return f"{least} and more"
     return f"{least} to {following[0] - 1}" if following[0] - 1 > least else str(least)

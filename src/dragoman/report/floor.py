@@ -1,8 +1,8 @@
 """The floor of laboratory text: what its truth comes to in numbers, and models beside it in a table.
 
->>> from dragoman.lab.laboratory import laboratory
+>>> from dragoman.lab.lab import german_english_lab
 >>> from dragoman.data.corpus import Corpus
->>> corpus = Corpus.from_sentences(laboratory().text("en", 20, seed=1, part="test"))
+>>> corpus = Corpus.from_sentences(german_english_lab().sentences("en", 20, seed=1, split="test"))
 >>> floor = floor_of("en", corpus)
 >>> floor.perplexity_class == floor.perplexity  # every word is known
 True
@@ -16,7 +16,7 @@ import numpy as np
 
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.floor import Floor, FloorGap, LanguageModelEvaluation, RatioEstimator, TrueLogProbs
-from dragoman.lab.laboratory import laboratory
+from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_cell, format_table, format_with_error
 
 NATS = 4  # digits of nats a token
@@ -28,10 +28,10 @@ def lab_true_log_probs(language: str, corpus: Corpus, source: str = "sentences")
     `evaluation.floor.measured` holds a model of that vocabulary to it. Refused if a sentence cannot have been drawn
     from the grammar; `source` is what the message then calls the text.
     """
-    truth = laboratory()
+    truth = german_english_lab()
     return TrueLogProbs(
         truth.log_probs(language, corpus),
-        truth.log_probs_spelled(language, corpus),
+        truth.log_probs_with_spelling(language, corpus),
         np.diff(corpus.offsets),
         np.array([len(sentence) + 1 for sentence in corpus.sentences_as_text()], np.int64),
         source,
