@@ -1,6 +1,6 @@
 """The lab's German-English word lists, and German inflection.
 
-Each topic has a word list `word_lists/TOPIC.txt`; `word_lists/general.txt` holds the words used with every topic. A line is one
+Each topic has a word list `word_lists/TOPIC.txt`, and `word_lists/general.txt` holds the words of all topics. A line is one
 entry: flags, kind, German columns, `=`, English columns. Columns are separated by spaces, the words of an expression
 by `_`, and synonyms by `/`, the most frequent first; all columns of one language have the same number of synonyms.
 `#` starts a comment. Within a kind, earlier entries are more frequent.
