@@ -47,8 +47,8 @@ def corpus() -> Corpus:
 @pytest.fixture
 def definitions(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test defines is forgotten afterwards."""
-    monkeypatch.setattr("dragoman.models.loglinear.features.ATOMS", dict(CUSTOM_ATOMS))
-    monkeypatch.setattr("dragoman.models.loglinear.features.FEATURES", dict(CUSTOM_FEATURES))
+    monkeypatch.setattr("dragoman.models.loglinear.features.CUSTOM_ATOMS", dict(CUSTOM_ATOMS))
+    monkeypatch.setattr("dragoman.models.loglinear.features.CUSTOM_FEATURES", dict(CUSTOM_FEATURES))
 
 
 def names_at(notation: str, prefix: str, corpus: Corpus, **tables: ValueTable) -> list[str]:

@@ -344,7 +344,7 @@ def test_saying_nothing_is_refused() -> None:
     silent = Rule("S", 1.0, (), ((RightHandSide(1.0, (Terminal("a", "X"),)),), (RightHandSide(1.0, ()),)))
     grammar = replace(HEAP, rules={"S": (silent,)})
     assert_says(inside_log_probs_with_spelling(MonolingualGrammar.project(grammar, GERMAN), ["a"]), [1.0])
-    with pytest.raises(ValueError, match="a rule of S says nothing at all"):
+    with pytest.raises(ValueError, match="a rule of S has an empty right-hand side"):
         MonolingualGrammar.project(grammar, ENGLISH)
 
 

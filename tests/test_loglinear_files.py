@@ -65,7 +65,7 @@ DAMAGES = {
     "fewer words": change("word", lambda a: a[:-1]),
     "fewer windows": change("windows", lambda a: a[:-1]),
     "fewer keys": change("keys", lambda a: a[:-1]),
-    "fewer places": change("place", lambda a: a[:-1]),
+    "fewer window starts": change("window_start", lambda a: a[:-1]),
     "short keys": change("keys", lambda a: a.astype(np.int32)),
     "square keys": change("keys", lambda a: a.reshape(1, -1)),
     "the same key twice": change("keys", lambda a: np.full_like(a, 7)),
@@ -77,8 +77,8 @@ DAMAGES = {
     "columns that do not begin": put("begin", 0, 1),
     "columns out of order": put("begin", 3, 10_000),
     "columns that end early": put("begin", -1, 3),
-    "a window past the table": put("place", 0, 10_000_000),
-    "a window before the table": put("place", 0, -2),
+    "a window past the table": put("window_start", 0, 10_000_000),
+    "a window before the table": put("window_start", 0, -2),
     "windows all gone": remove("windows"),
     "pairs all gone": remove("pairs"),
     "no keys": remove("keys"),
@@ -141,8 +141,8 @@ def length(words):
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of definitions, which are not in force yet and are forgotten afterwards."""
-    monkeypatch.setattr(notation, "ATOMS", {})
-    monkeypatch.setattr(notation, "FEATURES", {})
+    monkeypatch.setattr(notation, "CUSTOM_ATOMS", {})
+    monkeypatch.setattr(notation, "CUSTOM_FEATURES", {})
     path = tmp_path / "mine.py"
     path.write_text(MINE)
     return path
