@@ -232,7 +232,7 @@ def test_unknown_language_or_split_is_an_error(wrong):
 def test_text_as_printed_has_no_floor_and_says_so(good, corpus, models):
     outcome = good("evaluate", models / "en2", "--text", corpus / "test.raw.en")
     assert "floor" not in outcome.out
-    assert "take test.en instead" in outcome.err
+    assert "use test.en instead" in outcome.err
 
 
 def test_a_model_of_other_text_is_refused(run, shared):

@@ -100,7 +100,7 @@ def _split_heads(begin: Any, feature: Any, value: Any, layout: Any, has_windows:
         tail[t] = begin[t]
         if has_windows:
             for k in range(begin[t], begin[t + 1]):
-                if layout.place[feature[k]] >= 0:
+                if layout.window_start[feature[k]] >= 0:
                     head[t] = head[t] * 1_000_003 + feature[k] + 1
                     _swap(feature, value, k, tail[t])
                     tail[t] += 1
@@ -184,8 +184,8 @@ def _add_head(weights: Any, groups: Any, t: int, base: Any, bench: Any) -> Any:
                 new = math.exp(score[w] - base.shift)
                 total += new - mass[w]
                 mass[w] = new
-        if weights.place[j] >= 0:
-            window = weights.windows[weights.place[j] : weights.place[j] + score.size]
+        if weights.window_start[j] >= 0:
+            window = weights.windows[weights.window_start[j] : weights.window_start[j] + score.size]
             for w in range(score.size):
                 score[w] += x * window[w]
     if not dense and base.total * MIN_REMAINDER < total < np.inf:
@@ -345,8 +345,8 @@ def _add_head_gradients(
             out.pairs[i] += x * (pull[w] - spent * mass[w])
             if not dense:
                 out.bias[w] -= spent * (mass[w] - base.mass[w])
-        if weights.place[j] >= 0:
-            window = out.windows[weights.place[j] : weights.place[j] + mass.size]
+        if weights.window_start[j] >= 0:
+            window = out.windows[weights.window_start[j] : weights.window_start[j] + mass.size]
             for w in range(mass.size):
                 window[w] += x * (pull[w] - spent * mass[w])
     if not dense:
@@ -366,9 +366,9 @@ def all_scores(weights: Any, begin: Any, feature: Any, value: Any, out: Any) -> 
             j, x = feature[k], value[k]
             for i in range(weights.begin[j], weights.begin[j + 1]):
                 out[t, weights.word[i]] += x * weights.pairs[i]
-            if weights.place[j] >= 0:
+            if weights.window_start[j] >= 0:
                 for w in range(out.shape[1]):
-                    out[t, w] += x * weights.windows[weights.place[j] + w]
+                    out[t, w] += x * weights.windows[weights.window_start[j] + w]
 
 
 MIN_THREAD_COST = 1 << 16  # weights to be looked at that are worth a thread

@@ -233,7 +233,7 @@ class FeatureIndex:
     """The place of each key in an array of keys. Binary search would miss the processor's cache at every step."""
 
     keys: NDArray[np.uint64]  # (features,)
-    slots: NDArray[np.int32]  # (a power of two,) places in `keys`, or EMPTY
+    slots: NDArray[np.int32]  # (a power of two,) places in `keys`, or NOT_FOUND
 
     @classmethod
     def build(cls, keys: NDArray[np.uint64]) -> Self:
@@ -244,7 +244,7 @@ class FeatureIndex:
         return cls(keys, slots)
 
     def find(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """The number of each key, or EMPTY."""
+        """The number of each key, or NOT_FOUND."""
         found = np.empty(len(keys), np.int32)
         _find(self.keys, self.slots, keys, found)
         return found
