@@ -37,7 +37,7 @@ def test_every_model_has_a_card(name: str, tmp_path: Path) -> None:
     text = (tmp_path / "model" / "README.md").read_text()
     _, front, body = text.split("---\n", 2)
     assert yaml.safe_load(front) == {"library_name": "dragoman", "tags": ["dragoman", made.kind]}
-    assert f"| words | {made.vocab.known:,} |" in body and "## Use" in body
+    assert f"| words | {made.vocab.num_known:,} |" in body and "## Use" in body
     assert str(tmp_path) not in text
     made.save(tmp_path / "model", replace=True)  # a card is no reason not to
 

@@ -15,7 +15,7 @@ from dragoman import DataError
 from dragoman.combine.ensemble import Ensemble
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
-from dragoman.data.whitespace import split_words
+from dragoman.data.words import split_words
 from dragoman.models.translation import SENTENCE_END_MARKS, Translation
 from dragoman.models.translator import Translator
 from zoo import TRANSLATORS, model, read_by, translator

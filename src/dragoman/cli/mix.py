@@ -54,7 +54,6 @@ def mix(
     """
     from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
     from dragoman.combine.mixture import Mixture, ensemble
-    from dragoman.data.fingerprint import corpus_fingerprint
     from dragoman.io.storage import check_output_directory
     from dragoman.models.language_model import require_same_vocab
     from dragoman.models.loading import load_language_model
@@ -74,7 +73,7 @@ def mix(
         mixture = ensemble(members) if dev is None else Mixture.fit(members, dev, buckets=buckets)
     mixture.save(output, replace=force)
     if dev is not None:
-        mixture.write_card(output, [], {"dev, for the weights": corpus_fingerprint(dev)})
+        mixture.write_card(output, [], {"dev, for the weights": dev.fingerprint()})
     if dev is None or buckets == NO_BUCKETS:
         _print_weights(mixture, models)
     else:

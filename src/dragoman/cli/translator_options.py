@@ -235,7 +235,9 @@ def _fused(model: Any, paths: Sequence[Path], fusion: FusionOptions) -> Any:
     assert fusion.model is not None
     beside = load_language_model(fusion.model)
     if beside.vocab != model.vocab:
-        problem = f"its words are not the units that {paths[0]} writes ({model.vocab.difference(beside.vocab)})"
+        problem = (
+            f"its words are not the units that {paths[0]} writes ({model.vocab.describe_difference(beside.vocab)})"
+        )
         cut = f"dragoman units {paths[0]} < TEXT > cut.txt"
         remedy = f"{cut}, then dragoman train ngram --text cut.txt --vocab {paths[0]} -o LM"
         raise DataError(f"{fusion.model}: {problem}; make one that fits: {remedy}")
@@ -330,7 +332,7 @@ def _units(model: BaseTranslator, line: str) -> list[str]:
 
 def _why_strange(side: Tokenizer, line: str) -> str:
     """How the training text was written, as far as the line is written otherwise."""
-    from dragoman.data.tokenization import looks_tokenised
+    from dragoman.data.words import looks_tokenised
 
     lower = line != line.lower() and all(word == word.lower() for word in side.vocab.tokens)
     tokenised = side.tokenised and not looks_tokenised([line])

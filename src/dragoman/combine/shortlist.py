@@ -73,7 +73,7 @@ class Shortlist:
         """The words that the translations of some sentences may have.  # (sentences, |V_e|)"""
         import torch
 
-        text = getattr(source, "leaves", source)
+        text = source.as_corpus()
         flat = torch.from_numpy(text.ids.astype(np.int64))
         sentence = torch.from_numpy(np.repeat(np.arange(len(text)), np.diff(text.offsets)))
         sizes = self.starts[flat + 1] - self.starts[flat]  # (words of the source,)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
+from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.segmenters import TextLengths
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.vocabulary import END, SPECIALS, UNK
-from dragoman.data.whitespace import split_words
-from dragoman.data.word_alignment import append_end, attention_to_words
+from dragoman.data.words import split_words
 
 if TYPE_CHECKING:
     from dragoman.align.unknown_words import Replacement, UnknownReplacer

@@ -45,4 +45,4 @@ def attention_widths(source: SourceCorpus | None, sentences: int) -> list[int]:
 
     A source that is attended to otherwise, as a tree is by its nodes, says how many they are in `attended`.
     """
-    return [0] * sentences if source is None else getattr(source, "attended", source.sizes).tolist()
+    return [0] * sentences if source is None else source.memory_sizes.tolist()
