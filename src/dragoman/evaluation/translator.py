@@ -58,10 +58,17 @@ class EvaluableTranslator(Protocol):
         ...
 
     def translate(
-        self, lines: Sequence[str], beam_size: int = DEFAULT_BEAM, *, length: Any = DEFAULT_LENGTH, **how: Any
+        self,
+        lines: Sequence[str],
+        beam_size: int = DEFAULT_BEAM,
+        *,
+        length: Any = DEFAULT_LENGTH,
+        coverage: float = 0.0,
+        max_tokens: int = ...,
+        unknown_replacer: Any = None,
     ) -> list[Any]: ...
 
-    def force_decode(self, lines: Sequence[str], translations: Sequence[str]) -> list[Any]: ...
+    def force_decode(self, sources: Sequence[str], targets: Sequence[str]) -> list[Any]: ...
 
     def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> Any: ...
 
