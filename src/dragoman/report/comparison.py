@@ -161,7 +161,7 @@ def ngrams_section(title: str, differences: Sequence[NgramDifference], names: tu
     rows = [
         [
             " ".join(difference.words),
-            difference.wanted,
+            difference.expected,
             difference.first,
             difference.second,
             format_with_error(difference.log_odds, difference.standard_error),
