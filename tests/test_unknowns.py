@@ -109,7 +109,9 @@ def test_the_text_changes_and_the_units_do_not(speechless: tuple[Translator, Pat
     for one in told.replacements:
         assert one.source == told.source_tokens[int(told.attention[one.place, :-1].argmax())]
     assert (
-        model.translate(["der hund"], unknown_replacer=UnknownReplacer(aligner().forward.lexicon))[0].replacements[0].rule
+        model.translate(["der hund"], unknown_replacer=UnknownReplacer(aligner().forward.lexicon))[0]
+        .replacements[0]
+        .rule
         == TRANSLATED
     )
 

@@ -10,7 +10,7 @@
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than `dragoman --version` may
 if TYPE_CHECKING:
     from dragoman.combine.ensemble import Ensemble
-    from dragoman.combine.mixture import Mixture, ensemble
+    from dragoman.combine.mixture import Mixture
     from dragoman.core.errors import DataError, DragomanError
     from dragoman.data.brown import BrownClustering, brown_clusters
     from dragoman.data.corpus import BidirectionalCorpus, Corpus, ParallelCorpus
@@ -67,7 +67,6 @@ _HOMES = {
     "Vocab": "dragoman.data.vocabulary",
     "brown_clusters": "dragoman.data.brown",
     "atom": "dragoman.models.loglinear.features",
-    "ensemble": "dragoman.combine.mixture",
     "feature": "dragoman.models.loglinear.features",
     "fit": "dragoman.training.fit",
     "laboratory": "dragoman.lab.laboratory",
@@ -104,7 +103,6 @@ __all__ = [
     "Vocab",
     "atom",
     "brown_clusters",
-    "ensemble",
     "feature",
     "fit",
     "laboratory",

@@ -86,7 +86,7 @@ def _language(file: str) -> str | None:
     >>> _language("train.de.gz"), _language("book.txt")
     ('German', None)
     """
-    from dragoman.serve.language_names import LANGUAGE_NAMES
+    from dragoman.data.language_names import LANGUAGE_NAMES
 
     return LANGUAGE_NAMES.get(file.removesuffix(".gz").rpartition(".")[2])
 

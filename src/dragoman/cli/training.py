@@ -134,7 +134,6 @@ def save_and_report(
 
 def report_model(outcome: TrainedModel, output: Path, *, dev_text: str | None, material: TrainingData) -> None:
     """How large a model is, how long it took, and what it makes of the dev text."""
-    from dragoman.data.fingerprint import corpus_fingerprint
     from dragoman.io.model_card import CardScore
 
     model, size = outcome.model, outcome.size
@@ -150,9 +149,7 @@ def report_model(outcome: TrainedModel, output: Path, *, dev_text: str | None, m
         scores.append(CardScore("dev", f"perplexity, a word or sentence end{caution}", perplexity))
         info(f"{dev_text}: {told}{caution}")
     texts = {"train": material.corpus, "dev": material.dev}
-    model.write_card(
-        output, scores, {name: corpus_fingerprint(text) for name, text in texts.items() if text is not None}
-    )
+    model.write_card(output, scores, {name: text.fingerprint() for name, text in texts.items() if text is not None})
 
 
 def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float, str]:

@@ -63,7 +63,7 @@ def _log_prob_chunks(model: Any, corpus: Corpus, tokens: int) -> Iterator[Tensor
 
     Chunks are whole sentences, or segments of the stream for a model that carries its state over.
     """
-    from dragoman.data.streams import TextStream
+    from dragoman.data.batches import TextStream
 
     if not model.carries:
         yield from (model.batch_log_probs(chunk) for chunk in corpus.chunks(tokens))

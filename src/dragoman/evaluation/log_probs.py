@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.scorer import BatchedScorer, PairScorer, Scorer, fold
-from dragoman.data.chunks import split_by_size
 from dragoman.data.corpus import Corpus, ParallelCorpus, SourceCorpus
+from dragoman.data.ranges import split_by_size
 
 MAX_BATCH_TOKENS = 4096  # when translations are scored
 
@@ -42,7 +42,7 @@ def pair_log_probs(scorer: Scorer, source: SourceCorpus, target: Corpus) -> NDAr
     """
     target.require_vocab(scorer.vocab)
     pairs, log_probs = ParallelCorpus(source, target), np.zeros(target.num_tokens)
-    order = np.argsort(pairs.likeness, kind="stable")
+    order = np.argsort(pairs.sort_keys, kind="stable")
     for batch in split_by_size(order, pairs.weights, MAX_BATCH_TOKENS, 4 * MAX_BATCH_TOKENS):
         positions = _token_positions(target, batch)
         log_probs[positions] = _batch_pair_log_probs(scorer, source.select(batch), target.select(batch))
