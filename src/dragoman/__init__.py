@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dragoman.data.corpus import BidirectionalCorpus, Corpus, ParallelCorpus
     from dragoman.data.tokenizer import Tokenizer
     from dragoman.data.vocabulary import Vocab
-    from dragoman.lab.laboratory import laboratory
+    from dragoman.lab.lab import german_english_lab
     from dragoman.models.cache import CacheModel
     from dragoman.models.feedforward import FeedForwardModel
     from dragoman.models.feedforward_config import FeedForwardConfig
@@ -69,7 +69,7 @@ _HOMES = {
     "atom": "dragoman.models.loglinear.features",
     "feature": "dragoman.models.loglinear.features",
     "fit": "dragoman.training.fit",
-    "laboratory": "dragoman.lab.laboratory",
+    "german_english_lab": "dragoman.lab.lab",
     "load": "dragoman.models.loading",
     "read_arpa": "dragoman.ngram.arpa",
     "write_arpa": "dragoman.ngram.arpa",
@@ -105,7 +105,7 @@ __all__ = [
     "brown_clusters",
     "feature",
     "fit",
-    "laboratory",
+    "german_english_lab",
     "load",
     "read_arpa",
     "write_arpa",

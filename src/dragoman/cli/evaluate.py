@@ -140,11 +140,11 @@ def _results(
     from dragoman.data.formats import display_name, read_text
     from dragoman.data.scanner import scan
     from dragoman.evaluation.floor import evaluate_token_scores
-    from dragoman.lab.paths import language_of
+    from dragoman.lab.corpus_files import lab_language
 
     loaded = [(path, _language_model(path)) for path in models]
     scanned = scan(read_text(text, options.field_for(text, field)))
-    language = language_of(text) if floor else None
+    language = lab_language(text) if floor else None
     results: list[ModelEvaluation] = []
     corpus, truth = None, None
     for path, model in loaded:
