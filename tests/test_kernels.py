@@ -1,4 +1,4 @@
-"""Compiled loops, where what was compiled can be kept and where it cannot."""
+"""Compiled loops, with and without a cache directory."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import pytest
 from dragoman.core import kernels
 
 
-def test_a_kernel_computes_what_the_function_says():
+def test_a_kernel_computes_the_function():
     doubled = kernels.kernel(_double)
     assert doubled(np.array([1, 2])).tolist() == [2, 4]
 
 
-def test_a_kernel_is_compiled_anew_where_nothing_can_be_kept(monkeypatch):
+def test_a_kernel_is_compiled_without_cache_if_there_is_no_place_for_it(monkeypatch):
     """As with a read-only package and no home directory: numba then refuses to cache, when it is asked to."""
 
     def refuse_to_cache(**options):
@@ -23,7 +23,7 @@ def test_a_kernel_is_compiled_anew_where_nothing_can_be_kept(monkeypatch):
     assert kernels.kernel(_double) is _double
 
 
-def test_other_troubles_are_not_hidden(monkeypatch):
+def test_other_errors_are_raised(monkeypatch):
     def fail(**options):
         raise RuntimeError("something else")
 

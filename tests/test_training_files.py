@@ -100,7 +100,7 @@ def test_a_finished_training_is_left_alone(tmp_path: Path) -> None:
 def test_a_finished_training_goes_on_with_wider_bounds(tmp_path: Path) -> None:
     """Without a schedule that knows the end, to the very model that it would have become at once."""
     settings = {"batch_size": 20, "schedule": "constant", **ONE_THREAD}
-    fit(network(), CORPUS, DEV, output=tmp_path / "model", max_epochs=1, patience=9, **settings)
+    fit(network(), CORPUS, DEV, output=tmp_path / "model", max_epochs=1, expected_length=9, **settings)
     longer = {**settings, "max_epochs": 3, "patience": 8}
     taken_up, at_once = network(), network()
     fitted = fit(taken_up, CORPUS, DEV, output=tmp_path / "model", **longer)

@@ -238,7 +238,7 @@ def test_a_log_linear_model_goes_on_to_the_bit_with_two_threads(
     monkeypatch.setattr(scoring, "MIN_THREAD_COST", 1)
     monkeypatch.setattr(scoring, "parallel_map", noted_share)
     assert_goes_on_to_the_bit(
-        create, tmp_path, **BRIEF, optimizer="adagrad", learning_rate=0.3, l1=0.5, threads=2, patience=50
+        create, tmp_path, **BRIEF, optimizer="adagrad", learning_rate=0.3, l1=0.5, threads=2, expected_length=50
     )
     assert set(shared) == {2}
     arrays = map_arrays(tmp_path / "whole" / CHECKPOINT_FILE)
