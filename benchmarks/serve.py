@@ -31,7 +31,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-from dragoman.report.tables import table
+from dragoman.report.tables import format_table
 from ptb_cache import processor
 
 SERVE = "from dragoman.cli.main import main; main()"
@@ -253,7 +253,7 @@ def print_table(rows: Sequence[Row]) -> None:
         for row in rows
     ]
     headers = ["clients", "seconds", "requests", "sentences/s", "p50 ms", "p99 ms", "responses"]
-    print(table([*headers, "MB start", "middle", "end"], cells))
+    print(format_table([*headers, "MB start", "middle", "end"], cells))
     print(f"\nprocessor: {processor()}; load average {os.getloadavg()[0]:.1f}")
 
 
