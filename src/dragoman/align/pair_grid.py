@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.data.chunks import select_ranges
 from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.ranges import select_ranges
 from dragoman.data.scanner import rehash
 from dragoman.data.vocabulary import START
 

@@ -152,7 +152,7 @@ def _names(systems: Sequence[str], names: str) -> tuple[str, str]:
 
 
 def _looks_tokenised(lines: Sequence[str]) -> bool:
-    from dragoman.data.tokenization import looks_tokenised
+    from dragoman.data.words import looks_tokenised
 
     found = looks_tokenised(lines)
     if found:

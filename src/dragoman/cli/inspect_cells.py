@@ -123,7 +123,7 @@ def _telling(found: Activations, follow: str | None, most: int) -> list[int]:
     """The first sentences that show something, those with the word that is followed, up to so many words."""
     import numpy as np
 
-    from dragoman.data.chunks import split_by_size
+    from dragoman.data.ranges import split_by_size
 
     everywhere = follow in (None, POSITION)
     lengths = np.array([len(words) for words in found.words])

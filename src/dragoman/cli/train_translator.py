@@ -99,7 +99,7 @@ def train_translator(
         pairs, trained = _created(lines, sides, model, training.seed, given)
         dev = None if dev_lines is None else encode_pairs(dev_lines, trained.source, trained.target)
     if dev is not None and dev_lines is not None:
-        warn_if_mostly_unknown(getattr(dev.source, "leaves", dev.source), dev_lines.name)
+        warn_if_mostly_unknown(dev.source.as_corpus(), dev_lines.name)
         warn_if_mostly_unknown(dev.target, f"{job.dev_tgt}")
         _doubt_sides(lines, dev_lines)
     _tell_sizes(trained, pairs, chosen=sides.units == "auto" and sides.vocab_from is None)
@@ -174,7 +174,7 @@ def _aligned(
     if job.alignments is None:
         with status("aligning the training pairs"):
             return replace(pairs, alignments=Aligner.train(pairs).align(pairs))
-    from dragoman.data.word_alignment import word_links_to_tokens
+    from dragoman.data.alignments import word_links_to_tokens
     from dragoman.evaluation.alignment import read_gold_alignments
 
     gold = [sorted(one.sure) for one in read_gold_alignments(job.alignments)]
@@ -261,7 +261,7 @@ def _tell_unknown(pairs: ParallelCorpus) -> None:
     """How much of the training text is unknown, if much is."""
     from dragoman.data.vocabulary import UNK
 
-    for name, text in (("source", getattr(pairs.source, "leaves", pairs.source)), ("target", pairs.target)):
+    for name, text in (("source", pairs.source.as_corpus()), ("target", pairs.target)):
         share = float((text.ids == UNK).mean()) if text.num_words else 0.0
         if share > MANY_UNKNOWN:
             remedy = "subwords (--units subword:N) leave none, or lower --min-count"

@@ -33,7 +33,7 @@ def units(
       dragoman train ngram --text cut.en --vocab de-en -o news
       dragoman translate de-en --lm news < test.de
     """
-    from dragoman.data.whitespace import split_words
+    from dragoman.data.words import split_words
 
     loaded = load_translator_model(model)
     if source and reads_trees(loaded):

@@ -12,7 +12,7 @@ from dragoman.align.unknown_words import COPIED, UnknownReplacer
 from dragoman.data.detokenize import PunctuationTokenizer, split_sentences
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.data.whitespace import SPACE_MARK
+from dragoman.data.words import SPACE_MARK
 from dragoman.models.translation import BaseTranslator, Translation
 
 PUNCTUATION = "\"'“”„‘’«»()[]{}.,;:!?"
