@@ -136,7 +136,7 @@ def test_greedy_search_fails_where_a_beam_of_two_succeeds() -> None:
 
 
 def test_graph_probabilities_must_sum_to_one() -> None:
-    with pytest.raises(DataError, match=r"after 'a': probabilities that add up to 0\.9"):
+    with pytest.raises(DataError, match=r"after 'a': probabilities add up to 0\.9"):
         GraphScorer("a", {"": {"a": 1.0}, "a": {"a": 0.9}})
 
 
@@ -176,7 +176,7 @@ def test_limits_apply_per_sentence() -> None:
         }.get(type(limit), [size + 1 for size in sizes])
         for lists in (
             greedy_search(scorer, batch_of(), max_words=limit),
-            beam_search_corpus(scorer, source_of(), rows=4, beam_size=1, max_words=limit),
+            beam_search_corpus(scorer, source_of(), active_hypotheses=4, beam_size=1, max_words=limit),
         ):
             assert [len(best[0].ids) for best in lists] == most
             assert not any(best[0].finished for best in lists)
@@ -240,7 +240,9 @@ def test_results_do_not_depend_on_batches(length: LengthHandling) -> None:
     scorer, source = ToyTranslator(), source_of(SOURCES * 3)
     whole = beam_search(scorer, Batch.empty(len(source), source), 4, 2, length=length)
     for rows in (1, 8, 17, 1000):
-        assert_same(beam_search_corpus(scorer, source, rows=rows, beam_size=4, n_best=2, length=length), whole)
+        assert_same(
+            beam_search_corpus(scorer, source, active_hypotheses=rows, beam_size=4, n_best=2, length=length), whole
+        )
     for number in range(len(SOURCES)):
         alone = beam_search(scorer, batch_of([SOURCES[number]]), 4, 2, length=length)
         assert_same(alone, [whole[number]])
@@ -326,7 +328,7 @@ def test_attention_width_comes_from_the_source() -> None:
             return len(self.corpus)  # type: ignore[arg-type]
 
         @property
-        def attended(self) -> np.ndarray:
+        def memory_sizes(self) -> np.ndarray:
             return np.full(len(self), 5)
 
     source = Nodes(source_of())  # the longest has four words: five columns for all

@@ -28,7 +28,7 @@ every_translator = pytest.mark.parametrize("name", TRANSLATORS)
 
 def pair(name: str, sentence: str = SOURCE) -> tuple[Any, LanguageModel]:
     model = translator(name)
-    return model, model.given(read_by(model, sentence))
+    return model, model.condition_on(read_by(model, sentence))
 
 
 @every_translator
@@ -93,15 +93,15 @@ def test_with_several_sources_each_line_has_its_own() -> None:
     model = translator("bidirectional, perceptron")
     lines = [*HELD_OUT, SOURCE]
     sources = [read_by(model, line) for line in reversed(lines)]
-    alone = [model.given(source).score(line)[0] for source, line in zip(sources, lines, strict=True)]
-    assert model.given(sources).score(lines) == pytest.approx(alone, abs=1e-9), "whatever their order by length"
-    state = model.given(sources).start(Batch.empty(len(sources)))
+    alone = [model.condition_on(source).score(line)[0] for source, line in zip(sources, lines, strict=True)]
+    assert model.condition_on(sources).score(lines) == pytest.approx(alone, abs=1e-9), "whatever their order by length"
+    state = model.condition_on(sources).start(Batch.empty(len(sources)))
     np.testing.assert_allclose(
-        model.given(sources).log_probs(state)[1],
-        model.given(sources[1]).log_probs(model.given(sources[1]).start(Batch.empty(1)))[0],
+        model.condition_on(sources).log_probs(state)[1],
+        model.condition_on(sources[1]).log_probs(model.condition_on(sources[1]).start(Batch.empty(1)))[0],
     )
     with pytest.raises(DataError, match=f"{len(sources)} sources but 1 translations"):
-        model.given(sources).score("the dog")
+        model.condition_on(sources).score("the dog")
 
 
 def test_text_is_segmented_like_the_target() -> None:

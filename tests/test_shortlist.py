@@ -232,7 +232,7 @@ def test_the_command_line_option(good: Any, run: Any, tmp_path: Path) -> None:
     outcome = good("translate", tmp_path / "m", *short, "--text", tmp_path / "t.de")
     assert "probabilities are among these" in outcome.err and outcome.out.count("\n") == len(GERMAN)
     report = good("evaluate", tmp_path / "m", *texts, *short)
-    assert "by shortlists (perplexities are by all words)" in report.out
+    assert "with shortlists (perplexities are over all words)" in report.out
     assert json.loads(good("evaluate", tmp_path / "m", *texts, *short, "--json").out)["shortlist"] == f"{tmp_path}/al"
     pieces = ("--units", "char", "--max-updates", 1, "-o", tmp_path / "letters")
     good("train", "translator", *texts, *pieces)
