@@ -309,7 +309,7 @@ def create(name: str, seed: int = 1, **options: Any) -> tuple[Any, Any]:
     if settings["encoder"] == "convolutional":
         settings["filters"] = 7
     source, target = sides(trees=settings["encoder"] in ("recursive", "tree-lstm"))
-    links = {"links": WordAlignments.from_lists(LINKS)} if settings.get("supervision") else {}
+    links = {"alignments": WordAlignments.from_lists(LINKS)} if settings.get("supervision") else {}
     pairs = parallel(dragoman.ParallelCorpus, source, target, **links)
     return dragoman.Translator.create(pairs, source, target, seed=seed, **settings), pairs
 
@@ -387,7 +387,7 @@ def training_losses(name: str) -> dict[str, Any]:
     trained = sum(float(tensor.detach().double().square().sum()) for _, tensor in named_parameters(model))
     return {
         "losses": [event.loss for event in events],
-        "rates": [event.rate for event in events],
+        "rates": [event.learning_rate for event in events],
         "dev_losses": [event.dev_loss for event in events if event.dev_loss is not None],
         "sum_of_squares_after": trained,
     }
@@ -445,10 +445,10 @@ def translations(name: str) -> dict[str, Any]:
 
     def with_attention(found: Any) -> dict[str, Any]:
         attention = None if found.attention is None else found.attention.tolist()
-        return {**told(found), "words": list(found.words), "source": list(found.source), "attention": attention}
+        return {**told(found), "words": list(found.tokens), "source": list(found.source_tokens), "attention": attention}
 
     found: dict[str, Any] = {
-        "greedy": [with_attention(one) for one in model.translate(lines, beam=1)],
+        "greedy": [with_attention(one) for one in model.translate(lines, beam_size=1)],
         "3-best": [[told(one) for one in best] for best in model.n_best(lines, 3, 5)],
         "samples": [[told(one) for one in some] for some in model.sample(lines, 3, seed=5, max_words=12)],
         "samples, narrowed": [
@@ -460,14 +460,14 @@ def translations(name: str) -> dict[str, Any]:
     }
     if name not in FULLY_SEARCHED:
         return found
-    found["beam 5"] = [told(one) for one in model.translate(lines, beam=5)]
+    found["beam 5"] = [told(one) for one in model.translate(lines, beam_size=5)]
     for length in LENGTH_HANDLINGS:
-        found[f"length {length}"] = [told(one) for one in model.translate(lines, beam=4, length=length)]
+        found[f"length {length}"] = [told(one) for one in model.translate(lines, beam_size=4, length=length)]
     if found["greedy"][0]["attention"] is not None:
-        found["coverage penalty"] = [told(one) for one in model.translate(lines, beam=4, coverage=0.4)]
-    found["in pieces"] = [told(one) for one in model.translate(lines, beam=2, most_units=4)]
-    found["prefix"] = [told(one) for one in model.translate(lines[:2], beam=3, prefix="the bird")]
-    found["diagnosis"] = model.diagnose(lines, TEST_ENGLISH, model.translate(lines, beam=2))
+        found["coverage penalty"] = [told(one) for one in model.translate(lines, beam_size=4, coverage=0.4)]
+    found["in pieces"] = [told(one) for one in model.translate(lines, beam_size=2, max_tokens=4)]
+    found["prefix"] = [told(one) for one in model.translate(lines[:2], beam_size=3, prefix="the bird")]
+    found["diagnosis"] = model.diagnose(lines, TEST_ENGLISH, model.translate(lines, beam_size=2))
     return found
 
 
