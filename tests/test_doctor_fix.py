@@ -255,7 +255,7 @@ def test_nothing_is_written_where_no_line_would_be_left(tmp_path):
 def test_nothing_half_is_written(tmp_path, monkeypatch):
     files = DoctorInput((write(tmp_path / "t", ["a"]),))
     fixed = fix_documents(read_documents(files), DoctorLimits())
-    monkeypatch.setattr("dragoman.doctor.fix._mended_rows", lambda counts: 1 / 0)
+    monkeypatch.setattr("dragoman.doctor.fix._rewritten_rows", lambda counts: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_fixed(fixed, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]

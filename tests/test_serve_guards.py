@@ -58,7 +58,7 @@ def test_what_nobody_foresaw_is_told_without_its_details(shelf: ModelRegistry, m
     def broken(*_: Any) -> None:
         raise RuntimeError("a secret")
 
-    monkeypatch.setattr("dragoman.serve.service.guess", broken)
+    monkeypatch.setattr("dragoman.serve.service.Service.detect", broken)
     service = Service(shelf, SMALL)
     with TestClient(create_app(service), base_url=HOME, raise_server_exceptions=False) as web:
         answer = web.post("/detect", data={"q": "Hund"})
@@ -158,10 +158,10 @@ def test_other_methods_are_refused(web: TestClient) -> None:
 def test_errors_are_logged_without_texts(
     shelf: ModelRegistry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(text: str, *_: Any) -> None:
+    def broken(service: Service, text: str) -> None:
         raise RuntimeError(f"what somebody sent: {text}")
 
-    monkeypatch.setattr("dragoman.serve.service.guess", broken)
+    monkeypatch.setattr("dragoman.serve.service.Service.detect", broken)
     with client(shelf) as web:
         refused(web.post("/detect", data={"q": "Geheimnis"}), 500, "the log has more")
     assert "RuntimeError" in caplog.text and "in broken" in caplog.text and "Geheimnis" not in caplog.text

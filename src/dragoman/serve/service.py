@@ -8,12 +8,12 @@ from typing import Any
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
 from dragoman.core.errors import DragomanError
+from dragoman.data.language_id import LanguageGuess, LanguageIdentifier
 from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
 from dragoman.models.translation import BaseTranslator
 from dragoman.serve.batch_queue import BatchQueue, IsNeeded, cancellation_check
 from dragoman.serve.errors import ApiError, shorten
-from dragoman.serve.language_detection import LanguageGuess, TrigramProfile, identify_language
 from dragoman.serve.limits import RequestLimits
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
 from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence
@@ -34,7 +34,7 @@ class Service:
         self.registry, self.limits, self.aligner, self.log = registry, limits, aligner, log
         self.queue = BatchQueue(limits.queue, limits.seconds)
         self._pipelines: dict[str, TextPipeline] = {}
-        self._profiled: tuple[tuple[LanguagePair, ...], dict[str, TrigramProfile]] | None = None
+        self._identifier: tuple[tuple[LanguagePair, ...], LanguageIdentifier] | None = None
 
     # -- translating ---------------------------------------------------------------------------------------------------
 
@@ -69,15 +69,15 @@ class Service:
     # -- languages -----------------------------------------------------------------------------------------------------
 
     @property
-    def profiles(self) -> dict[str, TrigramProfile]:
-        """What is known of each language; found anew when there are other translators."""
+    def language_identifier(self) -> LanguageIdentifier:
+        """An identifier of the languages of all translators; trained again when the translators change."""
         pairs = self.registry.by_languages
-        if self._profiled is None or self._profiled[0] != tuple(pairs):
-            self._profiled = (tuple(pairs), _profiles(pairs))
-        return self._profiled[1]
+        if self._identifier is None or self._identifier[0] != tuple(pairs):
+            self._identifier = (tuple(pairs), LanguageIdentifier.from_vocabularies(_vocabularies(pairs)))
+        return self._identifier[1]
 
     def detect(self, text: str) -> list[LanguageGuess]:
-        return identify_language(text, self.profiles)
+        return self.language_identifier.identify(text)
 
     def translator_for(self, source: str, target: str) -> ModelEntry:
         """The translator between two languages."""
@@ -115,16 +115,16 @@ class Service:
             raise ApiError(f"{alternatives:,} alternatives, and there may be from 0 to {self.limits.alternatives:,}")
 
 
-def _profiles(pairs: Mapping[LanguagePair, ModelEntry]) -> dict[str, TrigramProfile]:
-    """Languages by the vocabularies of the models that have to do with them."""
+def _vocabularies(pairs: Mapping[LanguagePair, ModelEntry]) -> dict[str, list[Vocab]]:
+    """The vocabularies of each language, from the models that read or write it."""
     vocabs: dict[str, list[Vocab]] = {}
     for languages, entry in pairs.items():
         for language, name in zip(languages, (SOURCE_VOCAB_FILE, VOCAB_FILE), strict=True):
             try:
                 vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / name))
             except (DragomanError, OSError):
-                continue  # whoever asks for that translator is told
-    return {language: TrigramProfile.of(own) for language, own in vocabs.items()}
+                continue  # the error is reported to whoever uses that translator
+    return vocabs
 
 
 def _has_half_characters(text: str) -> bool:
