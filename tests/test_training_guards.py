@@ -242,7 +242,9 @@ def test_a_log_linear_model_goes_on_to_the_bit_with_two_threads(
     )
     assert set(shared) == {2}
     arrays = map_arrays(tmp_path / "whole" / CHECKPOINT_FILE)
-    weights = np.concatenate([array for name, array in arrays.items() if name in ("now/pairs", "now/windows")])
+    weights = np.concatenate(
+        [array for name, array in arrays.items() if name in ("parameters/pairs", "parameters/windows")]
+    )
     assert 0 < np.count_nonzero(weights) < len(weights)  # the penalty has set some to zero, but not all
 
 
@@ -250,5 +252,5 @@ def test_a_softmax_by_brown_classes_goes_on_to_the_bit(tmp_path: Path) -> None:
     def create() -> FeedForwardModel:
         return network(softmax="brown", dropout=0.3)
 
-    assert "W_c" in create().parameters()
+    assert "output.classes.weight" in create().state_dict()
     assert_goes_on_to_the_bit(create, tmp_path, **BRIEF, optimizer="adam", learning_rate=0.02, **ONE_THREAD)

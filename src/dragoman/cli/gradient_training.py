@@ -76,7 +76,7 @@ def train_with_gradients(job: TrainingOptions, create: Create, training: Trainin
         if _train_one(job, model, training, material):
             suggest_next_commands(job.output, job.dev_text, job.field)
             return
-    size = f"{sum(tensor.numel() for tensor in model.parameters().values()):,} parameters"
+    size = f"{model.num_parameters:,} parameters"
     report_model(TrainedModel(model, size, began), job.output, dev_text=job.dev_text, material=material)
     suggest_next_commands(job.output, job.dev_text, job.field)
 

@@ -15,7 +15,7 @@ from dragoman.cli.training import TrainingData
 if TYPE_CHECKING:
     from dragoman.data.vocabulary import Vocab
     from dragoman.data.word_vectors import WordVectors
-    from dragoman.models.network import EmbeddingLanguageModel
+    from dragoman.models.embedding_model import EmbeddingLanguageModel
 
 InitialVectors = Annotated[
     str | None,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from dragoman.data.batches import Batch
 
-FORMAT_VERSION = 1  # of the model directory
+FORMAT_VERSION = 2  # of the model directory
 
 
 @dataclass(frozen=True)

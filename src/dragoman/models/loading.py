@@ -61,7 +61,9 @@ def load(path: str | Path) -> Any:
             f"{directory / CONFIG_FILE}: unknown kind of model {kind!r}; known are {', '.join(MODEL_CLASSES)}"
         )
     if config.pop("format", None) != FORMAT_VERSION:
-        raise DataError(f"{directory / CONFIG_FILE}: written in another format; train the model again")
+        raise DataError(
+            f"{directory / CONFIG_FILE}: written in another format by an older or newer version of dragoman; train the model again"
+        )
     if not (directory / VOCAB_FILE).exists():
         raise DataError(f"{directory / VOCAB_FILE}: missing; this model directory is broken, train or copy it again")
     vocab = Vocab.read(directory / VOCAB_FILE)

@@ -74,8 +74,7 @@ class RecurrentModel(EmbeddingLanguageModel):
 
     def embed(self, words: NDArray[np.integer]) -> Tensor:
         """Return the vectors of words.  # (...) -> (..., L_m)"""
-        vectors: Tensor = self.embedding(torch.from_numpy(words).long().to(self.device))
-        return vectors
+        return self.embedding(torch.from_numpy(words).long().to(self.device))
 
     def target_log_probs(self, h: Tensor, words: NDArray[np.integer], label_smoothing: float = 0.0) -> Tensor:
         """Return log P of one word for each output of the last layer.  # (rows, H), (rows,) -> (rows,)"""

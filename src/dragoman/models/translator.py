@@ -203,8 +203,7 @@ class Translator(NeuralModel, BaseTranslator):
 
     def encode(self, source: Any, generator: Generator | None = None) -> EncoderOutput:
         """Encode source sentences, a `Corpus` or `Treebank`."""
-        encoded: EncoderOutput = self.encoder(source, self.source_embedding, generator)
-        return encoded
+        return self.encoder(source, self.source_embedding, generator)
 
     def forward(
         self, batch: ParallelCorpus, *, generator: Generator | None = None, label_smoothing: float = 0.0
@@ -236,8 +235,8 @@ class Translator(NeuralModel, BaseTranslator):
             return TranslatorOutput(log_probs, decoded.attention)
         if decoded.choices is not None and random_state is not None:
             baseline = self._soft_attention_baseline(h, memory, targets, random_state)
-            rows_of_tokens = (_at_tokens(part, places) for part in (decoded.attention, decoded.choices))
-            log_probs = reinforce(log_probs, *rows_of_tokens, baseline)
+            attention, choices = (_at_tokens(part, places) for part in (decoded.attention, decoded.choices))
+            log_probs = reinforce(log_probs, attention, choices, baseline)
         loss = attention_loss(decoded.attention, batch, memory, self.settings)
         return TranslatorOutput(log_probs, decoded.attention, None if loss is None else _at_tokens(loss, places))
 
@@ -247,8 +246,7 @@ class Translator(NeuralModel, BaseTranslator):
         """Run the decoder over all words of the targets."""
         words = torch.cat([torch.full((1, rows.num_rows), START), rows.ids.T[:-1]])  # (steps, rows)
         m = self.embedding_dropout(self.embedding(words.to(self.device)), generator)  # (steps, rows, L_m)
-        decoded: DecoderOutput = self.decoder(m, self._initial_state(encoded), memory, generator)
-        return decoded
+        return self.decoder(m, self._initial_state(encoded), memory, generator)
 
     def _memory(self, encoded: EncoderOutput, source: Any) -> Memory | None:
         """Return what the decoder needs of the source at every step, if it attends to it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from dragoman.core.errors import DataError
@@ -29,7 +31,7 @@ def create_encoder(
     settings: TranslatorConfig, dtype: torch.dtype
 ) -> RecurrentEncoder | ConvolutionalEncoder | TreeEncoder:
     """Return the encoder that the settings ask for."""
-    rates = {"embedding_dropout": settings.embedding_dropout, "dropout": settings.dropout}
+    rates: Any = {"embedding_dropout": settings.embedding_dropout, "dropout": settings.dropout}
     if settings.reads_trees:
         return TreeEncoder(settings.encoder, settings.embedding, settings.encoder_size, **rates, dtype=dtype)
     if settings.encoder == "convolutional":

@@ -84,12 +84,9 @@ class TwoWayTranslator(nn.Module):
         ).eval()
 
     @property
-    def directories(self) -> dict[str, tuple[str, Translator]]:
-        """The name and value of the attribute of each translator, by the name of its directory."""
-        return {
-            FORWARD: ("source_to_target", self.source_to_target),
-            BACKWARD: ("target_to_source", self.target_to_source),
-        }
+    def translators(self) -> dict[str, Translator]:
+        """The translators by the names of their directories."""
+        return {FORWARD: self.source_to_target, BACKWARD: self.target_to_source}
 
     # -- training ------------------------------------------------------------------------------------------------------
 
@@ -138,27 +135,28 @@ class TwoWayTranslator(nn.Module):
 
     def configs(self) -> Mapping[str, dict[str, Any]]:
         configs = {CONFIG_FILE: self.config()}
-        for directory, (_, translator) in self.directories.items():
+        for directory, translator in self.translators.items():
             configs |= {f"{directory}/{file}": config for file, config in translator.configs().items()}
         return configs
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         return {
-            f"{attribute}.{name}": array
-            for attribute, translator in self.directories.values()
+            f"{directory}.{name}": array
+            for directory, translator in self.translators.items()
             for name, array in translator.arrays().items()
         }
 
     def tables(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
         tables: dict[str, Mapping[str, NDArray[Any]]] = {}
-        for directory, (attribute, translator) in self.directories.items():
-            values = {name: parameters[f"{attribute}.{name}"] for name, _ in translator.named_parameters()}
+        attributes = {FORWARD: "source_to_target", BACKWARD: "target_to_source"}
+        for directory, translator in self.translators.items():
+            values = {name: parameters[f"{attributes[directory]}.{name}"] for name, _ in translator.named_parameters()}
             tables |= {f"{directory}/{file}": arrays for file, arrays in translator.tables(values).items()}
         return tables
 
     def file_names(self) -> Sequence[str]:
         names = [CONFIG_FILE]
-        for directory, (_, translator) in self.directories.items():
+        for directory, translator in self.translators.items():
             names += [f"{directory}/{file}" for file in translator.file_names()]
         return names
 
@@ -166,7 +164,7 @@ class TwoWayTranslator(nn.Module):
         """Write each translator to a directory of its own."""
         (directory / CONFIG_FILE).write_text(to_yaml(self.config()), encoding="utf-8")
         (directory / CARD_FILE).write_text(render_card(self.config(), {}), encoding="utf-8")
-        for name, (_, translator) in self.directories.items():
+        for name, translator in self.translators.items():
             (directory / name).mkdir()
             translator.write_into(directory / name)
 

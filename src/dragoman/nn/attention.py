@@ -20,6 +20,7 @@ from torch.autograd.function import once_differentiable
 
 from dragoman.core.errors import DataError
 from dragoman.nn.attention_priors import AttentionHistory, AttentionPrior, PriorInput
+from dragoman.nn.containers import TypedModuleDict
 from dragoman.nn.init import empty_linear, glorot_, uniform_
 from dragoman.nn.step_products import PLAIN, StepProducts
 
@@ -116,8 +117,7 @@ class MLPScore(AttentionScore):
         uniform_(self.output, 1 / math.sqrt(len(self.output)), generator)
 
     def keys(self, vectors: Tensor) -> Tensor:
-        keys: Tensor = self.key_input(vectors)
-        return keys  # (sentences, longest, A)
+        return self.key_input(vectors)  # (sentences, longest, A)
 
     def query(self, h: Tensor, products: StepProducts) -> Tensor:
         return products.linear("query", self.query_input.weight, h)
@@ -162,10 +162,12 @@ class Attention(nn.Module):
         hard: Use the vector of one word instead of the average: the most probable one, in training a sampled one.
     """
 
-    def __init__(self, score: AttentionScore, priors: Mapping[str, AttentionPrior] | None = None, *, hard: bool = False):
+    def __init__(
+        self, score: AttentionScore, priors: Mapping[str, AttentionPrior] | None = None, *, hard: bool = False
+    ):
         super().__init__()
         self.score, self.hard = score, hard
-        self.priors = nn.ModuleDict(dict(priors or {}))
+        self.priors = TypedModuleDict(priors or {})
 
     def reset_parameters(self, generator: Generator) -> None:
         self.score.reset_parameters(generator)

@@ -163,8 +163,7 @@ class CoveragePrior(AttentionPrior):
         uniform_(self.v, 1 / math.sqrt(len(self.v)), generator)
 
     def features(self, vectors: Tensor) -> Tensor | None:
-        features: Tensor = self.vector_input(vectors)
-        return features  # (sentences, longest, hidden)
+        return self.vector_input(vectors)  # (sentences, longest, hidden)
 
     def forward(self, given: PriorInput) -> Tensor:
         assert given.features is not None

@@ -62,7 +62,7 @@ def gru(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellStat
     p_gates, p_new = p.split([2 * H, H], dim=1)
     r, z = add_h(p_gates, h).sigmoid().chunk(2, dim=1)  # (rows, H) each
     new = add_reset_h(p_new, r * h).tanh()  # (rows, H)
-    return (torch.lerp(h, new, z),)  # (1 - z) h + z new
+    return (torch.lerp(h, new.to(h.dtype), z.to(h.dtype)),)  # (1 - z) h + z new
 
 
 CELLS: dict[str, Cell] = {

@@ -12,6 +12,7 @@ from torch import Generator, Tensor, nn
 from dragoman.nn.attention import Attention, Memory, RowLayout
 from dragoman.nn.attention_priors import AttentionHistory
 from dragoman.nn.cells import CELLS, CellState
+from dragoman.nn.containers import TypedModuleDict, TypedModuleList
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.init import empty_linear, reset_linear, uniform_
 from dragoman.nn.recurrent import RecurrentLayer
@@ -67,19 +68,13 @@ class Decoder(nn.Module):
         super().__init__()
         self.hidden_size = hidden_size
         sizes = [input_size] + [hidden_size] * (num_layers - 1)
-        self.layers = nn.ModuleList([RecurrentLayer(cell, size, hidden_size, dtype=dtype) for size in sizes])
+        self.layers = TypedModuleList(RecurrentLayer(cell, size, hidden_size, dtype=dtype) for size in sizes)
         self.attention = attention
         self.context_input: nn.Linear | None = None  # W_c
         if attention is not None:
-            gates = self._first_layer.input.out_features
+            gates = self.layers[0].input.out_features
             self.context_input = empty_linear(context_size, gates, bias=False, dtype=dtype)
         self.dropout = Dropout(dropout)
-
-    @property
-    def _first_layer(self) -> RecurrentLayer:
-        layer = self.layers[0]
-        assert isinstance(layer, RecurrentLayer)
-        return layer
 
     def reset_parameters(self, generator: Generator) -> None:
         for layer in self.layers:
@@ -91,8 +86,7 @@ class Decoder(nn.Module):
 
     def word_inputs(self, m: Tensor) -> Tensor:
         """W_x embed(e_{t-1}) + b of the first layer.  # (..., L_m) -> (..., gates * H)"""
-        inputs: Tensor = self._first_layer.input(m)
-        return inputs
+        return self.layers[0].input(m)
 
     def initial_state(self, layers: tuple[CellState, ...], vectors: Tensor) -> DecoderState:
         """Return the state before the first word; c_0 = 0.  # vectors: (sentences, longest, D)"""
@@ -160,7 +154,7 @@ class Decoder(nn.Module):
     def _added_matrices(self) -> dict[str, Tensor]:
         """Products that a step adds to all of the first layer's sums, by name."""
         assert self.context_input is not None
-        recurrent = self._first_layer.recurrent_matrices("state 1")
+        recurrent = self.layers[0].recurrent_matrices("state 1")
         return {CONTEXT: self.context_input.weight} | (recurrent if len(recurrent) == 1 else {})
 
     def _dropout_masks(self, m: Tensor, generator: Generator | None) -> list[Tensor]:
@@ -168,7 +162,7 @@ class Decoder(nn.Module):
         if not self.training or not self.dropout.rate:
             return []
         ones = m.new_ones(*m.shape[:2], self.hidden_size)
-        return [self.dropout(ones, generator) for _ in self.layers[1:]]
+        return [self.dropout(ones, generator) for _ in range(len(self.layers) - 1)]
 
     # -- without attention ---------------------------------------------------------------------------------------------
 
@@ -215,8 +209,8 @@ class Bridge(nn.Module):
     ):
         super().__init__()
         self.names, self.num_layers, self.copy = CELLS[cell].state, num_layers, copy
-        self.layers = nn.ModuleList(
-            nn.ModuleDict({name: empty_linear(input_size, hidden_size, dtype=dtype) for name in self.names})
+        self.layers = TypedModuleList(
+            TypedModuleDict({name: empty_linear(input_size, hidden_size, dtype=dtype) for name in self.names})
             for _ in range(0 if copy else num_layers)
         )
 

@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 from dragoman.data.batches import Batch
 from dragoman.data.trees import TreeBatch
 from dragoman.nn.cells import CellState
+from dragoman.nn.containers import TypedModuleDict, TypedModuleList
 from dragoman.nn.convolution import POOLINGS, convolve, pooled_size
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.init import empty_linear, reset_linear
@@ -75,11 +76,9 @@ class RecurrentEncoder(nn.Module):
         self.num_layers = num_layers
         self.output_size = self.state_size = len(directions) * hidden_size
         sizes = [input_size] + [self.output_size] * (num_layers - 1)
-        self.layers = nn.ModuleList(
-            [
-                nn.ModuleDict({name: RecurrentLayer(cell, size, hidden_size, dtype=dtype) for name in directions})
-                for size in sizes
-            ]
+        self.layers = TypedModuleList(
+            TypedModuleDict({name: RecurrentLayer(cell, size, hidden_size, dtype=dtype) for name in directions})
+            for size in sizes
         )
         self.embedding_dropout, self.dropout = Dropout(embedding_dropout), Dropout(dropout)
 
@@ -96,9 +95,7 @@ class RecurrentEncoder(nn.Module):
         x = self.embedding_dropout(x, generator)
         final_states: list[CellState] = []
         for directions in self.layers:
-            outputs = [
-                order.run(layer, x, reverse=name == RIGHT_TO_LEFT) for name, layer in directions.items()
-            ]
+            outputs = [order.run(layer, x, reverse=name == RIGHT_TO_LEFT) for name, layer in directions.items()]
             parts = zip(*(state for _, state in outputs), strict=True)
             final_states.append(tuple(torch.cat(part, dim=1) for part in parts))
             x = self.dropout(torch.cat([h for h, _ in outputs], dim=2), generator)  # (longest, sentences, D)

@@ -20,14 +20,12 @@ PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 def empty_linear(inputs: int, outputs: int, *, bias: bool = True, dtype: torch.dtype | None = None) -> nn.Linear:
     """Return a linear layer without initial values."""
-    layer: nn.Linear = skip_init(nn.Linear, inputs, outputs, bias=bias, dtype=dtype)
-    return layer
+    return skip_init(nn.Linear, inputs, outputs, bias=bias, dtype=dtype)
 
 
 def empty_embedding(words: int, size: int, *, dtype: torch.dtype | None = None) -> nn.Embedding:
     """Return an embedding without initial values."""
-    layer: nn.Embedding = skip_init(nn.Embedding, words, size, dtype=dtype)
-    return layer
+    return skip_init(nn.Embedding, words, size, dtype=dtype)
 
 
 @torch.no_grad()

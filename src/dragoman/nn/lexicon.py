@@ -143,5 +143,5 @@ class LexiconBias(nn.Module):
         words = candidates.words
         scores = torch.baddbmm(b[words][:, None], grid, W[words].transpose(1, 2))  # (sentences, steps, K)
         boost = self.boosts(candidates, attention.transpose(0, 1))
-        of_tokens = (part.flatten(0, 1).index_select(0, places) for part in (boost, scores))
-        return words[places // steps], *of_tokens
+        boost, scores = (part.flatten(0, 1).index_select(0, places) for part in (boost, scores))
+        return words[places // steps], boost, scores

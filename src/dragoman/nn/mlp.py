@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Generator, Tensor, nn
 
+from dragoman.nn.containers import TypedModuleList
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.init import empty_linear, reset_linear
 
@@ -34,7 +35,7 @@ class MLP(nn.Module):
     ):
         super().__init__()
         self.activation = activation
-        self.layers = nn.ModuleList([empty_linear(*pair, dtype=dtype) for pair in pairwise(sizes)])
+        self.layers = TypedModuleList(empty_linear(*pair, dtype=dtype) for pair in pairwise(sizes))
         self.dropout = Dropout(dropout)
 
     def reset_parameters(self, generator: Generator) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Generator, Tensor, nn
 
 from dragoman.nn.cells import CELLS, AddProduct, CellState
+from dragoman.nn.containers import TypedModuleList
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.init import empty_linear, uniform_
 from dragoman.nn.step_products import PLAIN, StepProducts
@@ -121,19 +122,19 @@ class RecurrentLayer(nn.Module):
     def _add_products(self, W_h: Tensor, products: StepProducts, name: str) -> list[AddProduct]:
         return [partial(products.add, part, W) for part, W in self._split(W_h, name).items()]
 
-    def _fused(
-        self, x: Tensor, batch_sizes: Tensor | None, state: CellState, W_h: Tensor
-    ) -> tuple[Tensor, CellState]:
-        """Run torch's kernel, whose equations are those of the cell. torch adds a second bias."""
-        first = tuple(part[None].contiguous() for part in state)  # CUDA requires contiguous states
-        weights = [self.input.weight, W_h, self.input.bias, torch.zeros_like(self.input.bias)]
+    def _fused(self, x: Tensor, batch_sizes: Tensor | None, state: CellState, W_h: Tensor) -> tuple[Tensor, CellState]:
+        """Run torch's kernel, whose equations are those of the cell, in the precision of the weights."""
+        W_x, b = self.input.weight, self.input.bias
+        weights = [W_x, W_h, b, torch.zeros_like(b)]  # torch adds a second bias
         options = (weights, True, 1, 0.0, torch.is_grad_enabled(), False)  # has biases, one layer, no dropout
+        first = tuple(part[None].to(W_x.dtype).contiguous() for part in state)  # CUDA requires contiguous states
         hidden = first if self.cell_name == "lstm" else first[0]
-        kernel = torch.lstm if self.cell_name == "lstm" else torch.rnn_tanh
-        if batch_sizes is None:
-            h, *last = kernel(x, hidden, *options, False)
-        else:
-            h, *last = kernel(x, batch_sizes, hidden, *options)
+        kernel: Any = torch.lstm if self.cell_name == "lstm" else torch.rnn_tanh
+        with torch.autocast(x.device.type, enabled=False):
+            if batch_sizes is None:
+                h, *last = kernel(x.to(W_x.dtype), hidden, *options, False)
+            else:
+                h, *last = kernel(x.to(W_x.dtype), batch_sizes, hidden, *options)
         return h, tuple(part[0] for part in last)
 
     def extra_repr(self) -> str:
@@ -158,13 +159,12 @@ class PackedOrder(NamedTuple):
         steps = torch.arange(int(lengths.max()))
         step, row = torch.nonzero(steps[:, None] < lengths[order], as_tuple=True)  # (tokens,) each
         row, rows = order[row], len(lengths)
-        places = (step * rows + row, (lengths[row] - 1 - step) * rows + row)
+        places, reversed_places = step * rows + row, (lengths[row] - 1 - step) * rows + row
         batch_sizes = (steps[:, None] < lengths).sum(dim=1)
-        return cls(*(part.to(device) for part in places), batch_sizes, torch.argsort(order).to(device))
+        restored = torch.argsort(order)
+        return cls(places.to(device), reversed_places.to(device), batch_sizes, restored.to(device))
 
-    def run(
-        self, layer: RecurrentLayer, x: Tensor, *, reverse: bool = False
-    ) -> tuple[Tensor, CellState]:
+    def run(self, layer: RecurrentLayer, x: Tensor, *, reverse: bool = False) -> tuple[Tensor, CellState]:
         """Read padded rows with a layer.
 
         # x: (longest, rows, inputs) -> h (longest, rows, H), zero at padding; state of each row after its last token
@@ -211,7 +211,7 @@ class RecurrentStack(nn.Module):
         super().__init__()
         self.residual = residual
         sizes = [input_size] + [hidden_size] * (num_layers - 1)
-        self.layers = nn.ModuleList(
+        self.layers = TypedModuleList(
             [
                 RecurrentLayer(
                     *(cell, size, hidden_size), learned_state=learned_state, weight_dropout=weight_dropout, dtype=dtype
@@ -229,9 +229,7 @@ class RecurrentStack(nn.Module):
         """Return h_0, and c_0 where there is one, of every layer."""
         return tuple(layer.initial_state(rows) for layer in self.layers)
 
-    def forward(
-        self, x: Tensor, states: LayerStates, generator: Generator | None = None
-    ) -> tuple[Tensor, LayerStates]:
+    def forward(self, x: Tensor, states: LayerStates, generator: Generator | None = None) -> tuple[Tensor, LayerStates]:
         """Read rows of equal length.
 
         # x: (steps, rows, inputs) -> output of the last layer (steps, rows, H), states after the last step

@@ -69,7 +69,7 @@ def epoch_batches(
     if not pool:
         return list(split_by_size(order, counted, batch_size))
     keys = sizes if sort_keys is None else sort_keys
-    batches = []
+    batches: list[NDArray[np.int64]] = []
     for indices in split_by_size(order, counted, pool * batch_size):
         batches += split_by_size(_sorted(indices, keys), counted, batch_size)
     return [batches[number] for number in random.permutation(len(batches))]

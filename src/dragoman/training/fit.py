@@ -158,9 +158,7 @@ def _carries(model: nn.Module) -> bool:
     return isinstance(model, LikelihoodModel) and model.carries
 
 
-def _create_task(
-    model: nn.Module, data: Any, dev: Any, objective: Objective, config: TrainingConfig
-) -> TrainingTask:
+def _create_task(model: nn.Module, data: Any, dev: Any, objective: Objective, config: TrainingConfig) -> TrainingTask:
     """Return the task: sentences in random order, or a stream for a model that carries its state."""
     carries = _carries(model)
     if objective is not negative_log_likelihood and (carries or config.label_smoothing):
@@ -231,9 +229,7 @@ def _storable(model: nn.Module) -> StorableModel:
     return model
 
 
-def _create_or_resume(
-    state: TrainState, directory: TrainingDirectory, config: TrainingConfig, *, force: bool
-) -> bool:
+def _create_or_resume(state: TrainState, directory: TrainingDirectory, config: TrainingConfig, *, force: bool) -> bool:
     """Start a training in a directory, or resume the one there. Return whether it is finished already.
 
     A training that is resumed with other limits continues, or stops, by these.

@@ -30,8 +30,7 @@ def stateless(objective: Objective) -> StatefulObjective:
 
 def negative_log_likelihood(model: LikelihoodModel, data: Any, generator: Generator | None = None) -> Tensor:
     """l = -log P(e_t | e_1 ... e_{t-1}) of every token, and auxiliary losses in training.  # (tokens,)"""
-    losses: Tensor = model(data, generator=generator).losses
-    return losses
+    return model(data, generator=generator).losses
 
 
 def label_smoothed(label_smoothing: float) -> Objective:
@@ -39,8 +38,7 @@ def label_smoothed(label_smoothing: float) -> Objective:
 
     def losses(model: LikelihoodModel, data: Any, generator: Generator | None) -> Tensor:
         share = label_smoothing if generator is not None else 0.0
-        smoothed: Tensor = model(data, generator=generator, label_smoothing=share).losses
-        return smoothed
+        return model(data, generator=generator, label_smoothing=share).losses
 
     return losses
 
@@ -95,7 +93,9 @@ def with_unknown_words_in_pairs(
     """The same for sentence pairs: a translator also has to read unknown words."""
 
     def replace_both(pairs: ParallelCorpus, generator: Generator) -> ParallelCorpus:
-        return replace(pairs, source=source.apply(pairs.source, generator), target=target.apply(pairs.target, generator))
+        return replace(
+            pairs, source=source.apply(pairs.source, generator), target=target.apply(pairs.target, generator)
+        )
 
     return _with_changed_data(objective, replace_both)
 

@@ -71,9 +71,7 @@ class Progress:
         """Return the progress after an evaluation; without a dev text (loss None), the last update is the best."""
         if loss is None or self.best_dev_loss is None or loss < self.best_dev_loss:
             return replace(self, best_dev_loss=loss, best_update=self.update, stale_evaluations=0)
-        after = replace(
-            self, stale_evaluations=self.stale_evaluations + 1, rate_factor=self.rate_factor * config.decay
-        )
+        after = replace(self, stale_evaluations=self.stale_evaluations + 1, rate_factor=self.rate_factor * config.decay)
         return replace(after, finished=after._patience_exceeded(config))
 
     @property

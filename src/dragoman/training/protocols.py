@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -76,6 +76,8 @@ class LikelihoodModel(Protocol):
 
     @property
     def carries(self) -> bool: ...
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...
 
     def __call__(self, batch: Any, **options: Any) -> Any: ...
 
