@@ -100,7 +100,7 @@ def encoded(name: str, source: Any) -> EncoderOutput:
 def test_sizes_of_the_output(name: str) -> None:
     source, encoder = source_of(name), ENCODERS[name]()
     found = encode(encoder, source)
-    attended = getattr(source, "attended", source.sizes)
+    attended = source.memory_sizes
     assert found.vectors.shape == (len(LINES), attended.max(), encoder.output_size)
     assert found.mask.sum(dim=1).tolist() == attended.tolist()
     assert len(found.final_states) == encoder.num_layers

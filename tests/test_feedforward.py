@@ -13,8 +13,8 @@ import torch
 import dragoman
 from dragoman import Corpus, DataError, FeedForwardModel, fit
 from dragoman.data.batches import Batch
+from dragoman.data.corpus import context_windows
 from dragoman.data.vocabulary import END, START
-from dragoman.data.windows import context_windows
 from dragoman.evaluation.log_probs import token_log_probs
 from zoo import HELD_OUT, LANGUAGE, TRAINING
 

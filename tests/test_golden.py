@@ -524,7 +524,7 @@ LANGUAGE_MODELS: dict[str, Any] = {
     "mixture, fitted by buckets": lambda: dragoman.Mixture.fit(
         [_ngram(order=3), _cache_model(order=2)], _held_out(), buckets="order+position"
     ),
-    "ensemble": lambda: dragoman.ensemble([_ngram(order=3), _ngram(order=2)]),
+    "ensemble": lambda: dragoman.Mixture.uniform([_ngram(order=3), _ngram(order=2)]),
     **{
         name: lambda name=name: _trained(name)
         for name in (

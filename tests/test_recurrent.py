@@ -12,8 +12,7 @@ from torch import Tensor
 
 import dragoman
 from dragoman import Corpus, DataError, RecurrentModel, fit
-from dragoman.data.batches import Batch
-from dragoman.data.streams import TextStream
+from dragoman.data.batches import Batch, TextStream
 from dragoman.data.vocabulary import END, START, UNK
 from dragoman.nn.cells import CELLS
 from dragoman.training.loop import StepReport

@@ -13,9 +13,9 @@ from dragoman.cli.messages import info, status
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.lab.minimal_pairs import Contrast
+    from dragoman.evaluation.lab_reference import PhenomenonAccuracies
+    from dragoman.lab.minimal_pairs import MinimalPair
     from dragoman.models.language_model import LanguageModel
-    from dragoman.report.contrasts import Results
 
 LANGUAGES = {"de": "German", "en": "English"}
 DOUBTFUL = 0.15  # unknown words among all words: more than made-up names can be
@@ -48,7 +48,7 @@ def contrast(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Ask models of laboratory text which of two sentences is right.
+    """Test language models on minimal pairs of lab sentences.
 
     The two differ in one thing: a verb's number, himself or herself, a word of another topic. Accuracy says how often
     the right one is the more probable one; guessing gives 50%. By distance: words between what decides and what is
@@ -75,9 +75,10 @@ def contrast(
         print(_examples(found))
         return
     if loaded:
-        from dragoman.report.contrasts import minimal_pair_accuracies, minimal_pair_table
+        from dragoman.evaluation.lab_reference import minimal_pair_accuracies
+        from dragoman.report.evaluation import minimal_pair_table
 
-        results = minimal_pair_accuracies({str(path): model for path, model in loaded}, found)
+        results = {str(path): minimal_pair_accuracies(model, found) for path, model in loaded}
         print(json.dumps(_as_dict(language, results)) if as_json else minimal_pair_table(LANGUAGES[language], results))
 
 
@@ -93,22 +94,22 @@ def _check(*, models: bool, examples: bool, write: Path | None, as_json: bool) -
 
 def _contrasts(
     language: str | None, count: int, seed: int, loaded: Sequence[tuple[Path, LanguageModel]]
-) -> tuple[str, list[Contrast]]:
+) -> tuple[str, list[MinimalPair]]:
     """Contrasts in the language that was asked for, or in that of the first model."""
-    from dragoman.lab.minimal_pairs import contrasts
+    from dragoman.lab.minimal_pairs import sample_minimal_pairs
 
     language = language.lower() if language else None
     if language is not None and language not in LANGUAGES:
         raise DataError(f"--language {language}: the laboratory speaks de and en")
     chosen = language or (_language_of(*loaded[0]) if loaded else "en")
-    return chosen, contrasts(chosen, count, seed)
+    return chosen, sample_minimal_pairs(chosen, count, seed)
 
 
 def _language_of(path: Path, model: LanguageModel) -> str:
     """The language of which a model knows more words."""
-    from dragoman.lab.minimal_pairs import contrasts
+    from dragoman.lab.minimal_pairs import sample_minimal_pairs
 
-    unknown = {language: _unknown(model, contrasts(language, count=2)) for language in LANGUAGES}
+    unknown = {language: _unknown(model, sample_minimal_pairs(language, count=2)) for language in LANGUAGES}
     best = min(unknown, key=unknown.__getitem__)
     if unknown[best] > STRANGE:
         remedy = "train it on text of dragoman lab, or say --language"
@@ -116,14 +117,14 @@ def _language_of(path: Path, model: LanguageModel) -> str:
     return best
 
 
-def _doubt(path: Path, model: LanguageModel, language: str, found: Sequence[Contrast]) -> None:
+def _doubt(path: Path, model: LanguageModel, language: str, found: Sequence[MinimalPair]) -> None:
     """Warn of a model that hardly knows the words it is asked about."""
     share = _unknown(model, found)
     if share > DOUBTFUL:
         info(f"warning: {path}: {100 * share:.0f}% of the {LANGUAGES[language]} words are unknown to it; other text?")
 
 
-def _unknown(model: LanguageModel, found: Iterable[Contrast]) -> float:
+def _unknown(model: LanguageModel, found: Iterable[MinimalPair]) -> float:
     """The share of unknown words."""
     from dragoman.data.corpus import Corpus
 
@@ -131,21 +132,21 @@ def _unknown(model: LanguageModel, found: Iterable[Contrast]) -> float:
     return len(corpus.unknown_positions) / corpus.num_words
 
 
-def _as_dict(language: str, results: Results) -> dict[str, Any]:
-    from dragoman.report.contrasts import accuracies_as_dicts
+def _as_dict(language: str, results: dict[str, PhenomenonAccuracies]) -> dict[str, Any]:
+    from dragoman.evaluation.lab_reference import accuracies_as_dicts
 
     models = [{"model": name, "contrasts": accuracies_as_dicts(found)} for name, found in results.items()]
     return {"language": language, "models": models}
 
 
-def _examples(found: Iterable[Contrast]) -> str:
-    first: dict[str, Contrast] = {}
+def _examples(found: Iterable[MinimalPair]) -> str:
+    first: dict[str, MinimalPair] = {}
     for contrast in sorted(found, key=lambda contrast: len(contrast.right)):
         first.setdefault(contrast.phenomenon, contrast)
     return "\n\n".join(f"{name}\n  right: {one.right}\n  wrong: {one.wrong}" for name, one in first.items())
 
 
-def _write(path: Path, found: Iterable[Contrast]) -> None:
+def _write(path: Path, found: Iterable[MinimalPair]) -> None:
     from dragoman.io.storage import atomic_file
     from dragoman.lab.minimal_pairs import to_tsv
 

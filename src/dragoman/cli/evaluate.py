@@ -61,7 +61,7 @@ def evaluate(
     translation: TranslatorEvaluationOptions = TranslatorEvaluationOptions(),
     unknowns: UnknownReplacementOptions = UnknownReplacementOptions(),
 ) -> None:
-    """Report how good models are. Of several models: a table.
+    """Measure language models or translators on a text.
 
     Of language models (--text): how probable they find a text. Of translators (--src and --ref): BLEU and chrF by
     sacreBLEU, and how probable they find the references; of several, by paired bootstrap, whether they differ from the
@@ -140,11 +140,11 @@ def _results(
     from dragoman.data.formats import display_name, read_text
     from dragoman.data.scanner import scan
     from dragoman.evaluation.floor import evaluate_token_scores
-    from dragoman.lab.paths import language_of
+    from dragoman.lab.corpus_files import lab_language
 
     loaded = [(path, _language_model(path)) for path in models]
     scanned = scan(read_text(text, options.field_for(text, field)))
-    language = language_of(text) if floor else None
+    language = lab_language(text) if floor else None
     results: list[ModelEvaluation] = []
     corpus, truth = None, None
     for path, model in loaded:
@@ -211,8 +211,8 @@ def _report(judged: ModelEvaluation) -> str:
     else:
         lines = [format_table([name, "", ""], rows)]
     lines += ["", _paid(result), *_above(measured)]
-    if result.found_orders:
-        found = [(order, count, 100 * count / result.tokens) for order, count in sorted(result.found_orders.items())]
+    if result.matched_orders:
+        found = [(order, count, 100 * count / result.tokens) for order, count in sorted(result.matched_orders.items())]
         lines += ["", format_table(["n-grams of order", "found for tokens", "%"], found)]
     return "\n".join(lines)
 
@@ -241,7 +241,7 @@ def _floor_cells(measured: LanguageModelEvaluation) -> dict[str, object]:
 def _above(measured: LanguageModelEvaluation) -> list[str]:
     if measured.gap is None:
         return []
-    from dragoman.report.floor import gap_text
+    from dragoman.report.evaluation import gap_text
 
     return [gap_text(measured.gap), "the floor is what the true distribution pays, ± its standard error"]
 
@@ -291,7 +291,7 @@ def _histories(results: list[ModelEvaluation]) -> list[str]:
 def _beside_the_floor(results: list[ModelEvaluation]) -> list[str]:
     if results[0].measured.floor is None:
         return []
-    from dragoman.report.floor import floor_table
+    from dragoman.report.evaluation import floor_table
 
     return [
         floor_table([(result.name, result.measured) for result in results]),

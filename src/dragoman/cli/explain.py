@@ -15,7 +15,7 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman.models.loglinear.explain import Explanation, Push
+    from dragoman.models.loglinear.explain import Explanation, WordContribution
 
 
 def explain(
@@ -27,7 +27,7 @@ def explain(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
 ) -> None:
-    """Show which features pushed next words up and down.
+    """Show how features contribute to the next word's probability.
 
     A word's score is the sum of its column; probabilities are the scores' exponentials, made to sum to one. A dash:
     the feature has no weight for this word.
@@ -84,7 +84,7 @@ def _shown(prefix: str) -> str:
     return f"{prefix} ..." if prefix else "..."
 
 
-def _listed(pushes: Sequence[Push]) -> str:
+def _listed(pushes: Sequence[WordContribution]) -> str:
     return ", ".join(f"{push.word} {_rounded(push.amount):.2f}" for push in pushes) or "-"
 
 

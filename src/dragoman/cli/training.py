@@ -31,6 +31,8 @@ MANY = 8  # orders, above which they are not told one by one
 class VocabOptions(OptionGroup):
     """Which words are known: those of another model, or the frequent ones of the text."""
 
+    panel = "Data"
+
     vocab_from: options.VocabFrom = None
     min_count: options.MinCount = 1
     max_size: options.MaxSize = None
@@ -52,6 +54,8 @@ class VocabOptions(OptionGroup):
 class UnknownWordOptions(OptionGroup):
     """Which unknown-word model. Unless one is asked for, a model that lends its vocabulary lends this too: so the two
     can be mixed."""
+
+    panel = "Data"
 
     kind: options.Unknown = None
     total: options.UnknownTotal = None
@@ -130,7 +134,6 @@ def save_and_report(
 
 def report_model(outcome: TrainedModel, output: Path, *, dev_text: str | None, material: TrainingData) -> None:
     """How large a model is, how long it took, and what it makes of the dev text."""
-    from dragoman.data.fingerprint import corpus_fingerprint
     from dragoman.io.model_card import CardScore
 
     model, size = outcome.model, outcome.size
@@ -146,18 +149,16 @@ def report_model(outcome: TrainedModel, output: Path, *, dev_text: str | None, m
         scores.append(CardScore("dev", f"perplexity, a word or sentence end{caution}", perplexity))
         info(f"{dev_text}: {told}{caution}")
     texts = {"train": material.corpus, "dev": material.dev}
-    model.write_card(
-        output, scores, {name: corpus_fingerprint(text) for name, text in texts.items() if text is not None}
-    )
+    model.write_card(output, scores, {name: text.fingerprint() for name, text in texts.items() if text is not None})
 
 
 def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float, str]:
     """The perplexity of the dev text, and what there is to say of it; of laboratory text also the floor."""
     from dragoman.evaluation.floor import evaluate_language_model
-    from dragoman.lab.paths import language_of
+    from dragoman.lab.corpus_files import lab_language
     from dragoman.report.tables import format_cell, format_with_error
 
-    language = language_of(source)
+    language = lab_language(source)
     result = evaluate_language_model(
         model, corpus, lab_reference_scores(language, corpus, source) if language else None
     )
@@ -169,13 +170,13 @@ def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float,
 
 def suggest_next_commands(output: Path, dev_text: str | None, field: str | None) -> None:
     """What one has not seen yet: samples, or a perplexity; of laboratory text, contrasts."""
-    from dragoman.lab.paths import language_of
+    from dragoman.lab.corpus_files import lab_language
 
     if dev_text is None:
         suggest_command("evaluate", output, "--text", "FILE", *options.field_arguments(field))
         return
     with warnings.catch_warnings(action="ignore"):  # what there was to say has been said
-        is_laboratory = language_of(dev_text) is not None
+        is_laboratory = lab_language(dev_text) is not None
     if is_laboratory:
         suggest_command("contrast", output)
     suggest_command("sample", output, "-n", "3")

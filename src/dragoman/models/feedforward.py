@@ -9,9 +9,8 @@ from torch import Generator, Tensor
 
 from dragoman.core.scorer import Carry, State
 from dragoman.data.batches import Batch
-from dragoman.data.corpus import Corpus
+from dragoman.data.corpus import Corpus, context_windows
 from dragoman.data.vocabulary import START
-from dragoman.data.windows import context_windows
 from dragoman.models.embedding_model import EmbeddingLanguageModel
 from dragoman.models.feedforward_config import FeedForwardConfig
 from dragoman.models.neural import LanguageModelOutput

@@ -12,8 +12,8 @@ from torch import Generator, Tensor
 
 from dragoman.core.errors import DataError
 from dragoman.data.batches import Batch
-from dragoman.data.chunks import split_by_size
 from dragoman.data.corpus import Corpus
+from dragoman.data.ranges import split_by_size
 from dragoman.data.vocabulary import END, START
 from dragoman.models.neural import TOKENS_PER_BATCH
 from dragoman.models.recurrent import RecurrentModel

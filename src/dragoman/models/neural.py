@@ -96,6 +96,10 @@ class NeuralModel(nn.Module, Model):
         shape = "".join(f"{name}={value}, " for name, value in self.shape().items())
         return f"{type(self).__name__}({shape}parameters={self.num_parameters:,}, vocabulary={len(self.vocab):,})"
 
+    def sizes(self) -> dict[str, int]:
+        """Return the numbers of words and parameters, for the model card."""
+        return {"words": self.vocab.num_known, "parameters": self.num_parameters}
+
     # -- saving and loading --------------------------------------------------------------------------------------------
 
     def config(self) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from dragoman.core.scorer import Carry, State
-from dragoman.data.batches import Batch
-from dragoman.data.chunks import split_by_size
+from dragoman.data.batches import Batch, Segment, TextStream
 from dragoman.data.corpus import Corpus
-from dragoman.data.streams import Segment, TextStream
+from dragoman.data.ranges import split_by_size
 from dragoman.data.vocabulary import END, START
 from dragoman.models.embedding_model import EmbeddingLanguageModel
 from dragoman.models.neural import TOKENS_PER_BATCH, LanguageModelOutput

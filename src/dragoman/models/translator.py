@@ -191,6 +191,10 @@ class Translator(NeuralModel, BaseTranslator):
                 torch.nn.init.constant_(prior.log_ratio, math.log(ratio))
 
     @property
+    def has_attention(self) -> bool:
+        return self.decoder.attention is not None
+
+    @property
     def tied_weight(self) -> Tensor | None:
         """The matrix of a tied output layer."""
         return self.embedding.weight if self.settings.tied else None

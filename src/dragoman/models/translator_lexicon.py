@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dragoman.align.aligner import SCHEDULES
 from dragoman.align.em import train_directional_model
-from dragoman.align.pair_grid import PairGrid
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import Vocab
 from dragoman.nn.lexicon import LexiconTable
@@ -23,7 +21,7 @@ MIN_PROB = 0.01  # of a translation
 
 def learn_lexicon(pairs: ParallelCorpus, dtype: torch.dtype) -> LexiconTable:
     """Estimate P(e | f) with an alignment model and return the most probable translations of each word."""
-    lexicon = train_directional_model(PairGrid.from_pairs(pairs), SCHEDULES[ALIGNMENT_MODEL]).lexicon
+    lexicon = train_directional_model(pairs, ALIGNMENT_MODEL).lexicon
     entries = lexicon.top_entries(MAX_TRANSLATIONS, MIN_PROB)
     source, target = np.divmod(lexicon.keys[entries], len(pairs.target.vocab))
     starts = np.searchsorted(source, np.arange(len(pairs.source.vocab) + 1))

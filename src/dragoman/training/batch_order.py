@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.chunks import split_by_size
+from dragoman.data.batches import TextStream
 from dragoman.data.corpus import Corpus
-from dragoman.data.streams import TextStream
+from dragoman.data.ranges import split_by_size
 from dragoman.training.config import TrainingConfig
 from dragoman.training.protocols import Examples, PaddedExamples
 
@@ -104,7 +104,7 @@ def _shuffled_batches(data: Examples, config: TrainingConfig, epoch: int) -> Seq
 
 
 def _sort_keys(data: Examples) -> NDArray[np.int64]:
-    return data.likeness if isinstance(data, PaddedExamples) else data.sizes
+    return data.sort_keys if isinstance(data, PaddedExamples) else data.sizes
 
 
 def batch_weights(data: Examples) -> NDArray[np.int64]:

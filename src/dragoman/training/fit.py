@@ -21,7 +21,6 @@ from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.settings import validate
 from dragoman.core.threads import limit_threads
 from dragoman.data.corpus import Corpus, ParallelCorpus, require_same_vocab
-from dragoman.data.fingerprint import corpus_fingerprint
 from dragoman.data.trees import Treebank
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.training.batch_order import SENTENCES, STREAM
@@ -216,8 +215,8 @@ def _device(name: str) -> torch.device:
 def _set_record(model: StorableModel, config: TrainingConfig, data: Any, dev: Any) -> None:
     """Set what config.yaml has about the training."""
     fingerprints = {
-        "train": corpus_fingerprint(data),
-        "dev": None if dev is None else corpus_fingerprint(dev),
+        "train": data.fingerprint(),
+        "dev": None if dev is None else dev.fingerprint(),
         "start": arrays_fingerprint(model.arrays()),
     }
     model.record = {"training": config.model_dump(mode="json"), "data": fingerprints}

@@ -42,7 +42,7 @@ class PaddedExamples(Protocol):
         ...
 
     @property
-    def likeness(self) -> NDArray[np.int64]:
+    def sort_keys(self) -> NDArray[np.int64]:
         """Sort keys by which examples of similar lengths are near each other.  # (examples,)"""
         ...
 
