@@ -10,7 +10,12 @@ from dragoman.core.settings import Settings
 
 
 class TrainingConfig(Settings):
-    """Settings of training. Training stops at the first limit that is reached."""
+    """Settings of training. Training stops at the first limit that is reached.
+
+    >>> from dragoman import TrainingConfig
+    >>> TrainingConfig(learning_rate=0.01, max_epochs=5).optimizer
+    'adam'
+    """
 
     optimizer: Literal["sgd", "momentum", "adagrad", "adam"] = "adam"
     """Optimizer."""
