@@ -19,7 +19,8 @@ from dragoman.data import END, START, UNK, Corpus
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
 from dragoman.ngram.arpa import read_arpa, sections, write_arpa, writing
 from dragoman.ngram.arpa.lines import _number, _put_number
-from dragoman.ngram.model import NgramConfig, NgramModel
+from dragoman.ngram.config import NgramConfig
+from dragoman.ngram.model import NgramModel
 
 LOG_10 = math.log(10)
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from dragoman.models.two_way import TwoWayTranslator
     from dragoman.ngram.arpa import read_arpa, write_arpa
     from dragoman.ngram.class_model import ClassNgramModel
-    from dragoman.ngram.model import NgramConfig, NgramModel
+    from dragoman.ngram.config import NgramConfig
+    from dragoman.ngram.model import NgramModel
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import fit
 
@@ -56,7 +57,7 @@ _HOMES = {
     "LogLinearConfig": "dragoman.models.loglinear.config",
     "LogLinearModel": "dragoman.models.loglinear.model",
     "Mixture": "dragoman.combine.mixture",
-    "NgramConfig": "dragoman.ngram.model",
+    "NgramConfig": "dragoman.ngram.config",
     "NgramModel": "dragoman.ngram.model",
     "ParallelCorpus": "dragoman.data.corpus",
     "RecurrentConfig": "dragoman.models.recurrent_config",

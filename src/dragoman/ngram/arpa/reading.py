@@ -30,7 +30,8 @@ from dragoman.ngram.arpa.sections import (
     section_name,
     split,
 )
-from dragoman.ngram.model import IMPORTED, NgramConfig, NgramModel
+from dragoman.ngram.config import IMPORTED, NgramConfig
+from dragoman.ngram.model import NgramModel
 from dragoman.ngram.table import NgramTable, lookup
 from dragoman.ngram.trie import build_trie
 
