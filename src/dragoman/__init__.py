@@ -7,9 +7,7 @@
 'cat'
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in `typing`, which takes longer to import than `dragoman --version` may
 if TYPE_CHECKING:
     from dragoman.combine.ensemble import Ensemble
     from dragoman.combine.mixture import Mixture, ensemble
@@ -117,7 +115,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     if name not in _HOMES:
         raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -99,7 +99,7 @@ def align(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Find which words of two texts belong together.
+    """Align the words of two texts.
 
     Prints one line for each pair of sentences: `0-0 1-2` says that the first words belong together, and the second of
     the source and the third of the target. Learned from the two texts themselves, in both directions; words are what

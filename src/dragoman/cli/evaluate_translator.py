@@ -156,7 +156,7 @@ def _read(choice: TranslatorEvaluationOptions, models: Collection[Any]) -> LineP
             for number, line in enumerate(lines.source, 1):
                 check_tree(line, choice.src, number, MAX_TOKENS, "leave the pair out")
         else:
-            warn_if_mostly_unknown(model.source.read(lines.source), choice.src)
+            warn_if_mostly_unknown(model.source.encode(lines.source), choice.src)
     return lines
 
 
@@ -205,7 +205,7 @@ def _measured(
             length=choice.length,
             coverage=choice.coverage_penalty,
             diagnose=choice.diagnose,
-            unknowns=unknowns.rules(model),
+            unknown_replacer=unknowns.rules(model),
         )
 
 

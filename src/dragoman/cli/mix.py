@@ -38,7 +38,7 @@ def mix(
     field: options.Field = None,
     force: options.Force = False,
 ) -> None:
-    """Mix models, with weights fitted on a dev text.
+    """Interpolate language models with weights fitted on a dev text.
 
     P(w | h) = sum of weight_i P_i(w | h), with the weights that make the dev text most probable (EM); they are printed.
 

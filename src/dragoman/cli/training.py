@@ -31,6 +31,8 @@ MANY = 8  # orders, above which they are not told one by one
 class VocabOptions(OptionGroup):
     """Which words are known: those of another model, or the frequent ones of the text."""
 
+    panel = "Data"
+
     vocab_from: options.VocabFrom = None
     min_count: options.MinCount = 1
     max_size: options.MaxSize = None
@@ -52,6 +54,8 @@ class VocabOptions(OptionGroup):
 class UnknownWordOptions(OptionGroup):
     """Which unknown-word model. Unless one is asked for, a model that lends its vocabulary lends this too: so the two
     can be mixed."""
+
+    panel = "Data"
 
     kind: options.Unknown = None
     total: options.UnknownTotal = None

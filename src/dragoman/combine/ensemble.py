@@ -39,6 +39,10 @@ class Ensemble(Combination, BaseTranslator):
                 )
 
     @property
+    def has_attention(self) -> bool:
+        return any(isinstance(member, BaseTranslator) and member.has_attention for member in self.members)
+
+    @property
     def without_shortlist(self) -> Ensemble:
         """The ensemble of the members without their shortlists."""
         members = [getattr(member, "without_shortlist", member) for member in self.members]

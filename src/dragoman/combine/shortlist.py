@@ -108,6 +108,10 @@ class ShortlistScorer(BaseTranslator):
         self._prepared: Any = model.prepare_for_search()
         self._last: _AllowedWords | None = None
 
+    @property
+    def has_attention(self) -> bool:
+        return self.model.has_attention
+
     # -- the scorer ----------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:

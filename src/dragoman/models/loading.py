@@ -27,7 +27,7 @@ from dragoman.models.language_model import LanguageModel
 # Where each kind of model lives; imported when first met.
 MODEL_CLASSES = {
     "ngram": "dragoman.ngram.model:NgramModel",
-    "class-ngram": "dragoman.ngram.class_model:ClassModel",
+    "class-ngram": "dragoman.ngram.class_model:ClassNgramModel",
     "cache": "dragoman.models.cache:CacheModel",
     "feed-forward": "dragoman.models.feedforward:FeedForwardModel",
     "log-linear": "dragoman.models.loglinear.model:LogLinearModel",

@@ -217,6 +217,11 @@ class BaseTranslator(ABC):
             raise DataError(f"length handling {length!r}: give a number, such as penalty:0.5") from None
 
     @property
+    def has_attention(self) -> bool:
+        """Whether translations come with attention weights."""
+        return False
+
+    @property
     def without_shortlist(self) -> Any:
         """The same without shortlists: that by which given translations are priced."""
         return self
