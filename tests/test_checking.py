@@ -77,7 +77,7 @@ def test_what_is_whole_is_taken(saved):
 def test_a_text_of_another_vocabulary_is_refused(saved):
     model = dragoman.load(saved)
     other = Corpus.from_sentences([" ".join(f"w{number}" for number in range(1000))])
-    for ask in (model.token_log_probs, model.found_orders, model.sentence_log_probs):
+    for ask in (model.token_log_probs, model.matched_orders, model.sentence_log_probs):
         with pytest.raises(DataError, match="another vocabulary"):
             ask(other)
     with pytest.raises(DataError, match="another vocabulary"):
