@@ -115,7 +115,7 @@ def test_bad_usage(run, shared, tmp_path, arguments, says):
         (b"fine\nthe <s> here\n", ":2: <s> is reserved"),
         (b"fine\nthe </s>\n", ":2: </s> is reserved"),
         (b"\n\n\n", "bad.txt: the training text has no words"),
-        (b"\x1f\x8b\x08", "this is gzip; give it a name that ends in .gz"),
+        (b"\x1f\x8b\x08", "this is gzip data; give it a name that ends in .gz"),
     ],
 )
 def test_bad_training_text(run, tmp_path, content, says):
@@ -222,8 +222,8 @@ def test_broken_model_directory(run, shared, tmp_path, damage, whose):
     ("damage", "says"),
     [
         (lambda place: shutil.rmtree(place / "member-2"), "broken model directory: member-2 is missing"),
-        (edit("member-2/config.yaml", b"order: 3", b"ordre: 3"), "no setting 'ordre'; did you mean 'order'?"),
-        (edit("member-2/config.yaml", b"order: 3", b"order: 3\ncolour: red"), "no setting 'colour'; there are order"),
+        (edit("member-2/config.yaml", b"order: 3", b"ordre: 3"), "unknown key 'ordre'; did you mean 'order'?"),
+        (edit("member-2/config.yaml", b"order: 3", b"order: 3\ncolour: red"), "unknown key 'colour'; there are order"),
         (write("config.yaml", b"kind: mixture\nunknown: {kind: uni"), "config.yaml:2: broken or cut short"),
         (lambda place: (place / "vocab.tsv").unlink(), "vocab.tsv: missing; this model directory is broken"),
     ],

@@ -77,7 +77,7 @@ def test_orders_that_no_sentence_fills_are_left_out():
 
 def test_too_many_tokens_are_refused(text, monkeypatch):
     monkeypatch.setattr(counting, "MAX_NODES", 100)
-    with pytest.raises(DataError, match="divide the text"):
+    with pytest.raises(DataError, match="split the text"):
         count_ngrams(text, 2)
 
 

@@ -39,15 +39,15 @@ class ScannedText:
         return int(np.searchsorted(self.offsets, first, side="right"))
 
 
-def scan(text: bytes) -> ScannedText:
-    """Split a text into lines and words.
+def scan(text: bytes, compiled: bool | None = None) -> ScannedText:
+    """Split a text into lines and words, by compiled code or in Python (by default according to its size).
 
     >>> scan(b"the cat\\n\\nthe  dog\\r\\n").types
     ['the', 'cat', 'dog']
     >>> scan(b"the cat\\n\\nthe  dog\\r\\n").offsets.tolist()
     [0, 2, 2, 4]
     """
-    if len(text) < COMPILED_BYTES:
+    if not (len(text) >= COMPILED_BYTES if compiled is None else compiled):
         return _concatenate([_split_chunk(bytes(chunk)) for chunk in _chunks(text, len(text) // CHUNK_BYTES + 1)])
     cores = len(split_range(0, len(text), min_size=1 << 18, per_core=1))
     return _concatenate(parallel_map(_scan_chunk, _chunks(text, cores)))
