@@ -101,7 +101,7 @@ def test_of_a_tree_single_words_are_looked_at() -> None:
 def test_the_text_changes_and_the_units_do_not(speechless: tuple[Translator, Path]) -> None:
     model, _ = speechless
     line = "Meier sieht Müller"
-    plain, told = model.translate([line])[0], model.translate([line], unknowns=UnknownReplacer())[0]
+    plain, told = model.translate([line])[0], model.translate([line], unknown_replacer=UnknownReplacer())[0]
     assert plain.text == " ".join(plain.tokens) and set(plain.tokens) == {"<unk>"} and plain.replacements == ()
     assert (told.tokens, told.log_prob, told.score) == (plain.tokens, plain.log_prob, plain.score)
     assert told.text.split() == [one.word for one in told.replacements] and set(told.text.split()) <= set(line.split())
@@ -109,14 +109,16 @@ def test_the_text_changes_and_the_units_do_not(speechless: tuple[Translator, Pat
     for one in told.replacements:
         assert one.source == told.source_tokens[int(told.attention[one.place, :-1].argmax())]
     assert (
-        model.translate(["der hund"], unknowns=UnknownReplacer(aligner().forward.lexicon))[0].replacements[0].rule
+        model.translate(["der hund"], unknown_replacer=UnknownReplacer(aligner().forward.lexicon))[0]
+        .replacements[0]
+        .rule
         == TRANSLATED
     )
 
 
 def test_of_a_line_in_pieces_all_are_replaced(speechless: tuple[Translator, Path]) -> None:
     model, _ = speechless
-    told = model.translate(["Meier Müller Schulze Schmidt"], unknowns=UnknownReplacer(), most_units=2)[0]
+    told = model.translate(["Meier Müller Schulze Schmidt"], unknown_replacer=UnknownReplacer(), max_tokens=2)[0]
     assert [one.place for one in told.replacements] == list(range(len(told.tokens)))
     assert told.text.split() == [one.word for one in told.replacements]
     assert {"Meier", "Müller"} & set(told.text.split()) and {"Schulze", "Schmidt"} & set(told.text.split())
@@ -124,17 +126,17 @@ def test_of_a_line_in_pieces_all_are_replaced(speechless: tuple[Translator, Path
 
 def test_known_words_stay_as_they_are() -> None:
     model = translators()["one"]
-    assert [one.text for one in model.translate(GERMAN, unknowns=UnknownReplacer())] == ENGLISH
+    assert [one.text for one in model.translate(GERMAN, unknown_replacer=UnknownReplacer())] == ENGLISH
 
 
-@pytest.mark.parametrize(("name", "told"), [("pieces", "not char"), ("plain", "no attention")])
+@pytest.mark.parametrize(("name", "told"), [("pieces", "it predicts char"), ("plain", "this translator has none")])
 def test_where_none_can_be_replaced_that_is_said(name: str, told: str) -> None:
     with pytest.raises(DataError, match=told):
-        translators()[name].translate(GERMAN[:1], unknowns=UnknownReplacer())
+        translators()[name].translate(GERMAN[:1], unknown_replacer=UnknownReplacer())
 
 
 def test_blank_lines_stay_blank(speechless: tuple[Translator, Path]) -> None:
-    assert speechless[0].translate([" "], unknowns=UnknownReplacer())[0] == Translation("", (), 0.0, 0.0, ())
+    assert speechless[0].translate([" "], unknown_replacer=UnknownReplacer())[0] == Translation("", (), 0.0, 0.0, ())
 
 
 # -- the command line --------------------------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ def test_translations_are_judged_with_their_unknown_words_replaced(
     assert replaced["unknown_words_found"] == 1, "one word came through, and not so often"
     told = [" ".join(line.split()) for line in good(*command[:-1], "--replace-unknowns").lines]
     assert "sentences 1 beam size 5, length norm, unknown words replaced" in told
-    assert "unknown words found 1 of 4 in the references that it does not know" in told
+    assert "unknown words found 1 of 4 in the references that are not in its vocabulary" in told
     (tmp_path / "t.en").write_text(f"{ENGLISH[0]}\n")
     assert not any("unknown words found" in line for line in good(*command[:-1]).lines), "none to be found"
 
@@ -177,10 +179,10 @@ def test_translations_are_judged_with_their_unknown_words_replaced(
     ("name", "options", "told"),
     [
         ("one", ["--explain-unknowns"], "none are replaced"),
-        ("pieces", ["--replace-unknowns"], "not char"),
+        ("pieces", ["--replace-unknowns"], "it predicts char"),
         ("plain", ["--replace-unknowns"], "attention"),
         ("one", ["--replace-unknowns", "--sample", "2"], "leave"),
-        ("one", ["--lexicon", "nowhere"], "nowhere: there is no aligner"),
+        ("one", ["--lexicon", "nowhere"], "nowhere: no aligner here"),
     ],
 )
 def test_what_cannot_be_is_refused(run: Any, place: Path, name: str, options: list[str], told: str) -> None:

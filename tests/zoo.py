@@ -14,17 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman import (
-    Corpus,
-    FeedForwardModel,
-    LanguageModel,
-    LogLinearModel,
-    Mixture,
-    NgramModel,
-    RecurrentModel,
-    ensemble,
-    fit,
-)
+from dragoman import Corpus, FeedForwardModel, LogLinearModel, Mixture, NgramModel, RecurrentModel, fit
 from dragoman.align.aligner import Aligner
 from dragoman.combine.buckets import make_bucketing
 from dragoman.combine.ensemble import Ensemble
@@ -36,6 +26,7 @@ from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.models.cache import CacheModel
+from dragoman.models.language_model import LanguageModel
 from dragoman.models.translator import Translator
 from dragoman.models.translator_config import TREE_ENCODERS
 from dragoman.ngram.arpa import read_arpa, write_arpa
@@ -196,7 +187,7 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     ),
     "mixture with classes": lambda text: Mixture([_ngram(text, order=3), _classes(text, order=3)], [0.5, 0.5]),
     "mixture of mixtures": lambda text: Mixture(
-        [ensemble([_cache(text, order=1), _cache(text, order=2)]), _ngram(text, order=2)], [0.2, 0.8]
+        [Mixture.uniform([_cache(text, order=1), _cache(text, order=2)]), _ngram(text, order=2)], [0.2, 0.8]
     ),
     "mixture by order": lambda text: _bucketed("order", [_ngram(text, order=4), _cache(text, order=2)]),
     "mixture by order, with a gap": lambda text: _bucketed(
@@ -225,7 +216,9 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     "mixture with a recurrent that carries": lambda text: Mixture(
         [_ngram(text, order=3), _cache(text, order=1), _recurrent(text, carries=True)], [0.5, 0.1, 0.4]
     ),
-    "ensemble": lambda text: ensemble([_ngram(text, order=2, smoothing="maximum-likelihood"), _ngram(text, order=1)]),
+    "ensemble": lambda text: Mixture.uniform(
+        [_ngram(text, order=2, smoothing="maximum-likelihood"), _ngram(text, order=1)]
+    ),
 }
 
 

@@ -127,7 +127,7 @@ class Aligner:
         sizes = {
             "source words": source.num_known,
             "words": target.num_known,
-            "numbers": sum(array.size for array in arrays.values()),
+            "parameters": sum(array.size for array in arrays.values()),
         }
         config = {"kind": ALIGNER_KIND, "format": FORMAT, **{name: model.config() for name, model in models}}
         with atomic_directory(Path(path), replace=replace, kind=ALIGNER_DIRECTORY) as directory:

@@ -14,7 +14,6 @@ from dragoman.cli.inspection import Picture, check_picture
 from dragoman.cli.messages import info
 from dragoman.cli.next import check_utf8_argument
 from dragoman.cli.translator_options import (
-    AttentionMatrix,
     BeamSize,
     Length,
     Translators,
@@ -26,7 +25,7 @@ from dragoman.cli.translator_options import (
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.models.translation import BaseTranslator, Translation
+    from dragoman.models.translation import AttentionMatrix, BaseTranslator, Translation
 
 WIDTH = 100  # columns, where there is no terminal to ask
 TITLE = 60  # columns of a picture's title

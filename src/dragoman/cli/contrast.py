@@ -14,7 +14,7 @@ from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.evaluation.lab_reference import PhenomenonAccuracies
-    from dragoman.lab.minimal_pairs import Contrast
+    from dragoman.lab.minimal_pairs import MinimalPair
     from dragoman.models.language_model import LanguageModel
 
 LANGUAGES = {"de": "German", "en": "English"}
@@ -94,22 +94,22 @@ def _check(*, models: bool, examples: bool, write: Path | None, as_json: bool) -
 
 def _contrasts(
     language: str | None, count: int, seed: int, loaded: Sequence[tuple[Path, LanguageModel]]
-) -> tuple[str, list[Contrast]]:
+) -> tuple[str, list[MinimalPair]]:
     """Contrasts in the language that was asked for, or in that of the first model."""
-    from dragoman.lab.minimal_pairs import contrasts
+    from dragoman.lab.minimal_pairs import sample_minimal_pairs
 
     language = language.lower() if language else None
     if language is not None and language not in LANGUAGES:
         raise DataError(f"--language {language}: the laboratory speaks de and en")
     chosen = language or (_language_of(*loaded[0]) if loaded else "en")
-    return chosen, contrasts(chosen, count, seed)
+    return chosen, sample_minimal_pairs(chosen, count, seed)
 
 
 def _language_of(path: Path, model: LanguageModel) -> str:
     """The language of which a model knows more words."""
-    from dragoman.lab.minimal_pairs import contrasts
+    from dragoman.lab.minimal_pairs import sample_minimal_pairs
 
-    unknown = {language: _unknown(model, contrasts(language, count=2)) for language in LANGUAGES}
+    unknown = {language: _unknown(model, sample_minimal_pairs(language, count=2)) for language in LANGUAGES}
     best = min(unknown, key=unknown.__getitem__)
     if unknown[best] > STRANGE:
         remedy = "train it on text of dragoman lab, or say --language"
@@ -117,14 +117,14 @@ def _language_of(path: Path, model: LanguageModel) -> str:
     return best
 
 
-def _doubt(path: Path, model: LanguageModel, language: str, found: Sequence[Contrast]) -> None:
+def _doubt(path: Path, model: LanguageModel, language: str, found: Sequence[MinimalPair]) -> None:
     """Warn of a model that hardly knows the words it is asked about."""
     share = _unknown(model, found)
     if share > DOUBTFUL:
         info(f"warning: {path}: {100 * share:.0f}% of the {LANGUAGES[language]} words are unknown to it; other text?")
 
 
-def _unknown(model: LanguageModel, found: Iterable[Contrast]) -> float:
+def _unknown(model: LanguageModel, found: Iterable[MinimalPair]) -> float:
     """The share of unknown words."""
     from dragoman.data.corpus import Corpus
 
@@ -139,14 +139,14 @@ def _as_dict(language: str, results: dict[str, PhenomenonAccuracies]) -> dict[st
     return {"language": language, "models": models}
 
 
-def _examples(found: Iterable[Contrast]) -> str:
-    first: dict[str, Contrast] = {}
+def _examples(found: Iterable[MinimalPair]) -> str:
+    first: dict[str, MinimalPair] = {}
     for contrast in sorted(found, key=lambda contrast: len(contrast.right)):
         first.setdefault(contrast.phenomenon, contrast)
     return "\n\n".join(f"{name}\n  right: {one.right}\n  wrong: {one.wrong}" for name, one in first.items())
 
 
-def _write(path: Path, found: Iterable[Contrast]) -> None:
+def _write(path: Path, found: Iterable[MinimalPair]) -> None:
     from dragoman.io.storage import atomic_file
     from dragoman.lab.minimal_pairs import to_tsv
 

@@ -140,11 +140,11 @@ def _results(
     from dragoman.data.formats import display_name, read_text
     from dragoman.data.scanner import scan
     from dragoman.evaluation.floor import evaluate_token_scores
-    from dragoman.lab.paths import language_of
+    from dragoman.lab.corpus_files import lab_language
 
     loaded = [(path, _language_model(path)) for path in models]
     scanned = scan(read_text(text, options.field_for(text, field)))
-    language = language_of(text) if floor else None
+    language = lab_language(text) if floor else None
     results: list[ModelEvaluation] = []
     corpus, truth = None, None
     for path, model in loaded:
@@ -211,8 +211,8 @@ def _report(judged: ModelEvaluation) -> str:
     else:
         lines = [format_table([name, "", ""], rows)]
     lines += ["", _paid(result), *_above(measured)]
-    if result.found_orders:
-        found = [(order, count, 100 * count / result.tokens) for order, count in sorted(result.found_orders.items())]
+    if result.matched_orders:
+        found = [(order, count, 100 * count / result.tokens) for order, count in sorted(result.matched_orders.items())]
         lines += ["", format_table(["n-grams of order", "found for tokens", "%"], found)]
     return "\n".join(lines)
 

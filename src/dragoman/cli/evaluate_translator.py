@@ -146,7 +146,7 @@ def _systems(models: Sequence[Path], choice: TranslatorEvaluationOptions) -> dic
 
 def _read(choice: TranslatorEvaluationOptions, models: Collection[Any]) -> LinePairs:
     """The text, if all these translators can read it."""
-    from dragoman.models.translation import MAX_TOKENS
+    from dragoman.models.segmented_line import MAX_TOKENS
 
     assert choice.src is not None and choice.ref is not None
     lines = read_pairs(choice.src, choice.ref, choice.src_field, choice.ref_field)

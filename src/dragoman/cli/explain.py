@@ -15,7 +15,7 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman.models.loglinear.explain import Explanation, Push
+    from dragoman.models.loglinear.explain import Explanation, WordContribution
 
 
 def explain(
@@ -84,7 +84,7 @@ def _shown(prefix: str) -> str:
     return f"{prefix} ..." if prefix else "..."
 
 
-def _listed(pushes: Sequence[Push]) -> str:
+def _listed(pushes: Sequence[WordContribution]) -> str:
     return ", ".join(f"{push.word} {_rounded(push.amount):.2f}" for push in pushes) or "-"
 
 

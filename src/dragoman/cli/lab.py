@@ -36,14 +36,14 @@ def lab(
       dragoman evaluate lab-kn5 --text lab/test.en
     """
     from dragoman.io.storage import check_output_directory
-    from dragoman.lab.laboratory import laboratory
-    from dragoman.lab.write_corpus import CORPUS, write
+    from dragoman.lab.corpus_files import LAB_CORPUS, write_lab_corpus
+    from dragoman.lab.lab import german_english_lab
 
-    check_output_directory(output, replace=force, kind=CORPUS)
+    check_output_directory(output, replace=force, kind=LAB_CORPUS)
     began = perf_counter()
     with status("drawing sentence pairs"):
-        write(laboratory(), output, {"train": pairs, "dev": dev, "test": test}, seed, replace=force)
-    entropy = laboratory().entropy
+        write_lab_corpus(german_english_lab(), output, {"train": pairs, "dev": dev, "test": test}, seed, replace=force)
+    entropy = german_english_lab().entropy
     info(f"{output}: {pairs:,} + {dev:,} + {test:,} pairs in {perf_counter() - began:.1f} seconds")
     words = f"{entropy.german_words:.1f} German, {entropy.english_words:.1f} English"
     given = f"{entropy.english_given_german_per_word:.3f} nats a word"

@@ -31,9 +31,9 @@ def lab_reference_scores(language: str, corpus: Corpus, text: str) -> TrueLogPro
 def lab_reference_answers(src: str, ref: str, references: Sequence[str]) -> ReferenceData:
     """What is known of a text to translate: true alignments and log-probabilities, if it is the laboratory's."""
     from dragoman.evaluation.translator import ReferenceData, read_log_probs
-    from dragoman.lab.paths import language_of
+    from dragoman.lab.corpus_files import lab_language
 
-    languages = (language_of(src), language_of(ref))
+    languages = (lab_language(src), lab_language(ref))
     if None in languages or languages[0] == languages[1] or _part(src) != _part(ref):
         return ReferenceData(references)
     part, turned = _part(src), languages[0] == "en"

@@ -218,11 +218,11 @@ def _on_laboratory(output: Path, models: str, settings: dict[str, Any]) -> None:
     from dragoman.experiments.trainer import select_models
     from dragoman.experiments.translators import TRANSLATORS
     from dragoman.experiments.work_directory import check_settings, claim_directory
-    from dragoman.lab.paths import VERSION
+    from dragoman.lab.corpus_files import GRAMMAR_VERSION
 
     names = select_models(models, [*LANGUAGE_MODELS, *TRANSLATORS])
     claim_directory(output, "ladder", HABIT)
-    check_settings(output, {**settings, "grammar": VERSION})
+    check_settings(output, {**settings, "grammar": GRAMMAR_VERSION})
     rungs, climb, told = run_lab_ladder(output, names, settings, console_callbacks())
     print(told.text)
     info(f"\n{output}: {', '.join(told.files)}")

@@ -98,12 +98,17 @@ def train_loglinear(
 
 def _ask_for_classes(features: tuple[str, ...], file: Path | None) -> bool:
     """Whether any feature looks at the classes of words, once those that the user defined are known."""
-    from dragoman.models.loglinear.features import atoms_of, parse, read_environment_features, read_features
+    from dragoman.models.loglinear.features import (
+        distinct_atoms,
+        load_environment_features,
+        load_feature_file,
+        parse_features,
+    )
 
-    read_environment_features()
+    load_environment_features()
     if file is not None:
-        read_features(file)
-    return any(atom.table == "class" for atom in atoms_of(parse(features)))
+        load_feature_file(file)
+    return any(atom.table == "class" for atom in distinct_atoms(parse_features(features)))
 
 
 def _classes(given: str | None, corpus: Corpus) -> dict[str, str]:

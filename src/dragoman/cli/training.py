@@ -155,10 +155,10 @@ def report_model(outcome: TrainedModel, output: Path, *, dev_text: str | None, m
 def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float, str]:
     """The perplexity of the dev text, and what there is to say of it; of laboratory text also the floor."""
     from dragoman.evaluation.floor import evaluate_language_model
-    from dragoman.lab.paths import language_of
+    from dragoman.lab.corpus_files import lab_language
     from dragoman.report.tables import format_cell, format_with_error
 
-    language = language_of(source)
+    language = lab_language(source)
     result = evaluate_language_model(
         model, corpus, lab_reference_scores(language, corpus, source) if language else None
     )
@@ -170,13 +170,13 @@ def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float,
 
 def suggest_next_commands(output: Path, dev_text: str | None, field: str | None) -> None:
     """What one has not seen yet: samples, or a perplexity; of laboratory text, contrasts."""
-    from dragoman.lab.paths import language_of
+    from dragoman.lab.corpus_files import lab_language
 
     if dev_text is None:
         suggest_command("evaluate", output, "--text", "FILE", *options.field_arguments(field))
         return
     with warnings.catch_warnings(action="ignore"):  # what there was to say has been said
-        is_laboratory = language_of(dev_text) is not None
+        is_laboratory = lab_language(dev_text) is not None
     if is_laboratory:
         suggest_command("contrast", output)
     suggest_command("sample", output, "-n", "3")

@@ -17,7 +17,8 @@ from fastapi.responses import FileResponse, HTMLResponse
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.io.storage import METRICS_FILE, REPORT_FILE
 from dragoman.models.language_model import LanguageModel
-from dragoman.models.translation import MAX_TOKENS, Translation
+from dragoman.models.segmented_line import MAX_TOKENS
+from dragoman.models.translation import Translation
 from dragoman.search.lattice import Lattice
 from dragoman.serve.batch_queue import cancellation_check
 from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError

@@ -47,6 +47,15 @@ def read_arpa(path: str | Path, *, vocab_pad: int | None = None, closed: bool = 
         vocab_pad: `<unk>` in the file is the share of one word in a language of this many words, as written by
             `lmplz --vocab_pad`. By default it is the class of all unknown words.
         closed: words outside the vocabulary have probability 0. By default they are equally likely.
+
+    >>> import tempfile
+    >>> from dragoman import Corpus, NgramModel, read_arpa, write_arpa
+    >>> model = NgramModel.train(Corpus.from_sentences(["a b", "b a"]), order=2, smoothing="witten-bell")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     write_arpa(model, f"{directory}/model.arpa")
+    ...     again = read_arpa(f"{directory}/model.arpa")
+    >>> abs(again.score("a b")[0] - model.score("a b")[0]) < 1e-5
+    True
     """
     if closed and vocab_pad is not None:
         raise DataError(
