@@ -310,7 +310,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.arpa.gz"
     for content in (SMALL.encode(), gzip.compress(SMALL.encode())[:-20]):
         damaged.write_bytes(content)
-        with pytest.raises(DataError, match="not a whole gzip file"):
+        with pytest.raises(DataError, match="not a complete gzip file"):
             read_arpa(damaged)
 
 

@@ -446,7 +446,7 @@ def test_broken_gzip_files_are_refused(tmp_path: Path) -> None:
     crooked[20] ^= 0xFF
     for content in (whole[:-9], whole[:15], whole[:3], b"plain text", bytes(crooked), whole + b"tail"):
         (tmp_path / "t.gz").write_bytes(content)
-        with pytest.raises(DataError, match=r"t.gz: not a whole gzip file"):
+        with pytest.raises(DataError, match=r"t.gz: not a complete gzip file"):
             read_text(tmp_path / "t.gz")
 
 
