@@ -118,7 +118,11 @@ def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, content: bytes, 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 1\na 1\n")[:-9])
-    for name, message in [("none.txt", "no such file"), (".", "is a directory"), ("cut.gz", "not a complete gzip file")]:
+    for name, message in [
+        ("none.txt", "no such file"),
+        (".", "is a directory"),
+        ("cut.gz", "not a complete gzip file"),
+    ]:
         with pytest.raises(DataError, match=message):
             read_word_vectors(tmp_path / name)
 
