@@ -8,6 +8,7 @@ import pytest
 import dragoman
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.io.storage import map_arrays, write_arrays
+from dragoman.ngram.model import NgramConfig
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ def test_a_word_that_is_none_is_refused(saved, word):
 
 def test_settings_add_to_a_configuration_and_must_exist():
     corpus = Corpus.from_sentences(["a b", "b a"])
-    model = NgramModel.train(corpus, dragoman.NgramConfig(order=2, smoothing="katz"), smoothing="witten-bell")
+    model = NgramModel.train(corpus, NgramConfig(order=2, smoothing="katz"), smoothing="witten-bell")
     assert (model.settings.order, model.settings.smoothing) == (2, "witten-bell")
     with pytest.raises(DataError, match="did you mean 'smoothing'"):
         NgramModel.train(corpus, smothing="katz")

@@ -31,7 +31,10 @@ from dragoman import Corpus, Tokenizer
 from dragoman.align.aligner import Aligner
 from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.data.alignments import WordAlignments
+from dragoman.data.brown import brown_clusters
+from dragoman.data.corpus import BidirectionalCorpus
 from dragoman.data.unknown_words import ClosedVocabulary
+from dragoman.models.two_way import TwoWayTranslator
 from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
 
@@ -300,10 +303,8 @@ def create(name: str, seed: int = 1, **options: Any) -> tuple[Any, Any]:
     shape = {**SMALL, "dropout": 0.2, "embedding_dropout": 0.1}
     if name in TWO_WAY:
         source, target = sides()
-        pairs = parallel(dragoman.BidirectionalCorpus, source, target)
-        model = dragoman.TwoWayTranslator.create(
-            pairs, source, target, seed=seed, **{**shape, **TWO_WAY[name], **options}
-        )
+        pairs = parallel(BidirectionalCorpus, source, target)
+        model = TwoWayTranslator.create(pairs, source, target, seed=seed, **{**shape, **TWO_WAY[name], **options})
         return model, pairs
     settings = {**shape, **TRANSLATORS[name], **options}
     if settings["encoder"] == "convolutional":
@@ -562,7 +563,7 @@ def alignments() -> dict[str, Any]:
         for how in ("grow-diag-final-and", "intersection", "union", "forward", "backward"):
             links = aligner.align(pairs, how)
             found[f"{model}, {how}"] = [[list(link) for link in links[pair]] for pair in range(6)]
-    found["brown clusters"] = dragoman.brown_clusters(english(), classes=5).as_mapping()
+    found["brown clusters"] = brown_clusters(english(), classes=5).as_mapping()
     return found
 
 

@@ -10,7 +10,12 @@ from dragoman.core.settings import Settings
 
 
 class TrainingConfig(Settings):
-    """How a model is trained. The first bound that is reached ends the training."""
+    """The settings of training. It ends at the first limit that is reached.
+
+    >>> from dragoman import TrainingConfig
+    >>> TrainingConfig(learning_rate=0.01, max_epochs=5).optimizer
+    'adam'
+    """
 
     optimizer: Literal["sgd", "momentum", "adagrad", "adam"] = "adam"
     """The rule by which gradients become steps."""

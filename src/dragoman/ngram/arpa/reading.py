@@ -44,6 +44,15 @@ def read_arpa(path: str | Path, *, vocab_pad: int | None = None, closed: bool = 
     With `vocab_pad` the file's `<unk>` is one word's share of a language of that many words, as `lmplz --vocab_pad`
     writes it. Otherwise it is the whole class, and which word it was is uniform over 10,000,000 words, or with
     `closed` impossible.
+
+    >>> import tempfile
+    >>> from dragoman import Corpus, NgramModel, read_arpa, write_arpa
+    >>> model = NgramModel.train(Corpus.from_sentences(["a b", "b a"]), order=2, smoothing="witten-bell")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     write_arpa(model, f"{directory}/model.arpa")
+    ...     again = read_arpa(f"{directory}/model.arpa")
+    >>> abs(again.score("a b")[0] - model.score("a b")[0]) < 1e-5
+    True
     """
     if closed and vocab_pad is not None:
         raise DataError("a closed vocabulary has no unknown words to share --vocab-pad among; choose one of the two")

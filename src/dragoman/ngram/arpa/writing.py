@@ -35,6 +35,15 @@ def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = N
     """Write a model as an ARPA file, gzipped if the name ends in `.gz`; whole or not at all. `-` is standard output.
 
     With `vocab_pad`, `<unk>` is written as the share of one unknown word in a language of that many words.
+
+    >>> import tempfile
+    >>> from dragoman import Corpus, NgramModel, write_arpa
+    >>> model = NgramModel.train(Corpus.from_sentences(["a b", "b a"]), order=2, smoothing="witten-bell")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory, "model.arpa")
+    ...     write_arpa(model, path)
+    ...     path.read_text().split()[1:3]
+    ['ngram', '1=5']
     """
     target, trie, known = Path(path), model.table.trie, model.vocab.num_known
     if model.settings.gap:
