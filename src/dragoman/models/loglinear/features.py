@@ -19,7 +19,6 @@ Two decorators define more:
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.util
 import os
@@ -35,7 +34,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError
+from dragoman.core.errors import DataError, closest_match
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, SPECIALS, Vocab
 
@@ -271,9 +270,9 @@ def _atom(text: str, whole: str, known: Collection[str]) -> Atom:
 def _unknown(name: str) -> str:
     """What to do about a name that means nothing."""
     known = [*BUILT_IN, *CUSTOM_ATOMS, BAG, *CUSTOM_FEATURES, *PRESETS]
-    near = difflib.get_close_matches(name.rstrip("0123456789"), known, 1) or difflib.get_close_matches(name, known, 1)
-    if near:
-        example = f"{near[0]}1" if near[0] in (*BUILT_IN, *CUSTOM_ATOMS) else near[0]
+    match = closest_match(name.rstrip("0123456789"), known) or closest_match(name, known)
+    if match:
+        example = f"{match}1" if match in (*BUILT_IN, *CUSTOM_ATOMS) else match
         return f"is not known; did you mean {example}? Or {HOW_TO_DEFINE}"
     return f"is not known; known are {', '.join(known)}. Or {HOW_TO_DEFINE}"
 
@@ -293,7 +292,7 @@ def atom(name: str) -> Callable[[A], A]:
     >>> @atom("vowels")
     ... def vowels(word):
     ...     return sum(letter in "aeiou" for letter in word)
-    >>> ATOMS.pop("vowels")("tree")  # now, `vowels1` would be a feature of the previous word
+    >>> CUSTOM_ATOMS.pop("vowels")("tree")  # now, `vowels1` would be a feature of the previous word
     2
     """
     _check_name(name)
@@ -313,7 +312,7 @@ def feature(name: str) -> Callable[[F], F]:
     >>> @feature("question")
     ... def question(words):
     ...     return ["question"] if words[:1] == ["who"] else None
-    >>> FEATURES.pop("question")(["who", "is"])
+    >>> CUSTOM_FEATURES.pop("question")(["who", "is"])
     ['question']
     """
     _check_name(name)
