@@ -35,7 +35,7 @@ def pair(name: str, sentence: str = SOURCE) -> tuple[Any, LanguageModel]:
 def test_scores_are_those_of_the_translator(name: str) -> None:
     model, given = pair(name)
     line = read_by(model, SOURCE)
-    scored = [translation.log_prob for translation in model.score([line] * len(HELD_OUT), HELD_OUT)]
+    scored = [translation.log_prob for translation in model.force_decode([line] * len(HELD_OUT), HELD_OUT)]
     corpus = Corpus.from_sentences(HELD_OUT, LANGUAGE)
     by_class = np.add.reduceat(
         [word.log_prob for words in given.score_corpus_words(corpus) for word in words], ends(corpus)
