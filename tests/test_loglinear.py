@@ -333,7 +333,7 @@ def test_a_table_beyond_what_can_be_asked_for_is_refused(bits: int) -> None:
 def test_the_size_of_a_table_without_a_table_is_refused(weights: str) -> None:
     with pytest.raises(DataError) as told:
         validate(LogLinearConfig, {"weights": weights, "hash_bits": 20}, "exp.yaml:3", "model")
-    problem = f"hash_bits 20 has no meaning with {weights} weights"
+    problem = f"hash_bits 20 has no effect with {weights} weights"
     assert str(told.value) == f"exp.yaml:3: model: {problem}; choose hashed weights, or leave hash_bits out"
     assert validate(LogLinearConfig, {"weights": weights, "hash_bits": 24}, "saved").weights == weights
 
