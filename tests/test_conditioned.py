@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman import Corpus, DataError, LanguageModel
+from dragoman import Corpus, DataError
 from dragoman.core.scorer import fold
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.base import SavedModel
+from dragoman.models.language_model import LanguageModel
 from dragoman.models.loading import MODEL_CLASSES
 from dragoman.models.source_conditioned import SourceConditionedLM
 from dragoman.models.translator import Translator

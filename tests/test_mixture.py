@@ -13,7 +13,7 @@ import yaml
 
 import dragoman
 from command import Outcome, is_one_line
-from dragoman import Corpus, DataError, LanguageModel, Mixture, NgramModel
+from dragoman import Corpus, DataError, Mixture, NgramModel
 from dragoman.combine import mixture
 from dragoman.combine.buckets import BUCKETINGS
 from dragoman.combine.mixture import fit_bucket_weights, fit_mixture_weights
@@ -22,6 +22,7 @@ from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
 from dragoman.data.vocabulary import END
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.cache import CacheModel
+from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.entropy import entropies
 from zoo import HELD_OUT, TRAINING, model
 

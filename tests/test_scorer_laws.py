@@ -12,11 +12,12 @@ import pytest
 import torch
 
 import dragoman
-from dragoman import Corpus, LanguageModel, NgramModel
+from dragoman import Corpus, NgramModel
 from dragoman.core.scorer import BatchedScorer, Scorer, State, fold, log_prob, select_rows
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START
 from dragoman.evaluation.log_probs import folded_log_probs, token_log_probs
+from dragoman.models.language_model import LanguageModel
 from zoo import GIVEN, HELD_OUT, MODELS, TRAINING, model
 
 LENGTH = 3  # words of the sequences that are all tried out

@@ -14,10 +14,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Corpus, DataError, LanguageModel, NgramModel
+from dragoman import Corpus, DataError, NgramModel
 from dragoman.core.scorer import Scorer, fold
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK
+from dragoman.models.language_model import LanguageModel
 from dragoman.search import (
     Hypothesis,
     LengthHandling,

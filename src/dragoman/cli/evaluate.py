@@ -211,8 +211,8 @@ def _report(judged: ModelEvaluation) -> str:
     else:
         lines = [format_table([name, "", ""], rows)]
     lines += ["", _paid(result), *_above(measured)]
-    if result.found_orders:
-        found = [(order, count, 100 * count / result.tokens) for order, count in sorted(result.found_orders.items())]
+    if result.matched_orders:
+        found = [(order, count, 100 * count / result.tokens) for order, count in sorted(result.matched_orders.items())]
         lines += ["", format_table(["n-grams of order", "found for tokens", "%"], found)]
     return "\n".join(lines)
 

@@ -13,7 +13,7 @@ from dragoman.cli.option_groups import OptionGroup
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.ngram.model import NgramConfig
+    from dragoman.ngram.config import NgramConfig
 
 N = TypeVar("N", int, float)
 
@@ -139,7 +139,8 @@ class NgramOptions(OptionGroup):
 
     def config(self, **others: Any) -> NgramConfig:
         """The settings of an n-gram model from what was typed."""
-        from dragoman.ngram.model import NgramConfig
+        from dragoman.core.settings import GivenValue, validate
+        from dragoman.ngram.config import NgramConfig
 
         order = self.order
         if self.smoothing == "whole-prefix" and order is not None:
@@ -147,12 +148,13 @@ class NgramOptions(OptionGroup):
             raise DataError(f"--order {order}: {remedy}")
         if order is not None:
             others["order"] = order
-        return NgramConfig(
-            smoothing=self.smoothing,
-            coefficients=parse_numbers("--coefficients", self.coefficients, float, "0.05,0.5"),
-            prune=parse_numbers("--prune", self.prune, int, "0,0,1"),
-            **others,
-        )
+        values = others | {
+            "smoothing": self.smoothing,
+            "coefficients": parse_numbers("--coefficients", self.coefficients, float, "0.05,0.5"),
+            "prune": parse_numbers("--prune", self.prune, int, "0,0,1"),
+        }
+        given = {name: GivenValue(value, f"--{name.replace('_', '-')}") for name, value in values.items()}
+        return validate(NgramConfig, given, "n-gram settings")
 
 
 def parse_numbers(option: str, text: str, kind: Callable[[str], N], example: str) -> tuple[N, ...]:

@@ -412,7 +412,14 @@ def distinct_atoms(templates: Sequence[FeatureTemplate]) -> list[Atom]:
 
 
 def atom(name: str) -> Callable[[A], A]:
-    """Define an atom: a function from a word to its value, or None for no value. `name1` is then a template."""
+    """Define an atom: a function from a word to its value, or None for no value. `name1` is then a template.
+
+    >>> @atom("vowels")
+    ... def vowels(word):
+    ...     return sum(letter in "aeiou" for letter in word)
+    >>> CUSTOM_ATOMS.pop("vowels")("tree")  # now, `vowels1` would be a feature of the previous word
+    2
+    """
     _check_name(name)
 
     def define(function: A) -> A:
@@ -426,6 +433,12 @@ def feature(name: str) -> Callable[[F], F]:
     """Define a feature template: a function from the list of previous words to the names of active features, or None.
 
     It must depend only on these words. Words outside the model's vocabulary are `<unk>`.
+
+    >>> @feature("question")
+    ... def question(words):
+    ...     return ["question"] if words[:1] == ["who"] else None
+    >>> CUSTOM_FEATURES.pop("question")(["who", "is"])
+    ['question']
     """
     _check_name(name)
 
