@@ -34,7 +34,7 @@ from dragoman.ngram.class_model import ClassNgramModel
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
 
-ORDERS = (1, 2, 3, 5)
+ORDERS = (2, 5)
 
 
 def _sentence(source: random.Random) -> str:
