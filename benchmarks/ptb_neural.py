@@ -129,7 +129,7 @@ def trained(name: str, texts: Texts, place: Path, seed: int) -> tuple[LanguageMo
     output = place / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
     with training_progress() as report:
         position = fit(model, texts.train, texts.valid, settings, output=output, callback=report, seed=seed).progress
-    parameters = sum(tensor.numel() for tensor in model.parameters().values())
+    parameters = model.num_parameters
     return model, row(name, model, texts, parameters, position.epoch, position.seconds / 60)
 
 

@@ -195,7 +195,7 @@ def measure(name: str, own: dict[str, Any], seed: int, data: Data, place: Path, 
         measured.edits.repeated,
         measured.edits.dropped,
         minutes,
-        sum(tensor.numel() for tensor in model.parameters().values()),
+        model.num_parameters,
     )
 
 

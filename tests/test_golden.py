@@ -310,7 +310,7 @@ def create(name: str, seed: int = 1, **options: Any) -> tuple[Any, Any]:
     if settings["encoder"] == "convolutional":
         settings["filters"] = 7
     source, target = sides(trees=settings["encoder"] in ("recursive", "tree-lstm"))
-    links = {"links": WordAlignments.from_lists(LINKS)} if settings.get("supervision") else {}
+    links = {"alignments": WordAlignments.from_lists(LINKS)} if settings.get("supervision") else {}
     pairs = parallel(dragoman.ParallelCorpus, source, target, **links)
     return dragoman.Translator.create(pairs, source, target, seed=seed, **settings), pairs
 
@@ -388,7 +388,7 @@ def training_losses(name: str) -> dict[str, Any]:
     trained = sum(float(tensor.detach().double().square().sum()) for _, tensor in named_parameters(model))
     return {
         "losses": [event.loss for event in events],
-        "rates": [event.rate for event in events],
+        "rates": [event.learning_rate for event in events],
         "dev_losses": [event.dev_loss for event in events if event.dev_loss is not None],
         "sum_of_squares_after": trained,
     }
@@ -446,7 +446,7 @@ def translations(name: str) -> dict[str, Any]:
 
     def with_attention(found: Any) -> dict[str, Any]:
         attention = None if found.attention is None else found.attention.tolist()
-        return {**told(found), "words": list(found.words), "source": list(found.source), "attention": attention}
+        return {**told(found), "words": list(found.tokens), "source": list(found.source_tokens), "attention": attention}
 
     found: dict[str, Any] = {
         "greedy": [with_attention(one) for one in model.translate(lines, beam_size=1)],

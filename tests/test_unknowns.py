@@ -36,7 +36,7 @@ def speechless(tmp_path_factory: pytest.TempPathFactory) -> tuple[Translator, Pa
     source, target = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
     model = Translator.create(ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH)), source, target, **SMALL)
     with torch.no_grad():
-        model.parameters()["b_s"][UNK] += 50.0
+        model.state_dict()["output.bias"][UNK] += 50.0
     path = tmp_path_factory.mktemp("speechless") / "model"
     model.save(path)
     return model, path

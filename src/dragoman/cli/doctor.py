@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dragoman.doctor.examination import DoctorInput, DoctorReport
     from dragoman.doctor.findings import Finding
     from dragoman.doctor.fix import FixResult
-    from dragoman.doctor.single_text import DoctorLimits
+    from dragoman.doctor.text_checks import DoctorLimits
 
 SHOWN = 5  # places of each kind
 
@@ -79,7 +79,7 @@ def doctor(
       dragoman doctor --src train.de --tgt train.en --fix -o cleaned
     """
     from dragoman.doctor.fix import check_output_directory
-    from dragoman.doctor.single_text import DoctorLimits
+    from dragoman.doctor.text_checks import DoctorLimits
 
     if fix is (output is None):
         raise DataError("--fix and -o DIR go together: the cleaned copy is written to a directory of its own")

@@ -28,7 +28,7 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from dragoman.data.vocabulary import Vocab
     from dragoman.data.word_vectors import WordVectors
-    from dragoman.models.network import EmbeddingLanguageModel
+    from dragoman.models.embedding_model import EmbeddingLanguageModel
     from dragoman.models.network_config import NetworkConfig
     from dragoman.models.neural import NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
@@ -118,7 +118,7 @@ def train_with_gradients(job: TrainingOptions, create: Create, training: Trainin
         if _train_one(job, model, training, material):
             suggest_next_commands(job.output, job.dev_text, job.field)
             return
-    size = f"{sum(tensor.numel() for tensor in model.parameters().values()):,} parameters"
+    size = f"{model.num_parameters:,} parameters"
     report_model(TrainedModel(model, size, began), job.output, dev_text=job.dev_text, material=material)
     suggest_next_commands(job.output, job.dev_text, job.field)
 

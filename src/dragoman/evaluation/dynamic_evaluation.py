@@ -20,7 +20,7 @@ from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.likelihood import TokenScores
 from dragoman.evaluation.log_probs import unknown_log_probs
-from dragoman.training.protocols import Trainable
+from dragoman.training.protocols import LikelihoodModel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,10 +48,10 @@ def dynamic_token_scores(scorer: Scorer, corpus: Corpus, settings: DynamicEvalua
 
 def dynamic_log_probs(model: Any, corpus: Corpus, settings: DynamicEvaluation) -> NDArray[np.float64]:
     """Compute log P of each token, before the model was updated on it.  # (tokens,)"""
-    if not hasattr(model, "batch_log_probs"):
+    if not isinstance(model, LikelihoodModel):
         raise DataError(f"dynamic evaluation needs a model trained by gradient descent; {model.kind} models are not")
     parts = [np.zeros(0)]
-    with _trainable_parameters(model) as trained:
+    with _restored_parameters(model) as trained:
         for log_probs in _log_prob_chunks(model, corpus, settings.words):
             parts.append(log_probs.detach().double().cpu().numpy())
             _update(model, -log_probs.mean(), settings, trained)
@@ -66,19 +66,20 @@ def _log_prob_chunks(model: Any, corpus: Corpus, tokens: int) -> Iterator[Tensor
     from dragoman.data.batches import TextStream
 
     if not model.carries:
-        yield from (model.batch_log_probs(chunk) for chunk in corpus.chunks(tokens))
+        yield from (model(chunk).log_probs for chunk in corpus.chunks(tokens))
         return
     carry = None
     for segment in TextStream.from_corpus(corpus, rows=1, steps=tokens) if corpus.num_tokens else ():
-        log_probs, carry = model.segment_log_probs(segment, carry)
-        yield log_probs
+        output = model(segment, carry=carry)
+        carry = output.carry
+        yield output.log_probs
 
 
-def _update(model: Trainable, loss: Tensor, settings: DynamicEvaluation, trained: dict[str, Tensor]) -> None:
+def _update(model: LikelihoodModel, loss: Tensor, settings: DynamicEvaluation, trained: dict[str, Tensor]) -> None:
     """Take one gradient step, and a small step back towards the trained parameters."""
     import torch
 
-    parameters = model.parameters()
+    parameters = dict(model.named_parameters())
     gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
     norm = float(torch.nn.utils.get_total_norm([gradient for gradient in gradients if gradient is not None]))
     if not math.isfinite(norm):
@@ -91,14 +92,14 @@ def _update(model: Trainable, loss: Tensor, settings: DynamicEvaluation, trained
 
 
 @contextmanager
-def _trainable_parameters(model: Trainable) -> Iterator[dict[str, Tensor]]:
-    """Turn gradients on; afterwards turn them off and restore the parameters. Yields copies of the parameters."""
-    trained = {name: tensor.detach().clone() for name, tensor in model.parameters().items()}
-    for tensor in model.parameters().values():
-        tensor.requires_grad_(True)
+def _restored_parameters(model: LikelihoodModel) -> Iterator[dict[str, Tensor]]:
+    """Yield copies of the parameters and restore them afterwards."""
+    import torch
+
+    trained = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     try:
         yield trained
     finally:
-        for name, tensor in model.parameters().items():
-            tensor.requires_grad_(False)
-            tensor.copy_(trained[name])
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.copy_(trained[name])
