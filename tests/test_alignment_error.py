@@ -23,7 +23,7 @@ from dragoman.evaluation.alignment import (
     read_gold_alignments,
     to_pharaoh,
 )
-from dragoman.lab.write_corpus import ENDINGS
+from dragoman.lab.corpus_files import LINE_FORMATS
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=5)
 GOLD = st.tuples(LINKS, LINKS).map(lambda both: GoldAlignment(both[0], both[0] | both[1]))
@@ -130,7 +130,7 @@ def test_what_is_written_can_be_read(links) -> None:
 def test_the_laboratorys_alignments_are_all_sure(tmp_path: Path) -> None:
     """As its files have them: German-English, both from 0."""
     pairs = [SimpleNamespace(alignment=links) for links in (((0, 0), (2, 1)), ((0, 1), (1, 0), (1, 2)))]
-    (tmp_path / "dev.align").write_text("".join(ENDINGS["align"](pair) + "\n" for pair in pairs))
+    (tmp_path / "dev.align").write_text("".join(LINE_FORMATS["align"](pair) + "\n" for pair in pairs))
     gold = read_gold_alignments(tmp_path / "dev.align")
     assert [own.sure for own in gold] == [own.possible for own in gold] == [set(pair.alignment) for pair in pairs]
     assert count_all_links([pair.alignment for pair in pairs], gold).error_rate == 0

@@ -16,7 +16,7 @@ from dragoman.combine.ensemble import Ensemble
 from dragoman.evaluation.alignment import argmax_links, count_all_links, parse_gold_alignment
 from dragoman.evaluation.significance import paired_bootstrap
 from dragoman.evaluation.translation_metrics import bleu, score_translations
-from dragoman.lab.paths import KIND, VERSION
+from dragoman.lab.corpus_files import GRAMMAR_VERSION, MANIFEST_KIND
 from small_translators import ENGLISH, GERMAN, TREES, place, translators
 
 __all__ = ["place"]
@@ -114,7 +114,7 @@ def test_lengths_are_those_of_the_source(good: Any, place: Path, text: tuple[Any
 @pytest.fixture
 def laboratory(tmp_path: Path) -> Path:
     """Text that looks as the laboratory writes it."""
-    (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"kind": KIND, "grammar": VERSION}))
+    (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"kind": MANIFEST_KIND, "grammar": GRAMMAR_VERSION}))
     files = {"de": GERMAN, "en": ENGLISH, "align": [LINKS] * 20, "logprob": ["-9.0\t-8.0\t-2.5"] * 20}
     for ending, lines in files.items():
         (tmp_path / f"test.{ending}").write_text("".join(f"{line}\n" for line in lines))

@@ -13,8 +13,8 @@ import yaml
 from command import is_one_line
 from dragoman import Corpus, DataError, Mixture, NgramModel
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
-from dragoman.lab.laboratory import laboratory
-from dragoman.lab.write_corpus import ENDINGS, raw
+from dragoman.lab.corpus_files import LINE_FORMATS, detokenized
+from dragoman.lab.lab import german_english_lab
 from dragoman.models.cache import CacheModel
 
 PARTS = ("train", "dev", "test")
@@ -45,13 +45,13 @@ def lines(path: Path) -> list[str]:
 
 
 def test_every_file_is_written_and_in_step(corpus):
-    assert {path.name for path in corpus.iterdir()} == {"lab.yaml", *(f"{p}.{e}" for p in PARTS for e in ENDINGS)}
+    assert {path.name for path in corpus.iterdir()} == {"lab.yaml", *(f"{p}.{e}" for p in PARTS for e in LINE_FORMATS)}
     for part, size in zip(PARTS, (1500, 60, 80), strict=True):
-        assert {len(lines(corpus / f"{part}.{ending}")) for ending in ENDINGS} == {size}
+        assert {len(lines(corpus / f"{part}.{ending}")) for ending in LINE_FORMATS} == {size}
 
 
 def test_files_agree_with_each_other(corpus):
-    laboratory_pairs = laboratory().pairs(60, seed=1, part="dev")
+    laboratory_pairs = german_english_lab().pairs(60, seed=1, split="dev")
     columns = (lines(corpus / f"dev.{ending}") for ending in ("de", "en", "en.trees", "align", "logprob", "raw.de"))
     for pair, (de, en, tree, align, logprob, printed) in zip(laboratory_pairs, zip(*columns, strict=True), strict=True):
         assert de.split() == list(pair.german.words)
@@ -63,7 +63,7 @@ def test_files_agree_with_each_other(corpus):
         assert german == pytest.approx(pair.log_probs.german, abs=1e-8)
         assert given == pytest.approx(pair.log_probs.both - pair.log_probs.german, abs=1e-8)
         assert given < 1e-8
-        assert printed == raw(pair.german)
+        assert printed == detokenized(pair.german)
 
 
 def test_raw_text_has_capitals_and_punctuation(corpus):
@@ -83,7 +83,7 @@ def test_the_same_seed_writes_the_same_files_and_another_one_others(corpus, good
     size = ("--pairs", 300, "--dev", 60, "--test", 80)
     good("lab", *size, "-o", tmp_path / "same")
     good("lab", *size, "--seed", 2, "-o", tmp_path / "other")
-    for ending in ENDINGS:
+    for ending in LINE_FORMATS:
         assert (tmp_path / "same" / f"dev.{ending}").read_bytes() == (corpus / f"dev.{ending}").read_bytes()
         assert lines(tmp_path / "same" / f"train.{ending}") == lines(corpus / f"train.{ending}")[:300]
     assert lines(tmp_path / "other" / "test.en") != lines(corpus / "test.en")
@@ -113,7 +113,7 @@ def test_the_manifest_says_what_it_is(corpus):
     assert manifest["kind"] == "dragoman laboratory"
     assert "ynthetic" in manifest["about"]
     assert manifest["pairs"] == {"train": 1500, "dev": 60, "test": 80}
-    assert manifest["entropy_nats_a_sentence"]["en"] == pytest.approx(laboratory().entropy.english, abs=1e-5)
+    assert manifest["entropy_nats_a_sentence"]["en"] == pytest.approx(german_english_lab().entropy.english, abs=1e-5)
 
 
 def test_the_next_command_is_said(good, tmp_path):
@@ -223,16 +223,16 @@ def test_contrasts_are_not_written_over_a_file(run, tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [("fr", "train"), ("en", "tets")])
-def test_the_laboratory_refuses_what_it_does_not_have(wrong):
-    language, part = wrong
-    with pytest.raises(DataError, match="laboratory"):
-        laboratory().text(language, 1, seed=1, part=part)
+def test_unknown_language_or_split_is_an_error(wrong):
+    language, split = wrong
+    with pytest.raises(DataError, match="the lab"):
+        german_english_lab().sentences(language, 1, seed=1, split=split)
 
 
 def test_text_as_printed_has_no_floor_and_says_so(good, corpus, models):
     outcome = good("evaluate", models / "en2", "--text", corpus / "test.raw.en")
     assert "floor" not in outcome.out
-    assert "take test.en instead" in outcome.err
+    assert "use test.en instead" in outcome.err
 
 
 def test_a_model_of_other_text_is_refused(run, shared):

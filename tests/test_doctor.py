@@ -6,12 +6,11 @@ import pytest
 from doctor_texts import SOURCE, TARGET, pairs, vocabulary, write
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
-from dragoman.doctor.alignment import check_alignment, divergence_line
+from dragoman.doctor.alignment_checks import LinePairScorer, check_alignment, divergence_line, word_sets
 from dragoman.doctor.cost import WHOLE, _extrapolated, estimate_training_cost
 from dragoman.doctor.examination import DoctorDocuments, DoctorInput, check_documents, examine
 from dragoman.doctor.reader import Document, FileLayout
 from dragoman.doctor.single_text import DoctorLimits, TextStatistics, file_statistics, style_findings, writing_habits
-from dragoman.doctor.word_association import learn, scores, word_sets
 from dragoman.ngram.model import NgramModel
 
 FOREIGN = "Пётр читает книгу в саду"
@@ -126,9 +125,8 @@ def test_the_pairs_themselves_do_not_vouch_for_themselves():
     target[10], target[20] = target[20] + " blah", target[10]
     source[30], target[30] = source[30] + " quux", target[30] + " blub"
     source[40], target[40] = source[40] + " other", target[40] + " blah"
-    sets = word_sets(source), word_sets(target)
-    every = np.arange(len(source))
-    result = scores(learn(*sets), *sets, every, every)
+    lines = np.arange(len(source))
+    result = LinePairScorer.train(word_sets(source), word_sets(target)).scores(lines, lines)
     assert result[10] < 0.5 < np.median(result)
 
 
@@ -149,9 +147,8 @@ def test_neighbours_that_are_alike_do_not_vouch_for_each_other(alike):
     same = source if alike == "sources" else target
     same[500] = same[501]
     mixed = ([500], [501]) if alike == "sources" else ([501], [500])  # the neighbour instead of the line itself
-    sets = word_sets(source), word_sets(target)
-    lexicon = learn(*sets)
-    own, beside = (scores(lexicon, *sets, np.array(one), np.array(two))[0] for one, two in (([501], [501]), mixed))
+    scorer = LinePairScorer.train(word_sets(source), word_sets(target))
+    own, beside = (scorer.scores(np.array(one), np.array(two))[0] for one, two in (([501], [501]), mixed))
     assert beside <= own + 0.05
 
 

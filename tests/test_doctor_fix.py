@@ -163,7 +163,9 @@ def test_what_was_dropped_is_shown_as_it_was(tmp_path):
 
 
 def test_an_empty_line_takes_no_sound_pairs_with_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.doctor.alignment.MARGIN", 5.0)  # so that nearly all pairs are nearly misaligned
+    monkeypatch.setattr(
+        "dragoman.doctor.alignment_checks.NEAR_MARGIN", 5.0
+    )  # so that nearly all pairs are nearly misaligned
     source, target = map(list, pairs())
     target[700] = ""
     files = DoctorInput((write(tmp_path / "s", source), write(tmp_path / "t", target)))

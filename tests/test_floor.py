@@ -27,8 +27,8 @@ from dragoman.evaluation.floor import (
 )
 from dragoman.evaluation.lab_reference import lab_floor, lab_true_log_probs
 from dragoman.evaluation.likelihood import TokenScores, likelihood, token_scores
-from dragoman.lab.laboratory import laboratory
-from dragoman.lab.paths import KIND, SETTINGS, VERSION, language_of
+from dragoman.lab.corpus_files import GRAMMAR_VERSION, MANIFEST_FILE, MANIFEST_KIND, lab_language
+from dragoman.lab.lab import german_english_lab
 from dragoman.report.evaluation import floor_table
 from zoo import MODELS, Text
 
@@ -158,9 +158,9 @@ class Drawn:
 
     def __init__(self, language: str, sentences: int, vocab: Vocab | None = None) -> None:
         self.language = language
-        corpus = Corpus.from_sentences(laboratory().text(language, 1500, 1, "train"), vocab, min_count=2)
+        corpus = Corpus.from_sentences(german_english_lab().sentences(language, 1500, 1, "train"), vocab, min_count=2)
         self.text = Text(corpus, {word: f"-{word[-2:].upper()}" for word in corpus.vocab.tokens[len(SPECIALS) :]})
-        self.test = Corpus.from_sentences(laboratory().text(language, sentences, 1, "test"), corpus.vocab)
+        self.test = Corpus.from_sentences(german_english_lab().sentences(language, sentences, 1, "test"), corpus.vocab)
         self.truth = lab_true_log_probs(language, self.test)
 
 
@@ -212,9 +212,9 @@ def test_with_few_words_models_come_close_enough_to_be_caught_by_little(language
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_floor_is_the_entropy_of_the_grammar(language: str) -> None:
-    corpus = Corpus.from_sentences(laboratory().text(language, 2000, 2, "test"))
+    corpus = Corpus.from_sentences(german_english_lab().sentences(language, 2000, 2, "test"))
     truth = lab_true_log_probs(language, corpus)
-    entropy = laboratory().entropy
+    entropy = german_english_lab().entropy
     exact = entropy.english if language == "en" else entropy.german
     mean, error = RatioEstimator.from_sentences(-truth.log_probs, np.ones(len(corpus), int)).estimate
     assert abs(mean - exact) < 4 * error < 0.1 * exact
@@ -273,7 +273,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / f"test.{language}").write_text("\n".join(shown(language).sentences_as_text()) + "\n")
     (place / "test.en.gz").write_bytes(gzip.compress((place / "test.en").read_bytes()))
     (place / "copy.txt").write_bytes((place / "test.en").read_bytes())
-    (place / SETTINGS).write_text(f"kind: {KIND}\ngrammar: {VERSION}\n")
+    (place / MANIFEST_FILE).write_text(f"kind: {MANIFEST_KIND}\ngrammar: {GRAMMAR_VERSION}\n")
     for name in ("kneser-ney, order 2", "witten-bell, order 1", "with a closed vocabulary"):
         MODELS[name](drawn("en").text).save(place / name.split()[-1])
     NgramModel.train(shown("en"), order=5, smoothing="witten-bell").save(place / "cheat")
@@ -334,7 +334,7 @@ def test_a_model_below_the_floor_is_suspected(good, lab):
 def test_edited_text_has_no_floor(good, lab, tmp_path, models):
     lines = (lab / "test.en").read_text().splitlines()
     (tmp_path / "test.en").write_text("\n".join([*lines[:3], "of the of the", *lines[3:]]) + "\n")
-    (tmp_path / SETTINGS).write_text(f"kind: {KIND}\ngrammar: {VERSION}\n")
+    (tmp_path / MANIFEST_FILE).write_text(f"kind: {MANIFEST_KIND}\ngrammar: {GRAMMAR_VERSION}\n")
     places = [lab / model for model in models]
     outcome = good("evaluate", *places, "--text", tmp_path / "test.en", "--json")
     assert "floor" not in outcome.out
@@ -359,7 +359,7 @@ from dragoman.cli.main import main
 model, *texts = sys.argv[1:]
 for text in texts:
     assert main(["evaluate", model, "--text", text]) == 0
-    print("imported:", "dragoman.lab.laboratory" in sys.modules)
+    print("imported:", "dragoman.lab.lab" in sys.modules)
 """
 
 
@@ -370,11 +370,11 @@ def test_text_from_elsewhere_costs_no_grammar(lab):
 
 
 def test_how_laboratory_text_is_told(lab, tmp_path):
-    assert [language_of(lab / name) for name in ("test.de", "test.en", "test.en.gz")] == ["de", "en", "en"]
-    assert language_of(lab / "copy.txt") is language_of("-") is None
+    assert [lab_language(lab / name) for name in ("test.de", "test.en", "test.en.gz")] == ["de", "en", "en"]
+    assert lab_language(lab / "copy.txt") is lab_language("-") is None
     with pytest.warns(UserWarning, match=r"test\.en instead"):
-        assert language_of(lab / "test.raw.en") is None
-    assert language_of(tmp_path / "test.en") is None
+        assert lab_language(lab / "test.raw.en") is None
+    assert lab_language(tmp_path / "test.en") is None
     for settings in ("kind: something else\n", "[", "- kind\n", "\xff"):
-        (tmp_path / SETTINGS).write_text(settings, encoding="latin-1")
-        assert language_of(tmp_path / "test.en") is None
+        (tmp_path / MANIFEST_FILE).write_text(settings, encoding="latin-1")
+        assert lab_language(tmp_path / "test.en") is None

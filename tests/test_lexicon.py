@@ -11,8 +11,9 @@ import pytest
 
 from dragoman.lab.lexicon import (
     ADJECTIVE_ENDINGS,
+    TOPICS,
     VERB_KINDS,
-    Crossed,
+    CrossedQuadruple,
     EnglishNoun,
     EnglishVerb,
     Entry,
@@ -20,16 +21,15 @@ from dragoman.lab.lexicon import (
     GermanVerb,
     Noun,
     Phrase,
+    Tokens,
     Verb,
-    Words,
     entries,
     parse,
 )
-from dragoman.lab.names import FEMALE, MALE, Names
-from dragoman.lab.word_tables import TOPICS
+from dragoman.lab.word_distributions import FEMALE, MALE, MadeUpNames
 
 TABLES = (*TOPICS, "general")
-MADE_UP_NAMES = (Names.ending(FEMALE), Names.ending(MALE))
+MADE_UP_NAMES = (MadeUpNames.ending_in(FEMALE), MadeUpNames.ending_in(MALE))
 GERMAN_WORD = re.compile(r"[A-ZÄÖÜ]?[a-zäöüßé]+")  # nouns within phrases are written with a capital
 ENGLISH_WORD = re.compile(r"[A-Z]?[a-zé]+")
 # Words that any grammar of the two languages needs: no noun or verb of the tables may look like them.
@@ -43,7 +43,7 @@ FUNCTION_WORDS = {
 NEEDED = {
     ("man", False): 5,
     ("woman", False): 4,
-    ("beast", False): 5,
+    ("animal", False): 5,
     ("thing", False): 14,
     ("man", True): 1,
     ("woman", True): 1,
@@ -51,12 +51,12 @@ NEEDED = {
 }
 VERBS_NEEDED = {
     "person": 3,
-    "beast": 3,
+    "animal": 3,
     "person>thing": 7,
-    "person>beast": 2,
+    "person>animal": 2,
     "person>person": 3,
-    "beast>thing": 2,
-    "beast>beast": 1,
+    "animal>thing": 2,
+    "animal>animal": 1,
     "person>self": 2,
     "person~": 2,
     "quad": 2,
@@ -82,12 +82,12 @@ def phrases(topic: str) -> list[Phrase]:
     return [entry for entry in entries(topic) if isinstance(entry, Phrase)]
 
 
-def crossed(topic: str) -> Crossed:
-    (found,) = (entry for entry in entries(topic) if isinstance(entry, Crossed))
+def crossed(topic: str) -> CrossedQuadruple:
+    (found,) = (entry for entry in entries(topic) if isinstance(entry, CrossedQuadruple))
     return found
 
 
-def german_forms(word: GermanNoun | GermanVerb) -> set[Words]:
+def german_forms(word: GermanNoun | GermanVerb) -> set[Tokens]:
     """Every form in which a noun or verb can be met, in main clauses (without particle) and verb-final ones."""
     if isinstance(word, GermanNoun):
         return {(form,) for form in (word.singular, word.plural, word.oblique, word.dative_plural)}
@@ -95,7 +95,7 @@ def german_forms(word: GermanNoun | GermanVerb) -> set[Words]:
     return {(form,) for form in joined | {word.singular, word.plural}}
 
 
-def english_forms(word: EnglishNoun | EnglishVerb) -> set[Words]:
+def english_forms(word: EnglishNoun | EnglishVerb) -> set[Tokens]:
     """Every form of a noun or verb, and the verb of `picks up` alone too, as its parts may come apart."""
     if isinstance(word, EnglishNoun):
         return {word.singular, word.plural}
@@ -103,13 +103,13 @@ def english_forms(word: EnglishNoun | EnglishVerb) -> set[Words]:
     return forms | {form[:1] for form in forms}
 
 
-def forms(entry: Noun | Verb, side: str) -> set[Words]:
+def forms(entry: Noun | Verb, side: str) -> set[Tokens]:
     if side == "german":
         return {form for word in entry.german for form in german_forms(word)}
     return {form for word in entry.english for form in english_forms(word)}
 
 
-def where_met(side: str) -> dict[Words, list[tuple[str, Noun | Verb]]]:
+def where_met(side: str) -> dict[Tokens, list[tuple[str, Noun | Verb]]]:
     """For each form of a noun or verb, the entries that have it."""
     met = defaultdict(list)
     for topic in TABLES:
@@ -147,7 +147,7 @@ def test_a_topic_has_entries_of_every_kind(topic: str) -> None:
     listed = [entry for entry in entries(topic) if isinstance(entry, Noun | Phrase) and entry.register != "casual"]
     counts = Counter((entry.kind, entry.rare) for entry in listed)
     assert {key: number for key, number in NEEDED.items() if counts[key] < number} == {}
-    assert counts["thing", True] + counts["beast", True] >= 7
+    assert counts["thing", True] + counts["animal", True] >= 7
     frames = Counter(verb.kind for verb in verbs(topic) if verb.register != "casual" and not verb.rare)
     assert {kind: number for kind, number in VERBS_NEEDED.items() if frames[kind] < number} == {}
     assert sum(verb.rare for verb in verbs(topic)) >= 2
@@ -161,7 +161,7 @@ def test_a_topic_has_what_the_phenomena_need(topic: str) -> None:
     assert separable["person>thing"] >= 3
     assert separable["person>person"] >= 1
     assert separable["person~"] >= 1
-    assert {"person", "beast"} <= {verb.kind for verb in verbs(topic) if verb.sein}
+    assert {"person", "animal"} <= {verb.kind for verb in verbs(topic) if verb.sein}
     compounds = [noun for noun in nouns(topic) if noun.kind == "thing" and len(noun.english[0].singular) == 2]
     assert len(compounds) >= 2
     words = nouns_and_verbs(topic)
@@ -374,9 +374,9 @@ def test_lines_are_counted_with_the_empty_ones() -> None:
     assert [entry.line for entry in parse("\n# a comment\n\ntime oft = often\ntime jetzt = now\n")] == [4, 5]
 
 
-def test_a_beast_is_a_noun_or_a_frame() -> None:
-    assert isinstance(parsed("beast f kuh kühe = cow cows"), Noun)
-    assert isinstance(parsed("beast grast grasen gegrast = grazes graze grazed"), Verb)
+def test_an_animal_is_a_noun_or_a_frame() -> None:
+    assert isinstance(parsed("animal f kuh kühe = cow cows"), Noun)
+    assert isinstance(parsed("animal grast grasen gegrast = grazes graze grazed"), Verb)
 
 
 @pytest.mark.parametrize(
@@ -384,13 +384,13 @@ def test_a_beast_is_a_noun_or_a_frame() -> None:
     [
         ("man m typ typen guy guys", "no = between"),
         ("formal", "kind is missing"),
-        ("plant f blume blumen = flower flowers", "no kind of entry"),
+        ("plant f blume blumen = flower flowers", "not a kind of entry"),
         ("man typ typen = guy guys", "gender of a noun is missing"),
-        ("man m typ = guy guys", "1 columns where 2 or 3"),
-        ("man m typ typen = guy", "1 columns where 2 should"),
+        ("man m typ = guy guys", "1 columns instead of 2 or 3"),
+        ("man m typ typen = guy", "1 columns instead of 2"),
         ("man m typ/kerl typen = guy guys", "different numbers of synonyms"),
         ("man m typ/typ typen/typen = guy guys", "synonym is given twice"),
-        ("man m netter_typ nette_typen = guy guys", "of several words"),
+        ("man m netter_typ nette_typen = guy guys", "has several words"),
         ("time am__montag = on_monday", "empty word"),
         ("time oft/ = often", "empty word"),
         ("formal casual time oft = often", "two registers"),

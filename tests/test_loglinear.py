@@ -15,10 +15,9 @@ from dragoman.core.settings import validate
 from dragoman.core.threads import limit_threads
 from dragoman.data.vocabulary import END, SPECIALS, START
 from dragoman.evaluation.log_probs import folded_log_probs
-from dragoman.models.loglinear import layout as layouts
-from dragoman.models.loglinear import likelihood
+from dragoman.models.loglinear import scoring, weights
 from dragoman.models.loglinear.config import LogLinearConfig
-from dragoman.models.loglinear.history import History
+from dragoman.models.loglinear.features import WordHistories
 from zoo import CLASSES
 
 NOTATION = "word1,word1+word2,word2+class1,word3,suffix1,bag"
@@ -62,8 +61,8 @@ def random_upstream(corpus: Corpus) -> Tensor:
 
 def plain_log_probs(model: LogLinearModel, corpus: Corpus) -> Tensor:
     """s = W x + b (eq. lllm:fullequation) with all of W and x written out, and torch's own softmax."""
-    active = model.contexts.active(History.of_corpus(corpus))
-    size, features = len(model.vocab), len(model.layout.place)
+    active = model.extractor.extract(WordHistories.from_corpus(corpus))
+    size, features = len(model.vocab), len(model.layout.window_start)
     x = torch.zeros(corpus.num_tokens, features, dtype=torch.float64)
     row = np.repeat(np.arange(corpus.num_tokens), np.diff(active.begin))
     x[row, active.feature.astype(np.int64)] = torch.from_numpy(active.value)
@@ -73,7 +72,7 @@ def plain_log_probs(model: LogLinearModel, corpus: Corpus) -> Tensor:
     )
     windows = [
         model.windows[place : place + size] if place >= 0 else torch.zeros(size, dtype=torch.float64)
-        for place in model.layout.place.tolist()
+        for place in model.layout.window_start.tolist()
     ]
     s = x @ (W + torch.stack(windows, dim=1)).T + model.bias  # (tokens, |V|)
     s = s.masked_fill(torch.arange(size) == START, -torch.inf)
@@ -185,11 +184,11 @@ def test_single_features_have_full_columns_while_they_are_few(
     model = LogLinearModel.create(training, features="word1,word1+word2")
     assert len(model.windows) and len(model.pairs) and not model.notes
     assert len(model.windows) % size == 0
-    monkeypatch.setattr(layouts, "AUTOMATIC", len(model.windows) - 1)
+    monkeypatch.setattr(weights, "MAX_AUTO_WEIGHTS", len(model.windows) - 1)
     frugal = LogLinearModel.create(training, features="word1,word1+word2")
     assert not len(frugal.windows) and len(frugal.pairs) > len(model.pairs)
     assert f"{len(model.windows):,} weights" in frugal.notes[0]
-    monkeypatch.setattr(layouts, "MOST_WEIGHTS", 100)
+    monkeypatch.setattr(weights, "MAX_WEIGHTS", 100)
     with pytest.raises(DataError, match="too many; choose seen or hashed"):
         LogLinearModel.create(training, features="word1,word1+word2", weights="full")
 
@@ -202,7 +201,7 @@ def trained(corpus: Corpus, **settings: object) -> LogLinearModel:
 
 def test_hashed_columns_that_do_not_meet_are_full_columns(training: Corpus) -> None:
     hashed = trained(training, features="3-gram", weights="hashed", hash_bits=22)
-    assert np.diff(np.sort(hashed.layout.place)).min() >= len(training.vocab)
+    assert np.diff(np.sort(hashed.layout.window_start)).min() >= len(training.vocab)
     full = trained(training, features="3-gram", weights="full")
     np.testing.assert_allclose(hashed.token_log_probs(training), full.token_log_probs(training), atol=1e-12)
 
@@ -247,7 +246,7 @@ def test_penalties_spare_the_bias(training: Corpus) -> None:
 
 
 def test_threads_share_the_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch, training: Corpus) -> None:
-    monkeypatch.setattr(likelihood, "SMALLEST", 1)
+    monkeypatch.setattr(scoring, "MIN_THREAD_COST", 1)
     model, upstream = made(training, weights="seen"), random_upstream(training)
     results = {}
     for threads in (1, 2, 5):
@@ -327,7 +326,7 @@ def test_a_table_beyond_what_can_be_asked_for_is_refused(bits: int) -> None:
     with pytest.raises(DataError, match=f"hash_bits {bits}: must be at most 29"):
         validate(LogLinearConfig, {"weights": "hashed", "hash_bits": bits}, "settings")
     largest = validate(LogLinearConfig, {"weights": "hashed", "hash_bits": 29}, "settings")
-    assert 1 << largest.hash_bits == layouts.MOST_WEIGHTS
+    assert 1 << largest.hash_bits == weights.MAX_WEIGHTS
 
 
 @pytest.mark.parametrize("weights", ["auto", "seen", "full"])

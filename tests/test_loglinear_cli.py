@@ -39,7 +39,7 @@ def own(tmp_path: Path, body: str) -> Path:
 def test_a_small_text_has_fewer_classes(train, tmp_path) -> None:  # type: ignore[no-untyped-def]
     trained = train("--features", "word1,class1")
     assert trained.code == 0, trained.err
-    names = dragoman.load(tmp_path / "model").contexts.tables["class"].names
+    names = dragoman.load(tmp_path / "model").extractor.tables["class"].names
     words = set(LINES.split())
     assert len(set(names) - {"", "<s>", "</s>", "<unk>"}) == len(words) // 2
 
@@ -48,7 +48,7 @@ def test_a_text_of_one_word_has_the_class_of_that_word(train, text, tmp_path) ->
     text.write_text("so\nso so\n")
     trained = train("--features", "class1")
     assert trained.code == 0, trained.err
-    assert "so" in dragoman.load(tmp_path / "model").contexts.tables["class"].names
+    assert "so" in dragoman.load(tmp_path / "model").extractor.tables["class"].names
 
 
 def test_more_classes_asked_for_than_there_are_words_are_refused(train) -> None:  # type: ignore[no-untyped-def]
@@ -71,7 +71,7 @@ def test_an_atom_whose_name_speaks_of_classes_is_no_class(train, tmp_path) -> No
     given = ("--features", "subclass1", "--features-from", file)
     assert "none of the features looks at classes" in train(*given, "--classes", "brown:3").err
     assert train(*given).code == 0
-    assert set(dragoman.load(tmp_path / "model").contexts.tables) == {"word", "subclass"}
+    assert set(dragoman.load(tmp_path / "model").extractor.tables) == {"word", "subclass"}
 
 
 def test_features_of_the_file_that_the_environment_names(train, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]

@@ -65,7 +65,7 @@ DAMAGES = {
     "fewer words": change("word", lambda a: a[:-1]),
     "fewer windows": change("windows", lambda a: a[:-1]),
     "fewer keys": change("keys", lambda a: a[:-1]),
-    "fewer places": change("place", lambda a: a[:-1]),
+    "fewer window starts": change("window_start", lambda a: a[:-1]),
     "short keys": change("keys", lambda a: a.astype(np.int32)),
     "square keys": change("keys", lambda a: a.reshape(1, -1)),
     "the same key twice": change("keys", lambda a: np.full_like(a, 7)),
@@ -77,8 +77,8 @@ DAMAGES = {
     "columns that do not begin": put("begin", 0, 1),
     "columns out of order": put("begin", 3, 10_000),
     "columns that end early": put("begin", -1, 3),
-    "a window past the table": put("place", 0, 10_000_000),
-    "a window before the table": put("place", 0, -2),
+    "a window past the table": put("window_start", 0, 10_000_000),
+    "a window before the table": put("window_start", 0, -2),
     "windows all gone": remove("windows"),
     "pairs all gone": remove("pairs"),
     "no keys": remove("keys"),
@@ -141,8 +141,8 @@ def length(words):
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of definitions, which are not in force yet and are forgotten afterwards."""
-    monkeypatch.setattr(notation, "ATOMS", {})
-    monkeypatch.setattr(notation, "FEATURES", {})
+    monkeypatch.setattr(notation, "CUSTOM_ATOMS", {})
+    monkeypatch.setattr(notation, "CUSTOM_FEATURES", {})
     path = tmp_path / "mine.py"
     path.write_text(MINE)
     return path
@@ -156,9 +156,9 @@ def make(corpus: Corpus, features: str, path: Path) -> LogLinearModel:
 
 
 def test_an_atom_is_kept_as_a_table(mine: Path, training: Corpus, held_out: Corpus, tmp_path: Path) -> None:
-    notation.read_features(mine)
+    notation.load_feature_file(mine)
     model = make(training, "vowels1+word2,vowels2", tmp_path / "model")
-    notation.ATOMS.clear()
+    notation.CUSTOM_ATOMS.clear()
     again = dragoman.load(tmp_path / "model")
     np.testing.assert_array_equal(again.token_log_probs(held_out), model.token_log_probs(held_out))
     assert again.explain("the bird sees").features[-1].feature == "vowels2=1"
@@ -167,20 +167,20 @@ def test_an_atom_is_kept_as_a_table(mine: Path, training: Corpus, held_out: Corp
 def test_a_feature_must_be_defined_again(
     mine: Path, training: Corpus, held_out: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notation.read_features(mine)
+    notation.load_feature_file(mine)
     model = make(training, "word1,length", tmp_path / "model")
     told = model.token_log_probs(held_out)
-    notation.FEATURES.clear()
+    notation.CUSTOM_FEATURES.clear()
     with pytest.raises(DataError, match=r"model: feature 'length': .* DRAGOMAN_FEATURES"):
         dragoman.load(tmp_path / "model")
-    monkeypatch.setenv(notation.ENVIRONMENT, str(mine))
+    monkeypatch.setenv(notation.FEATURES_VARIABLE, str(mine))
     np.testing.assert_array_equal(dragoman.load(tmp_path / "model").token_log_probs(held_out), told)
 
 
 def test_a_feature_of_the_whole_sentence_reaches_the_states(mine: Path, training: Corpus, tmp_path: Path) -> None:
     from dragoman.evaluation.log_probs import folded_log_probs
 
-    notation.read_features(mine)
+    notation.load_feature_file(mine)
     model = make(training, "length", tmp_path / "model")
     np.testing.assert_allclose(folded_log_probs(model, training), model.token_log_probs(training), atol=1e-9)
     assert model.explain("the old dog").features[0].feature == "length: 3 words"

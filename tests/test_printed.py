@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.data.detokenize import PunctuationTokenizer, split_sentences
-from dragoman.lab.laboratory import laboratory
-from dragoman.lab.write_corpus import raw
+from dragoman.lab.corpus_files import detokenized
+from dragoman.lab.lab import german_english_lab
 
 MOSES = PunctuationTokenizer.from_vocabulary(
     ["a", "woman", "&apos;s", "shoulders", "five", "year", "old", "@-@", "&quot;", ".", "do", "n&apos;t"]
@@ -70,8 +70,8 @@ def test_apostrophes_come_back(line: str) -> None:
 @pytest.mark.parametrize("language", ["german", "english"])
 def test_the_laboratory_both_ways(language: str) -> None:
     """Its texts are known in print and as words."""
-    said = [getattr(pair, language) for pair in laboratory().pairs(150, seed=5)]
-    words, print_out = [" ".join(one.words) for one in said], [raw(one) for one in said]
+    said = [getattr(pair, language) for pair in german_english_lab().pairs(150, seed=5)]
+    words, print_out = [" ".join(one.words) for one in said], [detokenized(one) for one in said]
     spelling = PunctuationTokenizer.from_vocabulary(word for line in words for word in line.split(" "))
     assert [spelling.tokenize(line) for line in print_out] == words
     found = [spelling.detokenize(line, "X") for line in words]

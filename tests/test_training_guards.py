@@ -24,7 +24,7 @@ from dragoman.io.storage import (
     atomic_file,
     map_arrays,
 )
-from dragoman.models.loglinear import likelihood
+from dragoman.models.loglinear import scoring
 from dragoman.nn.dropout import dropout
 from dragoman.training import loop
 from dragoman.training.batch_order import SENTENCES, split_by_size
@@ -235,8 +235,8 @@ def test_a_log_linear_model_goes_on_to_the_bit_with_two_threads(
     def create() -> LogLinearModel:
         return LogLinearModel.create(CORPUS, features="word1,word1+word2,bag", dropout=0.2)
 
-    monkeypatch.setattr(likelihood, "SMALLEST", 1)
-    monkeypatch.setattr(likelihood, "share", noted_share)
+    monkeypatch.setattr(scoring, "MIN_THREAD_COST", 1)
+    monkeypatch.setattr(scoring, "parallel_map", noted_share)
     assert_goes_on_to_the_bit(
         create, tmp_path, **BRIEF, optimizer="adagrad", learning_rate=0.3, l1=0.5, threads=2, patience=50
     )

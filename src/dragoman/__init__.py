@@ -10,13 +10,13 @@
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than `dragoman --version` may
 if TYPE_CHECKING:
     from dragoman.combine.ensemble import Ensemble
-    from dragoman.combine.mixture import Mixture, ensemble
+    from dragoman.combine.mixture import Mixture
     from dragoman.core.errors import DataError, DragomanError
     from dragoman.data.brown import BrownClustering, brown_clusters
     from dragoman.data.corpus import BidirectionalCorpus, Corpus, ParallelCorpus
     from dragoman.data.tokenizer import Tokenizer
     from dragoman.data.vocabulary import Vocab
-    from dragoman.lab.laboratory import laboratory
+    from dragoman.lab.lab import german_english_lab
     from dragoman.models.cache import CacheModel
     from dragoman.models.feedforward import FeedForwardModel
     from dragoman.models.feedforward_config import FeedForwardConfig
@@ -67,10 +67,9 @@ _HOMES = {
     "Vocab": "dragoman.data.vocabulary",
     "brown_clusters": "dragoman.data.brown",
     "atom": "dragoman.models.loglinear.features",
-    "ensemble": "dragoman.combine.mixture",
     "feature": "dragoman.models.loglinear.features",
     "fit": "dragoman.training.fit",
-    "laboratory": "dragoman.lab.laboratory",
+    "german_english_lab": "dragoman.lab.lab",
     "load": "dragoman.models.loading",
     "read_arpa": "dragoman.ngram.arpa",
     "write_arpa": "dragoman.ngram.arpa",
@@ -104,10 +103,9 @@ __all__ = [
     "Vocab",
     "atom",
     "brown_clusters",
-    "ensemble",
     "feature",
     "fit",
-    "laboratory",
+    "german_english_lab",
     "load",
     "read_arpa",
     "write_arpa",

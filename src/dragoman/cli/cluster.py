@@ -6,8 +6,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dragoman.cli import options
 from dragoman.cli.messages import info, status, suggest_command
 from dragoman.cli.progress import step_bars

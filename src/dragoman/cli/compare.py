@@ -75,9 +75,7 @@ def compare(
     ngrams: Annotated[
         int, typer.Option("--ngrams", min=0, metavar="N", help="Number of n-grams shown for each system.")
     ] = 10,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object; undefined values are null.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; undefined values are null.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
 ) -> None:
     """Compare the translations of two systems.

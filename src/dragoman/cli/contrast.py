@@ -14,7 +14,7 @@ from dragoman.cli.options import file_option, option
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.lab.minimal_pairs import Contrast
+    from dragoman.lab.minimal_pairs import MinimalPair
     from dragoman.models.language_model import LanguageModel
 
 LANGUAGES = {"de": "German", "en": "English"}
@@ -56,18 +56,20 @@ def contrast(
       dragoman contrast lab-kn2 lab-kn5 --json
       dragoman contrast --language de --examples
     """
-    from dragoman.lab.minimal_pairs import contrasts
+    from dragoman.lab.minimal_pairs import sample_minimal_pairs
     from dragoman.models.loading import load_language_model
 
     loaded = {path: load_language_model(path) for path in models or []}
     _check_options(has_models=bool(loaded), examples=examples, write=write, as_json=as_json)
     with status("generating minimal pairs"):
         language = _choose_language(language, loaded)
-        pairs = contrasts(language, count, seed)
+        pairs = sample_minimal_pairs(language, count, seed)
     for path, model in loaded.items():
         share = _unknown_share(model, pairs)
         if share > MANY_UNKNOWN:
-            warn(f"{path}: {100 * share:.0f}% of the {LANGUAGES[language]} words are unknown to it; is it of other text?")
+            warn(
+                f"{path}: {100 * share:.0f}% of the {LANGUAGES[language]} words are unknown to it; is it of other text?"
+            )
     if write is not None:
         _write(write, pairs)
     if examples:
@@ -87,7 +89,7 @@ def _check_options(*, has_models: bool, examples: bool, write: Path | None, as_j
 
 def _choose_language(language: str | None, models: dict[Path, LanguageModel]) -> str:
     """Return the given language, or the one of which the first model knows more words."""
-    from dragoman.lab.minimal_pairs import contrasts
+    from dragoman.lab.minimal_pairs import sample_minimal_pairs
 
     if language is not None:
         if language.lower() not in LANGUAGES:
@@ -96,7 +98,7 @@ def _choose_language(language: str | None, models: dict[Path, LanguageModel]) ->
     if not models:
         return "en"
     path, model = next(iter(models.items()))
-    unknown = {name: _unknown_share(model, contrasts(name, count=2)) for name in LANGUAGES}
+    unknown = {name: _unknown_share(model, sample_minimal_pairs(name, count=2)) for name in LANGUAGES}
     best = min(unknown, key=unknown.__getitem__)
     if unknown[best] > MOSTLY_UNKNOWN:
         remedy = "train it on text of dragoman lab, or give --language"
@@ -104,14 +106,16 @@ def _choose_language(language: str | None, models: dict[Path, LanguageModel]) ->
     return best
 
 
-def _unknown_share(model: LanguageModel, pairs: Iterable[Contrast]) -> float:
+def _unknown_share(model: LanguageModel, pairs: Iterable[MinimalPair]) -> float:
     from dragoman.data.corpus import Corpus
 
     corpus = Corpus.from_sentences((pair.right for pair in pairs), model.vocab)
     return len(corpus.unknown_positions) / corpus.num_words
 
 
-def _accuracies(models: dict[Path, LanguageModel], pairs: Sequence[Contrast], language: str, *, as_json: bool) -> str:
+def _accuracies(
+    models: dict[Path, LanguageModel], pairs: Sequence[MinimalPair], language: str, *, as_json: bool
+) -> str:
     from dragoman.evaluation.lab_reference import accuracies_as_dicts, minimal_pair_accuracies
     from dragoman.report.evaluation import minimal_pair_table
 
@@ -122,14 +126,14 @@ def _accuracies(models: dict[Path, LanguageModel], pairs: Sequence[Contrast], la
     return json.dumps({"language": language, "models": records})
 
 
-def _format_examples(pairs: Iterable[Contrast]) -> str:
-    shortest: dict[str, Contrast] = {}
+def _format_examples(pairs: Iterable[MinimalPair]) -> str:
+    shortest: dict[str, MinimalPair] = {}
     for pair in sorted(pairs, key=lambda pair: len(pair.right)):
         shortest.setdefault(pair.phenomenon, pair)
     return "\n\n".join(f"{name}\n  right: {pair.right}\n  wrong: {pair.wrong}" for name, pair in shortest.items())
 
 
-def _write(path: Path, pairs: Sequence[Contrast]) -> None:
+def _write(path: Path, pairs: Sequence[MinimalPair]) -> None:
     from dragoman.io.storage import atomic_file
     from dragoman.lab.minimal_pairs import to_tsv
 

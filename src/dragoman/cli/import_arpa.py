@@ -15,9 +15,7 @@ def import_arpa(
     arpa: Annotated[Path, argument("FILE", "An ARPA file, which may be compressed (.gz).")],
     output: Output,
     vocab_pad: VocabPad = None,
-    closed: Annotated[
-        bool, typer.Option("--closed", help="Words outside the vocabulary have probability 0.")
-    ] = False,
+    closed: Annotated[bool, typer.Option("--closed", help="Words outside the vocabulary have probability 0.")] = False,
     force: Force = False,
 ) -> None:
     """Convert an ARPA file to a model directory.

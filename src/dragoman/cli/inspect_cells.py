@@ -23,9 +23,7 @@ def inspect_cells(
     model: options.Model,
     text: options.Text = "-",
     field: options.Field = None,
-    cells: Annotated[
-        str, options.option("--cells", metavar="N,N,...", help="Cells to show, counted from 0.")
-    ] = "",
+    cells: Annotated[str, options.option("--cells", metavar="N,N,...", help="Cells to show, counted from 0.")] = "",
     follow: Annotated[
         str | None,
         options.option(
@@ -35,9 +33,7 @@ def inspect_cells(
             "or, for `position`, the position in the sentence. Default: position, unless --cells is given.",
         ),
     ] = None,
-    most: Annotated[
-        int, typer.Option("--most", min=1, metavar="N", help="Number of cells shown by --follow.")
-    ] = 5,
+    most: Annotated[int, typer.Option("--most", min=1, metavar="N", help="Number of cells shown by --follow.")] = 5,
     part: Annotated[
         str, typer.Option("--part", metavar="h|c", help="Part of the state: h, or the memory c of an LSTM.")
     ] = "h",

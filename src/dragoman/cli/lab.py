@@ -14,9 +14,7 @@ from dragoman.cli.options import option
 
 def lab(
     output: Annotated[Path, option("--output", "-o", metavar="DIR", help="The directory to write.")],
-    pairs: Annotated[
-        int, typer.Option("--pairs", min=1, metavar="N", help="Number of training pairs.")
-    ] = 20_000,
+    pairs: Annotated[int, typer.Option("--pairs", min=1, metavar="N", help="Number of training pairs.")] = 20_000,
     dev: Annotated[int, typer.Option("--dev", min=1, metavar="N", help="Number of dev pairs.")] = 1000,
     test: Annotated[int, typer.Option("--test", min=1, metavar="N", help="Number of test pairs.")] = 2000,
     seed: Annotated[int, typer.Option("--seed", help="Random seed of the sentences.")] = 1,

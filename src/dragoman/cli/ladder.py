@@ -86,7 +86,7 @@ def _language(file: str) -> str | None:
     >>> _language("train.de.gz"), _language("book.txt")
     ('German', None)
     """
-    from dragoman.serve.language_names import LANGUAGE_NAMES
+    from dragoman.data.language_names import LANGUAGE_NAMES
 
     return LANGUAGE_NAMES.get(file.removesuffix(".gz").rpartition(".")[2])
 
@@ -100,7 +100,7 @@ def _part(source: str | None, target: str | None) -> CorpusPart | None:
 
 
 def _required(source: str | None, target: str | None) -> CorpusPart:
-    from dragoman.cli.pair_options import read_lines, read_pairs
+    from dragoman.data.line_pairs import read_lines, read_pairs
     from dragoman.experiments.corpus_split import CorpusPart
 
     assert target is not None, "checked before"
@@ -218,11 +218,11 @@ def _on_laboratory(output: Path, models: str, settings: dict[str, Any]) -> None:
     from dragoman.experiments.trainer import select_models
     from dragoman.experiments.translators import TRANSLATORS
     from dragoman.experiments.work_directory import check_settings, claim_directory
-    from dragoman.lab.paths import VERSION
+    from dragoman.lab.corpus_files import GRAMMAR_VERSION
 
     names = select_models(models, [*LANGUAGE_MODELS, *TRANSLATORS])
     claim_directory(output, "ladder", HABIT)
-    check_settings(output, {**settings, "grammar": VERSION})
+    check_settings(output, {**settings, "grammar": GRAMMAR_VERSION})
     rungs, climb, told = run_lab_ladder(output, names, settings, console_callbacks())
     print(told.text)
     info(f"\n{output}: {', '.join(told.files)}")

@@ -76,9 +76,7 @@ ForceFile = Annotated[bool, typer.Option("--force", help="Replace an existing fi
 Picture = Annotated[Path | None, file_option("--picture", help="Also draw a figure: .svg or .png.")]
 Prefix = Annotated[str, typer.Argument(help="The beginning of the sentence.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; infinite values are null.")]
-Threads = Annotated[
-    int | None, option("--threads", min=1, metavar="N", help="Number of threads. Default: all cores.")
-]
+Threads = Annotated[int | None, option("--threads", min=1, metavar="N", help="Number of threads. Default: all cores.")]
 
 # -- vocabularies ------------------------------------------------------------------------------------------------------
 
@@ -260,10 +258,10 @@ def check_utf8_argument(text: str, name: str = "prefix") -> None:
 
 def check_picture(picture: Path | None) -> None:
     """Raise an error if a figure cannot be written to a file of this name, or matplotlib is missing."""
-    from dragoman.report.figures import figure_format
+    from dragoman.report.figures import image_format
 
     if picture is not None:
-        figure_format(picture)
+        image_format(picture)
 
 
 def check_new_file(path: Path, *, replace: bool) -> None:

@@ -78,9 +78,7 @@ class PlainProgress:
         is_due = event.train_loss is not None and monotonic() - self.last_line > REPORT_INTERVAL
         if event.evaluated or event.rolled_back or is_due:
             has_auxiliary_loss = self.has_auxiliary_loss
-            self.print_line(
-                format_step(event, self.throughput, self.token_name, has_auxiliary_loss=has_auxiliary_loss)
-            )
+            self.print_line(format_step(event, self.throughput, self.token_name, has_auxiliary_loss=has_auxiliary_loss))
             self.last_line = monotonic()
 
     def show_step(self, step: StepReport) -> None:
@@ -117,9 +115,7 @@ def format_start(started: TrainingStarted, token_name: str) -> str:
     return f"resuming after update {updates:,}: {sizes}" if updates else f"training: {sizes}"
 
 
-def format_step(
-    step: StepReport, throughput: Throughput, token_name: str, *, has_auxiliary_loss: bool = False
-) -> str:
+def format_step(step: StepReport, throughput: Throughput, token_name: str, *, has_auxiliary_loss: bool = False) -> str:
     """Return a line about the state of a training.
 
     Perplexities are by class: the spelling of unknown words is not included. A training loss with auxiliary terms is

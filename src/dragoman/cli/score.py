@@ -49,7 +49,9 @@ def score(
         ),
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Print unnormalised scores of stupid-backoff.")] = False,
-    log10: Annotated[bool, typer.Option("--log10", help="Print logarithms to base 10 instead of natural ones.")] = False,
+    log10: Annotated[
+        bool, typer.Option("--log10", help="Print logarithms to base 10 instead of natural ones.")
+    ] = False,
 ) -> None:
     """Print the log-probability of each line of a text.
 

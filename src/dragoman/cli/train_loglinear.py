@@ -96,12 +96,17 @@ def train_loglinear(
 
 def _use_classes(features: tuple[str, ...], file: Path | None) -> bool:
     """Return whether any feature uses word classes, after reading the features that the user defined."""
-    from dragoman.models.loglinear.features import atoms_of, parse, read_environment_features, read_features
+    from dragoman.models.loglinear.features import (
+        distinct_atoms,
+        load_environment_features,
+        load_feature_file,
+        parse_features,
+    )
 
-    read_environment_features()
+    load_environment_features()
     if file is not None:
-        read_features(file)
-    return any(atom.table == "class" for atom in atoms_of(parse(features)))
+        load_feature_file(file)
+    return any(atom.table == "class" for atom in distinct_atoms(parse_features(features)))
 
 
 def _read_classes(choice: str | None, corpus: Corpus) -> dict[str, str]:

@@ -154,13 +154,13 @@ def _evaluate_on_dev(model: LanguageModel, corpus: Corpus, source: str) -> tuple
 
 def suggest_next_commands(output: Path, dev_text: str | None, field: str | None) -> None:
     """Suggest samples or an evaluation; for models of lab text, minimal pairs."""
-    from dragoman.lab.paths import language_of
+    from dragoman.lab.corpus_files import lab_language
 
     if dev_text is None:
         suggest_command("evaluate", output, "--text", "FILE", *options.field_arguments(field))
         return
     with warnings.catch_warnings(action="ignore"):  # they were shown before
-        is_lab_text = language_of(dev_text) is not None
+        is_lab_text = lab_language(dev_text) is not None
     if is_lab_text:
         suggest_command("contrast", output)
     suggest_command("sample", output, "-n", "3")

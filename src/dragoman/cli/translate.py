@@ -68,7 +68,9 @@ def translate(
             info("loading ...")
         model = load_translators(models, **vars(fusion), shortlist=search.shortlist)
         if search.shortlist is not None:
-            info(f"--shortlist {search.shortlist}: probabilities are normalised over the words of each line's shortlist")
+            info(
+                f"--shortlist {search.shortlist}: probabilities are normalised over the words of each line's shortlist"
+            )
         model.length_handling(search.length)  # raises an error before the first line is read
         if unknowns.as_dict() or search.coverage or output.alignments is not None:
             check_attention(model, models[0])

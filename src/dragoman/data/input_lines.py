@@ -96,4 +96,6 @@ def _decode(raw: bytes, source: str, number: int) -> str:
         return raw.decode().removesuffix("\r")
     except UnicodeDecodeError as error:
         problem = f"not UTF-8 (byte 0x{raw[error.start]:02x} at column {error.start + 1})"
-        raise error_at_line(source, number, f"{problem}; convert it, for example with iconv -f LATIN1 -t UTF-8") from None
+        raise error_at_line(
+            source, number, f"{problem}; convert it, for example with iconv -f LATIN1 -t UTF-8"
+        ) from None

@@ -11,12 +11,12 @@ from dragoman.data.corpus import Corpus
 from dragoman.evaluation.alignment import GoldAlignment, read_gold_alignments
 from dragoman.evaluation.floor import TrueLogProbs
 from dragoman.evaluation.translator import ReferenceData, read_log_probs
-from dragoman.lab.paths import language_of
+from dragoman.lab.corpus_files import lab_language
 
 
 def true_log_probs_of(text: str, corpus: Corpus) -> TrueLogProbs | None:
     """Return the true log-probabilities of a text; None if it is not from the lab or was changed (with a warning)."""
-    language = language_of(text)
+    language = lab_language(text)
     if language is None:
         return None
     from dragoman.evaluation.lab_reference import lab_true_log_probs
@@ -30,7 +30,7 @@ def true_log_probs_of(text: str, corpus: Corpus) -> TrueLogProbs | None:
 
 def reference_data_of(src: str, ref: str, references: Sequence[str]) -> ReferenceData:
     """Return references with true alignments and log-probabilities, if source and references are from the lab."""
-    languages = (language_of(src), language_of(ref))
+    languages = (lab_language(src), lab_language(ref))
     part = _part(src)
     if None in languages or languages[0] == languages[1] or part != _part(ref):
         return ReferenceData(references)

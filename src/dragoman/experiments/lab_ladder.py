@@ -105,10 +105,10 @@ def _measured(
     """Each rung against the floor and the contrasts."""
     from dragoman.evaluation.floor import evaluate_language_model
     from dragoman.evaluation.lab_reference import minimal_pair_accuracies
-    from dragoman.lab.minimal_pairs import contrasts
+    from dragoman.lab.minimal_pairs import sample_minimal_pairs
     from dragoman.report.ladder import LanguageModelRung
 
-    found = contrasts("en", CONTRASTS, bench.seed)
+    found = sample_minimal_pairs("en", CONTRASTS, bench.seed)
     for one in made:
         with bench.voice.status(f"measuring {one.name}"):
             result = evaluate_language_model(one.model, texts.test, texts.truth)

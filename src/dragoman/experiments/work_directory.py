@@ -71,10 +71,10 @@ def _is_marked(output: Path, about: str) -> bool:
 
 def write_corpus(corpus: Path, sizes: Mapping[str, int], seed: int) -> None:
     """Write the laboratory's corpus, over an older one."""
-    from dragoman.lab.laboratory import laboratory
-    from dragoman.lab.write_corpus import write
+    from dragoman.lab.corpus_files import write_lab_corpus
+    from dragoman.lab.lab import german_english_lab
 
-    write(laboratory(), corpus, sizes, seed, replace=True)
+    write_lab_corpus(german_english_lab(), corpus, sizes, seed, replace=True)
 
 
 def read_texts(corpus: Path) -> LabTexts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.models.loglinear.explain import Explanation, Push
+from dragoman.models.loglinear.explain import Explanation, WordContribution
 from dragoman.report.tables import format_table
 
 
@@ -30,7 +30,7 @@ def format_explanation(explanation: Explanation) -> str:
     return "\n\n".join(parts)
 
 
-def _format(weights: Sequence[Push]) -> str:
+def _format(weights: Sequence[WordContribution]) -> str:
     return ", ".join(f"{weight.word} {_rounded(weight.amount):.2f}" for weight in weights) or "-"
 
 

@@ -60,7 +60,7 @@ def lattice_text(
         width: columns of the terminal.
         colour: dim pruned hypotheses.
         max_pruned: pruned hypotheses that are shown below each hypothesis; the others are counted.
-        spell: returns the text of a token, such as `vocab.words.__getitem__` for ids.
+        spell: returns the text of a token, such as `vocab.tokens.__getitem__` for ids.
     """
     finished = [node for node in nodes if node.fate == FINISHED]
     best = max(finished, key=lambda node: node.score, default=None)

@@ -108,9 +108,7 @@ def likelihood_table(results: Sequence[NamedEvaluation]) -> str:
             *(likelihood.perplexity_class, likelihood.perplexity_known),
         )
         log_likelihoods = likelihood.log_likelihood, likelihood.log_likelihood_unknown
-        rows.append(
-            [result.name, *perplexities, _format_bits(likelihood), likelihood.unknown_words, *log_likelihoods]
-        )
+        rows.append([result.name, *perplexities, _format_bits(likelihood), likelihood.unknown_words, *log_likelihoods])
     first = results[0].evaluation.likelihood
     sizes = f"{first.sentences:,} sentences, {first.words:,} words, {first.tokens:,} tokens"
     parts = [

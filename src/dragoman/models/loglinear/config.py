@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dragoman.core.settings import Settings
 
-MOST_BITS = 29  # of a number of weights that can be asked for: 2 GiB of float32
+MAX_HASH_BITS = 29  # of a number of weights that can be asked for: 2 GiB of float32
 
 
 class LogLinearConfig(Settings):
@@ -20,7 +20,7 @@ class LogLinearConfig(Settings):
     """Which weights a feature has: of the next words seen with it, of all words, or windows of one bounded table."""
     min_seen: int = Field(1, ge=1)
     """Features, and pairs of feature and next word, that were seen less often have no weight."""
-    hash_bits: int = Field(24, ge=1, le=MOST_BITS)
+    hash_bits: int = Field(24, ge=1, le=MAX_HASH_BITS)
     """With hashed weights alone: the table has 2 to the power of this many."""
     suffix_types: int = Field(20, ge=1)
     """Words of the vocabulary that must share an ending for it to be a suffix."""

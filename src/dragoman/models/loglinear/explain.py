@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import START, Vocab
-from dragoman.models.loglinear.history import History
-from dragoman.models.loglinear.lookup import EMPTY
+from dragoman.models.loglinear.features import WordHistories
+from dragoman.models.loglinear.weights import NOT_FOUND
 
 if TYPE_CHECKING:  # the model knows this module
     from dragoman.models.loglinear.model import LogLinearModel
 
-PUSHED = 3  # words shown that a feature pushes most, up and down each
+TOP_WORDS = 3  # words shown that a feature pushes most, up and down each
 
 
 @dataclass(frozen=True)
-class Contribution:
+class FeatureContribution:
     """What one feature adds to the score of one word: W_{w,j} x_j. None: it has no weight for this word."""
 
     feature: str
@@ -37,11 +37,11 @@ class ExplainedWord:
     prob: float
     score: float
     bias: float
-    contributions: tuple[Contribution, ...]
+    contributions: tuple[FeatureContribution, ...]
 
 
 @dataclass(frozen=True)
-class Push:
+class WordContribution:
     word: str
     amount: float
 
@@ -52,8 +52,8 @@ class ExplainedFeature:
 
     feature: str
     value: float  # x_j
-    up: tuple[Push, ...]
-    down: tuple[Push, ...]
+    up: tuple[WordContribution, ...]
+    down: tuple[WordContribution, ...]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class _On:
+class _ActiveFeature:
     """A feature that is on after the prefix, with its column of W."""
 
     name: str
@@ -79,12 +79,12 @@ class _On:
 def explain(model: LogLinearModel, prefix: str, words: Sequence[str], k: int) -> Explanation:
     """The k most probable next words after a prefix and those asked for, each taken apart."""
     rows = Corpus.from_sentences([prefix], model.vocab).ids[None, :].astype(np.int64)
-    history = History.of_rows(np.concatenate([np.full((1, 1), START), rows], axis=1))
+    history = WordHistories.from_rows(np.concatenate([np.full((1, 1), START), rows], axis=1))
     features, unseen = _features(model, history)
-    scores = model.scores(model.contexts.active(history))[0]
+    scores = model.scores(model.extractor.extract(history))[0]
     log_probs = scores - np.logaddexp.reduce(scores)
     best = np.argsort(-log_probs, kind="stable")[: min(k, len(scores) - 1)]  # `<s>` is the last of all
-    chosen = dict.fromkeys([*best.tolist(), *(_number(word, model.vocab) for word in words)])
+    chosen = dict.fromkeys([*best.tolist(), *(_word_id(word, model.vocab) for word in words)])
     bias = model.bias.double().numpy()
     explained = tuple(
         ExplainedWord(
@@ -92,52 +92,54 @@ def explain(model: LogLinearModel, prefix: str, words: Sequence[str], k: int) ->
             float(np.exp(log_probs[word])),
             float(scores[word]),
             float(bias[word]),
-            tuple(Contribution(on.name, _amount(on, word)) for on in features),
+            tuple(FeatureContribution(on.name, _amount(on, word)) for on in features),
         )
         for word in chosen
     )
-    return Explanation(prefix, explained, tuple(_pushes(on, model.vocab) for on in features), unseen)
+    return Explanation(prefix, explained, tuple(_strongest_words(on, model.vocab) for on in features), unseen)
 
 
-def _number(word: str, vocab: Vocab) -> int:
+def _word_id(word: str, vocab: Vocab) -> int:
     """The number of a word that can come next, `</s>` and `<unk>` among them."""
     if word not in vocab.tokens[START + 1 :]:
         raise DataError(f"{word!r} is not among the words the model predicts; ask for others, or for <unk>")
     return vocab.tokens.index(word)
 
 
-def _features(model: LogLinearModel, history: History) -> tuple[list[_On], tuple[str, ...]]:
+def _features(model: LogLinearModel, history: WordHistories) -> tuple[list[_ActiveFeature], tuple[str, ...]]:
     """What is on after a prefix, and what training never met."""
-    contexts, seen, unseen = model.contexts, list[_On](), list[str]()
-    for feature in contexts.features:
-        found = feature.occurrences(history, contexts.tables, contexts.vocab)
-        names = feature.names(history, contexts.tables, contexts.vocab)
-        numbers = contexts.lookup.find(found.key).tolist()
+    contexts, seen, unseen = model.extractor, list[_ActiveFeature](), list[str]()
+    for feature in contexts.templates:
+        found = feature.extract(history, contexts.tables, contexts.vocab)
+        names = feature.describe(history, contexts.tables, contexts.vocab)
+        numbers = contexts.index.find(found.key).tolist()
         for name, number, value in zip(names, numbers, found.value.tolist(), strict=True):
-            if number == EMPTY:
+            if number == NOT_FOUND:
                 unseen.append(name)
             else:
-                seen.append(_on(model, name, number, value))
+                seen.append(_active_feature(model, name, number, value))
     return seen, tuple(unseen)
 
 
-def _on(model: LogLinearModel, name: str, number: int, value: float) -> _On:
+def _active_feature(model: LogLinearModel, name: str, number: int, value: float) -> _ActiveFeature:
     weights, size = model.weights(), len(model.vocab)
-    pairs, place = slice(weights.begin[number], weights.begin[number + 1]), weights.place[number]
+    pairs, place = slice(weights.begin[number], weights.begin[number + 1]), weights.window_start[number]
     if place < 0:
-        return _On(name, value, weights.word[pairs].astype(np.int64), value * weights.pairs[pairs].astype(float))
+        return _ActiveFeature(
+            name, value, weights.word[pairs].astype(np.int64), value * weights.pairs[pairs].astype(float)
+        )
     window = weights.windows[place + 1 : place + size].astype(float)  # without `<s>`
-    return _On(name, value, np.arange(1, size), value * window)
+    return _ActiveFeature(name, value, np.arange(1, size), value * window)
 
 
-def _amount(on: _On, word: int) -> float | None:
+def _amount(on: _ActiveFeature, word: int) -> float | None:
     place = int(np.searchsorted(on.words, word))
     return float(on.amounts[place]) if place < len(on.words) and on.words[place] == word else None
 
 
-def _pushes(on: _On, vocab: Vocab) -> ExplainedFeature:
+def _strongest_words(on: _ActiveFeature, vocab: Vocab) -> ExplainedFeature:
     order = np.argsort(-on.amounts, kind="stable")
-    pushes = [Push(vocab.tokens[on.words[place]], float(on.amounts[place])) for place in order.tolist()]
-    up = tuple(push for push in pushes[:PUSHED] if push.amount > 0)
-    down = tuple(push for push in pushes[: -PUSHED - 1 : -1] if push.amount < 0)
+    pushes = [WordContribution(vocab.tokens[on.words[place]], float(on.amounts[place])) for place in order.tolist()]
+    up = tuple(push for push in pushes[:TOP_WORDS] if push.amount > 0)
+    down = tuple(push for push in pushes[: -TOP_WORDS - 1 : -1] if push.amount < 0)
     return ExplainedFeature(on.name, on.value, up, down)

@@ -24,18 +24,31 @@ from dragoman.models.loglinear import scoring
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.explain import Explanation, explain
 from dragoman.models.loglinear.features import (
+    NO_WORD,
     Atom,
-    Feature,
-    atoms_of,
-    parse,
-    read_environment_features,
-    value_of_word,
+    FeatureTemplate,
+    ValueTable,
+    WordHistories,
+    check_value_table,
+    class_table,
+    custom_atom_value,
+    distinct_atoms,
+    function_table,
+    identity_table,
+    load_environment_features,
+    parse_features,
+    suffix_table,
 )
-from dragoman.models.loglinear.history import NOTHING, History
-from dragoman.models.loglinear.layout import Active, Contexts, Layout, check_layout, count_features, lay_out
-from dragoman.models.loglinear.likelihood import log_probs
-from dragoman.models.loglinear.lookup import Lookup
-from dragoman.models.loglinear.values import Values, by_class, by_function, by_suffix, checked, identities
+from dragoman.models.loglinear.scoring import target_log_probs
+from dragoman.models.loglinear.weights import (
+    ActiveFeatures,
+    FeatureExtractor,
+    FeatureIndex,
+    WeightLayout,
+    check_layout,
+    count_features,
+    plan_weights,
+)
 from dragoman.models.neural import NeuralLanguageModel, saved_settings
 from dragoman.nn.init import PRECISIONS, log_unigram
 
@@ -62,8 +75,8 @@ class LogLinearModel(NeuralLanguageModel):
         vocab: Vocab,
         unknown: UnknownWordModel,
         settings: LogLinearConfig,
-        contexts: Contexts,
-        layout: Layout,
+        contexts: FeatureExtractor,
+        layout: WeightLayout,
         *,
         windows: int = 0,
         notes: tuple[str, ...] = (),
@@ -71,7 +84,7 @@ class LogLinearModel(NeuralLanguageModel):
     ):
         dtype = PRECISIONS[settings.precision]
         self.vocab, self.unknown, self.settings = vocab, unknown, settings
-        self.contexts, self.layout = contexts, layout
+        self.extractor, self.layout = contexts, layout
         self.notes = notes  # what had to be decided about the weights
         self.record = dict(record or {})
         self.bias = torch.zeros(len(vocab), dtype=dtype)  # b; that of `<s>`, which is never predicted, is of no use
@@ -94,10 +107,10 @@ class LogLinearModel(NeuralLanguageModel):
         """
         base = settings.model_dump(exclude_unset=True) if settings else {}
         settings, vocab = validate(LogLinearConfig, {**base, **others}, "settings"), corpus.vocab
-        features = parse(settings.features)
+        features = parse_features(settings.features)
         tables = _tables(features, vocab, settings, classes)
-        plan = lay_out(count_features(corpus, features, tables), features, len(vocab), settings)
-        contexts = Contexts(vocab, features, tables, Lookup.of(plan.key))
+        plan = plan_weights(count_features(corpus, features, tables), features, len(vocab), settings)
+        contexts = FeatureExtractor(vocab, features, tables, FeatureIndex.build(plan.key))
         unknown = unknown or UniformUnknownWords(vocab.num_known)
         notes = (plan.note,) if plan.note else ()
         model = cls(vocab, unknown, settings, contexts, plan.layout, windows=plan.windows, notes=notes)
@@ -117,35 +130,37 @@ class LogLinearModel(NeuralLanguageModel):
     def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
         if self.bias.device.type != "cpu":
             raise DataError(f"device {self.bias.device}: a log-linear model computes on the processor; choose cpu")
-        active = _dropped(self.contexts.active(History.of_corpus(corpus)), self.settings.dropout, noise)
-        groups = scoring.grouped(active, self.layout, len(self.windows) > 0)
-        return log_probs(self.bias, self.pairs, self.windows, self.layout, groups, corpus.ids_with_boundaries(starts=0))
+        active = _drop_features(self.extractor.extract(WordHistories.from_corpus(corpus)), self.settings.dropout, noise)
+        groups = scoring.group_predictions(active, self.layout, len(self.windows) > 0)
+        return target_log_probs(
+            self.bias, self.pairs, self.windows, self.layout, groups, corpus.ids_with_boundaries(starts=0)
+        )
 
     # -- the scorer ------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         """Rows hold as many words as features look back on, or all of them."""
-        rows = torch.full((batch.num_rows, self.contexts.reach or 1), NOTHING)
+        rows = torch.full((batch.num_rows, self.extractor.context_length or 1), NO_WORD)
         rows[:, -1] = START
         return State(rows)
 
     def advance(self, state: State, words: Tensor) -> State:
-        kept = state.rows if self.contexts.reach is None else state.rows[:, 1:]
+        kept = state.rows if self.extractor.context_length is None else state.rows[:, 1:]
         return State(torch.cat([kept, words[:, None]], dim=1))
 
     def log_probs(self, state: State) -> Tensor:
-        active = self.contexts.active(History.of_rows(state.rows.numpy()))
+        active = self.extractor.extract(WordHistories.from_rows(state.rows.numpy()))
         return torch.log_softmax(torch.from_numpy(self.scores(active)), dim=1)
 
-    def scores(self, active: Active) -> NDArray[np.float64]:
+    def scores(self, active: ActiveFeatures) -> NDArray[np.float64]:
         """s of each prediction, and -inf for `<s>`.  # (predictions, |V|)"""
         out = np.empty((len(active.begin) - 1, len(self.vocab)))
         scoring.all_scores(self.weights(), *active, out)
         return out
 
-    def weights(self) -> scoring.Weights:
+    def weights(self) -> scoring.LogLinearWeights:
         tensors = self.bias, self.pairs, self.windows
-        return scoring.Weights(*self.layout, *(tensor.detach().numpy() for tensor in tensors))
+        return scoring.LogLinearWeights(*self.layout, *(tensor.detach().numpy() for tensor in tensors))
 
     def explain(self, prefix: str = "", *, words: Sequence[str] = (), k: int = 5) -> Explanation:
         """Which features pushed the k most probable next words, and those asked for, up and down."""
@@ -154,13 +169,13 @@ class LogLinearModel(NeuralLanguageModel):
     # -- on disk -----------------------------------------------------------------------------------------------------
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        tables = {name: values for name, values in self.contexts.tables.items() if name != "word"}
+        tables = {name: values for name, values in self.extractor.tables.items() if name != "word"}
         names = {name: json.dumps(values.names).encode() for name, values in tables.items()}
         return {
             **super().arrays(),
-            "keys": self.contexts.lookup.keys.view(np.int64),
+            "keys": self.extractor.index.keys.view(np.int64),
             **self.layout._asdict(),
-            **{VALUES + name: values.number for name, values in tables.items()},
+            **{VALUES + name: values.value_ids for name, values in tables.items()},
             **{NAMES + name: np.frombuffer(encoded, np.uint8) for name, encoded in names.items()},
         }
 
@@ -168,12 +183,12 @@ class LogLinearModel(NeuralLanguageModel):
     def from_saved(cls, saved: SavedModel) -> Self:
         settings = saved_settings(saved, LogLinearConfig)
         arrays = {name: np.array(array) for name, array in saved.arrays.items()}
-        tables = {"word": identities(saved.vocab), **_saved_tables(arrays, len(saved.vocab))}
+        tables = {"word": identity_table(saved.vocab), **_saved_tables(arrays, len(saved.vocab))}
         features = _saved_features(saved, settings, tables)
-        keys, layout = arrays["keys"].view(np.uint64), Layout(*(arrays[name] for name in Layout._fields))
+        keys, layout = arrays["keys"].view(np.uint64), WeightLayout(*(arrays[name] for name in WeightLayout._fields))
         windows, pairs = len(arrays.get("windows", ())), len(arrays.get("pairs", ()))
         check_layout(layout, windows, len(saved.vocab), len(keys), pairs)
-        contexts = Contexts(saved.vocab, features, tables, Lookup.of(keys))
+        contexts = FeatureExtractor(saved.vocab, features, tables, FeatureIndex.build(keys))
         record = {key: value for key, value in saved.config.items() if key != "model"}
         model = cls(saved.vocab, saved.unknown, settings, contexts, layout, windows=windows, record=record)
         model.load_arrays(arrays, str(saved.path))
@@ -186,56 +201,58 @@ class LogLinearModel(NeuralLanguageModel):
 
 
 def _tables(
-    features: tuple[Feature, ...], vocab: Vocab, settings: LogLinearConfig, classes: Classes | None
-) -> dict[str, Values]:
+    features: tuple[FeatureTemplate, ...], vocab: Vocab, settings: LogLinearConfig, classes: Classes | None
+) -> dict[str, ValueTable]:
     """The values of words, for all atoms that the features have."""
-    made: dict[str, Values] = {}
-    for atom in atoms_of(features):
+    made: dict[str, ValueTable] = {}
+    for atom in distinct_atoms(features):
         match atom.table:
             case "word":
-                made["word"] = identities(vocab)
+                made["word"] = identity_table(vocab)
             case "suffix":
-                made["suffix"] = by_suffix(vocab, settings.suffix_types)
+                made["suffix"] = suffix_table(vocab, settings.suffix_types)
             case "class":
-                made["class"] = by_class(vocab, _given(classes, atom))
+                made["class"] = class_table(vocab, _required_classes(classes, atom))
             case name:
-                made[name] = by_function(vocab, partial(value_of_word, name))
+                made[name] = function_table(vocab, partial(custom_atom_value, name))
     return made
 
 
-def _given(classes: Classes | None, atom: Atom) -> Classes:
+def _required_classes(classes: Classes | None, atom: Atom) -> Classes:
     if classes is None:
         raise DataError(f"feature {atom.name}: needs the class of each word; give classes, or leave the feature out")
     return classes
 
 
-def _saved_tables(arrays: Mapping[str, NDArray[Any]], vocab_size: int) -> dict[str, Values]:
+def _saved_tables(arrays: Mapping[str, NDArray[Any]], vocab_size: int) -> dict[str, ValueTable]:
     tables = {}
     for name in arrays:
         if name.startswith(VALUES):
             table = name.removeprefix(VALUES)
             names = json.loads(arrays[NAMES + table].tobytes())
-            tables[table] = checked(Values(arrays[name], tuple(map(str, names))), vocab_size)
+            tables[table] = check_value_table(ValueTable(arrays[name], tuple(map(str, names))), vocab_size)
     return tables
 
 
-def _saved_features(saved: SavedModel, settings: LogLinearConfig, tables: Mapping[str, Values]) -> tuple[Feature, ...]:
+def _saved_features(
+    saved: SavedModel, settings: LogLinearConfig, tables: Mapping[str, ValueTable]
+) -> tuple[FeatureTemplate, ...]:
     """The features that a model names. What users defined must be defined again, except for atoms: these are tables."""
-    read_environment_features()
+    load_environment_features()
     try:
-        features = parse(settings.features, known=tables)
+        features = parse_features(settings.features, known=tables)
     except DataError as error:
         raise DataError(f"{saved.path}: {error}") from None
-    missing = sorted({atom.table for atom in atoms_of(features)} - tables.keys())
+    missing = sorted({atom.table for atom in distinct_atoms(features)} - tables.keys())
     if missing:
         raise ValueError(f"no values of {', '.join(missing)}")
     return features
 
 
-def _dropped(active: Active, rate: float, noise: Generator | None) -> Active:
+def _drop_features(active: ActiveFeatures, rate: float, noise: Generator | None) -> ActiveFeatures:
     """Each active feature left out with this probability, the others made stronger to make good."""
     if noise is None or rate == 0.0:
         return active
     kept = (torch.rand(len(active.feature), generator=noise) >= rate).numpy()
     begin = np.concatenate([[0], np.cumsum(kept)])[active.begin]
-    return Active(begin, active.feature[kept], active.value[kept] / (1.0 - rate))
+    return ActiveFeatures(begin, active.feature[kept], active.value[kept] / (1.0 - rate))

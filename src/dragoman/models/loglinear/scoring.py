@@ -12,30 +12,33 @@ and the head is summed once for all of them; the *tail*, the other features, is 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dragoman.core.kernels import kernel
+from dragoman.core.threads import available_cores, parallel_map
 from dragoman.data.vocabulary import START
-from dragoman.models.loglinear.layout import Active, Layout
+from dragoman.models.loglinear.weights import ActiveFeatures, WeightLayout
 
-SAFE = 1e-6  # a sum that corrections brought below this share of itself has lost its digits
+MIN_REMAINDER = 1e-6  # a sum that corrections brought below this share of itself has lost its digits
 
 
-class Weights(NamedTuple):
+class LogLinearWeights(NamedTuple):
     """All columns of W with their values, and b."""
 
     begin: NDArray[np.int64]  # see Layout
     word: NDArray[np.int32]
-    place: NDArray[np.int64]
+    window_start: NDArray[np.int64]
     bias: NDArray[Any]  # (|V|,)
     pairs: NDArray[Any]  # (pairs,)
     windows: NDArray[Any]
 
 
-class Groups(NamedTuple):
+class PredictionGroups(NamedTuple):
     """Predictions in order of their heads; the features of each stand head first."""
 
     begin: NDArray[np.int64]  # (predictions + 1,) see Active
@@ -47,7 +50,7 @@ class Groups(NamedTuple):
     cost: NDArray[np.int64]  # (groups,) weights to be looked at
 
 
-class Gradients(NamedTuple):
+class WeightGradients(NamedTuple):
     """What weights are to be changed by, of one part of the predictions."""
 
     bias: NDArray[Any]
@@ -55,7 +58,7 @@ class Gradients(NamedTuple):
     windows: NDArray[Any]
 
 
-class Base(NamedTuple):
+class BiasDistribution(NamedTuple):
     """The distribution of a prediction without features."""
 
     score: NDArray[np.float64]  # (|V|,) b, and -inf for `<s>`
@@ -64,7 +67,7 @@ class Base(NamedTuple):
     total: float  # of the masses
 
 
-class Bench(NamedTuple):
+class Workspace(NamedTuple):
     """Where a kernel works: what the features of a group, then of a prediction, make of the base."""
 
     score: NDArray[np.float64]  # (|V|,) bias and head
@@ -74,22 +77,22 @@ class Bench(NamedTuple):
     is_touched: NDArray[np.bool_]  # (|V|,)
 
 
-def grouped(active: Active, layout: Layout, has_windows: bool) -> Groups:
+def group_predictions(active: ActiveFeatures, layout: WeightLayout, has_windows: bool) -> PredictionGroups:
     """Bring predictions with the same head together."""
     begin, feature, value = active.begin, active.feature.copy(), active.value.copy()
-    tail, head = _part(begin, feature, value, layout, has_windows)
+    tail, head = _split_heads(begin, feature, value, layout, has_windows)
     order = np.argsort(head, kind="stable")
-    fresh, cost = _compare(begin, feature, value, tail, order, layout)
+    fresh, cost = _group_boundaries(begin, feature, value, tail, order, layout)
     first = np.flatnonzero(fresh)
     cost = np.add.reduceat(cost, first) if len(first) else cost
-    return Groups(begin, feature, value, tail, order, np.append(first, len(order)), cost)
+    return PredictionGroups(begin, feature, value, tail, order, np.append(first, len(order)), cost)
 
 
 # -- kernels ---------------------------------------------------------------------------------------------------------
 
 
 @kernel
-def _part(begin: Any, feature: Any, value: Any, layout: Any, has_windows: bool) -> Any:
+def _split_heads(begin: Any, feature: Any, value: Any, layout: Any, has_windows: bool) -> Any:
     """Move the head of each prediction to the front; where it ends, and a number that equal heads share."""
     predictions = begin.size - 1
     tail, head = np.empty(predictions, np.int64), np.zeros(predictions, np.int64)
@@ -97,19 +100,19 @@ def _part(begin: Any, feature: Any, value: Any, layout: Any, has_windows: bool) 
         tail[t] = begin[t]
         if has_windows:
             for k in range(begin[t], begin[t + 1]):
-                if layout.place[feature[k]] >= 0:
+                if layout.window_start[feature[k]] >= 0:
                     head[t] = head[t] * 1_000_003 + feature[k] + 1
                     _swap(feature, value, k, tail[t])
                     tail[t] += 1
         elif begin[t] < begin[t + 1]:
-            _swap(feature, value, _longest(layout, feature, begin[t], begin[t + 1]), begin[t])
+            _swap(feature, value, _longest_column(layout, feature, begin[t], begin[t + 1]), begin[t])
             head[t] = feature[begin[t]] + 1
             tail[t] += 1
     return tail, head
 
 
 @kernel
-def _longest(layout: Any, feature: Any, first: int, last: int) -> int:
+def _longest_column(layout: Any, feature: Any, first: int, last: int) -> int:
     """The place of the feature that has the most pairs."""
     longest, most = first, -1
     for k in range(first, last):
@@ -126,7 +129,7 @@ def _swap(feature: Any, value: Any, one: int, two: int) -> None:
 
 
 @kernel
-def _compare(begin: Any, feature: Any, value: Any, tail: Any, order: Any, layout: Any) -> Any:
+def _group_boundaries(begin: Any, feature: Any, value: Any, tail: Any, order: Any, layout: Any) -> Any:
     """Which predictions have another head than the one before them in order; and what each costs."""
     fresh, cost = np.ones(order.size, np.bool_), np.empty(order.size, np.int64)
     for k in range(order.size):
@@ -149,19 +152,19 @@ def _compare(begin: Any, feature: Any, value: Any, tail: Any, order: Any, layout
 
 
 @kernel
-def _base(bias: Any) -> Any:
+def _bias_distribution(bias: Any) -> Any:
     """The bias alone."""
     score = bias.astype(np.float64)
     score[START] = -np.inf
     shift = score.max()
     mass = np.exp(score - shift)
-    return Base(score, mass, shift, mass.sum())
+    return BiasDistribution(score, mass, shift, mass.sum())
 
 
 @kernel
-def _bench(base: Any) -> Any:
+def _new_workspace(base: Any) -> Any:
     size = base.score.size
-    return Bench(
+    return Workspace(
         base.score.copy(), base.mass.copy(), np.zeros(size), np.empty(size, np.int32), np.zeros(size, np.bool_)
     )
 
@@ -181,11 +184,11 @@ def _add_head(weights: Any, groups: Any, t: int, base: Any, bench: Any) -> Any:
                 new = math.exp(score[w] - base.shift)
                 total += new - mass[w]
                 mass[w] = new
-        if weights.place[j] >= 0:
-            window = weights.windows[weights.place[j] : weights.place[j] + score.size]
+        if weights.window_start[j] >= 0:
+            window = weights.windows[weights.window_start[j] : weights.window_start[j] + score.size]
             for w in range(score.size):
                 score[w] += x * window[w]
-    if not dense and base.total * SAFE < total < np.inf:
+    if not dense and base.total * MIN_REMAINDER < total < np.inf:
         return base.shift, total, False
     if groups.begin[t] == groups.tail[t]:
         return base.shift, base.total, False
@@ -249,7 +252,7 @@ def _log_sum(bench: Any, touched: int, shift: float, total: float) -> float:
     for k in range(touched):
         w = bench.touched[k]
         corrected += math.exp(bench.score[w] + bench.extra[w] - shift) - bench.mass[w]
-    if total * SAFE < corrected < np.inf:
+    if total * MIN_REMAINDER < corrected < np.inf:
         return shift + math.log(corrected)
     highest = (bench.score + bench.extra).max()
     return highest + math.log(np.exp(bench.score + bench.extra - highest).sum())
@@ -258,8 +261,8 @@ def _log_sum(bench: Any, touched: int, shift: float, total: float) -> float:
 @kernel
 def log_probs(weights: Any, groups: Any, target: Any, first: int, last: int, out: Any, log_sum: Any) -> None:
     """log p_{e_t} of the predictions of these groups, and the log of what they were divided by."""
-    base = _base(weights.bias)
-    bench = _bench(base)
+    base = _bias_distribution(weights.bias)
+    bench = _new_workspace(base)
     for group in range(first, last):
         head = groups.order[groups.first[group]]
         shift, total, dense = _add_head(weights, groups, head, base, bench)
@@ -280,8 +283,8 @@ def gradients(
 
     `pull` is sum_t g_t (onehot(e_t) - p) of a group, but for what all its words share, `spent` times their mass.
     """
-    base = _base(weights.bias)
-    bench = _bench(base)
+    base = _bias_distribution(weights.bias)
+    bench = _new_workspace(base)
     size = base.score.size
     pull, residual = np.zeros(size), np.empty(size)
     pulled, is_pulled = np.empty(size, np.int32), np.zeros(size, np.bool_)
@@ -294,7 +297,7 @@ def gradients(
             t = groups.order[k]
             g, ratio = upstream[t], math.exp(shift - log_sum[t])
             touched = _add_tail(weights, groups, t, bench)
-            if not total * ratio * SAFE < 1.0:  # what the words share would drown what they do not
+            if not total * ratio * MIN_REMAINDER < 1.0:  # what the words share would drown what they do not
                 touched, ratio = _touch_all(bench), 0.0
             if not bench.is_touched[target[t]]:
                 bench.is_touched[target[t]] = True
@@ -308,10 +311,10 @@ def gradients(
                     is_pulled[w] = True
                     pulled[count] = w
                     count += 1
-            _pull_tail(weights, groups, t, g, residual, out)
+            _add_tail_gradients(weights, groups, t, g, residual, out)
             _remove_tail(bench, touched)
             spent += g * ratio
-        spent_on_base += _pull_head(weights, groups, head, base, bench, dense, pull, spent, out)
+        spent_on_base += _add_head_gradients(weights, groups, head, base, bench, dense, pull, spent, out)
         for i in range(count):
             out.bias[pulled[i]] += pull[pulled[i]]
             pull[pulled[i]], is_pulled[pulled[i]] = 0.0, False
@@ -321,7 +324,7 @@ def gradients(
 
 
 @kernel
-def _pull_tail(weights: Any, groups: Any, t: int, g: float, residual: Any, out: Any) -> None:
+def _add_tail_gradients(weights: Any, groups: Any, t: int, g: float, residual: Any, out: Any) -> None:
     """x_j (onehot - p), where the feature has weights."""
     for k in range(groups.tail[t], groups.begin[t + 1]):
         j, x = groups.feature[k], groups.value[k]
@@ -330,7 +333,7 @@ def _pull_tail(weights: Any, groups: Any, t: int, g: float, residual: Any, out: 
 
 
 @kernel
-def _pull_head(
+def _add_head_gradients(
     weights: Any, groups: Any, t: int, base: Any, bench: Any, dense: bool, pull: Any, spent: float, out: Any
 ) -> float:
     """The same for the head, of all predictions of a group together; what is left to be spent on the base."""
@@ -342,8 +345,8 @@ def _pull_head(
             out.pairs[i] += x * (pull[w] - spent * mass[w])
             if not dense:
                 out.bias[w] -= spent * (mass[w] - base.mass[w])
-        if weights.place[j] >= 0:
-            window = out.windows[weights.place[j] : weights.place[j] + mass.size]
+        if weights.window_start[j] >= 0:
+            window = out.windows[weights.window_start[j] : weights.window_start[j] + mass.size]
             for w in range(mass.size):
                 window[w] += x * (pull[w] - spent * mass[w])
     if not dense:
@@ -363,6 +366,67 @@ def all_scores(weights: Any, begin: Any, feature: Any, value: Any, out: Any) -> 
             j, x = feature[k], value[k]
             for i in range(weights.begin[j], weights.begin[j + 1]):
                 out[t, weights.word[i]] += x * weights.pairs[i]
-            if weights.place[j] >= 0:
+            if weights.window_start[j] >= 0:
                 for w in range(out.shape[1]):
-                    out[t, w] += x * weights.windows[weights.place[j] + w]
+                    out[t, w] += x * weights.windows[weights.window_start[j] + w]
+
+
+MIN_THREAD_COST = 1 << 16  # weights to be looked at that are worth a thread
+
+
+def target_log_probs(
+    bias: Tensor,
+    pairs: Tensor,
+    windows: Tensor,
+    layout: WeightLayout,
+    groups: PredictionGroups,
+    target: NDArray[np.int32],
+) -> Tensor:
+    """log p_{e_t} of every prediction; gradients flow to the three kinds of weights.  # (predictions,) float64"""
+    return cast(Tensor, _TargetLogProbs.apply(bias, pairs, windows, layout, groups, target))  # type: ignore[no-untyped-call]
+
+
+class _TargetLogProbs(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        bias: Tensor,
+        pairs: Tensor,
+        windows: Tensor,
+        layout: WeightLayout,
+        groups: PredictionGroups,
+        target: NDArray[Any],
+    ) -> Tensor:
+        weights = LogLinearWeights(*layout, *(tensor.detach().numpy() for tensor in (bias, pairs, windows)))
+        out, log_sum = np.empty(len(target)), np.empty(len(target))
+        parallel_map(lambda part: log_probs(weights, groups, target, *part, out, log_sum), _parts(groups))
+        ctx.save_for_backward(bias, pairs, windows)
+        ctx.rest = layout, groups, target, log_sum
+        return torch.from_numpy(out)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        layout, groups, target, log_sum = ctx.rest
+        weights = LogLinearWeights(*layout, *(tensor.detach().numpy() for tensor in ctx.saved_tensors))
+        above = np.ascontiguousarray(upstream.numpy(), np.float64)
+
+        def work(part: tuple[int, int]) -> WeightGradients:
+            out = WeightGradients(*(np.zeros_like(array) for array in (weights.bias, weights.pairs, weights.windows)))
+            gradients(weights, groups, target, *part, log_sum, above, out)
+            return out
+
+        first, *others = parallel_map(work, _parts(groups))
+        for other in others:  # always in this order, so that sums are the same to the bit
+            for total, part in zip(first, other, strict=True):
+                total += part
+        return (*(torch.from_numpy(array) for array in first), None, None, None)
+
+
+def _parts(groups: PredictionGroups) -> list[tuple[int, int]]:
+    """The groups in as many parts as there are threads, each about as much work."""
+    done = np.cumsum(groups.cost)
+    total = int(done[-1]) if len(done) else 0
+    parts = max(1, min(available_cores(), total // MIN_THREAD_COST))
+    cuts = np.searchsorted(done, [total * part // parts for part in range(1, parts)])
+    edges = [0, *cuts.tolist(), len(done)]
+    return list(zip(edges[:-1], edges[1:], strict=True))
