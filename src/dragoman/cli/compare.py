@@ -62,7 +62,7 @@ def compare(
         bool | None,
         option(
             "--tokenised/--raw",
-            help="Use words as they are (tok:none), or let sacreBLEU tokenise (13a). Default: detected.",
+            help="Use words as they are (tok:none), or let sacreBLEU tokenise (13a). Default: detected from the text.",
         ),
     ] = None,
     resamples: Annotated[
