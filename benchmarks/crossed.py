@@ -20,9 +20,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from dragoman import Corpus, FeedForwardModel, LogLinearModel, NgramModel, fit, german_english_lab
+from dragoman import Corpus, FeedForwardModel, LogLinearModel, NgramModel, fit
 from dragoman.cli.progress import training_progress
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
+from dragoman.lab.lab import german_english_lab
 from dragoman.lab.minimal_pairs import MinimalPair, sample_minimal_pairs
 from dragoman.report.tables import format_table
 from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR

@@ -19,9 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman import Corpus, FeedForwardModel, fit, german_english_lab
+from dragoman import Corpus, FeedForwardModel, fit
 from dragoman.evaluation.floor import Floor
 from dragoman.evaluation.lab_reference import lab_true_log_probs
+from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
 from dragoman.training.loop import DivergedError
 from ptb_cache import processor

@@ -267,7 +267,7 @@ def test_progress_is_told_and_changes_nothing(corpus: Corpus, clustering: BrownC
 
 def test_no_matter_how_many_words_are_added_at_a_time(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = brown_clusters(corpus, 6, passes=0)
-    monkeypatch.setattr(brown, "STEP", 1)
+    monkeypatch.setattr(brown, "PROGRESS_INTERVAL", 1)
     assert found(brown_clusters(corpus, 6, passes=0)) == found(usual)
 
 

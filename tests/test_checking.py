@@ -8,6 +8,7 @@ import pytest
 import dragoman
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.io.storage import map_arrays, write_arrays
+from dragoman.ngram.config import NgramConfig
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_what_is_whole_is_taken(saved):
 def test_a_text_of_another_vocabulary_is_refused(saved):
     model = dragoman.load(saved)
     other = Corpus.from_sentences([" ".join(f"w{number}" for number in range(1000))])
-    for ask in (model.token_log_probs, model.found_orders, model.sentence_log_probs):
+    for ask in (model.token_log_probs, model.matched_orders, model.sentence_log_probs):
         with pytest.raises(DataError, match="another vocabulary"):
             ask(other)
     with pytest.raises(DataError, match="another vocabulary"):
@@ -97,7 +98,7 @@ def test_a_word_that_is_none_is_refused(saved, word):
 
 def test_settings_add_to_a_configuration_and_must_exist():
     corpus = Corpus.from_sentences(["a b", "b a"])
-    model = NgramModel.train(corpus, dragoman.NgramConfig(order=2, smoothing="katz"), smoothing="witten-bell")
+    model = NgramModel.train(corpus, NgramConfig(order=2, smoothing="katz"), smoothing="witten-bell")
     assert (model.settings.order, model.settings.smoothing) == (2, "witten-bell")
     with pytest.raises(DataError, match="did you mean 'smoothing'"):
         NgramModel.train(corpus, smothing="katz")

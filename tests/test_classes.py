@@ -131,7 +131,7 @@ def test_classes_that_do_not_fit_the_vocabulary_are_refused(model: ClassNgramMod
     model.save(tmp_path / "m")
     with (tmp_path / "m" / "vocab.tsv").open("a") as file:
         file.write("intruder\t1\n")
-    with pytest.raises(DataError, match="do not fit"):
+    with pytest.raises(DataError, match="do not match"):
         dragoman.load(tmp_path / "m")
 
 
@@ -149,7 +149,7 @@ def test_classes_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
-        ("rome\tCITY\nrome\tGO\n", 2, "'rome' has a class on line 1"),
+        ("rome\tCITY\nrome\tGO\n", 2, "'rome' already has a class on line 1"),
         ("rome\tCITY\nfly\n", 2, "expected `word TAB class`"),
         ("rome\tCITY\n\n", 2, "expected `word TAB class`"),
         ("rome\t\n", 1, "expected `word TAB class`"),

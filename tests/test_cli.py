@@ -17,6 +17,8 @@ from dragoman.cli.train_cache import train_cache
 from dragoman.cli.train_class_ngram import train_class_ngram
 from dragoman.cli.train_ngram import SMOOTHING_SUMMARIES, train_ngram
 from dragoman.evaluation.surprisal import surprisals
+from dragoman.models.language_model import LanguageModel
+from dragoman.ngram.config import NgramConfig
 from dragoman.ngram.smoothing import SMOOTHINGS
 
 # -- good paths -----------------------------------------------------------------------------------------------------
@@ -461,10 +463,10 @@ def test_ngrams_do_without_torch(shared, tmp_path):
 @pytest.mark.parametrize(
     ("verb", "library", "names"),
     [
-        (train_ngram, dragoman.NgramConfig, ["smoothing", "entropy_prune", "quantise", "gap"]),
-        (train_class_ngram, dragoman.NgramConfig, ["smoothing"]),
+        (train_ngram, NgramConfig, ["smoothing", "entropy_prune", "quantise", "gap"]),
+        (train_class_ngram, NgramConfig, ["smoothing"]),
         (train_cache, dragoman.CacheModel.train, ["decay", "prior", "order"]),
-        (sample_verb, dragoman.LanguageModel.iter_samples, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
+        (sample_verb, LanguageModel.iter_samples, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
     ],
 )
 def test_the_command_line_has_the_defaults_of_the_library(verb, library, names):

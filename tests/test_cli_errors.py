@@ -37,12 +37,12 @@ from command import COMMAND, in_a_process, is_one_line
         ),
         (
             ["train", "ngram", "--text", "TEXT", "-o", "OUT", "--coefficients", ".1,.2"],
-            "0.1,0.2: for interpolated",
+            "0.1,0.2: only for interpolated",
         ),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--order", "2", "--prune", "0,0,1"], "0,0,1: 3 thresholds"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--smoothing", "whole-prefix", "--order", "5"], "--order 5"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--gap", "-1"], "gap -1"),
-        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--entropy-prune", "2"], "entropy pruning 2.0"),
+        (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--entropy-prune", "2"], "--entropy-prune 2.0"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--prune", "1,0"], "start at 0"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--prune", "0,x"], "--prune"),
         (["train", "ngram", "--text", "TEXT", "-o", "OUT", "--unknown", "guess"], "characters"),
@@ -115,7 +115,7 @@ def test_bad_usage(run, shared, tmp_path, arguments, says):
         (b"fine\nthe <s> here\n", ":2: <s> is reserved"),
         (b"fine\nthe </s>\n", ":2: </s> is reserved"),
         (b"\n\n\n", "bad.txt: the training text has no words"),
-        (b"\x1f\x8b\x08", "this is gzip; give it a name that ends in .gz"),
+        (b"\x1f\x8b\x08", "this is gzip data; give it a name that ends in .gz"),
     ],
 )
 def test_bad_training_text(run, tmp_path, content, says):
@@ -222,8 +222,8 @@ def test_broken_model_directory(run, shared, tmp_path, damage, whose):
     ("damage", "says"),
     [
         (lambda place: shutil.rmtree(place / "member-2"), "broken model directory: member-2 is missing"),
-        (edit("member-2/config.yaml", b"order: 3", b"ordre: 3"), "no setting 'ordre'; did you mean 'order'?"),
-        (edit("member-2/config.yaml", b"order: 3", b"order: 3\ncolour: red"), "no setting 'colour'; there are order"),
+        (edit("member-2/config.yaml", b"order: 3", b"ordre: 3"), "unknown key 'ordre'; did you mean 'order'?"),
+        (edit("member-2/config.yaml", b"order: 3", b"order: 3\ncolour: red"), "unknown key 'colour'"),
         (write("config.yaml", b"kind: mixture\nunknown: {kind: uni"), "config.yaml:2: broken or incomplete"),
         (lambda place: (place / "vocab.tsv").unlink(), "vocab.tsv: missing; this model directory is broken"),
     ],

@@ -144,7 +144,7 @@ def test_the_other_way_round_alignments_are_turned_and_no_floor_is_known(
     assert found["alignment"]["sure"] == 20
     told = translators()["one"].force_decode(ENGLISH, GERMAN)
     wanted = count_all_links([argmax_links(one.attention) for one in told], [parse_gold_alignment("3-0")] * 20)
-    assert found["alignment"]["found_sure"] == wanted.found_sure
+    assert found["alignment"]["found_sure"] == wanted.predicted_sure
     (laboratory / "test.align").write_text("0-3\n")
     cut = good("evaluate", place / "one", "--src", laboratory / "test.de", "--ref", laboratory / "test.en", "--json")
     assert "another number of lines" in cut.err and "alignment" not in json.loads(cut.out)

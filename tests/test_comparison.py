@@ -48,10 +48,10 @@ def test_classes_add_up_to_all_words(pairs) -> None:
     hypotheses, references = zip(*pairs, strict=True)
     found = matches_by_frequency(hypotheses, references, {"a": 1, "b": 3, "c": 2000})
     total = sum((own.matches for own in found), WordMatches())
-    assert total.said == sum(map(len, hypotheses))
-    assert total.wanted == sum(map(len, references))
+    assert total.predicted == sum(map(len, hypotheses))
+    assert total.expected == sum(map(len, references))
     unigrams = sum(int(row[2]) for row in bleu(tokenised=True).statistics(*_joined(pairs)).counts)
-    assert total.right == unigrams, "what BLEU counts as right"
+    assert total.correct == unigrams, "what BLEU counts as right"
 
 
 def _joined(pairs) -> tuple[list[str], list[str]]:
@@ -61,8 +61,8 @@ def _joined(pairs) -> tuple[list[str], list[str]]:
 def test_words_are_right_within_their_sentence_alone() -> None:
     found = matches_by_frequency(split("a b", "c"), split("a c", "b c"), {"a": 1, "b": 1, "c": 9}, edges=(5,))
     assert [own.matches for own in found] == [
-        WordMatches(right=1, said=2, wanted=2),
-        WordMatches(right=1, said=1, wanted=2),
+        WordMatches(correct=1, predicted=2, expected=2),
+        WordMatches(correct=1, predicted=1, expected=2),
     ]
     assert found[1].matches.precision == 1
     assert found[1].matches.recall == 0.5
@@ -72,7 +72,7 @@ def test_words_are_right_within_their_sentence_alone() -> None:
 
 def test_a_word_said_more_often_than_wanted_is_right_as_often_as_wanted() -> None:
     (own,) = matches_by_frequency(split("a a a"), split("a b"), {}, edges=())
-    assert own.matches == WordMatches(right=1, said=3, wanted=2)
+    assert own.matches == WordMatches(correct=1, predicted=3, expected=2)
 
 
 def test_shares_of_nothing_are_undefined() -> None:
@@ -116,7 +116,7 @@ def test_what_changes_always_comes_before_what_changes_by_chance() -> None:
     second = [["guy" if word == "man" else word for word in line] for line in second]
     lost = ngram_differences(first, second, references)[-1]
     assert lost.words == ("man",)
-    assert lost.second == 0 < lost.first <= lost.wanted
+    assert lost.second == 0 < lost.first <= lost.expected
     assert lost.log_odds < -3 * lost.standard_error
 
 
@@ -126,7 +126,7 @@ def test_parts_that_say_nothing_new_are_left_out() -> None:
         (("a", "b", "c", "d"), 0, 1),
         (("b", "c", "d", "e"), 0, 1),
     ]
-    assert [(one.words, one.wanted) for one in found if one.log_odds < 0] == [(("e",), 2)]
+    assert [(one.words, one.expected) for one in found if one.log_odds < 0] == [(("e",), 2)]
 
 
 def test_log_odds_are_smoothed() -> None:
@@ -200,14 +200,14 @@ def test_lengths_are_of_the_source_and_frequencies_of_training_text(comparison: 
     assert [(own.bucket.name, own.sentences) for own in comparison.first.by_length] == [("up to 5", 2), ("6 to 10", 2)]
     never = comparison.first.by_frequency[0]
     unseen = set(" ".join(REFERENCES).split()) - {"a", "cat", "sat", "on", "mat", ".", "dog"}
-    assert never.matches.wanted == sum(word in unseen for word in " ".join(REFERENCES).split())
+    assert never.matches.expected == sum(word in unseen for word in " ".join(REFERENCES).split())
 
 
 def test_without_source_and_training_text_the_references_decide() -> None:
     found = compare_systems(ComparisonInput(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5)
     assert not found.has_source and not found.has_training
     assert [own.sentences for own in found.first.by_length] == [3, 1]
-    assert found.first.by_frequency[0].matches.wanted == 0, "every word of the references is in the references"
+    assert found.first.by_frequency[0].matches.expected == 0, "every word of the references is in the references"
     assert "Words by frequency in the references" in comparison_text(found)
     assert found.better[0].source is None
 

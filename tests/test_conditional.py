@@ -86,14 +86,14 @@ def test_links_are_where_each_word_of_the_reference_looks_most() -> None:
     model: Any = SimpleNamespace(
         source=Tokenizer.train("word", GERMAN),
         target=Tokenizer.train("word", ENGLISH),
-        score=lambda lines, references: [
-            SimpleNamespace(attention=attention, words=line.split()) for line in references
+        force_decode=lambda lines, references: [
+            SimpleNamespace(attention=attention, tokens=line.split()) for line in references
         ],
     )
     assert ANSWERS.gold_alignments is not None
     counts = attention_alignment_counts(model, GERMAN, ENGLISH, ANSWERS.gold_alignments)
     assert counts is not None
-    assert (counts.found, counts.sure, counts.found_sure) == (3 * 4, 4 * 4, 2 * 4)
+    assert (counts.predicted, counts.sure, counts.predicted_sure) == (3 * 4, 4 * 4, 2 * 4)
     assert counts.error_rate == pytest.approx(1 - 2 * 2 / (3 + 4))
 
 
@@ -139,7 +139,7 @@ def test_whose_fault_it_is_told_line_by_line() -> None:
     found = model.translate(lines, 3)
     assert model.diagnose(lines, [one.text for one in found], found)[:3] == ["none", None, "none"]
     assert model.diagnose(lines, [one.text for one in found], found)[3] is None, "translated in pieces"
-    worst = [replace(one, words=("dog",) * 30, score=-100.0) for one in found]
+    worst = [replace(one, tokens=("dog",) * 30, score=-100.0) for one in found]
     assert model.diagnose(lines, ["a dog"] * 4, worst)[0] == "search"
     with pytest.raises(DataError, match="2 lines but 4 translations"):
         model.diagnose(lines[:2], ["a"] * 2, found)

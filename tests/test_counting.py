@@ -38,7 +38,7 @@ def as_counter(counts: counting.NgramCounts, order: int) -> dict[tuple[int, ...]
 
 @pytest.mark.parametrize("block", [1, 2, 7, 1 << 18])
 def test_blocks_of_any_size_count_the_same(text, monkeypatch, block):
-    monkeypatch.setattr(counting, "BLOCK", block)
+    monkeypatch.setattr(counting, "BLOCK_ROWS", block)
     counts = count_ngrams(text, 4)
     for order in range(1, 5):
         assert as_counter(counts, order) == one_by_one(text, order)
@@ -47,7 +47,7 @@ def test_blocks_of_any_size_count_the_same(text, monkeypatch, block):
 @pytest.mark.parametrize("block", [1, 3])
 def test_so_they_do_with_a_gap(text, monkeypatch, block):
     whole = count_ngrams(text, 3, gap=1)
-    monkeypatch.setattr(counting, "BLOCK", block)
+    monkeypatch.setattr(counting, "BLOCK_ROWS", block)
     parts = count_ngrams(text, 3, gap=1)
     for order in (1, 2, 3):
         assert as_counter(parts, order) == as_counter(whole, order)
@@ -76,8 +76,8 @@ def test_orders_that_no_sentence_fills_are_left_out():
 
 
 def test_too_many_tokens_are_refused(text, monkeypatch):
-    monkeypatch.setattr(counting, "LARGEST", 100)
-    with pytest.raises(DataError, match="divide the text"):
+    monkeypatch.setattr(counting, "MAX_NODES", 100)
+    with pytest.raises(DataError, match="split the text"):
         count_ngrams(text, 2)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dragoman import Corpus
 from dragoman.ngram.counting import NgramCounts, count_ngrams
@@ -43,7 +44,7 @@ def test_three_discounts() -> None:
 def test_good_turing() -> None:
     """A = 3 * 1 / 12 = 1/4; (2 * 4 / 12 - A) / (1 - A) and (3 * 1 / (2 * 4) - A) / (1 - A)."""
     counts = n(12, 4, 1)
-    ratios = good_turing(counts, most=2)
+    ratios = good_turing(counts, max_count=2)
     assert ratios == pytest.approx([0, 5 / 9, 1 / 6, 1])
     taken = sum(counts[r] * r * (1 - ratios[r]) for r in (1, 2))
     assert taken == pytest.approx(12)  # by Good and Turing, what is unseen deserves as much as what was seen once
@@ -85,7 +86,7 @@ def test_no_three_discounts(counts: tuple[int, ...], why: str) -> None:
 )
 def test_no_good_turing(counts: tuple[int, ...], why: str) -> None:
     with pytest.raises(DiscountError, match=why):
-        good_turing(n(*counts), most=2)
+        good_turing(n(*counts), max_count=2)
 
 
 # -- adjusted counts -------------------------------------------------------------------------------------------------
@@ -112,6 +113,10 @@ def test_the_last_ngram_brings_raw_counts_into_the_statistics(trigrams: NgramCou
     c occurs 4 times after 2 different words, b c 3 times after 2. All other n-grams enter with the adjusted counts of
     the test above; so do a c, which is not a suffix of the last trigram, and c </s>, the last from left to right.
     """
-    assert adjusted_count_of_counts(trigrams, 1).tolist() == [0, 2, 0, 1, 1]  # </s> and a; none; b; c
-    assert adjusted_count_of_counts(trigrams, 2).tolist() == [0, 4, 1, 2, 0]  # c </s> alone is at 2; <s> a and b c at 3
-    assert adjusted_count_of_counts(trigrams, 3).tolist() == [0, 4, 2, 1, 0]  # the highest order is raw anyway
+
+    def statistics(order: int) -> NDArray[np.float64]:
+        return adjusted_count_of_counts(trigrams, order, adjusted_counts(trigrams, order))
+
+    assert statistics(1).tolist() == [0, 2, 0, 1, 1]  # </s> and a; none; b; c
+    assert statistics(2).tolist() == [0, 4, 1, 2, 0]  # c </s> alone is at 2; <s> a and b c at 3
+    assert statistics(3).tolist() == [0, 4, 2, 1, 0]  # the highest order is raw anyway

@@ -126,7 +126,7 @@ def test_the_values_of_translators_are_those_of_the_models_and_of_the_truth(whol
         assert one["perplexity"] > floor
         assert ("alignment" in one) == one["model"].startswith("attn")
         assert sum(own["sentences"] for own in one["by_length"]) == len(english)
-        assert one["parameters"] == sum(tensor.numel() for tensor in model.parameters().values())
+        assert one["parameters"] == model.num_parameters
 
 
 def test_the_pictures_name_the_translators(whole: tuple[Path, Outcome]) -> None:

@@ -47,7 +47,7 @@ def test_by_hand(unigrams):
     assert result.perplexity_class == pytest.approx((a * unk * end) ** (-1 / 3), rel=1e-6)
     assert result.perplexity_known == pytest.approx((a * end) ** (-1 / 2), rel=1e-6)
     assert result.bits_per_character == pytest.approx(-math.log2(full) / 8, rel=1e-6)
-    assert result.found_orders == {1: 3}
+    assert result.matched_orders == {1: 3}
 
 
 def test_a_literal_unk_is_a_word_like_any_other(unigrams):
@@ -68,8 +68,8 @@ def test_parts_add_up(bigrams):
 
 
 def test_an_order_never_found_is_still_listed():
-    none = Likelihood(found_orders={1: 2, 2: 0})
-    assert (none + none).found_orders == {1: 4, 2: 0}
+    none = Likelihood(matched_orders={1: 2, 2: 0})
+    assert (none + none).matched_orders == {1: 4, 2: 0}
 
 
 def test_agrees_with_scoring(bigrams):
@@ -79,7 +79,7 @@ def test_agrees_with_scoring(bigrams):
     words = [word for sentence in bigrams.score_words(HEARD) for word in sentence]
     assert result.tokens == len(words)
     assert result.log_likelihood == pytest.approx(sum(word.log_prob for word in words))
-    assert sum(result.found_orders.values()) == result.tokens
+    assert sum(result.matched_orders.values()) == result.tokens
 
 
 def test_any_scorer_will_do(bigrams):

@@ -18,6 +18,7 @@ from dragoman.evaluation.log_probs import folded_log_probs
 from dragoman.models.loglinear import scoring, weights
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.features import WordHistories
+from module_outputs import log_probs, training_output
 from zoo import CLASSES
 
 NOTATION = "word1,word1+word2,word2+class1,word3,suffix1,bag"
@@ -37,19 +38,17 @@ def made(corpus: Corpus, scale: float = 1.0, **settings: object) -> LogLinearMod
     chosen = {"features": NOTATION, "suffix_types": 2, "precision": "float64", **settings}
     model = LogLinearModel.create(corpus, classes=CLASSES, **chosen)
     chance = torch.Generator().manual_seed(5)
-    for tensor in model.parameters().values():
-        tensor.copy_(scale * torch.randn(tensor.shape, generator=chance, dtype=torch.float64))
+    with torch.no_grad():
+        for tensor in model.parameters():
+            tensor.copy_(scale * torch.randn(tensor.shape, generator=chance, dtype=torch.float64))
     return model
 
 
 def gradients(model: LogLinearModel, function: Callable[[], Tensor], upstream: Tensor) -> dict[str, Tensor]:
-    """What flows back to the parameters, none of which keeps anything."""
-    for tensor in model.parameters().values():
-        tensor.requires_grad_(True)
-    found = torch.autograd.grad((function() * upstream).sum(), list(model.parameters().values()))
-    for tensor in model.parameters().values():
-        tensor.requires_grad_(False)
-    return dict(zip(model.parameters(), found, strict=True))
+    """The gradients of the parameters."""
+    parameters = dict(model.named_parameters())
+    found = torch.autograd.grad((function() * upstream).sum(), list(parameters.values()))
+    return dict(zip(parameters, found, strict=True))
 
 
 def random_upstream(corpus: Corpus) -> Tensor:
@@ -86,8 +85,8 @@ def test_scores_and_gradients_are_those_of_the_matrix(way: str, scale: float, tr
     """The closed form of section 4.3 against automatic differentiation; with large weights, sums lose their digits
     unless they are taken anew."""
     model, upstream = made(training, scale, **EVERY_WAY[way]), random_upstream(training)
-    np.testing.assert_allclose(model.batch_log_probs(training), plain_log_probs(model, training), rtol=1e-10, atol=1e-9)
-    closed = gradients(model, lambda: model.batch_log_probs(training), upstream)
+    np.testing.assert_allclose(log_probs(model, training), plain_log_probs(model, training), rtol=1e-10, atol=1e-9)
+    closed = gradients(model, lambda: model(training).log_probs, upstream)
     automatic = gradients(model, lambda: plain_log_probs(model, training), upstream)
     for name in closed:
         np.testing.assert_allclose(closed[name], automatic[name], rtol=0, atol=1e-8, err_msg=name)
@@ -99,7 +98,7 @@ def test_the_gradient_is_what_the_tutorial_says(training: Corpus) -> None:
     model = made(training, features="word1", weights="full")
     sentence = Corpus.from_sentences(["the"], training.vocab)
     only_first = torch.tensor([1.0, 0.0], dtype=torch.float64)
-    found = gradients(model, lambda: model.batch_log_probs(sentence), only_first)
+    found = gradients(model, lambda: model(sentence).log_probs, only_first)
     p = np.array([dict(model.next_words("", k=None))[word] for word in training.vocab.tokens])
     residual = np.eye(len(p))[training.vocab.id("the")] - p
     np.testing.assert_allclose(found["bias"], residual, atol=1e-12)
@@ -242,7 +241,7 @@ def test_32_bits_are_as_good_as_their_weights(way: str, training: Corpus, held_o
 def test_penalties_spare_the_bias(training: Corpus) -> None:
     assert set(made(training).regularized_parameters()) == {"pairs", "windows"}
     assert set(made(training, weights="seen").regularized_parameters()) == {"pairs"}
-    assert set(made(training, weights="full").parameters()) == {"bias", "windows"}
+    assert set(made(training, weights="full").state_dict()) == {"bias", "windows"}
 
 
 def test_threads_share_the_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch, training: Corpus) -> None:
@@ -251,7 +250,7 @@ def test_threads_share_the_work_and_change_nothing(monkeypatch: pytest.MonkeyPat
     results = {}
     for threads in (1, 2, 5):
         with limit_threads(threads):
-            twice = [gradients(model, lambda: model.batch_log_probs(training), upstream) for _ in range(2)]
+            twice = [gradients(model, lambda: model(training).log_probs, upstream) for _ in range(2)]
         for name in twice[0]:
             assert torch.equal(twice[0][name], twice[1][name])
         results[threads] = twice[0]
@@ -262,30 +261,33 @@ def test_threads_share_the_work_and_change_nothing(monkeypatch: pytest.MonkeyPat
 
 def test_dropout_leaves_features_out_in_training_alone(training: Corpus) -> None:
     model, plain = made(training, dropout=0.5), made(training)
-    np.testing.assert_array_equal(model.batch_log_probs(training), plain.batch_log_probs(training))
-    noisy = [model.batch_log_probs(training, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(log_probs(model, training), log_probs(plain, training))
+    noisy = [-training_output(model, training, seed).losses for seed in (1, 1, 2)]
     assert torch.equal(noisy[0], noisy[1])
     assert not torch.equal(noisy[0], noisy[2])
     # Scores are the same on average: here those of a word with one feature on, over many draws.
     one = made(training, features="word1", weights="full", dropout=0.25)
     many = Corpus.from_sentences([""] * 4000, training.vocab)
-    bare, with_feature = one.bias[END] - one.bias[1:].logsumexp(0), plain_log_probs(one, many.select(np.arange(1)))
-    drawn = one.batch_log_probs(many, torch.Generator().manual_seed(1))
+    bare, with_feature = (
+        (one.bias[END] - one.bias[1:].logsumexp(0)).detach(),
+        plain_log_probs(one, many.select(np.arange(1))),
+    )
+    drawn = -training_output(one, many, 1).losses.detach()
     assert float((drawn - bare).abs().lt(1e-9).double().mean()) == pytest.approx(0.25, abs=0.03)
     assert not bool((drawn - with_feature).abs().lt(1e-9).any())  # what is kept is stronger
 
 
 def test_it_computes_on_the_processor_alone(training: Corpus) -> None:
     model = made(training)
-    model.bias = model.bias.to("meta")
-    with pytest.raises(DataError, match="device meta: a log-linear model computes on the processor"):
-        model.batch_log_probs(training)
+    model.to("meta")
+    with pytest.raises(DataError, match="device meta: a log-linear model needs --device cpu"):
+        log_probs(model, training)
 
 
 def test_an_empty_text_has_no_log_probs(training: Corpus) -> None:
     nothing = training.select(np.arange(0))
     for way in EVERY_WAY.values():
-        assert made(training, **way).batch_log_probs(nothing).shape == (0,)
+        assert log_probs(made(training, **way), nothing).shape == (0,)
 
 
 def test_classes_must_be_given(training: Corpus) -> None:
@@ -341,8 +343,8 @@ def test_the_size_of_a_table_without_a_table_is_refused(weights: str) -> None:
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_each_weight_and_its_gradient_have_the_precision_asked_for(training: Corpus, precision: str) -> None:
     model = made(training, precision=precision)
-    assert model.batch_log_probs(training).dtype == torch.float64
-    flowed = gradients(model, lambda: model.batch_log_probs(training), random_upstream(training))
+    assert log_probs(model, training).dtype == torch.float64
+    flowed = gradients(model, lambda: model(training).log_probs, random_upstream(training))
     assert {tensor.dtype for tensor in flowed.values()} == {getattr(torch, precision)}
 
 

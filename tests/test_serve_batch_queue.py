@@ -107,7 +107,7 @@ def test_translation_is_cancelled_when_no_client_waits(
     service = Service(registry, LIMITS.model_copy(update={"seconds": 0.3}))
     steps = list[float]()
 
-    def search_forever(_: Any, *__: Any, on_step: Any, **___: Any) -> None:
+    def search_forever(_: Any, n: int, beam: int, on_step: Any, **__: Any) -> None:
         while True:
             on_step()
             steps.append(time.monotonic())

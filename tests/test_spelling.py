@@ -91,7 +91,7 @@ def test_a_model_keeps_its_spelling_model(corpus: Corpus, tmp_path: Path) -> Non
     model.save(tmp_path / "m")
     again = dragoman.load(tmp_path / "m")
     assert again.unknown.config() == model.unknown.config()
-    assert again.unknown.total == 10_000_000
+    assert again.unknown.language_size == 10_000_000
     assert again.score(["ab bbb zzz", "<unk> a"]) == model.score(["ab bbb zzz", "<unk> a"])
     known, unknown = model.score_words(["ab bbb"])[0][:2]
     assert known.log_prob_unknown == 0.0
@@ -108,7 +108,11 @@ def test_mixtures_need_one_spelling_model(corpus: Corpus) -> None:
 
 def test_choices(corpus: Corpus) -> None:
     assert create_unknown_word_model("none", corpus) == ClosedVocabulary(corpus.vocab.num_known)
-    assert create_unknown_word_model("uniform", corpus, total=500) == UniformUnknownWords(corpus.vocab.num_known, 500)
+    assert create_unknown_word_model("uniform", corpus, language_size=500) == UniformUnknownWords(
+        corpus.vocab.num_known, 500
+    )
     assert isinstance(create_unknown_word_model("characters", corpus), SpellingModel)
-    with pytest.raises(DataError, match=r"no unknown-word model 'letters'; there are none, uniform, characters"):
+    with pytest.raises(
+        DataError, match=r"unknown-word model 'letters' does not exist; choose none, uniform, characters"
+    ):
         create_unknown_word_model("letters", corpus)

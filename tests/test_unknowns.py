@@ -36,7 +36,7 @@ def speechless(tmp_path_factory: pytest.TempPathFactory) -> tuple[Translator, Pa
     source, target = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
     model = Translator.create(ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH)), source, target, **SMALL)
     with torch.no_grad():
-        model.parameters()["b_s"][UNK] += 50.0
+        model.state_dict()["output.bias"][UNK] += 50.0
     path = tmp_path_factory.mktemp("speechless") / "model"
     model.save(path)
     return model, path
@@ -129,7 +129,7 @@ def test_known_words_stay_as_they_are() -> None:
     assert [one.text for one in model.translate(GERMAN, unknown_replacer=UnknownReplacer())] == ENGLISH
 
 
-@pytest.mark.parametrize(("name", "told"), [("pieces", "not char"), ("plain", "no attention")])
+@pytest.mark.parametrize(("name", "told"), [("pieces", "it predicts char"), ("plain", "this translator has none")])
 def test_where_none_can_be_replaced_that_is_said(name: str, told: str) -> None:
     with pytest.raises(DataError, match=told):
         translators()[name].translate(GERMAN[:1], unknown_replacer=UnknownReplacer())
@@ -170,7 +170,7 @@ def test_translations_are_judged_with_their_unknown_words_replaced(
     assert replaced["unknown_words_found"] == 1, "one word came through, and not so often"
     told = [" ".join(line.split()) for line in good(*command[:-1], "--replace-unknowns").lines]
     assert "sentences 1 beam size 5, length norm, unknown words replaced" in told
-    assert "unknown words found 1 of 4 in the references that it does not know" in told
+    assert "unknown words found 1 of 4 in the references that are not in its vocabulary" in told
     (tmp_path / "t.en").write_text(f"{ENGLISH[0]}\n")
     assert not any("unknown words found" in line for line in good(*command[:-1]).lines), "none to be found"
 
@@ -179,10 +179,10 @@ def test_translations_are_judged_with_their_unknown_words_replaced(
     ("name", "options", "told"),
     [
         ("one", ["--explain-unknowns"], "none are replaced"),
-        ("pieces", ["--replace-unknowns"], "not char"),
+        ("pieces", ["--replace-unknowns"], "it predicts char"),
         ("plain", ["--replace-unknowns"], "attention"),
         ("one", ["--replace-unknowns", "--sample", "2"], "leave"),
-        ("one", ["--lexicon", "nowhere"], "nowhere: there is no aligner"),
+        ("one", ["--lexicon", "nowhere"], "nowhere: no aligner here"),
     ],
 )
 def test_what_cannot_be_is_refused(run: Any, place: Path, name: str, options: list[str], told: str) -> None:

@@ -88,10 +88,10 @@ WRONG = {
     "no header": (b"the 0.1 0.2\n", ":1: word vectors begin with a line `N D`.*GloVe"),
     "a long first line": (b"9" * 30 + b" 2\n", ":1: word vectors begin with a line `N D`"),
     "nothing": (b"", ":1: word vectors begin with"),
-    "none announced": (b"0 5\n", ":1: no vectors are announced"),
+    "none announced": (b"0 5\n", ":1: the first line says there are no vectors"),
     "binary": (BINARY, ":2: .*word2vec's binary format; write it as text"),
     "binary with a line break": (b"1 2\nthe \n\x81\x3d\x3f\x3e\x0c\xbd\n", ":2: expected a word and 2 numbers"),
-    "too few numbers": (b"2 2\na 1 2\nb 1\n", ":3: expected a word and 2 numbers, .*, found 2 parts"),
+    "too few numbers": (b"2 2\na 1 2\nb 1\n", ":3: expected a word and 2 numbers .*, found 2 parts"),
     "too many numbers": (b"2 2\na 1 2\nb 1 2 3\n", ":3: expected a word and 2 numbers"),
     "an empty line": (b"2 2\na 1 2\n\n", ":3: expected a word and 2 numbers"),
     "two blanks": (b"1 2\na  1 2\n", ":2: expected a word and 2 numbers"),
@@ -100,10 +100,10 @@ WRONG = {
     "undefined": (b"1 2\na 1 nan\n", ":2: a number that is infinite, undefined or too large"),
     "too large": (b"1 2\na 1 1e99\n", ":2: a number that is infinite, undefined or too large"),
     "twice": (b"2 1\na 1\na 2\n", ":3: 'a' is already on line 2"),
-    "cut short": (b"3 1\na 1\nb 2\n", ":1: 3 vectors are announced, 2 are there"),
-    "too long": (b"1 1\na 1\nb 2\n", ":1: 1 vectors are announced, 2 are there"),
+    "cut short": (b"3 1\na 1\nb 2\n", ":1: the first line says 3 vectors, but there are 2"),
+    "too long": (b"1 1\na 1\nb 2\n", ":1: the first line says 1 vectors, but there are 2"),
     "not UTF-8": (b"1 1\n\xffa 1\n", ":2: a word that is not UTF-8"),
-    "packed": (gzip.compress(b"1 1\na 1\n"), ": this is gzip; give it a name that ends in .gz"),
+    "packed": (gzip.compress(b"1 1\na 1\n"), ": this is gzip data; give it a name that ends in .gz"),
 }
 
 
@@ -118,7 +118,11 @@ def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, content: bytes, 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 1\na 1\n")[:-9])
-    for name, message in [("none.txt", "no such file"), (".", "is a directory"), ("cut.gz", "not a whole gzip file")]:
+    for name, message in [
+        ("none.txt", "no such file"),
+        (".", "is a directory"),
+        ("cut.gz", "not a complete gzip file"),
+    ]:
         with pytest.raises(DataError, match=message):
             read_word_vectors(tmp_path / name)
 

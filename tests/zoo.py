@@ -14,16 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman import (
-    Corpus,
-    FeedForwardModel,
-    LanguageModel,
-    LogLinearModel,
-    Mixture,
-    NgramModel,
-    RecurrentModel,
-    fit,
-)
+from dragoman import Corpus, FeedForwardModel, LogLinearModel, Mixture, NgramModel, RecurrentModel, fit
 from dragoman.align.aligner import Aligner
 from dragoman.combine.buckets import make_bucketing
 from dragoman.combine.ensemble import Ensemble
@@ -35,6 +26,7 @@ from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.models.cache import CacheModel
+from dragoman.models.language_model import LanguageModel
 from dragoman.models.translator import Translator
 from dragoman.models.translator_config import TREE_ENCODERS
 from dragoman.ngram.arpa import read_arpa, write_arpa

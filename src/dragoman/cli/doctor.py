@@ -107,7 +107,7 @@ def doctor(
     """
     from dragoman.doctor.examination import examine_documents, read_documents
     from dragoman.doctor.fix import check_output_directory, fix_documents, write_fixed
-    from dragoman.doctor.single_text import DoctorLimits
+    from dragoman.doctor.text_checks import DoctorLimits
     from dragoman.report.doctor import doctor_text, fix_as_dict, fix_text
 
     if fix is (output is None):

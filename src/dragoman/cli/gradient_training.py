@@ -25,7 +25,7 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from dragoman.data.vocabulary import Vocab
     from dragoman.data.word_vectors import WordVectors
-    from dragoman.models.network import EmbeddingLanguageModel
+    from dragoman.models.embedding_model import EmbeddingLanguageModel
     from dragoman.models.network_config import NetworkConfig
     from dragoman.models.neural import NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
@@ -110,7 +110,7 @@ def train_with_gradients(options: TrainingOptions, create: CreateModel, training
         model = create(data)
         already_finished = _train(options, model, training, data)
     if not already_finished:
-        size = f"{sum(tensor.numel() for tensor in model.parameters().values()):,} parameters"
+        size = f"{model.num_parameters:,} parameters"
         report_model(model, size, options.output, data, start_time)
     suggest_next_commands(options.output, options.dev_text, options.field)
 

@@ -17,7 +17,7 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.models.translation import BaseTranslator
-    from dragoman.ngram.model import NgramConfig
+    from dragoman.ngram.config import NgramConfig
 
 N = TypeVar("N", int, float)
 
@@ -150,18 +150,20 @@ class NgramOptions(OptionGroup):
 
     def config(self, **others: Any) -> NgramConfig:
         """Return the settings of the model."""
-        from dragoman.ngram.model import NgramConfig
+        from dragoman.core.settings import GivenValue, validate
+        from dragoman.ngram.config import NgramConfig
 
         if self.smoothing == "whole-prefix" and self.order is not None:
             raise DataError(f"--order {self.order}: whole-prefix uses the whole sentence and has no order; remove it")
         if self.order is not None:
             others["order"] = self.order
-        return NgramConfig(
-            smoothing=self.smoothing,
-            coefficients=parse_numbers("--coefficients", self.coefficients, float, "0.05,0.5"),
-            prune=parse_numbers("--prune", self.prune, int, "0,0,1"),
-            **others,
-        )
+        values = others | {
+            "smoothing": self.smoothing,
+            "coefficients": parse_numbers("--coefficients", self.coefficients, float, "0.05,0.5"),
+            "prune": parse_numbers("--prune", self.prune, int, "0,0,1"),
+        }
+        given = {name: GivenValue(value, f"--{name.replace('_', '-')}") for name, value in values.items()}
+        return validate(NgramConfig, given, "n-gram settings")
 
 
 # -- translating -------------------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from dragoman.align.pair_grid import NULL, IdLines
 from dragoman.align.word_association import WordAssociations
 from dragoman.core.kernels import kernel
 from dragoman.data.scanner import scan
+from dragoman.doctor.documents import Document, join_lines
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.reader import Document, join_lines
-from dragoman.doctor.single_text import shortened
+from dragoman.doctor.text_checks import shortened
 
 MIN_PAIRS = 300  # fewer pairs teach too few words
 MAX_LINE_WORDS = 60  # further words of a line are ignored

@@ -105,7 +105,8 @@ def train_model(
     minutes = ground.minutes if ground.bound is None else ground.bound()
     settings = {**training, "seed": ground.seed, "minutes": minutes}
     with ground.callbacks.training_progress() as report:
-        fit(model, *examples, recommended, output=ground.path, force=force, callback=report, **settings)
+        module: Any = model
+        fit(module, *examples, recommended, output=ground.path, force=force, callback=report, **settings)
     return model
 
 
@@ -116,7 +117,7 @@ def _warm_up(model: Any, examples: Any, recommended: TrainingConfig) -> None:
     from dragoman.training.fit import fit
     from dragoman.training.loop import copy_parameters, load_parameters
 
-    before = copy_parameters(model.parameters())
+    before = copy_parameters(model)
     few = examples.select(np.arange(min(FEW, len(examples))))
     if few.sizes.sum():
         fit(model, few, few, recommended, max_updates=1, warmup=0)

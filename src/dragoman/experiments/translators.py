@@ -84,7 +84,7 @@ def measure_translator_rung(
         [one.text for one in model.translate(lines, 1)], answers.references, tokenised=answers.tokenised
     )
     members: Sequence[Any] = model.members if isinstance(model, Ensemble) else (model,)
-    parameters = sum(own.numel() for member in members for own in member.parameters().values())
+    parameters = sum(member.num_parameters for member in members)
     return TranslatorRung(name, measured, greedy, seconds, parameters)
 
 

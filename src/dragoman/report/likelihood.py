@@ -59,8 +59,8 @@ def likelihood_text(result: NamedEvaluation) -> str:
     lines = [table, "", _mean_costs(likelihood)]
     if result.evaluation.gap is not None:
         lines += [gap_text(result.evaluation.gap), "floor: the values of the true distribution, ± standard error"]
-    if likelihood.found_orders:
-        orders = sorted(likelihood.found_orders.items())
+    if likelihood.matched_orders:
+        orders = sorted(likelihood.matched_orders.items())
         counts = [(order, count, 100 * count / likelihood.tokens) for order, count in orders]
         lines += ["", format_table(["n-grams of order", "used for tokens", "%"], counts)]
     return "\n".join(lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Unpack
 
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
@@ -16,7 +16,7 @@ from dragoman.serve import RequestLimits
 from dragoman.serve.batch_queue import BatchQueue, IsNeeded, cancellation_check
 from dragoman.serve.errors import ApiError, shorten
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
-from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence
+from dragoman.serve.text_pipeline import SearchOptions, TextPipeline, TranslatedSentence
 
 
 class Service:
@@ -42,7 +42,7 @@ class Service:
     # -- translation ---------------------------------------------------------------------------------------------------
 
     async def translate(
-        self, entry: ModelEntry, texts: Sequence[str], n: int, beam: int, **options: Any
+        self, entry: ModelEntry, texts: Sequence[str], n: int, beam: int, **options: Unpack[SearchOptions]
     ) -> list[list[TranslatedSentence]]:
         """Return the sentences of each text with their n best translations.
 
@@ -55,7 +55,7 @@ class Service:
             split = [pipeline.split(text) for text in batch]
             sentences = [sentence for text in split for sentence in text]
             check = cancellation_check(is_needed)
-            translated = iter(pipeline.translate(sentences, n, beam, on_step=check, **options))
+            translated = iter(pipeline.translate(sentences, n, beam, check, **options))
             return [[next(translated) for _ in text] for text in split]
 
         return await self.queue.submit(key, texts, translate_batch)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 from dragoman.align.unknown_words import COPIED, UnknownReplacer
 from dragoman.data.detokenize import PunctuationTokenizer, split_sentences
@@ -27,6 +27,14 @@ class TranslatedSentence:
     tokenized: str  # the sentence as the translator reads it
     translations: list[Translation] = field(default_factory=list)
     detokenized: list[str] = field(default_factory=list)  # the translations as plain text
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options of a search; see `BaseTranslator.n_best`."""
+
+    length: str
+    coverage: float
+    prefix: tuple[str, ...]
 
 
 class TextPipeline:
@@ -54,11 +62,16 @@ class TextPipeline:
         return [TranslatedSentence(sentence, gap, self.tokenize(sentence)) for sentence, gap in split_sentences(text)]
 
     def translate(
-        self, sentences: Sequence[TranslatedSentence], n: int, beam: int, **options: Any
+        self,
+        sentences: Sequence[TranslatedSentence],
+        n: int,
+        beam: int,
+        on_step: Callable[[], None] | None = None,
+        **options: Unpack[SearchOptions],
     ) -> list[TranslatedSentence]:
-        """Return the sentences with their n best translations. For the options see `BaseTranslator.n_best`."""
+        """Return the sentences with their n best translations. `on_step` is called before every step of the search."""
         lines = [sentence.tokenized for sentence in sentences]
-        n_best = self.model.n_best(lines, n, beam, unknown_replacer=self.replacer, **options)
+        n_best = self.model.n_best(lines, n, beam, unknown_replacer=self.replacer, on_step=on_step, **options)
         return [
             replace(
                 sentence,

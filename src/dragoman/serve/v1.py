@@ -49,7 +49,7 @@ from dragoman.serve.schemas import (
     V1TranslateRequest,
 )
 from dragoman.serve.service import Service
-from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence, join_sentences
+from dragoman.serve.text_pipeline import SearchOptions, TextPipeline, TranslatedSentence, join_sentences
 
 MAX_ATTENTION_WEIGHTS = 1_000_000  # in one response
 MAX_METRICS = 1_000  # entries of each kind in one response
@@ -81,7 +81,7 @@ def _add_translator_routes(router: APIRouter, service: Service) -> None:
         entry = service.registry.get(body.model, is_translator=True)
         service.check_texts([*body.texts, " ".join(body.prefix)] if body.prefix else body.texts)
         service.check_beam(body.beam, body.n)
-        options: dict[str, Any] = {"length": body.length}
+        options = SearchOptions(length=body.length)
         if body.coverage:
             options["coverage"] = body.coverage
         if body.prefix:
@@ -144,7 +144,7 @@ def _record_search(pipeline: TextPipeline, body: LatticeRequest, on_step: Callab
 def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[TextInfo]:
     """Return the response for texts; only the first translations have attention if there is too much of it."""
     translations = [translation for text in texts for sentence in text for translation in sentence.translations]
-    sizes = accumulate(0 if one.attention is None else one.attention.size for one in translations)
+    sizes = accumulate(0 if item.attention is None else item.attention.size for item in translations)
     with_attention = {
         id(translation) for translation, size in zip(translations, sizes, strict=True) if size <= MAX_ATTENTION_WEIGHTS
     }

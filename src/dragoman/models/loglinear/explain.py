@@ -85,7 +85,7 @@ def explain(model: LogLinearModel, prefix: str, words: Sequence[str], k: int) ->
     log_probs = scores - np.logaddexp.reduce(scores)
     best = np.argsort(-log_probs, kind="stable")[: min(k, len(scores) - 1)]  # `<s>` is the last of all
     chosen = dict.fromkeys([*best.tolist(), *(_word_id(word, model.vocab) for word in words)])
-    bias = model.bias.double().numpy()
+    bias = model.bias.detach().double().numpy()
     explained = tuple(
         ExplainedWord(
             model.vocab.tokens[word],

@@ -288,7 +288,14 @@ def distinct_atoms(features: Sequence[FeatureTemplate]) -> list[Atom]:
 
 
 def atom(name: str) -> Callable[[A], A]:
-    """Define an atom: a function from a word to its value, or None; `name` and a number then say which word."""
+    """Define an atom: a function from a word to its value, or None; `name` and a number then say which word.
+
+    >>> @atom("vowels")
+    ... def vowels(word):
+    ...     return sum(letter in "aeiou" for letter in word)
+    >>> ATOMS.pop("vowels")("tree")  # now, `vowels1` would be a feature of the previous word
+    2
+    """
     _check_name(name)
 
     def define(function: A) -> A:
@@ -302,6 +309,12 @@ def feature(name: str) -> Callable[[F], F]:
     """Define a feature: a function from the list of words before to the names of what is on; None: nothing is.
 
     It must depend on these words alone. A word that the model does not know is `<unk>`.
+
+    >>> @feature("question")
+    ... def question(words):
+    ...     return ["question"] if words[:1] == ["who"] else None
+    >>> FEATURES.pop("question")(["who", "is"])
+    ['question']
     """
     _check_name(name)
 

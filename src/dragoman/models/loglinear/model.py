@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
@@ -49,7 +49,7 @@ from dragoman.models.loglinear.weights import (
     count_features,
     plan_weights,
 )
-from dragoman.models.neural import NeuralLanguageModel, saved_settings
+from dragoman.models.neural import LanguageModelOutput, NeuralLanguageModel, saved_settings
 from dragoman.nn.init import PRECISIONS, log_unigram
 
 VALUES, NAMES = "values.", "names."  # before the name of an atom: its table on disk
@@ -82,14 +82,14 @@ class LogLinearModel(NeuralLanguageModel):
         notes: tuple[str, ...] = (),
         record: Mapping[str, Any] | None = None,
     ):
+        super().__init__(settings, record)
         dtype = PRECISIONS[settings.precision]
-        self.vocab, self.unknown, self.settings = vocab, unknown, settings
+        self.vocab, self.unknown = vocab, unknown
         self.extractor, self.layout = contexts, layout
         self.notes = notes  # what had to be decided about the weights
-        self.record = dict(record or {})
-        self.bias = torch.zeros(len(vocab), dtype=dtype)  # b; that of `<s>`, which is never predicted, is of no use
-        self.pairs = torch.zeros(len(layout.word), dtype=dtype)  # weights of features and next words seen together
-        self.windows = torch.zeros(windows, dtype=dtype)  # weights of features and all words
+        self.bias = nn.Parameter(torch.zeros(len(vocab), dtype=dtype))  # b; that of `<s>` has no effect
+        self.pairs = _parameter(len(layout.word), dtype)  # weights of features and next words seen together
+        self.windows = _parameter(windows, dtype)  # weights of features and all words
 
     @classmethod
     def create(
@@ -114,27 +114,26 @@ class LogLinearModel(NeuralLanguageModel):
         unknown = unknown or UniformUnknownWords(vocab.num_known)
         notes = (plan.note,) if plan.note else ()
         model = cls(vocab, unknown, settings, contexts, plan.layout, windows=plan.windows, notes=notes)
-        model.bias.copy_(log_unigram(corpus, model.bias.dtype))
-        return model
+        with torch.no_grad():
+            model.bias.copy_(log_unigram(corpus, model.bias.dtype))
+        return model.eval()
 
     # -- what training needs -----------------------------------------------------------------------------------------
 
-    def parameters(self) -> Mapping[str, Tensor]:
-        every = {"bias": self.bias, "pairs": self.pairs, "windows": self.windows}
-        return {name: tensor for name, tensor in every.items() if len(tensor)}
+    def regularized_parameters(self) -> dict[str, nn.Parameter]:
+        """Return the weights of features, without the bias."""
+        return {name: parameter for name, parameter in self.named_parameters() if name != "bias"}
 
-    def regularized_parameters(self) -> Mapping[str, Tensor]:
-        """The weights of features; the bias may be as large as frequencies make it."""
-        return {name: tensor for name, tensor in self.parameters().items() if name != "bias"}
-
-    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
+    def forward(self, batch: Corpus, *, generator: Generator | None = None) -> LanguageModelOutput:
+        """Return log P of every token of some sentences."""
         if self.bias.device.type != "cpu":
-            raise DataError(f"device {self.bias.device}: a log-linear model computes on the processor; choose cpu")
-        active = _drop_features(self.extractor.extract(WordHistories.from_corpus(corpus)), self.settings.dropout, noise)
+            raise DataError(f"device {self.bias.device}: a log-linear model needs --device cpu")
+        active = self.extractor.extract(WordHistories.from_corpus(batch))
+        if self.training:
+            active = _drop_features(active, self.settings.dropout, generator)
         groups = scoring.group_predictions(active, self.layout, len(self.windows) > 0)
-        return target_log_probs(
-            self.bias, self.pairs, self.windows, self.layout, groups, corpus.ids_with_boundaries(starts=0)
-        )
+        words = batch.ids_with_boundaries(starts=0)
+        return LanguageModelOutput(target_log_probs(self.bias, self.pairs, self.windows, self.layout, groups, words))
 
     # -- the scorer ------------------------------------------------------------------------------------------------
 
@@ -192,7 +191,7 @@ class LogLinearModel(NeuralLanguageModel):
         record = {key: value for key, value in saved.config.items() if key != "model"}
         model = cls(saved.vocab, saved.unknown, settings, contexts, layout, windows=windows, record=record)
         model.load_arrays(arrays, str(saved.path))
-        if not all(bool(tensor.isfinite().all()) for tensor in model.parameters().values()):
+        if not all(bool(tensor.isfinite().all()) for tensor in model.parameters()):
             raise ValueError("weights that are no numbers")
         return model
 
@@ -249,10 +248,16 @@ def _saved_features(
     return features
 
 
-def _drop_features(active: ActiveFeatures, rate: float, noise: Generator | None) -> ActiveFeatures:
-    """Each active feature left out with this probability, the others made stronger to make good."""
-    if noise is None or rate == 0.0:
+def _parameter(size: int, dtype: torch.dtype) -> Tensor:
+    """Return zero weights: a parameter, unless there are none."""
+    weights = torch.zeros(size, dtype=dtype)
+    return nn.Parameter(weights) if size else weights
+
+
+def _drop_features(active: ActiveFeatures, rate: float, generator: Generator | None) -> ActiveFeatures:
+    """Drop each active feature with this probability and scale up the others."""
+    if rate == 0.0:
         return active
-    kept = (torch.rand(len(active.feature), generator=noise) >= rate).numpy()
-    begin = np.concatenate([[0], np.cumsum(kept)])[active.begin]
-    return ActiveFeatures(begin, active.feature[kept], active.value[kept] / (1.0 - rate))
+    retained = (torch.rand(len(active.feature), generator=generator) >= rate).numpy()
+    begin = np.concatenate([[0], np.cumsum(retained)])[active.begin]
+    return ActiveFeatures(begin, active.feature[retained], active.value[retained] / (1.0 - rate))

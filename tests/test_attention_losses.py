@@ -1,4 +1,4 @@
-"""Attention taught: by known alignments, and by how many words a word should become."""
+"""Losses on attention: supervision by word alignments, and fertility."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from dragoman.data.tokenizer import Tokenizer
 from dragoman.evaluation.alignment import parse_gold_alignment
 from dragoman.evaluation.translator import attention_alignment_counts
 from dragoman.models.translator import Translator
-from dragoman.nn.attention_losses import fertility, gold_attention, supervision
+from dragoman.nn.attention_losses import fertility_loss, gold_attention, supervision_loss
+from module_outputs import log_probs, training_output
 from small_translators import ENGLISH, GERMAN
 
 LINKS = WordAlignments.from_lists([[(0, 0), (1, 2), (2, 2)], [], [(0, 1)]])
@@ -38,7 +39,7 @@ def small(supervised: float, turned: bool = False) -> tuple[Translator, Parallel
 # -- links -------------------------------------------------------------------------------------------------------------
 
 
-def test_links_go_with_their_pairs() -> None:
+def test_alignments_are_selected_with_their_pairs() -> None:
     pairs = ParallelCorpus(
         Corpus.from_sentences(["a b c", "d", "e"]), Corpus.from_sentences(["x y z", "x", "y z"]), LINKS
     )
@@ -58,14 +59,14 @@ def test_links_of_words_are_links_of_all_their_units() -> None:
         word_links_to_tokens([[], [(1, 0)]], [([0], [0]), ([0], [0])], "t.align")
 
 
-# -- penalties ---------------------------------------------------------------------------------------------------------
+# -- losses ------------------------------------------------------------------------------------------------------------
 
 
-def test_supervision_is_the_cross_entropy_of_known_alignments() -> None:
+def test_supervision_is_a_cross_entropy() -> None:
     gold = gold_attention(LINKS, 4, 5)
     assert gold[2, 0].tolist() == [0, 0.5, 0.5, 0, 0] and gold[0, 0].tolist() == [1, 0, 0, 0, 0]
     assert not gold[:, 1].any() and not gold[1, 0].any()
-    found = supervision(ALPHAS, LINKS)
+    found = supervision_loss(ALPHAS, LINKS)
     expected = torch.zeros(4, 3, dtype=torch.float64)
     expected[0, 0] = -ALPHAS[0, 0, 0].log()
     expected[2, 0] = -(ALPHAS[2, 0, 1].log() + ALPHAS[2, 0, 2].log()) / 2
@@ -73,10 +74,10 @@ def test_supervision_is_the_cross_entropy_of_known_alignments() -> None:
     torch.testing.assert_close(found, expected)
 
 
-def test_fertility_is_paid_by_the_tokens_of_a_sentence_together() -> None:
+def test_fertility_is_the_squared_error_of_coverage() -> None:
     mask = torch.tensor([[1, 1, 1], [1, 0, 1], [1, 0, 0], [1, 0, 0]], dtype=torch.float64)
     phi, words = torch.full((3, 5), 0.8, dtype=torch.float64), torch.tensor([4, 2, 0])
-    found = fertility(ALPHAS, mask, phi, words)
+    found = fertility_loss(ALPHAS, mask, phi, words)
     for pair in range(3):
         steps = int(mask[:, pair].sum())
         coverage = ALPHAS[:steps, pair, : int(words[pair])].sum(dim=0)
@@ -84,31 +85,32 @@ def test_fertility_is_paid_by_the_tokens_of_a_sentence_together() -> None:
         assert not found[steps:, pair].any()
 
 
-def test_penalties_are_paid_in_training_alone() -> None:
+def test_attention_losses_apply_in_training_only() -> None:
     model, pairs = small(2.0)
-    plain = model.batch_log_probs(pairs)
-    noise = torch.Generator().manual_seed(1)
-    taught = model.batch_log_probs(pairs, noise)
-    torch.testing.assert_close(model.batch_log_probs(ParallelCorpus(pairs.source, pairs.target)), plain)
-    told = model.force_decode(GERMAN, ENGLISH)
-    paid = [-2.0 * np.log(one.attention[i, i]) for one in told for i in range(4) if one.attention is not None]
-    assert float((plain - taught).sum()) == pytest.approx(sum(paid), rel=1e-4)
-    with pytest.raises(DataError, match="no alignment"):
-        model.batch_log_probs(ParallelCorpus(pairs.source, pairs.target), noise)
+    plain, output = log_probs(model, pairs), training_output(model, pairs)
+    without_alignments = ParallelCorpus(pairs.source, pairs.target)
+    torch.testing.assert_close(log_probs(model, without_alignments), plain)
+    torch.testing.assert_close(output.log_probs.detach(), plain)
+    translations = model.force_decode(GERMAN, ENGLISH)
+    losses = [-2.0 * np.log(t.attention[i, i]) for t in translations for i in range(4) if t.attention is not None]
+    assert float(output.auxiliary_loss.detach().sum()) == pytest.approx(sum(losses), rel=1e-4)
+    torch.testing.assert_close(output.losses, output.auxiliary_loss - output.log_probs)
+    with pytest.raises(DataError, match="no word alignment"):
+        training_output(model, without_alignments)
 
 
-def test_the_fertility_penalty_is_that_of_the_layer() -> None:
+def test_the_fertility_loss_is_shared_by_the_tokens_of_a_sentence() -> None:
     _, pairs = small(0.0)
     settings = {"embedding": 6, "hidden": 6, "dropout": 0.0, "fertility": 1.0}
-    plain, paying = (Translator.create(pairs, fertility_penalty=paid, **settings) for paid in (0.0, 3.0))
-    noise = torch.Generator().manual_seed(1)
-    difference = (plain.batch_log_probs(pairs, noise) - paying.batch_log_probs(pairs, noise)).reshape(len(pairs), -1)
-    assert (difference > 0).all()
-    torch.testing.assert_close(difference, difference[:, :1].expand_as(difference))  # in equal parts
-    torch.testing.assert_close(plain.batch_log_probs(pairs), paying.batch_log_probs(pairs))
+    plain, penalised = (Translator.create(pairs, fertility_penalty=weight, **settings) for weight in (0.0, 3.0))
+    loss = training_output(penalised, pairs).auxiliary_loss.detach().reshape(len(pairs), -1)
+    assert (loss > 0).all()
+    torch.testing.assert_close(loss, loss[:, :1].expand_as(loss))
+    assert training_output(plain, pairs).auxiliary_loss is None
+    torch.testing.assert_close(log_probs(plain, pairs), log_probs(penalised, pairs))
 
 
-def test_attention_goes_where_it_is_taught_to() -> None:
+def test_supervised_attention_follows_the_alignment() -> None:
     """Even where words would be predicted as well from elsewhere."""
     errors = {}
     for strength in (0.0, 1.0):
@@ -126,15 +128,15 @@ def test_attention_goes_where_it_is_taught_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"supervision": 1.0, "attention": "none"}, "supervision is for attention"),
         ({"fertility_penalty": 1.0}, "fertility_penalty is for fertility"),
         ({"position": 1.0, "attention": "none"}, "position is for attention"),
     ],
 )
-def test_what_means_nothing_is_refused(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_inapplicable_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
         Translator.create(small(0.0)[1], embedding=4, hidden=4, **settings)
 
 
