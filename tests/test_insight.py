@@ -168,7 +168,7 @@ def test_a_cell_that_never_moves_follows_nothing() -> None:
         ),
         (
             lambda: correlated_cells(activations(made(), CORPUS.select(np.array([2, 4]))), POSITION, 3),
-            "as long as one word",
+            "all sentences have one word",
         ),
         (lambda: correlated_cells(activations(made(), CORPUS.select(np.array([], int))), "a", 3), "never read"),
         (lambda: gradient_by_distance(made(), CORPUS, 11), "no sentence has more than 11 words"),

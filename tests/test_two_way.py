@@ -18,6 +18,7 @@ from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
 from dragoman.nn.attention_losses import agreement
+from dragoman.training.fit import TrainingStarted
 from module_outputs import log_probs, training_output
 from small_translators import ENGLISH, GERMAN
 
@@ -116,7 +117,7 @@ def test_supervision_teaches_both() -> None:
 
 def test_what_it_is_not_for() -> None:
     both, pairs = two_way(1.0)
-    with pytest.raises(DataError, match="predicted both ways"):
+    with pytest.raises(DataError, match="pairs in both directions"):
         fit(both, ParallelCorpus(pairs.source, pairs.target), max_updates=1)
     with pytest.raises(DataError, match="symmetry is for attention to words"):
         two_way(1.0, attention="none")
@@ -160,7 +161,7 @@ def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path) -> None:
     fit(through, pairs, pairs, output=tmp_path / "through", **settings)
 
     def stop(event: Any) -> None:
-        if getattr(getattr(event, "position", None), "update", 0) == 3:
+        if getattr(getattr(event, "progress", None), "update", 0) == 3 and not isinstance(event, TrainingStarted):
             signal.raise_signal(signal.SIGINT)
 
     stopped, _ = two_way(1.0, dropout=0.3)
