@@ -53,7 +53,7 @@ def test_pairs_that_are_translated_both_ways_ask_for_both_sides() -> None:
 
 def test_trees_cannot_be_predicted() -> None:
     trees = Tokenizer.train("word", ["(S (N hunde) (V bellen))"], format="tree").encode(["(S (N hunde) (V bellen))"])
-    with pytest.raises(DataError, match="trees can be read, not predicted"):
+    with pytest.raises(DataError, match="syntax trees cannot be predicted"):
         _ = ParallelCorpus(trees, Corpus.from_sentences(["dogs bark"])).reversed
 
 
