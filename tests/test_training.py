@@ -266,7 +266,17 @@ def test_without_a_dev_text_the_last_model_stays() -> None:
 
 def test_looks_every_so_many_steps() -> None:
     watch = Watch()
-    fit(network(), CORPUS, DEV, batch_size=30, check_every=4, max_updates=10, callback=watch, patience=9, **ONE_THREAD)
+    fit(
+        network(),
+        CORPUS,
+        DEV,
+        batch_size=30,
+        check_every=4,
+        max_updates=10,
+        callback=watch,
+        patience=9,
+        **ONE_THREAD,
+    )
     assert [moment.progress.update for moment in watch.moments if moment.evaluated] == [4, 8, 10]
 
 
