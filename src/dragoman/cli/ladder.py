@@ -100,7 +100,7 @@ def _part(source: str | None, target: str | None) -> CorpusPart | None:
 
 
 def _required(source: str | None, target: str | None) -> CorpusPart:
-    from dragoman.cli.pair_options import read_lines, read_pairs
+    from dragoman.data.line_pairs import read_lines, read_pairs
     from dragoman.experiments.corpus_split import CorpusPart
 
     assert target is not None, "checked before"
