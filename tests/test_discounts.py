@@ -1,4 +1,4 @@
-"""Discounts from counts of counts worked by hand, and the way in which KenLM gathers those of Kneser-Ney."""
+"""Discounts from counts of counts, computed by hand and as in KenLM."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def test_count_of_counts() -> None:
     assert count_of_counts(np.array([7]), 2).tolist() == [0, 0, 0]
 
 
-def test_one_discount() -> None:
+def test_absolute_discount() -> None:
     assert absolute_discount(n(6, 2)) == pytest.approx([0, 0.6, 0.6, 0.6])  # 6 / (6 + 2 * 2)
 
 
-def test_three_discounts() -> None:
+def test_modified_discounts() -> None:
     """Y = 10 / (10 + 2 * 5) = 1/2; 1 - 2 Y 5/10, 2 - 3 Y 2/5, 3 - 4 Y 1/2."""
     assert modified_discounts(n(10, 5, 2, 1)) == pytest.approx([0, 0.5, 1.4, 2.0])
 
@@ -54,7 +54,7 @@ def test_good_turing() -> None:
     ("counts", "why"),
     [((0, 3), "occurs once"), ((3, 0), "occurs twice")],
 )
-def test_no_discount(counts: tuple[int, ...], why: str) -> None:
+def test_absolute_discount_needs_counts_of_counts(counts: tuple[int, ...], why: str) -> None:
     with pytest.raises(DiscountError, match=why):
         absolute_discount(n(*counts))
 
@@ -69,7 +69,7 @@ def test_no_discount(counts: tuple[int, ...], why: str) -> None:
         ((10, 5, 8, 1), r"discount of count 2 would be -0\.400"),
     ],
 )
-def test_no_three_discounts(counts: tuple[int, ...], why: str) -> None:
+def test_modified_discounts_need_counts_of_counts(counts: tuple[int, ...], why: str) -> None:
     with pytest.raises(DiscountError, match=why):
         modified_discounts(n(*counts))
 
@@ -84,7 +84,7 @@ def test_no_three_discounts(counts: tuple[int, ...], why: str) -> None:
         ((12, 8, 1), "outside 0 to 1"),  # more words seen twice than once
     ],
 )
-def test_no_good_turing(counts: tuple[int, ...], why: str) -> None:
+def test_good_turing_needs_counts_of_counts(counts: tuple[int, ...], why: str) -> None:
     with pytest.raises(DiscountError, match=why):
         good_turing(n(*counts), max_count=2)
 
@@ -107,7 +107,7 @@ def test_adjusted_counts(trigrams: NgramCounts) -> None:
     assert adjusted_counts(trigrams, 3).tolist() == [2, 1, 1, 2, 1, 1, 3]
 
 
-def test_the_last_ngram_brings_raw_counts_into_the_statistics(trigrams: NgramCounts) -> None:
+def test_statistics_use_raw_counts_of_the_last_ngram_like_lmplz(trigrams: NgramCounts) -> None:
     """Words compared from right to left, b b c is the last trigram: lmplz takes c and b c as often as they occur.
 
     c occurs 4 times after 2 different words, b c 3 times after 2. All other n-grams enter with the adjusted counts of

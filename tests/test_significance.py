@@ -127,8 +127,8 @@ def test_a_resample_is_scored_like_a_text() -> None:
 
 
 def test_a_single_sentence_can_be_resampled() -> None:
-    one, two = (METRICS["BLEU"].statistics([line], ["a b c d e"]) for line in ("a b c d e", "a b c x e"))
-    result = paired_bootstrap(one, two, resamples=20)
+    first, second = (METRICS["BLEU"].statistics([line], ["a b c d e"]) for line in ("a b c d e", "a b c x e"))
+    result = paired_bootstrap(first, second, resamples=20)
     assert (result.wins, result.losses) == (0, 20)
 
 

@@ -162,12 +162,12 @@ class ScoreLimits:
         limits, midpoints = np.full(len(LENGTH_EDGES) + 1, -np.inf), np.full(len(LENGTH_EDGES) + 1, -np.inf)
         for bucket in range(1, len(limits)):
             values = scores[(buckets == bucket) & ~np.isnan(scores)]
-            chance = random_scores[(random_buckets == bucket) & ~np.isnan(random_scores)]
-            if min(len(values), len(chance)) >= MIN_BUCKET_PAIRS:
+            random_values = random_scores[(random_buckets == bucket) & ~np.isnan(random_scores)]
+            if min(len(values), len(random_values)) >= MIN_BUCKET_PAIRS:
                 low, median, high = np.percentile(values, [25, 50, 75])
-                by_chance = float(np.percentile(chance, CHANCE_PERCENTILES[bucket]))
+                by_chance = float(np.percentile(random_values, CHANCE_PERCENTILES[bucket]))
                 limits[bucket] = min(by_chance, low - OUTLIER_RANGES * (high - low))
-                midpoints[bucket] = (median + float(np.median(chance))) / 2
+                midpoints[bucket] = (median + float(np.median(random_values))) / 2
         return cls(words, limits, midpoints)
 
     def limit(self, lines: NDArray[np.int64]) -> NDArray[np.float64]:

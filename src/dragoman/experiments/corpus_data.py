@@ -102,23 +102,14 @@ def _option(name: str) -> str:
 
 
 def _read_part(source: str | None, target: str | None) -> CorpusPart | None:
+    from dragoman.data.line_pairs import read_lines, read_pairs
+
     if target is None:
         return None
-    lines = _read_lines(target)
     if source is None:
-        return CorpusPart(lines)
-    source_lines = _read_lines(source)
-    if len(source_lines) != len(lines):
-        counts = f"{source} has {len(source_lines):,} lines but {target} has {len(lines):,}"
-        raise DataError(f"{counts}: line i of one must translate line i of the other")
-    return CorpusPart(lines, source_lines)
-
-
-def _read_lines(path: str) -> list[str]:
-    from dragoman.data.formats import read_text
-
-    text = read_text(path).decode("utf-8")
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+        return CorpusPart(read_lines(target))
+    pairs = read_pairs(source, target)
+    return CorpusPart(pairs.target, pairs.source)
 
 
 # -- a divided corpus ------------------------------------------------------------------------------------------------

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.threads import parallel_map, split_range
+from dragoman.core.threads import parallel_map
 from dragoman.ngram.counting import NgramCounts
 
 Floats = NDArray[np.float64]
+BLOCK_NGRAMS = 1 << 16  # computed at a time: temporary arrays of this size stay in the cache
 
 
 @dataclass(frozen=True)
@@ -128,15 +130,25 @@ def _estimate(
             )
             prob[ngrams], backoff[start:stop] = rule(block)
 
-        parallel_map(fill, split_range(first, last))
+        parallel_map(fill, _context_blocks(trie.begin, first, last))
     return BackoffEstimate(prob, backoff)
+
+
+def _context_blocks(begin: NDArray[np.int32], first: int, last: int) -> list[tuple[int, int]]:
+    """Split the contexts first..last into blocks with about BLOCK_NGRAMS n-grams each."""
+    targets = np.arange(int(begin[first]) + BLOCK_NGRAMS, int(begin[last]), BLOCK_NGRAMS)
+    ends = first + np.searchsorted(begin[first:last], targets)
+    return list(pairwise([first, *np.unique(ends[(ends > first) & (ends < last)]).tolist(), last]))
 
 
 def _interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
     seen = block.total != 0.0
     total = np.where(seen, block.total, 1.0)
     alpha = np.where(seen, np.maximum(0.0, 1.0 - block.sums(block.mass) / total), 1.0)
-    return block.mass / block.repeat(total) + block.repeat(alpha) * block.lower, alpha
+    prob, lower = block.mass / block.repeat(total), block.repeat(alpha)
+    lower *= block.lower
+    prob += lower
+    return prob, alpha
 
 
 def _back_off(block: _Block) -> tuple[NDArray[np.floating], Floats]:

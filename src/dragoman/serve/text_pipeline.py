@@ -6,14 +6,13 @@ import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypedDict, Unpack
 
 from dragoman.align.unknown_words import COPIED, UnknownReplacer
 from dragoman.data.detokenize import PunctuationTokenizer, split_sentences
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.vocabulary import SPECIALS
 from dragoman.data.words import SPACE_MARK
-from dragoman.models.translation import BaseTranslator, Translation
+from dragoman.models.translation import DEFAULT_LENGTH, BaseTranslator, Translation
 
 PUNCTUATION = "\"'“”„‘’«»()[]{}.,;:!?"
 
@@ -27,14 +26,6 @@ class TranslatedSentence:
     tokenized: str  # the sentence as the translator reads it
     translations: list[Translation] = field(default_factory=list)
     detokenized: list[str] = field(default_factory=list)  # the translations as plain text
-
-
-class SearchOptions(TypedDict, total=False):
-    """Options of a search; see `BaseTranslator.n_best`."""
-
-    length: str
-    coverage: float
-    prefix: tuple[str, ...]
 
 
 class TextPipeline:
@@ -66,12 +57,24 @@ class TextPipeline:
         sentences: Sequence[TranslatedSentence],
         n: int,
         beam: int,
+        *,
+        length: str = DEFAULT_LENGTH,
+        coverage: float = 0.0,
+        prefix: Sequence[str] = (),
         on_step: Callable[[], None] | None = None,
-        **options: Unpack[SearchOptions],
     ) -> list[TranslatedSentence]:
-        """Return the sentences with their n best translations. `on_step` is called before every step of the search."""
+        """Return the sentences with their n best translations; for the options see `BaseTranslator.n_best`."""
         lines = [sentence.tokenized for sentence in sentences]
-        n_best = self.model.n_best(lines, n, beam, unknown_replacer=self.replacer, on_step=on_step, **options)
+        n_best = self.model.n_best(
+            lines,
+            n,
+            beam,
+            length=length,
+            coverage=coverage,
+            prefix=prefix,
+            unknown_replacer=self.replacer,
+            on_step=on_step,
+        )
         return [
             replace(
                 sentence,

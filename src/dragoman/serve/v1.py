@@ -49,7 +49,7 @@ from dragoman.serve.schemas import (
     V1TranslateRequest,
 )
 from dragoman.serve.service import Service
-from dragoman.serve.text_pipeline import SearchOptions, TextPipeline, TranslatedSentence, join_sentences
+from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence, join_sentences
 
 MAX_ATTENTION_WEIGHTS = 1_000_000  # in one response
 MAX_METRICS = 1_000  # entries of each kind in one response
@@ -81,13 +81,17 @@ def _add_translator_routes(router: APIRouter, service: Service) -> None:
         entry = service.registry.get(body.model, is_translator=True)
         service.check_texts([*body.texts, " ".join(body.prefix)] if body.prefix else body.texts)
         service.check_beam(body.beam, body.n)
-        options = SearchOptions(length=body.length)
-        if body.coverage:
-            options["coverage"] = body.coverage
         if body.prefix:
-            options["prefix"] = tuple(body.prefix)
             await service.queue.run(lambda: _check_prefix(service.pipeline(entry), body))
-        texts = await service.translate(entry, body.texts, body.n, body.beam, **options)
+        texts = await service.translate(
+            entry,
+            body.texts,
+            body.n,
+            body.beam,
+            length=body.length,
+            coverage=body.coverage,
+            prefix=tuple(body.prefix),
+        )
         return await asyncio.to_thread(lambda: TranslationsResponse(texts=_describe_texts(texts)))
 
     @router.post("/attention", summary="Score a given translation")

@@ -52,12 +52,12 @@ from dragoman.models.loglinear.weights import (
 from dragoman.models.neural import LanguageModelOutput, NeuralLanguageModel, saved_settings
 from dragoman.nn.init import PRECISIONS, log_unigram
 
-VALUES, NAMES = "values.", "names."  # before the name of an atom: its table on disk
+VALUES, NAMES = "values.", "names."  # prefixes of the arrays of a value table
 Classes = Mapping[str, str] | NDArray[np.integer]
 
 
 class LogLinearModel(NeuralLanguageModel):
-    """Features of the context each push next words up and down; the softmax makes probabilities of the sums.
+    """A log-linear language model: scores are sums of feature weights, normalised by a softmax.
 
     >>> from dragoman import fit
     >>> corpus = Corpus.from_sentences(["farmers eat meat", "cows eat hay"] * 2)
@@ -75,7 +75,7 @@ class LogLinearModel(NeuralLanguageModel):
         vocab: Vocab,
         unknown: UnknownWordModel,
         settings: LogLinearConfig,
-        contexts: FeatureExtractor,
+        extractor: FeatureExtractor,
         layout: WeightLayout,
         *,
         windows: int = 0,
@@ -85,8 +85,8 @@ class LogLinearModel(NeuralLanguageModel):
         super().__init__(settings, record)
         dtype = PRECISIONS[settings.precision]
         self.vocab, self.unknown = vocab, unknown
-        self.extractor, self.layout = contexts, layout
-        self.notes = notes  # what had to be decided about the weights
+        self.extractor, self.layout = extractor, layout
+        self.notes = notes  # automatic decisions about the weights, for the user
         self.bias = nn.Parameter(torch.zeros(len(vocab), dtype=dtype))  # b; that of `<s>` has no effect
         self.pairs = _parameter(len(layout.word), dtype)  # weights of features and next words seen together
         self.windows = _parameter(windows, dtype)  # weights of features and all words
@@ -99,26 +99,30 @@ class LogLinearModel(NeuralLanguageModel):
         *,
         unknown: UnknownWordModel | None = None,
         classes: Classes | None = None,
-        **others: Any,
+        **overrides: Any,
     ) -> Self:
-        """A model with the features of a text, untrained: so far it knows how frequent words are and no more.
+        """Create an untrained model with the features of a corpus. Its bias is the unigram distribution.
 
-        Other settings are those of `LogLinearConfig`. Features of classes need the class of each word.
+        Args:
+            corpus: the training corpus.
+            settings: settings of the model; `overrides` are single fields of `LogLinearConfig`.
+            unknown: model of unknown words, uniform by default.
+            classes: the class of each word, by word or by id. Needed for features of classes.
         """
         base = settings.model_dump(exclude_unset=True) if settings else {}
-        settings, vocab = validate(LogLinearConfig, {**base, **others}, "settings"), corpus.vocab
-        features = parse_features(settings.features)
-        tables = _tables(features, vocab, settings, classes)
-        plan = plan_weights(count_features(corpus, features, tables), features, len(vocab), settings)
-        contexts = FeatureExtractor(vocab, features, tables, FeatureIndex.build(plan.key))
+        settings, vocab = validate(LogLinearConfig, {**base, **overrides}, "settings"), corpus.vocab
+        templates = parse_features(settings.features)
+        tables = _value_tables(templates, vocab, settings, classes)
+        plan = plan_weights(count_features(corpus, templates, tables), templates, len(vocab), settings)
+        extractor = FeatureExtractor(vocab, templates, tables, FeatureIndex.build(plan.key))
         unknown = unknown or UniformUnknownWords(vocab.num_known)
         notes = (plan.note,) if plan.note else ()
-        model = cls(vocab, unknown, settings, contexts, plan.layout, windows=plan.windows, notes=notes)
+        model = cls(vocab, unknown, settings, extractor, plan.layout, windows=plan.windows, notes=notes)
         with torch.no_grad():
             model.bias.copy_(log_unigram(corpus, model.bias.dtype))
         return model.eval()
 
-    # -- what training needs -----------------------------------------------------------------------------------------
+    # -- training -----------------------------------------------------------------------------------------
 
     def regularized_parameters(self) -> dict[str, nn.Parameter]:
         """Return the weights of features, without the bias."""
@@ -135,24 +139,24 @@ class LogLinearModel(NeuralLanguageModel):
         words = batch.ids_with_boundaries(starts=0)
         return LanguageModelOutput(target_log_probs(self.bias, self.pairs, self.windows, self.layout, groups, words))
 
-    # -- the scorer ------------------------------------------------------------------------------------------------
+    # -- scorer ------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
-        """Rows hold as many words as features look back on, or all of them."""
+        """Rows hold the previous words that the features use."""
         rows = torch.full((batch.num_rows, self.extractor.context_length or 1), NO_WORD)
         rows[:, -1] = START
         return State(rows)
 
     def advance(self, state: State, words: Tensor) -> State:
-        kept = state.rows if self.extractor.context_length is None else state.rows[:, 1:]
-        return State(torch.cat([kept, words[:, None]], dim=1))
+        history = state.rows if self.extractor.context_length is None else state.rows[:, 1:]
+        return State(torch.cat([history, words[:, None]], dim=1))
 
     def log_probs(self, state: State) -> Tensor:
         active = self.extractor.extract(WordHistories.from_rows(state.rows.numpy()))
         return torch.log_softmax(torch.from_numpy(self.scores(active)), dim=1)
 
     def scores(self, active: ActiveFeatures) -> NDArray[np.float64]:
-        """s of each prediction, and -inf for `<s>`.  # (predictions, |V|)"""
+        """Return s of each prediction, -inf for `<s>`.  # (predictions, |V|)"""
         out = np.empty((len(active.begin) - 1, len(self.vocab)))
         scoring.all_scores(self.weights(), *active, out)
         return out
@@ -162,10 +166,10 @@ class LogLinearModel(NeuralLanguageModel):
         return scoring.LogLinearWeights(*self.layout, *(tensor.detach().numpy() for tensor in tensors))
 
     def explain(self, prefix: str = "", *, words: Sequence[str] = (), k: int = 5) -> Explanation:
-        """Which features pushed the k most probable next words, and those asked for, up and down."""
+        """Explain the scores of the k most probable next words, and of `words`, by the active features."""
         return explain(self, prefix, words, k)
 
-    # -- on disk -----------------------------------------------------------------------------------------------------
+    # -- files -----------------------------------------------------------------------------------------------------
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         tables = {name: values for name, values in self.extractor.tables.items() if name != "word"}
@@ -183,38 +187,38 @@ class LogLinearModel(NeuralLanguageModel):
         settings = saved_settings(saved, LogLinearConfig)
         arrays = {name: np.array(array) for name, array in saved.arrays.items()}
         tables = {"word": identity_table(saved.vocab), **_saved_tables(arrays, len(saved.vocab))}
-        features = _saved_features(saved, settings, tables)
+        templates = _saved_templates(saved, settings, tables)
         keys, layout = arrays["keys"].view(np.uint64), WeightLayout(*(arrays[name] for name in WeightLayout._fields))
         windows, pairs = len(arrays.get("windows", ())), len(arrays.get("pairs", ()))
         check_layout(layout, windows, len(saved.vocab), len(keys), pairs)
-        contexts = FeatureExtractor(saved.vocab, features, tables, FeatureIndex.build(keys))
+        extractor = FeatureExtractor(saved.vocab, templates, tables, FeatureIndex.build(keys))
         record = {key: value for key, value in saved.config.items() if key != "model"}
-        model = cls(saved.vocab, saved.unknown, settings, contexts, layout, windows=windows, record=record)
+        model = cls(saved.vocab, saved.unknown, settings, extractor, layout, windows=windows, record=record)
         model.load_arrays(arrays, str(saved.path))
         if not all(bool(tensor.isfinite().all()) for tensor in model.parameters()):
-            raise ValueError("weights that are no numbers")
+            raise ValueError("weights that are not finite")
         return model
 
 
-# -- parts -----------------------------------------------------------------------------------------------------------
+# -- helpers -----------------------------------------------------------------------------------------------------------
 
 
-def _tables(
-    features: tuple[FeatureTemplate, ...], vocab: Vocab, settings: LogLinearConfig, classes: Classes | None
+def _value_tables(
+    templates: tuple[FeatureTemplate, ...], vocab: Vocab, settings: LogLinearConfig, classes: Classes | None
 ) -> dict[str, ValueTable]:
-    """The values of words, for all atoms that the features have."""
-    made: dict[str, ValueTable] = {}
-    for atom in distinct_atoms(features):
+    """Return the value tables of all atoms of the templates."""
+    tables: dict[str, ValueTable] = {}
+    for atom in distinct_atoms(templates):
         match atom.table:
             case "word":
-                made["word"] = identity_table(vocab)
+                tables["word"] = identity_table(vocab)
             case "suffix":
-                made["suffix"] = suffix_table(vocab, settings.suffix_types)
+                tables["suffix"] = suffix_table(vocab, settings.suffix_types)
             case "class":
-                made["class"] = class_table(vocab, _required_classes(classes, atom))
+                tables["class"] = class_table(vocab, _required_classes(classes, atom))
             case name:
-                made[name] = function_table(vocab, partial(custom_atom_value, name))
-    return made
+                tables[name] = function_table(vocab, partial(custom_atom_value, name))
+    return tables
 
 
 def _required_classes(classes: Classes | None, atom: Atom) -> Classes:
@@ -233,19 +237,19 @@ def _saved_tables(arrays: Mapping[str, NDArray[Any]], vocab_size: int) -> dict[s
     return tables
 
 
-def _saved_features(
+def _saved_templates(
     saved: SavedModel, settings: LogLinearConfig, tables: Mapping[str, ValueTable]
 ) -> tuple[FeatureTemplate, ...]:
-    """The features that a model names. What users defined must be defined again, except for atoms: these are tables."""
+    """Parse the templates of a saved model. User-defined features must be defined again; atoms are saved as tables."""
     load_environment_features()
     try:
-        features = parse_features(settings.features, known=tables)
+        templates = parse_features(settings.features, known=tables)
     except DataError as error:
         raise DataError(f"{saved.path}: {error}") from None
-    missing = sorted({atom.table for atom in distinct_atoms(features)} - tables.keys())
+    missing = sorted({atom.table for atom in distinct_atoms(templates)} - tables.keys())
     if missing:
         raise ValueError(f"no values of {', '.join(missing)}")
-    return features
+    return templates
 
 
 def _parameter(size: int, dtype: torch.dtype) -> Tensor:

@@ -1,4 +1,4 @@
-"""Class-based n-grams: the class of the next word, then the word within it."""
+"""Class-based n-gram models."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_class_named_like_a_word_is_not_that_word(corpus: Corpus) -> None:
     assert sums == pytest.approx([1.0, 1.0], abs=1e-6)
 
 
-def test_special_symbols_keep_to_themselves(corpus: Corpus, model: ClassNgramModel) -> None:
+def test_special_symbols_are_classes_of_their_own(corpus: Corpus, model: ClassNgramModel) -> None:
     told = ClassNgramModel.train(
         corpus, {**CITIES, "<unk>": "CITY", "</s>": "CITY", "<s>": "GO"}, order=3, smoothing="witten-bell"
     )
@@ -81,7 +81,7 @@ def test_special_symbols_keep_to_themselves(corpus: Corpus, model: ClassNgramMod
     assert {word.word: word.prob for word in told.next_words("fly", k=None)}["<s>"] == 0.0
 
 
-def test_words_of_the_vocabulary_that_were_not_seen_are_possible() -> None:
+def test_unseen_words_of_the_vocabulary_have_positive_probability() -> None:
     vocab = Vocab(["<s>", "</s>", "<unk>", "rome", "paris", "ulm", "never"])
     corpus = Corpus.from_sentences(["rome paris", "rome"], vocab)
     model = ClassNgramModel.train(
@@ -127,7 +127,7 @@ def test_closed_vocabulary_leaves_one_share_for_unknown_words(corpus: Corpus) ->
     np.testing.assert_allclose(model.token_log_probs(corpus), plain.token_log_probs(corpus), atol=1e-6)
 
 
-def test_classes_that_do_not_fit_the_vocabulary_are_refused(model: ClassNgramModel, tmp_path: Path) -> None:
+def test_mismatched_classes_raise_an_error(model: ClassNgramModel, tmp_path: Path) -> None:
     model.save(tmp_path / "m")
     with (tmp_path / "m" / "vocab.tsv").open("a") as file:
         file.write("intruder\t1\n")
@@ -157,7 +157,7 @@ def test_classes_from_a_file(tmp_path: Path) -> None:
         ("a b c d\n", 1, "expected `word TAB class`"),
     ],
 )
-def test_bad_files_of_classes_are_refused_by_line(text: str, line: int, problem: str, tmp_path: Path) -> None:
+def test_invalid_class_files_raise_an_error_with_the_line(text: str, line: int, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "classes.txt"
     path.write_text(text)
     with pytest.raises(DataError, match=f"classes.txt:{line}: {problem}"):

@@ -1,4 +1,4 @@
-"""Printed text and the words that models read."""
+"""Tokenisation and detokenisation of punctuation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FRENCH = PunctuationTokenizer.from_vocabulary(["l'", "ami", "est", "là", ".", "
         (FRENCH, "'" * 200, "'" * 200),  # no word is as long
     ],
 )
-def test_as_words(spelling: PunctuationTokenizer, printed: str, words: str) -> None:
+def test_tokenize(spelling: PunctuationTokenizer, printed: str, words: str) -> None:
     assert spelling.tokenize(printed) == words
 
 
@@ -48,15 +48,15 @@ def test_as_words(spelling: PunctuationTokenizer, printed: str, words: str) -> N
         ("&quot; a", "Ein", '"A'),
     ],
 )
-def test_as_print(words: str, like: str, printed: str) -> None:
+def test_detokenize(words: str, like: str, printed: str) -> None:
     assert MOSES.detokenize(words, like) == printed
 
 
-def test_names_are_spelled_as_they_came() -> None:
+def test_names_keep_their_spelling() -> None:
     assert MOSES.detokenize("a schmidt sees a schmidt .", "ein", {1: "Schmidt"}) == "a Schmidt sees a schmidt."
 
 
-def test_capitals_of_a_cased_text_are_its_own() -> None:
+def test_cased_vocabulary_keeps_capitals() -> None:
     assert FRENCH.detokenize("l' ami est là .", "The") == "l'ami est là."
 
 
@@ -68,7 +68,7 @@ def test_apostrophes_come_back(line: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["german", "english"])
-def test_the_laboratory_both_ways(language: str) -> None:
+def test_lab_text_round_trip(language: str) -> None:
     """Its texts are known in print and as words."""
     said = [getattr(pair, language) for pair in german_english_lab().pairs(150, seed=5)]
     words, print_out = [" ".join(one.words) for one in said], [detokenized(one) for one in said]
@@ -79,7 +79,7 @@ def test_the_laboratory_both_ways(language: str) -> None:
 
 
 @given(st.text(alphabet="aB .!?\n\"'(1", max_size=40))
-def test_sentences_are_the_whole_text(text: str) -> None:
+def test_split_sentences_join_to_the_text(text: str) -> None:
     assert "".join(one + gap for one, gap in split_sentences(text)) == text
 
 
@@ -94,5 +94,5 @@ def test_sentences_are_the_whole_text(text: str) -> None:
         ("one\ntwo", ["one", "two"]),
     ],
 )
-def test_where_sentences_end(text: str, found: list[str]) -> None:
+def test_sentence_boundaries(text: str, found: list[str]) -> None:
     assert [one for one, _ in split_sentences(text)] == found

@@ -1,4 +1,4 @@
-"""Skip n-grams: contexts that leave out the nearest words."""
+"""Skip n-grams: contexts without the nearest words."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_distributions_sum_to_one_and_the_fold_agrees(
 
 
 @pytest.mark.parametrize("gap", [1, 2])
-def test_the_nearest_words_are_not_looked_at(gap: int, corpus: Corpus) -> None:
+def test_skipped_words_have_no_effect(gap: int, corpus: Corpus) -> None:
     model = NgramModel.train(corpus, order=ORDER, gap=gap, smoothing="witten-bell")
     skipped = [" ".join(["the big", *words]) for words in (["dog"] * gap, ["cat"] * gap)]
     assert model.next_words(skipped[0], k=None) == model.next_words(skipped[1], k=None)

@@ -1,4 +1,4 @@
-"""Units of text: there and back for any line, what cannot be asked for, and from units to words."""
+"""Segmenters: round trips, errors, choice by text, and word indices."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def tidy(line: str) -> str:
 @example(line="▁ ▁▁ ▅ \ue580\ue581 x\ue581")
 @example(line="<s> </s> <unk> a<s>b</s>c<unk>d")
 @example(line="no piece")
-def test_a_line_comes_back(units: Segmenter, line: str) -> None:
+def test_join_inverts_segment(units: Segmenter, line: str) -> None:
     tokens = units.segment(tidy(line))
     assert units.join(tokens) == tidy(line)
     assert not any(set(token) & set(" \t\n") or not token for token in tokens)
@@ -91,7 +91,7 @@ def test_characters_keep_every_space(line: str) -> None:
 @names
 @settings(max_examples=30)
 @given(several=st.lists(lines, max_size=5))
-def test_many_lines_are_cut_as_each_alone(units: Segmenter, several: list[str]) -> None:
+def test_segment_all_equals_segment_of_each_line(units: Segmenter, several: list[str]) -> None:
     assert units.segment_all(iter(several)) == [units.segment(line) for line in several]
 
 
@@ -99,20 +99,20 @@ def test_many_lines_are_cut_as_each_alone(units: Segmenter, several: list[str]) 
 @given(line=lines)
 @example(line="<s>")
 @example(line="x<unk></s>")
-def test_no_unit_is_one_of_ours(units: Segmenter, line: str) -> None:
+def test_no_token_is_a_special_symbol(units: Segmenter, line: str) -> None:
     tokens = units.segment(line)
     assert not set(tokens) & set(SPECIALS)
     corpus = Corpus.from_sentences([tokens])  # a training text: `<s>` in it would be refused
     assert [corpus.vocab.tokens[number] for number in corpus[0]] == tokens
 
 
-def test_a_piece_that_reads_like_one_of_ours_is_taken_apart() -> None:
+def test_pieces_equal_to_special_symbols_are_split() -> None:
     """To a Japanese model `<s>` is a run of unknown characters, which SentencePiece makes one piece."""
     japanese = LEARNED[2]
     assert japanese.segment("川<unk>川</s>") == ["▁", "川", *"<unk>", "川", *"</s>"]
 
 
-def test_unknown_characters_stay_readable() -> None:
+def test_unknown_characters_keep_their_spelling() -> None:
     for units in LEARNED[:2]:
         assert isinstance(units, SubwordSegmenter)
         tokens = units.segment("cow Жук!")
@@ -122,7 +122,7 @@ def test_unknown_characters_stay_readable() -> None:
 
 
 @names
-def test_what_is_not_a_line_is_refused(units: Segmenter) -> None:
+def test_invalid_lines_raise_an_error(units: Segmenter) -> None:
     with pytest.raises(DataError, match="sentences:2: contains a line break"):
         units.segment_all(["a", "b\nc"])
     with pytest.raises(DataError, match="sentences:1: contains an unpaired surrogate"):
@@ -131,7 +131,7 @@ def test_what_is_not_a_line_is_refused(units: Segmenter) -> None:
 
 @pytest.mark.parametrize("text", [JAPANESE, THAI], ids=["japanese", "thai"])
 @pytest.mark.parametrize("kind", ["subword", "unigram"])
-def test_scripts_without_spaces_are_cut(text: list[str], kind: str) -> None:
+def test_scripts_without_spaces_are_segmented(text: list[str], kind: str) -> None:
     units = train_segmenter(f"{kind}:{minimum_size(text) + 4}", text * 3)
     tokens = units.segment(text[0])
     assert 1 < len(tokens) < len(text[0]) + 1
@@ -142,13 +142,13 @@ def test_scripts_without_spaces_are_cut(text: list[str], kind: str) -> None:
 
 
 @pytest.mark.parametrize("spec", ["subword:90", "unigram:50"])
-def test_the_same_text_gives_the_same_pieces(spec: str) -> None:
+def test_training_is_deterministic(spec: str) -> None:
     one, two = train_segmenter(spec, RAW), train_segmenter(spec, iter(RAW))
     assert one == two
     assert dict(one.files()) == dict(two.files())
 
 
-def test_pieces_that_are_asked_for_are_there() -> None:
+def test_segmenter_has_the_requested_pieces() -> None:
     units = train_segmenter("bpe:100", RAW)
     assert isinstance(units, SubwordSegmenter)
     assert (units.spec, units.kind, units.size) == ("subword:100", "subword", 100)
@@ -159,7 +159,7 @@ def test_pieces_that_are_asked_for_are_there() -> None:
 
 
 @pytest.mark.parametrize("kind", ["subword", "unigram"])
-def test_more_pieces_than_the_text_has(kind: str) -> None:
+def test_too_many_pieces_give_a_warning(kind: str) -> None:
     with pytest.warns(UserWarning, match=f"{kind}:90000: the text gives only [0-9]+ subwords"):
         units = train_segmenter(f"{kind}:90000", RAW)
     assert isinstance(units, SubwordSegmenter)
@@ -168,7 +168,7 @@ def test_more_pieces_than_the_text_has(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["subword", "unigram"])
-def test_fewer_pieces_than_characters(kind: str) -> None:
+def test_too_few_pieces_raise_an_error(kind: str) -> None:
     least = minimum_size(RAW)
     with pytest.raises(
         DataError, match=f"needs at least {least} pieces, one per character; use {kind}:{2 * least} or more"
@@ -180,12 +180,12 @@ def test_fewer_pieces_than_characters(kind: str) -> None:
 
 
 @pytest.mark.parametrize("text", [[], ["", "  "]])
-def test_nothing_to_learn_from(text: list[str]) -> None:
+def test_empty_text_raises_an_error(text: list[str]) -> None:
     with pytest.raises(DataError, match="no words to learn from"):
         train_segmenter("subword:100", text)
 
 
-def test_long_lines_and_odd_signs_are_learned_from() -> None:
+def test_long_lines_and_special_characters_are_used_in_training() -> None:
     """By itself SentencePiece would skip lines of more than 4,192 bytes and lines with U+2585."""
     units = train_segmenter("subword:20", ["xyz " * 2000, "▅▅ ab▁"])
     assert "▁xyz" in units.segment("xyz")
@@ -201,7 +201,7 @@ def test_two_texts_share_their_pieces() -> None:
     assert "ü" in units.pieces
 
 
-def test_learning_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:
+def test_training_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         train_segmenter("subword:80", RAW).segment_all(RAW)
@@ -212,7 +212,7 @@ def test_learning_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @names
-def test_saved_units_are_the_same(units: Segmenter) -> None:
+def test_saved_segmenter_is_restored(units: Segmenter) -> None:
     again = load_segmenter(units.spec, units.files())
     assert again == units
     assert again.segment_all(RAW) == units.segment_all(RAW)
@@ -227,7 +227,7 @@ def other_model() -> bytes:
     return model.getvalue()
 
 
-def test_a_damaged_model_is_refused() -> None:
+def test_damaged_model_raises_an_error() -> None:
     whole = LEARNED[0].files()[MODEL_FILE]
     for damaged in (b"", b"nonsense", whole[:-20], whole[: len(whole) // 2], whole[3:], other_model()):
         with pytest.raises(DataError, match="damaged, or not created by dragoman"):
@@ -254,14 +254,14 @@ def test_a_damaged_model_is_refused() -> None:
         ("bpe:99999999999", "the number of subwords follows the colon"),
     ],
 )
-def test_units_that_cannot_be_asked_for(text: str, problem: str) -> None:
+def test_invalid_specs_raise_an_error(text: str, problem: str) -> None:
     with pytest.raises(DataError) as error:
         SegmenterSpec.parse(text)
     assert problem in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["auto", "word", "char", "subword", "unigram", "subword:8000", "unigram:1"])
-def test_a_spec_reads_as_it_was_asked_for(text: str) -> None:
+def test_spec_round_trip(text: str) -> None:
     assert str(SegmenterSpec.parse(text)) == text
 
 
@@ -293,17 +293,17 @@ def test_a_spec_reads_as_it_was_asked_for(text: str) -> None:
         ([""], True),
     ],
 )
-def test_punctuation_apart_or_not(text: list[str], tokenised: bool) -> None:
+def test_looks_tokenised(text: list[str], tokenised: bool) -> None:
     assert looks_tokenised(text) is tokenised
     assert looks_tokenised(iter(text * 3)) is tokenised
 
 
-def test_a_text_is_judged_from_all_over_it() -> None:
+def test_looks_tokenised_samples_the_whole_text() -> None:
     """The first tenth has no punctuation, as the short lines of a sorted text may not."""
     assert not looks_tokenised(["yes"] * 2_000 + ["Yes, he is."] * 18_000)
 
 
-def test_segmented_or_not() -> None:
+def test_looks_unsegmented() -> None:
     assert looks_unsegmented(JAPANESE) and looks_unsegmented(THAI)
     assert not looks_unsegmented(["彼 は 私 の 隣 に 住 ん で い る 。"])
     assert not looks_unsegmented([*RAW, "東京特許許可局局長"])
@@ -324,7 +324,7 @@ def test_segmented_or_not() -> None:
         ([[]], "word"),
     ],
 )
-def test_units_chosen_by_the_text(texts: list[list[str]], kind: str) -> None:
+def test_choose_segmenter(texts: list[list[str]], kind: str) -> None:
     assert choose_segmenter(*texts) == kind
     if any(texts):
         with warnings.catch_warnings():
@@ -343,7 +343,7 @@ def test_larger_texts_get_more_pieces() -> None:
     assert recommended_size(30_000, types=900) == 900
 
 
-def test_a_number_that_nobody_gave_fits_the_characters() -> None:
+def test_default_size_covers_all_characters() -> None:
     """Three lines would have 200 pieces, but these have more characters than that."""
     many = ["".join(map(chr, range(0x4E00 + 200 * line, 0x4E00 + 200 * (line + 1)))) for line in range(3)]
     with warnings.catch_warnings():
@@ -358,7 +358,7 @@ def test_a_number_that_nobody_gave_fits_the_characters() -> None:
 @names
 @given(line=lines)
 @example(line=" lead  and trail ")
-def test_units_know_their_words(units: Segmenter, line: str) -> None:
+def test_word_indices_of_segmented_lines(units: Segmenter, line: str) -> None:
     tokens = units.segment(line)
     numbers = units.word_indices(tokens)
     words = [word for word in line.split(" ") if word]
@@ -369,7 +369,7 @@ def test_units_know_their_words(units: Segmenter, line: str) -> None:
 
 
 @given(tokens=st.lists(st.sampled_from(["▁", "▁a", "b", "▁cd", "<unk>", "é"])))
-def test_a_model_may_write_what_no_line_is_cut_into(tokens: list[str]) -> None:
+def test_word_indices_of_arbitrary_tokens(tokens: list[str]) -> None:
     units = LEARNED[0]
     words, numbers = WordSegmenter().segment(units.join(tokens)), units.word_indices(tokens)
     assert len(numbers) == len(tokens)
@@ -398,14 +398,14 @@ def test_attention_between_words(case: tuple[np.ndarray, list[int], list[int]]) 
             assert value == pytest.approx(inside.sum(axis=1).mean())
 
 
-def test_attention_of_nothing() -> None:
+def test_attention_of_empty_sentences() -> None:
     assert attention_to_words(np.zeros((0, 2)), [], [0, 1]).shape == (0, 2)
     assert attention_to_words(np.ones((1, 1)), append_end([]), append_end([])).tolist() == [[1.0]]
     with pytest.raises(AssertionError):
         attention_to_words(np.ones((2, 3)), [0], [0, 1, 1])
 
 
-def test_pairs_between_units_become_pairs_between_words() -> None:
+def test_token_links_to_words() -> None:
     source, target = LEARNED[0], CharSegmenter()
     source_words = source.word_indices(source.segment("old brown farmers"))
     target_words = target.word_indices(target.segment("alte Bauern"))
@@ -420,14 +420,14 @@ def test_pairs_between_units_become_pairs_between_words() -> None:
 
 
 @given(several=st.lists(lines, max_size=6))
-def test_lengths_are_those_of_the_text_in_words(several: list[str]) -> None:
+def test_lengths_agree_with_a_word_corpus(several: list[str]) -> None:
     corpus = Corpus.from_sentences([line.replace("<s>", "x").replace("</s>", "y") for line in several])
     lengths = TextLengths.from_lines(line.replace("<s>", "x").replace("</s>", "y") for line in several)
     assert lengths == TextLengths(corpus.num_words, corpus.num_characters, corpus.num_sentences)
     assert lengths.num_tokens == corpus.num_tokens
 
 
-def test_perplexities_do_not_depend_on_the_units() -> None:
+def test_perplexities_do_not_depend_on_the_segmenter() -> None:
     """A uniform choice among k units, and the end, prices a line at (units + 1) log k, whatever the units are."""
     lengths = TextLengths.from_lines(["ab cd", ""])
     assert lengths == TextLengths(num_words=2, num_characters=7, num_sentences=2)

@@ -1,4 +1,4 @@
-"""The text layer: what is a line, what is a word, which number it has, and what is refused."""
+"""Scanning, vocabularies, corpora and file formats."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def test_scan_counts_types_in_order_of_first_use(text: str) -> None:
 @given(TEXTS.filter(lambda text: text.strip("\ufeff") and "\0" not in text))
 @example("\ufeffa b\n")
 @example("a\n\ufeffb\n")
-def test_files_are_read_by_the_same_rule(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_files_are_split_like_strings(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "text.txt"
     path.write_bytes(text.encode())
     assert spelled(read_text(path)) == split(text.removeprefix("\ufeff"))
 
 
-def test_odd_characters_never_shift_a_parallel_line(tmp_path: Path) -> None:
+def test_unusual_whitespace_does_not_shift_lines(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes("eins\u2028eins\nzwei\x85\x0bzwei\n\ndrei\r\n".encode())
     (tmp_path / "b").write_bytes(b"one one\ntwo two\n\nthree\n")
     both = ParallelCorpus.read(tmp_path / "a", tmp_path / "b")
@@ -94,7 +94,7 @@ def test_more_types_than_the_first_hash_table_holds(types: int) -> None:
     assert len(scanned.offsets) == 2 * len(lines) + 1
 
 
-def test_a_long_text_is_split_as_if_it_were_short() -> None:
+def test_long_text_is_split_in_chunks() -> None:
     """Long enough to be cut into pieces; empty lines, long lines, and words that come late."""
     lines = [f"{'x' * (number % 50)} y{number % 1000} z" if number % 7 else "" for number in range(60_000)]
     lines[30_000] = "long " * 100_000
@@ -108,7 +108,7 @@ def test_long_words() -> None:
     assert spelled(f"{long} a {long}b\n{long}".encode(), compiled=True) == [[long, "a", long + "b"], [long]]
 
 
-def test_line_of_the_first_use() -> None:
+def test_first_line_with_a_word() -> None:
     scanned = scan(b"a\n\nb a\nb\n")
     assert (scanned.first_line_with("a"), scanned.first_line_with("b")) == (1, 3)
 
@@ -125,7 +125,7 @@ def test_min_count_and_singletons() -> None:
     assert replaced.unknown_words == ["b"]
 
 
-def test_max_size_takes_the_most_frequent_and_of_ties_the_earlier() -> None:
+def test_max_size_keeps_the_most_frequent_tokens() -> None:
     vocab = Vocab.build(["a", "b", "c", "d", "e"], [1, 2, 5, 2, 2], max_size=3)
     assert vocab.tokens[3:] == ("b", "c", "d")  # in order of first use
     assert vocab.counts.tolist() == [0, 0, 1 + 2, 2, 5, 2]
@@ -145,7 +145,7 @@ def test_reserved_symbols_in_a_text_are_unknown_words() -> None:
     assert heard.unknown_words == ["<s>", "</s>"]
 
 
-def test_vocabularies_are_equal_by_their_words() -> None:
+def test_vocabularies_are_compared_by_their_tokens() -> None:
     one, two, three = (Vocab.build(words, [1] * len(words)) for words in (["a", "b"], ["a", "b"], ["b", "a"]))
     assert one == two
     assert hash(one) == hash(two)
@@ -154,7 +154,7 @@ def test_vocabularies_are_equal_by_their_words() -> None:
     assert one.num_known == 3  # a, b and </s>
 
 
-def test_a_vocabulary_survives_the_disk(tmp_path: Path) -> None:
+def test_saved_vocabulary_is_restored(tmp_path: Path) -> None:
     vocab = Corpus.from_sentences(["a\u2028b c\rd e\x85 <unk> \ufefff", "ß 語 ' \" # :"]).vocab
     (tmp_path / "vocab.tsv").write_bytes(vocab.to_text().encode())
     back = Vocab.read(tmp_path / "vocab.tsv")
@@ -172,13 +172,13 @@ def test_a_vocabulary_survives_the_disk(tmp_path: Path) -> None:
         (b"<s>\t0\n</s>\t0\n<unk>\t0\n\xff\t1\n", r"v: not UTF-8 \(byte 21\)"),
     ],
 )
-def test_broken_vocabulary_files_are_refused(tmp_path: Path, text: bytes, complaint: str) -> None:
+def test_invalid_vocabulary_files_raise_an_error(tmp_path: Path, text: bytes, complaint: str) -> None:
     (tmp_path / "v").write_bytes(text)
     with pytest.raises(DataError, match=complaint):
         Vocab.read(tmp_path / "v")
 
 
-def test_vocabularies_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_invalid_vocabularies_raise_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="'a' twice"):
         Vocab(["<s>", "</s>", "<unk>", "a", "a"])
     with pytest.raises(DataError, match="begins with"):
@@ -215,7 +215,7 @@ def test_spellings_of_unknown_words_are_kept(corpus: Corpus) -> None:
     assert corpus.unknown_positions.tolist() == [4, 7, 9]  # the literal <unk> at 5 has no spelling
 
 
-def test_places_among_the_tokens(corpus: Corpus) -> None:
+def test_token_positions(corpus: Corpus) -> None:
     assert corpus.token_offsets.tolist() == [0, 4, 5, 10, 14]
     tokens = corpus.ids_with_boundaries(starts=0)
     assert len(tokens) == corpus.num_tokens
@@ -224,19 +224,19 @@ def test_places_among_the_tokens(corpus: Corpus) -> None:
     assert (tokens[corpus.token_offsets[1:] - 1] == END).all()
 
 
-def test_framed_by_starts_and_an_end(corpus: Corpus) -> None:
+def test_ids_with_boundaries(corpus: Corpus) -> None:
     for starts in (0, 1, 3):
         rows = [[START] * starts + sentence.tolist() + [END] for sentence in corpus]
         assert corpus.ids_with_boundaries(starts).tolist() == [word for row in rows for word in row]
 
 
-def test_characters_of_the_text_as_it_would_be_written(corpus: Corpus) -> None:
+def test_num_characters_counts_the_written_text(corpus: Corpus) -> None:
     assert corpus.num_characters == sum(len(line) + 1 for line in LINES)
     wide = Corpus.from_sentences(["ß  語 \t 😀😀 "])
     assert wide.num_characters == len("ß 語 😀😀\n")
 
 
-def test_sentences_come_back_as_text(corpus: Corpus) -> None:
+def test_sentences_as_text(corpus: Corpus) -> None:
     assert corpus.sentences_as_text() == LINES
     assert corpus.select(np.array([3, 1])).sentences_as_text() == [LINES[3], LINES[1]]
     spaced = Corpus.from_sentences(["  ß  語 \t 😀😀 ", " "], corpus.vocab)
@@ -275,12 +275,12 @@ def test_text_without_words() -> None:
         (["a", "b \ud800"], r"sentences:2: .*surrogate"),
     ],
 )
-def test_bad_sentences_are_refused(lines: list[str], complaint: str) -> None:
+def test_invalid_sentences_raise_an_error(lines: list[str], complaint: str) -> None:
     with pytest.raises(DataError, match=complaint):
         Corpus.from_sentences(lines)
 
 
-def test_reserved_symbols_in_training_files_are_refused(tmp_path: Path) -> None:
+def test_reserved_symbols_in_training_files_raise_an_error(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a b\nc </s> d\n")
     with pytest.raises(DataError, match=r"text:2: </s> is reserved"):
         Corpus.read(tmp_path / "text")
@@ -290,14 +290,14 @@ def test_reserved_symbols_in_training_files_are_refused(tmp_path: Path) -> None:
         Corpus.read(tmp_path / "text", vocab, training=True)
 
 
-def test_read_builds_a_vocabulary_to_measure(tmp_path: Path) -> None:
+def test_read_applies_min_count_and_max_size(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a b a\nc b a\n")
     assert Corpus.read(tmp_path / "text").vocab.tokens[3:] == ("a", "b", "c")
     assert Corpus.read(tmp_path / "text", min_count=2).vocab.tokens[3:] == ("a", "b")
     assert Corpus.read(tmp_path / "text", max_size=1).unknown_words == ["b", "c", "b"]
 
 
-def test_mismatched_parallel_texts_are_refused_with_both_counts(tmp_path: Path) -> None:
+def test_mismatched_parallel_texts_raise_an_error_with_both_counts(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("eins\nzwei\ndrei\n")
     (tmp_path / "b").write_text("one\ntwo\n")
     with pytest.raises(DataError, match=r"/a has 3 lines but .*/b has 2"):
@@ -338,7 +338,7 @@ def test_tsv_columns_by_number_and_by_name(tmp_path: Path) -> None:
         ("en", r"t.tsv:2: 1 columns"),
     ],
 )
-def test_missing_tsv_columns_are_refused(tmp_path: Path, field: str, complaint: str) -> None:
+def test_missing_tsv_columns_raise_an_error(tmp_path: Path, field: str, complaint: str) -> None:
     (tmp_path / "t.tsv").write_bytes(b"de\ten\neins\n")
     with pytest.raises(DataError, match=complaint):
         read_text(tmp_path / "t.tsv", field)
@@ -365,7 +365,7 @@ def test_jsonl_values(tmp_path: Path) -> None:
         ('{"text": ' + "1" * 5000 + "}", "t.jsonl:2: "),
     ],
 )
-def test_bad_jsonl_is_refused(tmp_path: Path, line: str, complaint: str) -> None:
+def test_invalid_jsonl_raises_an_error(tmp_path: Path, line: str, complaint: str) -> None:
     (tmp_path / "t.jsonl").write_text('{"text": "fine"}\n' + line + "\n")
     with pytest.raises(DataError, match=complaint):
         read_text(tmp_path / "t.jsonl")
@@ -399,7 +399,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"a\n\xed\xa0\x80", r"t:2: not UTF-8 \(byte 0xed at column 1\)"),
     ],
 )
-def test_bad_bytes_are_refused_with_their_place(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_invalid_bytes_raise_an_error_with_line_and_column(tmp_path: Path, content: bytes, complaint: str) -> None:
     (tmp_path / "t").write_bytes(content)
     with pytest.raises(DataError, match=complaint):
         read_text(tmp_path / "t")
@@ -418,19 +418,19 @@ def test_bad_bytes_are_refused_with_their_place(tmp_path: Path, content: bytes, 
         (-2, b"\xe8\xaa", 1),
     ],
 )
-def test_bad_bytes_are_found_across_the_border_of_chunks(tmp_path: Path, shift: int, tail: bytes, column: int) -> None:
+def test_invalid_bytes_are_detected_across_chunks(tmp_path: Path, shift: int, tail: bytes, column: int) -> None:
     (tmp_path / "t").write_bytes(b"x" * (CHUNK + shift - 1) + b"\n" + tail)
     with pytest.raises(DataError, match=rf"t:2: not UTF-8 \(byte 0x(e8|ff) at column {column}\)"):
         read_text(tmp_path / "t")
 
 
-def test_good_characters_may_cross_the_border_of_chunks(tmp_path: Path) -> None:
+def test_valid_characters_may_cross_chunks(tmp_path: Path) -> None:
     text = b"x" * (CHUNK - 2) + "語😀\n".encode()
     (tmp_path / "t").write_bytes(text)
     assert read_text(tmp_path / "t") == text
 
 
-def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+def test_unreadable_files_raise_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none: no such file"):
         read_text(tmp_path / "none")
     with pytest.raises(DataError, match=r"is a directory"):
@@ -440,7 +440,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         read_text(tmp_path / "file" / "below")
 
 
-def test_broken_gzip_files_are_refused(tmp_path: Path) -> None:
+def test_damaged_gzip_files_raise_an_error(tmp_path: Path) -> None:
     whole = gzip.compress(b"some text that is long enough to be cut\n" * 20)
     crooked = bytearray(whole)
     crooked[20] ^= 0xFF
@@ -450,7 +450,7 @@ def test_broken_gzip_files_are_refused(tmp_path: Path) -> None:
             read_text(tmp_path / "t.gz")
 
 
-def test_a_field_is_for_files_that_have_fields(tmp_path: Path) -> None:
+def test_field_of_a_plain_file_raises_an_error(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a\n")
     with pytest.raises(DataError, match=r"a field \(2\) can be selected in .tsv and .jsonl files only"):
         read_text(tmp_path / "t.txt", "2")

@@ -1,4 +1,4 @@
-"""A model directory whose tables were damaged is refused before a kernel walks into it."""
+"""Damaged tables of n-gram models raise an error before a kernel reads them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def put(place, value):
         "a codebook of another shape": ("codebook", lambda book: np.zeros((2, 256), np.float32)),
     }.values(),
 )
-def test_damaged_tables_are_refused(saved, name, change):
+def test_damaged_tables_raise_an_error(saved, name, change):
     damage(saved, name, change)
     with pytest.raises(DataError, match="broken model directory"):
         dragoman.load(saved)
@@ -60,7 +60,7 @@ def test_damaged_tables_are_refused(saved, name, change):
 @pytest.mark.parametrize(
     ("good", "bad"), [("gap: 0", "gap: 1000000000"), ("order: 3", "order: three"), ("- 0\n- 1", "- 0\n- 2")]
 )
-def test_damaged_settings_are_refused(saved, good, bad):
+def test_damaged_settings_raise_an_error(saved, good, bad):
     config = saved / "config.yaml"
     assert good in config.read_text()
     config.write_text(config.read_text().replace(good, bad))
@@ -68,14 +68,14 @@ def test_damaged_settings_are_refused(saved, good, bad):
         dragoman.load(saved)
 
 
-def test_what_is_whole_is_taken(saved):
+def test_undamaged_model_is_loaded(saved):
     assert dragoman.load(saved).score(["a b"]) == [pytest.approx(dragoman.load(saved).score("a b")[0])]
 
 
 # -- words of another vocabulary ------------------------------------------------------------------------------------
 
 
-def test_a_text_of_another_vocabulary_is_refused(saved):
+def test_text_with_another_vocabulary_raises_an_error(saved):
     model = dragoman.load(saved)
     other = Corpus.from_sentences([" ".join(f"w{number}" for number in range(1000))])
     for ask in (model.token_log_probs, model.matched_orders, model.sentence_log_probs):
@@ -86,7 +86,7 @@ def test_a_text_of_another_vocabulary_is_refused(saved):
 
 
 @pytest.mark.parametrize("word", [-1, 6, 50_000_000])
-def test_a_word_that_is_none_is_refused(saved, word):
+def test_invalid_ids_raise_an_error(saved, word):
     import torch
 
     from dragoman.data.batches import Batch
@@ -96,7 +96,7 @@ def test_a_word_that_is_none_is_refused(saved, word):
         model.advance(model.start(Batch.empty(1)), torch.tensor([word]))
 
 
-def test_settings_add_to_a_configuration_and_must_exist():
+def test_settings_override_a_config_and_must_exist():
     corpus = Corpus.from_sentences(["a b", "b a"])
     model = NgramModel.train(corpus, NgramConfig(order=2, smoothing="katz"), smoothing="witten-bell")
     assert (model.settings.order, model.settings.smoothing) == (2, "witten-bell")
