@@ -62,14 +62,14 @@ def test_classes_without_a_feature_of_classes_are_an_error(train, tmp_path) -> N
     refused = train("--features", "3-gram,bag", "--classes", "brown:3")
     assert refused.code == 2
     assert is_one_line(refused.err)
-    assert "--classes brown:3: none of the features looks at classes; add one" in refused.err
+    assert "--classes brown:3: no feature uses classes; add such a feature" in refused.err
     assert not (tmp_path / "model").exists()
 
 
 def test_custom_atom_named_subclass_needs_no_classes(train, tmp_path) -> None:  # type: ignore[no-untyped-def]
     file = feature_file(tmp_path, "@atom('subclass')\ndef subclass(word): return word[0]")
     given = ("--features", "subclass1", "--features-from", file)
-    assert "none of the features looks at classes" in train(*given, "--classes", "brown:3").err
+    assert "no feature uses classes" in train(*given, "--classes", "brown:3").err
     assert train(*given).code == 0
     assert set(dragoman.load(tmp_path / "model").extractor.tables) == {"word", "subclass"}
 
