@@ -19,7 +19,6 @@ Two decorators define more:
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.util
 import os
@@ -35,7 +34,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError
+from dragoman.core.errors import DataError, closest_match
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, SPECIALS, Vocab
 
@@ -395,9 +394,9 @@ def _parse_atom(text: str, template: str, known: Collection[str]) -> Atom:
 def _unknown(name: str) -> str:
     """Return the end of the error message for an unknown name, with a remedy."""
     known = [*BUILT_IN, *CUSTOM_ATOMS, BAG, *CUSTOM_FEATURES, *PRESETS]
-    close = difflib.get_close_matches(name.rstrip("0123456789"), known, 1) or difflib.get_close_matches(name, known, 1)
+    close = closest_match(name.rstrip("0123456789"), known) or closest_match(name, known)
     if close:
-        example = f"{close[0]}1" if close[0] in (*BUILT_IN, *CUSTOM_ATOMS) else close[0]
+        example = f"{close}1" if close in (*BUILT_IN, *CUSTOM_ATOMS) else close
         return f"is not known; did you mean {example}? Or {HOW_TO_DEFINE}"
     return f"is not known; known are {', '.join(known)}. Or {HOW_TO_DEFINE}"
 
