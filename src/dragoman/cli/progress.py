@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from dragoman.cli.messages import grouped_warnings, info, status
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from dragoman.experiments.callbacks import Callbacks
+    from dragoman.experiments.trainer import Callbacks
     from dragoman.training.fit import TrainingCallback, TrainingStarted
     from dragoman.training.loop import StepReport
 
@@ -188,7 +189,7 @@ def step_bars() -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 def console_callbacks() -> Callbacks:
-    """Return callbacks with which a ladder or a demo reports on standard error."""
-    from dragoman.experiments.callbacks import Callbacks
+    """Return the callbacks of a ladder or a demo: results go to standard output, all else to standard error."""
+    from dragoman.experiments.trainer import Callbacks
 
-    return Callbacks(info, status, grouped_warnings, training_progress)
+    return Callbacks(info, status, grouped_warnings, training_progress, show=partial(print, flush=True))

@@ -1,4 +1,4 @@
-"""A drawing as part of a page: of an .svg file only what draws is kept, and its names get a prefix of their own."""
+"""SVG drawings as part of an HTML page: only elements that draw are kept, and ids get a prefix of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.core.errors import DataError
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}href"
-# What Matplotlib draws with. Scripts, links, foreign content and styles that would reach the whole page are not here.
+# What Matplotlib draws with: no scripts, links, foreign content, or styles that would apply to the whole page.
 # fmt: off
 ELEMENTS = {
     "svg", "g", "defs", "use", "path", "rect", "circle", "ellipse", "line", "polyline", "polygon", "text", "tspan",
@@ -24,13 +24,13 @@ ATTRIBUTES = {
 }
 # fmt: on
 SIZE = re.compile(r"[\d.]+(pt|px|in|cm|mm|em)?")
-NAMED = re.compile(r"url\(\s*['\"]?#([^)'\"]*)['\"]?\s*\)")  # a name inside the file, as clip-path has it
-ELSEWHERE = re.compile(r"url\(\s*['\"]?\s*(?!#)|@import|expression|javascript:|\\", re.IGNORECASE)
-EMBEDDED = "data:image/png;base64,"
+LOCAL_URL = re.compile(r"url\(\s*['\"]?#([^)'\"]*)['\"]?\s*\)")  # an id inside the file, as in clip-path
+UNSAFE = re.compile(r"url\(\s*['\"]?\s*(?!#)|@import|expression|javascript:|\\", re.IGNORECASE)
+EMBEDDED_IMAGE = "data:image/png;base64,"
 
 
 def inline_svg(svg_text: str, prefix: str, label: str = "") -> str:
-    """The drawing as an element of HTML; every name in it begins with `prefix`, so that none occurs twice in a page.
+    """Return the drawing as an HTML element. Every id in it starts with `prefix`, so that ids are unique in a page.
 
     >>> inline_svg('<svg xmlns="http://www.w3.org/2000/svg"><script>x</script><g id="a" onclick="x"/></svg>', "p-")
     '<svg role="img" aria-label=""><g id="p-a"></g></svg>'
@@ -38,28 +38,29 @@ def inline_svg(svg_text: str, prefix: str, label: str = "") -> str:
     try:
         root = ET.fromstring(svg_text)
     except ET.ParseError as error:
-        raise DataError(f"picture {prefix.strip('-')}: not an SVG ({error}); give the text of an .svg file") from None
+        raise _not_svg(prefix, str(error)) from None
     if root.tag != f"{SVG}svg":
-        raise DataError(
-            f"picture {prefix.strip('-')}: not an SVG (its root is {root.tag}); give the text of an .svg file"
-        )
-    wide = root.attrib.pop("width", "")
-    root.attrib.pop("height", None)  # that follows from the width
-    root.attrib.pop("style", None)
-    if SIZE.fullmatch(wide):
-        root.set("style", f"max-width: {wide if wide[-1].isalpha() else f'{wide}px'}")
-    opening = f'<svg role="img" aria-label="{html.escape(label)}"'
-    return _element(root, prefix).replace("<svg", opening, 1)
+        raise _not_svg(prefix, f"its root is {root.tag}")
+    width = root.attrib.pop("width", "")
+    for attribute in ("height", "style"):  # the height follows from the width
+        root.attrib.pop(attribute, None)
+    if SIZE.fullmatch(width):
+        root.set("style", f"max-width: {width if width[-1].isalpha() else f'{width}px'}")
+    return _element(root, prefix).replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
+
+
+def _not_svg(prefix: str, problem: str) -> DataError:
+    return DataError(f"{prefix.strip('-')}: not an SVG ({problem}); give the text of an .svg file")
 
 
 def _element(element: ET.Element, prefix: str) -> str:
-    """An element with all that is in it, or nothing if it is not one that draws."""
+    """Return an element with its contents, or nothing if it is not one that draws."""
     name = element.tag.removeprefix(SVG)
     if name not in ELEMENTS:
         return ""
     attributes = "".join(_attribute(key, value, prefix) for key, value in element.attrib.items())
-    inside = "".join(_element(child, prefix) + _text(child.tail) for child in element if isinstance(child.tag, str))
-    return f"<{name}{attributes}>{_text(element.text)}{inside}</{name}>"
+    contents = "".join(_element(child, prefix) + _text(child.tail) for child in element if isinstance(child.tag, str))
+    return f"<{name}{attributes}>{_text(element.text)}{contents}</{name}>"
 
 
 def _text(text: str | None) -> str:
@@ -67,16 +68,16 @@ def _text(text: str | None) -> str:
 
 
 def _attribute(key: str, value: str, prefix: str) -> str:
-    """An attribute as HTML has it; one that is unknown, or that leads elsewhere, is left out."""
+    """Return an attribute as HTML, or nothing if it is unknown or refers to something outside the file."""
     name = "href" if key == LINK else key
-    if name not in ATTRIBUTES or ELSEWHERE.search(value):
+    if name not in ATTRIBUTES or UNSAFE.search(value):
         return ""
     if name == "id":
         value = prefix + value
     elif name == "href":
-        if not value.startswith(("#", EMBEDDED)):
+        if not value.startswith(("#", EMBEDDED_IMAGE)):
             return ""
         value = f"#{prefix}{value[1:]}" if value.startswith("#") else value
     else:
-        value = NAMED.sub(lambda found: f"url(#{prefix}{found[1]})", value)
+        value = LOCAL_URL.sub(lambda match: f"url(#{prefix}{match[1]})", value)
     return f' {name}="{html.escape(value)}"'
