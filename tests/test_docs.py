@@ -15,6 +15,7 @@ MODULE = re.compile(
     r"`((?:core|data|io|nn|search|training|evaluation|align|lab|ngram|models|combine|doctor|experiments|report|serve|cli)"
     r"\.[\w.]+)`"
 )
+FILE_SUFFIXES = (".html", ".safetensors", ".jsonl", ".md", ".json")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
@@ -32,6 +33,7 @@ def anchors(text: str) -> set[str]:
 def test_links_lead_to_files_and_headings(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for link in LINK.findall(CODE.sub("", text)):
+        link = link.strip("<>")
         if "://" in link or link.startswith("mailto:"):
             continue
         name, _, anchor = link.partition("#")
@@ -59,7 +61,8 @@ def resolve(path: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_modules_and_functions_exist(page: Path) -> None:
-    missing = [path for path in MODULE.findall(page.read_text(encoding="utf-8")) if not resolve(path)]
+    paths = [path for path in MODULE.findall(page.read_text(encoding="utf-8")) if not path.endswith(FILE_SUFFIXES)]
+    missing = [path for path in paths if not resolve(path)]
     assert not missing, f"{page_id(page)}: {missing}"
 
 
