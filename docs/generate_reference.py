@@ -67,7 +67,11 @@ def option_row(parameter: Any) -> str | None:
 
 
 def settings_page() -> str:
-    parts = [NOTE, "# Settings\n", "Each is an option of `dragoman train`, a key of a YAML file (`-c FILE`) and an argument in Python.\n"]
+    parts = [
+        NOTE,
+        "# Settings\n",
+        "Each is an option of `dragoman train`, a key of a YAML file (`-c FILE`) and an argument in Python.\n",
+    ]
     for title, kind in SETTINGS.items():
         parts.append(f"## {title}\n\n| setting | default | meaning |\n| --- | --- | --- |")
         for name, field in kind.model_fields.items():
