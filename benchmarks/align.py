@@ -20,7 +20,8 @@ from time import perf_counter
 
 import numpy as np
 
-from dragoman.align.aligner import SCHEDULES, Aligner
+from dragoman.align.aligner import Aligner
+from dragoman.align.em import SCHEDULES
 from dragoman.align.symmetrization import SYMMETRIZATIONS
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.evaluation.alignment import count_all_links, read_gold_alignments

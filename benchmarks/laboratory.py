@@ -28,12 +28,13 @@ from statistics import mean, stdev
 
 from dragoman import Corpus, NgramModel
 from dragoman.evaluation.floor import LanguageModelEvaluation, TrueLogProbs, evaluate_language_model
+from dragoman.evaluation.lab_reference import lab_true_log_probs
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
 from dragoman.lab.laboratory import laboratory
 from dragoman.lab.minimal_pairs import DISTANCES, Contrast, contrasts, distance_class
 from dragoman.ngram.smoothing import SMOOTHINGS
-from dragoman.report.figures import Proportion, draw_accuracy_by_distance, draw_curves_by_size
-from dragoman.report.floor import floor_table, lab_true_log_probs
+from dragoman.report.charts import Proportion, draw_accuracy_by_distance, draw_curves_by_size
+from dragoman.report.evaluation import floor_table
 from dragoman.report.tables import format_table, format_with_error
 
 ORDERS = range(1, 8)

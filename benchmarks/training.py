@@ -21,7 +21,7 @@ from typing import Any
 
 from dragoman import Corpus, FeedForwardModel, fit, laboratory
 from dragoman.evaluation.floor import Floor
-from dragoman.report.floor import lab_true_log_probs
+from dragoman.evaluation.lab_reference import lab_true_log_probs
 from dragoman.report.tables import format_table
 from dragoman.training.loop import DivergedError
 from ptb_cache import processor

@@ -28,10 +28,9 @@ from typing import Any
 
 from dragoman import BidirectionalCorpus, Corpus, Translator, TwoWayTranslator, fit
 from dragoman.align.aligner import Aligner
-from dragoman.data.alignments import WordAlignments
+from dragoman.data.alignments import WordAlignments, word_links_to_tokens
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
-from dragoman.data.word_alignment import word_links_to_tokens
 from dragoman.evaluation.alignment import GoldAlignment, read_gold_alignments
 from dragoman.evaluation.translator import ReferenceData, evaluate_translator
 from dragoman.models.translator_config import size_preset

@@ -68,7 +68,7 @@ def point_at_attention(page: Page) -> None:
 
 def pick_a_word(page: Page) -> None:
     page.wait_for_selector(".heatmap")
-    page.locator("#translate button.unit").nth(3).click()
+    page.locator("#translate button.token").nth(3).click()
     page.wait_for_selector("#translate .bars button")
 
 
@@ -78,9 +78,9 @@ def step(page: Page) -> None:
 
 
 def draw_samples(page: Page) -> None:
-    page.wait_for_selector("#models .token")
+    page.wait_for_selector("#models .scored")
     page.wait_for_selector("#models .bars button")
-    page.get_by_role("button", name="Draw", exact=True).click()
+    page.get_by_role("button", name="Draw samples").click()
     page.wait_for_selector("#models .samples li")
 
 

@@ -25,7 +25,7 @@ from torch import Generator, Tensor
 from dragoman import fit
 from dragoman.nn.init import glorot, uniform
 from dragoman.nn.mlp import ACTIVATIONS, affine, hidden
-from dragoman.report.hidden_space import HiddenLayerView, draw_hidden_spaces
+from dragoman.report.networks import HiddenLayerView, draw_hidden_spaces
 from dragoman.report.tables import format_table
 
 SIZES = (2, 20)  # hidden units; the tutorial's program has 20

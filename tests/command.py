@@ -74,7 +74,7 @@ def shared(tmp_path_factory) -> Path:
     tri = dragoman.NgramModel.train(corpus, order=3, smoothing="witten-bell")
     bi.save(place / "bi")
     tri.save(place / "tri")
-    dragoman.ensemble([bi, tri]).save(place / "both")
+    dragoman.Mixture.uniform([bi, tri]).save(place / "both")
     dragoman.NgramModel.train(corpus, order=2, smoothing="stupid-backoff").save(place / "stupid")
     strangers = dragoman.Corpus.from_sentences(["quite another language"])
     dragoman.NgramModel.train(strangers, order=1, smoothing="witten-bell").save(place / "other")

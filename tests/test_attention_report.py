@@ -1,4 +1,4 @@
-"""Attention in the terminal and as a picture, curves of translators, and a search's lattice as text."""
+"""Attention as text and as a figure, charts of translators, and the lattice of a search as text."""
 
 from __future__ import annotations
 
@@ -17,9 +17,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dragoman import DataError
-from dragoman.report.attention import GAP, NARROW_FIELD, SHADES, WIDE_FIELD, attention_text, column_blocks
-from dragoman.report.attention_figure import GOLD, GOLD_NOTE, MAX_WORDS, draw_attention
-from dragoman.report.curves import draw_bleu_by_length, draw_learning_curves
+from dragoman.report.attention import (
+    GAP,
+    GOLD_COLOUR,
+    GOLD_NOTE,
+    MAX_WORDS,
+    NARROW_FIELD,
+    SHADES,
+    WIDE_FIELD,
+    attention_text,
+    column_blocks,
+    draw_attention,
+)
+from dragoman.report.charts import draw_bleu_by_length, draw_learning_curves
 from dragoman.report.lattice import BEST, lattice_text
 from dragoman.report.tables import display_width
 from dragoman.search.lattice import LatticeNode
@@ -44,7 +54,7 @@ def words(count: int) -> list[str]:
 # -- in the terminal -------------------------------------------------------------------------------------------------
 
 
-def test_a_short_sentence_has_its_words_and_percentages() -> None:
+def test_short_sentences_show_words_and_percentages() -> None:
     text = attention_text(ENGLISH, JAPANESE, attention(4, 7))
     assert all(word in text for word in (*ENGLISH, *JAPANESE))
     rows = text.splitlines()[1:5]
@@ -53,8 +63,8 @@ def test_a_short_sentence_has_its_words_and_percentages() -> None:
 
 
 @pytest.mark.parametrize("colour", [False, True])
-def test_percentages_end_under_their_own_words(colour: bool) -> None:
-    """Each target word looks at one source word alone: so its field stands where that word does."""
+def test_percentages_are_below_their_words(colour: bool) -> None:
+    """Each target word attends to a single source word, so its only field is below that word."""
     text = CODE.sub("", attention_text(JAPANESE, JAPANESE, np.eye(7), colour=colour))
     head, *rows = text.splitlines()[:8]
     starts = [display_width(head[: head.index(word)]) for word in JAPANESE]
@@ -64,8 +74,8 @@ def test_percentages_end_under_their_own_words(colour: bool) -> None:
 
 @pytest.mark.parametrize("colour", [False, True])
 @pytest.mark.parametrize("width", [1, 20, 33, 60, 100])
-def test_long_sentences_come_in_blocks_of_every_column_once(width: int, colour: bool) -> None:
-    """Each source word's column is marked in one block, below the upright word."""
+def test_long_sentences_are_split_into_blocks_with_every_column_once(width: int, colour: bool) -> None:
+    """Each source word's column is marked in one block, below the vertical word."""
     text = CODE.sub("", attention_text(words(41), words(41), np.eye(41), width=width, colour=colour))
     marked = [line for line in text.splitlines() if re.search(r"  (██|99) *$", line)]
     for line, word in zip(marked, words(41), strict=True):
@@ -79,7 +89,7 @@ def test_long_sentences_come_in_blocks_of_every_column_once(width: int, colour: 
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=30), st.integers(1, 40))
-def test_blocks_hold_every_column_once_and_no_more_than_fit(widths: list[int], room: int) -> None:
+def test_blocks_contain_every_column_once_and_fit(widths: list[int], room: int) -> None:
     blocks = list(column_blocks(widths, room))
     assert [n for block in blocks for n in range(block.start, block.stop)] == list(range(len(widths)))
     sizes = [sum(widths[block]) + GAP * (block.stop - block.start - 1) for block in blocks]
@@ -88,14 +98,14 @@ def test_blocks_hold_every_column_once_and_no_more_than_fit(widths: list[int], r
         assert size + GAP + widths[block.stop] > room  # the next would not have fitted
 
 
-def test_upright_words_stand_over_their_columns() -> None:
+def test_vertical_words_are_above_their_columns() -> None:
     text = attention_text(["a"], ["猫が", "xe\u0301z", "</s>"], [[1, 0, 0]], width=16)
     lines = text.splitlines()
     heads = lines[: next(n for n, line in enumerate(lines) if line.startswith("a"))]
     assert [line[3:] for line in heads] == ["      <", "   x  /", "猫 e\u0301  s", "が z  >"]
 
 
-def test_rows_are_darker_for_more() -> None:
+def test_shades_follow_the_weights() -> None:
     """The shade of a field rises with its weight, and agrees with the percentage beside it."""
     weights = np.linspace(0, 1, 101)[:, None]
     lines = attention_text(["t"] * 101, ["s"], weights).splitlines()[1:102]
@@ -104,7 +114,7 @@ def test_rows_are_darker_for_more() -> None:
     assert [order.index(shade) for shade in shades] == [sum(p >= least for least, _ in SHADES) - 1 for p in range(101)]
 
 
-def test_colour_only_when_asked_and_no_code_of_a_word_reaches_the_terminal() -> None:
+def test_colour_is_optional_and_control_characters_of_words_are_removed() -> None:
     bad = ["a\x1b[2Jb", "\ttab", "</s>"]
     assert "\x1b" not in attention_text(bad, bad, np.eye(3)) and "\t" not in attention_text(bad, bad, np.eye(3))
     coloured = attention_text(bad, bad, np.eye(3), colour=True)
@@ -120,7 +130,7 @@ def test_colour_only_when_asked_and_no_code_of_a_word_reaches_the_terminal() -> 
         ([[5.0, -4, 0], [1, 0, 0]], "before the softmax"),
     ],
 )
-def test_what_is_no_attention_is_refused(tmp_path: Path, matrix: object, problem: str) -> None:
+def test_matrices_that_are_not_attention_are_errors(tmp_path: Path, matrix: object, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         attention_text(["a", "</s>"], ["x", "y", "</s>"], matrix)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=problem):
@@ -129,7 +139,7 @@ def test_what_is_no_attention_is_refused(tmp_path: Path, matrix: object, problem
         attention_text([], ["x"], np.zeros((0, 1)))
 
 
-# -- pictures --------------------------------------------------------------------------------------------------------
+# -- figures --------------------------------------------------------------------------------------------------------
 
 Draw = Callable[[Path], None]
 CLASSES = {"1 to 5": 120, "6 to 10": 1300}
@@ -158,54 +168,54 @@ def texts_of(path: Path) -> list[str]:
     return ["".join(element.itertext()).strip() for element in ET.fromstring(path.read_bytes()).iter(f"{SVG}text")]
 
 
-def test_a_picture_has_every_word_without_a_warning(tmp_path: Path, name: str) -> None:
+def test_figures_contain_every_word_without_a_warning(tmp_path: Path, name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        DRAWINGS[name](tmp_path / "picture.svg")
-    assert TEXTS[name] <= {part.strip() for text in texts_of(tmp_path / "picture.svg") for part in text.split("\n")}
+        DRAWINGS[name](tmp_path / "figure.svg")
+    assert TEXTS[name] <= {part.strip() for text in texts_of(tmp_path / "figure.svg") for part in text.split("\n")}
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
 @pytest.mark.filterwarnings("ignore:.*no installed font")
-def test_the_same_numbers_make_the_same_picture(tmp_path: Path, name: str, ending: str) -> None:
-    for file in ("one", "two"):
+def test_figures_are_reproducible(tmp_path: Path, name: str, ending: str) -> None:
+    for file in ("first", "second"):
         DRAWINGS[name](tmp_path / f"{file}.{ending}")
-    one = (tmp_path / f"one.{ending}").read_bytes()
-    assert one == (tmp_path / f"two.{ending}").read_bytes()
-    assert len(one) > 2000
+    data = (tmp_path / f"first.{ending}").read_bytes()
+    assert data == (tmp_path / f"second.{ending}").read_bytes()
+    assert len(data) > 2000
 
 
-def test_each_class_of_length_has_its_number_of_sentences(tmp_path: Path) -> None:
-    draw_bleu_by_length(CLASSES, {"plain": [30, 10]}, tmp_path / "picture.svg")
-    said = " ".join(texts_of(tmp_path / "picture.svg"))
-    places = [said.index(text) for text in ("1 to 5", "120", "6 to 10", "1,300")]
+def test_length_classes_show_their_number_of_sentences(tmp_path: Path) -> None:
+    draw_bleu_by_length(CLASSES, {"plain": [30, 10]}, tmp_path / "figure.svg")
+    text = " ".join(texts_of(tmp_path / "figure.svg"))
+    places = [text.index(label) for label in ("1 to 5", "120", "6 to 10", "1,300")]
     assert places == sorted(places)
 
 
-def test_no_other_format_is_written(tmp_path: Path, name: str) -> None:
+def test_other_formats_are_errors(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match=r"end the name in \.svg or \.png"):
-        DRAWINGS[name](tmp_path / "picture.pdf")
+        DRAWINGS[name](tmp_path / "figure.pdf")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_letters_that_no_font_has_are_one_warning_in_a_png(tmp_path: Path) -> None:
+def test_missing_glyphs_give_one_warning_in_a_png(tmp_path: Path) -> None:
     unknown = [chr(0x10FFF0 + number) for number in range(5)]  # for private use: in nobody's font, not printable
-    strange = [chr(0x13000 + number) for number in range(5)]  # hieroglyphs, which none of the fonts asked has
-    with warnings.catch_warnings(record=True) as heard:
+    rare = [chr(0x13000 + number) for number in range(5)]  # hieroglyphs, which none of the fonts has
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        draw_attention(unknown, strange, np.eye(5), tmp_path / "picture.png")
-    assert len(heard) == 1  # not one for each letter
-    assert all("write an .svg" in str(warning.message) for warning in heard)
-    assert (tmp_path / "picture.png").stat().st_size > 2000
+        draw_attention(unknown, rare, np.eye(5), tmp_path / "figure.png")
+    assert len(caught) == 1  # not one for each letter
+    assert all("write an .svg" in str(warning.message) for warning in caught)
+    assert (tmp_path / "figure.png").stat().st_size > 2000
 
 
-def test_gold_links_are_boxes_at_their_words(tmp_path: Path) -> None:
+def test_gold_links_have_boxes_at_their_words(tmp_path: Path) -> None:
     """Link s-t has its box in the column of source word s and the row of target word t, from above."""
     draw_attention(words(4), words(6), attention(4, 6), tmp_path / "gold.svg", gold=[(0, 0), (5, 0), (0, 3)])
     boxes = [
-        [(float(x), float(y)) for x, y in re.findall(r"[ML] ([-\d.]+) ([-\d.]+)", one.get("d", ""))]
-        for one in ET.fromstring((tmp_path / "gold.svg").read_bytes()).iter(f"{SVG}path")
-        if f"stroke: {GOLD.lower()}" in one.get("style", "")
+        [(float(x), float(y)) for x, y in re.findall(r"[ML] ([-\d.]+) ([-\d.]+)", path.get("d", ""))]
+        for path in ET.fromstring((tmp_path / "gold.svg").read_bytes()).iter(f"{SVG}path")
+        if f"stroke: {GOLD_COLOUR.lower()}" in path.get("style", "")
     ]
     assert len(boxes) == 3
     corners = [(min(x for x, _ in box), min(y for _, y in box)) for box in boxes]
@@ -213,11 +223,11 @@ def test_gold_links_are_boxes_at_their_words(tmp_path: Path) -> None:
     assert side > 0 and corners[1][1] == pytest.approx(corners[0][1])
     assert corners[2] == pytest.approx((corners[0][0], corners[0][1] + 3 * side), rel=1e-3)
     draw_attention(words(4), words(6), attention(4, 6), tmp_path / "none.svg")
-    said = [" ".join(texts_of(tmp_path / file)) for file in ("gold.svg", "none.svg")]
-    assert [GOLD_NOTE in text for text in said] == [True, False]
+    texts = [" ".join(texts_of(tmp_path / file)) for file in ("gold.svg", "none.svg")]
+    assert [GOLD_NOTE in text for text in texts] == [True, False]
 
 
-def test_what_no_picture_holds_is_refused(tmp_path: Path) -> None:
+def test_values_that_cannot_be_drawn_are_errors(tmp_path: Path) -> None:
     many = MAX_WORDS + 1
     with pytest.raises(DataError, match=f"2 target and {many} source words"):
         draw_attention(words(2), words(many), attention(2, many), tmp_path / "a.svg")
@@ -243,7 +253,7 @@ def test_what_no_picture_holds_is_refused(tmp_path: Path) -> None:
 class Hypothesis(NamedTuple):
     id: int
     parent: int | None
-    word: str
+    token: str
     log_prob: float
     score: float
     fate: str
@@ -266,10 +276,10 @@ def lines_of(nodes: list[Hypothesis], **options: int) -> list[str]:
     return lattice_text(nodes, **options).splitlines()[1:-2]
 
 
-def test_a_lattice_has_every_hypothesis_under_its_parent() -> None:
-    lines = lines_of(BEAM, most_pruned=9)
-    found = [(int(line[:4]), line[5], line.split()[-1] if BEST not in line else "best") for line in lines]
-    assert found == [
+def test_lattice_shows_every_hypothesis_below_its_parent() -> None:
+    lines = lines_of(BEAM, max_pruned=9)
+    rows = [(int(line[:4]), line[5], line.split()[-1] if BEST not in line else "best") for line in lines]
+    assert rows == [
         (0, " ", "<s>"),
         (1, " ", "b"),
         (2, " ", "d"),
@@ -282,11 +292,11 @@ def test_a_lattice_has_every_hypothesis_under_its_parent() -> None:
     ]
     assert re.findall(r"-?\d+\.\d+", lines[10]) == ["-0.250", "-1.250", "-1.250"]  # c: its own, with a, and the score
     places = [max(line.find("<s>"), line.find("├") + 2, line.find("└") + 2) for line in lines]  # where words begin
-    assert places == [places[0] + 2 * step for step, _, _ in found]
+    assert places == [places[0] + 2 * step for step, _, _ in rows]
     assert all(line[places[0]] in "│├" for line in lines[1:-1])  # what leads from the root to its last child
 
 
-def test_words_are_spelled_where_nodes_have_numbers() -> None:
+def test_ids_are_spelled_as_words() -> None:
     """As the recorder of a beam search has them."""
     spelled = ["<unk>", "<s>", "</s>", "cat"]
     nodes = [LatticeNode(0, 0, None, 1, 0.0, 0.0, "kept"), LatticeNode(1, 0, 0, 3, -1.0, -1.0, "kept")]
@@ -294,27 +304,27 @@ def test_words_are_spelled_where_nodes_have_numbers() -> None:
     assert [line.split()[-1] for line in lines] == ["<s>", "cat"]
 
 
-def test_what_is_pruned_is_counted_where_it_is_not_shown() -> None:
-    lines = lines_of(BEAM, most_pruned=2)
+def test_pruned_hypotheses_that_are_not_shown_are_counted() -> None:
+    lines = lines_of(BEAM, max_pruned=2)
     assert [line.split()[-1] for line in lines if line[5] == "x"] == ["w0", "w1", "more)", "</s>"]
     assert any("(3 more)" in line for line in lines)
     continued = [*BEAM, Hypothesis(99, 12, "odd", -20.0, -20.0, "kept")]  # pruned, and yet it goes on
-    assert any("odd" in line for line in lines_of(continued, most_pruned=0))
+    assert any("odd" in line for line in lines_of(continued, max_pruned=0))
 
 
-def test_a_lattice_without_a_root_counts_the_same_steps() -> None:
+def test_lattice_without_a_root_counts_the_same_steps() -> None:
     without = [node._replace(parent=node.parent or None) for node in BEAM[1:]]
     assert lines_of(without) == lines_of(BEAM)[1:]
 
 
-def test_a_long_sentence_stays_within_the_width() -> None:
+def test_long_sentences_stay_within_the_width() -> None:
     chain = [Hypothesis(n, n - 1 if n else None, f"猫{n}", -float(n), -float(n), "kept") for n in range(1500)]
     lines = lines_of(chain, width=80)
     assert len(lines) == 1500 and max(map(display_width, lines)) <= 80
     assert all(line.endswith(f"猫{n}") for n, line in enumerate(lines))
 
 
-def test_colours_dim_what_is_pruned() -> None:
+def test_colour_dims_pruned_hypotheses() -> None:
     plain, coloured = lattice_text(BEAM), lattice_text(BEAM, colour=True)
     assert "\x1b" not in plain and CODE.sub("", coloured) == plain
     for line in coloured.splitlines()[1:-2]:
@@ -331,10 +341,10 @@ def test_colours_dim_what_is_pruned() -> None:
         ([BEAM[1]._replace(parent=4), BEAM[4]], "in a circle"),
     ],
 )
-def test_what_is_no_tree_is_refused(nodes: list[Hypothesis], problem: str) -> None:
+def test_nodes_that_are_not_a_tree_are_errors(nodes: list[Hypothesis], problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         lattice_text(nodes)
 
 
-def test_a_search_that_found_nothing() -> None:
+def test_lattice_of_an_empty_search_has_no_lines() -> None:
     assert lines_of([]) == []

@@ -37,7 +37,7 @@ def test_every_model_has_a_card(name: str, tmp_path: Path) -> None:
     text = (tmp_path / "model" / "README.md").read_text()
     _, front, body = text.split("---\n", 2)
     assert yaml.safe_load(front) == {"library_name": "dragoman", "tags": ["dragoman", made.kind]}
-    assert f"| words | {made.vocab.known:,} |" in body and "## Use" in body
+    assert f"| words | {made.vocab.num_known:,} |" in body and "## Use" in body
     assert str(tmp_path) not in text
     made.save(tmp_path / "model", replace=True)  # a card is no reason not to
 
@@ -66,7 +66,7 @@ def test_a_language_model_tells_its_perplexity_and_its_texts(good: Any, tmp_path
     assert f"| train | {lines:,} |" in (tmp_path / "cache" / "README.md").read_text()
     good("mix", tmp_path / "m", tmp_path / "cache", "--dev-text", tmp_path / "d", "-o", tmp_path / "both")
     mixed = (tmp_path / "both" / "README.md").read_text()
-    assert "| dev, for the weights |" in mixed and "| `member-2` | " in mixed and "| models inside | 2 |" in mixed
+    assert "| dev, for the weights |" in mixed and "| `member-2` | " in mixed and "| members | 2 |" in mixed
     weights = yaml.safe_load((tmp_path / "both" / "config.yaml").read_text())["weights"]
     assert f"| `member-1` | {weights[0]:.4f} |" in mixed
 

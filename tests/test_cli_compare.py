@@ -31,9 +31,9 @@ def both(files: Path) -> tuple[object, ...]:
 def test_tables_are_printed(good, files: Path, both) -> None:
     shown = good("compare", *both, "--tokenised", "--src", files / "src.de", "--train-tgt", files / "one.en")
     assert shown.lines[0] == "Scores of 5 sentences"
-    assert "two.en beside one.en" in shown.lines
+    assert "two.en compared with one.en" in shown.lines
     assert "By sentence length (words of the source)" in shown.lines
-    assert "Words by how often they come in the training text" in shown.lines
+    assert "Words by frequency in the training text" in shown.lines
     assert "     source: ein satz" in shown.out
     assert shown.err == ""
 

@@ -313,9 +313,9 @@ def test_debugging_shows_the_traceback(run, shared, monkeypatch):
 def test_sigterm_ends_the_work_and_leaves_nothing(shared, tmp_path):
     """A stop while the model is being written: 143, one line, and no half-written directory."""
     script = (
-        "import sys, time; from dragoman import model; from dragoman.cli.main import main\n"
+        "import sys, time; from dragoman.models import base; from dragoman.cli.main import main\n"
         "def slow(*_):\n    print('writing', flush=True); time.sleep(60)\n"
-        "model.write_arrays = slow\n"
+        "base.write_arrays = slow\n"
         "sys.exit(main())"
     )
     train = ("train", "ngram", "--text", shared / "train.txt", "--order", "1", "--smoothing", "witten-bell")

@@ -72,7 +72,7 @@ def test_several_are_compared_with_the_first(good: Any, place: Path, text: tuple
     [pair] = found["paired_bootstrap"]
     assert pair["bleu"]["p_value"] == paired_bootstrap(*statistics).p_value
     shown = good("evaluate", place / "two", place / "one", *text, "--by-length").out
-    assert f"{place / 'one'} beside {place / 'two'}" in shown and "Paired bootstrap" in shown
+    assert f"{place / 'one'} compared with {place / 'two'}" in shown and "Paired bootstrap" in shown
     assert f"BLEU {place / 'one'}" in shown
 
 

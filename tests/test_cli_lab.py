@@ -165,7 +165,7 @@ def test_the_directory_one_is_in_is_not_replaced(run, tmp_path, monkeypatch):
 
 def test_contrasts_are_a_table_for_each_language(good, models):
     english = good("contrast", models / "en2", models / "en1", "--count", 6)
-    assert english.lines[0].split()[:3] == ["English", "distance", "contrasts"]
+    assert english.lines[0].split()[:3] == ["English", "distance", "pairs"]
     assert {"agreement", "reflexive", "selection"} <= {line.split()[0] for line in english.lines if line.strip()}
     german = good("contrast", models / "de2", "--count", 6)
     assert german.lines[0].startswith("German")

@@ -1,4 +1,4 @@
-"""`dragoman serve` from the command line."""
+"""`dragoman serve` on the command line."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from small_translators import ENGLISH, GERMAN, place
 __all__ = ["place"]
 
 
-def test_a_page_and_a_translation(place: Path, tmp_path: Path) -> None:
-    """On whatever port is free, until it is interrupted."""
+def test_serve_answers_until_it_is_interrupted(place: Path, tmp_path: Path) -> None:
     Aligner.train(ParallelCorpus(*map(Corpus.from_sentences, (GERMAN, ENGLISH))), "ibm1").save(tmp_path / "aligner")
     options = ["--port", "0", "--threads", "1", "--lexicon", str(tmp_path / "aligner")]
     command = [sys.executable, "-c", COMMAND, "serve", f"de-en={place / 'one'}", str(place / "two"), *options]
@@ -33,42 +32,48 @@ def test_a_page_and_a_translation(place: Path, tmp_path: Path) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         try:
-            assert "two: its languages are not known" in process.stderr.readline()
+            assert "two: unknown languages" in process.stderr.readline()
             address = re.search(r"2 models; the page is at (http://127\.0\.0\.1:[0-9]+)", process.stderr.readline())
             assert address is not None
             page = urlopen(f"{address[1]}/").read().decode()
             assert "<title>dragoman" in page
             for file in re.findall(r'(?:src|href)="(page/[^"]+)"', page):
                 assert urlopen(f"{address[1]}/{file}").status == 200
-            asked = json.dumps({"q": "Der Hund schläft.", "source": "de", "target": "en"}).encode()
-            request = Request(f"{address[1]}/translate", asked, {"content-type": "application/json"})
+            body = json.dumps({"q": "Der Hund schläft.", "source": "de", "target": "en"}).encode()
+            request = Request(f"{address[1]}/translate", body, {"content-type": "application/json"})
             assert json.load(urlopen(request)) == {"translatedText": "The dog sleeps."}
         finally:
             process.send_signal(signal.SIGINT)
-            said = process.stderr.read()
-    assert process.returncode == 130 and "Traceback" not in said and "Hund" not in said
+            messages = process.stderr.read()
+    assert process.returncode == 130 and "Traceback" not in messages and "Hund" not in messages
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["nowhere"], "nowhere: no such directory"),
-        (["one", "--host", "localhost"], "give an address"),
-        (["one", "--lexicon", "nowhere"], "nowhere: there is no aligner"),
-        (["one", "one"], "two models are called one"),
+        (["one", "--host", "localhost"], "not an IP address"),
+        (["one", "--lexicon", "nowhere"], "nowhere: "),
+        (["one", "one"], "two models have the name one"),
         (["test.de"], "is a file"),
     ],
     ids=str,
 )
-def test_what_cannot_be_served(
-    run: Any, place: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], told: str
+def test_invalid_arguments(
+    run: Any, place: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:
     monkeypatch.chdir(place)
-    refused = run("serve", *options)
-    assert refused.code == 2 and told in refused.err and is_one_line(refused.err.splitlines(keepends=True)[-1])
+    result = run("serve", *options)
+    assert result.code == 2 and message in result.err and is_one_line(result.err.splitlines(keepends=True)[-1])
 
 
-def test_a_port_that_is_taken(run: Any, place: Path) -> None:
-    with create_server(("127.0.0.1", 0)) as taken:
-        refused = run("serve", f"de-en={place / 'one'}", "--port", taken.getsockname()[1])
-    assert refused.code == 2 and "choose another with --port" in refused.err and is_one_line(refused.err)
+def test_port_in_use(run: Any, place: Path) -> None:
+    with create_server(("127.0.0.1", 0)) as listening:
+        result = run("serve", f"de-en={place / 'one'}", "--port", listening.getsockname()[1])
+    assert result.code == 2 and "choose another with --port" in result.err and is_one_line(result.err)
+
+
+def test_missing_extra(run: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.core.extras.is_installed", lambda package: package != "uvicorn")
+    result = run("serve", f"de-en={place / 'one'}")
+    assert result.code == 2 and "pip install 'dragoman[serve]'" in result.err and is_one_line(result.err)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dragoman import Corpus, DataError, DragomanError, Mixture, NgramModel
-from dragoman.combine.combination import Combination
+from dragoman.combine.ensemble import Combination
 from dragoman.core.scorer import Scorer, State, fold, log_prob, select_rows, select_sentences
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK, Vocab
@@ -112,7 +112,7 @@ def test_a_row_is_what_the_sentence_is_alone(scorer: Combination) -> None:
 def test_searches_go_over_it(scorer: Combination) -> None:
     whole = beam_search(scorer, batch_of(), 3, 2)
     for apart, together in zip(
-        beam_search_corpus(scorer, source_of(), rows=3, beam_size=3, n_best=2), whole, strict=True
+        beam_search_corpus(scorer, source_of(), active_hypotheses=3, beam_size=3, n_best=2), whole, strict=True
     ):
         assert [found.ids for found in apart] == [found.ids for found in together]
     for best, source in zip(whole, SOURCES, strict=True):
@@ -220,8 +220,8 @@ def test_those_who_attend_to_different_things_have_no_average() -> None:
         ([ONE, TWO], {"weights": [1.5, -0.5]}, "none below 0"),
         ([ONE, TWO], {"weights": [math.nan, 1.0]}, "none below 0"),
         ([ONE, TWO], {"weights": [0.5, 0.6]}, "add up to 1"),
-        ([ONE, TWO], {"weights": [0.0, 0.0], "how": "log-linear"}, "at least one must be above 0"),
-        ([ONE, TWO], {"how": "loglinear"}, "it is linear or log-linear"),
+        ([ONE, TWO], {"weights": [0.0, 0.0], "mode": "log-linear"}, "at least one must be above 0"),
+        ([ONE, TWO], {"mode": "loglinear"}, "it is linear or log-linear"),
         ([ONE, ToyTranslator("a b d")], {}, "different target vocabularies .entry 5 is 'c' in one and 'd'"),
         ([ONE, ToyTranslator("a b")], {"names": ["big", "small"]}, "big and small have different target .*6 entries"),
     ],

@@ -28,7 +28,7 @@ from dragoman.evaluation.comparison import (
     word_frequencies,
 )
 from dragoman.evaluation.translation_metrics import bleu, score_translations
-from dragoman.report.translation import comparison_markdown, comparison_text, lengths_section, significance_text
+from dragoman.report.comparison import comparison_markdown, comparison_text, lengths_section, significance_text
 
 SENTENCE = st.lists(st.sampled_from("abcd"), max_size=7)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
@@ -208,7 +208,7 @@ def test_without_source_and_training_text_the_references_decide() -> None:
     assert not found.has_source and not found.has_training
     assert [own.sentences for own in found.first.by_length] == [3, 1]
     assert found.first.by_frequency[0].matches.wanted == 0, "every word of the references is in the references"
-    assert "Words by how often they come in the references" in comparison_text(found)
+    assert "Words by frequency in the references" in comparison_text(found)
     assert found.better[0].source is None
 
 
@@ -249,7 +249,13 @@ def test_texts_out_of_step_are_refused(first: list[str], sources: list[str] | No
 
 def test_text_shows_every_part(comparison: Comparison) -> None:
     shown = comparison_text(comparison)
-    for title in ("Scores of 4 sentences", "new beside old", "By sentence length", "training text", "Said twice"):
+    for title in (
+        "Scores of 4 sentences",
+        "new compared with old",
+        "By sentence length",
+        "training text",
+        "Repeated and missing",
+    ):
         assert title in shown
     assert "BLEU|nrefs:1|case:mixed|eff:no|tok:none|" in shown
     assert "nobody saw him |" in shown
@@ -279,13 +285,13 @@ def test_plain_values_are_json(comparison: Comparison) -> None:
 
 def test_verdicts_say_who_is_better_and_when_nobody_knows(comparison: Comparison) -> None:
     names = ("old", "new")
-    assert "new is better in BLEU" in significance_text(
+    assert "new is significantly better in BLEU" in significance_text(
         names, replace(comparison.bleu, p_value=0.01, first=1.0, second=2.0)
     )
-    assert "old is better in BLEU" in significance_text(
+    assert "old is significantly better in BLEU" in significance_text(
         names, replace(comparison.bleu, p_value=0.01, first=2.0, second=1.0)
     )
-    assert "no difference" in significance_text(names, replace(comparison.bleu, p_value=0.2))
+    assert "no significant difference" in significance_text(names, replace(comparison.bleu, p_value=0.2))
 
 
 def test_lengths_of_any_number_of_systems_are_one_table(comparison: Comparison) -> None:

@@ -16,8 +16,8 @@ from dragoman import DataError
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK
 from dragoman.search import LengthNormalization, NoLengthHandling, beam_search, force_decode
-from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis
+from dragoman.search.length import coverage_penalty
 from small_translators import ENGLISH, GERMAN, place, translators
 from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model

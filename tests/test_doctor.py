@@ -6,13 +6,11 @@ import pytest
 from doctor_texts import SOURCE, TARGET, pairs, vocabulary, write
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
-from dragoman.doctor.alignment import check_alignment, divergence_line
+from dragoman.doctor.alignment_checks import LinePairScorer, check_alignment, divergence_line, word_sets
 from dragoman.doctor.cost import WHOLE, _extrapolated, estimate_training_cost
 from dragoman.doctor.examination import DoctorDocuments, DoctorInput, check_documents, examine
-from dragoman.doctor.letters import LetterSequences
 from dragoman.doctor.reader import Document, FileLayout
 from dragoman.doctor.single_text import DoctorLimits, TextStatistics, file_statistics, style_findings, writing_habits
-from dragoman.doctor.word_association import learn, scores, word_sets
 from dragoman.ngram.model import NgramModel
 
 FOREIGN = "Пётр читает книгу в саду"
@@ -96,13 +94,6 @@ def test_two_ways_of_writing():
     assert "50% of the lines begin with a capital letter" in half and "50% of the lines have a space" in half
 
 
-def test_letters_alone_are_kept():
-    letters = LetterSequences.from_lines(["Ab, 2 c!", "", "- -", "x"])
-    lines = ["".join(map(chr, letters.codes[a:b])) for a, b in zip(letters.offsets, letters.offsets[1:], strict=False)]
-    assert lines == [" ab c ", " ", " ", " x "]
-    assert [len(line.split()) for line in lines] == np.diff(letters.words().offsets).tolist()
-
-
 # -- pairs ------------------------------------------------------------------------------------------------------------
 
 
@@ -134,9 +125,8 @@ def test_the_pairs_themselves_do_not_vouch_for_themselves():
     target[10], target[20] = target[20] + " blah", target[10]
     source[30], target[30] = source[30] + " quux", target[30] + " blub"
     source[40], target[40] = source[40] + " other", target[40] + " blah"
-    sets = word_sets(source), word_sets(target)
-    every = np.arange(len(source))
-    result = scores(learn(*sets), *sets, every, every)
+    lines = np.arange(len(source))
+    result = LinePairScorer.train(word_sets(source), word_sets(target)).scores(lines, lines)
     assert result[10] < 0.5 < np.median(result)
 
 
@@ -157,9 +147,8 @@ def test_neighbours_that_are_alike_do_not_vouch_for_each_other(alike):
     same = source if alike == "sources" else target
     same[500] = same[501]
     mixed = ([500], [501]) if alike == "sources" else ([501], [500])  # the neighbour instead of the line itself
-    sets = word_sets(source), word_sets(target)
-    lexicon = learn(*sets)
-    own, beside = (scores(lexicon, *sets, np.array(one), np.array(two))[0] for one, two in (([501], [501]), mixed))
+    scorer = LinePairScorer.train(word_sets(source), word_sets(target))
+    own, beside = (scorer.scores(np.array(one), np.array(two))[0] for one, two in (([501], [501]), mixed))
     assert beside <= own + 0.05
 
 
@@ -210,7 +199,7 @@ def test_names_and_numbers_may_be_the_same_on_both_sides():
 def test_one_language_on_both_sides_is_said_to_be_so():
     source = list(pairs()[0])
     diagnosis = check_documents(two(source, [f"{line} {line.split()[0]}" for line in source]), DoctorLimits())
-    assert any("too much alike" in remark for remark in diagnosis.remarks)
+    assert any("too similar" in remark for remark in diagnosis.remarks)
     assert not {"untranslated", "wrong-language", "swapped"} & {f.kind for f in diagnosis.findings}
 
 

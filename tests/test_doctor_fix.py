@@ -163,7 +163,9 @@ def test_what_was_dropped_is_shown_as_it_was(tmp_path):
 
 
 def test_an_empty_line_takes_no_sound_pairs_with_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.doctor.alignment.MARGIN", 5.0)  # so that nearly all pairs are nearly misaligned
+    monkeypatch.setattr(
+        "dragoman.doctor.alignment_checks.NEAR_MARGIN", 5.0
+    )  # so that nearly all pairs are nearly misaligned
     source, target = map(list, pairs())
     target[700] = ""
     files = DoctorInput((write(tmp_path / "s", source), write(tmp_path / "t", target)))
@@ -255,7 +257,7 @@ def test_nothing_is_written_where_no_line_would_be_left(tmp_path):
 def test_nothing_half_is_written(tmp_path, monkeypatch):
     files = DoctorInput((write(tmp_path / "t", ["a"]),))
     fixed = fix_documents(read_documents(files), DoctorLimits())
-    monkeypatch.setattr("dragoman.doctor.fix._mended_rows", lambda counts: 1 / 0)
+    monkeypatch.setattr("dragoman.doctor.fix._rewritten_rows", lambda counts: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_fixed(fixed, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]

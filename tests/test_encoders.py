@@ -73,7 +73,7 @@ def encoded(name: str, source: Any, noise: Noise = SILENCE) -> EncoderOutput:
 def test_sizes_are_as_told(name: str) -> None:
     source, sizes = source_of(name), ENCODERS[name].sizes()
     found = encoded(name, source)
-    attended = getattr(source, "attended", source.sizes)
+    attended = source.memory_sizes
     assert found.vectors.shape == (len(LINES), attended.max(), sizes.vectors)
     assert found.mask.sum(dim=1).tolist() == attended.tolist()
     assert len(found.ends) == sizes.layers

@@ -15,7 +15,7 @@ import torch
 
 from dragoman import DataError
 from dragoman.nn.mlp import ACTIVATIONS
-from dragoman.report.hidden_space import HiddenLayerView, draw_hidden_spaces, merge_labels
+from dragoman.report.networks import HiddenLayerView, draw_hidden_spaces, merge_labels
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "equal_or_not.py"
 SEEDS = (1, 2)

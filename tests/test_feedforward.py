@@ -12,8 +12,8 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, FeedForwardModel, fit
+from dragoman.data.corpus import context_windows
 from dragoman.data.vocabulary import END, START
-from dragoman.data.windows import context_windows
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.nn.softmax import never_start, target_log_probs, word_log_probs
 from zoo import HELD_OUT, LANGUAGE, TRAINING

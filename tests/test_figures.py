@@ -1,13 +1,11 @@
-"""Pictures: valid files with every label in them, the same bytes every time, and nothing left behind when they fail."""
+"""Figures: valid files that contain every label, the same bytes every time, and nothing left behind on failure."""
 
 from __future__ import annotations
 
 import math
-import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-import zlib
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -17,15 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import DataError
+from dragoman.core import extras
 from dragoman.core.errors import DragomanError
-from dragoman.report.figures import (
-    FLOOR,
-    GUESSING,
+from dragoman.report.charts import (
+    FLOOR_LABEL,
+    GUESSING_LABEL,
     Proportion,
     draw_accuracy_by_distance,
     draw_curves_by_size,
-    spread_labels,
+    draw_ladder,
 )
+from dragoman.report.figures import spread_labels
 
 CURVES = {"kneser-ney": {1000: 2.0, 2000: 1.5}, "witten-bell": {1000: 2.1, 2000: 1.5}, "katz": {1000: 2.5, 2000: 2.25}}
 PANELS = {
@@ -40,15 +40,12 @@ PANELS = {
 }
 Draw = Callable[[Path], None]
 DRAWINGS: dict[str, Draw] = {
-    "curves": lambda path: draw_curves_by_size(CURVES, path, title="How fast <they> come down"),
-    "orders": lambda path: draw_curves_by_size(CURVES, path, title="How fast <they> come down", ordered=True),
+    "curves": lambda path: draw_curves_by_size(CURVES, path, title="Learning <curves>"),
     "distance": lambda path: draw_accuracy_by_distance(PANELS, path, title="Near & far"),
 }
-CURVE_TEXTS = {*CURVES, "1,000", "2,000", FLOOR, "How fast <they> come down", "sentences of training text"}
 TEXTS = {
-    "curves": CURVE_TEXTS,
-    "orders": CURVE_TEXTS,
-    "distance": {*PANELS, "order 2", "order 5", "0", "1-3", "16+", "50%", "Near & far", "words between", GUESSING},
+    "curves": {*CURVES, "1,000", "2,000", FLOOR_LABEL, "Learning <curves>", "sentences of training text"},
+    "distance": {*PANELS, "order 2", "order 5", "0", "1-3", "16+", "50%", "Near & far", GUESSING_LABEL},
 }
 
 
@@ -58,158 +55,137 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def texts_of(path: Path) -> set[str]:
-    """All that is written in an SVG, as words and not as outlines."""
+    """Return all texts of an SVG."""
     root = ET.fromstring(path.read_bytes())
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     return {"".join(element.itertext()).strip() for element in root.iter("{http://www.w3.org/2000/svg}text")}
 
 
-def test_an_svg_has_every_label_as_text(tmp_path: Path, name: str) -> None:
-    DRAWINGS[name](tmp_path / "picture.svg")
-    assert TEXTS[name] <= texts_of(tmp_path / "picture.svg")
+def test_svg_contains_every_label_as_text(tmp_path: Path, name: str) -> None:
+    DRAWINGS[name](tmp_path / "figure.svg")
+    assert TEXTS[name] <= texts_of(tmp_path / "figure.svg")
 
 
-def test_a_png_is_whole(tmp_path: Path, name: str) -> None:
-    """Every part has its checksum, and there are as many pixels as the header says, not all of them white."""
-    DRAWINGS[name](tmp_path / "picture.PNG")
-    data = (tmp_path / "picture.PNG").read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    place, parts = 8, []
-    while place < len(data):
-        (length,) = struct.unpack(">I", data[place : place + 4])
-        kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + length]
-        assert struct.unpack(">I", data[place + 8 + length : place + 12 + length]) == (zlib.crc32(kind + body),)
-        parts.append((kind, body))
-        place += 12 + length
-    assert parts[-1] == (b"IEND", b"")
-    width, height = struct.unpack(">II", parts[0][1][:8])
-    pixels = zlib.decompress(b"".join(body for kind, body in parts if kind == b"IDAT"))
-    assert width == 1600
-    assert len(pixels) == height * (1 + 4 * width)
-    assert len(set(pixels)) > 50
-
-
-@pytest.mark.parametrize("ending", ["svg", "png"])
-def test_the_same_numbers_make_the_same_bytes(tmp_path: Path, name: str, ending: str) -> None:
-    first, second = (tmp_path / f"{which}.{ending}" for which in ("first", "second"))
+@pytest.mark.parametrize("extension", ["svg", "png"])
+def test_files_are_reproducible(tmp_path: Path, name: str, extension: str) -> None:
+    first, second = (tmp_path / f"{number}.{extension}" for number in (1, 2))
     DRAWINGS[name](first)
-    DRAWINGS["distance" if name == "curves" else "curves"](tmp_path / f"between.{ending}")
+    DRAWINGS["distance" if name == "curves" else "curves"](tmp_path / f"between.{extension}")
     DRAWINGS[name](second)
     assert first.read_bytes() == second.read_bytes()
+    assert b"dc:date" not in first.read_bytes() and b"Matplotlib v" not in first.read_bytes()
 
 
-def test_files_tell_neither_the_date_nor_the_maker(tmp_path: Path, name: str) -> None:
-    for ending in ("svg", "png"):
-        DRAWINGS[name](tmp_path / f"picture.{ending}")
-        data = (tmp_path / f"picture.{ending}").read_bytes()
-        assert b"dc:date" not in data
-        assert b"Matplotlib v" not in data
-        assert b"Matplotlib version" not in data
+def test_missing_directories_are_created_and_older_figures_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deep" / "figure.svg"
+    DRAWINGS["curves"](path)
+    DRAWINGS["distance"](path)
+    assert TEXTS["distance"] <= texts_of(path)
+    assert [file.name for file in path.parent.iterdir()] == ["figure.svg"]
 
 
-def test_missing_directories_are_made(tmp_path: Path, name: str) -> None:
-    DRAWINGS[name](tmp_path / "new" / "deep" / "picture.svg")
-    assert [file.name for file in (tmp_path / "new" / "deep").iterdir()] == ["picture.svg"]
+def test_ladder_omits_infinite_perplexities_and_undefined_shares(tmp_path: Path) -> None:
+    shares = {"kn-1": {"topic": 0.25, "article": math.nan}, "kn-2": {"topic": 0.75, "article": 1.0}}
+    draw_ladder({"kn-1": math.inf, "kn-2": 20.0}, 10.0, shares, tmp_path / "figure.svg", title="a <title>")
+    texts = texts_of(tmp_path / "figure.svg")
+    assert {"kn-1", "kn-2", "topic", "article", "25", "75", "100", "20.0", "the floor: 10.0", "a <title>"} <= texts
+    assert not {"inf", "nan", "infinite"} & texts
 
 
-def test_an_older_picture_is_replaced(tmp_path: Path, name: str) -> None:
-    (tmp_path / "picture.svg").write_text("old")
-    DRAWINGS[name](tmp_path / "picture.svg")
-    assert TEXTS[name] <= texts_of(tmp_path / "picture.svg")
+# -- errors ----------------------------------------------------------------------------------------------------------
 
 
-# -- refused ---------------------------------------------------------------------------------------------------------
-
-
-REFUSED: dict[str, tuple[Draw, str]] = {
+ERRORS: dict[str, tuple[Draw, str]] = {
     "no curves": (lambda path: draw_curves_by_size({}, path), "nothing to draw"),
-    "a curve of no points": (lambda path: draw_curves_by_size({**CURVES, "mine": {}}, path), "mine has no points"),
+    "no points": (lambda path: draw_curves_by_size({**CURVES, "new": {}}, path), "new has no points"),
     "infinite": (
-        lambda path: draw_curves_by_size({**CURVES, "mine": {1000: math.inf}}, path),
-        "mine has a point that is",
+        lambda path: draw_curves_by_size({**CURVES, "new": {1000: math.inf}}, path),
+        "new has a point that is",
     ),
-    "undefined": (lambda path: draw_curves_by_size({"mine": {1000: math.nan}}, path), "mine has a point that is"),
     "no panels": (lambda path: draw_accuracy_by_distance({}, path), "nothing to draw"),
-    "an empty panel": (lambda path: draw_accuracy_by_distance({**PANELS, "topic": {}}, path), "nothing to draw"),
-    "a line of no points": (
-        lambda path: draw_accuracy_by_distance({"topic": {"mine": {}}}, path),
-        "mine has no points",
+    "empty panel": (lambda path: draw_accuracy_by_distance({**PANELS, "topic": {}}, path), "nothing to draw"),
+    "undefined": (
+        lambda path: draw_accuracy_by_distance({"topic": {"new": {"0": Proportion(math.nan, 0)}}}, path),
+        "new has a point that is",
     ),
-    "a share of nothing": (
-        lambda path: draw_accuracy_by_distance({"topic": {"mine": {"0": Proportion(math.nan, 0)}}}, path),
-        "mine has a point that is",
-    ),
+    "only infinite perplexities": (lambda path: draw_ladder({"kn-1": math.inf}, 10.0, {}, path), "no points"),
 }
 
 
-@pytest.mark.parametrize(("draw", "message"), REFUSED.values(), ids=REFUSED)
-def test_nothing_to_draw_is_refused(tmp_path: Path, draw: Draw, message: str) -> None:
+@pytest.mark.parametrize(("draw", "message"), ERRORS.values(), ids=ERRORS)
+def test_figures_without_drawable_values_are_errors(tmp_path: Path, draw: Draw, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        draw(tmp_path / "new" / "picture.svg")
-    assert "picture.svg" in str(caught.value)
+        draw(tmp_path / "new" / "figure.svg")
+    assert "figure.svg" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("file", ["picture", "picture.pdf", "picture.svg.gz", ".svg"])
-def test_other_formats_are_refused(tmp_path: Path, name: str, file: str) -> None:
+@pytest.mark.parametrize("file", ["figure", "figure.pdf", "figure.svg.gz", ".svg"])
+def test_other_formats_are_errors(tmp_path: Path, file: str) -> None:
     with pytest.raises(DataError, match=r"end the name in \.svg or \.png"):
-        DRAWINGS[name](tmp_path / file)
+        DRAWINGS["curves"](tmp_path / file)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failure_leaves_what_was_there(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk is full when half of it is written."""
+def test_missing_matplotlib_is_an_error_that_says_how_to_install_it(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda package: None)
+    with pytest.raises(DataError, match=r"pip install 'dragoman\[plot\]'"):
+        DRAWINGS[name](tmp_path / "figure.svg")
+
+
+def test_failed_write_keeps_the_older_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 
-    def half(self: Figure, path: Path, **_: object) -> None:
+    def write_half(self: Figure, path: Path, **_: object) -> None:
         path.write_text("half of it")
         raise OSError(28, "No space left on device")
 
-    (tmp_path / "picture.svg").write_text("old")
-    monkeypatch.setattr(Figure, "savefig", half)
-    with pytest.raises(DragomanError, match=r"picture\.svg: could not be written \(No space left on device\)"):
-        DRAWINGS[name](tmp_path / "picture.svg")
-    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"picture.svg": "old"}
+    (tmp_path / "figure.svg").write_text("old")
+    monkeypatch.setattr(Figure, "savefig", write_half)
+    with pytest.raises(DragomanError, match=r"figure\.svg: could not be written \(No space left on device\)"):
+        DRAWINGS["curves"](tmp_path / "figure.svg")
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"figure.svg": "old"}
 
 
-# -- where labels stand ----------------------------------------------------------------------------------------------
+# -- positions of labels ---------------------------------------------------------------------------------------------
 
-PLACES = st.lists(st.floats(0, 10), min_size=1, max_size=12)
+POSITIONS = st.lists(st.floats(0, 10), min_size=1, max_size=12)
 
 
-@given(PLACES, st.floats(0.01, 2))
-def test_labels_keep_their_order_and_distance(places: list[float], gap: float) -> None:
-    found = spread_labels(places, gap)
-    in_order = [found[number] for number in sorted(range(len(places)), key=lambda number: places[number])]
+@given(POSITIONS, st.floats(0.01, 2))
+def test_labels_keep_their_order_and_distance(positions: list[float], gap: float) -> None:
+    spread = spread_labels(positions, gap)
+    in_order = [spread[number] for number in sorted(range(len(positions)), key=lambda number: positions[number])]
     assert all(later - earlier >= gap - 1e-9 for earlier, later in pairwise(in_order))
-    assert math.fsum(found) == pytest.approx(math.fsum(places), abs=1e-6)  # nowhere all to one side
+    assert math.fsum(spread) == pytest.approx(math.fsum(positions), abs=1e-6)
 
 
-@given(PLACES)
-def test_labels_with_room_stay_where_they_are(places: list[float]) -> None:
-    apart = sorted(set(places))
-    gap = min((later - earlier for earlier, later in pairwise(apart)), default=1.0)
-    assert spread_labels(apart, 0.99 * gap) == pytest.approx(apart, abs=1e-9)
+@given(POSITIONS)
+def test_labels_with_enough_room_are_not_moved(positions: list[float]) -> None:
+    distinct = sorted(set(positions))
+    gap = min((later - earlier for earlier, later in pairwise(distinct)), default=1.0)
+    assert spread_labels(distinct, 0.99 * gap) == pytest.approx(distinct, abs=1e-9)
 
 
-# -- at rest ---------------------------------------------------------------------------------------------------------
+# -- imports ---------------------------------------------------------------------------------------------------------
 
-
-AT_REST = """
+SCRIPT = """
 import sys
 from pathlib import Path
 import dragoman.cli.main
-from dragoman.report.figures import learning_curves
+from dragoman.report.charts import draw_curves_by_size
 print("matplotlib" in sys.modules)
 import matplotlib
 before = matplotlib.rcParams.copy()
-learning_curves({"mine": {1000: 1.0}}, Path(sys.argv[1]))
+draw_curves_by_size({"new": {1000: 1.0}}, Path(sys.argv[1]))
 print("matplotlib.pyplot" in sys.modules, matplotlib.rcParams.copy() == before)
 """
 
 
-def test_matplotlib_waits_until_it_is_needed_looks_for_no_screen_and_keeps_its_settings(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", AT_REST, str(tmp_path / "picture.png")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["False", "False", "True"]
+def test_matplotlib_is_imported_late_without_pyplot_and_keeps_its_settings(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "figure.png")]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.split() == ["False", "False", "True"]

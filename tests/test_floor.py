@@ -25,10 +25,11 @@ from dragoman.evaluation.floor import (
     TrueLogProbs,
     evaluate_language_model,
 )
+from dragoman.evaluation.lab_reference import lab_floor, lab_true_log_probs
 from dragoman.evaluation.likelihood import TokenScores, likelihood, token_scores
 from dragoman.lab.laboratory import laboratory
 from dragoman.lab.paths import KIND, SETTINGS, VERSION, language_of
-from dragoman.report.floor import floor_table, lab_floor, lab_true_log_probs
+from dragoman.report.evaluation import floor_table
 from zoo import MODELS, Text
 
 LANGUAGES = ("de", "en")

@@ -448,7 +448,7 @@ def translations(name: str) -> dict[str, Any]:
         return {**told(found), "words": list(found.words), "source": list(found.source), "attention": attention}
 
     found: dict[str, Any] = {
-        "greedy": [with_attention(one) for one in model.translate(lines, beam=1)],
+        "greedy": [with_attention(one) for one in model.translate(lines, beam_size=1)],
         "3-best": [[told(one) for one in best] for best in model.n_best(lines, 3, 5)],
         "samples": [[told(one) for one in some] for some in model.sample(lines, 3, seed=5, max_words=12)],
         "samples, narrowed": [
@@ -460,14 +460,14 @@ def translations(name: str) -> dict[str, Any]:
     }
     if name not in FULLY_SEARCHED:
         return found
-    found["beam 5"] = [told(one) for one in model.translate(lines, beam=5)]
+    found["beam 5"] = [told(one) for one in model.translate(lines, beam_size=5)]
     for length in LENGTH_HANDLINGS:
-        found[f"length {length}"] = [told(one) for one in model.translate(lines, beam=4, length=length)]
+        found[f"length {length}"] = [told(one) for one in model.translate(lines, beam_size=4, length=length)]
     if found["greedy"][0]["attention"] is not None:
-        found["coverage penalty"] = [told(one) for one in model.translate(lines, beam=4, coverage=0.4)]
-    found["in pieces"] = [told(one) for one in model.translate(lines, beam=2, most_units=4)]
-    found["prefix"] = [told(one) for one in model.translate(lines[:2], beam=3, prefix="the bird")]
-    found["diagnosis"] = model.diagnose(lines, TEST_ENGLISH, model.translate(lines, beam=2))
+        found["coverage penalty"] = [told(one) for one in model.translate(lines, beam_size=4, coverage=0.4)]
+    found["in pieces"] = [told(one) for one in model.translate(lines, beam_size=2, max_tokens=4)]
+    found["prefix"] = [told(one) for one in model.translate(lines[:2], beam_size=3, prefix="the bird")]
+    found["diagnosis"] = model.diagnose(lines, TEST_ENGLISH, model.translate(lines, beam_size=2))
     return found
 
 
@@ -524,7 +524,7 @@ LANGUAGE_MODELS: dict[str, Any] = {
     "mixture, fitted by buckets": lambda: dragoman.Mixture.fit(
         [_ngram(order=3), _cache_model(order=2)], _held_out(), buckets="order+position"
     ),
-    "ensemble": lambda: dragoman.ensemble([_ngram(order=3), _ngram(order=2)]),
+    "ensemble": lambda: dragoman.Mixture.uniform([_ngram(order=3), _ngram(order=2)]),
     **{
         name: lambda name=name: _trained(name)
         for name in (

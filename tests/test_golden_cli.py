@@ -25,18 +25,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
-from typer.main import get_command
 
 from dragoman.cli import main as command_line
+from dragoman.cli.app import root_command
 
 GOLDEN = Path(__file__).parent / "golden" / "cli.json"
 
 
 # -- options -----------------------------------------------------------------------------------------------------------
-
-
-def root_command() -> Any:
-    return get_command(command_line._app())
 
 
 def resolve(command: Any, name: str, parent: Any = None) -> Any:

@@ -24,11 +24,11 @@ from dragoman.models.inspection import (
     saliency,
     untrained_copy,
 )
-from dragoman.report.insight_figures import (
+from dragoman.report.networks import (
     MAX_CELLS,
     MAX_SQUARES,
     MAX_WORDS,
-    NOTE,
+    SALIENCY_NOTE,
     GradientNorms,
     draw_cells,
     draw_gradients,
@@ -305,7 +305,7 @@ DRAWINGS: dict[str, Callable[[Path], None]] = {
 }
 TEXTS = {
     "cells": {"he", "sees", "$x$ & <her>", "z" * 23 + "…", "cell 3", "cell $4$", "1.2", "−1.2", "Cells & $more$"},
-    "saliency": {"<s>", "$a$", "</s>", "read", "predicted", NOTE, "Which & $why$"},
+    "saliency": {"<s>", "$a$", "</s>", "read", "predicted", SALIENCY_NOTE, "Which & $why$"},
     "gradients": {"rnn", "rnn, untrained", "$x", "$x, untrained", "1", "0.1", "10⁻⁷", "How & $far$"},
 }
 

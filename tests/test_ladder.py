@@ -30,7 +30,8 @@ from dragoman.experiments.translators import TRANSLATORS
 from dragoman.experiments.work_directory import MARK_FILE, claim_directory
 from dragoman.lab.minimal_pairs import PHENOMENA
 from dragoman.models.loading import load_language_model
-from dragoman.report.figures import FLOOR, Proportion
+from dragoman.report.charts import FLOOR_LABEL as FLOOR
+from dragoman.report.charts import Proportion, draw_ladder
 from dragoman.report.ladder import (
     ACCURACY_COLUMNS,
     WINDOW,
@@ -39,7 +40,6 @@ from dragoman.report.ladder import (
     distance_shares,
     distances_text,
 )
-from dragoman.report.ladder_figure import draw_ladder
 from test_figures import texts_of
 from trainings import Clock
 

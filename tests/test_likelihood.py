@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dragoman import Corpus, DataError, NgramModel, ensemble
+from dragoman import Corpus, DataError, Mixture, NgramModel
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
 from dragoman.evaluation.likelihood import Likelihood, likelihood
 from dragoman.report.tables import format_table
@@ -84,7 +84,7 @@ def test_agrees_with_scoring(bigrams):
 
 def test_any_scorer_will_do(bigrams):
     corpus = Corpus.from_sentences(HEARD, bigrams.vocab)
-    alone, doubled = likelihood(bigrams, corpus), likelihood(ensemble([bigrams, bigrams]), corpus)
+    alone, doubled = likelihood(bigrams, corpus), likelihood(Mixture.uniform([bigrams, bigrams]), corpus)
     assert doubled.perplexity == pytest.approx(alone.perplexity)
     assert "found_orders" not in doubled.as_dict()  # a mixture has no orders
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dragoman import DataError
-from dragoman.report.attention_figure import draw_attention
-from dragoman.report.curves import draw_learning_curves
+from dragoman.report.attention import draw_attention
+from dragoman.report.charts import draw_learning_curves
 from dragoman.report.inline_svg import inline_svg
 from dragoman.report.page import (
     Heatmap,

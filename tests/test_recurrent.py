@@ -13,8 +13,7 @@ import torch
 import dragoman
 from dragoman import Corpus, DataError, RecurrentModel, fit
 from dragoman.core.scorer import fold
-from dragoman.data.batches import Batch
-from dragoman.data.streams import TextStream
+from dragoman.data.batches import Batch, TextStream
 from dragoman.data.vocabulary import END, UNK
 from dragoman.nn.cells import CELLS
 from dragoman.training.loop import StepReport

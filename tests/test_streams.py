@@ -20,7 +20,7 @@ from dragoman import (
     TrainingConfig,
     fit,
 )
-from dragoman.data.streams import Segment
+from dragoman.data.batches import Segment
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation, dynamic_log_probs, dynamic_token_scores
 from dragoman.evaluation.log_probs import token_log_probs

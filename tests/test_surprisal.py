@@ -15,9 +15,16 @@ from rich.console import Console
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.evaluation.likelihood import likelihood
 from dragoman.evaluation.surprisal import ScorerInput, SentenceSurprisals, SurprisalTable, surprisal_table, surprisals
-from dragoman.report.figures import COLOURS
-from dragoman.report.surprisal import SURPRISAL_STYLES, surprisal_grid, surprisal_tsv
-from dragoman.report.surprisal_figure import INFINITE, MAX_TOKENS, MAX_WORD_LENGTH, draw_surprisals, wrap_words
+from dragoman.report.figures import COLOURS, MAX_WORD_LENGTH
+from dragoman.report.surprisal import (
+    INFINITE,
+    MAX_TOKENS,
+    SURPRISAL_STYLES,
+    draw_surprisals,
+    surprisal_grid,
+    surprisal_tsv,
+    wrap_words,
+)
 from zoo import HELD_OUT, model
 
 SORTS = ["modified-kneser-ney, order 3", "maximum-likelihood, order 2", "unknown words spelled out", "cache"]
@@ -172,9 +179,9 @@ def test_lines_hold_all_words_in_order_and_no_more_than_fit(width: float) -> Non
     sentence = SentenceSurprisals(
         (*("some", "words", "are", "x", "and", "so", "on", "incomprehensibly", "long") * 2, "x", "</s>"), bits
     )
-    lines = list(wrap_words(sentence, width))
+    lines = list(wrap_words(sentence.words, bits, width))
     assert tuple(word for line in lines for word in line.words) == sentence.words
-    assert np.array_equal(np.concatenate([line.bits for line in lines]), bits)
+    assert np.array_equal(np.concatenate([line.values for line in lines]), bits)
     assert all(line.widths.sum() <= width or len(line.words) == 1 for line in lines)
     for line, following in zip(lines[:-1], lines[1:], strict=True):
         assert line.widths.sum() + following.widths[0] > width

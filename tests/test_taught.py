@@ -11,10 +11,9 @@ import torch
 
 import dragoman
 from dragoman import Corpus, DataError, fit
-from dragoman.data.alignments import WordAlignments
+from dragoman.data.alignments import WordAlignments, word_links_to_tokens
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
-from dragoman.data.word_alignment import word_links_to_tokens
 from dragoman.evaluation.alignment import parse_gold_alignment
 from dragoman.evaluation.translator import attention_alignment_counts
 from dragoman.models.translator import Translator
@@ -49,13 +48,13 @@ def test_links_go_with_their_pairs() -> None:
     assert (
         LINKS.pair_indices.tolist() == [0, 0, 0, 2] and LINKS.select(np.zeros(0, np.int64)).pair_indices.tolist() == []
     )
-    with pytest.raises(DataError, match="3 alignments but 2 pairs"):
+    with pytest.raises(DataError, match="3 alignments but 2 sentence pairs"):
         ParallelCorpus(Corpus.from_sentences(["a", "b"]), Corpus.from_sentences(["x", "y"]), LINKS)
 
 
 def test_links_of_words_are_links_of_all_their_units() -> None:
     assert word_links_to_tokens([[(1, 0)], []], [([0, 1, 1], [0, 0]), ([], [])])[0] == [(1, 0), (1, 1), (2, 0), (2, 1)]
-    with pytest.raises(DataError, match=r"t\.align:2: 1-0 links words that are not there"):
+    with pytest.raises(DataError, match=r"t\.align:2: 1-0 links words that do not exist"):
         word_links_to_tokens([[], [(1, 0)]], [([0], [0]), ([0], [0])], "t.align")
 
 

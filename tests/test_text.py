@@ -78,7 +78,7 @@ def test_odd_characters_never_shift_a_parallel_line(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"one one\ntwo two\n\nthree\n")
     both = ParallelCorpus.read(tmp_path / "a", tmp_path / "b")
     assert len(both) == 4
-    assert both.source.vocab.words[3:] == ("eins\u2028eins", "zwei\x85\x0bzwei", "drei")
+    assert both.source.vocab.tokens[3:] == ("eins\u2028eins", "zwei\x85\x0bzwei", "drei")
 
 
 @pytest.mark.parametrize("types", [16_383, 16_384, 16_385, 70_000])
@@ -163,7 +163,7 @@ def test_a_vocabulary_survives_the_disk(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         (b"<s>\t0\n</s>\t0\n<unk>\t0\na\t1\nb\t1\na\t2\n", r"v:6: 'a' is already on line 4; remove one"),
-        (b"<s>\t0\n</s>\t0\n<unk>\t0\na 1\n", r"v:4: expected `word TAB count`, found 'a 1'"),
+        (b"<s>\t0\n</s>\t0\n<unk>\t0\na 1\n", r"v:4: expected `token TAB count`, found 'a 1'"),
         (b"<s>\t0\n</s>\t0\n<unk>\t0\na\t-1\n", r"v:4: expected"),
         (b"<s>\t0\n<unk>\t0\n</s>\t0\n", r"v:1: a vocabulary begins with <s>"),
         (b"<s>\t0\n</s>\t0\n<unk>\t0\n\xff\t1\n", r"v: not UTF-8 \(byte 21\)"),
@@ -180,7 +180,7 @@ def test_vocabularies_that_are_none_are_refused(tmp_path: Path) -> None:
         Vocab(["<s>", "</s>", "<unk>", "a", "a"])
     with pytest.raises(DataError, match="begins with"):
         Vocab(["a", "b", "c"])
-    with pytest.raises(DataError, match="3 words but 1 counts"):
+    with pytest.raises(DataError, match="3 tokens but 1 counts"):
         Vocab(["<s>", "</s>", "<unk>"], [1])
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(DataError, match=re.escape(str(path))):
@@ -328,9 +328,9 @@ def test_tsv_columns_by_number_and_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "complaint"),
     [
-        ("3", r"t.tsv:1: 2 columns, but column 3 is wanted"),
-        ("0", r"t.tsv:1: 2 columns, but column 0 is wanted"),
-        ("2", r"t.tsv:2: 1 columns, but column 2 is wanted"),
+        ("3", r"t.tsv:1: 2 columns, but column 3 is selected"),
+        ("0", r"t.tsv:1: 2 columns, but column 0 is selected"),
+        ("2", r"t.tsv:2: 1 columns, but column 2 is selected"),
         ("fr", r"t.tsv:1: no column 'fr'; the first line has de, en"),
         ("en", r"t.tsv:2: 1 columns"),
     ],
@@ -354,11 +354,11 @@ def test_jsonl_values(tmp_path: Path) -> None:
         ("{", "t.jsonl:2: not JSON"),
         ("", "t.jsonl:2: not JSON"),
         ('{"other": 1, "more": 2}', "t.jsonl:2: no key 'text'; found other, more"),
-        ('{"text": 5}', "t.jsonl:2: 'text' should hold a string, found 5"),
-        ('["text"]', "t.jsonl:2: 'text' should hold a string"),
+        ('{"text": 5}', "t.jsonl:2: 'text' should be a string, found 5"),
+        ('["text"]', "t.jsonl:2: 'text' should be a string"),
         (r'{"text": "\ud800"}', "t.jsonl:2: .*surrogate"),
         (r'{"text": "a\u0000"}', "t.jsonl:2: .*NUL"),
-        ("[" * 100_000, "t.jsonl:2: not JSON"),
+        ("[" * 100_000, "t.jsonl:2: JSON that cannot be read"),
         ('{"text": ' + "1" * 5000 + "}", "t.jsonl:2: "),
     ],
 )
@@ -449,5 +449,5 @@ def test_broken_gzip_files_are_refused(tmp_path: Path) -> None:
 
 def test_a_field_is_for_files_that_have_fields(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a\n")
-    with pytest.raises(DataError, match=r"a field \(2\) can be taken from .tsv and .jsonl files only"):
+    with pytest.raises(DataError, match=r"a field \(2\) can be selected in .tsv and .jsonl files only"):
         read_text(tmp_path / "t.txt", "2")

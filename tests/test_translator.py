@@ -247,7 +247,7 @@ def test_what_is_found_does_not_depend_on_the_company(model: Any, beam: int) -> 
 @every_attending_translator
 def test_attention_rows_sum_to_one_and_are_zero_on_padding(model: Translator) -> None:
     source = pairs_of(model).source
-    own = torch.from_numpy(getattr(source, "attended", source.sizes))
+    own = torch.from_numpy(source.memory_sizes)
     for steps in range(3):
         alpha = model.attention(reached(model, steps))
         assert alpha is not None

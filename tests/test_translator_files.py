@@ -244,7 +244,7 @@ DAMAGED: list[tuple[str, Damage, str]] = [
     ("source pieces a directory", directory_at(SOURCE_PREFIX + SENTENCEPIECE_FILE), "sentencepiece.model"),
     ("no arrays", without(ARRAYS_FILE), "missing"),
     ("arrays garbage", holding(ARRAYS_FILE, b"garbage"), "model.safetensors: damaged"),
-    ("no such units", configured("source", "units", value="syllable"), "no units 'syllable'"),
+    ("no such units", configured("source", "units", value="syllable"), "unknown units 'syllable'"),
     ("units a number", configured("source", "units", value=5), "units"),
     ("units a list", configured("target", "units", value=["word"]), "units"),
     ("units automatic", configured("target", "units", value="auto"), "auto"),

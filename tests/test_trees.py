@@ -82,16 +82,16 @@ def test_what_is_a_label_and_what_a_word(line: str, pairs: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "problem", "remedy"),
     [
-        ("(S (NP the cat) (VP sat)", "1 `)` too few", "-LRB-"),
-        ("(S (NP the cat", "2 `)` too few", "-LRB-"),
-        ("(S a))", "a `)` too many", "-RRB-"),
-        (") (S a", "a `)` too many", "-RRB-"),
-        ("()", "a constituent without words", "give it some, or remove it"),
-        ("(S (NP) (VP sat))", "a constituent without words", "give it some, or remove it"),
-        ("(S a) b", "'b' stands outside the brackets", "a line is one tree"),
-        ("b (S a)", "'b' stands outside the brackets", "a line is one tree"),
-        ("(S a) (S b) (S c)", "3 trees", "one bracket around them all"),
-        ("the cat sat", "no brackets: --src-format tree needs one bracketed tree a line", "with another --encoder"),
+        ("(S (NP the cat) (VP sat)", "1 closing brackets missing", "-LRB-"),
+        ("(S (NP the cat", "2 closing brackets missing", "-LRB-"),
+        ("(S a))", "a closing bracket too many", "-RRB-"),
+        (") (S a", "a closing bracket too many", "-RRB-"),
+        ("()", "a constituent without words", "add words or remove it"),
+        ("(S (NP) (VP sat))", "a constituent without words", "add words or remove it"),
+        ("(S a) b", "'b' is outside the brackets", "a line is one tree"),
+        ("b (S a)", "'b' is outside the brackets", "a line is one tree"),
+        ("(S a) (S b) (S c)", "3 trees", "one bracket around all of them"),
+        ("the cat sat", "no brackets: --src-format tree needs one bracketed tree per line", "with another --encoder"),
     ],
 )
 def test_what_is_no_tree_is_refused_with_its_place(tmp_path: Path, line: str, problem: str, remedy: str) -> None:

@@ -146,8 +146,8 @@ def test_each_is_an_ordinary_translator_afterwards(tmp_path: Path) -> None:
         assert loaded.settings.symmetry == 0 and loaded.record["symmetry"] == 1
         told = loaded.record["data"]["train"]
         sizes = {side: told[side]["tokens"] for side in ("source", "target")}
-        assert sizes == {"source": one.source.encode(GERMAN if name == "forward" else ENGLISH).tokens} | {
-            "target": one.target.encode(ENGLISH if name == "forward" else GERMAN).tokens
+        assert sizes == {"source": one.source.encode(GERMAN if name == "forward" else ENGLISH).num_tokens} | {
+            "target": one.target.encode(ENGLISH if name == "forward" else GERMAN).num_tokens
         }
         for key, tensor in one.parameters().items():
             torch.testing.assert_close(loaded.parameters()[key], tensor, rtol=0, atol=0)

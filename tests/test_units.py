@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError
+from dragoman.data.alignments import append_end, attention_to_words, token_links_to_words
 from dragoman.data.segmenters import (
     CharSegmenter,
     Segmenter,
@@ -24,9 +25,8 @@ from dragoman.data.segmenters import (
     train_segmenter,
 )
 from dragoman.data.subwords import MODEL_FILE, SubwordSegmenter, minimum_size, recommended_size
-from dragoman.data.tokenization import looks_tokenised, looks_unsegmented
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.data.word_alignment import append_end, attention_to_words, token_links_to_words
+from dragoman.data.words import looks_tokenised, looks_unsegmented
 
 RAW = [
     "The old farmer sold two brown cows, didn't he?",
@@ -125,7 +125,7 @@ def test_unknown_characters_stay_readable() -> None:
 def test_what_is_not_a_line_is_refused(units: Segmenter) -> None:
     with pytest.raises(DataError, match="sentences:2: contains a line break"):
         units.segment_all(["a", "b\nc"])
-    with pytest.raises(DataError, match="sentences:1: holds half a surrogate pair"):
+    with pytest.raises(DataError, match="sentences:1: contains an unpaired surrogate"):
         units.segment("a\ud800")
 
 
@@ -160,7 +160,7 @@ def test_pieces_that_are_asked_for_are_there() -> None:
 
 @pytest.mark.parametrize("kind", ["subword", "unigram"])
 def test_more_pieces_than_the_text_has(kind: str) -> None:
-    with pytest.warns(UserWarning, match=f"{kind}:90000: the text has no more than [0-9]+ pieces"):
+    with pytest.warns(UserWarning, match=f"{kind}:90000: the text gives only [0-9]+ subwords"):
         units = train_segmenter(f"{kind}:90000", RAW)
     assert isinstance(units, SubwordSegmenter)
     assert minimum_size(RAW) < units.size < 90_000
@@ -170,7 +170,9 @@ def test_more_pieces_than_the_text_has(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["subword", "unigram"])
 def test_fewer_pieces_than_characters(kind: str) -> None:
     least = minimum_size(RAW)
-    with pytest.raises(DataError, match=f"characters alone are {least} pieces; ask for {kind}:{2 * least} or so"):
+    with pytest.raises(
+        DataError, match=f"needs at least {least} pieces, one per character; use {kind}:{2 * least} or more"
+    ):
         train_segmenter(f"{kind}:{least - 1}", RAW)
     units = train_segmenter(f"{kind}:{least}", RAW)
     assert isinstance(units, SubwordSegmenter)
@@ -179,7 +181,7 @@ def test_fewer_pieces_than_characters(kind: str) -> None:
 
 @pytest.mark.parametrize("text", [[], ["", "  "]])
 def test_nothing_to_learn_from(text: list[str]) -> None:
-    with pytest.raises(DataError, match="no words to learn pieces from"):
+    with pytest.raises(DataError, match="no words to learn from"):
         train_segmenter("subword:100", text)
 
 
@@ -228,7 +230,7 @@ def other_model() -> bytes:
 def test_a_damaged_model_is_refused() -> None:
     whole = LEARNED[0].files()[MODEL_FILE]
     for damaged in (b"", b"nonsense", whole[:-20], whole[: len(whole) // 2], whole[3:], other_model()):
-        with pytest.raises(DataError, match="damaged, or not one that dragoman has learned"):
+        with pytest.raises(DataError, match="damaged, or not created by dragoman"):
             load_segmenter("subword:120", {MODEL_FILE: damaged})
     with pytest.raises(DataError, match="model is missing"):
         load_segmenter("subword:120", {})
@@ -240,16 +242,16 @@ def test_a_damaged_model_is_refused() -> None:
     ("text", "problem"),
     [
         ("subwrod:8000", "did you mean 'subword'?"),
-        ("pieces", "there are auto, word, char, subword:N and unigram:N"),
-        ("", "there are auto, word"),
-        ("word:8000", "word takes no number; ask for word"),
+        ("pieces", "choose auto, word, char, subword:N or unigram:N"),
+        ("", "choose auto, word"),
+        ("word:8000", "word takes no number; write word"),
         ("auto:8000", "auto takes no number"),
-        ("subword:", "how many pieces; ask for subword:8000, say"),
-        ("subword:0", "how many pieces"),
-        ("subword:-5", "how many pieces"),
-        ("unigram:8k", "ask for unigram:8000, say"),
-        ("subword:٣", "how many pieces"),
-        ("bpe:99999999999", "how many pieces"),
+        ("subword:", "the number of subwords follows the colon, as in subword:8000"),
+        ("subword:0", "the number of subwords follows the colon"),
+        ("subword:-5", "the number of subwords follows the colon"),
+        ("unigram:8k", "as in unigram:8000"),
+        ("subword:٣", "the number of subwords follows the colon"),
+        ("bpe:99999999999", "the number of subwords follows the colon"),
     ],
 )
 def test_units_that_cannot_be_asked_for(text: str, problem: str) -> None:

@@ -101,7 +101,7 @@ def test_of_a_tree_single_words_are_looked_at() -> None:
 def test_the_text_changes_and_the_units_do_not(speechless: tuple[Translator, Path]) -> None:
     model, _ = speechless
     line = "Meier sieht Müller"
-    plain, told = model.translate([line])[0], model.translate([line], unknowns=UnknownReplacer())[0]
+    plain, told = model.translate([line])[0], model.translate([line], unknown_replacer=UnknownReplacer())[0]
     assert plain.text == " ".join(plain.tokens) and set(plain.tokens) == {"<unk>"} and plain.replacements == ()
     assert (told.tokens, told.log_prob, told.score) == (plain.tokens, plain.log_prob, plain.score)
     assert told.text.split() == [one.word for one in told.replacements] and set(told.text.split()) <= set(line.split())
@@ -109,14 +109,16 @@ def test_the_text_changes_and_the_units_do_not(speechless: tuple[Translator, Pat
     for one in told.replacements:
         assert one.source == told.source_tokens[int(told.attention[one.place, :-1].argmax())]
     assert (
-        model.translate(["der hund"], unknowns=UnknownReplacer(aligner().forward.lexicon))[0].replacements[0].rule
+        model.translate(["der hund"], unknown_replacer=UnknownReplacer(aligner().forward.lexicon))[0]
+        .replacements[0]
+        .rule
         == TRANSLATED
     )
 
 
 def test_of_a_line_in_pieces_all_are_replaced(speechless: tuple[Translator, Path]) -> None:
     model, _ = speechless
-    told = model.translate(["Meier Müller Schulze Schmidt"], unknowns=UnknownReplacer(), most_units=2)[0]
+    told = model.translate(["Meier Müller Schulze Schmidt"], unknown_replacer=UnknownReplacer(), max_tokens=2)[0]
     assert [one.place for one in told.replacements] == list(range(len(told.tokens)))
     assert told.text.split() == [one.word for one in told.replacements]
     assert {"Meier", "Müller"} & set(told.text.split()) and {"Schulze", "Schmidt"} & set(told.text.split())
@@ -124,17 +126,17 @@ def test_of_a_line_in_pieces_all_are_replaced(speechless: tuple[Translator, Path
 
 def test_known_words_stay_as_they_are() -> None:
     model = translators()["one"]
-    assert [one.text for one in model.translate(GERMAN, unknowns=UnknownReplacer())] == ENGLISH
+    assert [one.text for one in model.translate(GERMAN, unknown_replacer=UnknownReplacer())] == ENGLISH
 
 
 @pytest.mark.parametrize(("name", "told"), [("pieces", "not char"), ("plain", "no attention")])
 def test_where_none_can_be_replaced_that_is_said(name: str, told: str) -> None:
     with pytest.raises(DataError, match=told):
-        translators()[name].translate(GERMAN[:1], unknowns=UnknownReplacer())
+        translators()[name].translate(GERMAN[:1], unknown_replacer=UnknownReplacer())
 
 
 def test_blank_lines_stay_blank(speechless: tuple[Translator, Path]) -> None:
-    assert speechless[0].translate([" "], unknowns=UnknownReplacer())[0] == Translation("", (), 0.0, 0.0, ())
+    assert speechless[0].translate([" "], unknown_replacer=UnknownReplacer())[0] == Translation("", (), 0.0, 0.0, ())
 
 
 # -- the command line --------------------------------------------------------------------------------------------------

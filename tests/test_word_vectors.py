@@ -151,7 +151,7 @@ def test_a_model_gives_its_vectors(good, model: Path, tmp_path: Path, name: str)
     told = good("export", model, "--word-vectors", tmp_path / name).err
     assert "8 vectors of 3 numbers" in told
     again, loaded = read_word_vectors(tmp_path / name), load(model)
-    assert again.words == loaded.vocab.words
+    assert again.words == loaded.vocab.tokens
     matrix, found = vectors_for(loaded.vocab, again)
     assert found.all()
     assert np.array_equal(matrix, loaded.arrays()["M"])

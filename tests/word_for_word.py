@@ -30,6 +30,7 @@ class WordForWord(BaseTranslator):
     """P(e_t | F): the t-th word of F has its translation, or `<unk>`, and the end has `</s>`; all others a little."""
 
     settings = SimpleNamespace(attention="in order")
+    has_attention = True
 
     def __init__(self) -> None:
         self.source = Tokenizer.train("word", [" ".join(WORDS)], min_count=1)

@@ -22,7 +22,6 @@ from dragoman import (
     Mixture,
     NgramModel,
     RecurrentModel,
-    ensemble,
     fit,
 )
 from dragoman.align.aligner import Aligner
@@ -196,7 +195,7 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     ),
     "mixture with classes": lambda text: Mixture([_ngram(text, order=3), _classes(text, order=3)], [0.5, 0.5]),
     "mixture of mixtures": lambda text: Mixture(
-        [ensemble([_cache(text, order=1), _cache(text, order=2)]), _ngram(text, order=2)], [0.2, 0.8]
+        [Mixture.uniform([_cache(text, order=1), _cache(text, order=2)]), _ngram(text, order=2)], [0.2, 0.8]
     ),
     "mixture by order": lambda text: _bucketed("order", [_ngram(text, order=4), _cache(text, order=2)]),
     "mixture by order, with a gap": lambda text: _bucketed(
@@ -225,7 +224,9 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     "mixture with a recurrent that carries": lambda text: Mixture(
         [_ngram(text, order=3), _cache(text, order=1), _recurrent(text, carries=True)], [0.5, 0.1, 0.4]
     ),
-    "ensemble": lambda text: ensemble([_ngram(text, order=2, smoothing="maximum-likelihood"), _ngram(text, order=1)]),
+    "ensemble": lambda text: Mixture.uniform(
+        [_ngram(text, order=2, smoothing="maximum-likelihood"), _ngram(text, order=1)]
+    ),
 }
 
 

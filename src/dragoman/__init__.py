@@ -7,12 +7,10 @@
 'cat'
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in `typing`, which takes longer to import than `dragoman --version` may
 if TYPE_CHECKING:
     from dragoman.combine.ensemble import Ensemble
-    from dragoman.combine.mixture import Mixture, ensemble
+    from dragoman.combine.mixture import Mixture
     from dragoman.core.errors import DataError, DragomanError
     from dragoman.data.brown import BrownClustering, brown_clusters
     from dragoman.data.corpus import BidirectionalCorpus, Corpus, ParallelCorpus
@@ -69,7 +67,6 @@ _HOMES = {
     "Vocab": "dragoman.data.vocabulary",
     "brown_clusters": "dragoman.data.brown",
     "atom": "dragoman.models.loglinear.features",
-    "ensemble": "dragoman.combine.mixture",
     "feature": "dragoman.models.loglinear.features",
     "fit": "dragoman.training.fit",
     "laboratory": "dragoman.lab.laboratory",
@@ -106,7 +103,6 @@ __all__ = [
     "Vocab",
     "atom",
     "brown_clusters",
-    "ensemble",
     "feature",
     "fit",
     "laboratory",
@@ -116,7 +112,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     if name not in _HOMES:
         raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

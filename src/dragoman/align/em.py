@@ -1,10 +1,10 @@
-"""Expectation and maximisation: a lexicon and a model of positions, learned from pairs in one direction."""
+"""Expectation maximisation: a lexicon and a position model, trained on sentence pairs in one direction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,33 +12,32 @@ from numpy.typing import NDArray
 from dragoman.align.lexicon import UNSEEN_PROB, Lexicon
 from dragoman.align.pair_grid import PairGrid
 from dragoman.align.positions import (
-    Array,
     DiagonalPositions,
     Expectation,
+    FloatArray,
     JumpPositions,
     PositionModel,
     UniformPositions,
 )
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map
+from dragoman.data.corpus import ParallelCorpus
 
 ITERATIONS = 5
-DIRICHLET_PRIOR = 0.01  # of the Dirichlet distribution from which each word's translations are thought to come
+DIRICHLET_PRIOR = 0.01  # concentration of the prior on each word's translations
+MIN_PROB = 1e-300
 
-INITIAL_POSITION_MODELS: dict[str, Callable[[], PositionModel]] = {
+SCHEDULES = {"ibm1": ("ibm1",), "ibm2": ("ibm1", "ibm2"), "hmm": ("ibm1", "hmm")}  # models trained one after the other
+
+POSITION_MODELS: dict[str, type[UniformPositions | DiagonalPositions | JumpPositions]] = {
     "ibm1": UniformPositions,
     "ibm2": DiagonalPositions,
-    "hmm": JumpPositions.initial,
-}
-POSITION_MODELS: dict[str, Callable[..., PositionModel]] = {
-    "ibm1": UniformPositions,
-    "ibm2": DiagonalPositions,
-    "hmm": lambda jumps, null: JumpPositions(np.array(jumps, np.float64), float(null)),
+    "hmm": JumpPositions,
 }
 
 
 class EMProgress(NamedTuple):
-    """After one iteration."""
+    """Report after one iteration."""
 
     model: str
     iteration: int
@@ -52,105 +51,123 @@ class EMProgress(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DirectionalModel:
-    """P(E | F), all alignments together: a word comes from somewhere (positions), and is translated (lexicon)."""
+class EMResult:
+    """Parameters and expected counts after the last iteration."""
 
-    model: str
-    lexicon: Lexicon
+    keys: NDArray[np.int64]  # (word pairs,) source * |V_e| + target, sorted
+    starts: NDArray[np.int64]  # (|V_f| + 1,) where the word pairs of each source word begin
+    probs: FloatArray  # (word pairs,) P(e | f)
+    counts: FloatArray  # (word pairs,) expected counts of the last E step
+    previous_probs: FloatArray  # (word pairs,) P(e | f) before the last M step, by which `counts` were expected
     positions: PositionModel
 
-    def expect(self, grid: PairGrid) -> Expectation:
-        """P(a_j = i | F, E) in all cells of a text, which need not be the one it was learned from."""
-        entry = self.lexicon.entry_indices(grid.keys())
-        return self.positions.expect(grid, entry, np.append(self.lexicon.probs, UNSEEN_PROB))
 
-    def align(self, grid: PairGrid) -> NDArray[np.int32]:
-        """For each target word the source word that it most probably comes from, or -1.  # (target words,)"""
-        return most_probable_source(grid, self.expect(grid).posteriors)
-
-    def config(self) -> dict[str, Any]:
-        return {"model": self.model, **self.positions.config()}
-
-
-def train_directional_model(
+def run_em(
     grid: PairGrid,
     models: Sequence[str],
     iterations: int = ITERATIONS,
     *,
     prior: float = DIRICHLET_PRIOR,
     report: Callable[[EMProgress], None] = lambda progress: None,
-) -> DirectionalModel:
-    """One model after the other, each beginning with the lexicon of the one before. The prior is for the last one:
-    those before, which know less of positions, would take it for a reason to leave rare words to the empty word."""
-    keys, entry = _lexicon_entries(grid)
-    lexicon = Lexicon(grid.source.vocab, grid.target.vocab, keys, np.zeros(len(keys)))
-    t = _uniform(lexicon)
+) -> EMResult:
+    """Train one model after the other, each starting with the lexicon of the one before.
+
+    The prior applies to the last model only: with the simpler models before it, which know less about positions, it
+    would assign rare words to NULL.
+    """
+    keys, index = grid.word_pairs()
+    starts = np.searchsorted(keys, np.arange(grid.source.vocab_size + 1, dtype=np.int64) * grid.target.vocab_size)
+    sizes = np.diff(starts)
+    probs = np.repeat(1.0 / np.maximum(sizes, 1), sizes)  # uniform over the words seen together with each word
+    previous_probs, counts = probs, np.zeros(len(keys))
     positions: PositionModel = UniformPositions()
     for model in models:
-        positions = INITIAL_POSITION_MODELS[model]()
+        positions = POSITION_MODELS[model].initial()
         for iteration in range(1, iterations + 1):
-            expected = positions.expect(grid, entry, t)
-            report(EMProgress(model, iteration, expected.log_likelihood, grid.target.num_words))
-            counts: Array = np.bincount(entry, expected.posteriors, len(keys)).astype(np.float64)  # (entries,)
-            t = _maximise(lexicon, counts, prior if model == models[-1] else 0.0)
-            positions = positions.fit(grid, expected.statistics)
-    return DirectionalModel(models[-1], Lexicon(lexicon.source, lexicon.target, keys, t), positions)
+            expectation = positions.expect(grid, index, probs)
+            report(EMProgress(model, iteration, expectation.log_likelihood, len(grid.target.ids)))
+            counts = np.bincount(index, expectation.posteriors, len(keys)).astype(np.float64)
+            previous_probs = probs
+            probs = maximise(starts, counts, prior if model == models[-1] else 0.0)
+            positions = positions.fit(grid, expectation.statistics)
+    return EMResult(keys, starts, probs, counts, previous_probs, positions)
 
 
-def _lexicon_entries(cells: PairGrid) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The pairs of words that come together, and of each cell which one it is."""
-    keys, entry = np.unique(cells.keys(), return_inverse=True)
-    return keys, entry.astype(np.int32)
+def maximise(starts: NDArray[np.int64], counts: FloatArray, prior: float) -> FloatArray:
+    """Compute P(e | f) from expected counts.  # (word pairs,)
 
-
-def _uniform(lexicon: Lexicon) -> Array:
-    """To begin with, all words that come together with a word are alike as its translations.  # (entries,)"""
-    sizes = np.diff(lexicon.starts)
-    return np.repeat(1.0 / np.maximum(sizes, 1), sizes)
-
-
-def _maximise(lexicon: Lexicon, counts: Array, prior: float) -> Array:
-    """P(e | f) from expected counts.  # (entries,)
-
-    Without a prior, relative frequencies. With one, exp psi(c + prior) in the place of c (variational Bayes, as
-    Johnson 2007 has it), which takes probability from what was seen too rarely to be believed; then scaled to sum to
-    one, as a lexicon's must.
+    Without a prior, relative frequencies. With a prior, exp psi(c + prior) takes the place of c (variational Bayes,
+    Johnson 2007), which takes probability from rare pairs; then the values are normalised to sum to one.
     """
-    starts = lexicon.starts
     weights = counts if prior == 0 else _exp_digamma(counts + prior)
     sizes = np.diff(starts)
-    seen = np.flatnonzero(sizes)
     sums = np.zeros(len(sizes))
-    if len(seen):
-        sums[seen] = np.add.reduceat(weights, starts[:-1][seen])
-    each = np.repeat(sums, sizes)
-    return np.maximum(np.divide(weights, each, out=np.zeros_like(weights), where=each > 0), 1e-300)
+    present = np.flatnonzero(sizes)
+    if len(present):
+        sums[present] = np.add.reduceat(weights, starts[:-1][present])
+    totals = np.repeat(sums, sizes)
+    return np.maximum(np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0), MIN_PROB)
 
 
 @kernel
 def _exp_digamma(counts):  # type: ignore[no-untyped-def]
     """exp psi(c), psi the digamma function, by its recurrence up to 6 and its asymptotic series from there on."""
-    found = np.empty_like(counts)
-    for place in range(len(counts)):
-        x, psi = counts[place], 0.0
+    result = np.empty_like(counts)
+    for k in range(len(counts)):
+        x, psi = counts[k], 0.0
         while x < 6.0:
             psi -= 1.0 / x
             x += 1.0
         y = 1.0 / (x * x)
         psi += np.log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y / 252))
-        found[place] = np.exp(psi)
-    return found
+        result[k] = np.exp(psi)
+    return result
 
 
-def most_probable_source(grid: PairGrid, posteriors: Array) -> NDArray[np.int32]:
-    """Of each target word the source word with the highest posterior; -1 where that is the empty one."""
-    found = np.empty(grid.target.num_words, np.int32)
-    parallel_map(lambda part: _choose(*part, *grid.offset_arrays, posteriors, found), grid.chunks)
-    return found
+@dataclass(frozen=True, eq=False)
+class DirectionalModel:
+    """P(E | F), summed over all alignments: a position model and a lexicon."""
+
+    model: str
+    lexicon: Lexicon
+    positions: PositionModel
+
+    def expect(self, grid: PairGrid) -> Expectation:
+        """Compute P(a_j = i | F, E) in all cells of a text, which need not be the training text."""
+        keys, index = grid.word_pairs()
+        entries = self.lexicon.entry_indices(keys)[index]
+        return self.positions.expect(grid, entries, np.append(self.lexicon.probs, UNSEEN_PROB))
+
+    def align(self, grid: PairGrid) -> NDArray[np.int32]:
+        """Return the most probable source position of each target word, or -1 for NULL.  # (target words,)"""
+        return most_probable_source(grid, self.expect(grid).posteriors)
+
+    def config(self) -> dict[str, object]:
+        return {"model": self.model, **self.positions.config()}
+
+
+def train_directional_model(
+    pairs: ParallelCorpus,
+    model: str,
+    iterations: int = ITERATIONS,
+    *,
+    prior: float = DIRICHLET_PRIOR,
+    report: Callable[[EMProgress], None] = lambda progress: None,
+) -> DirectionalModel:
+    """Train an alignment model, after the simpler ones that it starts from (see `SCHEDULES`)."""
+    em = run_em(PairGrid.from_pairs(pairs), SCHEDULES[model], iterations, prior=prior, report=report)
+    return DirectionalModel(model, Lexicon(pairs.source.vocab, pairs.target.vocab, em.keys, em.probs), em.positions)
+
+
+def most_probable_source(grid: PairGrid, posteriors: FloatArray) -> NDArray[np.int32]:
+    """Return the source position with the highest posterior of each target word; -1 where that is NULL."""
+    positions = np.empty(len(grid.target.ids), np.int32)
+    parallel_map(lambda chunk: _argmax_rows(*chunk, *grid.offset_arrays, posteriors, positions), grid.chunks)
+    return positions
 
 
 @kernel
-def _choose(first, last, source_at, target_at, cell_at, posteriors, found):  # type: ignore[no-untyped-def]
+def _argmax_rows(first, last, source_at, target_at, cell_at, posteriors, positions):  # type: ignore[no-untyped-def]
     for pair in range(first, last):
         n_f = source_at[pair + 1] - source_at[pair]
         for j in range(target_at[pair + 1] - target_at[pair]):
@@ -159,4 +176,4 @@ def _choose(first, last, source_at, target_at, cell_at, posteriors, found):  # t
             for i in range(1, n_f + 1):
                 if posteriors[row + i] > posteriors[row + best]:
                     best = i
-            found[target_at[pair] + j] = best - 1
+            positions[target_at[pair] + j] = best - 1

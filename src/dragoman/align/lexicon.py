@@ -1,4 +1,4 @@
-"""A translation lexicon: P(e | f) of words that were seen together."""
+"""A translation lexicon: P(e | f) of words that occur together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dragoman.align.pair_grid import NULL
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 
-UNSEEN_PROB = 1e-9  # P(e | f) of words never seen together, where some number is needed
+UNSEEN_PROB = 1e-9  # P(e | f) of words that never occurred together, where a positive number is needed
 
 
 class LexiconEntry(NamedTuple):
@@ -22,11 +22,11 @@ class LexiconEntry(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """For each source word, and for the empty one, the target words that it may be translated to."""
+    """For each source word, and for NULL, its possible translations."""
 
     source: Vocab
     target: Vocab
-    keys: NDArray[np.int64]  # (entries,) source * |V_e| + target, growing
+    keys: NDArray[np.int64]  # (entries,) source * |V_e| + target, sorted
     probs: NDArray[np.float64]  # (entries,) P(target | source)
 
     @cached_property
@@ -35,62 +35,58 @@ class Lexicon:
         return np.searchsorted(self.keys, np.arange(len(self.source) + 1, dtype=np.int64) * len(self.target))
 
     def prob(self, source: str, target: str) -> float:
-        """P(target | source), 0 if they were never seen together."""
-        one, other = self._id(self.source, source), self._id(self.target, target)
-        if one is None or other is None:
+        """Return P(target | source), 0 if the words never occurred together."""
+        source_id, target_id = _known_id(self.source, source), _known_id(self.target, target)
+        if source_id is None or target_id is None:
             return 0.0
-        return float(self.probs_for(np.array([one * len(self.target) + other]))[0])
+        return float(self.probs_for(np.array([source_id * len(self.target) + target_id]))[0])
 
     def translations(self, source: str | None, k: int | None = 10) -> list[LexiconEntry]:
-        """The k likeliest translations of a word (None: of the empty word), likeliest first."""
-        number = NULL if source is None else self._id(self.source, source)
-        if number is None:
+        """Return the k most probable translations of a word (None: of NULL), most probable first."""
+        source_id = NULL if source is None else _known_id(self.source, source)
+        if source_id is None:
             return []
-        first, last = self.starts[number : number + 2].tolist()
+        first, last = self.starts[source_id : source_id + 2].tolist()
         order = first + np.argsort(-self.probs[first:last], kind="stable")[:k]
         words = self.target.tokens
-        return [LexiconEntry(words[int(self.keys[place]) % len(words)], float(self.probs[place])) for place in order]
+        return [LexiconEntry(words[int(self.keys[n]) % len(words)], float(self.probs[n])) for n in order]
 
     def best_translations(self) -> NDArray[np.int32]:
-        """The likeliest translation of each source word; `<unk>` where none is known.  # (|V_f|,)"""
-        found = np.full(len(self.source), UNK, np.int32)
-        order = np.lexsort((-self.probs, self.keys // len(self.target)))
-        owners = self.keys[order] // len(self.target)
-        firsts = np.flatnonzero(np.diff(owners, prepend=-1))
-        found[owners[firsts]] = self.keys[order[firsts]] % len(self.target)
-        return found
+        """Return the most probable translation of each source word; `<unk>` where there is none.  # (|V_f|,)"""
+        best = np.full(len(self.source), UNK, np.int32)
+        sources, targets = np.divmod(self.keys[self.top_entries(1)], len(self.target))
+        best[sources] = targets
+        return best
 
     def top_entries(self, k: int, min_prob: float = 0.0) -> NDArray[np.int64]:
-        """The entries of the likeliest translations of each source word, that are so probable at least, in order."""
-        owner, target = np.divmod(self.keys, len(self.target))
-        order = np.lexsort((target, -self.probs, owner))  # the likeliest of each source word first
-        rank = np.arange(len(order)) - self.starts[owner[order]]
+        """Return the indices, in order, of each source word's k most probable entries of at least `min_prob`."""
+        sources, targets = np.divmod(self.keys, len(self.target))
+        order = np.lexsort((targets, -self.probs, sources))  # most probable of each source word first
+        rank = np.arange(len(order)) - self.starts[sources[order]]
         return np.sort(order[(rank < k) & (self.probs[order] >= min_prob)])
 
     def keys_above(self, min_prob: float) -> NDArray[np.int64]:
-        """The entries of this probability or more, the empty word's left out."""
-        kept: NDArray[np.int64] = self.keys[(self.probs >= min_prob) & (self.keys >= (NULL + 1) * len(self.target))]
-        return kept
+        """Return the keys of entries of at least `min_prob`, without those of NULL."""
+        return np.asarray(self.keys[(self.probs >= min_prob) & (self.keys >= (NULL + 1) * len(self.target))])
 
     def probs_for(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
-        """P of the pairs of words with these numbers, 0 of those never seen together.  # (keys,)"""
-        found: NDArray[np.float64] = np.append(self.probs, 0.0)[self.entry_indices(keys)]
-        return found
-
-    @staticmethod
-    def _id(vocab: Vocab, word: str) -> int | None:
-        number = vocab.id(word)
-        return None if number == UNK and word != SPECIALS[UNK] else number
+        """Return P of each key, 0 for words that never occurred together.  # (keys,)"""
+        return np.asarray(np.append(self.probs, 0.0)[self.entry_indices(keys)])
 
     def entry_indices(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The entry of each key; one past the last for keys that have none.  # (keys,)"""
+        """Return the index of each key's entry; the number of entries for keys without one.  # (keys,)"""
         if not len(self.keys):
             return np.zeros(len(keys), np.int32)
-        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[places] == keys, places, len(self.keys)).astype(np.int32)
+        indices = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[indices] == keys, indices, len(self.keys)).astype(np.int32)
+
+
+def _known_id(vocab: Vocab, word: str) -> int | None:
+    word_id = vocab.id(word)
+    return None if word_id == UNK and word != SPECIALS[UNK] else word_id
 
 
 def reversed_keys(keys: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
-    """The numbers that pairs of words of this lexicon have in one of the other direction.  # (keys,)"""
+    """Return the keys that the word pairs of this lexicon have in one of the opposite direction.  # (keys,)"""
     source, target = np.divmod(keys, len(lexicon.target))
     return target * len(lexicon.source) + source

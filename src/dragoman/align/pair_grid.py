@@ -1,76 +1,134 @@
-"""Two texts as a grid: for each pair of sentences, every target word beside every source word, and beside none.
+"""All word pairs of a parallel text: for each sentence pair, each target word with each source word and with NULL.
 
-All alignment models fill this grid with P(a_j = i | F, E): which word of the source a word of the target comes from.
+All alignment models compute P(a_j = i | F, E) for the cells of this grid: which source word a target word comes from.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.core.threads import parallel_map
 from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.ranges import select_ranges
+from dragoman.data.scanner import rehash
 from dragoman.data.vocabulary import START
 
-NULL = START  # the empty word, from which comes what has no counterpart: `<s>` is no word of any text
-CHUNK_PAIRS = 4096  # pairs that are worked on by one thread at a time; the same on every machine, so that sums are, too
+NULL = START  # id of the empty source word, from which words without a counterpart come: `<s>` is no word of any text
+CHUNK_PAIRS = 4096  # pairs processed by one thread at a time; the same on every machine, so that sums are the same
+
+
+class IdLines(NamedTuple):
+    """Lines as word ids above `NULL`."""
+
+    ids: NDArray[np.int32]  # (words,)
+    offsets: NDArray[np.int64]  # (lines + 1,)
+    vocab_size: int
+
+    @classmethod
+    def from_corpus(cls, corpus: Corpus) -> IdLines:
+        return cls(corpus.ids, corpus.offsets, len(corpus.vocab))
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Words of each line.  # (lines,)"""
+        return np.diff(self.offsets)
+
+    def select(self, lines: NDArray[np.integer]) -> IdLines:
+        """Return the given lines, in this order."""
+        offsets, positions = select_ranges(self.offsets, lines)
+        return IdLines(self.ids[positions], offsets, self.vocab_size)
 
 
 @dataclass(frozen=True, eq=False)
 class PairGrid:
-    """Pair after pair; in a pair, a row for each target word, and in it the empty word and then each source word."""
+    """Cells in order of pairs; in a pair, one row per target word; in a row, NULL and then each source word."""
 
-    source: Corpus
-    target: Corpus
+    source: IdLines
+    target: IdLines
 
     @classmethod
     def from_pairs(cls, pairs: ParallelCorpus) -> PairGrid:
-        return cls(pairs.source, pairs.target)
+        return cls(IdLines.from_corpus(pairs.source), IdLines.from_corpus(pairs.target))
 
     @property
     def reversed(self) -> PairGrid:
-        """The same texts, the other way round."""
+        """The same pairs with source and target exchanged."""
         return PairGrid(self.target, self.source)
 
     def __len__(self) -> int:
-        return len(self.source)
+        return len(self.source.offsets) - 1
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """Where the cells of each pair begin.  # (pairs + 1,)"""
-        sizes = (np.diff(self.source.offsets) + 1) * np.diff(self.target.offsets)
+        sizes = (self.source.sizes + 1) * self.target.sizes
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @property
     def offset_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """What kernels need to find their way: where the words of each side begin, and the cells."""
+        """Where the source words, the target words and the cells of each pair begin, for kernels."""
         return self.source.offsets, self.target.offsets, self.offsets
 
     @property
     def chunks(self) -> list[tuple[int, int]]:
-        """Runs of pairs."""
+        """Ranges of pairs to be processed in parallel."""
         cuts = [*range(0, len(self), CHUNK_PAIRS), len(self)]
         return list(zip(cuts[:-1], cuts[1:], strict=True))
 
-    def keys(self) -> NDArray[np.int64]:
-        """The number of the two words of each cell: source * |V_e| + target.  # (cells,)"""
-        found = np.empty(self.offsets[-1], np.int64)
-        words = (self.source.ids, self.target.ids, len(self.target.vocab))
-        parallel_map(lambda part: _fill_keys(*part, *self.offset_arrays, *words, found), self.chunks)
-        return found
+    def word_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The distinct word pairs as sorted keys source * |V_e| + target, and the index of each cell's pair.
+
+        # (pairs of words,), (cells,)
+        """
+        cells = int(self.offsets[-1])
+        index = np.empty(cells, np.int32)
+        keys, hashes = np.empty(cells, np.int64), np.empty(cells, np.uint64)  # only the part in use takes memory
+        slots = np.full(1 << 16, -1, np.int32)
+        line = cell = count = 0
+        words = (*self.source[:2], *self.target)
+        while line < len(self):
+            line, cell, count = _number_cells(*words, index, keys, hashes, slots, line, cell, count)
+            if line < len(self):
+                slots = rehash(hashes[:count], 4 * slots.size)
+        order = np.argsort(keys[:count])
+        rank = np.empty(count, np.int32)
+        rank[order] = np.arange(count, dtype=np.int32)
+        return keys[:count][order], rank[index]
 
 
 @kernel
-def _fill_keys(first, last, source_at, target_at, cell_at, source, target, width, found):  # type: ignore[no-untyped-def]
-    for pair in range(first, last):
-        place = cell_at[pair]
-        for j in range(target_at[pair], target_at[pair + 1]):
-            found[place] = NULL * width + target[j]
-            place += 1
-            for i in range(source_at[pair], source_at[pair + 1]):
-                found[place] = np.int64(source[i]) * width + target[j]
-                place += 1
+def _hash(key):  # type: ignore[no-untyped-def]
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))
+
+
+@kernel
+def _number_cells(f, f_at, e, e_at, width, index, keys, hashes, slots, line, cell, count):  # type: ignore[no-untyped-def]
+    """Number the word pairs of the cells from `line` on, until the lines end or the hash table may become too full."""
+    mask = np.uint64(slots.size - 1)
+    while line < f_at.size - 1:
+        n_f = f_at[line + 1] - f_at[line]
+        if 2 * (count + (n_f + 1) * (e_at[line + 1] - e_at[line])) >= slots.size:
+            break
+        for j in range(e_at[line], e_at[line + 1]):
+            for i in range(f_at[line] - 1, f_at[line + 1]):
+                word = NULL if i < f_at[line] else f[i]
+                key = np.int64(word) * width + e[j]
+                hashed = _hash(np.uint64(key))
+                slot = hashed & mask
+                while slots[slot] >= 0 and keys[slots[slot]] != key:
+                    slot = (slot + np.uint64(1)) & mask
+                if slots[slot] < 0:
+                    slots[slot] = count
+                    keys[count], hashes[count] = key, hashed
+                    count += 1
+                index[cell] = slots[slot]
+                cell += 1
+        line += 1
+    return line, cell, count

@@ -1,287 +1,324 @@
-"""Where words come from, apart from what they are: P(a_j | position), the part in which alignment models differ.
+"""Position models: the probability that a target word comes from a source position, whatever the words are.
 
-- `Anywhere`: all words of the source and the empty word alike (IBM Model 1, Brown et al. 1993).
-- `Diagonal`: the nearer to the diagonal, the likelier: exp(-tension |i/|F| - j/|E||) (Model 2 as Dyer et al. 2013 have
-  it).
-- `Jumps`: from the word that the target word before came from, by how far it is (the hidden Markov model of Vogel et
-  al. 1996; the empty word remembers where it was left, as in Och and Ney 2003).
+- `UniformPositions`: all source words and NULL alike (IBM Model 1, Brown et al. 1993).
+- `DiagonalPositions`: exp(-tension |i/|F| - j/|E||), the closer to the diagonal the likelier (Model 2 in the form of
+  Dyer et al. 2013).
+- `JumpPositions`: depends on the distance to the position of the previous target word (the HMM of Vogel et al. 1996;
+  NULL keeps the last position, as in Och and Ney 2003).
 
-Each fills the cells of a text with posteriors, given the lexicon's P(e | f) for each cell, and notes what is needed to
-be fitted to them: the two steps of EM.
+`expect` is the E step: it computes posteriors for all cells of a text, given P(e | f) of each cell, and statistics.
+`fit` is the M step: it estimates the parameters from these statistics.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dragoman.align.pair_grid import PairGrid
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map
 
-Array = NDArray[np.float64]
-MAX_JUMP = 40  # jumps farther than this are all alike
-NULL_SHARE = 0.08  # of target words that come from the empty word
+FloatArray = NDArray[np.float64]
+MAX_JUMP = 40  # longer jumps have the probability of this one
+NULL_PROB = 0.08  # probability that a target word comes from NULL
 MAX_TENSION = 40.0
 
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """What the model thinks of a text, given its parameters."""
+    """Result of the E step."""
 
-    posteriors: Array  # (cells,) each row of a pair sums to 1
+    posteriors: FloatArray  # (cells,) each row of a pair sums to 1
     log_likelihood: float  # of the target, given the source
-    statistics: Any  # what the position model is fitted by
+    statistics: FloatArray  # by which the position model is fitted
 
 
 class PositionModel(Protocol):
-    """One of them."""
+    """A position model of any kind."""
 
-    def expect(self, cells: PairGrid, entry: NDArray[np.int32], t: Array) -> Expectation:
-        """The posteriors of a text.  # entry: (cells,) the lexicon's entry of each cell, t: (entries,) its P(e | f)"""
+    def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
+        """Compute the posteriors of all cells.  # entries: (cells,) index of each cell's P(e | f) in `probs`"""
         ...
 
-    def fit(self, cells: PairGrid, noted: Any) -> Self:
-        """With the parameters by which the text is most probable."""
+    def fit(self, grid: PairGrid, statistics: FloatArray) -> Self:
+        """Return the model with the parameters that maximise the expected likelihood."""
         ...
 
-    def config(self) -> dict[str, Any]: ...
+    def config(self) -> dict[str, object]:
+        """The parameters as plain values, for `from_config`."""
+        ...
 
 
 @dataclass(frozen=True)
 class UniformPositions:
     """Model 1: P(a_j = i) = 1 / (|F| + 1)."""
 
-    def expect(self, cells: PairGrid, entry: NDArray[np.int32], t: Array) -> Expectation:
-        return _mixed(cells, entry, t, 0.0, -1.0)
+    @classmethod
+    def initial(cls) -> UniformPositions:
+        return cls()
 
-    def fit(self, cells: PairGrid, noted: Any) -> UniformPositions:
+    @classmethod
+    def from_config(cls, config: Mapping[str, object]) -> UniformPositions:
+        return cls(**config)
+
+    def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
+        return _expect_independent(grid, entries, probs, 0.0, -1.0)
+
+    def fit(self, grid: PairGrid, statistics: FloatArray) -> UniformPositions:
         return self
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, object]:
         return {}
 
 
 @dataclass(frozen=True)
 class DiagonalPositions:
-    """P(a_j = i) is proportional to exp(-tension |i/|F| - j/|E||); the empty word has a share of its own."""
+    """P(a_j = i) is proportional to exp(-tension |i/|F| - j/|E||); NULL has a fixed probability."""
 
     tension: float = 4.0
-    null: float = NULL_SHARE
+    null: float = NULL_PROB
 
     def __post_init__(self) -> None:
         if not (0 <= self.tension <= MAX_TENSION and 0 < self.null < 1):
-            raise ValueError(f"a tension of {self.tension} and a share of {self.null} for the empty word")
+            raise ValueError(f"tension {self.tension} must be from 0 to {MAX_TENSION:g}, null {self.null} in (0, 1)")
 
-    def expect(self, cells: PairGrid, entry: NDArray[np.int32], t: Array) -> Expectation:
-        return _mixed(cells, entry, t, self.tension, self.null)
+    @classmethod
+    def initial(cls) -> DiagonalPositions:
+        return cls()
 
-    def fit(self, cells: PairGrid, noted: Any) -> DiagonalPositions:
-        """The tension at which distances are, on average, as far as they were expected: by Newton's method."""
-        aligned, distance = noted
+    @classmethod
+    def from_config(cls, config: Mapping[str, float]) -> DiagonalPositions:
+        return cls(**config)
+
+    def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
+        return _expect_independent(grid, entries, probs, self.tension, self.null)
+
+    def fit(self, grid: PairGrid, statistics: FloatArray) -> DiagonalPositions:
+        """Find, by Newton's method, the tension at which the mean distance equals the expected one."""
+        aligned, distance = statistics.tolist()
         if not aligned:
             return self
-        sizes = np.stack([np.diff(cells.source.offsets), np.diff(cells.target.offsets)], axis=1)  # (pairs, 2)
-        shapes, times = np.unique(sizes[(sizes > 0).all(axis=1)], axis=0, return_counts=True)
+        sizes = np.stack([grid.source.sizes, grid.target.sizes], axis=1)  # (pairs, 2)
+        shapes, frequencies = np.unique(sizes[(sizes > 0).all(axis=1)], axis=0, return_counts=True)
         tension = self.tension
         for _ in range(8):
-            total, mean, variance = _distances(shapes, times.astype(np.float64), tension)
-            # so many words come from some word, as a share of all
+            total, mean, variance = _distance_moments(shapes, frequencies.astype(np.float64), tension)
             step = (mean / total - distance / aligned) / max(variance / total, 1e-9)
             tension = float(np.clip(tension + np.clip(step, -2.0, 2.0), 0.0, MAX_TENSION))
         return replace(self, tension=tension)
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, object]:
         return {"tension": self.tension, "null": self.null}
 
 
 @dataclass(frozen=True, eq=False)
 class JumpPositions:
-    """P(a_j = i | a_{j-1} = k) is proportional to jumps[i - k]; with the share `null` no word is chosen at all."""
+    """P(a_j = i | a_{j-1} = k) is proportional to jumps[i - k]; NULL has a fixed probability."""
 
-    jumps: Array  # (2 * REACH + 1,) from -REACH to REACH
-    null: float = NULL_SHARE
+    jumps: FloatArray  # (2 * MAX_JUMP + 1,) from -MAX_JUMP to MAX_JUMP
+    null: float = NULL_PROB
 
     def __post_init__(self) -> None:
-        """What is read from a file goes to kernels, which look up jumps without asking how many there are."""
-        fine = self.jumps.shape == (2 * MAX_JUMP + 1,) and bool(
+        """Check the shape: kernels use jumps without bounds checks."""
+        is_valid = self.jumps.shape == (2 * MAX_JUMP + 1,) and bool(
             np.isfinite(self.jumps).all() and (self.jumps > 0).all()
         )
-        if not fine or not 0 < self.null < 1:
-            raise ValueError(
-                f"{2 * MAX_JUMP + 1} jumps above 0, and a share of the empty word between 0 and 1, are wanted"
-            )
+        if not is_valid or not 0 < self.null < 1:
+            raise ValueError(f"expected {2 * MAX_JUMP + 1} jumps above 0, and null in (0, 1)")
 
     @classmethod
-    def initial(cls, null: float = NULL_SHARE) -> JumpPositions:
-        """Steps to the next word likeliest, before anything was seen."""
-        away = np.abs(np.arange(-MAX_JUMP, MAX_JUMP + 1) - 1)
-        return cls(1.0 / (1.0 + away) ** 1.5, null)
+    def initial(cls, null: float = NULL_PROB) -> JumpPositions:
+        """Start with the step to the next word as the likeliest."""
+        distance = np.abs(np.arange(-MAX_JUMP, MAX_JUMP + 1) - 1)
+        return cls(1.0 / (1.0 + distance) ** 1.5, null)
 
-    def expect(self, cells: PairGrid, entry: NDArray[np.int32], t: Array) -> Expectation:
-        found = np.empty(cells.offsets[-1])
+    @classmethod
+    def from_config(cls, config: Mapping[str, ArrayLike]) -> JumpPositions:
+        if set(config) != {"jumps", "null"}:
+            raise ValueError("expected the parameters jumps and null")
+        return cls(np.asarray(config["jumps"], np.float64), float(np.asarray(config["null"], np.float64)))
 
-        def work(part: tuple[int, int]) -> tuple[float, Array]:
+    def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
+        posteriors = np.empty(grid.offsets[-1])
+
+        def expect_chunk(chunk: tuple[int, int]) -> tuple[float, FloatArray]:
             counts = np.zeros_like(self.jumps)
-            return _jump(*part, *cells.offset_arrays, entry, t, self.jumps, self.null, found, counts), counts
+            parameters = (entries, probs, self.jumps, self.null)
+            return _forward_backward(*chunk, *grid.offset_arrays, *parameters, posteriors, counts), counts
 
-        done = parallel_map(work, cells.chunks)
-        return Expectation(found, sum(one for one, _ in done), sum((counts for _, counts in done), np.zeros(1)))
+        results = parallel_map(expect_chunk, grid.chunks)
+        log_likelihood = sum(value for value, _ in results)
+        return Expectation(posteriors, log_likelihood, sum((counts for _, counts in results), np.zeros(1)))
 
-    def fit(self, cells: PairGrid, noted: Any) -> JumpPositions:
-        """Relative frequencies, as is usual, though what a jump is normalised by depends on the sentence's length."""
-        return replace(self, jumps=(noted + 1e-3) / (noted + 1e-3).sum())
+    def fit(self, grid: PairGrid, statistics: FloatArray) -> JumpPositions:
+        """Use relative frequencies, as is usual, although the normaliser of a jump depends on the sentence length."""
+        return replace(self, jumps=(statistics + 1e-3) / (statistics + 1e-3).sum())
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, object]:
         return {"jumps": self.jumps.tolist(), "null": self.null}
 
 
-def _mixed(cells: PairGrid, entry: NDArray[np.int32], t: Array, tension: float, null: float) -> Expectation:
-    """Models in which each target word comes from where it comes from by itself."""
-    found = np.empty(cells.offsets[-1])
-    done = parallel_map(lambda part: _mix(*part, *cells.offset_arrays, entry, t, tension, null, found), cells.chunks)
-    likelihood, aligned, distance = (sum(column) for column in zip(*done, strict=True)) if done else (0.0, 0.0, 0.0)
-    return Expectation(found, float(likelihood), (aligned, distance))
+def _expect_independent(
+    grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray, tension: float, null: float
+) -> Expectation:
+    """E step of the models in which the target words are aligned independently of each other."""
+    posteriors = np.empty(grid.offsets[-1])
+    sums = parallel_map(
+        lambda chunk: _row_posteriors(*chunk, *grid.offset_arrays, entries, probs, tension, null, posteriors),
+        grid.chunks,
+    )
+    log_likelihood, aligned, distance = np.array(sums, np.float64).reshape(-1, 3).sum(axis=0).tolist()
+    return Expectation(posteriors, log_likelihood, np.array([aligned, distance]))
 
 
 # -- kernels -----------------------------------------------------------------------------------------------------------
 
 
 @kernel
-def _mix(first, last, source_at, target_at, cell_at, entry, t, tension, null, found):  # type: ignore[no-untyped-def]
-    """Posteriors, row by row; log-likelihood, the words that come from some word, and how far off the diagonal."""
+def _row_posteriors(first, last, source_at, target_at, cell_at, entries, t, tension, null, posteriors):  # type: ignore[no-untyped-def]
+    """Fill in posteriors row by row; return log-likelihood, expected aligned words, and their distance sum.
+
+    A negative `null` stands for 1 / (|F| + 1).
+    """
     likelihood = aligned = distance = 0.0
     for pair in range(first, last):
         n_f = source_at[pair + 1] - source_at[pair]
         n_e = target_at[pair + 1] - target_at[pair]
         if n_f == 0:
             for j in range(n_e):
-                found[cell_at[pair] + j] = 1.0
-                likelihood += np.log(t[entry[cell_at[pair] + j]])
+                posteriors[cell_at[pair] + j] = 1.0
+                likelihood += np.log(t[entries[cell_at[pair] + j]])
             continue
-        none = 1.0 / (n_f + 1) if null < 0 else null
+        p_null = 1.0 / (n_f + 1) if null < 0 else null
         for j in range(n_e):
             row = cell_at[pair] + j * (n_f + 1)
             norm = 0.0
             for i in range(n_f):
-                weight = np.exp(-tension * abs((i + 0.5) / n_f - (j + 0.5) / n_e))
-                found[row + 1 + i] = weight
+                weight = np.exp(-tension * abs((i + 0.5) / n_f - (j + 0.5) / n_e)) if tension > 0 else 1.0
+                posteriors[row + 1 + i] = weight
                 norm += weight
-            total = none * t[entry[row]]
-            found[row] = total
+            total = p_null * t[entries[row]]
+            posteriors[row] = total
             for i in range(n_f):
-                p = (1.0 - none) * found[row + 1 + i] / norm * t[entry[row + 1 + i]]
-                found[row + 1 + i] = p
+                p = (1.0 - p_null) * posteriors[row + 1 + i] / norm * t[entries[row + 1 + i]]
+                posteriors[row + 1 + i] = p
                 total += p
             likelihood += np.log(total)
-            found[row] /= total
+            posteriors[row] /= total
             for i in range(n_f):
-                found[row + 1 + i] /= total
-                aligned += found[row + 1 + i]
-                distance += found[row + 1 + i] * abs((i + 0.5) / n_f - (j + 0.5) / n_e)
+                posteriors[row + 1 + i] /= total
+                aligned += posteriors[row + 1 + i]
+                distance += posteriors[row + 1 + i] * abs((i + 0.5) / n_f - (j + 0.5) / n_e)
     return likelihood, aligned, distance
 
 
 @kernel
-def _distances(shapes, times, tension):  # type: ignore[no-untyped-def]
-    """Of sentences of these shapes so many times: target words, and the sums of mean and variance of the distance."""
+def _distance_moments(shapes, frequencies, tension):  # type: ignore[no-untyped-def]
+    """Over sentence pairs of these lengths: target words, and the sums of mean and variance of the distance."""
     total = mean = variance = 0.0
     for shape in range(len(shapes)):
         n_f, n_e = shapes[shape]
         for j in range(n_e):
-            norm = one = two = 0.0
+            norm = first_moment = second_moment = 0.0
             for i in range(n_f):
                 d = abs((i + 0.5) / n_f - (j + 0.5) / n_e)
                 weight = np.exp(-tension * d)
                 norm += weight
-                one += weight * d
-                two += weight * d * d
-            total += times[shape]
-            mean += times[shape] * one / norm
-            variance += times[shape] * (two / norm - (one / norm) ** 2)
+                first_moment += weight * d
+                second_moment += weight * d * d
+            total += frequencies[shape]
+            mean += frequencies[shape] * first_moment / norm
+            variance += frequencies[shape] * (second_moment / norm - (first_moment / norm) ** 2)
     return total, mean, variance
 
 
 @kernel
-def _moves(n_f, jumps, null, moves):  # type: ignore[no-untyped-def]
-    """P(a_j = i | a_{j-1} = k), row k; the last row is where sentences begin, as if before the first word."""
+def _fill_transitions(n_f, jumps, null, transitions):  # type: ignore[no-untyped-def]
+    """P(a_j = i | a_{j-1} = k) in row k; the last row is the start of a sentence, one position before the first."""
     for k in range(n_f + 1):
-        before = k if k < n_f else -1
+        previous = k if k < n_f else -1
         norm = 0.0
         for i in range(n_f):
-            norm += jumps[min(max(i - before, -MAX_JUMP), MAX_JUMP) + MAX_JUMP]
+            norm += jumps[min(max(i - previous, -MAX_JUMP), MAX_JUMP) + MAX_JUMP]
         for i in range(n_f):
-            moves[k, i] = (1.0 - null) * jumps[min(max(i - before, -MAX_JUMP), MAX_JUMP) + MAX_JUMP] / norm
+            jump = jumps[min(max(i - previous, -MAX_JUMP), MAX_JUMP) + MAX_JUMP]
+            transitions[k, i] = (1.0 - null) * jump / norm
 
 
 @kernel
-def _forward(at, n_f, n_e, entry, t, moves, null, word, rest, scale):  # type: ignore[no-untyped-def]
-    """P(a_j, e_1 ... e_j), scaled to sum to 1 for each j; the log-likelihood of the sentence."""
+def _forward(at, n_f, n_e, entries, t, transitions, null, at_word, at_null, scale):  # type: ignore[no-untyped-def]
+    """P(a_j, e_1 ... e_j), scaled to sum to 1 for each j; return the log-likelihood of the sentence."""
     likelihood = 0.0
     for j in range(n_e):
         row = at + j * (n_f + 1)
         total = 0.0
         for i in range(n_f):
             if j == 0:
-                arrived = moves[n_f, i]
-                stayed = null / n_f
+                p_word = transitions[n_f, i]
+                p_null = null / n_f
             else:
-                arrived = 0.0
+                p_word = 0.0
                 for k in range(n_f):
-                    arrived += (word[j - 1, k] + rest[j - 1, k]) * moves[k, i]
-                stayed = null * (word[j - 1, i] + rest[j - 1, i])
-            word[j, i] = arrived * t[entry[row + 1 + i]]
-            rest[j, i] = stayed * t[entry[row]]
-            total += word[j, i] + rest[j, i]
+                    p_word += (at_word[j - 1, k] + at_null[j - 1, k]) * transitions[k, i]
+                p_null = null * (at_word[j - 1, i] + at_null[j - 1, i])
+            at_word[j, i] = p_word * t[entries[row + 1 + i]]
+            at_null[j, i] = p_null * t[entries[row]]
+            total += at_word[j, i] + at_null[j, i]
         scale[j] = total
         likelihood += np.log(total)
         for i in range(n_f):
-            word[j, i] /= total
-            rest[j, i] /= total
+            at_word[j, i] /= total
+            at_null[j, i] /= total
     return likelihood
 
 
 @kernel
-def _backward(at, n_f, n_e, entry, t, moves, null, word, rest, scale, back, found, counts):  # type: ignore[no-untyped-def]
-    """P(e_{j+1} ... | a_j), scaled alike; with it the posteriors, and what is expected of jumps."""
+def _backward(  # type: ignore[no-untyped-def]
+    at, n_f, n_e, entries, t, transitions, null, at_word, at_null, scale, backward, posteriors, counts
+):  # fmt: skip
+    """P(e_{j+1} ... | a_j), with the same scale; fill in the posteriors and add up the expected jumps."""
     for i in range(n_f):
-        back[n_e - 1, i] = 1.0
+        backward[n_e - 1, i] = 1.0
     for j in range(n_e - 1, -1, -1):
         row = at + j * (n_f + 1)
-        none = 0.0
+        p_null = 0.0
         for i in range(n_f):
-            found[row + 1 + i] = word[j, i] * back[j, i]
-            none += rest[j, i] * back[j, i]
+            posteriors[row + 1 + i] = at_word[j, i] * backward[j, i]
+            p_null += at_null[j, i] * backward[j, i]
             if j == 0:
-                counts[min(i + 1, MAX_JUMP) + MAX_JUMP] += found[row + 1 + i]
-        found[row] = none
+                counts[min(i + 1, MAX_JUMP) + MAX_JUMP] += posteriors[row + 1 + i]
+        posteriors[row] = p_null
         if j == 0:
             break
         for k in range(n_f):
-            onward = null * t[entry[row]] * back[j, k]
+            total = null * t[entries[row]] * backward[j, k]
             for i in range(n_f):
-                step = moves[k, i] * t[entry[row + 1 + i]] * back[j, i]
-                onward += step
-                seen = (word[j - 1, k] + rest[j - 1, k]) * step / scale[j]
-                counts[min(max(i - k, -MAX_JUMP), MAX_JUMP) + MAX_JUMP] += seen
-            back[j - 1, k] = onward / scale[j]
+                step = transitions[k, i] * t[entries[row + 1 + i]] * backward[j, i]
+                total += step
+                expected = (at_word[j - 1, k] + at_null[j - 1, k]) * step / scale[j]
+                counts[min(max(i - k, -MAX_JUMP), MAX_JUMP) + MAX_JUMP] += expected
+            backward[j - 1, k] = total / scale[j]
 
 
 @kernel
-def _jump(first, last, source_at, target_at, cell_at, entry, t, jumps, null, found, counts):  # type: ignore[no-untyped-def]
-    """Forward and backward over each target sentence; what is expected of jumps is added to `counts`."""
-    most_i = most_j = 1
+def _forward_backward(  # type: ignore[no-untyped-def]
+    first, last, source_at, target_at, cell_at, entries, t, jumps, null, posteriors, counts
+):  # fmt: skip
+    """Forward-backward over each target sentence; expected jumps are added to `counts`. Return the log-likelihood."""
+    max_f = max_e = 1
     for pair in range(first, last):
-        most_i = max(most_i, source_at[pair + 1] - source_at[pair])
-        most_j = max(most_j, target_at[pair + 1] - target_at[pair])
-    moves = np.empty((most_i + 1, most_i))
-    word = np.empty((most_j, most_i))  # forward: at word i
-    rest = np.empty((most_j, most_i))  # forward: at the empty word, i the last word before
-    back = np.empty((most_j, most_i))
-    scale = np.empty(most_j)
+        max_f = max(max_f, source_at[pair + 1] - source_at[pair])
+        max_e = max(max_e, target_at[pair + 1] - target_at[pair])
+    transitions = np.empty((max_f + 1, max_f))
+    at_word = np.empty((max_e, max_f))  # forward probability of position i
+    at_null = np.empty((max_e, max_f))  # forward probability of NULL, i the last position before
+    backward = np.empty((max_e, max_f))
+    scale = np.empty(max_e)
     likelihood = 0.0
     for pair in range(first, last):
         n_f = source_at[pair + 1] - source_at[pair]
@@ -289,12 +326,14 @@ def _jump(first, last, source_at, target_at, cell_at, entry, t, jumps, null, fou
         at = cell_at[pair]
         if n_f == 0:
             for j in range(n_e):
-                found[at + j] = 1.0
-                likelihood += np.log(t[entry[at + j]])
+                posteriors[at + j] = 1.0
+                likelihood += np.log(t[entries[at + j]])
             continue
         if n_e == 0:
             continue
-        _moves(n_f, jumps, null, moves)
-        likelihood += _forward(at, n_f, n_e, entry, t, moves, null, word, rest, scale)
-        _backward(at, n_f, n_e, entry, t, moves, null, word, rest, scale, back, found, counts)
+        _fill_transitions(n_f, jumps, null, transitions)
+        likelihood += _forward(at, n_f, n_e, entries, t, transitions, null, at_word, at_null, scale)
+        _backward(
+            at, n_f, n_e, entries, t, transitions, null, at_word, at_null, scale, backward, posteriors, counts
+        )  # fmt: skip
     return likelihood

@@ -1,5 +1,4 @@
-"""Two directions brought together: of what the one and the other found, which links are believed (Och and Ney 2003,
-Koehn et al. 2003)."""
+"""Symmetrisation: combine the alignments of two directions (Och and Ney 2003, Koehn et al. 2003)."""
 
 from __future__ import annotations
 
@@ -12,63 +11,56 @@ from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map
 from dragoman.data.alignments import WordAlignments
 
-FORWARD, BACKWARD, INTERSECTION, UNION, GROW_DIAG_FINAL_AND = (
-    "forward",
-    "backward",
-    "intersection",
-    "union",
-    "grow-diag-final-and",
-)
-SYMMETRIZATIONS = (GROW_DIAG_FINAL_AND, INTERSECTION, UNION, FORWARD, BACKWARD)
+GROW_DIAG_FINAL_AND = "grow-diag-final-and"
+SYMMETRIZATIONS = (GROW_DIAG_FINAL_AND, "intersection", "union", "forward", "backward")
 
 
 def symmetrize(
-    cells: PairGrid, forward: NDArray[np.int32], backward: NDArray[np.int32], method: str = GROW_DIAG_FINAL_AND
+    grid: PairGrid, forward: NDArray[np.int32], backward: NDArray[np.int32], method: str = GROW_DIAG_FINAL_AND
 ) -> WordAlignments:
-    """The links of each pair.
+    """Return the links of each pair.
 
-    # forward: (target words,) the source word of each, or -1; backward: (source words,) the target word of each, or -1
+    # forward: (target words,) source position of each, or -1; backward: (source words,) target position of each, or -1
     """
     if method not in SYMMETRIZATIONS:
-        raise DataError(f"to symmetrise by {method!r}: there are {', '.join(SYMMETRIZATIONS)}")
-    places = cells.offset_arrays[:2]
-    done = parallel_map(
-        lambda part: _links(*part, *places, forward, backward, SYMMETRIZATIONS.index(method)), cells.chunks
-    )
-    counts = np.concatenate([np.zeros(1, np.int64), *(one[0] for one in done)])
-    source, target = (np.concatenate([np.zeros(0, np.int32), *(one[n] for one in done)]) for n in (1, 2))
+        raise DataError(f"unknown symmetrization {method!r}; choose from {', '.join(SYMMETRIZATIONS)}")
+    number = SYMMETRIZATIONS.index(method)
+    offsets = grid.offset_arrays[:2]
+    chunks = parallel_map(lambda chunk: _links(*chunk, *offsets, forward, backward, number), grid.chunks)
+    counts = np.concatenate([np.zeros(1, np.int64), *(chunk[0] for chunk in chunks)])
+    source, target = (np.concatenate([np.zeros(0, np.int32), *(chunk[n] for chunk in chunks)]) for n in (1, 2))
     return WordAlignments(np.cumsum(counts), source, target)
 
 
 @kernel
-def _links(first, last, source_at, target_at, forward, backward, way):  # type: ignore[no-untyped-def]
-    """How many links each pair has, and these."""
-    room = 0
+def _links(first, last, source_at, target_at, forward, backward, method):  # type: ignore[no-untyped-def]
+    """The number of links of each pair, and their source and target positions."""
+    size = 0
     for pair in range(first, last):
-        room += (source_at[pair + 1] - source_at[pair]) * (target_at[pair + 1] - target_at[pair])
+        size += (source_at[pair + 1] - source_at[pair]) * (target_at[pair + 1] - target_at[pair])
     counts = np.zeros(last - first, np.int64)
-    source, target = np.empty(room, np.int32), np.empty(room, np.int32)
+    source, target = np.empty(size, np.int32), np.empty(size, np.int32)
     total = 0
     for pair in range(first, last):
         n_f, n_e = source_at[pair + 1] - source_at[pair], target_at[pair + 1] - target_at[pair]
-        one, other = np.zeros((n_f, n_e), np.bool_), np.zeros((n_f, n_e), np.bool_)
+        f_links, b_links = np.zeros((n_f, n_e), np.bool_), np.zeros((n_f, n_e), np.bool_)
         for j in range(n_e):
             if forward[target_at[pair] + j] >= 0:
-                one[forward[target_at[pair] + j], j] = True
+                f_links[forward[target_at[pair] + j], j] = True
         for i in range(n_f):
             if backward[source_at[pair] + i] >= 0:
-                other[i, backward[source_at[pair] + i]] = True
-        if way == 0:
-            kept = _grow_diag_final_and(one, other)
-        elif way == 1:
-            kept = one & other
-        elif way == 2:
-            kept = one | other
+                b_links[i, backward[source_at[pair] + i]] = True
+        if method == 0:
+            links = _grow_diag_final_and(f_links, b_links)
+        elif method == 1:
+            links = f_links & b_links
+        elif method == 2:
+            links = f_links | b_links
         else:
-            kept = one if way == 3 else other
+            links = f_links if method == 3 else b_links
         for i in range(n_f):
             for j in range(n_e):
-                if kept[i, j]:
+                if links[i, j]:
                     source[total], target[total] = i, j
                     total += 1
                     counts[pair - first] += 1
@@ -76,34 +68,34 @@ def _links(first, last, source_at, target_at, forward, backward, way):  # type: 
 
 
 @kernel
-def _grow_diag_final_and(one, other):  # type: ignore[no-untyped-def]
-    """The intersection, grown to links of the union beside it, diagonally too, as long as they reach a word without a
-    link; at last, links of either direction between words that both have none."""
-    n_f, n_e = one.shape
-    kept, union = one & other, one | other
-    rows, columns = np.zeros(n_f, np.bool_), np.zeros(n_e, np.bool_)
+def _grow_diag_final_and(forward, backward):  # type: ignore[no-untyped-def]
+    """Start with the intersection; add neighbouring links of the union (also diagonal ones) that reach a word without
+    a link; finally add links of either direction between two words without a link."""
+    n_f, n_e = forward.shape
+    links, union = forward & backward, forward | backward
+    linked_f, linked_e = np.zeros(n_f, np.bool_), np.zeros(n_e, np.bool_)
     for i in range(n_f):
         for j in range(n_e):
-            if kept[i, j]:
-                rows[i] = columns[j] = True
+            if links[i, j]:
+                linked_f[i] = linked_e[j] = True
     grew = True
     while grew:
         grew = False
         for i in range(n_f):
             for j in range(n_e):
-                if not kept[i, j]:
+                if not links[i, j]:
                     continue
                 for di in range(-1, 2):
                     for dj in range(-1, 2):
                         a, b = i + di, j + dj
-                        if a < 0 or b < 0 or a >= n_f or b >= n_e or kept[a, b] or not union[a, b]:
+                        if a < 0 or b < 0 or a >= n_f or b >= n_e or links[a, b] or not union[a, b]:
                             continue
-                        if not rows[a] or not columns[b]:
-                            kept[a, b] = rows[a] = columns[b] = True
+                        if not linked_f[a] or not linked_e[b]:
+                            links[a, b] = linked_f[a] = linked_e[b] = True
                             grew = True
-    for found in (one, other):
+    for direction in (forward, backward):
         for i in range(n_f):
             for j in range(n_e):
-                if found[i, j] and not rows[i] and not columns[j]:
-                    kept[i, j] = rows[i] = columns[j] = True
-    return kept
+                if direction[i, j] and not linked_f[i] and not linked_e[j]:
+                    links[i, j] = linked_f[i] = linked_e[j] = True
+    return links

@@ -99,7 +99,7 @@ def align(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Find which words of two texts belong together.
+    """Align the words of two texts.
 
     Prints one line for each pair of sentences: `0-0 1-2` says that the first words belong together, and the second of
     the source and the third of the target. Learned from the two texts themselves, in both directions; words are what
@@ -113,7 +113,6 @@ def align(
       dragoman align --src test.de --tgt test.en --with aligner --gold test.align --json
     """
     from dragoman.align.symmetrization import SYMMETRIZATIONS
-    from dragoman.data.fingerprint import corpus_fingerprint
     from dragoman.evaluation.alignment import count_all_links
 
     learning.check()
@@ -128,7 +127,7 @@ def align(
     with status("aligning"):
         links = aligner.align(pairs, symmetrise)
     if output is not None:
-        aligner.save(output, replace=force, data={"train": corpus_fingerprint(pairs)})
+        aligner.save(output, replace=force, data={"train": pairs.fingerprint()})
     counts = None if true is None else count_all_links([links[pair] for pair in range(len(links))], true)
     if as_json and counts is not None:
         print(json.dumps({**counts.as_dict(), "model": aligner.forward.model, "symmetrise": symmetrise}))

@@ -14,7 +14,6 @@ from dragoman.cli.inspection import Picture, check_picture
 from dragoman.cli.messages import info
 from dragoman.cli.next import check_utf8_argument
 from dragoman.cli.translator_options import (
-    AttentionMatrix,
     BeamSize,
     Length,
     Translators,
@@ -26,7 +25,7 @@ from dragoman.cli.translator_options import (
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.models.translation import BaseTranslator, Translation
+    from dragoman.models.translation import AttentionMatrix, BaseTranslator, Translation
 
 WIDTH = 100  # columns, where there is no terminal to ask
 TITLE = 60  # columns of a picture's title
@@ -46,7 +45,7 @@ def attention(
     beam_size: BeamSize = 5,
     length: Length = "norm",
 ) -> None:
-    """Draw where a translator looks for each word of its translation.
+    """Draw the attention of a translator for one sentence.
 
     A row for each word of the translation: how its attention is spread over the words of the source, which adds up to
     100%. </s> is the end of the sentence. Of subwords, a word gets what its pieces get; if the source is read letter by
@@ -91,7 +90,8 @@ def _told(model: BaseTranslator, sentence: str, target: str | None, beam_size: i
 
 
 def _print(told: Translation, found: AttentionMatrix) -> None:
-    from dragoman.report.attention import attention_text, printable
+    from dragoman.report.attention import attention_text
+    from dragoman.report.tables import printable
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
@@ -101,8 +101,8 @@ def _print(told: Translation, found: AttentionMatrix) -> None:
 
 
 def _draw(sentence: str, told: Translation, found: AttentionMatrix, path: Path) -> None:
-    from dragoman.report.attention import printable, truncate
-    from dragoman.report.attention_figure import draw_attention
+    from dragoman.report.attention import draw_attention
+    from dragoman.report.tables import printable, truncate
 
     draw_attention(found.target, found.source, found.matrix, path, title=truncate(printable(told.text), TITLE))
     info(f"{path}: the attention of {told.text!r} to {sentence!r}")

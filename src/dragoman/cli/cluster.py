@@ -50,7 +50,7 @@ def cluster(
     max_size: options.MaxSize = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is already there.")] = False,
 ) -> None:
-    """Find classes of words that stand in like places.
+    """Find classes of words by Brown clustering.
 
     Brown clustering: words start as classes of their own, and those are merged which lose the least of what a class
     says about the next one. Then every word may move to a class where it fits better. No dictionary is needed: names of

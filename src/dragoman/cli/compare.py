@@ -88,7 +88,7 @@ def compare(
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same resamples for the same seed.")] = 12345,
     shown: ComparisonOutput = ComparisonOutput(),
 ) -> None:
-    """Show where the translations of two systems differ.
+    """Compare the translations of two systems.
 
     Gives BLEU and chrF by sacreBLEU; whether the difference could be luck with the test sentences (paired bootstrap);
     BLEU by sentence length; how well rare and frequent words are translated; n-grams that the second system gains and
@@ -119,7 +119,7 @@ def compare(
 
 
 def _written(found: Comparison, shown: ComparisonOutput) -> str:
-    from dragoman.report.translation import comparison_markdown, comparison_text
+    from dragoman.report.comparison import comparison_markdown, comparison_text
 
     if shown.as_json:
         return json.dumps(found.as_dict(), allow_nan=False)
@@ -152,7 +152,7 @@ def _names(systems: Sequence[str], names: str) -> tuple[str, str]:
 
 
 def _looks_tokenised(lines: Sequence[str]) -> bool:
-    from dragoman.data.tokenization import looks_tokenised
+    from dragoman.data.words import looks_tokenised
 
     found = looks_tokenised(lines)
     if found:

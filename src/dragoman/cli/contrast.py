@@ -13,9 +13,9 @@ from dragoman.cli.messages import info, status
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.evaluation.lab_reference import PhenomenonAccuracies
     from dragoman.lab.minimal_pairs import Contrast
     from dragoman.models.language_model import LanguageModel
-    from dragoman.report.contrasts import Results
 
 LANGUAGES = {"de": "German", "en": "English"}
 DOUBTFUL = 0.15  # unknown words among all words: more than made-up names can be
@@ -48,7 +48,7 @@ def contrast(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Ask models of laboratory text which of two sentences is right.
+    """Test language models on minimal pairs of lab sentences.
 
     The two differ in one thing: a verb's number, himself or herself, a word of another topic. Accuracy says how often
     the right one is the more probable one; guessing gives 50%. By distance: words between what decides and what is
@@ -75,9 +75,10 @@ def contrast(
         print(_examples(found))
         return
     if loaded:
-        from dragoman.report.contrasts import minimal_pair_accuracies, minimal_pair_table
+        from dragoman.evaluation.lab_reference import minimal_pair_accuracies
+        from dragoman.report.evaluation import minimal_pair_table
 
-        results = minimal_pair_accuracies({str(path): model for path, model in loaded}, found)
+        results = {str(path): minimal_pair_accuracies(model, found) for path, model in loaded}
         print(json.dumps(_as_dict(language, results)) if as_json else minimal_pair_table(LANGUAGES[language], results))
 
 
@@ -131,8 +132,8 @@ def _unknown(model: LanguageModel, found: Iterable[Contrast]) -> float:
     return len(corpus.unknown_positions) / corpus.num_words
 
 
-def _as_dict(language: str, results: Results) -> dict[str, Any]:
-    from dragoman.report.contrasts import accuracies_as_dicts
+def _as_dict(language: str, results: dict[str, PhenomenonAccuracies]) -> dict[str, Any]:
+    from dragoman.evaluation.lab_reference import accuracies_as_dicts
 
     models = [{"model": name, "contrasts": accuracies_as_dicts(found)} for name, found in results.items()]
     return {"language": language, "models": models}

@@ -84,7 +84,7 @@ def demo(
     ] = Path("runs/demo"),
     seed: Annotated[int, typer.Option("--seed", help="Of the text and of all models.")] = 1,
 ) -> None:
-    """Train language models and translators beside the truth.
+    """Train four models on lab text and write a report.
 
     The text is drawn from the laboratory's grammar (see dragoman lab): German sentences with their English
     translations, and how probable they are. Modified Kneser-Ney, an LSTM, a plain encoder-decoder and one with
@@ -215,7 +215,7 @@ def _with_picture(stage: DemoData, section: PageSection, rungs: list[TranslatorR
     """BLEU by sentence length, drawn too."""
     from dataclasses import replace
 
-    from dragoman.report.curves import draw_bleu_by_length
+    from dragoman.report.charts import draw_bleu_by_length
     from dragoman.report.page import PageFigure
     from dragoman.report.translators import bleu_by_class, class_sizes
 
@@ -240,7 +240,7 @@ def _sentence(stage: DemoData, models: dict[str, Translator]) -> PageSection:
 
 def _curves(stage: DemoData) -> PageSection:
     from dragoman.io.storage import METRICS_FILE
-    from dragoman.report.curves import draw_learning_curves
+    from dragoman.report.charts import draw_learning_curves
     from dragoman.report.demo import curves_section, read_learning_curve
 
     path = stage.output / "curves.svg"

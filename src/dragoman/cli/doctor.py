@@ -68,7 +68,7 @@ def doctor(
     keep_duplicates: KeepDuplicates = False,
     no_cost: Annotated[bool, typer.Option("--no-cost", help="Do not estimate what training would cost.")] = False,
 ) -> None:
-    """Look over a text, or pairs, before training.
+    """Check a text or sentence pairs before training.
 
     Finds encoding trouble, empty, overlong and repeated lines, pairs out of step or in the wrong language, dev lines
     that are in the training text, and says what training would cost.

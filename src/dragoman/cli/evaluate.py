@@ -61,7 +61,7 @@ def evaluate(
     translation: TranslatorEvaluationOptions = TranslatorEvaluationOptions(),
     unknowns: UnknownReplacementOptions = UnknownReplacementOptions(),
 ) -> None:
-    """Report how good models are. Of several models: a table.
+    """Measure language models or translators on a text.
 
     Of language models (--text): how probable they find a text. Of translators (--src and --ref): BLEU and chrF by
     sacreBLEU, and how probable they find the references; of several, by paired bootstrap, whether they differ from the
@@ -241,7 +241,7 @@ def _floor_cells(measured: LanguageModelEvaluation) -> dict[str, object]:
 def _above(measured: LanguageModelEvaluation) -> list[str]:
     if measured.gap is None:
         return []
-    from dragoman.report.floor import gap_text
+    from dragoman.report.evaluation import gap_text
 
     return [gap_text(measured.gap), "the floor is what the true distribution pays, ± its standard error"]
 
@@ -291,7 +291,7 @@ def _histories(results: list[ModelEvaluation]) -> list[str]:
 def _beside_the_floor(results: list[ModelEvaluation]) -> list[str]:
     if results[0].measured.floor is None:
         return []
-    from dragoman.report.floor import floor_table
+    from dragoman.report.evaluation import floor_table
 
     return [
         floor_table([(result.name, result.measured) for result in results]),

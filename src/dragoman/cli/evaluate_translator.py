@@ -146,7 +146,7 @@ def _systems(models: Sequence[Path], choice: TranslatorEvaluationOptions) -> dic
 
 def _read(choice: TranslatorEvaluationOptions, models: Collection[Any]) -> LinePairs:
     """The text, if all these translators can read it."""
-    from dragoman.models.translation import MAX_TOKENS
+    from dragoman.models.segmented_line import MAX_TOKENS
 
     assert choice.src is not None and choice.ref is not None
     lines = read_pairs(choice.src, choice.ref, choice.src_field, choice.ref_field)
@@ -156,7 +156,7 @@ def _read(choice: TranslatorEvaluationOptions, models: Collection[Any]) -> LineP
             for number, line in enumerate(lines.source, 1):
                 check_tree(line, choice.src, number, MAX_TOKENS, "leave the pair out")
         else:
-            warn_if_mostly_unknown(model.source.read(lines.source), choice.src)
+            warn_if_mostly_unknown(model.source.encode(lines.source), choice.src)
     return lines
 
 
@@ -205,7 +205,7 @@ def _measured(
             length=choice.length,
             coverage=choice.coverage_penalty,
             diagnose=choice.diagnose,
-            unknowns=unknowns.rules(model),
+            unknown_replacer=unknowns.rules(model),
         )
 
 

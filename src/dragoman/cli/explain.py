@@ -27,7 +27,7 @@ def explain(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
 ) -> None:
-    """Show which features pushed next words up and down.
+    """Show how features contribute to the next word's probability.
 
     A word's score is the sum of its column; probabilities are the scores' exponentials, made to sum to one. A dash:
     the feature has no weight for this word.

@@ -46,7 +46,7 @@ def export(
     vocab_pad: options.VocabPad = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is already there.")] = False,
 ) -> None:
-    """Write a model, or its words' vectors, for other tools.
+    """Export an n-gram model or word vectors for other tools.
 
     \b
     Examples:

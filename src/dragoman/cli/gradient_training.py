@@ -26,6 +26,10 @@ from dragoman.cli.training import (
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.data.vocabulary import Vocab
+    from dragoman.data.word_vectors import WordVectors
+    from dragoman.models.network import EmbeddingLanguageModel
+    from dragoman.models.network_config import NetworkConfig
     from dragoman.models.neural import NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import FitResult
@@ -41,10 +45,22 @@ Choose = Annotated[
     ),
 ]
 
+InitialVectors = Annotated[
+    str | None,
+    typer.Option(
+        "--word-vectors",
+        metavar="FILE",
+        help="Initial word vectors, in the text format of word2vec.",
+        show_default=False,
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(OptionGroup):
     """What every verb that trains by gradients is asked for on the command line."""
+
+    panel = "Data"
 
     text: options.Text
     output: options.Output
@@ -57,6 +73,32 @@ class TrainingOptions(OptionGroup):
 
 
 Create = Callable[[TrainingData], "NeuralLanguageModel"]
+
+
+def train_network(
+    network: type[EmbeddingLanguageModel],
+    options: TrainingOptions,
+    settings: NetworkConfig,
+    training: TrainingConfig,
+    word_vectors: str | None,
+) -> None:
+    """Train a neural network of this class."""
+
+    def create(data: TrainingData) -> EmbeddingLanguageModel:
+        vectors = _read_vectors(word_vectors, data.corpus.vocab)
+        return network.create(data.corpus, settings, unknown=data.unknown, seed=training.seed, vectors=vectors)
+
+    train_with_gradients(options, create, training)
+
+
+def _read_vectors(path: str | None, vocab: Vocab) -> WordVectors | None:
+    from dragoman.data.word_vectors import read_word_vectors
+
+    if path is None:
+        return None
+    vectors = read_word_vectors(path, set(vocab.tokens))
+    info(f"{path}: has {len(vectors):,} of {len(vocab):,} words (including <s>, </s> and <unk>)")
+    return vectors
 
 
 def train_with_gradients(job: TrainingOptions, create: Create, training: TrainingConfig) -> None:

@@ -18,7 +18,7 @@ def import_arpa(
     closed: Annotated[bool, typer.Option("--closed", help="No word outside the vocabulary can occur.")] = False,
     force: options.Force = False,
 ) -> None:
-    """Turn an ARPA file into a model directory.
+    """Convert an ARPA file to a model directory.
 
     \b
     Example:

@@ -46,7 +46,7 @@ def inspect_cells(
     ] = None,
     picture: Picture = None,
 ) -> None:
-    """Print what chosen cells hold after each word of a text.
+    """Print the values of chosen cells after each word.
 
     A recurrent model has nothing but its state to remember a sentence by. Some of its cells can be understood: one
     counts the words, another is switched on by `he` and stays on. --follow finds them by their correlation over the
@@ -110,7 +110,7 @@ def _tsv(found: Activations, cells: list[int]) -> Iterator[str]:
 
 
 def _draw(found: Activations, named: Mapping[int, str], follow: str | None, path: Path) -> None:
-    from dragoman.report.insight_figures import MAX_WORDS, draw_cells
+    from dragoman.report.networks import MAX_WORDS, draw_cells
 
     chosen = _telling(found, follow, MAX_WORDS)
     title = f"{found.part} of layer {found.layer} after each word"
@@ -123,7 +123,7 @@ def _telling(found: Activations, follow: str | None, most: int) -> list[int]:
     """The first sentences that show something, those with the word that is followed, up to so many words."""
     import numpy as np
 
-    from dragoman.data.chunks import split_by_size
+    from dragoman.data.ranges import split_by_size
 
     everywhere = follow in (None, POSITION)
     lengths = np.array([len(words) for words in found.words])

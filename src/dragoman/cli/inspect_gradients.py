@@ -15,7 +15,7 @@ from dragoman.cli.messages import info, status, suggest_command
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.report.insight_figures import GradientNorms
+    from dragoman.report.networks import GradientNorms
 
 
 def inspect_gradients(
@@ -28,7 +28,7 @@ def inspect_gradients(
     ] = 20,
     picture: Picture = None,
 ) -> None:
-    """Measure how far back gradients reach: the vanishing gradient.
+    """Measure how far back gradients reach.
 
     The loss of a word, the one after the first N words of a sentence, is sent back through the states by which the
     model came there. Printed is the norm of the gradient by the state 0, 1, 2, ... words earlier (h, with c where
@@ -66,7 +66,7 @@ def _check_names(models: list[Path]) -> None:
 def _measure(path: Path, text: InspectedText, words: int) -> GradientNorms:
     """A model and its like before training."""
     from dragoman.models.inspection import gradient_by_distance, untrained_copy
-    from dragoman.report.insight_figures import GradientNorms
+    from dragoman.report.networks import GradientNorms
 
     model = load_recurrent(path)
     corpus = text.by(model)
@@ -87,7 +87,7 @@ def _print(found: Mapping[str, GradientNorms]) -> None:
 
 def _draw(found: Mapping[str, GradientNorms], path: Path) -> None:
     """By the directories' own names, where these tell them apart."""
-    from dragoman.report.insight_figures import draw_gradients
+    from dragoman.report.networks import draw_gradients
 
     names = [Path(name).name for name in found]
     short = dict(zip(names, found.values(), strict=True)) if len(set(names)) == len(names) else found

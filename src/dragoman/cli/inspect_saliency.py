@@ -37,7 +37,7 @@ def inspect_saliency(
     ] = False,
     picture: Picture = None,
 ) -> None:
-    """Print how much a prediction hangs on each word before it.
+    """Print how much a prediction depends on each word.
 
     That is the norm of the gradient of log P(word | words before) by the vector that stands for each of them: how much
     it would change if that vector did. Whether `himself` hangs on `he`, or on the word beside it, shows whether the
@@ -103,7 +103,7 @@ def _matrix(found: Saliency) -> str:
 
 
 def _draw(found: Saliency, path: Path) -> None:
-    from dragoman.report.insight_figures import draw_saliency
+    from dragoman.report.networks import draw_saliency
 
     draw_saliency(found.read, found.predicted, found.norms, path, title="Which words a prediction hangs on")
     info(f"{path}: which words each prediction hangs on")

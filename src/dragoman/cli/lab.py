@@ -21,7 +21,7 @@ def lab(
     seed: Annotated[int, typer.Option("--seed", help="The same files for the same seed.")] = 1,
     force: Annotated[bool, typer.Option("--force", help="Replace a corpus that is already there.")] = False,
 ) -> None:
-    """Write a German-English corpus whose truth is known.
+    """Write a synthetic German-English corpus with known probabilities.
 
     The sentences are synthetic, drawn from a grammar that comes with dragoman: good for learning how models behave,
     no measure of how well they do on real text. Each of train, dev and test comes as .de and .en (lower-cased words),

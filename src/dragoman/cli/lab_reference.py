@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def lab_reference_scores(language: str, corpus: Corpus, text: str) -> TrueLogProbs | None:
     """The truth about laboratory text; None, with a warning, if the text has been changed since it was written."""
     with status("asking the laboratory for the floor"):
-        from dragoman.report.floor import lab_true_log_probs
+        from dragoman.evaluation.lab_reference import lab_true_log_probs
 
         try:
             return lab_true_log_probs(language, corpus, text)

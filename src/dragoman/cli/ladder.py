@@ -86,7 +86,7 @@ def _language(file: str) -> str | None:
     >>> _language("train.de.gz"), _language("book.txt")
     ('German', None)
     """
-    from dragoman.serve.language_names import LANGUAGE_NAMES
+    from dragoman.data.language_names import LANGUAGE_NAMES
 
     return LANGUAGE_NAMES.get(file.removesuffix(".gz").rpartition(".")[2])
 
@@ -142,7 +142,7 @@ def ladder(
         typer.Option("--models", metavar="NAME,...", help="On the laboratory: these rungs alone.", show_default=False),
     ] = "",
 ) -> None:
-    """Compare every kind of model on your text, or the laboratory's.
+    """Compare every kind of model on your text or the lab's.
 
     With --src and --tgt: the tutorial's story told with your parallel text, within a time. Counts, classes, caches,
     features, networks and mixtures of them predict it; words are aligned; an encoder-decoder and one with attention

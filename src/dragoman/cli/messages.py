@@ -22,6 +22,11 @@ def info(message: str) -> None:
     print(message, file=sys.stderr)
 
 
+def warn(message: str) -> None:
+    """Print a warning on standard error."""
+    info(f"warning: {message}")
+
+
 def suggest_command(*words: str | Path, line: str | None = None) -> None:
     """The next command to try, ready to be pasted; `line` is what it is given to read."""
     info("next: " + shell_command([_program(), *map(str, words)], line))
@@ -30,7 +35,7 @@ def suggest_command(*words: str | Path, line: str | None = None) -> None:
 def shell_command(command: Sequence[str], line: str | None = None) -> str:
     """A command as it is typed into a shell.
 
-    >>> pasted(["dragoman", "translate", "de-en"], "ein hund bellt .")
+    >>> shell_command(["dragoman", "translate", "de-en"], "ein hund bellt .")
     "echo 'ein hund bellt .' | dragoman translate de-en"
     """
     return shlex.join(command) if line is None else f"echo {shlex.quote(line)} | {shlex.join(command)}"
@@ -57,7 +62,7 @@ def grouped_warnings() -> Iterator[None]:
 def group_messages(messages: Iterable[str]) -> list[str]:
     """Messages `order N: problem`, with those in a row that have the same problem made one.
 
-    >>> collapsed(["order 1: odd", "order 3: too few", "order 4: too few", "order 5: too few"])
+    >>> group_messages(["order 1: odd", "order 3: too few", "order 4: too few", "order 5: too few"])
     ['order 1: odd', 'orders 3 to 5: too few']
     """
     result = []

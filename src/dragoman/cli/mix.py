@@ -38,7 +38,7 @@ def mix(
     field: options.Field = None,
     force: options.Force = False,
 ) -> None:
-    """Mix models, with weights fitted on a dev text.
+    """Interpolate language models with weights fitted on a dev text.
 
     P(w | h) = sum of weight_i P_i(w | h), with the weights that make the dev text most probable (EM); they are printed.
 
@@ -53,10 +53,9 @@ def mix(
       dragoman mix kn5 cache --dev-text dev.txt --buckets entropy+recent -o both
     """
     from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
-    from dragoman.combine.mixture import Mixture, ensemble
-    from dragoman.data.fingerprint import corpus_fingerprint
+    from dragoman.combine.mixture import Mixture
     from dragoman.io.storage import check_output_directory
-    from dragoman.models.language_model import require_same_vocab
+    from dragoman.models.language_model import check_compatible
     from dragoman.models.loading import load_language_model
 
     check_output_directory(output, replace=force)
@@ -67,14 +66,14 @@ def mix(
     if equal_weights and buckets != NO_BUCKETS:
         raise DataError(f"--buckets {buckets} goes with --dev-text; --equal-weights are the same in every context")
     members = [load_language_model(path) for path in models]
-    require_same_vocab(members, list(map(str, models)))
+    check_compatible(members, list(map(str, models)))
     make_bucketing(buckets, members)  # refuses before the text is read
     with status("fitting weights"):
         dev = None if dev_text is None else read_dev(dev_text, members[0].vocab, options.field_for(dev_text, field))
-        mixture = ensemble(members) if dev is None else Mixture.fit(members, dev, buckets=buckets)
+        mixture = Mixture.uniform(members) if dev is None else Mixture.fit(members, dev, buckets=buckets)
     mixture.save(output, replace=force)
     if dev is not None:
-        mixture.write_card(output, [], {"dev, for the weights": corpus_fingerprint(dev)})
+        mixture.write_card(output, [], {"dev, for the weights": dev.fingerprint()})
     if dev is None or buckets == NO_BUCKETS:
         _print_weights(mixture, models)
     else:

@@ -45,9 +45,17 @@ Field = Annotated[
     ),
 ]
 Output = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="The model directory to write.", show_default=False)
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="The model directory to write.",
+        show_default=False,
+        rich_help_panel="Output",
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a model that is already there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.", rich_help_panel="Output")]
 VocabFrom = Annotated[
     Path | None,
     typer.Option("--vocab", metavar="DIR", help="Take over this model's vocabulary.", show_default=False),

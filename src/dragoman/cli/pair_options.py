@@ -91,6 +91,8 @@ TokenizersFrom = Annotated[
 class TokenizerOptions(OptionGroup):
     """How lines become numbers."""
 
+    panel = "Data"
+
     units: Units = "auto"
     tgt_units: TargetUnits = None
     src_format: SrcFormat = "text"

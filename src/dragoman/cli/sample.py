@@ -38,7 +38,7 @@ def sample(
         int, typer.Option("--max-words", min=1, help="Where a sentence is cut off; the prefix counts.")
     ] = 200,
 ) -> None:
-    """Draw sentences from a model, word by word.
+    """Sample sentences from a language model.
 
     As they are, the model's probabilities give its whole range, blunders too: there are so many improbable words that
     one of them comes up often. --top-k 40 or --top-p 0.9 cuts them off, --temperature 0.7 makes them rarer. Given

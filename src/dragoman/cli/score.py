@@ -130,7 +130,9 @@ def _load_translators(models: list[Path], *, raw: bool) -> dict[str, Any]:
 
 def _read_given(models: dict[str, Any], lines: LinePairs) -> Readings:
     """Translators with their source given, as language models, and the translations in their units."""
-    return {name: (model.given(lines.source), model.target.read(lines.target)) for name, model in models.items()}
+    return {
+        name: (model.condition_on(lines.source), model.target.encode(lines.target)) for name, model in models.items()
+    }
 
 
 def _read(models: dict[str, LanguageModel], text: str, field: str | None) -> Readings:
@@ -159,7 +161,7 @@ def _surprisals(readings: Readings) -> SurprisalTable:
 
 
 def _draw(readings: Readings, path: Path) -> None:
-    from dragoman.report.surprisal_figure import draw_surprisals
+    from dragoman.report.surprisal import draw_surprisals
 
     names = [Path(name).name for name in readings]
     short = dict(zip(names, readings.values(), strict=True)) if len(set(names)) == len(names) else readings

@@ -27,7 +27,7 @@ def train_cache(
     unknown: UnknownWordOptions = UnknownWordOptions(),
     force: options.Force = False,
 ) -> None:
-    """Make a cache: what was said lately is expected again.
+    """Create a cache model, which expects recent words again.
 
     Of use in a mixture with another model.
 

@@ -43,7 +43,7 @@ def train_class_ngram(
     unknown: UnknownWordOptions = UnknownWordOptions(),
     force: options.Force = False,
 ) -> None:
-    """Train n-grams over word classes.
+    """Train an n-gram model over word classes.
 
     The class of the next word is predicted from the classes before it, then the word within its class. Smoothing
     methods are those of `dragoman train ngram`.

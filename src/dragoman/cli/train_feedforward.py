@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from dragoman.cli.gradient_training import TrainingOptions
-from dragoman.cli.network_training import InitialVectors, train_network
+from dragoman.cli.gradient_training import InitialVectors, TrainingOptions, train_network
 from dragoman.cli.option_groups import with_option_groups
-from dragoman.cli.settings_options import CommandSettings, with_settings
+from dragoman.models.feedforward_config import FeedForwardConfig
+from dragoman.training.config import TrainingConfig
+from dragoman.training.presets import FEED_FORWARD
 
 
-@with_settings(
-    model="dragoman.models.feedforward_config:FeedForwardConfig", training="dragoman.training.presets:FEED_FORWARD"
-)
 @with_option_groups
-def train_feedforward(job: TrainingOptions, settings: CommandSettings, word_vectors: InitialVectors = None) -> None:
+def train_feedforward(
+    options: TrainingOptions,
+    model: FeedForwardConfig,
+    word_vectors: InitialVectors = None,
+    training: TrainingConfig = FEED_FORWARD,
+) -> None:
     """Train a feed-forward neural network.
 
-    The words before the next one become vectors, these a hidden layer, and that the probabilities of all words. Words
-    that behave alike get similar vectors, so what was learned of one serves the others.
+    The vectors of the previous words are the input of hidden layers, whose output gives the probabilities of all
+    words. Similar words get similar vectors, so that the model generalises from one to the other.
 
-    Training that is stopped (Ctrl-C) or killed goes on where it was when the same command is run again.
+    If training is interrupted, run the same command again to resume it.
 
     \b
     Example:
       dragoman train feed-forward --text train.txt --dev-text dev.txt --order 5 -o ff5
     """
-    train_network("dragoman.models.feedforward:FeedForwardModel", job, settings, word_vectors)
+    from dragoman.models.feedforward import FeedForwardModel
+
+    train_network(FeedForwardModel, options, model, training, word_vectors)

@@ -10,9 +10,11 @@ import typer
 from dragoman.cli.gradient_training import TrainingOptions, train_with_gradients
 from dragoman.cli.messages import info, suggest_command
 from dragoman.cli.option_groups import with_option_groups
-from dragoman.cli.settings_options import CommandSettings, with_settings
 from dragoman.cli.training import TrainingData
 from dragoman.core.errors import DataError
+from dragoman.models.loglinear.config import LogLinearConfig
+from dragoman.training.config import TrainingConfig
+from dragoman.training.presets import LOG_LINEAR
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
@@ -39,15 +41,13 @@ FeaturesFrom = Annotated[
 ]
 
 
-@with_settings(
-    model="dragoman.models.loglinear.config:LogLinearConfig", training="dragoman.training.presets:LOG_LINEAR"
-)
 @with_option_groups
 def train_loglinear(
     job: TrainingOptions,
-    settings: CommandSettings,
+    model: LogLinearConfig,
     classes: Classes = None,
     features_from: FeaturesFrom = None,
+    training: TrainingConfig = LOG_LINEAR,
 ) -> None:
     """Train a log-linear (maximum entropy) model.
 
@@ -81,16 +81,16 @@ def train_loglinear(
         from dragoman.models.loglinear.model import LogLinearModel
 
         given = _classes(classes, material.corpus) if has_classes else None
-        model = LogLinearModel.create(material.corpus, settings.model, unknown=material.unknown, classes=given)
-        for note in model.notes:
+        created = LogLinearModel.create(material.corpus, model, unknown=material.unknown, classes=given)
+        for note in created.notes:
             info(note)
-        return model
+        return created
 
-    has_classes = _ask_for_classes(settings.model.features, features_from)
+    has_classes = _ask_for_classes(model.features, features_from)
     if classes is not None and not has_classes:
         remedy = "add one that does to --features, such as class1, or leave --classes out"
         raise DataError(f"--classes {classes}: none of the features looks at classes; {remedy}")
-    train_with_gradients(job, create, settings.training)
+    train_with_gradients(job, create, training)
     if features_from is not None:
         info(f"to use this model, tell where its features are: export DRAGOMAN_FEATURES={features_from}")
     suggest_command("explain", job.output, "the")

@@ -11,7 +11,7 @@ import typer
 
 from dragoman.cli import options
 from dragoman.cli.messages import info, status, suggest_command, warn_if_mostly_unknown
-from dragoman.cli.option_groups import OptionGroup, with_option_groups
+from dragoman.cli.option_groups import GivenSettings, OptionGroup, with_option_groups
 from dragoman.cli.pair_options import (
     DevSrc,
     DevTgt,
@@ -25,19 +25,22 @@ from dragoman.cli.pair_options import (
     read_pairs,
 )
 from dragoman.cli.progress import training_progress
-from dragoman.cli.settings_options import CommandSettings, with_settings
 from dragoman.core.errors import DataError
+from dragoman.models.translator_config import TranslatorConfig
+from dragoman.training.config import TrainingConfig
+from dragoman.training.presets import TRANSLATOR
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import ParallelCorpus
     from dragoman.models.translator import Translator
-    from dragoman.models.translator_config import TranslatorConfig
     from dragoman.models.two_way import TwoWayTranslator
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslatorTrainingOptions(OptionGroup):
     """The texts of a training, and where its model goes."""
+
+    panel = "Data"
 
     src: Src
     tgt: Tgt
@@ -65,13 +68,14 @@ BY_SIZE = "by the number of training pairs"
 CHOSEN = ("embedding", "hidden", "readout", "tied", "dropout", "embedding_dropout", "max_epochs", "batch_size")
 
 
-@with_settings(
-    default_texts=dict.fromkeys(CHOSEN, BY_SIZE),
-    model="dragoman.models.translator_config:TranslatorConfig",
-    training="dragoman.training.presets:TRANSLATOR",
-)
-@with_option_groups
-def train_translator(job: TranslatorTrainingOptions, sides: TokenizerOptions, settings: CommandSettings) -> None:
+@with_option_groups(default_texts=dict.fromkeys(CHOSEN, BY_SIZE))
+def train_translator(
+    job: TranslatorTrainingOptions,
+    sides: TokenizerOptions,
+    given: GivenSettings,
+    model: TranslatorConfig,
+    training: TrainingConfig = TRANSLATOR,
+) -> None:
     """Train a translator: an encoder-decoder with attention.
 
     Sizes that are not given are chosen by the number of training pairs, and told. Raw text is cut into subwords, which
@@ -92,20 +96,20 @@ def train_translator(job: TranslatorTrainingOptions, sides: TokenizerOptions, se
         check_output_directory(job.output, replace=job.force)
     with status("reading"):
         lines, dev_lines = read_pairs(job.src, job.tgt, job.src_field, job.tgt_field), _dev(job)
-        pairs, trained = _created(lines, sides, settings)
+        pairs, trained = _created(lines, sides, model, training.seed, given)
         dev = None if dev_lines is None else encode_pairs(dev_lines, trained.source, trained.target)
     if dev is not None and dev_lines is not None:
-        warn_if_mostly_unknown(getattr(dev.source, "leaves", dev.source), dev_lines.name)
+        warn_if_mostly_unknown(dev.source.as_corpus(), dev_lines.name)
         warn_if_mostly_unknown(dev.target, f"{job.dev_tgt}")
         _doubt_sides(lines, dev_lines)
     _tell_sizes(trained, pairs, chosen=sides.units == "auto" and sides.vocab_from is None)
     pairs = _aligned(job, trained, lines, pairs)
-    finished_before = _train(job, trained, pairs, dev, settings)
+    finished_before = _train(job, trained, pairs, dev, training, given)
     found = _translators(job, trained)
     if dev_lines is not None:
-        for (path, model), own in zip(found, (dev_lines, dev_lines.reversed), strict=False):
+        for (path, translator), own in zip(found, (dev_lines, dev_lines.reversed), strict=False):
             if not (finished_before and has_scores(path)):
-                _tell_dev(path, model, own)
+                _tell_dev(path, translator, own)
     info(f"{job.output}: {perf_counter() - began:,.1f} seconds in all")
     first, _ = found[0]
     suggest_command("translate", first)
@@ -121,7 +125,7 @@ def _dev(job: TranslatorTrainingOptions) -> LinePairs | None:
 
 
 def _created(
-    lines: LinePairs, sides: TokenizerOptions, settings: CommandSettings
+    lines: LinePairs, sides: TokenizerOptions, settings: TranslatorConfig, seed: int, given: GivenSettings
 ) -> tuple[ParallelCorpus, Translator | TwoWayTranslator]:
     """The training pairs as numbers, and what is to be trained before its first step."""
     from dragoman.data.corpus import BidirectionalCorpus
@@ -129,21 +133,21 @@ def _created(
     from dragoman.models.translator_config import inapplicable_setting, size_preset
     from dragoman.models.two_way import TwoWayTranslator
 
-    if wrong := inapplicable_setting(settings.model, settings.given["model"]):
+    if wrong := inapplicable_setting(settings, given["model"]):
         name, _, why = wrong.partition(" ")
         raise DataError(f"--{name.replace('_', '-')} {why}; leave it out")
     if not any(line.strip() for line in lines.target):
         raise DataError(f"{lines.name}: there is nothing to learn from: all translations are blank")
-    if settings.model.symmetry and not any(line.strip() for line in lines.source):
+    if settings.symmetry and not any(line.strip() for line in lines.source):
         raise DataError(f"{lines.name}: all lines are blank, and with --symmetry they are predicted too")
     source, target = sides.train_tokenizers(lines)
     pairs = encode_pairs(lines, source, target)
-    chosen = {name: value for name, value in size_preset(len(pairs)).items() if name not in settings.given["model"]}
-    model = settings.model.model_copy(update=chosen)
+    chosen = {name: value for name, value in size_preset(len(pairs)).items() if name not in given["model"]}
+    model = settings.model_copy(update=chosen)
     if not model.symmetry:
-        return pairs, Translator.create(pairs, source, target, model, seed=settings.training.seed)
+        return pairs, Translator.create(pairs, source, target, model, seed=seed)
     both = BidirectionalCorpus(pairs.source, pairs.target)
-    return both, TwoWayTranslator.create(both, source, target, model, seed=settings.training.seed)
+    return both, TwoWayTranslator.create(both, source, target, model, seed=seed)
 
 
 def _translators(
@@ -170,7 +174,7 @@ def _aligned(
     if job.alignments is None:
         with status("aligning the training pairs"):
             return replace(pairs, alignments=Aligner.train(pairs).align(pairs))
-    from dragoman.data.word_alignment import word_links_to_tokens
+    from dragoman.data.alignments import word_links_to_tokens
     from dragoman.evaluation.alignment import read_gold_alignments
 
     gold = [sorted(one.sure) for one in read_gold_alignments(job.alignments)]
@@ -190,7 +194,8 @@ def _train(
     trained: Translator | TwoWayTranslator,
     pairs: ParallelCorpus,
     dev: ParallelCorpus | None,
-    settings: CommandSettings,
+    training: TrainingConfig,
+    given: GivenSettings,
 ) -> bool:
     """Train; whether it was finished already."""
     from dragoman.data.corpus import BidirectionalCorpus
@@ -200,8 +205,8 @@ def _train(
     if dev is not None and isinstance(pairs, BidirectionalCorpus):
         dev = BidirectionalCorpus(dev.source, dev.target)
     advised = translator_preset(len(pairs))
-    chosen = {name: value for name, value in advised.items() if name not in settings.given["training"]}
-    training = settings.training.model_copy(update=chosen)
+    chosen = {name: value for name, value in advised.items() if name not in given["training"]}
+    training = training.model_copy(update=chosen)
     with training_progress(UNITS.get(trained.target.segmenter.kind, "piece")) as report:
         fitted = fit(trained, pairs, dev, training, output=job.output, force=job.force, callback=report)
     if fitted.already_finished:
@@ -256,7 +261,7 @@ def _tell_unknown(pairs: ParallelCorpus) -> None:
     """How much of the training text is unknown, if much is."""
     from dragoman.data.vocabulary import UNK
 
-    for name, text in (("source", getattr(pairs.source, "leaves", pairs.source)), ("target", pairs.target)):
+    for name, text in (("source", pairs.source.as_corpus()), ("target", pairs.target)):
         share = float((text.ids == UNK).mean()) if text.num_words else 0.0
         if share > MANY_UNKNOWN:
             remedy = "subwords (--units subword:N) leave none, or lower --min-count"

@@ -31,6 +31,8 @@ MANY = 8  # orders, above which they are not told one by one
 class VocabOptions(OptionGroup):
     """Which words are known: those of another model, or the frequent ones of the text."""
 
+    panel = "Data"
+
     vocab_from: options.VocabFrom = None
     min_count: options.MinCount = 1
     max_size: options.MaxSize = None
@@ -52,6 +54,8 @@ class VocabOptions(OptionGroup):
 class UnknownWordOptions(OptionGroup):
     """Which unknown-word model. Unless one is asked for, a model that lends its vocabulary lends this too: so the two
     can be mixed."""
+
+    panel = "Data"
 
     kind: options.Unknown = None
     total: options.UnknownTotal = None
@@ -130,7 +134,6 @@ def save_and_report(
 
 def report_model(outcome: TrainedModel, output: Path, *, dev_text: str | None, material: TrainingData) -> None:
     """How large a model is, how long it took, and what it makes of the dev text."""
-    from dragoman.data.fingerprint import corpus_fingerprint
     from dragoman.io.model_card import CardScore
 
     model, size = outcome.model, outcome.size
@@ -146,9 +149,7 @@ def report_model(outcome: TrainedModel, output: Path, *, dev_text: str | None, m
         scores.append(CardScore("dev", f"perplexity, a word or sentence end{caution}", perplexity))
         info(f"{dev_text}: {told}{caution}")
     texts = {"train": material.corpus, "dev": material.dev}
-    model.write_card(
-        output, scores, {name: corpus_fingerprint(text) for name, text in texts.items() if text is not None}
-    )
+    model.write_card(output, scores, {name: text.fingerprint() for name, text in texts.items() if text is not None})
 
 
 def _dev_told(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float, str]:

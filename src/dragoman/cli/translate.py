@@ -150,7 +150,7 @@ def translate(
     ] = False,
     threads: Threads = None,
 ) -> None:
-    """Translate standard input, or a text, line by line.
+    """Translate standard input or a file line by line.
 
     One line comes out for each line that goes in, blank ones too, in order and as soon as may be: each by itself where
     they are typed, many together where many are there. Several translators that share their units (see --vocab of
@@ -327,7 +327,7 @@ def _results(job: TranslationJob, lines: Sequence[InputLine]) -> list[LineResult
 def _searched(job: TranslationJob, lines: list[str], **how: Any) -> list[list[Translation]]:
     choice = job.search
     best = job.shown.n_best or 1
-    limits: dict[str, Any] = {"length": choice.length, "most_units": choice.max_units, "unknowns": job.unknowns}
+    limits: dict[str, Any] = {"length": choice.length, "max_tokens": choice.max_units, "unknown_replacer": job.unknowns}
     limits |= {"coverage": choice.coverage} if choice.coverage else {}
     return job.model.n_best(lines, best, choice.beam_size, **limits, **how)
 
@@ -434,5 +434,7 @@ def _lattice(job: TranslationJob, result: LineResult) -> str:
     if job.shown.lattice.suffix in (".jsonl", ".json"):
         about = {"line": line.number, "source": line.text, "translation": result.found[0].text}
         return json.dumps({**about, "nodes": [vars(node) for node in nodes]}, ensure_ascii=False)
-    drawn = lattice_text(nodes) if nodes else "(blank, or translated in pieces: no single search to show)"
-    return f"line {line.number}: {line.text}\n\n{drawn}\n"
+    tree = lattice_text(result.lattice.nodes, spell=words.__getitem__) if nodes else ""
+    return (
+        f"line {line.number}: {line.text}\n\n{tree or '(blank, or translated in pieces: no single search to show)'}\n"
+    )

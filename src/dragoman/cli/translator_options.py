@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.combine.shortlist import Shortlist
     from dragoman.data.tokenizer import Tokenizer
-    from dragoman.models.translation import BaseTranslator, Translation, WordAttention
+    from dragoman.models.translation import AttentionMatrix, BaseTranslator, Translation
 
 Translators = Annotated[
     list[Path],
@@ -228,14 +228,15 @@ def check_distinct(paths: Sequence[Path]) -> None:
 
 
 def _fused(model: Any, paths: Sequence[Path], fusion: FusionOptions) -> Any:
-    from dragoman.combine.combination import CombinationMode
-    from dragoman.combine.ensemble import Ensemble
+    from dragoman.combine.ensemble import CombinationMode, Ensemble
     from dragoman.models.loading import load_language_model
 
     assert fusion.model is not None
     beside = load_language_model(fusion.model)
     if beside.vocab != model.vocab:
-        problem = f"its words are not the units that {paths[0]} writes ({model.vocab.difference(beside.vocab)})"
+        problem = (
+            f"its words are not the units that {paths[0]} writes ({model.vocab.describe_difference(beside.vocab)})"
+        )
         cut = f"dragoman units {paths[0]} < TEXT > cut.txt"
         remedy = f"{cut}, then dragoman train ngram --text cut.txt --vocab {paths[0]} -o LM"
         raise DataError(f"{fusion.model}: {problem}; make one that fits: {remedy}")
@@ -330,7 +331,7 @@ def _units(model: BaseTranslator, line: str) -> list[str]:
 
 def _why_strange(side: Tokenizer, line: str) -> str:
     """How the training text was written, as far as the line is written otherwise."""
-    from dragoman.data.tokenization import looks_tokenised
+    from dragoman.data.words import looks_tokenised
 
     lower = line != line.lower() and all(word == word.lower() for word in side.vocab.tokens)
     tokenised = side.tokenised and not looks_tokenised([line])
@@ -355,37 +356,11 @@ def _attends(model: Any) -> bool:
     return getattr(getattr(model, "settings", None), "attention", "none") != "none"
 
 
-@dataclass(frozen=True, eq=False)
-class AttentionMatrix:
-    """A matrix with the names of its rows and columns, `</s>` among them where it has been predicted or read."""
-
-    target: list[str]
-    source: list[str]
-    matrix: Any  # (target, source)
-
-
 def attention_matrix(model: BaseTranslator, told: Translation, *, units: bool = False) -> AttentionMatrix | None:
-    """The attention between words, or between units; of trees, from words to nodes. None: it is not known."""
-    from dragoman.data.vocabulary import END, SPECIALS
-
-    if told.attention is None:
-        return None
-    end = SPECIALS[END]
-    if reads_trees(model):
-        return AttentionMatrix(list(told.tokens_with_end), list(told.source_tokens), told.attention)
-    if units:
-        return AttentionMatrix(list(told.tokens_with_end), [*told.source_tokens, end], told.attention)
-    words: WordAttention | None = model.word_attention(told)
-    assert words is not None
-    ends = [end] if told.finished else []
-    return AttentionMatrix([*words.target, *ends], [*words.source, end], words.matrix)
+    """Return the attention between words, or between tokens; None if there is none."""
+    return model.attention_matrix(told, tokens=units)
 
 
 def attention_links(found: AttentionMatrix, told: Translation) -> list[tuple[int, int]]:
-    """Pairs (source word, target word): each target word with the source word that it attends to most."""
-    import numpy as np
-
-    from dragoman.evaluation.alignment import argmax_links
-
-    none = np.zeros((0 if told.finished else 1, len(found.source)))  # the row of `</s>`, if it is not there
-    return argmax_links(np.concatenate([found.matrix, none]))
+    """Return (source word, target word) links: each target word with the source word of the highest weight."""
+    return found.links(finished=told.finished)

@@ -23,7 +23,7 @@ def units(
     ] = False,
     join: Annotated[bool, typer.Option("--join", help="Put units together again.")] = False,
 ) -> None:
-    """Cut lines into a translator's units, with spaces between them.
+    """Split lines into the tokens of a translator.
 
     So that a language model of these units can be trained, to have a say in translating.
 
@@ -33,12 +33,12 @@ def units(
       dragoman train ngram --text cut.en --vocab de-en -o news
       dragoman translate de-en --lm news < test.de
     """
-    from dragoman.data.whitespace import split_words
+    from dragoman.data.words import split_words
 
     loaded = load_translator_model(model)
     if source and reads_trees(loaded):
         raise DataError(f"{model}: reads trees, whose words are its units; there is nothing to cut")
-    own = (loaded.source if source else loaded.target).units
+    own = (loaded.source if source else loaded.target).segmenter
     for lines in read_line_batches(text, field):
         if join:
             done = [own.join(split_words(line.text)) for line in lines]

@@ -9,10 +9,9 @@ from numba import njit
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a loop over arrays. It runs without Python's lock, and what was compiled is kept for the next time.
+    """Compile a loop over arrays. It runs without the interpreter lock, and the machine code is cached on disk.
 
-    Where nothing can be kept, because neither the package nor a home directory can be written to, it is compiled
-    anew in each process.
+    If neither the package directory nor the home directory is writable, it is compiled again in each process.
     """
     try:
         return njit(cache=True, nogil=True)(function)

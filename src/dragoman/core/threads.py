@@ -1,7 +1,8 @@
-"""Work shared out among the processor's cores; kernels and NumPy's sorts release the lock while they run."""
+"""Work on several cores by threads: numba kernels and NumPy's sorts release the interpreter lock while they run."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,15 +19,15 @@ _limit: ContextVar[int | None] = ContextVar("_limit", default=None)
 
 
 def available_cores() -> int:
-    """How many cores there are to use, or as many as `at_most` allows; by default, as many as OMP_NUM_THREADS says."""
-    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    return _limit.get() or min(there, int(told) if told.isdecimal() and int(told) else there)
+    """Return the number of threads to use: the limit of `limit_threads`, else OMP_NUM_THREADS, else all cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    return _limit.get() or min(cores, int(setting) if setting.isdecimal() and int(setting) else cores)
 
 
 @contextmanager
 def limit_threads(threads: int | None) -> Iterator[None]:
-    """Use this many threads and no more, here and in torch, until done."""
+    """Use at most this many threads inside the `with` block, also in torch."""
     import torch
 
     before, token = torch.get_num_threads(), _limit.set(threads)
@@ -39,23 +40,32 @@ def limit_threads(threads: int | None) -> Iterator[None]:
 
 
 def parallel_map(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """`work` done on every part, several at a time; the results in order."""
+    """Apply a function to all items, several at a time. The results are in the order of the items."""
     items = list(items)
     if len(items) < 2:
-        return [function(part) for part in items]
+        return [function(item) for item in items]
     with ThreadPoolExecutor(available_cores()) as pool:
         return list(pool.map(function, items))
 
 
 def parallel_stream(function: Callable[[T], R], items: Iterable[T], chunk_size: int) -> Iterator[R]:
-    """`work` done on parts as they come, so many at a time: parts and results need not all fit in memory."""
+    """Apply a function to items as they arrive, `chunk_size` at a time, so that not all need to fit in memory."""
     waiting = iter(items)
-    while batch := list(islice(waiting, chunk_size)):
-        yield from parallel_map(function, batch)
+    while chunk := list(islice(waiting, chunk_size)):
+        yield from parallel_map(function, chunk)
 
 
 def split_range(start: int, stop: int, min_size: int = 4096, per_core: int = 4) -> list[tuple[int, int]]:
-    """Cut first..last into `each` pieces for each core, fewer rather than much smaller than `smallest`."""
-    pieces = max(1, min(per_core * available_cores(), (stop - start) // min_size))
-    cuts = [start + (stop - start) * piece // pieces for piece in range(pieces + 1)]
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    """Split start..stop into `per_core` ranges for each core, or fewer if they would be smaller than `min_size`."""
+    parts = max(1, min(per_core * available_cores(), (stop - start) // min_size))
+    bounds = [start + (stop - start) * part // parts for part in range(parts + 1)]
+    return list(zip(bounds[:-1], bounds[1:], strict=True))
+
+
+def release_freed_memory() -> None:
+    """Return freed memory to the operating system, where the C library can do that (glibc)."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return
+    trim(0)

@@ -1,4 +1,4 @@
-"""Reading text from files: plain, gzip, TSV, JSONL, standard input; whatever is wrong with it is said here."""
+"""Reading text files: plain, gzip, TSV, JSONL and standard input, with checks of the encoding."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from pathlib import Path
 from dragoman.core.errors import DataError, error_at_line, file_errors
 
 BOM = codecs.BOM_UTF8
-GZIP_MAGIC = b"\x1f\x8b"  # how packed data begins
+GZIP_MAGIC = b"\x1f\x8b"  # the first bytes of gzip data
+CHECK_BYTES = 1 << 24  # decoded at a time
 
 
 def read_text(path: str | Path, field: str | None = None) -> bytes:
-    """The text of a file as checked UTF-8, one sentence a line.
+    """Read a text as valid UTF-8, one sentence per line.
 
-    The kind of file follows its name: `.gz` is unpacked; of `.tsv` the column `field` is taken (a number counted
-    from 1, or a name in the first line; default 1), of `.jsonl` the key `field` (default `text`). `-` is standard
-    input.
+    Args:
+        path: the file; `-` is standard input. The type follows from the name: `.gz` is unpacked, `.tsv` and `.jsonl`
+            have fields.
+        field: TSV: the column, by number (from 1) or by name in the first line; default 1. JSONL: the key; default
+            `text`.
     """
-    text, source, kind = read_utf8(path), display_name(path), _file_type(path)
-    if kind == "tsv":
+    text, source, file_type = read_utf8(path), display_name(path), _file_type(path)
+    if file_type == "tsv":
         return _tsv_column(text, field or "1", source)
-    if kind == "jsonl":
+    if file_type == "jsonl":
         return _jsonl_values(text, field or "text", source)
     if field is not None:
-        raise DataError(f"{source}: a field ({field}) can be taken from .tsv and .jsonl files only")
+        raise DataError(f"{source}: a field ({field}) can be selected in .tsv and .jsonl files only")
     return text
 
 
@@ -36,25 +39,25 @@ def _file_type(path: str | Path) -> str:
 
 
 def has_fields(path: str | Path) -> bool:
-    """Whether a file, by its name, has columns or keys to choose from."""
+    """Return whether a file has columns or keys, by its name."""
     return _file_type(path) in ("tsv", "jsonl")
 
 
 def display_name(path: str | Path) -> str:
-    """What messages call a file."""
+    """Return the name of a file for messages."""
     return "<stdin>" if str(path) == "-" else str(path)
 
 
 def read_utf8(path: str | Path) -> bytes:
-    """A whole file as checked UTF-8, unpacked but not taken apart, whatever its name."""
+    """Read a whole file as valid UTF-8, unpacked if it is gzip, without selecting a field."""
     source = display_name(path)
     raw = _read_stdin() if str(path) == "-" else _read_bytes(Path(path))
     text = raw.removeprefix(BOM)
     if not text:
-        raise DataError(f"{source}: empty; give a file with one sentence a line")
+        raise DataError(f"{source}: empty; give a file with one sentence per line")
     if text.startswith(GZIP_MAGIC):
         remedy = "pipe it through zcat" if str(path) == "-" else "give it a name that ends in .gz"
-        raise DataError(f"{source}: this is gzip; {remedy}")
+        raise DataError(f"{source}: this is gzip data; {remedy}")
     _check_utf8(text, source)
     return text
 
@@ -72,17 +75,16 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _check_utf8(text: bytes, source: str) -> None:
-    """Refuse what is not UTF-8 and NUL bytes, naming line and column (in bytes, from 1)."""
+    """Raise an error with line and column (in bytes, from 1) for NUL bytes and for bytes that are not UTF-8."""
     nul = text.find(b"\0")
     if nul >= 0:
         line, column = _line_and_column(text, nul)
         raise error_at_line(source, line, f"NUL byte at column {column}; this is not a text file, or it is UTF-16")
     decoder = codecs.getincrementaldecoder("utf-8")()
-    step = 1 << 24
-    for start in range(0, len(text), step):
+    for start in range(0, len(text), CHECK_BYTES):
         pending = len(decoder.getstate()[0])
         try:
-            decoder.decode(text[start : start + step], final=start + step >= len(text))
+            decoder.decode(text[start : start + CHECK_BYTES], final=start + CHECK_BYTES >= len(text))
         except UnicodeDecodeError as error:
             wrong = start - pending + error.start
             line, column = _line_and_column(text, wrong)
@@ -112,10 +114,10 @@ def _tsv_column(text: bytes, field: str, source: str) -> bytes:
             raise error_at_line(source, 1, f"no column {field!r}; the first line has {', '.join(header)}")
         column, first, rows = header.index(field), 2, rows[1:]
         if not rows:
-            raise DataError(f"{source}: empty below its first line; give a row a sentence")
+            raise DataError(f"{source}: no rows below the first line; give one row per sentence")
     for number, row in enumerate(rows, first):
         if not 0 <= column < len(row):
-            raise error_at_line(source, number, f"{len(row)} columns, but column {column + 1} is wanted")
+            raise error_at_line(source, number, f"{len(row)} columns, but column {column + 1} is selected")
     return b"".join(row[column] + b"\n" for row in rows)
 
 
@@ -131,18 +133,17 @@ def _jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:
         value = record[field] if isinstance(record, dict) else None
     except json.JSONDecodeError as error:
         raise error_at_line(source, number, f"not JSON ({error.msg} at column {error.colno})") from None
-    except (ValueError, RecursionError) as error:  # numbers too long, nests too deep
-        raise error_at_line(source, number, f"not JSON that can be read ({str(error).split(':')[0]})") from None
+    except (ValueError, RecursionError) as error:  # numbers too long, nesting too deep
+        raise error_at_line(source, number, f"JSON that cannot be read ({str(error).split(':')[0]})") from None
     except KeyError:
         raise error_at_line(source, number, f"no key {field!r}; found {', '.join(record)}") from None
     if not isinstance(value, str):
-        raise error_at_line(source, number, f"{field!r} should hold a string, found {value!r:.40}")
+        raise error_at_line(source, number, f"{field!r} should be a string, found {value!r:.40}")
     try:
         encoded = value.encode()
     except UnicodeEncodeError:
-        raise error_at_line(
-            source, number, f"{field!r} holds half a surrogate pair; remove or mend the character"
-        ) from None
+        problem = f"{field!r} contains an unpaired surrogate; remove or fix the character"
+        raise error_at_line(source, number, problem) from None
     if "\0" in value:
-        raise error_at_line(source, number, f"{field!r} holds a NUL character; remove it")
+        raise error_at_line(source, number, f"{field!r} contains a NUL character; remove it")
     return encoded.replace(b"\r\n", b" ").replace(b"\n", b" ")

@@ -1,7 +1,7 @@
-"""Units of text: lines cut into what a model reads and writes, and put together again.
+"""Segmenters: how lines are split into tokens, and joined again.
 
-Words are what is between spaces; characters are letters, signs and spaces; subwords are pieces of words learned from a
-text. Whatever the units, a line that is cut and joined reads as before, up to its spaces.
+Words are separated by spaces. Characters include spaces and punctuation. Subwords are pieces of words, learned from a
+text. For every segmenter, `join(segment(line))` is the line up to its whitespace.
 """
 
 from __future__ import annotations
@@ -22,18 +22,24 @@ from dragoman.data.subwords import (
     recommended_size,
     train_subwords,
 )
-from dragoman.data.tokenization import looks_tokenised, looks_unsegmented
-from dragoman.data.whitespace import SPACE_MARK, assign_word_indices, check_lines, split_words
+from dragoman.data.words import (
+    SPACE_MARK,
+    assign_word_indices,
+    check_lines,
+    looks_tokenised,
+    looks_unsegmented,
+    split_words,
+)
 
 ALIASES = {"bpe": "subword"}
 KINDS = ("auto", "word", "char", *ALGORITHMS)
-MAX_SINGLETON_SHARE = 0.005  # share of words seen once, from which on words are cut into pieces
-MIN_WORDS_PER_LINE = 1.5  # words a line, below which a text is of single words
-MAX_SIZE_DIGITS = 7  # of a number of pieces
+MAX_SINGLETON_SHARE = 0.005  # with a larger share of singletons, words are split into subwords
+MIN_WORDS_PER_LINE = 1.5  # a text with fewer consists of single words
+MAX_SIZE_DIGITS = 7  # of the number of subwords
 
 
 class Segmenter(Protocol):
-    """A way to cut lines into units and to put units together."""
+    """Splits lines into tokens and joins tokens to lines."""
 
     @property
     def kind(self) -> str:
@@ -42,36 +48,36 @@ class Segmenter(Protocol):
 
     @property
     def spec(self) -> str:
-        """The text by which these units are asked for, such as `subword:8000`."""
+        """The specification of this segmenter, such as `subword:8000`."""
         ...
 
     def segment(self, line: str) -> list[str]:
-        """The units of a line; none holds a space, a TAB or a line break."""
+        """Split a line into tokens. No token contains a space, a TAB or a line break."""
         ...
 
     def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
-        """The units of each line; quicker than line by line."""
+        """Split many lines, faster than one by one."""
         ...
 
     def join(self, tokens: Sequence[str]) -> str:
-        """The line that has these units."""
+        """Join tokens to a line."""
         ...
 
     def word_indices(self, tokens: Sequence[str]) -> list[int]:
-        """The number of the word (from 0) that each unit belongs to, where words are what is between spaces."""
+        """Return the index (from 0) of the space-separated word that each token belongs to."""
         ...
 
     def files(self) -> Mapping[str, bytes]:
-        """What has to be kept besides `spec`, by file name."""
+        """Return the files to be saved in addition to `spec`, by name."""
         ...
 
 
 @dataclass(frozen=True)
 class WordSegmenter:
-    """Words: what is between spaces and TABs.
+    """Splits at spaces and TABs.
 
-    >>> units = WordUnits()
-    >>> units.join(units.cut(" the  cat\\tsat "))
+    >>> segmenter = WordSegmenter()
+    >>> segmenter.join(segmenter.segment(" the  cat\\tsat "))
     'the cat sat'
     """
 
@@ -82,9 +88,9 @@ class WordSegmenter:
         return self.segment_all([line])[0]
 
     def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
-        listed = list(lines)
-        check_lines(listed)
-        return [split_words(line) for line in listed]
+        checked = list(lines)
+        check_lines(checked)
+        return [split_words(line) for line in checked]
 
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
@@ -98,10 +104,10 @@ class WordSegmenter:
 
 @dataclass(frozen=True)
 class CharSegmenter:
-    """Characters: a space is ▁, and a ▁ of the text itself is ▁▁, so that every line but one with TABs comes back.
+    """Splits into characters. A space is written ▁ and a ▁ of the text ▁▁, so every line without TABs is restored.
 
-    >>> units = CharUnits()
-    >>> units.cut("to be▁"), units.join(units.cut("to be▁"))
+    >>> segmenter = CharSegmenter()
+    >>> segmenter.segment("to be▁"), segmenter.join(segmenter.segment("to be▁"))
     (['t', 'o', '▁', 'b', 'e', '▁▁'], 'to be▁')
     """
 
@@ -112,14 +118,14 @@ class CharSegmenter:
         return self.segment_all([line])[0]
 
     def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
-        listed = list(lines)
-        check_lines(listed)
-        written = {" ": SPACE_MARK, "\t": SPACE_MARK, SPACE_MARK: SPACE_MARK + SPACE_MARK}
-        return [[written.get(sign, sign) for sign in line.rstrip("\r")] for line in listed]
+        checked = list(lines)
+        check_lines(checked)
+        escaped = {" ": SPACE_MARK, "\t": SPACE_MARK, SPACE_MARK: SPACE_MARK + SPACE_MARK}
+        return [[escaped.get(character, character) for character in line.rstrip("\r")] for line in checked]
 
     def join(self, tokens: Sequence[str]) -> str:
-        read = {SPACE_MARK: " ", SPACE_MARK + SPACE_MARK: SPACE_MARK}
-        return "".join(read.get(token, token) for token in tokens)
+        plain = {SPACE_MARK: " ", SPACE_MARK + SPACE_MARK: SPACE_MARK}
+        return "".join(plain.get(token, token) for token in tokens)
 
     def word_indices(self, tokens: Sequence[str]) -> list[int]:
         return assign_word_indices((token == SPACE_MARK, token != SPACE_MARK) for token in tokens)
@@ -128,16 +134,16 @@ class CharSegmenter:
         return {}
 
 
-# -- asking for units ------------------------------------------------------------------------------------------------
+# -- creating segmenters ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class SegmenterSpec:
-    """What units are asked for: their kind and, of pieces, how many (None: as many as suit the text).
+    """A kind of segmenter and, for subwords, their number (None: chosen by the text).
 
-    >>> UnitsSpec.parse("bpe:8000")
-    UnitsSpec(kind='subword', size=8000)
-    >>> str(UnitsSpec.parse("char"))
+    >>> SegmenterSpec.parse("bpe:8000")
+    SegmenterSpec(kind='subword', size=8000)
+    >>> str(SegmenterSpec.parse("char"))
     'char'
     """
 
@@ -150,14 +156,14 @@ class SegmenterSpec:
         kind = ALIASES.get(name, name)
         if kind not in KINDS:
             near = difflib.get_close_matches(name, [*KINDS, *ALIASES], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "there are auto, word, char, subword:N and unigram:N"
-            raise DataError(f"no units {text!r}; {hint}")
+            hint = f"did you mean {near[0]!r}?" if near else "choose auto, word, char, subword:N or unigram:N"
+            raise DataError(f"unknown units {text!r}; {hint}")
         if not colon:
             return cls(kind)
         if kind not in ALGORITHMS:
-            raise DataError(f"units {text!r}: {kind} takes no number; ask for {kind}")
+            raise DataError(f"units {text!r}: {kind} takes no number; write {kind}")
         if not (number.isascii() and number.isdecimal() and len(number) <= MAX_SIZE_DIGITS and int(number) > 0):
-            raise DataError(f"units {text!r}: after the colon comes how many pieces; ask for {kind}:8000, say")
+            raise DataError(f"units {text!r}: the number of subwords follows the colon, as in {kind}:8000")
         return cls(kind, int(number))
 
     def __str__(self) -> str:
@@ -165,87 +171,88 @@ class SegmenterSpec:
 
 
 def train_segmenter(spec: str, *texts: Iterable[str]) -> Segmenter:
-    """The units asked for, learned from one text or, to be shared between them, from several.
+    """Train a segmenter on one text or, to be shared between them, on several.
 
-    `auto` chooses by the texts (see `choose_units`); `subword` and `unigram` without a number choose that.
+    `auto` chooses the kind by the texts (see `choose_segmenter`). `subword` and `unigram` without a number choose the
+    number of subwords by the texts.
     """
     lines = [list(text) for text in texts]
-    asked = SegmenterSpec.parse(spec)
-    if asked.kind == "auto":
-        asked = SegmenterSpec(choose_segmenter(*lines))
-    if asked.kind not in ALGORITHMS:
-        return _untrained_segmenter(asked.kind)
-    together = [line for text in lines for line in text]
-    return train_subwords(asked.kind, asked.size or _default_size(together), together)
+    parsed = SegmenterSpec.parse(spec)
+    if parsed.kind == "auto":
+        parsed = SegmenterSpec(choose_segmenter(*lines))
+    if parsed.kind not in ALGORITHMS:
+        return _untrained_segmenter(parsed.kind)
+    all_lines = [line for text in lines for line in text]
+    return train_subwords(parsed.kind, parsed.size or _default_size(all_lines), all_lines)
 
 
 def load_segmenter(spec: str, files: Mapping[str, bytes]) -> Segmenter:
-    """Units that were learned before, from what `files` had kept of them."""
-    asked = SegmenterSpec.parse(spec)
-    if asked.kind not in ALGORITHMS:
-        return _untrained_segmenter(asked.kind)
+    """Create a segmenter from its specification and saved files."""
+    parsed = SegmenterSpec.parse(spec)
+    if parsed.kind not in ALGORITHMS:
+        return _untrained_segmenter(parsed.kind)
     if MODEL_FILE not in files:
-        raise DataError(f"units {spec}: {MODEL_FILE} is missing; learn the units again")
-    units = SubwordSegmenter(str(asked), files[MODEL_FILE])
-    units.validate()
-    return units
+        raise DataError(f"units {spec}: {MODEL_FILE} is missing; train the subwords again")
+    segmenter = SubwordSegmenter(str(parsed), files[MODEL_FILE])
+    segmenter.validate()
+    return segmenter
 
 
 def choose_segmenter(*texts: Iterable[str]) -> str:
-    """The kind of units that suits texts.
+    """Choose the kind of segmenter for texts.
 
-    Characters where most lines are single words (to be spelled or inflected); words where all texts are tokenised and
-    nearly all words were seen more than once, so that there is little to be gained by cutting them; else subwords.
+    Characters if most lines are single words (to be spelled or inflected). Words if all texts are tokenised and nearly
+    all words occur more than once, so that there is little to gain from splitting them. Otherwise subwords.
 
     >>> lines = ["the cat sat , then ran .", "the cat ran , then sat ."]
-    >>> [choose_units(text) for text in (lines, ["The cat sat, then ran."] * 2, ["the cat sat ."], ["cats"])]
+    >>> [choose_segmenter(text) for text in (lines, ["The cat sat, then ran."] * 2, ["the cat sat ."], ["cats"])]
     ['word', 'subword', 'subword', 'char']
     """
-    listed = [list(text) for text in texts]
-    if any(looks_unsegmented(text) for text in listed):
+    all_lines = [list(text) for text in texts]
+    if any(looks_unsegmented(lines) for lines in all_lines):
         return "subword"
-    lengths = TextLengths.from_lines(line for text in listed for line in text)
+    lengths = TextLengths.from_lines(line for lines in all_lines for line in lines)
     if lengths.num_words < MIN_WORDS_PER_LINE * lengths.num_sentences:
         return "char"
-    known = all(looks_tokenised(text) and _singleton_share(text) < MAX_SINGLETON_SHARE for text in listed)
-    return "word" if known else "subword"
+    mostly_known = all(looks_tokenised(lines) and _singleton_share(lines) < MAX_SINGLETON_SHARE for lines in all_lines)
+    return "word" if mostly_known else "subword"
 
 
 def _singleton_share(lines: Sequence[str]) -> float:
-    """The share of a text's words that it has once."""
+    """Return the share of a text's words that occur only once."""
     counts = Counter(word for line in lines for word in split_words(line))
     return sum(count == 1 for count in counts.values()) / max(1, counts.total())
 
 
 def _untrained_segmenter(kind: str) -> Segmenter:
     if kind == "auto":
-        raise DataError("units auto: what was chosen is not known here; name the units")
+        raise DataError("units auto: there is no text here to choose by; name the units")
     return WordSegmenter() if kind == "word" else CharSegmenter()
 
 
 def _default_size(lines: Sequence[str]) -> int:
-    """The recommended number of pieces, and no fewer than two for each character: Chinese has thousands of them."""
+    """Return the recommended number of subwords, at least two per character: Chinese has thousands of characters."""
     types = None if looks_unsegmented(lines) else len({word for line in lines for word in split_words(line)})
     return max(recommended_size(len(lines), types), 2 * minimum_size(lines))
 
 
-# -- lengths that do not depend on the units -------------------------------------------------------------------------
+# -- lengths that do not depend on the segmenter ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class TextLengths:
-    """How long a text is, whatever units it is cut into.
+    """The length of a text, independent of how it is segmented.
 
-    log P of a text is one number of nats (natural logarithm), so models of different units can be compared once it is
-    divided by the same length. A model of pieces gives the probability of one way to cut the text, the one it uses:
-    so much the text has at least.
+    log P of a text is a number of nats (natural logarithm), so models with different segmenters can be compared if it
+    is divided by the same length. A subword model gives the probability of one segmentation, which is a lower bound of
+    the probability of the text.
 
-    >>> Lengths.of(["the cat", "sat"])
-    Lengths(words=3, characters=12, sentences=2)
+    >>> TextLengths.from_lines(["the cat", "sat"])
+    TextLengths(num_words=3, num_characters=12, num_sentences=2)
     """
 
-    num_words: int  # what is between spaces and TABs
-    num_characters: int  # of the lines with one space between words, a line break for each
+    num_words: int  # separated by spaces and TABs
+    num_characters: int  # with one space between words and one line break per line
     num_sentences: int
 
     @classmethod
@@ -259,11 +266,11 @@ class TextLengths:
         return self.num_words + self.num_sentences
 
     def perplexity(self, log_prob: float) -> float:
-        """The price of the text, a word or sentence end: exp(-log P / (words + sentences))."""
+        """Perplexity per word or sentence end: exp(-log P / (words + sentences))."""
         return _safe_exp(-log_prob / self.num_tokens) if self.num_tokens else math.nan
 
     def perplexity_characters(self, log_prob: float) -> float:
-        """The price of the text, a character: exp(-log P / characters)."""
+        """Perplexity per character: exp(-log P / characters)."""
         return _safe_exp(-log_prob / self.num_characters) if self.num_characters else math.nan
 
 

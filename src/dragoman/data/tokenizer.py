@@ -1,4 +1,4 @@
-"""The two sides of a translator: how a text becomes numbers, and numbers a text again."""
+"""Text to ids and back, for one language."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
 from dragoman.data.segmenters import Segmenter, WordSegmenter, load_segmenter, train_segmenter
 from dragoman.data.subwords import SubwordSegmenter
-from dragoman.data.tokenization import looks_tokenised
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
+from dragoman.data.words import looks_tokenised
 
-PLAIN, TREE = "text", "tree"  # formats of a source
+PLAIN, TREE = "text", "tree"  # formats of a source text
 
 
 @dataclass(frozen=True, eq=False)
 class Tokenizer:
-    """Lines of one language: the units that they are cut into, and which of these are known.
+    """A segmenter, a vocabulary and a text format.
 
-    >>> side = Side.learn("word", ["the cat sat .", "the dog sat ."])
-    >>> side.read(["the bird sat ."]).ids.tolist(), side.join(["the", "cat"])
-    ([3, 2, 4, 5], 'the cat')
+    >>> tokenizer = Tokenizer.train("word", ["the cat sat .", "the dog sat ."])
+    >>> tokenizer.encode(["the bird sat ."]).ids.tolist(), tokenizer.decode([3, 4, 5])
+    ([3, 2, 4, 5], 'the sat .')
     """
 
     segmenter: Segmenter
     vocab: Vocab
-    tokenised: bool = True  # whether punctuation stands apart from words in its text
-    format: str = PLAIN  # tree: lines are bracketed trees
+    tokenised: bool = True  # whether punctuation is separated from words in the text
+    format: str = PLAIN  # TREE: lines are bracketed trees
 
     @classmethod
     def train(
@@ -43,36 +43,71 @@ class Tokenizer:
         format: str = PLAIN,
         name: str = "trees",
     ) -> Tokenizer:
-        """Units and vocabulary of a training text; of words seen once, by default, none is known.
+        """Train a segmenter and build a vocabulary from a text. Arguments are those of `train_and_encode`."""
+        tokenizer, _ = cls.train_and_encode(
+            segmenter, lines, min_count=min_count, max_size=max_size, format=format, name=name
+        )
+        return tokenizer
 
-        # units: a kind, or units learned elsewhere, such as from both sides; name: of the text, for messages
+    @classmethod
+    def train_and_encode(
+        cls,
+        segmenter: str | Segmenter,
+        lines: Sequence[str],
+        *,
+        min_count: int | None = None,
+        max_size: int | None = None,
+        format: str = PLAIN,
+        name: str = "trees",
+    ) -> tuple[Tokenizer, Any]:
+        """Train a tokenizer on a text and encode that text, segmenting it only once.
+
+        Args:
+            segmenter: a specification such as `subword:8000`, or a trained segmenter.
+            lines: the training text.
+            min_count: tokens that occur less often are unknown. Default: 2 for words, otherwise 1.
+            max_size: maximum size of the vocabulary.
+            format: PLAIN or TREE.
+            name: the name of the text, for error messages.
+
+        Returns:
+            The tokenizer and what its `encode(lines)` would return.
         """
         if format == TREE:
             trees = Treebank.from_lines(lines, min_count=min_count or 2, max_size=max_size, source=name)
-            return cls(WordSegmenter(), trees.vocab, tokenised=True, format=format)
-        learned = train_segmenter(segmenter, lines) if isinstance(segmenter, str) else segmenter
-        counts = Counter(unit for line in learned.segment_all(lines) for unit in line)
+            return cls(WordSegmenter(), trees.vocab, tokenised=True, format=format), trees
+        trained = train_segmenter(segmenter, lines) if isinstance(segmenter, str) else segmenter
+        segmented = trained.segment_all(lines)
+        counts = Counter(token for line in segmented for token in line)
         for special in SPECIALS[:UNK]:
-            counts.pop(special, None)  # in a text they are words like any other, and never known
-        least = min_count or (2 if learned.kind == "word" else 1)
-        if isinstance(learned, SubwordSegmenter) and least == 1:
-            counts.update(dict.fromkeys(learned.pieces, 1))
-        vocab = Vocab.build(counts.keys(), counts.values(), min_count=least, max_size=max_size)
-        return cls(learned, vocab, looks_tokenised(lines))
+            counts.pop(special, None)  # in a text these are ordinary words, and always unknown
+        min_count = min_count or (2 if trained.kind == "word" else 1)
+        if isinstance(trained, SubwordSegmenter) and min_count == 1:
+            counts.update(dict.fromkeys(trained.pieces, 1))
+        vocab = Vocab.build(counts.keys(), counts.values(), min_count=min_count, max_size=max_size)
+        return cls(trained, vocab, looks_tokenised(lines)), Corpus.from_sentences(segmented, vocab)
 
     def encode(self, lines: Iterable[str], name: str = "trees") -> Any:
-        """The lines as numbers: a Corpus, or a Treebank. The text's name is for messages."""
+        """Convert lines to a Corpus, or to a Treebank if the format is TREE. Errors mention the text's `name`."""
         if self.format == TREE:
             return Treebank.from_lines(lines, self.vocab, source=name)
         return Corpus.from_sentences(self.segmenter.segment_all(lines), self.vocab)
 
+    def decode(self, ids: Iterable[int]) -> str:
+        """Convert ids to a line of text."""
+        return self.join(self.tokens_of(ids))
+
     def join(self, tokens: Sequence[str]) -> str:
-        """Units as a line of text."""
+        """Join tokens to a line of text."""
         return self.segmenter.join(tokens)
 
     def tokens_of(self, ids: Iterable[int]) -> list[str]:
-        """The units of these numbers."""
-        return [self.vocab.tokens[number] for number in ids]
+        """Return the tokens with these ids."""
+        return [self.vocab.tokens[index] for index in ids]
+
+    def word_indices(self, corpus: Corpus) -> list[list[int]]:
+        """Return the word index of each token, for each sentence of a corpus encoded by this tokenizer."""
+        return [self.segmenter.word_indices(line.split(" ") if line else []) for line in corpus.sentences_as_text()]
 
     # -- on disk -------------------------------------------------------------------------------------------------------
 
@@ -83,5 +118,6 @@ class Tokenizer:
     def from_saved(cls, config: Mapping[str, Any], vocab: Vocab, files: Mapping[str, bytes]) -> Tokenizer:
         units, format = config["units"], config["format"]
         if not isinstance(units, str) or format not in (PLAIN, TREE):
-            raise DataError(f"no side has units {units!r} and format {format!r}; train or copy the model again")
+            problem = f"a tokenizer with units {units!r} and format {format!r} does not exist"
+            raise DataError(f"{problem}; train or copy the model again")
         return cls(load_segmenter(units, files), vocab, bool(config["tokenised"]), format)

@@ -1,9 +1,10 @@
-"""Sentences with their syntax: bracketed trees, made binary, and several of them side by side for a network.
+"""Sentences with syntax: bracketed trees, made binary, and batches of trees for a network.
 
-A line holds one tree, such as `(S (NP the cat) (VP sat))`. The first thing in a bracket, if it is a word, is the
-constituent's label, which is not kept. Constituents of one child are taken for that child; those of more than two are
-made binary branching to the right: (a b c) is (a (b c)). So a sentence of n words has n - 1 inner nodes, whatever its
-brackets were. Words end at blanks and brackets; a bracket that is a word is written `-LRB-` or `-RRB-`, and stays so.
+A line holds one tree, such as `(S (NP the cat) (VP sat))`. If a bracket starts with a word, that word is the label of
+the constituent and is dropped. A constituent with one child is replaced by the child. One with more than two children
+is made binary branching to the right: (a b c) becomes (a (b c)). So a sentence of n words has n - 1 inner nodes,
+whatever its brackets were. Words end at blanks and brackets. A bracket that is a word is written `-LRB-` or `-RRB-`
+and is not converted.
 """
 
 from __future__ import annotations
@@ -21,65 +22,67 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import error_at_line
 from dragoman.core.kernels import kernel
-from dragoman.data.corpus import Corpus
+from dragoman.data.corpus import Corpus, arrays_checksum, reserved_token_error
 from dragoman.data.formats import display_name, read_text
+from dragoman.data.ranges import concatenate_ranges, offsets_of, select_ranges
 from dragoman.data.vocabulary import END, SPECIALS, UNK, Vocab
 
 TOKEN = re.compile(r"[()]|[^() \t\r\n]+")
-PLAIN_TEXT = (
-    "no brackets: --src-format tree needs one bracketed tree a line, such as (S (NP the cat) (VP sat)); "
+NO_BRACKETS = (
+    "no brackets: --src-format tree needs one bracketed tree per line, such as (S (NP the cat) (VP sat)); "
     "for plain text train with another --encoder"
 )
-WORDS_WITH_BRACKETS = "write brackets that are words as -LRB- and -RRB-"
+BRACKETS_AS_WORDS = "write brackets that are words as -LRB- and -RRB-"
 
 
-# -- one tree ----------------------------------------------------------------------------------------------------------
+# -- a single tree -----------------------------------------------------------------------------------------------------
 
 
 class Tree(NamedTuple):
-    """A binary tree. Its nodes are the words in order, then the inner nodes, children before parents, the root last."""
+    """A binary tree. Nodes are numbered: words in order, then inner nodes, children before parents, the root last."""
 
     words: list[str]
-    left: list[int]  # of each inner node, the number of its left child
-    right: list[int]
+    left: list[int]  # left child of each inner node
+    right: list[int]  # right child of each inner node
 
 
 def parse_tree(line: str, source: str = "trees", number: int = 1) -> Tree:
-    """The tree on a line, made binary. A blank line is a sentence without words.
+    """Parse the tree on a line and make it binary. A blank line is a sentence without words.
 
-    >>> read_tree("(S (NP the (ADJ red) cat) (VP (V sat)))")
+    >>> parse_tree("(S (NP the (ADJ red) cat) (VP (V sat)))")
     Tree(words=['the', 'red', 'cat', 'sat'], left=[1, 0, 5], right=[2, 4, 3])
     """
     words: list[str] = []
-    inner: list[tuple[int, int]] = []  # children of each inner node: a word by its place, inner node k as ~k
+    inner: list[tuple[int, int]] = []  # children of each inner node: a word by its position, inner node k as ~k
     roots: list[int] = []
-    path: list[list[int]] = []  # of each open constituent, the children so far: no recursion, however deep it goes
+    open_children: list[list[int]] = []  # children so far of each open constituent (a stack, so depth is not limited)
     may_be_label = False
     for token in TOKEN.findall(line):
         if token == "(":
-            path.append([])
-        elif not path:
+            open_children.append([])
+        elif not open_children:
             raise error_at_line(source, number, _outside_message(token, line))
         elif token == ")":
-            node = _binarise(path.pop(), inner)
+            node = _binarise(open_children.pop(), inner)
             if node is None:
-                raise error_at_line(source, number, "a constituent without words; give it some, or remove it")
-            (path[-1] if path else roots).append(node)
+                raise error_at_line(source, number, "a constituent without words; add words or remove it")
+            (open_children[-1] if open_children else roots).append(node)
         elif not may_be_label:
-            path[-1].append(len(words))
+            open_children[-1].append(len(words))
             words.append(token)
         may_be_label = token == "("
-    if path:
-        raise error_at_line(source, number, f"brackets not closed: {len(path)} `)` too few; {WORDS_WITH_BRACKETS}")
+    if open_children:
+        raise error_at_line(source, number, f"{len(open_children)} closing brackets missing; {BRACKETS_AS_WORDS}")
     if len(roots) > 1:
         raise error_at_line(
-            source, number, f"{len(roots)} trees; put one bracket around them all, as in (S (NP ...) (VP ...))"
+            source, number, f"{len(roots)} trees; put one bracket around all of them, as in (S (NP ...) (VP ...))"
         )
-    return Tree(words, *_number_nodes(inner, len(words)))
+    children = [[child if child >= 0 else len(words) + ~child for child in pair] for pair in inner]
+    return Tree(words, [left for left, _ in children], [right for _, right in children])
 
 
 def _binarise(children: list[int], inner: list[tuple[int, int]]) -> int | None:
-    """The node over some children, and those between to make it binary; a single child stands for itself."""
+    """Return a node over these children, adding inner nodes as needed; a single child is returned itself."""
     if not children:
         return None
     node = children.pop()
@@ -89,27 +92,21 @@ def _binarise(children: list[int], inner: list[tuple[int, int]]) -> int | None:
     return node
 
 
-def _number_nodes(inner: list[tuple[int, int]], words: int) -> tuple[list[int], list[int]]:
-    """The left and the right children, with inner nodes counted on from the words."""
-    numbered = [[child if child >= 0 else words + ~child for child in pair] for pair in inner]
-    return [left for left, _ in numbered], [right for _, right in numbered]
-
-
 def _outside_message(token: str, line: str) -> str:
-    """What is wrong with a line where this stands outside all brackets."""
+    """Describe what is wrong with a line in which `token` is outside all brackets."""
     if "(" not in line and ")" not in line:
-        return PLAIN_TEXT
+        return NO_BRACKETS
     if token == ")":
-        return f"a `)` too many; {WORDS_WITH_BRACKETS}"
-    return f"{token!r:.40} stands outside the brackets; a line is one tree, such as (S (NP the cat) (VP sat))"
+        return f"a closing bracket too many; {BRACKETS_AS_WORDS}"
+    return f"{token!r:.40} is outside the brackets; a line is one tree, such as (S (NP the cat) (VP sat))"
 
 
-# -- many trees --------------------------------------------------------------------------------------------------------
+# -- a corpus of trees -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Treebank:
-    """Binary trees over sentences of a vocabulary. Empty lines are sentences too, and have no inner nodes.
+    """Binary trees over the sentences of a corpus. An empty line is a sentence without inner nodes.
 
     >>> trees = Treebank.from_lines(["(S (NP the cat) (VP sat))", "", "(S (X the (Y dog)) barked loudly)"])
     >>> trees.sentences_as_text()
@@ -121,7 +118,7 @@ class Treebank:
     """
 
     leaves: Corpus
-    left: NDArray[np.int32]  # (inner nodes,) left children, by their places among the nodes of their sentence
+    left: NDArray[np.int32]  # (inner nodes,) left children, as node numbers within their sentence
     right: NDArray[np.int32]  # (inner nodes,)
     node_offsets: NDArray[np.int64]  # (sentences + 1,) first inner node of each sentence
 
@@ -136,11 +133,7 @@ class Treebank:
         max_size: int | None = None,
         training: bool | None = None,
     ) -> Treebank:
-        """Read one bracketed tree a line from any file that `Corpus.read` takes.
-
-        Without a `vocab` one is built from the words. In training text (by default: whenever the vocabulary is built
-        here) `<s>` and `</s>` are errors; elsewhere they are unknown words.
-        """
+        """Read one bracketed tree per line from a file. Arguments are those of `Corpus.read`."""
         text = read_text(path, field).decode()
         return cls.from_lines(
             text.removesuffix("\n").split("\n"),
@@ -162,7 +155,7 @@ class Treebank:
         training: bool | None = None,
         source: str = "trees",
     ) -> Treebank:
-        """From strings, each with one tree; errors name `source` and the line."""
+        """Build from strings with one tree each. Error messages name `source` and the line."""
         trees = [parse_tree(line, source, number) for number, line in enumerate(lines, 1)]
         if vocab is None if training is None else training:
             _check_reserved(trees, source)
@@ -173,7 +166,7 @@ class Treebank:
             Corpus.from_sentences([tree.words for tree in trees], vocab),
             np.array([child for tree in trees for child in tree.left], np.int32),
             np.array([child for tree in trees for child in tree.right], np.int32),
-            _offsets(np.array([len(tree.left) for tree in trees], np.int64)),
+            offsets_of(np.array([len(tree.left) for tree in trees], np.int64)),
         )
 
     @property
@@ -185,207 +178,199 @@ class Treebank:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Words of each sentence, its end counted: |F| + 1.  # (sentences,)"""
+        """Tokens per sentence, including its end: |F| + 1.  # (sentences,)"""
         return self.leaves.sizes
 
     @property
-    def attended(self) -> NDArray[np.int64]:
-        """Nodes of each sentence: what a decoder can attend to.  # (sentences,)"""
+    def memory_sizes(self) -> NDArray[np.int64]:
+        """Nodes per sentence: the positions that a decoder can attend to.  # (sentences,)"""
         return np.maximum(2 * self.leaves.sizes - 3, 1)
 
+    def as_corpus(self) -> Corpus:
+        """Return the sentences without their trees."""
+        return self.leaves
+
     def require_vocab(self, vocab: Vocab) -> None:
-        """Refuse to be read by the numbers of another vocabulary."""
+        """Raise an error if the trees were read with another vocabulary."""
         self.leaves.require_vocab(vocab)
 
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the size and checksums by which the trees are recognised."""
+        return {**self.leaves.fingerprint(), "trees": arrays_checksum([self.left, self.right])}
+
     def select(self, sentences: NDArray[np.integer]) -> Treebank:
-        """These trees, in this order, as a treebank of their own."""
-        lengths = np.diff(self.node_offsets)[sentences]
-        offsets = _offsets(lengths)
-        taken = np.repeat(self.node_offsets[sentences] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Treebank(self.leaves.select(sentences), self.left[taken], self.right[taken], offsets)
+        """Return these trees, in this order."""
+        offsets, positions = select_ranges(self.node_offsets, sentences)
+        return Treebank(self.leaves.select(sentences), self.left[positions], self.right[positions], offsets)
 
     def with_unknown(self, unknown: NDArray[np.bool_]) -> Treebank:
-        """The same trees with these words as `<unk>`.  # unknown: (words,)"""
+        """Return a copy with `<unk>` where `unknown` is true.  # unknown: (words,)"""
         return replace(self, leaves=self.leaves.with_unknown(unknown))
 
     def sentences_as_text(self) -> list[str]:
-        """The sentences, one space between words, without their trees."""
+        """Return the sentences as strings with one space between words, without trees."""
         return self.leaves.sentences_as_text()
 
-    def phrases(self, number: int) -> list[str]:
-        """The words under each node of a sentence, in the order of a network's vectors; `</s>` for an empty one."""
-        alone = self.select(np.array([number]))
-        words = alone.sentences_as_text()[0].split(" ")
+    def phrases(self, index: int) -> list[str]:
+        """Return the words below each node of a sentence, in node order; `</s>` for an empty sentence."""
+        tree = self.select(np.array([index]))
+        words = tree.sentences_as_text()[0].split(" ")
         if words == [""]:
             return [SPECIALS[END]]
-        return [" ".join(words[first : last + 1]) for first, last in TreeBatch.from_trees(alone).spans[0].tolist()]
+        return [" ".join(words[first : last + 1]) for first, last in TreeBatch.from_trees(tree).spans[0].tolist()]
 
 
 def _check_reserved(trees: list[Tree], source: str) -> None:
     for number, tree in enumerate(trees, 1):
         for word in SPECIALS[:UNK]:
             if word in tree.words:
-                raise error_at_line(
-                    source, number, f"{word} is reserved in training text: sentences are framed for you; remove it"
-                )
+                raise reserved_token_error(word, source, number)
 
 
-def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-# -- several trees side by side ----------------------------------------------------------------------------------------
+# -- batches of trees --------------------------------------------------------------------------------------------------
 
 
 class TreeLevel(NamedTuple):
-    """All nodes of one height in a batch, ordered by the height of their parents.
+    """All nodes of one height in a batch, sorted by the height of their parents.
 
-    Each height hands its nodes up in runs: first those whose parents are of the next height, and so on. What arrives at
-    a height, from the lowest givers to the highest, is what `taken` counts in.
+    The output of a level is split into runs by the height of the parents. The inputs of a level are the concatenation
+    of the runs from all lower levels, lowest first; `inputs` are positions in this concatenation.
     """
 
-    inputs: NDArray[np.int64]  # leaves: (nodes,) places in `words`; above: (2 * nodes,) left, right, left, right, ...
-    outputs: tuple[tuple[int, int], ...]  # (height of the parents, how many nodes); roots go above the highest
+    inputs: NDArray[np.int64]  # leaves: (nodes,) positions in `ids`; above: (2 * nodes,) left, right, left, right, ...
+    outputs: tuple[tuple[int, int], ...]  # (height of the parents, number of nodes); roots: above the highest level
 
 
 @dataclass(frozen=True, eq=False)
 class TreeBatch:
-    """Several trees as a network reads them: from the leaves up, all nodes of equal height at once.
+    """Trees as a network reads them: from the leaves up, all nodes of equal height at once.
 
-    The vectors of the nodes are laid out in a grid (sentences, most nodes): a sentence's words in order, then its inner
-    nodes, its root last, then padding. A sentence without words is read as the one leaf `</s>`.
+    Node vectors are laid out in a grid (sentences, most nodes): the words of a sentence, its inner nodes with the root
+    last, then padding. A sentence without words is read as the single leaf `</s>`.
 
-    >>> batch = TreeBatch.of(Treebank.from_lines(["(S (NP the cat) (VP sat))", "(S yes)"]))
-    >>> batch.words.tolist(), batch.mask.astype(int).tolist()
+    >>> batch = TreeBatch.from_trees(Treebank.from_lines(["(S (NP the cat) (VP sat))", "(S yes)"]))
+    >>> batch.ids.tolist(), batch.mask.astype(int).tolist()
     ([3, 4, 5, 6], [[1, 1, 1, 1, 1], [1, 0, 0, 0, 0]])
     >>> batch.spans[0].tolist()
     [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2]]
-    >>> [level.handed for level in batch.levels]
+    >>> [level.outputs for level in batch.levels]
     [((1, 2), (2, 1), (3, 1)), ((2, 1),), ((3, 1),)]
     """
 
-    ids: NDArray[np.int64]  # (leaves,) ids, sentence after sentence
+    ids: NDArray[np.int64]  # (leaves,) sentence after sentence
     levels: tuple[TreeLevel, ...]  # of height 0, 1, ...
-    roots: NDArray[np.int64]  # (sentences,) each one's place among what arrives above the highest level
-    grid_positions: NDArray[np.int64]  # (nodes,) level after level, the place of each node in the flat grid
-    sizes: NDArray[np.int64]  # (sentences,) nodes of each: |F| words and |F| - 1 inner nodes
-    spans: NDArray[np.int64]  # (sentences, most nodes, 2) the first and the last word under each node; 0 in padding
+    roots: NDArray[np.int64]  # (sentences,) position of each root among the inputs above the highest level
+    grid_positions: NDArray[np.int64]  # (nodes,) level after level, the position of each node in the flat grid
+    sizes: NDArray[np.int64]  # (sentences,) nodes per sentence: |F| words and |F| - 1 inner nodes
+    spans: NDArray[np.int64]  # (sentences, most nodes, 2) first and last word below each node; 0 in padding
 
     @classmethod
     def from_trees(cls, trees: Treebank) -> TreeBatch:
-        assert len(trees), "a batch has a sentence at least"
+        assert len(trees), "a batch needs at least one sentence"
         nodes = _NodeTable.from_trees(trees)
         sizes, grid = np.diff(nodes.offsets), nodes.grid
         spans = np.zeros((len(sizes) * int(sizes.max()), 2), np.int64)
         spans[grid] = np.stack([nodes.first, nodes.last], axis=1)  # (nodes, 2)
         order, levels, roots = _group_by_height(nodes)
-        return cls(nodes.words, levels, roots, grid[order], sizes, spans.reshape(len(sizes), -1, 2))
+        return cls(nodes.ids, levels, roots, grid[order], sizes, spans.reshape(len(sizes), -1, 2))
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """Where a sentence's own nodes stand.  # (sentences, most nodes)"""
+        """True at nodes, False at padding.  # (sentences, most nodes)"""
         return np.arange(self.spans.shape[1]) < self.sizes[:, None]
 
     @property
     def root_columns(self) -> NDArray[np.int64]:
-        """The column of each sentence's root in the grid.  # (sentences,)"""
+        """The grid column of each root.  # (sentences,)"""
         return self.sizes - 1
 
     @property
     def word_shares(self) -> NDArray[np.float64]:
-        """How attention to nodes is attention to words: each node's, in equal parts, to the words under it.
+        """Weights that divide the attention to a node equally among the words below it.
 
-        # (sentences, most nodes, most words): rows of own nodes sum to one; attention to words is alpha @ shares
+        Rows of nodes sum to one. Attention to words is `alpha @ word_shares`.  # (sentences, most nodes, most words)
         """
         first, last = self.spans[..., :1], self.spans[..., 1:]
         words = np.arange(int((self.sizes.max() + 1) // 2))
-        under = (first <= words) & (words <= last) & self.mask[..., None]  # (sentences, most nodes, most words)
-        return under / (last - first + 1)
+        below = (first <= words) & (words <= last) & self.mask[..., None]  # (sentences, most nodes, most words)
+        return below / (last - first + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class _NodeTable:
-    """All nodes of some trees, numbered sentence after sentence, and what each knows."""
+    """All nodes of several trees, numbered sentence after sentence."""
 
-    words: NDArray[np.int64]  # (leaves,)
+    ids: NDArray[np.int64]  # (leaves,)
     offsets: NDArray[np.int64]  # (sentences + 1,) first node of each sentence
-    left: NDArray[np.int64]  # (nodes,) children; -1 for leaves
-    right: NDArray[np.int64]
+    left: NDArray[np.int64]  # (nodes,) left child; -1 for leaves
+    right: NDArray[np.int64]  # (nodes,)
     height: NDArray[np.int64]  # (nodes,)
-    first: NDArray[np.int64]  # (nodes,) first and last word under it, by their places in the sentence
-    last: NDArray[np.int64]
+    first: NDArray[np.int64]  # (nodes,) first word below it, by position in the sentence
+    last: NDArray[np.int64]  # (nodes,) last word below it
 
     @classmethod
     def from_trees(cls, trees: Treebank) -> _NodeTable:
         lengths, blank = trees.sizes - 1, trees.sizes == 1
-        leaves, inner = np.maximum(lengths, 1), np.diff(trees.node_offsets)  # (sentences,) of each
-        offsets = _offsets(leaves + inner)
-        words = np.full(int(leaves.sum()), END, np.int64)
-        words[~np.repeat(blank, leaves)] = trees.leaves.ids
-        leaf, first = _ranges(offsets[:-1], leaves), _ranges(np.zeros_like(leaves), leaves)
-        parent = _ranges(offsets[:-1] + leaves, inner)
+        leaves, inner = np.maximum(lengths, 1), np.diff(trees.node_offsets)  # (sentences,)
+        offsets = offsets_of(leaves + inner)
+        ids = np.full(int(leaves.sum()), END, np.int64)
+        ids[~np.repeat(blank, leaves)] = trees.leaves.ids
+        leaf_nodes = concatenate_ranges(offsets[:-1], leaves)
+        inner_nodes = concatenate_ranges(offsets[:-1] + leaves, inner)
         before = np.repeat(offsets[:-1], inner)
-        table = np.full((5, int(offsets[-1])), -1, np.int64)
-        table[0, parent], table[1, parent] = trees.left + before, trees.right + before
-        table[2:, leaf] = 0
-        table[3:, leaf] = first
-        _fill_inner_nodes(parent, *table)
-        return cls(words, offsets, *table)
+        table = np.full((5, int(offsets[-1])), -1, np.int64)  # left, right, height, first, last
+        table[0, inner_nodes], table[1, inner_nodes] = trees.left + before, trees.right + before
+        table[2:, leaf_nodes] = 0
+        table[3:, leaf_nodes] = concatenate_ranges(np.zeros_like(leaves), leaves)
+        _fill_inner_nodes(inner_nodes, *table)
+        return cls(ids, offsets, *table)
 
     @property
     def grid(self) -> NDArray[np.int64]:
-        """The place of each node in the flat grid.  # (nodes,)"""
+        """The position of each node in the flat grid.  # (nodes,)"""
         sizes = np.diff(self.offsets)
-        return _ranges(np.arange(len(sizes)) * int(sizes.max()), sizes)
-
-
-def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers counted up from each start, so many from each.
-
-    >>> _run(np.array([0, 10]), np.array([2, 3])).tolist()
-    [0, 1, 10, 11, 12]
-    """
-    offsets = _offsets(lengths)
-    return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return concatenate_ranges(np.arange(len(sizes)) * int(sizes.max()), sizes)
 
 
 @kernel
-def _fill_inner_nodes(parents: Any, left: Any, right: Any, height: Any, first: Any, last: Any) -> None:
-    """Heights and spans of inner nodes from their children's. Children come before parents."""
-    for node in parents:
+def _fill_inner_nodes(inner_nodes: Any, left: Any, right: Any, height: Any, first: Any, last: Any) -> None:
+    """Compute heights and spans of inner nodes from their children, which come before them."""
+    for node in inner_nodes:
         height[node] = max(height[left[node]], height[right[node]]) + 1
         first[node] = first[left[node]]
         last[node] = last[right[node]]
 
 
 def _group_by_height(nodes: _NodeTable) -> tuple[NDArray[np.int64], tuple[TreeLevel, ...], NDArray[np.int64]]:
-    """Nodes in order of their heights, the levels this makes, and where the roots arrive."""
+    """Return the nodes in order of height, the levels, and the input positions of the roots."""
     height, inner = nodes.height, nodes.left >= 0
-    above = np.full_like(height, height.max() + 1)  # of each node, the height of its parent; roots: above all
-    above[nodes.left[inner]] = above[nodes.right[inner]] = height[inner]
-    order = np.lexsort((above, height))  # (nodes,) by height, then by that of the parent, then by number
-    arrived = _input_positions(order, above)
-    children = np.stack([arrived[nodes.left], arrived[nodes.right]], axis=1)[order]  # (nodes, 2); of leaves: nothing
-    leaf, ends = np.cumsum(~inner) - 1, _offsets(np.bincount(height)).tolist()
-    taken = [leaf[order[: ends[1]]], *(children[first:last].reshape(-1) for first, last in pairwise(ends[1:]))]
-    levels = tuple(TreeLevel(*level) for level in zip(taken, _output_counts(height, above), strict=True))
-    return order, levels, arrived[nodes.offsets[1:] - 1]
+    parent_height = np.full_like(height, height.max() + 1)  # for roots: above all levels
+    parent_height[nodes.left[inner]] = parent_height[nodes.right[inner]] = height[inner]
+    order = np.lexsort((parent_height, height))  # (nodes,) by height, then by height of the parent, then by number
+    position = _input_positions(order, parent_height)
+    children = np.stack([position[nodes.left], position[nodes.right]], axis=1)[order]  # (nodes, 2); unused for leaves
+    leaf, ends = np.cumsum(~inner) - 1, offsets_of(np.bincount(height)).tolist()
+    inputs = [leaf[order[: ends[1]]], *(children[first:last].reshape(-1) for first, last in pairwise(ends[1:]))]
+    levels = tuple(TreeLevel(*level) for level in zip(inputs, _output_counts(height, parent_height), strict=True))
+    return order, levels, position[nodes.offsets[1:] - 1]
 
 
-def _input_positions(order: NDArray[np.int64], above: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each node, its place among those that arrive at the height of its parent, in the order given.  # (nodes,)"""
-    arriving = order[np.argsort(above[order], kind="stable")]
-    counts = np.bincount(above)
-    arrived = np.empty_like(order)
-    arrived[arriving] = _ranges(np.zeros_like(counts), counts)
-    return arrived
+def _input_positions(order: NDArray[np.int64], parent_height: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the position of each node among the inputs of its parent's level.  # (nodes,)"""
+    by_parent = order[np.argsort(parent_height[order], kind="stable")]
+    counts = np.bincount(parent_height)
+    position = np.empty_like(order)
+    position[by_parent] = concatenate_ranges(np.zeros_like(counts), counts)
+    return position
 
 
-def _output_counts(height: NDArray[np.int64], above: NDArray[np.int64]) -> Iterator[tuple[tuple[int, int], ...]]:
-    """For each height, to which heights its nodes go and how many to each."""
-    highest = int(above.max())
-    runs, counts = np.unique(height * (highest + 1) + above, return_counts=True)
-    givers, takers = np.divmod(runs, highest + 1)
-    pairs = list(zip(takers.tolist(), counts.tolist(), strict=True))
-    ends = np.searchsorted(givers, np.arange(highest), side="right").tolist()
+def _output_counts(
+    height: NDArray[np.int64], parent_height: NDArray[np.int64]
+) -> Iterator[tuple[tuple[int, int], ...]]:
+    """For each height, yield (height of the parents, number of nodes) for all parent heights."""
+    highest = int(parent_height.max())
+    runs, counts = np.unique(height * (highest + 1) + parent_height, return_counts=True)
+    heights, parents = np.divmod(runs, highest + 1)
+    pairs = list(zip(parents.tolist(), counts.tolist(), strict=True))
+    ends = np.searchsorted(heights, np.arange(highest), side="right").tolist()
     return (tuple(pairs[first:last]) for first, last in pairwise([0, *ends]))

@@ -1,7 +1,7 @@
-"""Which unknown word was it? The second half of what an unknown word costs.
+"""Unknown-word models: distributions over the spellings outside a vocabulary.
 
-A model pays for the class `<unk>`; the models here say which word of that class it was. Each is a distribution over
-the spellings outside the vocabulary. (One that spells words out by characters is in `dragoman.ngram.spelling`.)
+A language model gives the probability of the class `<unk>`; an unknown-word model gives the probability of the word
+within that class. The model that spells words by characters is in `dragoman.ngram.spelling`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from dragoman.core.errors import DataError
 
-DEFAULT_LANGUAGE_SIZE = 10_000_000  # the tutorial's guess at the number of words in a language
+DEFAULT_LANGUAGE_SIZE = 10_000_000  # the tutorial's estimate of the number of words in a language
 
 
 class UnknownWordModel(Protocol):
@@ -21,43 +21,43 @@ class UnknownWordModel(Protocol):
 
     @property
     def language_size(self) -> int:
-        """|V_all|: how many words the language is taken to have."""
+        """|V_all|: the assumed number of words in the language."""
         ...
 
     def log_probs(self, spellings: Iterable[str]) -> list[float]:
-        """log P(spelling | it is unknown), for each."""
+        """Return log P(spelling | unknown) for each spelling."""
         ...
 
     def config(self) -> dict[str, Any]:
-        """What `config.yaml` keeps of it."""
+        """Return the entries for `config.yaml`."""
         ...
 
     def members(self) -> Mapping[str, Any]:
-        """Models inside it, kept in directories of their own."""
+        """Return the models inside this one, saved in subdirectories of these names."""
         ...
 
 
 @dataclass(frozen=True)
 class UniformUnknownWords:
-    """P_unk(e) = 1 / (|V_all| - |V|): a language of `total` words, all unknown ones alike.
+    """P_unk(e) = 1 / (|V_all| - |V|): all unknown words of a language of a given size are equally likely.
 
-    >>> Uniform(known=2, total=102).log_probs(["x"]) == [-math.log(100)]
+    >>> UniformUnknownWords(num_known=2, language_size=102).log_probs(["x"]) == [-math.log(100)]
     True
     """
 
-    num_known: int  # words the vocabulary has, `</s>` among them
+    num_known: int  # words in the vocabulary, including `</s>`
     language_size: int = DEFAULT_LANGUAGE_SIZE
 
     def __post_init__(self) -> None:
         if self.language_size <= self.num_known:
             raise DataError(
-                f"the vocabulary alone has {self.num_known} words: a language of {self.language_size} leaves no unknown ones; "
-                "say a larger --unknown-words"
+                f"the vocabulary has {self.num_known} words, so a language of {self.language_size} words has no "
+                "unknown ones; give a larger --unknown-words"
             )
 
     def log_probs(self, spellings: Iterable[str]) -> list[float]:
-        share = -math.log(self.language_size - self.num_known)
-        return [share for _ in spellings]
+        log_prob = -math.log(self.language_size - self.num_known)
+        return [log_prob for _ in spellings]
 
     def config(self) -> dict[str, Any]:
         return {"kind": "uniform", "total": self.language_size}
@@ -68,9 +68,9 @@ class UniformUnknownWords:
 
 @dataclass(frozen=True)
 class ClosedVocabulary:
-    """A closed vocabulary: every word outside it is impossible.
+    """A closed vocabulary: words outside it have probability 0.
 
-    The class `<unk>` itself, which a text may spell out literally, counts as one more word, as it does for KenLM.
+    The class `<unk>`, which may appear literally in a text, counts as one more word, as in KenLM.
     """
 
     num_known: int

@@ -1,4 +1,4 @@
-"""The words a model knows, and their numbers."""
+"""The tokens that a model knows, and their ids."""
 
 from __future__ import annotations
 
@@ -16,55 +16,56 @@ SPECIALS = ("<s>", "</s>", "<unk>")
 
 
 class Vocab:
-    """An ordered set of words with their training counts.
+    """An ordered set of tokens with their training counts.
 
-    Numbers 0, 1 and 2 are always `<s>`, `</s>` and `<unk>`; the words follow in the order in which the
-    training text first used them.
+    The ids 0, 1 and 2 are always `<s>`, `</s>` and `<unk>`. The other tokens follow in the order of their first
+    occurrence in the training text.
 
     >>> vocab = Vocab.build(["the", "cat", "sat"], [5, 2, 1], min_count=2)
-    >>> vocab.words
+    >>> vocab.tokens
     ('<s>', '</s>', '<unk>', 'the', 'cat')
     >>> vocab.id("cat"), vocab.id("sat")
     (4, 2)
     """
 
-    def __init__(self, words: Sequence[str], counts: Sequence[int] | NDArray[np.int64] | None = None):
-        self.tokens = tuple(words)
+    def __init__(self, tokens: Sequence[str], counts: Sequence[int] | NDArray[np.int64] | None = None):
+        self.tokens = tuple(tokens)
         self.counts = np.zeros(len(self.tokens), np.int64) if counts is None else np.asarray(counts, np.int64)
         if self.tokens[:3] != SPECIALS:
             raise DataError(f"a vocabulary begins with {' '.join(SPECIALS)}; got {' '.join(self.tokens[:3])}")
         if len(self.counts) != len(self.tokens):
-            raise DataError(f"{len(self.tokens)} words but {len(self.counts)} counts in a vocabulary")
+            raise DataError(f"{len(self.tokens)} tokens but {len(self.counts)} counts in a vocabulary")
         if len(self._index) != len(self.tokens):
-            raise DataError(f"the vocabulary has {_first_repeated(self.tokens)!r} twice")
+            repeated = next(token for i, token in enumerate(self.tokens) if self._index[token] != i)
+            raise DataError(f"the vocabulary has {repeated!r} twice")
 
     @classmethod
     def build(
         cls,
-        words: Iterable[str],
+        tokens: Iterable[str],
         counts: Iterable[int],
         *,
         min_count: int = 1,
         max_size: int | None = None,
     ) -> Vocab:
-        """Keep the words seen `min_count` times or more, and of those the `max_size` most frequent.
+        """Keep the tokens that occur at least `min_count` times, and of those the `max_size` most frequent.
 
-        `min_count=2` is the tutorial's "replace singletons by `<unk>`". A literal `<unk>` is always kept: it
-        is the class itself. What is cut is counted as `<unk>`.
+        `min_count=2` is the tutorial's "replace singletons by `<unk>`". A literal `<unk>` is always kept. Occurrences
+        of dropped tokens are added to the count of `<unk>`.
         """
-        seen = dict(zip(words, counts, strict=True))
-        unknown = seen.pop(SPECIALS[UNK], 0)
-        kept = {word: count for word, count in seen.items() if count >= min_count}
-        if max_size is not None and len(kept) > max_size:
-            frequent = sorted(kept, key=lambda word: -kept[word])[:max_size]  # stable: ties go to the earlier word
-            chosen = set(frequent)
-            kept = {word: count for word, count in kept.items() if word in chosen}
-        unknown += sum(seen.values()) - sum(kept.values())
-        return cls([*SPECIALS, *kept], [0, 0, unknown, *kept.values()])
+        count_of = dict(zip(tokens, counts, strict=True))
+        unknown = count_of.pop(SPECIALS[UNK], 0)
+        known = {token: count for token, count in count_of.items() if count >= min_count}
+        if max_size is not None and len(known) > max_size:
+            frequent = sorted(known, key=lambda token: -known[token])[:max_size]  # stable: ties go to the earlier token
+            selected = set(frequent)
+            known = {token: count for token, count in known.items() if token in selected}
+        unknown += sum(count_of.values()) - sum(known.values())
+        return cls([*SPECIALS, *known], [0, 0, unknown, *known.values()])
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        return {word: number for number, word in enumerate(self.tokens)}
+        return {token: index for index, token in enumerate(self.tokens)}
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -76,59 +77,57 @@ class Vocab:
         return hash(self.tokens)
 
     def __repr__(self) -> str:
-        return f"Vocab({len(self)} words)"
+        return f"Vocab({len(self)} tokens)"
 
     @property
     def num_known(self) -> int:
-        """How many outcomes have a name: the words and `</s>`, without `<s>` and `<unk>`."""
+        """Number of known outcomes: the tokens and `</s>`, without `<s>` and `<unk>`."""
         return len(self) - 2
 
-    def id(self, word: str) -> int:
-        """The number of a word as it stands in a text; `<s>` and `</s>` there are unknown words."""
-        number = self._index.get(word, UNK)
-        return number if number > END else UNK
+    def id(self, token: str) -> int:
+        """Return the id of a token in a text; `<s>` and `</s>` in a text are unknown."""
+        index = self._index.get(token, UNK)
+        return index if index > END else UNK
 
-    def ids(self, words: Iterable[str]) -> NDArray[np.int32]:
-        return np.fromiter((self.id(word) for word in words), np.int32)
+    def ids(self, tokens: Iterable[str]) -> NDArray[np.int32]:
+        return np.fromiter((self.id(token) for token in tokens), np.int32)
 
     @cached_property
     def token_lengths(self) -> NDArray[np.int64]:
-        """Characters in each word."""
-        return np.fromiter((len(word) for word in self.tokens), np.int64, len(self))
+        """Characters in each token.  # (|V|,)"""
+        return np.fromiter((len(token) for token in self.tokens), np.int64, len(self))
 
     def describe_difference(self, other: Vocab) -> str:
-        """Why two vocabularies are not the same, for an error message."""
+        """Describe how two vocabularies differ, for an error message."""
         if len(self) != len(other):
             return f"{len(self)} entries against {len(other)}"
-        for number, (one, two) in enumerate(zip(self.tokens, other.tokens, strict=True)):
-            if one != two:
-                return f"entry {number} is {one!r} in one and {two!r} in the other"
+        for index, (token, other_token) in enumerate(zip(self.tokens, other.tokens, strict=True)):
+            if token != other_token:
+                return f"entry {index} is {token!r} in one and {other_token!r} in the other"
         return "no difference"
 
-    # -- on disk: one `word TAB count` a line ------------------------------------------------------------------
+    # -- on disk: one `token TAB count` per line ---------------------------------------------------------------
 
     def to_text(self) -> str:
-        return "".join(f"{word}\t{count}\n" for word, count in zip(self.tokens, self.counts.tolist(), strict=True))
+        return "".join(f"{token}\t{count}\n" for token, count in zip(self.tokens, self.counts.tolist(), strict=True))
 
     @classmethod
     def read(cls, path: Path) -> Vocab:
-        words, counts, seen = [], [], dict[str, int]()
+        tokens, counts, line_of = [], [], dict[str, int]()
         for number, line in enumerate(_read_lines(path), 1):
-            word, _, count = line.partition("\t")
-            if word in seen:
-                raise error_at_line(
-                    str(path), number, f"{word!r} is already on line {seen[word]}; remove one of the two"
-                )
+            token, _, count = line.partition("\t")
+            if token in line_of:
+                problem = f"{token!r} is already on line {line_of[token]}; remove one of the two"
+                raise error_at_line(str(path), number, problem)
             if not count.isdecimal() or len(count) > 18:
-                raise error_at_line(str(path), number, f"expected `word TAB count`, found {line!r}")
-            seen[word] = number
-            words.append(word)
+                raise error_at_line(str(path), number, f"expected `token TAB count`, found {line!r}")
+            line_of[token] = number
+            tokens.append(token)
             counts.append(int(count))
-        if tuple(words[:3]) != SPECIALS:
-            raise error_at_line(
-                str(path), 1, f"a vocabulary begins with {', '.join(SPECIALS)}; is this a model's vocabulary?"
-            )
-        return cls(words, counts)
+        if tuple(tokens[:3]) != SPECIALS:
+            problem = f"a vocabulary begins with {', '.join(SPECIALS)}; is this the vocabulary of a model?"
+            raise error_at_line(str(path), 1, problem)
+        return cls(tokens, counts)
 
 
 def _read_lines(path: Path) -> list[str]:
@@ -140,8 +139,3 @@ def _read_lines(path: Path) -> list[str]:
         raise DataError(f"{path}: not UTF-8 (byte {error.start})") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-
-
-def _first_repeated(words: Sequence[str]) -> str:
-    seen: set[str] = set()
-    return next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]

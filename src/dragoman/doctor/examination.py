@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dragoman.core.errors import DataError
-from dragoman.doctor.alignment import check_alignment
+from dragoman.doctor.alignment_checks import check_alignment
 from dragoman.doctor.cost import TrainingCost, estimate_training_cost
 from dragoman.doctor.findings import DROP, LEAVE, Finding, group_by_kind
-from dragoman.doctor.language import check_pair_languages, check_text_language, script_findings
+from dragoman.doctor.language_checks import check_pair_languages, check_text_language, script_findings
 from dragoman.doctor.parallel_text import (
     DevStatistics,
     PairStatistics,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.doctor.alignment import divergence_line
+from dragoman.doctor.alignment_checks import divergence_line
 from dragoman.doctor.findings import Finding
 from dragoman.doctor.reader import Document
 from dragoman.doctor.single_text import DoctorLimits, TextStatistics, repeats, shortened, writing_habits

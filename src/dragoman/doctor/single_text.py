@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.data.language_id import LetterText
 from dragoman.data.scanner import ScannedText, scan
 from dragoman.doctor.characters import CHECKS, find_matches
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.letters import LetterSequences
 from dragoman.doctor.reader import Document, join_lines
 
 SORTED = 0.8  # correlation of a line's place with the rank of its length; about 0 in a text in no order
@@ -54,8 +54,8 @@ class TextStatistics:
         return np.fromiter(map(len, self.document.lines), np.int64, len(self.document))
 
     @cached_property
-    def letters(self) -> LetterSequences:
-        return LetterSequences.from_lines(self.document.lines)
+    def letters(self) -> LetterText:
+        return LetterText.from_lines(self.document.lines)
 
 
 @dataclass(frozen=True)

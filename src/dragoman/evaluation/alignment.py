@@ -115,7 +115,7 @@ def parse_gold_alignment(text: str, source: str = "alignment", line: int = 1) ->
         link = LINK_PATTERN.fullmatch(word)
         if link is None:
             remedy = "write source-target, both counted from 0, such as 0-0 1-2, or 1?2 if it is only possible"
-            raise error_at_line(source, line, f"{word!r:.40} is no link; {remedy}")
+            raise error_at_line(source, line, f"{word!r:.40} is not a link; {remedy}")
         (sure if link[2] == "-" else possible).add((int(link[1]), int(link[3])))
     return GoldAlignment(frozenset(sure), frozenset(sure | possible))
 

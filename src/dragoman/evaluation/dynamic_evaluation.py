@@ -63,7 +63,7 @@ def _log_prob_chunks(model: Any, corpus: Corpus, words: int) -> Iterator[Tensor]
 
     A model that carries its state over is asked about the next words; another about the next sentences.
     """
-    from dragoman.data.streams import TextStream
+    from dragoman.data.batches import TextStream
 
     if not model.carries:
         yield from (model.batch_log_probs(piece) for piece in corpus.chunks(words))

@@ -23,7 +23,7 @@ from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
 class NgramOrderReporter(Protocol):
     """A scorer that can say how many tokens were answered by n-grams of each order."""
 
-    def found_orders(self, corpus: Corpus) -> dict[int, int]: ...
+    def matched_orders(self, corpus: Corpus) -> dict[int, int]: ...
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def token_scores(scorer: Scorer, corpus: Corpus) -> TokenScores:
         corpus,
         token_log_probs(scorer, corpus),
         unknown_log_probs(scorer, corpus),
-        scorer.found_orders(corpus) if isinstance(scorer, NgramOrderReporter) else {},
+        scorer.matched_orders(corpus) if isinstance(scorer, NgramOrderReporter) else {},
     )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.scorer import BatchedScorer, PairScorer, Scorer, fold
-from dragoman.data.chunks import split_by_size
 from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.ranges import split_by_size
 
 MAX_BATCH_TOKENS = 4096  # while given translations are scored
 
@@ -45,7 +45,7 @@ def pair_log_probs(scorer: Scorer, source: Any, target: Corpus) -> NDArray[np.fl
     target.require_vocab(scorer.vocab)
     pairs, found = ParallelCorpus(source, target), np.zeros(target.num_tokens)
     for run in split_by_size(
-        np.argsort(pairs.likeness, kind="stable"), pairs.weights, MAX_BATCH_TOKENS, 4 * MAX_BATCH_TOKENS
+        np.argsort(pairs.sort_keys, kind="stable"), pairs.weights, MAX_BATCH_TOKENS, 4 * MAX_BATCH_TOKENS
     ):
         own = target.select(run)
         found[_token_positions(target, run)] = _batch_pair_log_probs(scorer, source.select(run), own)

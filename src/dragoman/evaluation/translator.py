@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError, error_at_line
+from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.formats import read_utf8
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import TreeBatch
 from dragoman.data.vocabulary import SPECIALS, UNK
-from dragoman.data.word_alignment import append_end, attention_to_words
 from dragoman.evaluation.alignment import AlignmentCounts, GoldAlignment, argmax_links, count_all_links
 from dragoman.evaluation.edit_distance import EditCounts, WordRecall, count_edits, word_recall
 from dragoman.evaluation.floor import PointEstimate, RatioEstimator
@@ -58,10 +58,17 @@ class EvaluableTranslator(Protocol):
         ...
 
     def translate(
-        self, lines: Sequence[str], beam_size: int = DEFAULT_BEAM, *, length: Any = DEFAULT_LENGTH, **how: Any
+        self,
+        lines: Sequence[str],
+        beam_size: int = DEFAULT_BEAM,
+        *,
+        length: Any = DEFAULT_LENGTH,
+        coverage: float = 0.0,
+        max_tokens: int = ...,
+        unknown_replacer: Any = None,
     ) -> list[Any]: ...
 
-    def force_decode(self, lines: Sequence[str], translations: Sequence[str]) -> list[Any]: ...
+    def force_decode(self, sources: Sequence[str], targets: Sequence[str]) -> list[Any]: ...
 
     def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> Any: ...
 

@@ -301,7 +301,7 @@ def _replaced(
         ("copied from the source", UnknownReplacer()),
         ("by the lexicon, else copied", UnknownReplacer(lexicon)),
     ):
-        told = model.translate(found.translated.sources, unknowns=rules)
+        told = model.translate(found.translated.sources, unknown_replacer=rules)
         texts = [one.text for one in told]
         bleu[name] = score_translations(texts, answers.references, tokenised=answers.tokenised).bleu
     return bleu
@@ -314,7 +314,7 @@ def _looked_at(model: Translator, some: CorpusPart) -> AttentionExample | None:
 
     number = choose_example(some.sources, None)
     told = model.translate([some.sources[number]])[0]
-    words = model.word_attention(told)
+    words = model.attention_matrix(told)
     if words is None or len(words.source) > WIDEST:
         return None
     return AttentionExample(

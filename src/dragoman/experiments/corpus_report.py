@@ -188,7 +188,7 @@ def _translators(output: Path, found: CorpusResults, about: CorpusNames) -> list
 def _learning(output: Path, found: CorpusResults) -> list[PageSection]:
     """Curves of the translators, if the dev text was looked at often enough to draw any."""
     from dragoman.io.storage import METRICS_FILE
-    from dragoman.report.curves import draw_learning_curves
+    from dragoman.report.charts import draw_learning_curves
     from dragoman.report.demo import read_learning_curve
     from dragoman.report.page import PageFigure, PageSection, Paragraphs
 

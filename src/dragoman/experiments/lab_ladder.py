@@ -104,15 +104,15 @@ def _measured(
 ) -> Iterator[LanguageModelRung]:
     """Each rung against the floor and the contrasts."""
     from dragoman.evaluation.floor import evaluate_language_model
+    from dragoman.evaluation.lab_reference import minimal_pair_accuracies
     from dragoman.lab.minimal_pairs import contrasts
-    from dragoman.report.contrasts import minimal_pair_accuracies
     from dragoman.report.ladder import LanguageModelRung
 
     found = contrasts("en", CONTRASTS, bench.seed)
     for one in made:
         with bench.voice.status(f"measuring {one.name}"):
             result = evaluate_language_model(one.model, texts.test, texts.truth)
-            accuracies = minimal_pair_accuracies({one.name: one.model}, found)[one.name]
+            accuracies = minimal_pair_accuracies(one.model, found)
         bench.voice.info(f"{one.name}: perplexity {result.likelihood.perplexity:,.2f}")
         yield LanguageModelRung(one.name, result, accuracies, one.seconds, megabytes(one.path))
 
@@ -165,8 +165,8 @@ def _write(
 def _told_of_language_models(
     output: Path, rungs: Sequence[LanguageModelRung], settings: dict[str, Any]
 ) -> ReportContents:
+    from dragoman.report.charts import draw_ladder
     from dragoman.report.ladder import distances_text, ladder_dict, ladder_markdown, ladder_section, ladder_text
-    from dragoman.report.ladder_figure import draw_ladder
 
     perplexities = {rung.name: rung.measured.likelihood.perplexity for rung in rungs}
     title = f"Models after {settings['pairs']:,} sentences of the laboratory's English"
@@ -218,8 +218,7 @@ def _picture(path: Path) -> PageFigure:
 
 def _draw_translators(output: Path, rungs: Sequence[TranslatorRung], pairs: int) -> list[str]:
     """Perplexity and BLEU of all, and BLEU by length of some."""
-    from dragoman.report.curves import draw_bleu_by_length
-    from dragoman.report.ladder_figure import draw_ladder
+    from dragoman.report.charts import draw_bleu_by_length, draw_ladder
     from dragoman.report.translators import bleu_as_shares, bleu_by_class, class_sizes, translation_floor
 
     perplexities = {rung.name: rung.measured.perplexity for rung in rungs}
@@ -234,7 +233,7 @@ def _draw_translators(output: Path, rungs: Sequence[TranslatorRung], pairs: int)
 
 def _draw_distances(picture: Path, rungs: Sequence[LanguageModelRung]) -> list[str]:
     """The name of the picture of accuracy by distance, if there are contrasts enough to draw one."""
-    from dragoman.report.figures import draw_accuracy_by_distance
+    from dragoman.report.charts import draw_accuracy_by_distance
     from dragoman.report.ladder import distance_shares
 
     told = [rung for rung in rungs if rung.name in BY_DISTANCE] or rungs[-MOST:]

@@ -80,7 +80,7 @@ def write_corpus(corpus: Path, sizes: Mapping[str, int], seed: int) -> None:
 def read_texts(corpus: Path) -> LabTexts:
     """The English of the laboratory's corpus."""
     from dragoman.data.corpus import Corpus
-    from dragoman.report.floor import lab_true_log_probs
+    from dragoman.evaluation.lab_reference import lab_true_log_probs
 
     train = Corpus.read(corpus / "train.en")
     dev, test = (Corpus.read(corpus / f"{part}.en", train.vocab) for part in ("dev", "test"))

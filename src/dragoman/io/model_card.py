@@ -1,5 +1,4 @@
-"""The card of a model: README.md in its directory, for whoever finds it there. What it is, what it learned from, how
-large it is, how good it was found to be, and how it is used."""
+"""The model card: README.md in a model directory, with the model's kind, training data, sizes, scores and usage."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from dragoman.io.storage import ALIGNER_KIND, CARD_FILE, CARD_MARKER, TWO_WAY_KI
 TITLES = {
     "ngram": "An n-gram language model",
     "class-ngram": "A class-based n-gram language model",
-    "cache": "A cache: a language model of the words just seen",
+    "cache": "A cache language model",
     "feed-forward": "A feed-forward neural language model",
     "log-linear": "A log-linear language model",
     "recurrent": "A recurrent neural language model",
@@ -20,120 +19,112 @@ TITLES = {
     "translator": "A translator",
 }
 NON_SCORER_TITLES = {
-    ALIGNER_KIND: "An aligner: which words translate which",
+    ALIGNER_KIND: "A word aligner",
     TWO_WAY_KIND: "Two translators that were trained together, one for each direction",
 }
 LANGUAGE_MODEL_USAGE = """dragoman evaluate DIR --text test.txt      # perplexity
-dragoman score DIR < test.txt              # log-probability a line; --words: a word
-dragoman sample DIR -n 10                  # sentences drawn from it
-dragoman next DIR "the sentence so far"    # what comes next
-dragoman serve DIR                         # a page that looks inside"""
-TRANSLATOR_USAGE = """dragoman translate DIR < FILE              # a translation a line; --n-best 5, --json
+dragoman score DIR < test.txt              # log-probability per line; --words: per word
+dragoman sample DIR -n 10                  # random sentences
+dragoman next DIR "the sentence so far"    # the most probable next words
+dragoman serve DIR                         # a web page that shows how it works"""
+TRANSLATOR_USAGE = """dragoman translate DIR < FILE              # one translation per line; --n-best 5, --json
 dragoman evaluate DIR --src FILE --ref FILE  # BLEU, chrF, perplexity
-dragoman attention DIR "a sentence"        # where it looks
-dragoman serve DIR                         # a page that looks inside"""
-ALIGNER_USAGE = """dragoman align --with DIR --src FILE --tgt FILE  # links between the words of other pairs
-dragoman translate TRANSLATOR --lexicon DIR < FILE  # unknown words by its lexicon
-dragoman serve TRANSLATOR --lexicon DIR    # the same, as a page
-less DIR/lexicon.tsv                       # what it has learned"""
-TWO_WAY_USAGE = """dragoman translate DIR/forward < FILE      # each is a translator; its own README.md tells more
+dragoman attention DIR "a sentence"        # the attention weights
+dragoman serve DIR                         # a web page that shows how it works"""
+ALIGNER_USAGE = """dragoman align --with DIR --src FILE --tgt FILE  # align the words of other sentence pairs
+dragoman translate TRANSLATOR --lexicon DIR < FILE  # replace unknown words by its lexicon
+dragoman serve TRANSLATOR --lexicon DIR    # the same as a web page
+less DIR/lexicon.tsv                       # the learned lexicon"""
+TWO_WAY_USAGE = """dragoman translate DIR/forward < FILE      # each directory is a translator with its own README.md
 dragoman translate DIR/backward < FILE
-dragoman serve DIR                         # both, on a page"""
+dragoman serve DIR                         # both as a web page"""
 USAGE = {"translator": TRANSLATOR_USAGE, ALIGNER_KIND: ALIGNER_USAGE, TWO_WAY_KIND: TWO_WAY_USAGE}
 
 
-NO_SCORES = "None were measured when it was made; see below for how to."
+NO_SCORES = "None were measured when the model was trained; see below for how to measure them."
 
 
 class CardScore(NamedTuple):
-    """How good a model was found to be."""
+    """A measured score of a model."""
 
-    text: str  # on which text
+    text: str  # the name of the test set
     metric: str
     value: float
     signature: str = ""  # such as sacreBLEU's signature
 
 
 def render_card(config: Mapping[str, Any], sizes: Mapping[str, int], scores: Sequence[CardScore] = ()) -> str:
-    """As Markdown. The same model always has the same card: no dates, no paths.  # config: what config.yaml says
+    """Return the card as Markdown. It has no dates and no paths: equal models have equal cards.
 
-    >>> text = card({"kind": "ngram", "order": 3}, {"words": 1200}, [Score("dev", "perplexity", 81.25)])
+    # config: the contents of config.yaml
+
+    >>> text = render_card({"kind": "ngram", "order": 3}, {"words": 1200}, [CardScore("dev", "perplexity", 81.25)])
     >>> [line for line in text.splitlines() if line.startswith(("# ", "| words", "| dev"))]
     ['# An n-gram language model', '| words | 1,200 |', '| dev | perplexity | 81.25 |  |']
     """
     kind = str(config["kind"])
+    load = {ALIGNER_KIND: "dragoman.Aligner.load", TWO_WAY_KIND: ""}.get(kind, "dragoman.load")
+    in_python = f'In Python: `{load}("DIR")`. ' if load else ""
     parts = [
         f"---\nlibrary_name: dragoman\ntags:\n- dragoman\n- {kind}\n---",
         CARD_MARKER,
-        f"# {_title(kind)}",
-        f"Made with dragoman. {_files(kind, sizes)}",
+        f"# {TITLES.get(kind) or NON_SCORER_TITLES.get(kind, kind)}",
+        f"Trained with dragoman. {_file_list(kind, sizes)}",
         "## Data",
-        _data(config) or "What it learned from was not noted down.",
-        *_inside(config),
+        _data_table(config) or "The training data was not recorded.",
+        *_weights_section(config),
         *(["## Sizes", _table(["", ""], [(name, f"{size:,}") for name, size in sizes.items()])] if sizes else []),
-        *(["## Scores", _scores(scores) or NO_SCORES] if kind not in NON_SCORER_TITLES else []),
+        *(["## Scores", _scores_table(scores) or NO_SCORES] if kind not in NON_SCORER_TITLES else []),
         "## Use",
         f"```\n{USAGE.get(kind, LANGUAGE_MODEL_USAGE)}\n```",
-        f"{_from_python(kind)}DIR stands for this directory.",
+        f"{in_python}DIR stands for this directory.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _title(kind: str) -> str:
-    return TITLES.get(kind) or NON_SCORER_TITLES.get(kind, kind)
-
-
-def _files(kind: str, sizes: Mapping[str, int]) -> str:
-    """Which files there are."""
-    if kind == TWO_WAY_KIND:
-        return "`config.yaml` has its settings, `forward` and `backward` hold the translators."
-    words = "`source-vocab.tsv` and `vocab.tsv` its words" if "source words" in sizes else "`vocab.tsv` its words"
-    return f"`config.yaml` has its settings, {words}{_numbers(sizes)}."
-
-
-def _from_python(kind: str) -> str:
-    load = {ALIGNER_KIND: "dragoman.align.aligner.Aligner.load", TWO_WAY_KIND: ""}.get(kind, "dragoman.load")
-    return f'From Python: `{load}("DIR")`. ' if load else ""
-
-
-def _inside(config: Mapping[str, Any]) -> list[str]:
-    """Of a mixture: how much each of its models counts."""
-    weights = config.get("weights", [])
-    if not weights:
-        return []
-    rows = [(f"`member-{number}`", f"{weight:.4f}") for number, weight in enumerate(weights, 1)]
-    sorts = config.get("buckets")
-    told = [f"They differ by the sort of context (`{sorts}`); `config.yaml` has them all."] if sorts else []
-    return ["## Weights", _table(["model", "weight"], rows), *told]
-
-
 def has_scores(directory: Path) -> bool:
-    """Whether the card in a model's directory tells how good it is, or is somebody's own."""
+    """Return whether the card of a model directory has scores, or was written by the user."""
     file = directory / CARD_FILE
     return file.is_file() and NO_SCORES not in file.read_text(encoding="utf-8", errors="replace")
 
 
-def _numbers(sizes: Mapping[str, int]) -> str:
-    return ", `model.safetensors` its numbers" if "numbers" in sizes else ""
+def _file_list(kind: str, sizes: Mapping[str, int]) -> str:
+    if kind == TWO_WAY_KIND:
+        return "`config.yaml` has its settings, `forward` and `backward` hold the translators."
+    words = "`source-vocab.tsv` and `vocab.tsv` its words" if "source words" in sizes else "`vocab.tsv` its words"
+    arrays = ", `model.safetensors` its parameters" if "parameters" in sizes else ""
+    return f"`config.yaml` has its settings, {words}{arrays}."
 
 
-def _data(config: Mapping[str, Any]) -> str:
-    """The texts of a training, as they are known again."""
+def _weights_section(config: Mapping[str, Any]) -> list[str]:
+    """The weights of a mixture."""
+    weights = config.get("weights", [])
+    if not weights:
+        return []
+    rows = [(f"`member-{number}`", f"{weight:.4f}") for number, weight in enumerate(weights, 1)]
+    buckets = config.get("buckets")
+    note = [f"They depend on the context (`{buckets}`); `config.yaml` has all of them."] if buckets else []
+    return ["## Weights", _table(["model", "weight"], rows), *note]
+
+
+def _data_table(config: Mapping[str, Any]) -> str:
+    """The training texts with their fingerprints."""
     rows = []
     for name, text in config.get("data", {}).items():
         if not isinstance(text, Mapping):
-            continue  # how it began
+            continue  # the initial model
         sides = text.items() if "sentences" not in text else [("", text)]
-        for side, own in sides:
-            if isinstance(own, Mapping) and "sentences" in own:
-                told = (f"{own['sentences']:,}", f"{own['tokens']:,}", f"`{own['checksum']}`")
-                rows.append((f"{name} {side}".strip(), *told))
+        for side, fingerprint in sides:
+            if isinstance(fingerprint, Mapping) and "sentences" in fingerprint:
+                sentences, tokens = (f"{fingerprint[size]:,}" for size in ("sentences", "tokens"))
+                rows.append((f"{name} {side}".strip(), sentences, tokens, f"`{fingerprint['checksum']}`"))
     return _table(["text", "sentences", "tokens", "checksum"], rows) if rows else ""
 
 
-def _scores(scores: Sequence[CardScore]) -> str:
+def _scores_table(scores: Sequence[CardScore]) -> str:
     rows = [
-        (one.text, one.metric, f"{one.value:,.2f}", f"`{one.signature}`" if one.signature else "") for one in scores
+        (score.text, score.metric, f"{score.value:,.2f}", f"`{score.signature}`" if score.signature else "")
+        for score in scores
     ]
     return _table(["text", "", "", "signature"], rows) if rows else ""
 

@@ -1,4 +1,8 @@
-"""Files written whole or not at all, and arrays that are mapped rather than read."""
+"""Model directories: atomic writes of files and directories, and arrays in safetensors files.
+
+The safetensors library writes the arrays. They are read by `map_arrays`, which maps the file into memory: the library
+copies each array that it reads, and n-gram tables of several gigabytes must open at once and be shared by processes.
+"""
 
 from __future__ import annotations
 
@@ -15,36 +19,33 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
 
 from dragoman.core.errors import DataError, DragomanError
 
-CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE = "config.yaml", "vocab.tsv", "model.safetensors"  # the files of a model directory
-SOURCE_VOCAB_FILE, SOURCE_PREFIX, TARGET_PREFIX = (
-    "source-vocab.tsv",
-    "source-",
-    "target-",
-)  # a translator's; prefixes of files
-CARD_FILE = "README.md"  # for people, in every model directory
-CARD_MARKER = "<!-- Written by dragoman, which may write it anew; without this line it is yours. -->"
-SENTENCEPIECE_FILE = "sentencepiece.model"  # SentencePiece's
-TWO_WAY_KIND, FORWARD, BACKWARD = "two-way", "forward", "backward"  # two translators trained together, and their places
-CHECKPOINT_FILE, METRICS_FILE = "training.safetensors", "metrics.jsonl"  # and those that training leaves there
-REPORT_FILE = "report.html"  # what a demo or a ladder found, as a page
+CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE = "config.yaml", "vocab.tsv", "model.safetensors"  # in each model directory
+CARD_FILE = "README.md"
+CARD_MARKER = "<!-- Written by dragoman, which may overwrite this file; remove this line to keep your own version. -->"
+SOURCE_VOCAB_FILE, SENTENCEPIECE_FILE = "source-vocab.tsv", "sentencepiece.model"  # of translators
+SOURCE_PREFIX, TARGET_PREFIX = "source-", "target-"  # of the names of a translator's files
+LEXICON_FILE = "lexicon.tsv"  # a readable lexicon, of an aligner or of a translator that has one
+CHECKPOINT_FILE, METRICS_FILE = "training.safetensors", "metrics.jsonl"  # written by training
+REPORT_FILE = "report.html"  # of a demo or a ladder
+TWO_WAY_KIND, FORWARD, BACKWARD = "two-way", "forward", "backward"  # two translators trained together
+ALIGNER_KIND = "aligner"
 
 
 class DirectoryKind(NamedTuple):
-    """What a directory of some kind holds, and nothing else: so much may be replaced without losing anything else."""
+    """The files of one kind of directory. A directory with other files in it is never replaced."""
 
     description: str
-    marker_file: str  # the file by which it is known
+    marker_file: str  # each directory of this kind has it
     files: frozenset[str]
 
 
-LEXICON_FILE = "lexicon.tsv"  # an aligner's, or a translator's that has one, for people to read
 TRANSLATOR_FILES = (
-    SOURCE_VOCAB_FILE,
-    SOURCE_PREFIX + SENTENCEPIECE_FILE,
-    TARGET_PREFIX + SENTENCEPIECE_FILE,
+    *(SOURCE_VOCAB_FILE, SOURCE_PREFIX + SENTENCEPIECE_FILE, TARGET_PREFIX + SENTENCEPIECE_FILE),
     LEXICON_FILE,
 )
 MODEL_DIRECTORY = DirectoryKind(
@@ -52,17 +53,14 @@ MODEL_DIRECTORY = DirectoryKind(
     CONFIG_FILE,
     frozenset((CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE, CARD_FILE, CHECKPOINT_FILE, METRICS_FILE, *TRANSLATOR_FILES)),
 )
-ALIGNER_KIND = "aligner"  # its name in config.yaml
 ALIGNER_DIRECTORY = DirectoryKind(
     "an aligner",
     CONFIG_FILE,
     frozenset((CONFIG_FILE, VOCAB_FILE, SOURCE_VOCAB_FILE, ARRAYS_FILE, LEXICON_FILE, CARD_FILE)),
 )
 
-# The names that safetensors gives to NumPy's types.
-DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
-DTYPE_NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
-# What comes of reading a file that is not what it should be.
+DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}  # safetensors to NumPy
+# Exceptions raised by reading damaged files.
 READ_ERRORS = (
     struct.error,
     ValueError,
@@ -76,9 +74,12 @@ READ_ERRORS = (
 )
 
 
+# -- atomic writes ---------------------------------------------------------------------------------------------------
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary name to write to; it becomes `path` only when all went well."""
+    """Yield a temporary file to write to. It replaces `path` at the end, if there was no error."""
     path = _without_parent_references(path)
     with _writing_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +98,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_directory(path: Path, *, replace: bool = False, kind: DirectoryKind = MODEL_DIRECTORY) -> Iterator[Path]:
-    """A temporary directory that becomes `path` only when all went well."""
+    """Yield a temporary directory to fill. It becomes `path` at the end, if there was no error."""
     path = _without_parent_references(path)
     with _writing_errors(path):
         check_output_directory(path, replace=replace, kind=kind)
@@ -116,24 +117,25 @@ def atomic_directory(path: Path, *, replace: bool = False, kind: DirectoryKind =
 
 @contextmanager
 def _writing_errors(path: Path) -> Iterator[None]:
-    """What may fail while something is written, said in one line."""
     try:
         yield
     except OSError as error:
-        why = error.strerror or f"{error}; is the disk full?"  # NumPy does not say why
-        raise DragomanError(f"{path}: could not be written ({why}); nothing was changed") from error
+        reason = error.strerror or f"{error}; is the disk full?"  # NumPy gives no reason
+        raise DragomanError(f"{path}: could not be written ({reason}); nothing was changed") from error
+    except SafetensorError as error:
+        raise DragomanError(f"{path}: could not be written ({error}); nothing was changed") from error
 
 
 def _without_parent_references(path: Path) -> Path:
-    """The path without `..`: what `nowhere/../there` names is there before `nowhere` is made."""
+    """Return the path without `..`, so that `missing/../here` is `here` although `missing` does not exist."""
     return path.parent.resolve() / path.name if ".." in path.parts else path
 
 
 def check_output_directory(path: Path, *, replace: bool, kind: DirectoryKind = MODEL_DIRECTORY) -> None:
-    """Refuse to write over what is there, unless it is of the kind that may be replaced."""
+    """Raise an error if the path exists, unless it is a directory of this kind and `replace` is set."""
     path = _without_parent_references(path)
     if path.resolve() == Path.cwd():
-        raise DataError(f"{path}: is the directory you are in, which cannot be replaced; name a new one inside it")
+        raise DataError(f"{path}: is the current directory, which cannot be replaced; name a new one inside it")
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if not path.is_dir() or not _contains_only(path, kind):
@@ -143,27 +145,26 @@ def check_output_directory(path: Path, *, replace: bool, kind: DirectoryKind = M
 
 
 def _contains_only(path: Path, kind: DirectoryKind) -> bool:
+    if not (path / kind.marker_file).is_file():
+        return False
     files = (file for file in path.rglob("*") if not file.is_dir())
-    known = all((file.name in kind.files and not is_user_written(file)) or _is_temporary(file, kind) for file in files)
-    return (path / kind.marker_file).is_file() and known
+    return all((file.name in kind.files and not is_user_written(file)) or _is_temporary(file, kind) for file in files)
 
 
 def is_user_written(file: Path) -> bool:
-    """Whether this is a card that somebody has written, or made their own."""
-    return (
-        file.name == CARD_FILE
-        and file.is_file()
-        and CARD_MARKER not in file.read_text(encoding="utf-8", errors="replace")
-    )
+    """Return whether this is a model card that the user has written or taken over."""
+    if file.name != CARD_FILE or not file.is_file():
+        return False
+    return CARD_MARKER not in file.read_text(encoding="utf-8", errors="replace")
 
 
 def _is_temporary(file: Path, kind: DirectoryKind) -> bool:
-    """Whether this is what a kill left of a file that was being written."""
+    """Return whether this file was left behind by a process that was killed while writing."""
     return any(file.name.startswith(f".{name}.") for name in kind.files)
 
 
 def remove_temporary_files(path: Path, kind: DirectoryKind = MODEL_DIRECTORY) -> None:
-    """Remove what kills have left of files that were being written."""
+    """Remove files that were left behind by processes that were killed while writing."""
     for file in path.iterdir():
         if file.is_file() and _is_temporary(file, kind):
             file.unlink(missing_ok=True)
@@ -182,7 +183,7 @@ def _move_into_place(temporary: Path, path: Path) -> None:
             (aside / path.name).replace(path)
             raise
     finally:
-        if path.exists():  # if not even the old one could be put back, it stays aside
+        if path.exists():  # otherwise the old directory could not be moved back, and is kept here
             shutil.rmtree(aside, ignore_errors=True)
 
 
@@ -200,49 +201,34 @@ def _umask() -> int:
     return mask
 
 
+# -- contents --------------------------------------------------------------------------------------------------------
+
+
 def to_yaml(config: Mapping[str, Any]) -> str:
-    """What config.yaml says, as it says it."""
+    """Return a configuration as the text of config.yaml."""
     return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> None:
-    """Write arrays in the safetensors format, one after the other, without a copy in memory.
-
-    Those of the widest numbers come first, so that mapped ones are aligned. Notes are what the format calls metadata.
-    """
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-    position = 0
-    ordered = dict(sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize))
-    for name, array in ordered.items():
-        header[name] = {
-            "dtype": DTYPE_NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [position, position + array.nbytes],
-        }
-        position += array.nbytes
-    encoded = json.dumps(header).encode()
-    encoded += b" " * (-len(encoded) % 8)
-    with path.open("wb") as file:
-        file.write(struct.pack("<Q", len(encoded)))
-        file.write(encoded)
-        for array in ordered.values():
-            np.ascontiguousarray(array).tofile(file)
+    """Write arrays to a safetensors file. The library orders them by item size, so that mapped arrays are aligned."""
+    contiguous = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}
+    save_file(contiguous, path, metadata=dict(metadata) if metadata else None)
 
 
 def map_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a safetensors file, mapped into memory: read when touched."""
+    """Return the arrays of a safetensors file, mapped into memory: they are read when they are used."""
     return map_arrays_with_metadata(path)[0]
 
 
 def map_arrays_with_metadata(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The arrays of a safetensors file, mapped into memory, and its notes."""
+    """Return the arrays of a safetensors file, mapped into memory, and its metadata."""
     try:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(length))
-        notes = header.pop("__metadata__", {})
+        metadata = header.pop("__metadata__", {})
         data = np.memmap(path, np.uint8, "r")
-        return {name: _view(data, 8 + length, entry) for name, entry in header.items()}, notes
+        return {name: _view(data, 8 + length, entry) for name, entry in header.items()}, metadata
     except FileNotFoundError:
         raise DataError(f"{path}: missing; this model directory is broken, train or copy it again") from None
     except READ_ERRORS:

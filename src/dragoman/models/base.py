@@ -1,4 +1,4 @@
-"""What every model is: a scorer that is kept on disk. Language models and translators add what people ask of them."""
+"""The base class of all models: a scorer that can be saved. Language models and translators add their methods."""
 
 from __future__ import annotations
 
@@ -31,27 +31,31 @@ if TYPE_CHECKING:
 
     from dragoman.data.batches import Batch
 
-FORMAT_VERSION = 1  # of the model directory
+FORMAT_VERSION = 2  # of model directories; older ones cannot be loaded
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a model directory holds."""
+    """The contents of a model directory."""
 
     path: Path
     config: dict[str, Any]
     vocab: Vocab
     unknown: UnknownWordModel
     arrays: Mapping[str, NDArray[Any]]
-    members: Mapping[str, Any] = field(default_factory=dict)  # models in directories of their own
+    members: Mapping[str, Any] = field(default_factory=dict)  # models in subdirectories, by name
 
 
 class Model(ABC):
-    """A scorer (see dragoman.core.scorer) that is kept in a directory of its own."""
+    """A scorer (see dragoman.core.scorer) that can be saved in a directory."""
 
     kind: ClassVar[str]  # the name in config.yaml
     vocab: Vocab
     unknown: UnknownWordModel
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{size:,} {name}" for name, size in self.sizes().items())
+        return f"<{type(self).__name__}: {sizes}>"
 
     @abstractmethod
     def start(self, batch: Batch, carry: Carry = None) -> State: ...
@@ -67,24 +71,24 @@ class Model(ABC):
 
     @property
     def carries(self) -> bool:
-        """Whether it knows of the sentences before: `finish` then says what."""
+        """Whether `finish` returns a state for the next sentence."""
         return False
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
     def config(self) -> dict[str, Any]:
-        """What config.yaml says of this model, besides its kind and its unknown-word model."""
+        """Return the model's part of config.yaml, without its kind and unknown-word model."""
         return {}
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         return {}
 
     def members(self) -> Mapping[str, Model]:
-        """Models inside this one; each is kept in a directory of its own."""
+        """Return the models inside this one by name; each is saved in a subdirectory."""
         return {}
 
     def files(self) -> Mapping[str, bytes]:
-        """Other files that belong to this model, by their names."""
+        """Return the contents of further files by name."""
         return {}
 
     @classmethod
@@ -92,35 +96,33 @@ class Model(ABC):
     def from_saved(cls, saved: SavedModel) -> Self: ...
 
     def save(self, path: str | Path, *, replace: bool = False) -> None:
-        """Write the model directory, whole or not at all."""
+        """Write the model directory, completely or not at all."""
         with atomic_directory(Path(path), replace=replace) as directory:
             self.write_into(directory)
 
     def full_config(self) -> dict[str, Any]:
-        """All that config.yaml says."""
+        """Return the contents of config.yaml."""
         return {"kind": self.kind, "format": FORMAT_VERSION, "unknown": self.unknown.config(), **self.config()}
 
     def sizes(self) -> dict[str, int]:
-        """How large it is, for its card."""
-        numbers = sum(int(array.size) for array in self.arrays().values())
-        members = len(self.members())
-        known = {"words": self.vocab.num_known, "numbers": numbers, "models inside": members}
-        return {name: size for name, size in known.items() if size}
+        """Return the numbers of words, parameters and members, for the model card and `repr`."""
+        parameters = sum(int(array.size) for array in self.arrays().values())
+        sizes = {"words": self.vocab.num_known, "parameters": parameters, "members": len(self.members())}
+        return {name: size for name, size in sizes.items() if size}
 
     def card(self, scores: Sequence[CardScore] = (), data: Mapping[str, Any] | None = None) -> str:
-        """What README.md says of it.  # data: texts as `text.described` tells them, if its settings do not"""
+        """Return the model card.  # data: fingerprints of the training texts, if the config does not have them"""
         return render_card({"data": data or {}, **self.full_config()}, self.sizes(), scores)
 
     def write_card(self, path: str | Path, scores: Sequence[CardScore], data: Mapping[str, Any] | None = None) -> None:
-        """Let README.md in the model's directory tell how good it was found to be, and of counts, by which texts they
-        were made; unless it is somebody's own."""
+        """Write the card again with these scores, unless the user has written one."""
         if is_user_written(Path(path) / CARD_FILE):
             return
         with atomic_file(Path(path) / CARD_FILE) as temporary:
             temporary.write_text(self.card(scores, data), encoding="utf-8")
 
     def write_into(self, directory: Path) -> None:
-        """Write the files of the model into a new directory."""
+        """Write the model's files into a new directory."""
         (directory / CARD_FILE).write_text(self.card(), encoding="utf-8")
         (directory / CONFIG_FILE).write_text(to_yaml(self.full_config()), encoding="utf-8")
         (directory / VOCAB_FILE).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")

@@ -11,9 +11,8 @@ from torch.nn.functional import embedding
 
 from dragoman.core.scorer import Carry, State
 from dragoman.data.batches import Batch
-from dragoman.data.corpus import Corpus
+from dragoman.data.corpus import Corpus, context_windows
 from dragoman.data.vocabulary import START
-from dragoman.data.windows import context_windows
 from dragoman.models.feedforward_config import FeedForwardConfig
 from dragoman.models.network import EmbeddingLanguageModel
 from dragoman.nn.dropout import dropout

@@ -12,8 +12,8 @@ from torch import Generator, Tensor
 
 from dragoman.core.errors import DataError
 from dragoman.data.batches import Batch
-from dragoman.data.chunks import split_by_size
 from dragoman.data.corpus import Corpus
+from dragoman.data.ranges import split_by_size
 from dragoman.data.vocabulary import END, START
 from dragoman.models.recurrent import TOKENS_PER_BATCH, LayerStates, RecurrentModel
 from dragoman.nn.cells import CELLS, CellState

@@ -1,9 +1,9 @@
-"""What a person asks of any language model; models add only their distribution."""
+"""The text-level methods of all language models; each model adds its distribution."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from dragoman.data.unknown_words import UnknownWordModel
 from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
 from dragoman.models.base import Model
 
+MAX_SAMPLE_WORDS = 200
+
 
 class NextWord(NamedTuple):
     word: str
@@ -21,7 +23,7 @@ class NextWord(NamedTuple):
 
 
 class WordScore(NamedTuple):
-    """log P(word | words before) = log_prob + log_prob_unknown; the second part is 0 for known words."""
+    """log P(word | words before) = log_prob + log_prob_unknown; the second term is 0 for known words."""
 
     word: str
     log_prob: float
@@ -29,30 +31,29 @@ class WordScore(NamedTuple):
 
 
 class LanguageModel(Model):
-    """A scorer of sentences with a friendly face."""
-
-    # -- what people ask ---------------------------------------------------------------------------------------------
+    """A model of sentences P(E)."""
 
     def score(self, sentences: str | Iterable[str]) -> list[float]:
-        """log P(E) of each sentence, natural logs, unknown words paid for in full.
+        """Return log P(E) of each sentence (natural logs), the spelling of unknown words included.
 
-        The sentences are one text: a model that carries something over, as a cache does, has read the earlier ones.
+        The sentences are one text: a model with a carry, such as a cache, has read the earlier ones.
         """
         return self.sentence_log_probs(self._encode(sentences)).tolist()
 
     def score_words(self, sentences: str | Iterable[str]) -> list[list[WordScore]]:
-        """What each word of each sentence, and its `</s>`, costs."""
+        """Return the log-probability of each word of each sentence, `</s>` included."""
         return self.score_corpus_words(self._encode(sentences))
 
     def sentence_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        """log P(E) of each sentence of a corpus."""
+        """Return log P(E) of each sentence of a corpus.  # (sentences,)"""
         if not len(corpus):
             return np.zeros(0)
-        costs = token_log_probs(self, corpus).copy()
-        costs[corpus.unknown_token_positions] += unknown_log_probs(self, corpus)
-        return np.add.reduceat(costs, corpus.token_offsets[:-1])
+        log_probs = token_log_probs(self, corpus).copy()
+        log_probs[corpus.unknown_token_positions] += unknown_log_probs(self, corpus)
+        return np.add.reduceat(log_probs, corpus.token_offsets[:-1])
 
     def score_corpus_words(self, corpus: Corpus) -> list[list[WordScore]]:
+        """Return the log-probability of each word of a corpus, `</s>` included."""
         log_probs = token_log_probs(self, corpus)
         unknown = np.zeros(corpus.num_tokens)
         unknown[corpus.unknown_token_positions] = unknown_log_probs(self, corpus)
@@ -69,22 +70,38 @@ class LanguageModel(Model):
         return " ".join(words)
 
     def next_words(self, prefix: str | Sequence[str] = "", k: int | None = 10) -> list[NextWord]:
-        """The k most probable words after a prefix (a text, or words), `</s>` and `<unk>` among them (k=None: all)."""
+        """Return the k most probable next words after a prefix, `</s>` and `<unk>` included; all for k=None.
+
+        The prefix is a text or a list of tokens.
+        """
         import torch
 
         from dragoman.data.batches import Batch
 
         state = self.start(Batch.empty(1))
-        begun = self._encode(prefix).ids if isinstance(prefix, str) else self.vocab.ids(prefix)
-        for word in begun.tolist():
-            state = self.advance(state, torch.tensor([word]))
+        ids = self._encode(prefix).ids if isinstance(prefix, str) else self.vocab.ids(prefix)
+        for token in ids.tolist():
+            state = self.advance(state, torch.tensor([token]))
         probs = self.log_probs(state)[0].exp()
         best = torch.argsort(probs, descending=True, stable=True)[:k].tolist()
-        return [NextWord(self.vocab.tokens[word], float(probs[word])) for word in best]
+        return [NextWord(self.vocab.tokens[token], float(probs[token])) for token in best]
 
-    def sample(self, n: int = 1, seed: int = 0, **how: Any) -> list[str]:
-        """Draw n sentences; the same ones for the same seed. How: see `samples`."""
-        return list(self.iter_samples(n, seed, **how))
+    def sample(
+        self,
+        n: int = 1,
+        seed: int = 0,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        prefix: str = "",
+        max_words: int = MAX_SAMPLE_WORDS,
+    ) -> list[str]:
+        """Sample n sentences; the same seed gives the same sentences. For the options, see `iter_samples`."""
+        samples = self.iter_samples(
+            n, seed, temperature=temperature, top_k=top_k, top_p=top_p, prefix=prefix, max_words=max_words
+        )
+        return list(samples)
 
     def iter_samples(
         self,
@@ -95,39 +112,48 @@ class LanguageModel(Model):
         top_k: int | None = None,
         top_p: float = 1.0,
         prefix: str = "",
-        max_words: int = 200,
+        max_words: int = MAX_SAMPLE_WORDS,
     ) -> Iterator[str]:
-        """Sentences that begin with the prefix, as they are drawn.
+        """Yield sampled sentences that begin with the prefix.
 
-        A temperature below 1 draws more of the probable words, one above 1 more of the rare ones. `top_k` draws from
-        the k most probable words alone, `top_p` from the fewest words that have this mass together.
+        A temperature below 1 favours probable words, above 1 rare ones. `top_k` keeps the k most probable words,
+        `top_p` the fewest words with this probability mass.
         """
         from dragoman.search import iter_samples
 
-        begun = self._encode(prefix)
-        (given,) = begun.sentences_as_text()  # as it was spelled: unknown words keep their names
-        cuts: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        for drawn in iter_samples(self, n, seed, **cuts, prefix=begun.ids.tolist(), max_words=max_words):
-            words = [self.vocab.tokens[word] for word in drawn.ids[begun.num_words :]]
-            yield self._join([*given.split(" "), *words] if given else words)
+        start = self._encode(prefix)
+        (start_text,) = start.sentences_as_text()  # with the spelling of unknown words
+        hypotheses = iter_samples(
+            self,
+            n,
+            seed,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            prefix=start.ids.tolist(),
+            max_words=max_words,
+        )
+        for hypothesis in hypotheses:
+            words = [self.vocab.tokens[token] for token in hypothesis.ids[start.num_words :]]
+            yield self._join([*start_text.split(" "), *words] if start_text else words)
 
 
-def require_same_vocab(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> None:
-    """Mixtures and ensembles need members that speak of the same words; refuse others with the reason."""
+def check_compatible(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> None:
+    """Raise an error if models have different vocabularies or unknown-word models, and so cannot be mixed."""
     names = names or [f"model {number}" for number in range(1, len(models) + 1)]
-    first, one = models[0], names[0]
-    for model, other in zip(models[1:], names[1:], strict=True):
-        remedy = f"train {other} with --vocab and the directory of {one}"
+    first, first_name = models[0], names[0]
+    for model, name in zip(models[1:], names[1:], strict=True):
+        remedy = f"train {name} with --vocab and the directory of {first_name}"
         if model.vocab != first.vocab:
-            why = first.vocab.describe_difference(model.vocab)
-            raise DataError(f"{one} and {other} have different vocabularies ({why}): {remedy}")
+            reason = first.vocab.describe_difference(model.vocab)
+            raise DataError(f"{first_name} and {name} have different vocabularies ({reason}): {remedy}")
         if model.unknown.config() != first.unknown.config():
-            why = f"{_describe_unknown_model(first.unknown)}, and {_describe_unknown_model(model.unknown)}"
-            raise DataError(f"{one} and {other} pay for unknown words differently ({why}): {remedy}, without --unknown")
+            reason = f"{_describe_unknown_model(first.unknown)}, and {_describe_unknown_model(model.unknown)}"
+            problem = f"{first_name} and {name} have different unknown-word models ({reason})"
+            raise DataError(f"{problem}: {remedy}, without --unknown")
 
 
 def _describe_unknown_model(unknown: UnknownWordModel) -> str:
-    """An unknown-word model in the words of --unknown."""
     match unknown.config():
         case {"kind": "uniform"}:
             return f"uniform over {unknown.language_size:,} words"

@@ -1,10 +1,10 @@
-"""Models back from their directories."""
+"""Loading of models from their directories."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -24,10 +24,13 @@ from dragoman.io.storage import (
 from dragoman.models.base import FORMAT_VERSION, Model, SavedModel
 from dragoman.models.language_model import LanguageModel
 
-# Where each kind of model lives; imported when first met.
+if TYPE_CHECKING:
+    from dragoman.models.translator import Translator
+
+# The class of each kind of model; imported when needed.
 MODEL_CLASSES = {
     "ngram": "dragoman.ngram.model:NgramModel",
-    "class-ngram": "dragoman.ngram.class_model:ClassModel",
+    "class-ngram": "dragoman.ngram.class_model:ClassNgramModel",
     "cache": "dragoman.models.cache:CacheModel",
     "feed-forward": "dragoman.models.feedforward:FeedForwardModel",
     "log-linear": "dragoman.models.loglinear.model:LogLinearModel",
@@ -38,71 +41,62 @@ MODEL_CLASSES = {
 
 
 def load(path: str | Path) -> Any:
-    """Any model, from the directory it was saved in. Tables are mapped into memory and looked over once.
+    """Load any model from its directory. Arrays are mapped into memory and checked once.
 
     >>> import tempfile
-    >>> from dragoman import Corpus, NgramModel
+    >>> from dragoman import Corpus, NgramModel, load
     >>> model = NgramModel.train(Corpus.from_sentences(["a b", "b a"]), order=2, smoothing="witten-bell")
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     model.save(f"{place}/model")
-    ...     load(f"{place}/model").score("a b") == model.score("a b")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     model.save(f"{directory}/model")
+    ...     load(f"{directory}/model").score("a b") == model.score("a b")
     True
     """
     directory = Path(path)
     config = _read_config(directory)
-    kind = config.pop("kind", None)
-    if kind == ALIGNER_KIND:
-        remedy = "dragoman align --with takes it, and --lexicon and --shortlist of translate and evaluate"
-        raise DataError(f"{directory}: is an aligner, not a model; {remedy}")
-    if kind == TWO_WAY_KIND:
-        raise DataError(f"{directory}: holds two translators; name {directory / FORWARD} or {directory / BACKWARD}")
-    if not isinstance(kind, str) or kind not in MODEL_CLASSES:
-        raise DataError(
-            f"{directory / CONFIG_FILE}: unknown kind of model {kind!r}; known are {', '.join(MODEL_CLASSES)}"
-        )
-    if config.pop("format", None) != FORMAT_VERSION:
-        raise DataError(f"{directory / CONFIG_FILE}: written in another format; train the model again")
+    kind = _check_kind(config.pop("kind", None), directory)
+    _check_format(config.pop("format", None), directory)
     if not (directory / VOCAB_FILE).exists():
         raise DataError(f"{directory / VOCAB_FILE}: missing; this model directory is broken, train or copy it again")
     vocab = Vocab.read(directory / VOCAB_FILE)
-    members = {part.parent.name: load(part.parent) for part in sorted(directory.glob(f"*/{CONFIG_FILE}"))}
+    members = {file.parent.name: load(file.parent) for file in sorted(directory.glob(f"*/{CONFIG_FILE}"))}
     arrays = map_arrays(directory / ARRAYS_FILE) if (directory / ARRAYS_FILE).exists() or kind == "ngram" else {}
     try:
         unknown = _load_unknown_model(config.pop("unknown"), vocab, members)
         return _model_class(kind).from_saved(SavedModel(directory, config, vocab, unknown, arrays, members))
-    except DataError as error:  # told by what knows of no directory, such as units
+    except DataError as error:
         if str(directory) in str(error):
             raise
         raise DataError(f"{directory}: {error}") from error
     except KeyError as error:
         raise DataError(f"{directory}: broken model directory: {error} is missing; train or copy it again") from error
     except (TypeError, ValueError, IndexError, OverflowError) as error:
-        raise DataError(f"{directory}: broken model directory ({type(error).__name__}: {error})") from error
+        problem = f"broken model directory ({type(error).__name__}: {error})"
+        raise DataError(f"{directory}: {problem}; train or copy it again") from error
 
 
 def read_model_kind(path: str | Path) -> str:
-    """The kind of the model in a directory, which is not loaded for it."""
+    """Return the kind of the model in a directory without loading it."""
     kind = _read_config(Path(path)).get("kind")
     return kind if isinstance(kind, str) else ""
 
 
 def load_language_model(path: str | Path) -> LanguageModel:
-    """The same, where nothing else will do."""
+    """Load a language model; raise an error for other models."""
     model = load(path)
     if not isinstance(model, LanguageModel):
         raise DataError(
-            f"{path}: is a model of kind {model.kind}, and this is for language models; "
+            f"{path}: is a model of kind {model.kind}, not a language model; "
             "try dragoman translate, or dragoman score with --src"
         )
     return model
 
 
-def load_translator(path: str | Path) -> Any:
-    """A translator, where nothing else will do."""
-    from dragoman.models.translation import BaseTranslator
+def load_translator(path: str | Path) -> Translator:
+    """Load a translator; raise an error for other models."""
+    from dragoman.models.translator import Translator
 
     model = load(path)
-    if not isinstance(model, BaseTranslator):
+    if not isinstance(model, Translator):
         raise DataError(f"{path}: is a model of kind {model.kind}, not a translator; try dragoman score or next")
     return model
 
@@ -110,25 +104,45 @@ def load_translator(path: str | Path) -> Any:
 def _read_config(directory: Path) -> dict[str, Any]:
     path = directory / CONFIG_FILE
     if directory.is_file():
-        remedy = "turn an ARPA file into one with dragoman import"
+        remedy = "convert an ARPA file to one with dragoman import"
         raise DataError(f"{directory}: is a file, not a model directory; {remedy}")
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if not directory.exists():
             raise DataError(f"{directory}: no such directory; name one that train wrote") from None
-        raise DataError(
-            f"{directory}: not a model directory (it has no {CONFIG_FILE}); name one that train wrote"
-        ) from None
+        problem = f"not a model directory (it has no {CONFIG_FILE})"
+        raise DataError(f"{directory}: {problem}; name one that train wrote") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
+        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
         place = f"{path}:{mark.line + 1}" if mark else f"{path}"
-        raise DataError(f"{place}: broken or cut short; train the model or copy its directory again") from None
+        raise DataError(f"{place}: broken or incomplete; train the model or copy its directory again") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     if not isinstance(config, dict):
         raise DataError(f"{path}: holds no settings; train the model or copy its directory again")
     return config
+
+
+def _check_kind(kind: object, directory: Path) -> str:
+    if kind == ALIGNER_KIND:
+        remedy = "use it with dragoman align --with, or --lexicon and --shortlist of translate and evaluate"
+        raise DataError(f"{directory}: is an aligner, not a model; {remedy}")
+    if kind == TWO_WAY_KIND:
+        raise DataError(f"{directory}: holds two translators; name {directory / FORWARD} or {directory / BACKWARD}")
+    if not isinstance(kind, str) or kind not in MODEL_CLASSES:
+        raise DataError(
+            f"{directory / CONFIG_FILE}: unknown kind of model {kind!r}; known are {', '.join(MODEL_CLASSES)}"
+        )
+    return kind
+
+
+def _check_format(version: object, directory: Path) -> None:
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise DataError(f"{directory}: model format {version} is from a newer version of dragoman; update dragoman")
+    if version != FORMAT_VERSION:
+        problem = f"model format {version} is from an older version of dragoman and cannot be loaded"
+        raise DataError(f"{directory}: {problem}; train the model again")
 
 
 def _load_unknown_model(config: dict[str, Any], vocab: Vocab, members: dict[str, Any]) -> UnknownWordModel:
@@ -147,5 +161,5 @@ def _load_unknown_model(config: dict[str, Any], vocab: Vocab, members: dict[str,
 
 def _model_class(kind: str) -> type[Model]:
     module, _, name = MODEL_CLASSES[kind].partition(":")
-    found: type[Model] = getattr(import_module(module), name)
-    return found
+    model_class: type[Model] = getattr(import_module(module), name)
+    return model_class

@@ -11,10 +11,9 @@ from torch import Generator, Tensor
 from torch.nn.functional import embedding
 
 from dragoman.core.scorer import Carry, State
-from dragoman.data.batches import Batch
-from dragoman.data.chunks import split_by_size
+from dragoman.data.batches import Batch, Segment, TextStream
 from dragoman.data.corpus import Corpus
-from dragoman.data.streams import Segment, TextStream
+from dragoman.data.ranges import split_by_size
 from dragoman.data.vocabulary import END, START
 from dragoman.models.network import EmbeddingLanguageModel
 from dragoman.models.recurrent_config import RecurrentConfig

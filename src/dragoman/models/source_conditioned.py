@@ -1,4 +1,4 @@
-"""A translator with its source given is a language model: P(E | F) for that F."""
+"""A translator with a fixed source is a language model: P(E | F) for this F."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.core.scorer import Carry, Scorer, State
+from dragoman.core.scorer import Carry, Scorer, State, select_rows
 from dragoman.data.corpus import Corpus, SourceCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.evaluation.log_probs import pair_log_probs
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class SourceConditionedLM(LanguageModel):
-    """What a translator says of translations: words that may come next, samples, scores.
+    """A translator for fixed source sentences, with the methods of a language model.
 
-    With one source sentence, it speaks of translations of that one, however many there are. With several, line i is a
-    translation of sentence i. It lives in memory alone.
+    With one source sentence, all lines are translations of it. With several, line i translates sentence i. It cannot
+    be saved.
     """
 
     kind: ClassVar[str] = "conditioned"
@@ -36,10 +36,9 @@ class SourceConditionedLM(LanguageModel):
         self.vocab, self.unknown = scorer.vocab, scorer.unknown
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
-        """The sentences are read once; if there is but one, all rows share what is remembered of it."""
+        """Encode each source sentence once; all rows of a single sentence share its memory."""
         import torch
 
-        from dragoman.core.scorer import select_rows
         from dragoman.data.batches import Batch
 
         state = self.scorer.start(Batch.empty(len(self.source), self.source))
@@ -52,11 +51,10 @@ class SourceConditionedLM(LanguageModel):
         return self.scorer.advance(state, words)
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        """By the translator's own batched path, if it has one."""
         return pair_log_probs(self.scorer, self.source.select(self._source_indices(len(corpus))), corpus)
 
     def _source_indices(self, lines: int) -> NDArray[np.int64]:
-        """The source sentence of each of so many lines.  # (lines,)"""
+        """Return the source sentence of each line.  # (lines,)"""
         if len(self.source) == 1:
             return np.zeros(lines, np.int64)
         if len(self.source) != lines:
@@ -64,13 +62,13 @@ class SourceConditionedLM(LanguageModel):
         return np.arange(lines)
 
     def _encode(self, sentences: str | Iterable[str]) -> Corpus:
-        """Cut into the translator's units."""
-        read: Corpus = self.target.encode([sentences] if isinstance(sentences, str) else sentences)
-        return read
+        corpus = self.target.encode([sentences] if isinstance(sentences, str) else sentences)
+        assert isinstance(corpus, Corpus), "target texts are not trees"
+        return corpus
 
     def _join(self, words: Sequence[str]) -> str:
         return self.target.join(words)
 
     @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:
-        raise DataError(f"{saved.path}: a translator with its source given is not kept on disk")
+        raise DataError(f"{saved.path}: a translator with a fixed source cannot be saved or loaded")

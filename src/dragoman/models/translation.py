@@ -1,143 +1,376 @@
-"""What a person asks of any translator: lines of text in, lines of text out."""
+"""Translations of text, and the text-level methods of all translators."""
 
 from __future__ import annotations
 
-from abc import ABC
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
+from dragoman.data.alignments import append_end, attention_to_words
+from dragoman.data.corpus import Corpus, SourceCorpus
 from dragoman.data.segmenters import TextLengths
 from dragoman.data.tokenizer import TREE, Tokenizer
+from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import END, SPECIALS, UNK
-from dragoman.data.whitespace import split_words
-from dragoman.data.word_alignment import append_end, attention_to_words
+from dragoman.data.words import split_words
+from dragoman.models.segmented_line import MAX_TOKENS, SegmentedLine, segment_lines
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from dragoman.align.unknown_words import Replacement, UnknownReplacer
-    from dragoman.core.scorer import Scorer
+    from dragoman.core.scorer import Carry, Scorer, State
     from dragoman.data.batches import Batch
+    from dragoman.data.unknown_words import UnknownWordModel
+    from dragoman.data.vocabulary import Vocab
     from dragoman.models.language_model import LanguageModel
     from dragoman.search.diagnosis import ErrorKind
     from dragoman.search.hypothesis import Hypothesis
-    from dragoman.search.length import LengthHandling, LengthPrior
+    from dragoman.search.lattice import Lattice
+    from dragoman.search.length import LengthHandling, LengthPrior, MaxWords
 
-PAIRS_PER_BATCH = 64  # while they are read word by word
-MAX_TOKENS = 250  # of a line that is translated in one piece
-DEFAULT_LENGTH = "norm"  # the length handling, if none is asked for
-SENTENCE_END_MARKS = (".", "!", "?", "。", "！", "？", "।")  # after which a line is best cut
+PAIRS_PER_BATCH = 64  # in forced decoding
+DEFAULT_LENGTH = "norm"
+END_TOKEN = SPECIALS[END]
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Translation:
-    """A translation of a line."""
+    """A translation of a line, with its scores and attention."""
 
     text: str
-    tokens: tuple[str, ...]  # its units
+    tokens: tuple[str, ...]
     log_prob: float  # log P(E | F)
     score: float  # what the search maximised
-    source_tokens: tuple[str, ...]  # the units of the line
-    finished: bool = True  # False: cut off at the longest length allowed
+    source_tokens: tuple[str, ...]
+    finished: bool = True  # False: the maximum length was reached before `</s>`
+    # (tokens and `</s>`, source tokens and `</s>`); None without attention, or if the line was split
     attention: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
-    # (words and `</s>`, source and `</s>`): where each word was looked for; none without attention, or if the line was
-    # translated in pieces
-    replacements: tuple[Replacement, ...] = ()  # what the text has in the place of unknown words
+    replacements: tuple[Replacement, ...] = ()  # of unknown words in the text
 
     @property
     def tokens_with_end(self) -> tuple[str, ...]:
-        """The rows of the attention: words, and `</s>` unless it was cut off."""
-        return (*self.tokens, SPECIALS[END]) if self.finished else self.tokens
+        """The labels of the attention's rows: the tokens, and `</s>` if it was predicted."""
+        return (*self.tokens, END_TOKEN) if self.finished else self.tokens
 
 
 EMPTY_TRANSLATION = Translation("", (), 0.0, 0.0, ())  # of a blank line
 
 
+def join_translations(parts: Sequence[Translation]) -> Translation:
+    """Return the translation of a line from those of its chunks."""
+    offsets = accumulate((len(part.tokens) for part in parts), initial=0)
+    replacements = (
+        replace(replacement, place=replacement.place + offset)
+        for part, offset in zip(parts, offsets, strict=False)
+        for replacement in part.replacements
+    )
+    return Translation(
+        " ".join(part.text for part in parts if part.text),
+        tuple(token for part in parts for token in part.tokens),
+        sum(part.log_prob for part in parts),
+        sum(part.score for part in parts),
+        tuple(token for part in parts for token in part.source_tokens),
+        all(part.finished for part in parts),
+        replacements=tuple(replacements),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionMatrix:
+    """Attention weights with the labels of their rows and columns, `</s>` included where it was predicted or read."""
+
+    target: tuple[str, ...]
+    source: tuple[str, ...]
+    matrix: NDArray[np.float64]  # (target, source)
+
+    def links(self, *, finished: bool) -> list[tuple[int, int]]:
+        """Return (source, target) links: each target label with the source label of its highest weight.
+
+        # finished: whether the last row is `</s>`
+        """
+        from dragoman.evaluation.alignment import argmax_links
+
+        end = np.zeros((0 if finished else 1, len(self.source)))  # the missing row of `</s>`
+        return argmax_links(np.concatenate([self.matrix, end]))
+
+
+@dataclass(frozen=True)
+class PairLikelihood:
+    """The likelihood of translations given their sources. Perplexities do not depend on the segmentation."""
+
+    log_likelihood: float  # natural log; an unknown token is `<unk>`
+    log_likelihood_unknown: float  # of the spellings of unknown tokens
+    unknown: int  # unknown tokens
+    lengths: TextLengths  # of the translations
+
+    @property
+    def perplexity(self) -> float:
+        """Per word and sentence end, the spellings of unknown tokens included."""
+        return self.lengths.perplexity(self.log_likelihood + self.log_likelihood_unknown)
+
+    @property
+    def perplexity_class(self) -> float:
+        """Per word and sentence end, with unknown tokens as `<unk>`."""
+        return self.lengths.perplexity(self.log_likelihood)
+
+    @property
+    def perplexity_characters(self) -> float:
+        """Per character, the spellings of unknown tokens included."""
+        return self.lengths.perplexity_characters(self.log_likelihood + self.log_likelihood_unknown)
+
+
+class _EncodedSource(NamedTuple):
+    """Source sentences as ids, with their tokens; for trees, the words under each node."""
+
+    corpus: SourceCorpus
+    tokens: list[tuple[str, ...]]
+
+
+class _EncodedPairs(NamedTuple):
+    """Source sentences with given translations."""
+
+    source: _EncodedSource
+    target_tokens: list[list[str]]
+    batch: Batch
+
+
+# -- translators -------------------------------------------------------------------------------------------------------
+
+
 class BaseTranslator(ABC):
-    """A scorer of P(E | F) that knows how text becomes numbers on both sides."""
+    """A scorer of P(E | F) with a tokenizer for each language. This class has the methods for text."""
 
     source: Tokenizer
     target: Tokenizer
+    vocab: Vocab  # of the target
+    unknown: UnknownWordModel
     length_prior: LengthPrior  # P(|E| given |F|) of the training text
 
-    def translate(self, lines: str | Iterable[str], beam_size: int = 5, **how: Any) -> list[Translation]:
-        """The best translation that is found of each line. How: see `n_best`."""
-        return [best[0] for best in self.n_best(lines, 1, beam_size, **how)]
+    @abstractmethod
+    def start(self, batch: Batch, carry: Carry = None) -> State: ...
+
+    @abstractmethod
+    def log_probs(self, state: State) -> Tensor: ...
+
+    @abstractmethod
+    def advance(self, state: State, words: Tensor) -> State: ...
+
+    def finish(self, state: State) -> Carry:
+        return None
+
+    @property
+    def has_attention(self) -> bool:
+        """Whether translations have attention weights."""
+        return False
+
+    @property
+    def without_shortlist(self) -> BaseTranslator:
+        """The same translator without shortlists, for the likelihood of given translations."""
+        return self
+
+    # -- translating ---------------------------------------------------------------------------------------------------
+
+    def translate(
+        self,
+        lines: str | Iterable[str | SegmentedLine],
+        beam_size: int = 5,
+        *,
+        length: str | LengthHandling = DEFAULT_LENGTH,
+        coverage: float = 0.0,
+        max_tokens: int = MAX_TOKENS,
+        max_words: MaxWords = None,
+        prefix: str | Sequence[str] = (),
+        unknown_replacer: UnknownReplacer | None = None,
+        lattice: Lattice | None = None,
+        on_step: Callable[[], None] | None = None,
+    ) -> list[Translation]:
+        """Return the best translation of each line. For the options, see `n_best`."""
+        n_best = self.n_best(
+            lines,
+            1,
+            beam_size,
+            length=length,
+            coverage=coverage,
+            max_tokens=max_tokens,
+            max_words=max_words,
+            prefix=prefix,
+            unknown_replacer=unknown_replacer,
+            lattice=lattice,
+            on_step=on_step,
+        )
+        return [best[0] for best in n_best]
 
     def n_best(
         self,
-        lines: str | Iterable[str],
+        lines: str | Iterable[str | SegmentedLine],
         n: int = 1,
         beam_size: int = 5,
         *,
         length: str | LengthHandling = DEFAULT_LENGTH,
+        coverage: float = 0.0,
         max_tokens: int = MAX_TOKENS,
-        unknown_replacer: UnknownReplacer | None = None,
+        max_words: MaxWords = None,
         prefix: str | Sequence[str] = (),
-        **how: Any,
+        unknown_replacer: UnknownReplacer | None = None,
+        lattice: Lattice | None = None,
+        on_step: Callable[[], None] | None = None,
     ) -> list[list[Translation]]:
-        """The n best translations of each line, best first. A blank line has a blank one.
+        """Return the n best translations of each line, best first. The translation of a blank line is blank.
 
-        `length` is a handling of `dragoman.search.length`, or its name. A line of more than `most_units` units is
-        translated in pieces, each by its best translation. With `unknowns`, unknown words are replaced in the text.
-        With a `prefix`, a text or units, they begin so. The rest is for `dragoman.search.search_all`.
+        Args:
+            lines: one text, several texts, or the result of `segment`.
+            beam_size: at least n hypotheses are kept.
+            length: a length handling of `dragoman.search.length`, or its name.
+            coverage: the strength of the coverage penalty.
+            max_tokens: lines with more tokens are split, and the best translations of their parts are joined.
+            max_words: the maximum length of translations, see `dragoman.search.length.word_limits`.
+            prefix: a text or tokens that all translations begin with.
+            unknown_replacer: replaces unknown words in the text.
+            lattice, on_step: see `dragoman.search.beam_search`.
         """
         from dragoman.search import PrefixConstrainedScorer, beam_search_corpus
         from dragoman.search.length import default_max_words
 
-        if max_tokens < 1:
-            raise DataError(f"pieces of {max_tokens} units at most: allow one or more")
-        listed = [lines] if isinstance(lines, str) else list(lines)
-        cut = list(self._pieces(listed, max_tokens))
-        pieces = [piece for line in cut for piece in line]
-        read = self._read(pieces)
+        segmented = self.segment(lines, max_tokens)
         handling = self.length_handling(length)
         if unknown_replacer is not None:
             self.check_unknown_replacement()
-        scorer = self._scorer
+        source = self._encode_chunks(segmented)
+        scorer: Scorer = self
         if prefix:
-            begun = self._beginning(prefix, cut)
-            scorer = PrefixConstrainedScorer(scorer, begun)
-            how.setdefault("max_words", lambda source_words: default_max_words(source_words) + len(begun))
-        found = (
-            beam_search_corpus(scorer, read, n_best=n, beam_size=max(n, beam_size), length=handling, **how)
-            if pieces
-            else []
+            prefix_ids = self._prefix_ids(prefix, segmented)
+            scorer = PrefixConstrainedScorer(scorer, prefix_ids)
+            if max_words is None:
+                max_words = lambda source_words: default_max_words(source_words) + len(prefix_ids)  # noqa: E731
+        hypotheses = beam_search_corpus(
+            scorer,
+            source.corpus,
+            n_best=n,
+            beam_size=max(n, beam_size),
+            max_words=max_words,
+            length=handling,
+            coverage=coverage,
+            lattice=lattice,
+            on_step=on_step,
         )
-        told = (
-            [self._replaced(self._told(hypothesis, units), unknown_replacer) for hypothesis in best]
-            for best, units in zip(found, self._units(pieces), strict=True)
+        translations = (
+            [self._replace_unknown(self._to_translation(hypothesis, tokens), unknown_replacer) for hypothesis in best]
+            for best, tokens in zip(hypotheses, source.tokens, strict=True)
         )
-        return [self._joined(line, told) for line in cut]
+        return [self._line_translations(line, translations) for line in segmented]
 
-    def sample(self, lines: str | Iterable[str], n: int = 1, seed: int = 0, **how: Any) -> list[list[Translation]]:
-        """n translations of each line drawn from P(E | F), blank ones of a blank line.
+    def sample(
+        self,
+        lines: str | Iterable[str],
+        n: int = 1,
+        seed: int = 0,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        max_words: MaxWords = None,
+        batch_size: int | None = None,
+    ) -> list[list[Translation]]:
+        """Sample n translations of each line from P(E | F). Samples of a blank line are blank.
 
-        How: see `dragoman.search.samples_given`. A line's samples depend on the seed and its number.
+        The samples of a line depend on the seed and the number of the line. For the options, see
+        `dragoman.search.iter_sample_translations`.
         """
         from dragoman.search import sample_translations
 
-        listed = [lines] if isinstance(lines, str) else list(lines)
-        drawn = sample_translations(self._scorer, self._read(listed), n, seed, **how)
-        each = zip(listed, drawn, self._units(listed), strict=True)
+        texts = [lines] if isinstance(lines, str) else list(lines)
+        source = self._encode_lines(texts)
+        samples = sample_translations(
+            self,
+            source.corpus,
+            n,
+            seed,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            max_words=max_words,
+            batch_size=batch_size,
+        )
         return [
-            [self._told(one, own) if line.strip() else EMPTY_TRANSLATION for one in some] for line, some, own in each
+            [self._to_translation(hypothesis, tokens) if text.strip() else EMPTY_TRANSLATION for hypothesis in drawn]
+            for text, drawn, tokens in zip(texts, samples, source.tokens, strict=True)
         ]
 
-    def force_decode(self, lines: Iterable[str], translations: Iterable[str]) -> list[Translation]:
-        """Given translations as hypotheses (forced decoding): their log P(E | F), unknown words by their class."""
+    def segment(self, lines: str | Iterable[str | SegmentedLine], max_tokens: int = MAX_TOKENS) -> list[SegmentedLine]:
+        """Return source lines as tokens, in chunks of at most `max_tokens`; see `n_best`."""
+        if max_tokens < 1:
+            raise DataError(f"chunks of at most {max_tokens} tokens: allow one or more")
+        return segment_lines(self.source, [lines] if isinstance(lines, str) else list(lines), max_tokens)
+
+    def is_too_long(self, line: str, max_tokens: int = MAX_TOKENS) -> bool:
+        """Return whether a line has more tokens than are translated at once. Trees are never too long."""
+        return self.segment(line, max_tokens)[0].is_split
+
+    def length_handling(self, length: str | LengthHandling) -> LengthHandling:
+        """Return a length handling by its name; `penalty:0.5` includes its value."""
+        from dragoman.search.length import LENGTH_HANDLINGS, LengthPrior, WordPenalty
+
+        if not isinstance(length, str):
+            return length
+        name, colon, number = length.partition(":")
+        if name not in LENGTH_HANDLINGS or (colon and (name != WordPenalty.name or not number)):
+            choices = f"{', '.join(LENGTH_HANDLINGS)}, and penalty:X with a number"
+            raise DataError(f"length handling {length!r}: choose from {choices}")
+        if name == LengthPrior.name:
+            return self.length_prior
+        try:
+            return WordPenalty(float(number)) if number else LENGTH_HANDLINGS[name]()
+        except ValueError:
+            raise DataError(f"length handling {length!r}: give a number, such as penalty:0.5") from None
+
+    # -- given translations --------------------------------------------------------------------------------------------
+
+    def score(self, sources: Iterable[str], targets: Iterable[str]) -> list[float]:
+        """Return log P(E | F) of each given translation (natural logs), the spelling of unknown words included."""
+        from dragoman.evaluation.log_probs import pair_log_probs, unknown_log_probs
+
+        sources, targets = list(sources), list(targets)
+        _check_pairs(sources, targets)
+        if not sources:
+            return []
+        target = self._encode_target(targets)
+        log_probs = pair_log_probs(self, self._encode_lines(sources).corpus, target).copy()
+        log_probs[target.unknown_token_positions] += unknown_log_probs(self, target)
+        sums: list[float] = np.add.reduceat(log_probs, target.token_offsets[:-1]).tolist()
+        return sums
+
+    def force_decode(self, sources: Iterable[str], targets: Iterable[str]) -> list[Translation]:
+        """Return given translations with their log P(E | F) and attention; unknown words are scored as `<unk>`."""
         from dragoman.search import force_decode
 
-        told: list[Translation] = []
-        for some, batch in self._batches(list(lines), list(translations)):
-            found = force_decode(self._scorer, batch)
-            for one, source, words in zip(found, self._units(some.sources), some.units, strict=True):
-                told.append(self._told(one, source, words))
-        return told
+        return [
+            self._to_translation(hypothesis, source_tokens, target_tokens)
+            for pairs in self._encode_pairs(list(sources), list(targets))
+            for hypothesis, source_tokens, target_tokens in zip(
+                force_decode(self, pairs.batch), pairs.source.tokens, pairs.target_tokens, strict=True
+            )
+        ]
+
+    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> PairLikelihood:
+        """Return the likelihood of given translations."""
+        from dragoman.evaluation.log_probs import pair_log_probs, unknown_log_probs
+
+        target = self._encode_target(references)
+        log_likelihood = float(pair_log_probs(self, self._encode_lines(lines).corpus, target).sum())
+        unknown = float(unknown_log_probs(self, target).sum())
+        return PairLikelihood(
+            log_likelihood, unknown, len(target.unknown_positions), TextLengths.from_lines(references)
+        )
 
     def diagnose(
         self,
@@ -147,271 +380,168 @@ class BaseTranslator(ABC):
         length: str | LengthHandling = DEFAULT_LENGTH,
         coverage: float = 0.0,
     ) -> list[ErrorKind | None]:
-        """Whose fault it is that a translation is not the reference: see `dragoman.search.diagnosis`.
+        """Return for each translation whether it differs from the reference by a search error or a model error.
 
-        Found: by a search with this length handling and coverage penalty. None for blank lines and for those that were
-        translated in pieces, as there was no one search for them.
+        See `dragoman.search.diagnosis`. `length` and `coverage` are those of the search. The result is None for blank
+        lines and for lines that were split, because there was no single search for them.
         """
         from dragoman.search import diagnose
 
         _check_pairs(lines, translations)
         errors: list[ErrorKind | None] = [None] * len(lines)
-        whole = [place for place, line in enumerate(lines) if line.strip() and not self.is_too_long(line)]
-        chosen = [[texts[place] for place in whole] for texts in (lines, references)]
-        places = iter(whole)
-        for some, batch in self._batches(*chosen):
-            own = [next(places) for _ in some.sources]
-            hypotheses = [self._hypothesis(translations[place]) for place in own]
-            handling = self.length_handling(length)
-            judged = diagnose(self._scorer, batch, hypotheses, length=handling, coverage=coverage)
-            for place, one in zip(own, judged, strict=True):
-                errors[place] = one.error
+        indices = [index for index, line in enumerate(self.segment(lines)) if len(line.chunks) == 1]
+        handling = self.length_handling(length)
+        chosen = ([texts[index] for index in indices] for texts in (lines, references))
+        remaining = iter(indices)
+        for pairs in self._encode_pairs(*chosen):
+            batch_indices = [next(remaining) for _ in pairs.target_tokens]
+            hypotheses = [self._to_hypothesis(translations[index]) for index in batch_indices]
+            diagnoses = diagnose(self, pairs.batch, hypotheses, length=handling, coverage=coverage)
+            for index, diagnosis in zip(batch_indices, diagnoses, strict=True):
+                errors[index] = diagnosis.error
         return errors
 
-    def _batches(self, sources: Sequence[str], targets: Sequence[str]) -> Iterator[tuple[_Pairs, Batch]]:
-        """Some given pairs at a time."""
+    def condition_on(self, lines: str | Iterable[str]) -> LanguageModel:
+        """Return the translator for fixed source lines as a language model: next words, samples, scores.
+
+        With several lines, it scores one translation for each.
+        """
+        from dragoman.models.source_conditioned import SourceConditionedLM
+
+        texts = [lines] if isinstance(lines, str) else list(lines)
+        return SourceConditionedLM(self, self._encode_lines(texts).corpus, self.target)
+
+    # -- attention -----------------------------------------------------------------------------------------------------
+
+    def attention_matrix(self, translation: Translation, *, tokens: bool = False) -> AttentionMatrix | None:
+        """Return the attention between words or, with `tokens`, between tokens; None if there is none.
+
+        For trees, it is the attention from tokens to nodes.
+        """
+        if translation.attention is None:
+            return None
+        if self.source.format == TREE:
+            return AttentionMatrix(translation.tokens_with_end, translation.source_tokens, translation.attention)
+        if tokens:
+            labels = (*translation.source_tokens, END_TOKEN)
+            return AttentionMatrix(translation.tokens_with_end, labels, translation.attention)
+        source = self.source.segmenter.word_indices(translation.source_tokens)
+        target = self.target.segmenter.word_indices(translation.tokens)
+        rows = append_end(target) if translation.finished else target
+        matrix = attention_to_words(translation.attention, rows, append_end(source))
+        target_words = _words(translation.text, target)
+        source_words = _words(self.source.join(translation.source_tokens), source)
+        end = (END_TOKEN,) if translation.finished else ()
+        return AttentionMatrix((*target_words, *end), (*source_words, END_TOKEN), matrix)
+
+    # -- unknown words -------------------------------------------------------------------------------------------------
+
+    def check_unknown_replacement(self) -> None:
+        """Raise an error if unknown words cannot be replaced, because a segmenter has no words."""
+        if self.target.segmenter.kind != "word":
+            problem = f"unknown words can be replaced in words only, and it predicts {self.target.segmenter.spec}"
+            raise DataError(f"{problem}; train with --units word")
+        if self.source.segmenter.kind != "word":
+            raise DataError(
+                f"unknown words are replaced by source words, and it reads {self.source.segmenter.spec}; "
+                "train with --units word"
+            )
+
+    def _replace_unknown(self, translation: Translation, replacer: UnknownReplacer | None) -> Translation:
+        if replacer is None:
+            return translation
+        if translation.attention is None:
+            raise DataError("unknown words are replaced by attention, and this translator has none")
+        is_unknown = [self.source.vocab.id(word) == UNK for word in translation.source_tokens]
+        replacements = replacer.replacements(
+            translation.tokens, translation.source_tokens, translation.attention, is_unknown
+        )
+        words = list(translation.tokens)
+        for replacement in replacements:
+            words[replacement.place] = replacement.word
+        return replace(translation, text=self.target.join(words), replacements=replacements)
+
+    # -- text to ids and back ------------------------------------------------------------------------------------------
+
+    def _encode_chunks(self, lines: Sequence[SegmentedLine]) -> _EncodedSource:
+        """Encode all chunks of segmented lines."""
+        if self.source.format == TREE:
+            return self._encode_lines([line.text for line in lines if line.chunks])
+        tokens = [chunk for line in lines for chunk in line.chunks]
+        return _EncodedSource(Corpus.from_sentences(tokens, self.source.vocab), tokens)
+
+    def _encode_lines(self, lines: Sequence[str]) -> _EncodedSource:
+        """Encode whole lines, also blank and long ones."""
+        if self.source.format == TREE:
+            trees = self.source.encode(lines)
+            assert isinstance(trees, Treebank)
+            return _EncodedSource(trees, [tuple(trees.phrases(number)) for number in range(len(trees))])
+        tokens = [tuple(line) for line in self.source.segmenter.segment_all(lines)]
+        return _EncodedSource(Corpus.from_sentences(tokens, self.source.vocab), tokens)
+
+    def _encode_target(self, lines: Sequence[str]) -> Corpus:
+        return Corpus.from_sentences(self.target.segmenter.segment_all(lines), self.target.vocab)
+
+    def _encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> Iterator[_EncodedPairs]:
+        """Encode sentence pairs, some at a time."""
         from dragoman.data.batches import Batch
 
         _check_pairs(sources, targets)
         for first in range(0, len(sources), PAIRS_PER_BATCH):
-            one, other = (texts[first : first + PAIRS_PER_BATCH] for texts in (sources, targets))
-            yield (
-                _Pairs(one, self.target.segmenter.segment_all(other)),
-                Batch.from_sentences(self.target.encode(other), self._read(one)),
-            )
+            source = self._encode_lines(sources[first : first + PAIRS_PER_BATCH])
+            tokens = self.target.segmenter.segment_all(targets[first : first + PAIRS_PER_BATCH])
+            corpus = Corpus.from_sentences(tokens, self.target.vocab)
+            yield _EncodedPairs(source, tokens, Batch.from_sentences(corpus, source.corpus))
 
-    def _hypothesis(self, told: Translation) -> Hypothesis:
-        """A translation as numbers again."""
+    def _prefix_ids(self, prefix: str | Sequence[str], lines: Sequence[SegmentedLine]) -> list[int]:
+        if any(line.is_split for line in lines):
+            raise DataError("a line is too long to be translated at once, so a prefix cannot be used; split the line")
+        tokens = self.target.segmenter.segment(prefix) if isinstance(prefix, str) else prefix
+        ids: list[int] = self.target.vocab.ids(tokens).tolist()
+        for token, number in zip(tokens, ids, strict=True):
+            if number == UNK and token != SPECIALS[UNK]:
+                raise DataError(f"the translator has no token {token[:50]!r} for the prefix")
+        return ids
+
+    def _to_translation(
+        self, hypothesis: Hypothesis, source_tokens: Sequence[str], tokens: Sequence[str] | None = None
+    ) -> Translation:
+        """Return a hypothesis as text; `tokens` are given if they include unknown words."""
+        tokens = tuple(self.target.tokens_of(hypothesis.ids) if tokens is None else tokens)
+        attention = None if hypothesis.attention is None else hypothesis.attention.double().numpy()
+        return Translation(
+            self.target.join(tokens),
+            tokens,
+            hypothesis.log_prob,
+            hypothesis.score,
+            tuple(source_tokens),
+            hypothesis.finished,
+            attention,
+        )
+
+    def _to_hypothesis(self, translation: Translation) -> Hypothesis:
         from dragoman.search.hypothesis import Hypothesis
 
-        words = tuple(self.target.vocab.ids(told.tokens).tolist())
-        return Hypothesis(words, told.log_prob, told.score, told.finished)
+        ids = tuple(self.target.vocab.ids(translation.tokens).tolist())
+        return Hypothesis(ids, translation.log_prob, translation.score, translation.finished)
 
-    def condition_on(self, lines: str | Iterable[str]) -> LanguageModel:
-        """What it says of translations of a line, as a language model: next words, samples, scores.
-
-        Given several lines, what it scores are as many translations, line by line.
-        """
-        from dragoman.models.source_conditioned import SourceConditionedLM
-
-        return SourceConditionedLM(
-            self._scorer, self._read([lines] if isinstance(lines, str) else list(lines)), self.target
-        )
-
-    def length_handling(self, length: str | LengthHandling) -> LengthHandling:
-        """By its name; `penalty:0.5` has its number with it."""
-        from dragoman.search.length import LENGTH_HANDLINGS, LengthPrior, WordPenalty
-
-        if not isinstance(length, str):
-            return length
-        name, colon, number = length.partition(":")
-        if name not in LENGTH_HANDLINGS or (colon and (name != WordPenalty.name or not number)):
-            raise DataError(
-                f"length handling {length!r}: there are {', '.join(LENGTH_HANDLINGS)}, and penalty:X with a number"
-            )
-        if name == LengthPrior.name:
-            return self.length_prior
-        try:
-            return WordPenalty(float(number)) if number else LENGTH_HANDLINGS[name]()
-        except ValueError:
-            raise DataError(f"length handling {length!r}: give a number, such as penalty:0.5") from None
-
-    @property
-    def without_shortlist(self) -> Any:
-        """The same without shortlists: that by which given translations are priced."""
-        return self
-
-    # -- lines as numbers, and back ------------------------------------------------------------------------------------
-
-    @property
-    def _scorer(self) -> Scorer:
-        return self  # type: ignore[return-value]  # whoever translates is a scorer
-
-    def _read(self, lines: Sequence[str]) -> Any:
-        return self.source.encode(lines)
-
-    def _units(self, lines: Sequence[str]) -> list[list[str]]:
-        """The source's units, or of trees, the words under each node, as they are attended to."""
-        if self.source.format == TREE:
-            trees = self.source.encode(lines)
-            return [trees.phrases(number) for number in range(len(trees))]
-        return self.source.segmenter.segment_all(lines)
-
-    def _told(self, found: Hypothesis, source: Sequence[str], words: Sequence[str] | None = None) -> Translation:
-        """A hypothesis as text."""
-        units = tuple(words if words is not None else self.target.tokens_of(found.ids))
-        attention = None if found.attention is None else found.attention.double().numpy()
-        return Translation(
-            self.target.join(units), units, found.log_prob, found.score, tuple(source), found.finished, attention
-        )
-
-    def check_unknown_replacement(self) -> None:
-        """Refuse to replace unknown words where there are none, or where none was looked at."""
-        if self.target.segmenter.kind != "word":
-            told = f"unknown words are replaced where words are predicted, not {self.target.segmenter.spec}"
-            raise DataError(f"{told}; train with --units word")
-        if self.source.segmenter.kind != "word":
-            raise DataError(
-                f"unknown words are replaced by words of the source, and it is read as {self.source.segmenter.spec}"
-            )
-
-    def _replaced(self, told: Translation, unknowns: UnknownReplacer | None) -> Translation:
-        """The text with its unknown words replaced."""
-        if unknowns is None:
-            return told
-        if told.attention is None:
-            raise DataError("unknown words are replaced by what was looked at, and this translator has no attention")
-        strange = [self.source.vocab.id(word) == UNK for word in told.source_tokens]
-        found = unknowns.replacements(told.tokens, told.source_tokens, told.attention, strange)
-        words = list(told.tokens)
-        for one in found:
-            words[one.place] = one.word
-        return replace(told, text=self.target.join(words), replacements=found)
-
-    def is_too_long(self, line: str, max_tokens: int = MAX_TOKENS) -> bool:
-        """Whether a line has more units than are translated in one piece. Trees are never cut."""
-        if (
-            self.source.format == TREE or 2 * len(line) <= max_tokens or not line.strip()
-        ):  # no character is over two units
-            return False
-        return len(self.source.segmenter.segment(line)) > max_tokens
-
-    def _pieces(self, lines: Sequence[str], most: int) -> Iterator[list[str]]:
-        """Each line in pieces of no more units than this; none if it is blank."""
-        for line in lines:
-            if not line.strip():
-                yield []
-            elif not self.is_too_long(line, most):
-                yield [line]
-            else:
-                pieces = (piece.strip(" ") for piece in self._cut(line, most))  # characters keep the spaces around
-                yield [piece for piece in pieces if piece.strip()]
-
-    def _cut(self, line: str, most: int) -> list[str]:
-        """A line cut between words: where a sentence ends, if one does, and at the latest after so many units."""
-        units = self.source.segmenter
-        tokens = units.segment(line)
-        words = units.word_indices(tokens)
-        begins = [0, *(at for at in range(1, len(tokens)) if words[at] != words[at - 1]), len(tokens)]
-        cuts = [0]
-        while cuts[-1] < len(tokens):
-            within = [at for at in begins if cuts[-1] < at <= cuts[-1] + most] or [min(cuts[-1] + most, len(tokens))]
-            closed = [at for at in within if tokens[at - 1].endswith(SENTENCE_END_MARKS)]
-            last = within[-1] if within[-1] == len(tokens) else (closed or within)[-1]
-            cuts.append(last)
-        return [units.join(tokens[first:last]) for first, last in pairwise(cuts)]
-
-    def _beginning(self, prefix: str | Sequence[str], cut: Sequence[Sequence[str]]) -> list[int]:
-        """The numbers of the words that translations begin with.  # cut: lines in pieces"""
-        if any(len(pieces) > 1 for pieces in cut):
-            raise DataError("a line is too long to be translated in one piece, so nobody knows which would begin so")
-        units = self.target.segmenter.segment(prefix) if isinstance(prefix, str) else prefix
-        found: list[int] = self.target.vocab.ids(units).tolist()
-        strange = [unit for unit, number in zip(units, found, strict=True) if number == UNK and unit != SPECIALS[UNK]]
-        if strange:
-            raise DataError(f"the translator has no unit {strange[0][:50]!r} to begin with")
-        return found
-
-    def _joined(self, pieces: list[str], told: Iterator[list[Translation]]) -> list[Translation]:
-        """The translations of a line from those of its pieces."""
-        if not pieces:
+    def _line_translations(self, line: SegmentedLine, chunks: Iterator[list[Translation]]) -> list[Translation]:
+        """Return the translations of a line, taking those of its chunks from the iterator."""
+        if not line.chunks:
             return [EMPTY_TRANSLATION]
-        if len(pieces) == 1:
-            return next(told)
-        best = [next(told)[0] for _ in pieces]
-        before = accumulate((len(part.tokens) for part in best), initial=0)
-        replaced = (
-            replace(one, place=one.place + at)
-            for part, at in zip(best, before, strict=False)
-            for one in part.replacements
-        )
-        return [
-            Translation(
-                " ".join(part.text for part in best if part.text),
-                tuple(word for part in best for word in part.tokens),
-                sum(part.log_prob for part in best),
-                sum(part.score for part in best),
-                tuple(word for part in best for word in part.source_tokens),
-                all(part.finished for part in best),
-                replacements=tuple(replaced),
-            )
-        ]
-
-    # -- words for units -----------------------------------------------------------------------------------------------
-
-    def word_attention(self, translation: Translation) -> WordAttention | None:
-        """The attention between words (what is between spaces), whatever the units."""
-        if translation.attention is None or self.source.format == TREE:
-            return None
-        source, target = (
-            self.source.segmenter.word_indices(translation.source_tokens),
-            self.target.segmenter.word_indices(translation.tokens),
-        )
-        rows = append_end(target) if translation.finished else target
-        matrix = attention_to_words(translation.attention, rows, append_end(source))
-        return WordAttention(
-            _words(translation.text, target), _words(self.source.join(translation.source_tokens), source), matrix
-        )
-
-    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> PairLikelihood:
-        """What given translations cost."""
-        from dragoman.evaluation.log_probs import pair_log_probs, unknown_log_probs
-
-        target = self.target.encode(references)
-        known = float(pair_log_probs(self._scorer, self._read(lines), target).sum())
-        unknown = float(unknown_log_probs(self._scorer, target).sum())
-        return PairLikelihood(known, unknown, len(target.unknown_positions), TextLengths.from_lines(references))
+        if line.is_split:
+            return [join_translations([next(chunks)[0] for _ in line.chunks])]
+        return next(chunks)
 
 
-class _Pairs(NamedTuple):
-    """Some pairs of text: the sources, and the units of their translations."""
-
-    sources: Sequence[str]
-    units: list[list[str]]
-
-
-def _check_pairs(lines: Sequence[str], translations: Sequence[Any]) -> None:
+def _check_pairs(lines: Sequence[str], translations: Sequence[str] | Sequence[Translation]) -> None:
     if len(lines) != len(translations):
         raise DataError(f"{len(lines)} lines but {len(translations)} translations")
 
 
-@dataclass(frozen=True)
-class PairLikelihood:
-    """What translations cost, given what they translate. Perplexities do not depend on the units."""
-
-    log_likelihood: float  # natural log; an unknown unit costs its class
-    log_likelihood_unknown: float  # which unknown ones they were
-    unknown: int  # unknown units
-    lengths: TextLengths  # of the translations
-
-    @property
-    def perplexity(self) -> float:
-        """A word or sentence end, unknown units paid for in full."""
-        return self.lengths.perplexity(self.log_likelihood + self.log_likelihood_unknown)
-
-    @property
-    def perplexity_class(self) -> float:
-        """The same, but an unknown unit costs its class alone."""
-        return self.lengths.perplexity(self.log_likelihood)
-
-    @property
-    def perplexity_characters(self) -> float:
-        """A character, unknown units paid for in full."""
-        return self.lengths.perplexity_characters(self.log_likelihood + self.log_likelihood_unknown)
-
-
-@dataclass(frozen=True)
-class WordAttention:
-    """Attention between the words of a translation and those of its source, `</s>` the last on both sides."""
-
-    target: tuple[str, ...]
-    source: tuple[str, ...]
-    matrix: NDArray[np.float64]  # (target and `</s>`, source and `</s>`)
-
-
-def _words(text: str, numbers: Sequence[int]) -> tuple[str, ...]:
-    """The words of a text; as many as its units belong to."""
-    wanted = max(numbers, default=-1) + 1
-    words = split_words(text) or [""] * wanted  # units that are all spaces belong to a word without letters
-    assert len(words) == wanted, "units of words that are not there"
+def _words(text: str, word_indices: Sequence[int]) -> tuple[str, ...]:
+    """Return the words of a text, as many as its tokens belong to."""
+    count = max(word_indices, default=-1) + 1
+    words = split_words(text) or [""] * count  # tokens that are only spaces belong to an empty word
+    assert len(words) == count, "the tokens do not match the words of the text"
     return tuple(words)

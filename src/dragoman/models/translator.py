@@ -199,6 +199,10 @@ class Translator(SoftmaxModel, BaseTranslator):
         return Decoder(self.settings.cell, layers, score, found.get("W_c"), attention, priors, hard)
 
     @property
+    def has_attention(self) -> bool:
+        return self.settings.attention != "none"
+
+    @property
     def _score(self) -> Score | None:
         return SCORES.get(self.settings.attention)
 

@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dragoman.align.aligner import SCHEDULES
 from dragoman.align.em import train_directional_model
-from dragoman.align.pair_grid import PairGrid
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import Vocab
 from dragoman.nn.lexicon_softmax import LexiconTable
@@ -23,7 +21,7 @@ LEAST = 0.01  # and each at least so probable
 
 def learned_table(pairs: ParallelCorpus, dtype: torch.dtype) -> LexiconTable:
     """P(e | f) by an alignment model, the likeliest translations of each word."""
-    lexicon = train_directional_model(PairGrid.from_pairs(pairs), SCHEDULES[MODEL]).lexicon
+    lexicon = train_directional_model(pairs, MODEL).lexicon
     kept = lexicon.top_entries(MOST, LEAST)
     owner, target = np.divmod(lexicon.keys[kept], len(pairs.target.vocab))
     starts = np.searchsorted(owner, np.arange(len(pairs.source.vocab) + 1))

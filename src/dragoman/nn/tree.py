@@ -89,7 +89,7 @@ def first_parameters(cell: str, inputs: int, H: int, chance: Generator, dtype: t
 def encode(cell: str, layer: TreeLayer, x: Tensor, trees: TreeBatch) -> EncodedTrees:
     """The vectors of all nodes, from the leaves up: one product of matrices a height.
 
-    # x: (leaves, inputs), of the words in `trees.words`
+    # x: (leaves, inputs), of the words in `trees.ids`
 
     A height takes the states of its children from those below and hands its own up (see `text.trees.Level`); each
     state is so copied a few times, and not once for every height, forth and back.

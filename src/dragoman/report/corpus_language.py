@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.data.corpus import Corpus
+from dragoman.report.charts import draw_ladder
 from dragoman.report.ladder import LanguageModelRung, costs_table
-from dragoman.report.ladder_figure import draw_ladder
 from dragoman.report.page import (
     PageFigure,
     PagePart,

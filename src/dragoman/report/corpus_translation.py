@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from dragoman.data.vocabulary import END, SPECIALS
 from dragoman.evaluation.translation_metrics import FEW_SENTENCES, TranslationScores
 from dragoman.evaluation.translator import DEFAULT_BEAM, DEFAULT_LENGTH
+from dragoman.report.charts import draw_bleu_by_length
 from dragoman.report.corpus_language import describe_change, join_names, than
-from dragoman.report.curves import draw_bleu_by_length
 from dragoman.report.page import Heatmap, PageFigure, PagePart, PageSection, PageTable, Paragraphs
 from dragoman.report.translators import (
     TranslatorRung,

@@ -1,49 +1,50 @@
-"""Pictures: plain numbers in, one file out, written whole or not at all; the same bytes for the same numbers.
+"""Common parts of all figures: style, labels, files.
 
-The file's ending says the format, .svg or .png. Lines are labelled where they end, so that nobody has to match colours
-with a legend. Colours are those that colour-blind eyes tell apart (Okabe and Ito's, and one of Tol's), or shades from
-dark to light where the lines have an order. Matplotlib is imported only when something is drawn.
+Figures take plain numbers and write one file, completely or not at all; the same numbers give the same bytes. The file
+name's extension selects the format, .svg or .png. Lines are labelled at their ends instead of in a legend. The colours
+can be told apart with colour-blind vision (Okabe and Ito's, and one of Tol's). Matplotlib is an optional dependency
+(`pip install 'dragoman[plot]'`) and is only imported when a figure is drawn.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman.core.errors import DataError
+from dragoman.core.extras import require_extra
 from dragoman.io.storage import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# What is written into a file beside the picture: neither date nor version.
-METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+# Metadata of the files: neither date nor version, so that files can be compared.
+METADATA: dict[str, dict[str, None]] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 COLOURS = ("#7F7F7F", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255")
-SHADES = "viridis"
-LIGHTEST = 0.85  # of the shades: lighter ones are hard to see on white
 MARKERS = "osD^vPX*<"
-GREY = "#555555"  # what is not data
+GREY = "#555555"  # axes and notes
 WIDTH = 8.0  # inches
 DPI = 200  # of .png
-FONT = 9.5  # points
-POINTS = 72  # an inch
-TIES = 20  # lines that end within this part of the spacing are taken to end together
-SPACING = 1.35  # of labels, in sizes of their letters
-LABEL_GAP = 0.2  # inches from the edge of the axes to a label
-SHIFT = 0.07  # of a distance, between lines that would hide each other
-FLOOR = "the floor: the truth itself"
-GUESSING = "guessing"
+FONT_SIZE = 9.5  # points
+TITLE_SIZE = FONT_SIZE + 1.5
+POINTS_PER_INCH = 72
+MAX_WORD_LENGTH = 24  # longer words are shortened
+LETTER_WIDTH = 0.6 * FONT_SIZE / POINTS_PER_INCH  # inches, approximately
+LABEL_SPACING = 1.35  # distance of two labels, in font sizes
+LABEL_GAP = 0.2  # inches between the axes and a label
+TIE_STEPS = 20  # lines whose ends differ by less than this part of the spacing are labelled in their given order
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "dragoman",  # names inside the file are the same every time
+    "svg.hashsalt": "dragoman",  # ids are the same every time
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],  # the first one comes with Matplotlib
-    "font.size": FONT,
-    "axes.titlesize": FONT + 1.5,
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],  # the first is part of Matplotlib
+    "font.size": FONT_SIZE,
+    "axes.titlesize": TITLE_SIZE,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": GREY,
@@ -55,20 +56,76 @@ STYLE: dict[Any, Any] = {
 }
 
 
-class Proportion(NamedTuple):
-    """A share of so many trials."""
+# -- files -----------------------------------------------------------------------------------------------------------
 
-    value: float
-    trials: int
 
-    @property
-    def error(self) -> float:
-        """The standard error, of independent trials."""
-        return math.sqrt(self.value * (1 - self.value) / self.trials)
+@contextmanager
+def new_figure(height: float, path: Path) -> Iterator[Figure]:
+    """Yield an empty figure of the standard width and the given height (inches), and then write it to `path`."""
+    file_format = image_format(path)
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, height))
+        yield figure
+        with atomic_file(path) as temporary:
+            figure.savefig(temporary, format=file_format, dpi=DPI, metadata=METADATA[file_format])
+
+
+def image_format(path: Path) -> str:
+    """Return the format that the file name asks for, svg or png; raise an error for others, or without Matplotlib."""
+    require_extra("matplotlib", "plot")
+    extension = path.suffix.lower().removeprefix(".")
+    if extension not in METADATA:
+        raise DataError(f"{path}: figures cannot be written in this format; end the name in .svg or .png")
+    return extension
+
+
+def check_points(lines: Mapping[str, Mapping[Any, float]], path: Path) -> None:
+    """Raise an error if there is nothing to draw, or a value that cannot be drawn.
+
+    Args:
+        lines: the points of each line by its name.
+    """
+    image_format(path)
+    if not lines:
+        raise DataError(f"{path}: there is nothing to draw; give at least one line")
+    for name, points in lines.items():
+        if not points:
+            raise DataError(f"{path}: {name} has no points to draw; leave it out")
+        if not all(map(math.isfinite, points.values())):
+            raise DataError(f"{path}: {name} has a point that is infinite or undefined; leave it out")
+
+
+@contextmanager
+def single_glyph_warning(path: Path) -> Iterator[None]:
+    """Replace warnings about missing glyphs by a single one.
+
+    There is none for an .svg: its text is set by the program that shows it.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    missing = [warning for warning in caught if "missing from font" in str(warning.message)]
+    for warning in caught:
+        if warning not in missing:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    if missing and image_format(path) != "svg":
+        problem = "no installed font has all characters of these words; they are drawn as boxes"
+        warnings.warn(f"{path}: {problem}; write an .svg, or install Noto Sans CJK", stacklevel=4)
+
+
+def shorten(word: str) -> str:
+    """Return a word that is not too long for a figure."""
+    return word if len(word) <= MAX_WORD_LENGTH else word[: MAX_WORD_LENGTH - 1] + "…"
+
+
+# -- lines and their labels ------------------------------------------------------------------------------------------
 
 
 class LineLabel(NamedTuple):
-    """What stands beside the end of a line."""
+    """A text beside the end of a line, at (x, y)."""
 
     text: str
     x: float
@@ -77,178 +134,50 @@ class LineLabel(NamedTuple):
 
 
 class LineStyle(NamedTuple):
-    """How a line is told from others."""
-
     colour: str
     marker: str
 
 
-def draw_curves_by_size(
-    curves: Mapping[str, Mapping[int, float]], path: Path, *, title: str = "", ordered: bool = False
-) -> None:
-    """Nats above the floor by sentences of training text: {model: {sentences: nats}}, one line a model.
-
-    Where the models have an order (`ordered`), so have their colours.
-    """
-    check_points({"": curves}, path)
-    with new_figure(4.6, path) as figure:
-        axes = figure.add_axes((0.07, 0.12, 0.66, 0.79))
-        labels = []
-        for look, (name, points) in zip(_looks(len(curves), ordered=ordered), curves.items(), strict=True):
-            sizes = sorted(points)
-            axes.plot(sizes, [points[size] for size in sizes], color=look.colour, marker=look.marker)
-            labels.append(LineLabel(name, sizes[-1], points[sizes[-1]], look.colour))
-        _axis_of_sizes(axes, {size for points in curves.values() for size in points})
-        axes.set_ylim(0, 1.05 * max(max(points.values()) for points in curves.values()))
-        axes.axhline(0, color=GREY, linewidth=2.5)
-        axes.set_ylabel("nats a token above the floor")
-        axes.set_title(title, loc="left")
-        label_ends(figure, axes, [*labels, LineLabel(FLOOR, axes.get_xlim()[1], 0.0, GREY)])
-
-
-def draw_accuracy_by_distance(
-    panels: Mapping[str, Mapping[str, Mapping[str, Proportion]]], path: Path, *, title: str = "", guessing: float = 0.5
-) -> None:
-    """How often models are right, side by side for each phenomenon: {phenomenon: {model: {distance: share}}}.
-
-    Models and distances have an order, that in which they come. Bars are standard errors, as of independent trials.
-    """
-    check_points(panels, path)
-    distances = list(dict.fromkeys(d for models in panels.values() for points in models.values() for d in points))
-    shares = [share for models in panels.values() for points in models.values() for share in points.values()]
-    lowest = math.floor(4 * min(guessing, *(share.value - share.error for share in shares))) / 4
-    names = list(dict.fromkeys(name for models in panels.values() for name in models))
-    looks = dict(zip(names, _looks(len(names), ordered=True), strict=True))
-    with new_figure(3.6, path) as figure:
-        width = 0.785 / len(panels)
-        for number, (phenomenon, models) in enumerate(panels.items()):
-            axes = figure.add_axes((0.1 + number * width, 0.145, 0.92 * width, 0.67))
-            labels = [_accuracies(axes, distances, name, points, looks) for name, points in models.items()]
-            _axis_of_shares(axes, distances, lowest, guessing, outer=number == 0)
-            axes.set_title(phenomenon, loc="left", fontsize=FONT)
-        label_ends(figure, axes, labels)  # those of the last one: the others have the same colours
-        figure.text(0.1, 0.925, title, fontsize=FONT + 1.5)
-
-
-# -- parts of a picture ----------------------------------------------------------------------------------------------
-
-
-def _accuracies(
-    axes: Axes, distances: Sequence[str], name: str, points: Mapping[str, Proportion], looks: Mapping[str, LineStyle]
-) -> LineLabel:
-    look, shift = looks[name], SHIFT * (list(looks).index(name) - (len(looks) - 1) / 2)
-    places = [distances.index(distance) + shift for distance in points]
-    values, errors = [share.value for share in points.values()], [share.error for share in points.values()]
-    axes.errorbar(places, values, errors, color=look.colour, marker=look.marker, elinewidth=0.7, clip_on=False)
-    return LineLabel(name, places[-1], values[-1], look.colour)
-
-
-def _axis_of_sizes(axes: Axes, sizes: Iterable[int]) -> None:
-    every = sorted(sizes)
-    axes.set_xscale("log")
-    axes.set_xticks(every, [f"{size:,}" for size in every])
-    axes.minorticks_off()
-    axes.set_xlim(every[0] / 1.15, every[-1] * 1.05)
-    axes.set_xlabel("sentences of training text")
-
-
-def _axis_of_shares(axes: Axes, distances: Sequence[str], lowest: float, chance: float, *, outer: bool) -> None:
-    """The outermost one has numbers, and says what the line of chance is."""
-    ticks = sorted({chance, *(quarter / 4 for quarter in range(round(4 * lowest), 5))})
-    names = [f"{GUESSING}\n{tick:.0%}" if tick == chance else f"{tick:.0%}" for tick in ticks]
-    axes.set_xticks(range(len(distances)), distances)
-    axes.set_xlim(-0.4, len(distances) - 0.6)
-    axes.set_ylim(lowest, 1)
-    axes.set_yticks(ticks, names if outer else [""] * len(ticks))
-    axes.set_xlabel("words between")
-    axes.axhline(chance, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+def line_styles(names: Mapping[str, object], path: Path) -> dict[str, LineStyle]:
+    """Return a colour and a marker for each line; grey comes last."""
+    if len(names) > len(COLOURS):
+        raise DataError(f"{path}: {len(names)} lines, and there are {len(COLOURS)} colours; leave some out")
+    return dict(zip(names, map(LineStyle, COLOURS[1:] + COLOURS[:1], MARKERS), strict=False))
 
 
 def label_ends(figure: Figure, axes: Axes, labels: Sequence[LineLabel]) -> None:
-    """Write each label to the right of the axes, as near to the end of its line as the others leave room."""
+    """Write each label to the right of the axes, as close to the end of its line as the other labels allow."""
     inches = axes.get_position().height * figure.get_figheight()
     low, high = axes.get_ylim()
-    gap = SPACING * FONT / POINTS / inches * (high - low)
-    across = axes.get_yaxis_transform()  # x as a share of the axes' width, y as it is
+    gap = LABEL_SPACING * FONT_SIZE / POINTS_PER_INCH / inches * (high - low)
+    transform = axes.get_yaxis_transform()  # x as a share of the axes' width, y in data coordinates
     edge = 1 + LABEL_GAP / (axes.get_position().width * figure.get_figwidth())
     from_data = axes.transData - axes.transAxes
     upwards = labels[::-1]
-    wanted = [round(TIES * label.y / gap) * gap / TIES for label in upwards]  # nearly alike: in the order they came
-    for label, y in zip(upwards, spread_labels(wanted, gap), strict=True):
+    ends = [round(TIE_STEPS * label.y / gap) * gap / TIE_STEPS for label in upwards]
+    for label, y in zip(upwards, spread_labels(ends, gap), strict=True):
         end = from_data.transform((label.x, label.y))[0]
-        axes.plot([end, edge], [label.y, y], color=label.colour, linewidth=0.6, transform=across, clip_on=False)
-        axes.text(edge, y, f" {label.text}", color=label.colour, va="center", transform=across)
+        axes.plot([end, edge], [label.y, y], color=label.colour, linewidth=0.6, transform=transform, clip_on=False)
+        axes.text(edge, y, f" {label.text}", color=label.colour, va="center", transform=transform)
 
 
-def spread_labels(places: Sequence[float], gap: float) -> list[float]:
-    """The nearest places that keep a gap from each other and the same order: those that crowd share their mean.
+def spread_labels(positions: Sequence[float], gap: float) -> list[float]:
+    """Return the nearest positions that keep a gap from each other and the same order.
 
-    >>> spread_out([1.0, 5.0, 1.0], gap=1.0)
+    >>> spread_labels([1.0, 5.0, 1.0], gap=1.0)
     [0.5, 5.0, 1.5]
     """
-    order = sorted(range(len(places)), key=lambda number: places[number])
-    crowds: list[list[float]] = []  # each place less the gaps before it: within a crowd all are to be alike
-    for rank, number in enumerate(order):
-        crowds.append([places[number] - rank * gap])
-        while len(crowds) > 1 and _mean(crowds[-2]) >= _mean(crowds[-1]):
-            last = crowds.pop()
-            crowds[-1] += last
-    level = [_mean(crowd) for crowd in crowds for _ in crowd]
-    spread = {number: level[rank] + rank * gap for rank, number in enumerate(order)}
-    return [spread[number] for number in range(len(places))]
+    order = sorted(range(len(positions)), key=positions.__getitem__)
+    groups: list[list[float]] = []  # positions minus the gaps before them; those of one group share their mean
+    for rank, index in enumerate(order):
+        groups.append([positions[index] - rank * gap])
+        while len(groups) > 1 and _mean(groups[-2]) >= _mean(groups[-1]):
+            last = groups.pop()
+            groups[-1] += last
+    levels = [_mean(group) for group in groups for _ in group]
+    spread = {index: levels[rank] + rank * gap for rank, index in enumerate(order)}
+    return [spread[index] for index in range(len(positions))]
 
 
 def _mean(numbers: Sequence[float]) -> float:
     return math.fsum(numbers) / len(numbers)
-
-
-def _looks(count: int, *, ordered: bool) -> list[LineStyle]:
-    """A colour and a marker for each of several lines."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    if ordered:
-        shades = colormaps[SHADES]
-        colours = [to_hex(shades(LIGHTEST * number / max(1, count - 1))) for number in range(count)]
-    else:
-        colours = [COLOURS[number % len(COLOURS)] for number in range(count)]
-    return [LineStyle(colour, MARKERS[number % len(MARKERS)]) for number, colour in enumerate(colours)]
-
-
-# -- the file --------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def new_figure(height: float, path: Path) -> Iterator[Figure]:
-    """An empty picture to draw in; it is written when all is drawn."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, height))
-        yield figure
-        kind = image_format(path)
-        with atomic_file(path) as temporary:
-            figure.savefig(temporary, format=kind, dpi=DPI, metadata=METADATA[kind])
-
-
-def image_format(path: Path) -> str:
-    """The format that the file's ending asks for; others than those known are refused."""
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in METADATA:
-        raise DataError(f"{path}: no picture can be written in this format; end the name in .svg or .png")
-    return kind
-
-
-def check_points(panels: Mapping[str, Mapping[str, Mapping[Any, Any]]], path: Path) -> None:
-    """Refuse to draw nothing, and what has no place in a picture."""
-    image_format(path)
-    lines = [(name, points) for models in panels.values() for name, points in models.items()]
-    if not lines or not all(panels.values()):
-        raise DataError(f"{path}: there is nothing to draw; give at least one line")
-    for name, points in lines:
-        if not points:
-            raise DataError(f"{path}: {name} has no points to draw; leave it out")
-        values = (point.value if isinstance(point, Proportion) else point for point in points.values())
-        if not all(map(math.isfinite, values)):
-            raise DataError(f"{path}: {name} has a point that is infinite or undefined; leave it out")

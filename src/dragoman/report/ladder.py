@@ -13,9 +13,12 @@ from textwrap import fill
 from typing import Any
 
 from dragoman.evaluation.floor import Floor, LanguageModelEvaluation
+from dragoman.evaluation.lab_reference import PhenomenonAccuracies as Accuracies
+from dragoman.evaluation.lab_reference import accuracies_as_dicts, distance_label
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
-from dragoman.report.contrasts import MIN_PAIRS, Accuracies, accuracies_as_dicts, distance_label
-from dragoman.report.figures import FLOOR, Proportion
+from dragoman.report.charts import FLOOR_LABEL as FLOOR
+from dragoman.report.charts import Proportion
+from dragoman.report.evaluation import MIN_PAIRS
 from dragoman.report.page import PageSection, PageTable, Paragraphs, without_empty_columns
 from dragoman.report.tables import format_cell, format_table, format_with_error
 

@@ -1,4 +1,4 @@
-"""A beam search as a tree in plain text: every hypothesis under the one it continues, the best ones first."""
+"""A beam search as a tree in plain text: every hypothesis below the one it continues, the best ones first."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dragoman.core.errors import DataError
-from dragoman.report.attention import printable, truncate
-from dragoman.report.tables import display_width
+from dragoman.report.tables import display_width, printable, truncate
 
 KEPT, FINISHED, PRUNED = "kept", "finished", "pruned"
 MARKS = {KEPT: " ", FINISHED: "*", PRUNED: "x"}
 BEST = "<- best"
-HEAD = f"{'step':>4}    {'log P(word)':>11}  {'log P':>9}  {'score':>9}   hypotheses"
-LEGEND = "* finished, x pruned, best first; log P(word): what the last word adds to log P of all words so far"
-DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"  # codes of a terminal
-NARROWEST = 12  # columns for the tree, whatever the width
+HEADER = f"{'step':>4}    {'log P(word)':>11}  {'log P':>9}  {'score':>9}   hypotheses"
+LEGEND = "* finished, x pruned, best first; log P(word): log-probability of the last word; log P: of all words so far"
+DIM, BOLD, RESET = "\x1b[2m", "\x1b[1m", "\x1b[0m"  # terminal codes
+MIN_TREE_WIDTH = 12  # columns
 
 
 class HypothesisNode(Protocol):
-    """A hypothesis of a search: one word more than that of its parent."""
+    """A hypothesis of a search, which has one token more than its parent."""
 
     @property
     def id(self) -> int: ...
     @property
-    def parent(self) -> int | None: ...  # None before the first word, or where that has no node
+    def parent(self) -> int | None: ...  # None for the first
     @property
-    def word(self) -> int | str: ...  # its number in a vocabulary, or the word itself
+    def token(self) -> int | str: ...  # its id in a vocabulary, or the token itself
     @property
-    def log_prob(self) -> float: ...  # of all words so far
+    def log_prob(self) -> float: ...  # of all tokens so far
     @property
     def score(self) -> float: ...  # what the search compares
     @property
@@ -36,12 +35,12 @@ class HypothesisNode(Protocol):
 
 
 class LatticeBranch(NamedTuple):
-    """A node where it stands in the tree; or, without a node, so many that are not shown."""
+    """A node at its place in the tree; or, without a node, a number of nodes that are not shown."""
 
     node: HypothesisNode | None
     parent: HypothesisNode | None
-    lines: str  # what leads to it from the left
-    step: int  # the number of words so far
+    lines: str  # that connect it to its parent
+    step: int  # the number of tokens so far
     omitted: int = 0
 
 
@@ -52,20 +51,24 @@ def lattice_text(
     max_pruned: int = 3,
     spell: Callable[[Any], str] = str,
 ) -> str:
-    """The search for one sentence, a line for each hypothesis; under each at most so many of those that were pruned.
+    """Return the search for one sentence as text, one line per hypothesis.
 
-    Where nodes have the numbers of words, `spell` gives the words: `vocab.words.__getitem__`.
+    `log P(word)` and `log P` are the numbers in the tutorial's figure of a beam search: beside the arrows, and above
+    the nodes. Lines that are too long for the width are cut at the left.
 
-    `log P(word)` and `log P` are the numbers of the tutorial's figure of a beam search: beside the arrows, and above
-    the nodes. Whatever is deeper in the tree than the width allows is cut at its left. `colour` dims what was pruned.
+    Args:
+        width: columns of the terminal.
+        colour: dim pruned hypotheses.
+        max_pruned: pruned hypotheses that are shown below each hypothesis; the others are counted.
+        spell: returns the text of a token, such as `vocab.tokens.__getitem__` for ids.
     """
     finished = [node for node in nodes if node.fate == FINISHED]
     best = max(finished, key=lambda node: node.score, default=None)
-    room = max(NARROWEST, width - HEAD.index("hypotheses"))
-    lines = [HEAD.rstrip()]
+    room = max(MIN_TREE_WIDTH, width - HEADER.index("hypotheses"))
+    lines = [HEADER.rstrip()]
     for branch in walk(nodes, max_pruned):
-        line = _line(branch, room, spell, best=branch.node is not None and branch.node is best)
-        lines.append(_on_terminal(line, branch) if colour else line)
+        line = _format_branch(branch, room, spell, is_best=branch.node is not None and branch.node is best)
+        lines.append(_with_colour(line, branch) if colour else line)
     return "\n".join([*lines, "", LEGEND])
 
 
@@ -73,82 +76,82 @@ def lattice_text(
 
 
 def walk(nodes: Sequence[HypothesisNode], max_pruned: int) -> Iterator[LatticeBranch]:
-    """Every node after its parent and before its parent's next child; a stack, for sentences of any length."""
+    """Yield every node after its parent and before its parent's next child, without recursion."""
     children = _children(nodes)
-    shown = 0
-    waiting = _branches(children, None, max_pruned)[::-1]
-    while waiting:
-        branch = waiting.pop()
+    count = 0
+    stack = _branches(children, None, max_pruned)[::-1]
+    while stack:
+        branch = stack.pop()
         yield branch
-        shown += branch.omitted
+        count += branch.omitted
         if branch.node is not None:
-            shown += 1
-            waiting += _branches(children, branch, max_pruned)[::-1]
-    if shown < len(nodes):
-        raise DataError("lattice: some hypotheses continue each other in a circle; every one must begin somewhere")
+            count += 1
+            stack += _branches(children, branch, max_pruned)[::-1]
+    if count < len(nodes):
+        raise DataError("lattice: some hypotheses continue each other in a circle; every one must have a start")
 
 
 def _children(nodes: Sequence[HypothesisNode]) -> dict[int | None, list[HypothesisNode]]:
-    """The children of each node by its id, those pruned last and the best first; refuses what is no tree."""
-    known = {node.id for node in nodes}
-    if len(known) < len(nodes):
-        raise DataError("lattice: two hypotheses have the same id; number them apart")
+    """Return the children of each node by its id, the best first and pruned ones last; raise an error if not a tree."""
+    ids = {node.id for node in nodes}
+    if len(ids) < len(nodes):
+        raise DataError("lattice: two hypotheses have the same id; give each its own")
     children: dict[int | None, list[HypothesisNode]] = {}
     for node in nodes:
-        if node.parent is not None and node.parent not in known:
+        if node.parent is not None and node.parent not in ids:
             raise DataError(f"lattice: hypothesis {node.id} continues {node.parent}, which is not there; add it")
         if node.fate not in MARKS:
-            raise DataError(f"lattice: hypothesis {node.id} is {node.fate!r}; say one of {', '.join(MARKS)}")
+            raise DataError(f"lattice: hypothesis {node.id} is {node.fate!r}; use one of {', '.join(MARKS)}")
         children.setdefault(node.parent, []).append(node)
-    for some in children.values():
-        some.sort(key=lambda node: (node.fate == PRUNED, -node.score))
+    for siblings in children.values():
+        siblings.sort(key=lambda node: (node.fate == PRUNED, -node.score))
     return children
 
 
 def _branches(
-    children: Mapping[int | None, Sequence[HypothesisNode]], above: LatticeBranch | None, most_pruned: int
+    children: Mapping[int | None, Sequence[HypothesisNode]], above: LatticeBranch | None, max_pruned: int
 ) -> list[LatticeBranch]:
-    """What continues a hypothesis; the worst of those pruned are only counted, unless something continues them."""
+    """Return the continuations of a hypothesis. The worst pruned ones are only counted, unless they are continued."""
     parent = above.node if above else None
-    below = children.get(parent.id if parent else None, [])
-    pruned = [node for node in below if node.fate == PRUNED]
-    left_out = {node.id for node in pruned[most_pruned:] if node.id not in children}
-    shown: list[HypothesisNode | None] = [node for node in below if node.id not in left_out]
-    if above is None and len(below) == 1 and below[0].log_prob == 0:
-        return [LatticeBranch(below[0], None, "", 0)]  # that of no words
-    shown += [None] * bool(left_out)
+    siblings = children.get(parent.id if parent else None, [])
+    if above is None and len(siblings) == 1 and siblings[0].log_prob == 0:
+        return [LatticeBranch(siblings[0], None, "", 0)]  # the empty hypothesis
+    pruned = [node for node in siblings if node.fate == PRUNED]
+    omitted = {node.id for node in pruned[max_pruned:] if node.id not in children}
+    entries: list[HypothesisNode | None] = [node for node in siblings if node.id not in omitted]
+    entries += [None] if omitted else []
     indent = above.lines.replace("├", "│").replace("└", " ") if above else ""
     step = above.step + 1 if above else 1
     return [
         LatticeBranch(
-            node, parent, indent + ("├ " if number < len(shown) else "└ "), step, 0 if node else len(left_out)
+            node, parent, indent + ("├ " if number < len(entries) else "└ "), step, 0 if node else len(omitted)
         )
-        for number, node in enumerate(shown, 1)
+        for number, node in enumerate(entries, 1)
     ]
 
 
-# -- a line ----------------------------------------------------------------------------------------------------------
+# -- lines -----------------------------------------------------------------------------------------------------------
 
 
-def _line(branch: LatticeBranch, room: int, spell: Callable[[Any], str], *, best: bool) -> str:
+def _format_branch(branch: LatticeBranch, room: int, spell: Callable[[Any], str], *, is_best: bool) -> str:
     node = branch.node
     if node is None:
         return f"{branch.step:4d} {MARKS[PRUNED]}  {'':33}   {_fit(branch.lines, f'({branch.omitted:,} more)', room)}"
     before = branch.parent.log_prob if branch.parent else 0.0
     numbers = f"{node.log_prob - before:11.3f}  {node.log_prob:9.3f}  {node.score:9.3f}".replace("-0.000", " 0.000")
-    end = f" {BEST}" if best else ""
-    text = _fit(branch.lines, printable(spell(node.word)), room - len(end))
+    end = f" {BEST}" if is_best else ""
+    text = _fit(branch.lines, printable(spell(node.token)), room - len(end))
     return f"{branch.step:4d} {MARKS[node.fate]}  {numbers}   {text}{end}"
 
 
 def _fit(lines: str, word: str, room: int) -> str:
-    """A word behind the lines that lead to it; where they are too long, their beginning is left out."""
+    """Return a word after its connecting lines, cut at the left if they are too long."""
     word = truncate(word, room - 3)
-    over = len(lines) + display_width(word) - room
-    return f"{lines}{word}" if over <= 0 else f"…{lines[over + 1 :]}{word}"
+    excess = len(lines) + display_width(word) - room
+    return f"{lines}{word}" if excess <= 0 else f"…{lines[excess + 1 :]}{word}"
 
 
-def _on_terminal(line: str, branch: LatticeBranch) -> str:
+def _with_colour(line: str, branch: LatticeBranch) -> str:
     if branch.node is None or branch.node.fate == PRUNED:
-        return f"{DIM}{line}{PLAIN}"
-    return f"{BOLD}{line}{PLAIN}" if branch.node.fate == FINISHED else line
+        return f"{DIM}{line}{RESET}"
+    return f"{BOLD}{line}{RESET}" if branch.node.fate == FINISHED else line

@@ -1,16 +1,35 @@
-"""What words cost by several models, as text: a column a model, and empty lines between sentences."""
+"""Surprisal of words (-log2 P) by several models: as tab-separated text, as a coloured table, and as a figure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.core.errors import DataError
 from dragoman.evaluation.surprisal import SentenceSurprisals, SurprisalTable
+from dragoman.report.figures import (
+    COLOURS,
+    GREY,
+    LETTER_WIDTH,
+    TITLE_SIZE,
+    WIDTH,
+    image_format,
+    new_figure,
+    shorten,
+    single_glyph_warning,
+)
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from rich.table import Table
 
-WORD = "word"
-# From so many bits on a number stands on this colour: the darker, the more surprising, whatever colours one can tell.
+# Colours of a number from this many bits on: the darker, the more surprising.
 SURPRISAL_STYLES = (
     (0.0, "black on #ffffcc"),
     (2.0, "black on #fed976"),
@@ -21,12 +40,12 @@ SURPRISAL_STYLES = (
 
 
 def surprisal_tsv(surprisals: SurprisalTable) -> str:
-    """Rows `word TAB bits TAB bits ...`, the names of the models above them."""
-    header = "\t".join([WORD, *surprisals.models])
-    return f"{header}\n" + "\n\n".join(map(_rows, surprisals.sentences))
+    """Return rows `word TAB bits TAB bits ...` below the names of the models, with a blank line between sentences."""
+    header = "\t".join(["word", *surprisals.models])
+    return f"{header}\n" + "\n\n".join(map(_tsv_rows, surprisals.sentences))
 
 
-def _rows(sentence: SentenceSurprisals) -> str:
+def _tsv_rows(sentence: SentenceSurprisals) -> str:
     return "\n".join(
         "\t".join([word, *(f"{bits:.6f}" for bits in row)])
         for word, row in zip(sentence.words, sentence.bits.tolist(), strict=True)
@@ -34,11 +53,11 @@ def _rows(sentence: SentenceSurprisals) -> str:
 
 
 def surprisal_grid(surprisals: SurprisalTable) -> Table:
-    """The same for a terminal: aligned, and every number on a colour that says how surprising the word was."""
+    """Return the same for a terminal, with a background colour for each number."""
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(WORD, box=None, pad_edge=False, header_style="")
+    grid = Table("word", box=None, pad_edge=False, header_style="")
     for name in surprisals.models:
         grid.add_column(Text(name), justify="right", no_wrap=True)
     for number, sentence in enumerate(surprisals.sentences):
@@ -50,9 +69,123 @@ def surprisal_grid(surprisals: SurprisalTable) -> Table:
 
 
 def surprisal_style(bits: float) -> str:
-    """The colours of a number.
+    """Return the colours of a number.
 
-    >>> heat(0.0) == heat(1.9) != heat(2.0), heat(float("inf"))
+    >>> surprisal_style(0.0) == surprisal_style(1.9) != surprisal_style(2.0), surprisal_style(float("inf"))
     (True, 'white on #800026')
     """
-    return max((least, style) for least, style in SURPRISAL_STYLES if bits >= least)[1]
+    return max((minimum, style) for minimum, style in SURPRISAL_STYLES if bits >= minimum)[1]
+
+
+# -- figure ----------------------------------------------------------------------------------------------------------
+
+MAX_TOKENS = 60  # words and sentence ends
+WORD_SPACE = 0.13  # inches between words
+BAR_WIDTH = 0.09  # inches
+LEFT, RIGHT = 0.5, 0.1  # inches beside the text
+BAR_HEIGHT, WORD_HEIGHT = 1.0, 0.42  # inches: the longest bar, and the words below it
+TITLE_HEIGHT, LEGEND_HEIGHT = 0.3, 0.22  # inches
+MAX_LEGEND_COLUMNS = 4
+INFINITE = "∞"
+
+
+class WordLine(NamedTuple):
+    """Words that are drawn in one line, with one number per word and model."""
+
+    words: Sequence[str]
+    values: NDArray[np.float64]  # (words, models)
+    widths: NDArray[np.float64]  # (words,) inches
+
+
+def wrap_words(words: Sequence[str], values: NDArray[np.float64], width: float) -> Iterator[WordLine]:
+    """Split a sentence into lines of at most `width` inches."""
+    from rich.cells import cell_len  # East Asian characters are twice as wide
+
+    bars = values.shape[1] * BAR_WIDTH
+    widths = np.array([max(cell_len(shorten(word)) * LETTER_WIDTH, bars) + WORD_SPACE for word in words])
+    start = 0
+    while start < len(widths):
+        end = start + max(1, int(np.searchsorted(widths[start:].cumsum(), width, side="right")))
+        yield WordLine(words[start:end], values[start:end], widths[start:end])
+        start = end
+
+
+def draw_surprisals(surprisals: SurprisalTable, path: Path, *, title: str = "") -> None:
+    """Draw bars of bits over the words of a few sentences, one per model; infinite ones are marked with ∞."""
+    _check_drawable(surprisals, path)
+    lines = [
+        line
+        for sentence in surprisals.sentences
+        for line in wrap_words(sentence.words, sentence.bits, WIDTH - LEFT - RIGHT)
+    ]
+    highest = max(1.0, surprisals.bits[np.isfinite(surprisals.bits)].max(initial=0.0))
+    title_height = TITLE_HEIGHT if title else 0.0
+    legend_rows = math.ceil(len(surprisals.models) / _legend_columns(surprisals.models))
+    above = title_height + LEGEND_HEIGHT * legend_rows + 0.1
+    height = above + len(lines) * (BAR_HEIGHT + WORD_HEIGHT)
+    with single_glyph_warning(path), new_figure(height, path) as figure:
+        for number, line in enumerate(lines):
+            bottom = height - above - number * (BAR_HEIGHT + WORD_HEIGHT) - BAR_HEIGHT
+            place = (LEFT / WIDTH, bottom / height, line.widths.sum() / WIDTH, BAR_HEIGHT / height)
+            _draw_line(figure.add_axes(place), line, highest)
+        _draw_legend(figure, surprisals.models, 1 - title_height / height)
+        figure.text(LEFT / WIDTH, 1 - 0.22 / height, title, fontsize=TITLE_SIZE, parse_math=False)
+
+
+def _draw_line(axes: Axes, line: WordLine, highest: float) -> None:
+    """Draw words with their bars."""
+    centres = line.widths.cumsum() - line.widths / 2
+    models = line.values.shape[1]
+    for number in range(models):
+        colour, bits = COLOURS[number], line.values[:, number]
+        xs = centres + (number - (models - 1) / 2) * BAR_WIDTH
+        axes.bar(xs, np.minimum(bits, 1.05 * highest), width=0.85 * BAR_WIDTH, color=colour)
+        for x in xs[np.isinf(bits)]:
+            axes.text(x, 1.06 * highest, INFINITE, color=colour, ha="center", va="bottom")
+    for centre, word in zip(centres, line.words, strict=True):
+        label = axes.annotate(shorten(word), (centre, 0), (0, -4), textcoords="offset points", ha="center", va="top")
+        label.set_parse_math(False)  # a $ is a dollar
+    axes.set_xlim(0, line.widths.sum())
+    axes.set_ylim(0, 1.05 * highest)
+    axes.set_xticks([])
+    axes.locator_params(axis="y", nbins=4, integer=True)
+    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_ylabel("bits")
+
+
+def _draw_legend(figure: Figure, models: Sequence[str], top: float) -> None:
+    from matplotlib.patches import Patch
+
+    figure.legend(
+        [Patch(color=colour) for colour in COLOURS[: len(models)]],
+        models,
+        loc="upper left",
+        bbox_to_anchor=(LEFT / WIDTH, top),
+        ncols=_legend_columns(models),
+        frameon=False,
+        labelcolor=COLOURS[: len(models)],
+        handlelength=0.8,
+        handleheight=0.8,
+        borderaxespad=0.2,
+        borderpad=0,
+    )
+
+
+def _legend_columns(models: Sequence[str]) -> int:
+    """Return how many names of models fit side by side."""
+    widest = (max(map(len, models)) + 5) * LETTER_WIDTH  # with the patch and the space between
+    return max(1, min(MAX_LEGEND_COLUMNS, int((WIDTH - LEFT - RIGHT) / widest)))
+
+
+def _check_drawable(surprisals: SurprisalTable, path: Path) -> None:
+    image_format(path)
+    if not surprisals.words:
+        raise DataError(f"{path}: there is nothing to draw; give at least one sentence")
+    if len(surprisals.words) > MAX_TOKENS:
+        size = f"the text has {len(surprisals.words):,} words and sentence ends"
+        raise DataError(f"{path}: {size}, and a figure holds at most {MAX_TOKENS}; give fewer sentences")
+    if len(surprisals.models) > len(COLOURS):
+        raise DataError(f"{path}: {len(surprisals.models)} models, and there are {len(COLOURS)} colours; draw fewer")
+    if np.isnan(surprisals.bits).any():
+        raise DataError(f"{path}: a word's surprisal is undefined; leave out the model that returns it")

@@ -14,7 +14,7 @@ from dragoman.evaluation.alignment import GoldAlignment
 from dragoman.evaluation.floor import PointEstimate
 from dragoman.evaluation.translation_metrics import TranslationScores
 from dragoman.evaluation.translator import DEFAULT_BEAM, TranslatorEvaluation
-from dragoman.report.figures import FLOOR
+from dragoman.report.charts import FLOOR_LABEL as FLOOR
 from dragoman.report.page import Heatmap, PageSection, PageTable, Paragraphs, without_empty_columns
 from dragoman.report.tables import format_with_error
 

@@ -1,4 +1,4 @@
-"""Finding sentences, over any scorer: by drawing them, or by looking for the best."""
+"""Search and sampling over any scorer."""
 
 from dragoman.search.beam import beam_search, beam_search_corpus, greedy_search
 from dragoman.search.diagnosis import SearchDiagnosis, diagnose, force_decode
@@ -13,7 +13,13 @@ from dragoman.search.length import (
     WordPenalty,
 )
 from dragoman.search.prefix import PrefixConstrainedScorer
-from dragoman.search.sampling import iter_sample_translations, iter_samples, sample, sample_translations, warp_log_probs
+from dragoman.search.sampling import (
+    iter_sample_translations,
+    iter_samples,
+    sample,
+    sample_translations,
+    warp_log_probs,
+)
 
 __all__ = [
     "LENGTH_HANDLINGS",

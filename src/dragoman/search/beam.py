@@ -1,24 +1,23 @@
 """Greedy search, beam search and n-best lists (tutorial, section "Beam Search"), batched over sentences and hypotheses.
 
-In every step each active hypothesis of a sentence is continued by every word, `</s>` among them, and of all these
-continuations the best stay. What is compared in a step is always log P of all the words so far, `</s>` too where there
-is one. A continuation that ends with `</s>` is finished: it keeps its place in the beam, leaves the batch, and has its
-score from the length handling; finished hypotheses of a sentence compare by their scores. So there are as many places
-for those that are still active as the beam has, less the finished ones, and a beam of one is greedy search.
+In each step, every active hypothesis of a sentence is continued by every token, and the best continuations by log P are
+kept. A continuation by `</s>` is finished: it keeps its place in the beam, leaves the batch, and its score comes from
+the length handling; finished hypotheses are ranked by their scores. So the number of active hypotheses is at most the
+beam size minus the number of finished ones, and a beam of size one is greedy search.
 
-A sentence is done when its beam is full of finished hypotheses, or when no active one can be among the n best any more:
-the length handling gives a bound on what can become of them.
+A sentence is done when its beam is full of finished hypotheses, or when no active one can reach the n best any more:
+the length handling bounds their scores.
 
-Greedy search fails where the best beginning is not the best sentence's:
+Greedy search fails if the most probable prefix does not begin the most probable sentence:
 
 >>> import math
->>> from dragoman.search.graph_scorer import FORKED
+>>> from dragoman.search.graph_scorer import EXAMPLE_SCORER
 >>> from dragoman.data.batches import Batch
->>> [[found]] = greedy(FORKED, Batch.to_generate(1))
->>> FORKED.spelled(found.words), round(math.exp(found.log_prob), 2)
+>>> [[hypothesis]] = greedy_search(EXAMPLE_SCORER, Batch.empty(1))
+>>> EXAMPLE_SCORER.text(hypothesis.ids), round(math.exp(hypothesis.log_prob), 2)
 ('b a', 0.12)
->>> [[found]] = beam_search(FORKED, Batch.to_generate(1), beam_size=2)
->>> FORKED.spelled(found.words), round(math.exp(found.log_prob), 2)
+>>> [[hypothesis]] = beam_search(EXAMPLE_SCORER, Batch.empty(1), beam_size=2)
+>>> EXAMPLE_SCORER.text(hypothesis.ids), round(math.exp(hypothesis.log_prob), 2)
 ('a', 0.36)
 """
 
@@ -26,7 +25,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -37,19 +36,36 @@ from dragoman.core.scorer import Scorer, State, candidate_log_probs, select_rows
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import SourceCorpus
 from dragoman.data.vocabulary import END
-from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis, attention_weights, attention_widths
 from dragoman.search.lattice import Continuations, Lattice
-from dragoman.search.length import LengthHandling, MaxWords, NoLengthHandling, source_lengths, word_limits
+from dragoman.search.length import (
+    LengthHandling,
+    MaxWords,
+    NoLengthHandling,
+    coverage_penalty,
+    source_lengths,
+    word_limits,
+)
 
-ACTIVE_HYPOTHESES = 320  # hypotheses that `search_all` has active at a time
-TOP_K_BLOCK = 64  # words among which the best is found at once
-DROP_MEMORY_SHARE = 1 / 8  # of the sentences in memory: when so many are done, what is remembered of them is dropped
+ACTIVE_HYPOTHESES = 320  # in one batch of `beam_search_corpus`
+TOP_K_BLOCK = 64  # columns whose maximum is computed first
+DROP_MEMORY_SHARE = 1 / 8  # when this share of the sentences in memory is done, their memory is dropped
 
 
-def greedy_search(scorer: Scorer, batch: Batch, **how: Any) -> list[list[Hypothesis]]:
-    """The best word at every step: a beam of one. How: see `beam_search`."""
-    return beam_search(scorer, batch, beam_size=1, **how)
+class SearchOptions(TypedDict, total=False):
+    """The keyword arguments of `beam_search`."""
+
+    length: LengthHandling
+    coverage: float
+    lattice: Lattice | None
+    on_step: Callable[[], None] | None
+
+
+def greedy_search(
+    scorer: Scorer, batch: Batch, *, max_words: MaxWords = None, **options: Unpack[SearchOptions]
+) -> list[list[Hypothesis]]:
+    """Take the most probable token in each step: a beam search with a beam of size one."""
+    return beam_search(scorer, batch, beam_size=1, max_words=max_words, **options)
 
 
 @torch.no_grad()
@@ -65,146 +81,155 @@ def beam_search(
     lattice: Lattice | None = None,
     on_step: Callable[[], None] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The n best sentences that a beam finds for each row of a batch that was made `to_generate`, best first.
+    """Return the n best sentences that a beam search finds for each row of an empty batch, best first.
 
-    With `coverage`, what a translation leaves out of its source is penalised, by so much. A hypothesis that has
-    `max_words` words (see `length.word_limits`) before its `</s>` is cut off; those are returned where nothing else was
-    found, with the score that they would have if they ended there. A `lattice` is told of all that happens. What is
-    called before `each_step` may raise an exception to give the search up.
+    Args:
+        scorer: any model; without a source in the batch, its most probable sentences are searched for.
+        batch: see `Batch.empty`.
+        length: the length handling, which defines the score.
+        max_words: the maximum length, see `length.word_limits`. Hypotheses that reach it are unfinished. They are
+            returned only if there are no finished ones, with the score that they would have if they ended there.
+        coverage: the strength of the coverage penalty.
+        lattice: records all hypotheses.
+        on_step: called before each step; it may raise an exception to stop the search.
+
+    >>> from dragoman import Corpus, NgramModel
+    >>> corpus = Corpus.from_sentences(["the cat sat", "the dog sat", "the cat ran"])
+    >>> model = NgramModel.train(corpus, order=3, smoothing="witten-bell")
+    >>> [[best, second]] = beam_search(model, Batch.empty(1), beam_size=4, n_best=2)
+    >>> [corpus.vocab.tokens[token] for token in best.ids]
+    ['the', 'cat', 'sat']
     """
     if beam_size < 1 or not 1 <= n_best <= beam_size:
-        raise DataError(f"the {n_best} best of a beam of {beam_size}: ask for one or more, and for no more than it has")
+        raise DataError(f"the {n_best} best of a beam of {beam_size}: n must be at least 1 and at most the beam size")
     if not batch.num_rows:
         return []
     limits = word_limits(max_words, batch)
     if coverage < 0 or (coverage and batch.source is None):
-        raise DataError(f"a coverage penalty of {coverage}: give 0 or more, and a source to cover")
+        raise DataError(f"a coverage penalty of {coverage}: it must be 0 or more, and needs a source to cover")
     task = _SearchTask(scorer, beam_size, n_best, length, limits, source_lengths(batch), coverage, lattice, on_step)
-    trail, ends = _search(task, batch)
-    return _trace_hypotheses(trail, [ends.best(sentence, n_best) for sentence in range(batch.num_rows)], batch.source)
+    trail, endings = _search(task, batch)
+    return _trace_hypotheses(trail, [endings.best(row, n_best) for row in range(batch.num_rows)], batch.source)
 
 
 def beam_search_corpus(
-    scorer: Scorer, source: SourceCorpus, *, rows: int = ACTIVE_HYPOTHESES, **how: Any
+    scorer: Scorer,
+    source: SourceCorpus,
+    *,
+    beam_size: int = 5,
+    n_best: int = 1,
+    max_words: MaxWords = None,
+    active_hypotheses: int = ACTIVE_HYPOTHESES,
+    **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
-    """The n best translations of each sentence of a text, in its order. How: see `beam_search`.
+    """Return the n best translations of each sentence of a corpus. For the options, see `beam_search`.
 
-    Sentences of like lengths are searched together, so many that there are about `rows` hypotheses; that changes
-    nothing in what is found.
+    Sentences of similar lengths are searched in one batch of about `active_hypotheses` rows. Batching does not change
+    the result.
     """
-    order = np.argsort(-source.sizes, kind="stable")  # the longest first: if memory is short, it is known at once
-    found: list[list[Hypothesis]] = [[]] * len(source)
-    beam_size, limits = how.pop("beam_size", 5), how.pop("max_words", None)
-    together = max(1, rows // max(1, beam_size))
-    for first in range(0, len(order), together):
-        numbers = order[first : first + together]
+    order = np.argsort(-source.sizes, kind="stable")  # longest first, so that a lack of memory shows at once
+    results: list[list[Hypothesis]] = [[]] * len(source)
+    batch_size = max(1, active_hypotheses // max(1, beam_size))
+    for first in range(0, len(order), batch_size):
+        numbers = order[first : first + batch_size]
         batch = Batch.empty(len(numbers), source.select(numbers))
-        part = limits[torch.from_numpy(numbers)] if isinstance(limits, Tensor) and limits.dim() else limits
-        for number, best in zip(numbers, beam_search(scorer, batch, beam_size, max_words=part, **how), strict=True):
-            found[number] = best
-    return found
+        per_row = isinstance(max_words, Tensor) and max_words.dim() > 0
+        limits = max_words[torch.from_numpy(numbers)] if isinstance(max_words, Tensor) and per_row else max_words
+        hypotheses = beam_search(scorer, batch, beam_size, n_best, max_words=limits, **options)
+        for number, best in zip(numbers, hypotheses, strict=True):
+            results[number] = best
+    return results
 
 
 # -- the search --------------------------------------------------------------------------------------------------------
 
 
 class _SearchTask(NamedTuple):
-    """What does not change in a search."""
+    """The constants of a search."""
 
     scorer: Scorer
     beam_size: int
     n_best: int
     length: LengthHandling
-    limits: Tensor  # (sentences,) words at which a hypothesis is cut off
+    limits: Tensor  # (sentences,) maximum number of words
     source_words: Tensor | None  # (sentences,)
-    coverage: float  # strength of the penalty on what is left out
+    coverage: float  # strength of the coverage penalty
     lattice: Lattice | None
-    each_step: Callable[[], None] | None
+    on_step: Callable[[], None] | None
 
-    def score(self, log_prob: Tensor, words: int, sentence: Tensor) -> Tensor:
-        """Of hypotheses that end with so many words.  # (n,)"""
-        return self.length.score(log_prob, torch.full_like(sentence, words), self._source_words(sentence))
+    def score(self, continuations: Continuations, words: int, covered: Tensor | None) -> Tensor:
+        """Return the scores of continuations that end with this many words.  # covered: (rows, longest source)"""
+        sentence = continuations.sentence
+        score = self.length.score(
+            continuations.log_prob, torch.full_like(sentence, words), self._source_words(sentence)
+        )
+        if self.coverage and covered is not None and self.source_words is not None:
+            score = score + coverage_penalty(covered[continuations.row], self.source_words[sentence], self.coverage)
+        return score  # (n,)
 
-    def bound(self, log_prob: Tensor, words: int, sentence: Tensor) -> Tensor:
-        """The highest score that these can come to. One that ends has fewer words than the limit.  # (n,)"""
-        now, longest = torch.full_like(sentence, words), self.limits[sentence] - 1
-        return self.length.bound(log_prob, now, longest, self._source_words(sentence))
-
-    def coverage_penalty(self, covered: Tensor | None, some: Continuations) -> Tensor | float:
-        """The penalty on what continuations leave out so far.  # covered: (rows, longest source) -> (n,)"""
-        if not self.coverage or covered is None or self.source_words is None:
-            return 0.0
-        return coverage_penalty(covered[some.row], self.source_words[some.sentence], self.coverage)
+    def bound(self, continuations: Continuations, words: int) -> Tensor:
+        """Return an upper bound of the scores of further continuations; a finished one is below the limit.  # (n,)"""
+        sentence = continuations.sentence
+        length, longest = torch.full_like(sentence, words), self.limits[sentence] - 1
+        return self.length.bound(continuations.log_prob, length, longest, self._source_words(sentence))
 
     def _source_words(self, sentence: Tensor) -> Tensor | None:
         return None if self.source_words is None else self.source_words[sentence]
 
 
 class _ActiveHypotheses(NamedTuple):
-    """The active hypotheses, those of a sentence together, the best of them first."""
+    """The active hypotheses, grouped by sentence, the best first."""
 
     state: State
-    sentence: Tensor  # (rows,) its number in the batch
-    log_prob: Tensor  # (rows,) 64 bits: it is a sum of many
-    origin: Tensor  # (rows,) which of the continuations kept in the step before it is
-    remembered: int  # sentences in the state's memory
-    covered: Tensor | None = None  # (rows, longest source) the sum of its attention so far, if that has a say
+    sentence: Tensor  # (rows,) index in the batch
+    log_prob: Tensor  # (rows,) 64 bits, as it is a sum of many
+    origin: Tensor  # (rows,) index among the continuations kept in the last step
+    in_memory: int  # number of sentences in the state's memory
+    covered: Tensor | None = None  # (rows, longest source) sum of the attention so far, if there is a coverage penalty
 
 
 class _TrailStep(NamedTuple):
-    """What is needed to find the way back."""
+    """What is needed to trace hypotheses back."""
 
     kept: Continuations
     attention: Tensor | None  # (rows before the step, longest source)
 
 
 class _Ending(NamedTuple):
-    """A hypothesis that is finished, or cut off."""
+    """A hypothesis that is finished or has reached the limit."""
 
-    step: int  # of the step, from 0
-    number: int  # among those that were kept in it
+    step: int  # counted from 0
+    number: int  # among those kept in this step
     log_prob: float
     score: float
     finished: bool
 
 
 def _search(task: _SearchTask, batch: Batch) -> tuple[list[_TrailStep], _Endings]:
-    """Take steps until every sentence is done."""
-    front = _start(task, batch)
-    trail, ends = list[_TrailStep](), _Endings(batch.num_rows, task.n_best)
-    room = torch.full((batch.num_rows,), task.beam_size)  # places in the beam that no finished hypothesis has
-    while len(front.sentence):
-        if task.each_step is not None:
-            task.each_step()
+    active = _start(task, batch)
+    trail, endings = list[_TrailStep](), _Endings(batch.num_rows, task.n_best)
+    room = torch.full((batch.num_rows,), task.beam_size)  # places in the beam without a finished hypothesis
+    while len(active.sentence):
+        if task.on_step is not None:
+            task.on_step()
         words = len(trail)
-        attention = attention_weights(task.scorer, front.state)
-        kept, pruned = _expand(front, room, task)
-        ended = kept.token == END
-        covered = _add_attention(task, front, attention)
-        score = task.score(kept.log_prob, words, kept.sentence) + task.coverage_penalty(covered, kept)
+        attention = attention_weights(task.scorer, active.state)
+        kept, pruned = _expand(active, room, task)
+        covered = _add_attention(task, active, attention)
+        score = task.score(kept, words, covered)
         if task.lattice is not None:
-            told = task.score(pruned.log_prob, words, pruned.sentence) + task.coverage_penalty(covered, pruned)
-            task.lattice.record(kept, score, pruned, told)
+            task.lattice.record(kept, score, pruned, task.score(pruned, words, covered))
         trail.append(_TrailStep(kept, attention))
-        room -= torch.bincount(kept.sentence[ended], minlength=len(room))
-        ends.add(kept, score, ended, words, finished=True)
-        cut = ~ended & (task.limits[kept.sentence] <= words + 1)
-        if bool(cut.any()):
-            there = task.score(kept.log_prob, words + 1, kept.sentence) + task.coverage_penalty(covered, kept)
-            ends.add(kept, there, cut, words, finished=False)
-        going = ~(ended | cut)
-        going &= _can_improve(task, kept, going, words + 1, ends.worst)
-        front = _advance(task.scorer, front._replace(covered=covered), kept, going)
-    return trail, ends
-
-
-def _add_attention(task: _SearchTask, front: _ActiveHypotheses, attention: Tensor | None) -> Tensor | None:
-    """The attention of each row so far, that for the next word among it.  # (rows, longest source)"""
-    if not task.coverage:
-        return None
-    if attention is None:
-        raise DataError("a coverage penalty goes by attention, and this translator has none; leave it out")
-    return attention if front.covered is None else front.covered + attention
+        finished = kept.token == END
+        room -= torch.bincount(kept.sentence[finished], minlength=len(room))
+        endings.add(kept, score, finished, words, finished=True)
+        at_limit = ~finished & (task.limits[kept.sentence] <= words + 1)
+        if bool(at_limit.any()):
+            endings.add(kept, task.score(kept, words + 1, covered), at_limit, words, finished=False)
+        continuing = ~(finished | at_limit)
+        continuing &= _can_improve(task, kept, continuing, words + 1, endings.worst)
+        active = _advance(task.scorer, active._replace(covered=covered), kept, continuing)
+    return trail, endings
 
 
 def _start(task: _SearchTask, batch: Batch) -> _ActiveHypotheses:
@@ -215,147 +240,155 @@ def _start(task: _SearchTask, batch: Batch) -> _ActiveHypotheses:
     return _ActiveHypotheses(task.scorer.start(batch), sentence, log_prob, sentence, batch.num_rows)
 
 
-def _expand(front: _ActiveHypotheses, room: Tensor, task: _SearchTask) -> tuple[Continuations, Continuations]:
-    """The continuations for which there is room, best first within each sentence, and the best of the others.
+def _add_attention(task: _SearchTask, active: _ActiveHypotheses, attention: Tensor | None) -> Tensor | None:
+    """Return the sum of each row's attention, that of the next token included.  # (rows, longest source)"""
+    if not task.coverage:
+        return None
+    if attention is None:
+        raise DataError("a coverage penalty needs attention, and this translator has none; leave it out")
+    return attention if active.covered is None else active.covered + attention
+
+
+def _expand(active: _ActiveHypotheses, room: Tensor, task: _SearchTask) -> tuple[Continuations, Continuations]:
+    """Return the continuations that fit in the beam, best first in each sentence, and the best of the pruned ones.
 
     # room: (sentences,)
     """
-    spare = 0 if task.lattice is None else task.lattice.max_pruned
-    values, words = (best.cpu() for best in _best_next_words(task.scorer, front.state, task.beam_size + spare))
+    num_pruned = 0 if task.lattice is None else task.lattice.max_pruned
+    values, tokens = (best.cpu() for best in _best_next_words(task.scorer, active.state, task.beam_size + num_pruned))
     k = values.shape[1]
-    sentences, group, counts = torch.unique_consecutive(front.sentence, return_inverse=True, return_counts=True)
-    first = counts.cumsum(0) - counts  # (sentences active,) the first row of each
-    place = torch.arange(len(group)) - first[group]
+    sentences, group, counts = torch.unique_consecutive(active.sentence, return_inverse=True, return_counts=True)
+    first = counts.cumsum(0) - counts  # (active sentences,) first row of each
+    column = torch.arange(len(group)) - first[group]
     grid = torch.full((len(sentences), int(counts.max()), k), -torch.inf, dtype=torch.float64)
-    grid[group, place] = values.double() + front.log_prob[:, None]
-    ranked, at = grid.flatten(1).sort(dim=1, descending=True, stable=True)  # (sentences active, rows of each * k)
+    grid[group, column] = values.double() + active.log_prob[:, None]
+    ranked, index = grid.flatten(1).sort(dim=1, descending=True, stable=True)  # (active sentences, rows of each * k)
     rank, places = torch.arange(ranked.shape[1]), room[sentences][:, None]
     possible = ranked > -torch.inf
 
-    def those(chosen: Tensor) -> Continuations:
+    def continuations(chosen: Tensor) -> Continuations:
         which, ranks = (chosen & possible).nonzero(as_tuple=True)
-        taken = at[which, ranks]
-        row = first[which] + taken // k
-        return Continuations(sentences[which], row, front.origin[row], words[row, taken % k], ranked[which, ranks])
+        flat = index[which, ranks]
+        row = first[which] + flat // k
+        return Continuations(sentences[which], row, active.origin[row], tokens[row, flat % k], ranked[which, ranks])
 
-    return those(rank < places), those((rank >= places) & (rank < places + spare))
+    return continuations(rank < places), continuations((rank >= places) & (rank < places + num_pruned))
 
 
 def _best_next_words(scorer: Scorer, state: State, k: int) -> tuple[Tensor, Tensor]:
-    """The k best next words of each row, or all that can come, and their log-probabilities.  # (rows, k) twice"""
-    log_probs, words = candidate_log_probs(scorer, state)
-    values, places = top_k_words(log_probs, min(k, log_probs.shape[1]))
-    return values, places if words is None else words[places]
+    """Return log P and ids of the k best next tokens of each row, or of all if there are fewer.  # (rows, k) each"""
+    log_probs, ids = candidate_log_probs(scorer, state)
+    values, columns = top_k_words(log_probs, min(k, log_probs.shape[1]))
+    return values, columns if ids is None else ids[columns]
 
 
 def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k best words of each row and their log-probabilities, best first.  # (rows, |V|) -> (rows, k) twice
+    """Return the k highest values of each row and their columns, highest first.  # (rows, |V|) -> (rows, k) each
 
-    The k best are in the k blocks that have the best words; looking for those first takes one fast pass.
+    This is `topk` made faster: the k best values are in the k blocks with the highest maxima, found in one fast pass.
 
-    >>> best_words(torch.tensor([[0.1, 0.5, 0.4]]).log(), 2)[1]
+    >>> top_k_words(torch.tensor([[0.1, 0.5, 0.4]]).log(), 2)[1]
     tensor([[1, 2]])
     """
     blocks = log_probs.shape[1] // TOP_K_BLOCK
     if blocks < 2 * k:
         return log_probs.topk(k, dim=1)
-    grid = log_probs[:, : blocks * TOP_K_BLOCK].unflatten(1, (blocks, TOP_K_BLOCK))  # (rows, blocks, BLOCK)
+    grid = log_probs[:, : blocks * TOP_K_BLOCK].unflatten(1, (blocks, TOP_K_BLOCK))  # (rows, blocks, TOP_K_BLOCK)
     best = grid.amax(dim=2).topk(k, dim=1).indices.sort(dim=1).values  # (rows, k)
-    inside = grid.gather(1, best[:, :, None].expand(-1, -1, TOP_K_BLOCK)).flatten(1)  # (rows, k * BLOCK)
-    rest = log_probs[:, blocks * TOP_K_BLOCK :]  # (rows, fewer than BLOCK)
-    values, at = torch.cat([inside, rest], dim=1).topk(k, dim=1)
-    starts = torch.cat(
-        [best * TOP_K_BLOCK, best.new_full((len(best), 1), blocks * TOP_K_BLOCK)], dim=1
-    )  # (rows, k + 1)
-    return values, starts.gather(1, at // TOP_K_BLOCK) + at % TOP_K_BLOCK
+    inside = grid.gather(1, best[:, :, None].expand(-1, -1, TOP_K_BLOCK)).flatten(1)  # (rows, k * TOP_K_BLOCK)
+    rest = log_probs[:, blocks * TOP_K_BLOCK :]  # (rows, fewer than TOP_K_BLOCK)
+    values, index = torch.cat([inside, rest], dim=1).topk(k, dim=1)
+    last = best.new_full((len(best), 1), blocks * TOP_K_BLOCK)
+    starts = torch.cat([best * TOP_K_BLOCK, last], dim=1)  # (rows, k + 1)
+    return values, starts.gather(1, index // TOP_K_BLOCK) + index % TOP_K_BLOCK
 
 
-def _can_improve(task: _SearchTask, kept: Continuations, going: Tensor, words: int, worst: Tensor) -> Tensor:
-    """Whether the n best of a sentence can still change: one that goes on may pass the worst of them.  # (kept,)"""
+def _can_improve(task: _SearchTask, kept: Continuations, continuing: Tensor, words: int, worst: Tensor) -> Tensor:
+    """Return whether the n best of each hypothesis' sentence can still change.  # (kept,)"""
     if not bool((worst[kept.sentence] > -torch.inf).any()):
-        return torch.ones_like(going)
-    bound = task.bound(kept.log_prob, words, kept.sentence)
-    hopeful = torch.zeros(len(worst), dtype=torch.bool)
-    hopeful[kept.sentence[going & (bound > worst[kept.sentence])]] = True
-    return hopeful[kept.sentence]
+        return torch.ones_like(continuing)
+    bound = task.bound(kept, words)
+    improvable = torch.zeros(len(worst), dtype=torch.bool)
+    improvable[kept.sentence[continuing & (bound > worst[kept.sentence])]] = True
+    return improvable[kept.sentence]
 
 
-def _advance(scorer: Scorer, front: _ActiveHypotheses, kept: Continuations, going: Tensor) -> _ActiveHypotheses:
-    """The hypotheses that go on, one word later."""
-    origin = going.nonzero()[:, 0]  # (rows,)
+def _advance(scorer: Scorer, active: _ActiveHypotheses, kept: Continuations, continuing: Tensor) -> _ActiveHypotheses:
+    """Return the continuing hypotheses after one more token."""
+    origin = continuing.nonzero()[:, 0]  # (rows,)
     sentence, log_prob = kept.sentence[origin], kept.log_prob[origin]
     if not len(origin):
-        return _ActiveHypotheses(front.state, sentence, log_prob, origin, front.remembered)
-    state, remembered = select_rows(front.state, kept.row[origin]), front.remembered
-    covered = None if front.covered is None else front.covered[kept.row[origin]]
+        return _ActiveHypotheses(active.state, sentence, log_prob, origin, active.in_memory)
+    state, in_memory = select_rows(active.state, kept.row[origin]), active.in_memory
+    covered = None if active.covered is None else active.covered[kept.row[origin]]
     if state.sentence is not None:
         present = torch.unique(state.sentence)
-        if len(present) <= (1 - DROP_MEMORY_SHARE) * remembered:
-            state, remembered = select_sentences(state, present), len(present)
-    return _ActiveHypotheses(scorer.advance(state, kept.token[origin]), sentence, log_prob, origin, remembered, covered)
+        if len(present) <= (1 - DROP_MEMORY_SHARE) * in_memory:
+            state, in_memory = select_sentences(state, present), len(present)
+    return _ActiveHypotheses(scorer.advance(state, kept.token[origin]), sentence, log_prob, origin, in_memory, covered)
 
 
-# -- what was found ----------------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 
 
 class _Endings:
-    """The hypotheses of each sentence that are finished or cut off."""
+    """The hypotheses of each sentence that are finished or have reached the limit."""
 
     def __init__(self, sentences: int, n_best: int):
         self.n_best = n_best
         self.worst = torch.full((sentences,), -torch.inf, dtype=torch.float64)  # score of the n-th best finished one
-        self._of: list[list[_Ending]] = [[] for _ in range(sentences)]
-        self._scores: list[list[float]] = [[] for _ in range(sentences)]  # of the finished, the highest last
+        self._endings: list[list[_Ending]] = [[] for _ in range(sentences)]
+        self._scores: list[list[float]] = [[] for _ in range(sentences)]  # of the finished, in ascending order
 
-    def add(self, kept: Continuations, score: Tensor, which: Tensor, step: int, *, finished: bool) -> None:
-        """Those of the kept ones that ended in this step.  # score, which: (kept,)"""
-        numbers = which.nonzero()[:, 0]
-        each = (numbers, kept.sentence[numbers], kept.log_prob[numbers], score[numbers])
-        for number, sentence, log_prob, value in zip(*(part.tolist() for part in each), strict=True):
-            self._of[sentence].append(_Ending(step, number, log_prob, value, finished))
+    def add(self, kept: Continuations, score: Tensor, mask: Tensor, step: int, *, finished: bool) -> None:
+        """Add the kept hypotheses that end in this step.  # score, mask: (kept,)"""
+        numbers = mask.nonzero()[:, 0]
+        columns = (numbers, kept.sentence[numbers], kept.log_prob[numbers], score[numbers])
+        for number, sentence, log_prob, value in zip(*(column.tolist() for column in columns), strict=True):
+            self._endings[sentence].append(_Ending(step, number, log_prob, value, finished))
             if finished:
                 insort(self._scores[sentence], value)
                 if len(self._scores[sentence]) >= self.n_best:
                     self.worst[sentence] = self._scores[sentence][-self.n_best]
 
     def best(self, sentence: int, n: int) -> list[_Ending]:
-        """The n best finished ones, or if there are none, the n best that were cut off."""
-        ends = self._of[sentence]
-        ends = [end for end in ends if end.finished] or ends
-        return sorted(ends, key=lambda end: -end.score)[:n]
+        """Return the n best finished hypotheses or, if there are none, the n best unfinished ones."""
+        endings = self._endings[sentence]
+        endings = [ending for ending in endings if ending.finished] or endings
+        return sorted(endings, key=lambda ending: -ending.score)[:n]
 
 
 def _trace_hypotheses(
     trail: list[_TrailStep], lists: list[list[_Ending]], source: SourceCorpus | None
 ) -> list[list[Hypothesis]]:
-    """The hypotheses that led to these ends, for each sentence."""
-    ends = [(sentence, end) for sentence, best in enumerate(lists) for end in best]
-    words, attention = _trace_back(trail, [end for _, end in ends])
-    columns = attention_widths(source, len(lists))
-    found: list[list[Hypothesis]] = [[] for _ in lists]
-    for row, ((sentence, end), way) in enumerate(zip(ends, words.tolist(), strict=True)):
-        predicted = end.step + 1
-        looked = None if attention is None else attention[row, :predicted, : columns[sentence]].clone()
-        spelled = tuple(way[: predicted - 1 if end.finished else predicted])
-        found[sentence].append(Hypothesis(spelled, end.log_prob, end.score, end.finished, looked))
-    return found
+    """Return the hypotheses of these endings, for each sentence."""
+    endings = [(sentence, ending) for sentence, best in enumerate(lists) for ending in best]
+    ids, attention = _trace_back(trail, [ending for _, ending in endings])
+    widths = attention_widths(source, len(lists))
+    hypotheses: list[list[Hypothesis]] = [[] for _ in lists]
+    for row, ((sentence, ending), path) in enumerate(zip(endings, ids.tolist(), strict=True)):
+        predicted = ending.step + 1
+        weights = None if attention is None else attention[row, :predicted, : widths[sentence]].clone()
+        words = tuple(path[: predicted - 1 if ending.finished else predicted])
+        hypotheses[sentence].append(Hypothesis(words, ending.log_prob, ending.score, ending.finished, weights))
+    return hypotheses
 
 
-def _trace_back(trail: list[_TrailStep], ends: list[_Ending]) -> tuple[Tensor, Tensor | None]:
-    """The words of each end, and the attention with which each was predicted, all ends at once, from the last step.
+def _trace_back(trail: list[_TrailStep], endings: list[_Ending]) -> tuple[Tensor, Tensor | None]:
+    """Return the ids of each ending and the attention of each prediction, for all endings at once from the last step.
 
-    # (ends, steps), (ends, steps, longest source); what is after an end means nothing
+    # (endings, steps), (endings, steps, longest source); positions after an ending are undefined
     """
-    step, at = torch.tensor([(end.step, end.number) for end in ends]).T.contiguous().unbind()  # (ends,) both
-    words = torch.full((len(ends), len(trail)), END)
-    looked = trail[0].attention
-    attention = None if looked is None else looked.new_zeros(len(ends), len(trail), looked.shape[1])
+    step, index = torch.tensor([(ending.step, ending.number) for ending in endings]).T.contiguous().unbind()
+    ids = torch.full((len(endings), len(trail)), END)
+    weights = trail[0].attention
+    attention = None if weights is None else weights.new_zeros(len(endings), len(trail), weights.shape[1])
     for t in range(int(step.max()), -1, -1):
-        kept, looked = trail[t]
+        kept, weights = trail[t]
         which = (step >= t).nonzero()[:, 0]
-        number = at[which]
-        words[which, t] = kept.token[number]
-        if attention is not None and looked is not None:
-            attention[which, t] = looked[kept.row[number]]
-        at[which] = kept.parent[number]
-    return words, attention
+        number = index[which]
+        ids[which, t] = kept.token[number]
+        if attention is not None and weights is not None:
+            attention[which, t] = weights[kept.row[number]]
+        index[which] = kept.parent[number]
+    return ids, attention

@@ -1,4 +1,4 @@
-"""Whose fault was it? Scores of given sentences, and what they say of those that a search found."""
+"""Forced decoding of given sentences, and the diagnosis of search errors and model errors."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from torch import Tensor
 
 from dragoman.core.scorer import Scorer
 from dragoman.data.batches import Batch
-from dragoman.search.coverage import coverage_penalty
 from dragoman.search.hypothesis import Hypothesis, attention_weights, attention_widths
-from dragoman.search.length import LengthHandling, NoLengthHandling, source_lengths
+from dragoman.search.length import LengthHandling, NoLengthHandling, coverage_penalty, source_lengths
 
-TOLERANCE = 1e-5  # scores that differ by less, of sentences computed side by side or not, are the same
+TOLERANCE = 1e-5  # scores that differ by less are equal: batching changes the rounding
 
 ErrorKind = Literal["none", "search", "model"]
 
 
 @dataclass(frozen=True)
 class SearchDiagnosis:
-    """What was found, against a reference.
+    """A hypothesis compared with a reference.
 
-    - `none`: the reference itself was found.
-    - `search`: by the model and the length handling the reference is better than what was found, so the search passed
-      over it, or over something better still.
-    - `model`: the model likes what was found as well or better: no search would have chosen the reference.
+    - `none`: the hypothesis is the reference.
+    - `search`: the reference has a higher score than the hypothesis, so that the search missed it, or something better.
+    - `model`: the hypothesis has the same or a higher score: no search would have chosen the reference.
     """
 
     hypothesis: Hypothesis
@@ -39,32 +37,35 @@ class SearchDiagnosis:
 def force_decode(
     scorer: Scorer, batch: Batch, *, length: LengthHandling = NoLengthHandling(), coverage: float = 0.0
 ) -> list[Hypothesis]:
-    """The given sentences of a batch as hypotheses: what they score, and the attention that predicts their words."""
+    """Return the given sentences of a batch as hypotheses with their scores and attention.
+
+    `length` and `coverage` are those of `beam_search`.
+    """
     state = scorer.start(batch)
-    steps, looked = [], []
+    steps, attention = [], []
     for words in batch.ids.T:
         steps.append(scorer.log_probs(state).gather(1, words[:, None])[:, 0])  # (rows,)
-        looked.append(attention_weights(scorer, state))
+        attention.append(attention_weights(scorer, state))
         state = scorer.advance(state, words)
     log_prob = torch.stack(steps, dim=1).double().masked_fill(~batch.mask, 0.0).sum(dim=1)  # (rows,)
     score = length.score(log_prob, batch.lengths - 1, source_lengths(batch))
     if coverage:
-        score = score + _coverage_penalties(batch, looked, coverage)
-    columns = attention_widths(batch.source, batch.num_rows)
-    found = []
-    for row, (words, size) in enumerate(zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)):
-        hypothesis = Hypothesis(tuple(words[: size - 1]), float(log_prob[row]), float(score[row]))
-        found.append(hypothesis.with_attention([a[row] for a in looked[:size] if a is not None], columns[row]))
-    return found
+        score = score + _coverage_penalties(batch, attention, coverage)
+    widths = attention_widths(batch.source, batch.num_rows)
+    hypotheses = []
+    for row, (ids, size) in enumerate(zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)):
+        hypothesis = Hypothesis(tuple(ids[: size - 1]), float(log_prob[row]), float(score[row]))
+        weights = [step[row] for step in attention[:size] if step is not None]
+        hypotheses.append(hypothesis.with_attention(weights, widths[row]))
+    return hypotheses
 
 
-def _coverage_penalties(batch: Batch, looked: Sequence[Tensor | None], strength: float) -> Tensor:
-    """The penalty on what each sentence leaves out of its source.  # (rows,)"""
-    attention = torch.stack([a for a in looked if a is not None], dim=1)  # (rows, steps, longest source)
-    covered = (attention * batch.mask[:, :, None]).sum(dim=1)
+def _coverage_penalties(batch: Batch, attention: Sequence[Tensor | None], strength: float) -> Tensor:
+    weights = torch.stack([step for step in attention if step is not None], dim=1)  # (rows, steps, longest source)
+    covered = (weights * batch.mask[:, :, None]).sum(dim=1)
     source_words = source_lengths(batch)
-    assert source_words is not None, "there is attention, so there is a source"
-    return coverage_penalty(covered, source_words, strength)
+    assert source_words is not None, "attention needs a source"
+    return coverage_penalty(covered, source_words, strength)  # (rows,)
 
 
 def diagnose(
@@ -75,21 +76,23 @@ def diagnose(
     length: LengthHandling = NoLengthHandling(),
     coverage: float = 0.0,
 ) -> list[SearchDiagnosis]:
-    """Each row's reference against what was found for it, by what the search maximised.
+    """Compare the hypothesis for each row with its reference, by the score that the search maximised.
 
-    >>> from dragoman.search.beam import greedy
-    >>> from dragoman.search.graph_scorer import FORKED
-    >>> [[found]] = greedy(FORKED, Batch.to_generate(1))
-    >>> references = [FORKED.vocab.ids(text.split()) for text in ("a", "b", "b a")]
-    >>> [diagnosis.error for diagnosis in diagnose(FORKED, Batch.of(references), [found] * 3)]
+    >>> from dragoman.search.beam import greedy_search
+    >>> from dragoman.search.graph_scorer import EXAMPLE_SCORER
+    >>> [[hypothesis]] = greedy_search(EXAMPLE_SCORER, Batch.empty(1))
+    >>> references = [EXAMPLE_SCORER.vocab.ids(text.split()) for text in ("a", "b", "b a")]
+    >>> diagnoses = diagnose(EXAMPLE_SCORER, Batch.from_sentences(references), [hypothesis] * 3)
+    >>> [diagnosis.error for diagnosis in diagnoses]
     ['search', 'search', 'none']
     """
-    pairs = zip(hypotheses, force_decode(scorer, references, length=length, coverage=coverage), strict=True)
+    decoded = force_decode(scorer, references, length=length, coverage=coverage)
+    pairs = zip(hypotheses, decoded, strict=True)
     return [SearchDiagnosis(best, reference, _error_kind(best, reference)) for best, reference in pairs]
 
 
 def _error_kind(hypothesis: Hypothesis, reference: Hypothesis) -> ErrorKind:
     if hypothesis.finished and hypothesis.ids == reference.ids:
         return "none"
-    best = hypothesis.score if hypothesis.finished else -torch.inf  # one that was cut off is no sentence
+    best = hypothesis.score if hypothesis.finished else -torch.inf  # an unfinished hypothesis is no sentence
     return "search" if reference.score > best + TOLERANCE else "model"

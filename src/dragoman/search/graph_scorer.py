@@ -1,4 +1,4 @@
-"""Distributions small enough to draw on paper, as scorers."""
+"""A scorer given as a table, for examples and tests."""
 
 from __future__ import annotations
 
@@ -15,38 +15,34 @@ from dragoman.data.vocabulary import END, SPECIALS, Vocab
 
 
 class GraphScorer:
-    """A distribution after each beginning that is written out; after any other beginning the sentence ends.
+    """A distribution for each prefix in a table; after any other prefix the sentence ends.
 
     >>> coin = GraphScorer("a b", {"": {"a": 0.5, "b": 0.5}})
-    >>> coin.log_probs(coin.start(Batch.to_generate(1))).exp()
+    >>> coin.log_probs(coin.start(Batch.empty(1))).exp()
     tensor([[0.0000, 0.0000, 0.0000, 0.5000, 0.5000]], dtype=torch.float64)
     """
 
     def __init__(self, words: str, graph: Mapping[str, Mapping[str, float]]):
-        """`graph`: the words so far, with spaces between them -> the probability of each word that may come next."""
+        """`graph` maps a prefix (words separated by spaces) to the probability of each next word."""
         self.vocab = Vocab([*SPECIALS, *words.split()])
         self.unknown = ClosedVocabulary(self.vocab.num_known)
-        node = {tuple(beginning.split()): number for number, beginning in enumerate(graph)}
-        over = len(graph)  # the node from which every sentence ends
-        probs = torch.zeros(over + 1, len(self.vocab), dtype=torch.float64)
-        self._next = torch.full(probs.shape, over)
-        probs[over, END] = 1.0
-        for (beginning, number), following in zip(node.items(), graph.values(), strict=True):
+        nodes = {tuple(prefix.split()): node for node, prefix in enumerate(graph)}
+        end_node = len(graph)  # every sentence ends here
+        probs = torch.zeros(end_node + 1, len(self.vocab), dtype=torch.float64)
+        self._next = torch.full(probs.shape, end_node)
+        probs[end_node, END] = 1.0
+        for (prefix, node), following in zip(nodes.items(), graph.values(), strict=True):
             for word, prob in following.items():
-                probs[number, self._number(word)] = prob
-                self._next[number, self._number(word)] = node.get((*beginning, word), over)
+                token = self.vocab.tokens.index(word)
+                probs[node, token] = prob
+                self._next[node, token] = nodes.get((*prefix, word), end_node)
             if abs(sum(following.values()) - 1) > 1e-9:
-                raise DataError(
-                    f"after {' '.join(beginning)!r}: probabilities that add up to {sum(following.values())}"
-                )
+                raise DataError(f"after {' '.join(prefix)!r}: probabilities add up to {sum(following.values())}")
         self._log_probs = probs.log()  # (nodes, |V|)
-        self._first = node.get((), over)
+        self._first = nodes.get((), end_node)
 
-    def _number(self, word: str) -> int:
-        return self.vocab.tokens.index(word)
-
-    def text(self, words: Sequence[int]) -> str:
-        return " ".join(self.vocab.tokens[word] for word in words)
+    def text(self, ids: Sequence[int]) -> str:
+        return " ".join(self.vocab.tokens[token] for token in ids)
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         return State((torch.full((batch.num_rows,), self._first),))
@@ -61,7 +57,7 @@ class GraphScorer:
         return None
 
 
-# The best first word is b, but every sentence that begins with b is less probable than the sentence a.
+# The most probable first word is b, but every sentence that begins with b is less probable than the sentence "a".
 EXAMPLE_SCORER = GraphScorer(
     "a b",
     {

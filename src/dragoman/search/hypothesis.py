@@ -1,4 +1,4 @@
-"""What a search finds."""
+"""Hypotheses: the results of search and sampling."""
 
 from __future__ import annotations
 
@@ -14,35 +14,34 @@ from dragoman.data.vocabulary import END
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A sentence that a search found."""
+    """A sentence as token ids, with its scores."""
 
-    ids: tuple[int, ...]  # without `</s>`; what was given to go on from is among them
-    log_prob: float  # what rescoring gives
-    score: float  # what the search went by
-    finished: bool = True  # False: cut off at the longest length allowed, before `</s>`
-    attention: Tensor | None = field(default=None, compare=False, repr=False)  # (predicted words, source with `</s>`)
+    ids: tuple[int, ...]  # without `</s>`; includes a given prefix
+    log_prob: float  # log P of the sentence
+    score: float  # what the search maximised
+    finished: bool = True  # False: the maximum length was reached before `</s>`
+    attention: Tensor | None = field(default=None, compare=False, repr=False)  # (predicted tokens, source with `</s>`)
 
-    def extend(self, word: int, log_prob: float, score: float) -> Hypothesis:
-        """One word on; with `</s>` it is finished."""
-        words = self.ids if word == END else (*self.ids, word)
-        return Hypothesis(words, self.log_prob + log_prob, self.score + score, finished=word == END)
+    def extend(self, token: int, log_prob: float, score: float) -> Hypothesis:
+        """Return the hypothesis with one more token; `</s>` finishes it."""
+        ids = self.ids if token == END else (*self.ids, token)
+        return Hypothesis(ids, self.log_prob + log_prob, self.score + score, finished=token == END)
 
-    def with_attention(self, rows: list[Tensor], columns: int) -> Hypothesis:
-        """With the attention that each of its words was predicted with, `</s>` too if it got there.
+    def with_attention(self, rows: list[Tensor], width: int) -> Hypothesis:
+        """Return the hypothesis with the attention of each predicted token, `</s>` included if it was predicted.
 
-        # rows: (longest source of the batch,) each, of which the first `columns` are this sentence's
+        # rows: (longest source of the batch,) each, of which the first `width` belong to this sentence
         """
-        return replace(self, attention=torch.stack(rows)[:, :columns].clone()) if rows else self
+        return replace(self, attention=torch.stack(rows)[:, :width].clone()) if rows else self
 
 
 def attention_weights(scorer: Scorer, state: State) -> Tensor | None:
-    """alpha_t of each row, if the scorer attends to anything.  # (rows, longest source)"""
+    """Return alpha_t of each row, or None if the scorer has no attention.  # (rows, longest source)"""
     return scorer.attention(state) if isinstance(scorer, AttentionScorer) else None
 
 
 def attention_widths(source: SourceCorpus | None, sentences: int) -> list[int]:
-    """How many columns of the attention belong to each sentence: its words and `</s>`.
-
-    A source that is attended to otherwise, as a tree is by its nodes, says how many they are in `attended`.
-    """
-    return [0] * sentences if source is None else getattr(source, "attended", source.sizes).tolist()
+    """Return how many columns of the attention belong to each sentence: its tokens and `</s>`, or the nodes of a tree."""
+    if source is None:
+        return [0] * sentences
+    return [int(width) for width in source.memory_sizes]

@@ -1,4 +1,4 @@
-"""What a beam search did: every hypothesis that it kept, finished or pruned, with its scores."""
+"""A record of a beam search: all hypotheses that it kept, finished or pruned, with their scores."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ Fate = Literal["kept", "finished", "pruned"]
 
 
 class Continuations(NamedTuple):
-    """Hypotheses of one step, each an active one of the step before and a word; those of a sentence together."""
+    """Hypotheses of one step: each is an active hypothesis of the last step and a token; grouped by sentence."""
 
     sentence: Tensor  # (n,)
-    row: Tensor  # (n,) of the hypothesis that it continues, among the active ones
-    parent: Tensor  # (n,) of the same, among the continuations kept in the step before
+    row: Tensor  # (n,) the row of the hypothesis that is continued, among the active ones
+    parent: Tensor  # (n,) the same hypothesis by its index among the continuations kept in the last step
     token: Tensor  # (n,)
-    log_prob: Tensor  # (n,) of all words so far
+    log_prob: Tensor  # (n,) of all tokens so far
 
 
 @dataclass(frozen=True)
 class LatticeNode:
-    """A hypothesis in a search: the one it continues, and a word."""
+    """A hypothesis in a search: its parent and one more token."""
 
     id: int
     sentence: int
-    parent: int | None  # None: the empty beginning
-    token: int  # `</s>` for one that ends here
-    log_prob: float  # of all its words: what is compared in a step
-    score: float  # for one that ends here, what it is worth as a translation; for others, log_prob
+    parent: int | None  # None: the empty hypothesis
+    token: int  # `</s>` if it ends here
+    log_prob: float  # of all tokens so far; compared in each step
+    score: float  # of the sentence if it ends here, else log_prob
     fate: Fate
 
 
 @dataclass
 class Lattice:
-    """A recorder to give to a beam search; afterwards it holds what happened.
+    """A recorder for a beam search. After the search, it holds the nodes.
 
     >>> from dragoman.search.beam import beam_search
-    >>> from dragoman.search.graph_scorer import FORKED
+    >>> from dragoman.search.graph_scorer import EXAMPLE_SCORER
     >>> from dragoman.data.batches import Batch
-    >>> lattice = Lattice(pruned=1)
-    >>> found = beam_search(FORKED, Batch.to_generate(1), beam_size=2, lattice=lattice)
+    >>> lattice = Lattice(max_pruned=1)
+    >>> hypotheses = beam_search(EXAMPLE_SCORER, Batch.empty(1), beam_size=2, lattice=lattice)
     >>> for node in lattice.nodes[1:]:
-    ...     print(node.id, node.parent, FORKED.spelled(lattice.words(node)), node.fate, round(node.log_prob, 2))
+    ...     print(node.id, node.parent, EXAMPLE_SCORER.text(lattice.path_ids(node)), node.fate, round(node.log_prob, 2))
     1 0 b kept -0.69
     2 0 a kept -0.92
     3 0 </s> pruned -2.3
@@ -54,38 +54,37 @@ class Lattice:
     6 1 b b pruned -1.74
     """
 
-    max_pruned: int = 5  # how many of those that were pruned are told of, for each sentence and step, the best ones
+    max_pruned: int = 5  # pruned hypotheses to record per sentence and step, the best ones
     nodes: list[LatticeNode] = field(default_factory=list)
-    _before: list[int] = field(default_factory=list, repr=False)  # the nodes kept in the step before
+    _last_kept: list[int] = field(default_factory=list, repr=False)  # ids of the nodes kept in the last step
 
     def start(self, sentences: int) -> None:
-        """The empty beginnings."""
+        """Record the empty hypotheses."""
         self.nodes = [LatticeNode(number, number, None, START, 0.0, 0.0, "kept") for number in range(sentences)]
-        self._before = list(range(sentences))
+        self._last_kept = list(range(sentences))
 
     def record(self, kept: Continuations, scores: Tensor, pruned: Continuations, pruned_scores: Tensor) -> None:
-        """One step. Scores are what those that end are worth.  # (kept,), (pruned,)"""
-        after = self._add(kept, scores, pruned=False)
+        """Record one step, with the scores of hypotheses that end there.  # (kept,), (pruned,)"""
+        new = self._add(kept, scores, pruned=False)
         self._add(pruned, pruned_scores, pruned=True)
-        self._before = after
+        self._last_kept = new
 
-    def _add(self, some: Continuations, scores: Tensor, *, pruned: bool) -> list[int]:
+    def _add(self, continuations: Continuations, scores: Tensor, *, pruned: bool) -> list[int]:
         first = len(self.nodes)
-        each = zip(*(part.tolist() for part in (*some, scores)), strict=True)
-        for number, (sentence, _, parent, word, log_prob, score) in enumerate(each, first):
-            fate: Fate = "pruned" if pruned else "finished" if word == END else "kept"
-            worth = score if word == END else log_prob
-            self.nodes.append(LatticeNode(number, sentence, self._before[parent], word, log_prob, worth, fate))
+        columns = zip(*(column.tolist() for column in (*continuations, scores)), strict=True)
+        for number, (sentence, _, parent, token, log_prob, score) in enumerate(columns, first):
+            fate: Fate = "pruned" if pruned else "finished" if token == END else "kept"
+            shown = score if token == END else log_prob
+            self.nodes.append(LatticeNode(number, sentence, self._last_kept[parent], token, log_prob, shown, fate))
         return list(range(first, len(self.nodes)))
 
     def nodes_of(self, sentence: int) -> list[LatticeNode]:
-        """The nodes of one sentence."""
         return [node for node in self.nodes if node.sentence == sentence]
 
     def path_ids(self, node: LatticeNode) -> tuple[int, ...]:
-        """All words up to a node, `</s>` too if it ends there."""
-        words = []
+        """Return all token ids up to a node, `</s>` included if it ends there."""
+        ids = []
         while node.parent is not None:
-            words.append(node.token)
+            ids.append(node.token)
             node = self.nodes[node.parent]
-        return tuple(reversed(words))
+        return tuple(reversed(ids))

@@ -1,8 +1,8 @@
-"""How long a translation should be: what the search maximises instead of log P(E | F).
+"""Length handling and coverage penalty: what the search maximises instead of log P(E | F).
 
-A probability falls with every word, so the best sentence by log P(E | F) tends to be too short, and the more so the
-wider the beam (tutorial, section "Beam Search"). Each handling here turns the log-probability of a finished sentence
-into the score by which it is compared with others of other lengths. |E| is its words; `</s>` is counted where it says.
+The probability falls with each word, so the best sentence by log P(E | F) tends to be too short, more so with a wider
+beam (tutorial, section "Beam Search"). Each length handling turns the log-probability of a finished sentence into the
+score by which it is compared with sentences of other lengths. |E| is the number of words without `</s>`.
 """
 
 from __future__ import annotations
@@ -21,28 +21,29 @@ from torch import Tensor
 from dragoman.core.errors import DataError
 from dragoman.data.batches import Batch
 
-DEFAULT_MAX_WORDS = 200  # of a sentence, where there is no source to judge by
+DEFAULT_MAX_WORDS = 200  # of a sentence without a source
+MIN_ATTENTION = 1e-6  # in the coverage penalty, so that it is finite
 
 MaxWords = int | Tensor | Callable[[Tensor], Tensor] | None  # see `word_limits`
 
 
 class LengthHandling(Protocol):
-    """What a search maximises. All tensors have one number for each hypothesis."""
+    """The objective of a search. All tensors have one value per hypothesis."""
 
     name: ClassVar[str]
 
     def score(self, log_prob: Tensor, words: Tensor, source_words: Tensor | None) -> Tensor:
-        """Of finished sentences with |E| = words.  # (n,)"""
+        """Return the score of finished sentences with |E| = words.  # (n,)"""
         ...
 
     def bound(self, log_prob: Tensor, words: Tensor, max_words: Tensor, source_words: Tensor | None) -> Tensor:
-        """No sentence that goes on from these words, and ends with `longest` or fewer, has a higher score.  # (n,)"""
+        """Return an upper bound of the scores of continuations with at most `max_words` words.  # (n,)"""
         ...
 
 
 @dataclass(frozen=True)
 class NoLengthHandling:
-    """log P(E | F) as it is."""
+    """log P(E | F)."""
 
     name: ClassVar[str] = "none"
 
@@ -55,11 +56,9 @@ class NoLengthHandling:
 
 @dataclass(frozen=True)
 class LengthNormalization:
-    """log P(E | F) / |E|: the mean over the words (Cho et al. 2014).
+    """log P(E | F) / (|E| + 1): the mean over the predicted tokens, `</s>` included (Cho et al. 2014).
 
-    `</s>` is a word here, as it is predicted like one: so the empty sentence has a score too.
-
-    >>> PerWord().score(torch.tensor([-1.0, -6.0]), torch.tensor([0, 2]), None)
+    >>> LengthNormalization().score(torch.tensor([-1.0, -6.0]), torch.tensor([0, 2]), None)
     tensor([-1., -2.])
     """
 
@@ -74,14 +73,14 @@ class LengthNormalization:
 
 @dataclass(frozen=True)
 class WordPenalty:
-    """log P(E | F) + penalty |E|: above 0 it makes sentences longer, below 0 shorter."""
+    """log P(E | F) + penalty |E|: a positive value favours longer sentences, a negative one shorter sentences."""
 
     penalty: float = 0.5
     name: ClassVar[str] = "penalty"
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.penalty):
-            raise DataError(f"a word penalty of {self.penalty}: it must be a number")
+            raise DataError(f"a word penalty of {self.penalty}: it must be a finite number")
 
     def score(self, log_prob: Tensor, words: Tensor, source_words: Tensor | None) -> Tensor:
         return log_prob + self.penalty * words
@@ -92,12 +91,12 @@ class WordPenalty:
 
 @dataclass(frozen=True, eq=False)
 class LengthPrior:
-    """log P(|E| given |F|) + log P(E | F), the first a multinomial from training data (Eriguchi et al. 2016), smoothed.
+    """log P(|E| given |F|) + log P(E | F), with a smoothed multinomial from training data (Eriguchi et al. 2016).
 
-    The tutorial's c(|E|, |F|) / c(|F|) is 0 for every pair of lengths that was not seen. So it is interpolated with a
-    Poisson distribution whose mean grows with |F| + 1 as the target's lengths do, by Witten and Bell's weight: a source
-    length seen c times with d target lengths has c / (c + d) of the counts and d / (c + d) of the Poisson; one that
-    was never seen has the Poisson alone. So there is a distribution over all |E| = 0, 1, 2 ... for every |F|.
+    The tutorial's c(|E|, |F|) / c(|F|) is 0 for unseen pairs of lengths. Here it is interpolated with a Poisson
+    distribution, whose mean is proportional to |F| + 1, by Witten-Bell weights: a source length seen c times with d
+    different target lengths gives c / (c + d) to the counts and d / (c + d) to the Poisson. An unseen source length
+    has the Poisson only. So there is a distribution over |E| = 0, 1, 2, ... for every |F|.
 
     >>> prior = LengthPrior.estimate([2, 2, 2, 3], [2, 2, 3, 4])
     >>> prior.log_probs(torch.arange(50), torch.tensor(2)).exp().sum()
@@ -106,7 +105,7 @@ class LengthPrior:
     tensor([0.5011, 0.2866, 0.0557], dtype=torch.float64)
     """
 
-    pairs: NDArray[np.int64]  # (pairs, 3): a source length, a target length, how often they went together
+    pairs: NDArray[np.int64]  # (pairs, 3): source length, target length, count
     name: ClassVar[str] = "prior"
 
     def __post_init__(self) -> None:
@@ -115,7 +114,7 @@ class LengthPrior:
 
     @classmethod
     def estimate(cls, source_lengths: ArrayLike, target_lengths: ArrayLike) -> LengthPrior:
-        """From the words of each training pair, `</s>` not counted."""
+        """Estimate the prior from the lengths of training pairs, without `</s>`."""
         source, target = np.asarray(source_lengths, np.int64), np.asarray(target_lengths, np.int64)
         if len(source) != len(target):
             raise DataError(f"{len(source)} source lengths but {len(target)} target lengths")
@@ -125,7 +124,7 @@ class LengthPrior:
         return cls(np.concatenate([pairs, counts[:, None]], axis=1).astype(np.int64))
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """What a model directory keeps of it."""
+        """Return the arrays to save."""
         return {"pairs": self.pairs}
 
     @classmethod
@@ -134,35 +133,35 @@ class LengthPrior:
 
     @cached_property
     def _counts(self) -> Tensor:
-        """c(|E|, |F|); the last row and the last column are of lengths never seen.  # (source + 2, target + 2)"""
+        """c(|E|, |F|); the last row and column are for unseen lengths.  # (source + 2, target + 2)"""
         source, target, count = torch.from_numpy(self.pairs.copy()).unbind(1)
         counts = torch.zeros(int(source.max()) + 2, int(target.max()) + 2, dtype=torch.float64)
         counts[source, target] = count.double()
         return counts
 
     @cached_property
-    def _seen(self) -> Tensor:
+    def _totals(self) -> Tensor:
         """c(|F|).  # (source + 2,)"""
         return self._counts.sum(dim=1)
 
     @cached_property
-    def _kinds(self) -> Tensor:
-        """How many target lengths each source length was seen with; 1 if it never was.  # (source + 2,)"""
+    def _types(self) -> Tensor:
+        """The number of target lengths seen with each source length; 1 for unseen ones.  # (source + 2,)"""
         return (self._counts > 0).sum(dim=1).clamp(min=1)
 
     @cached_property
     def _ratio(self) -> float:
-        """Target words for each source word and `</s>`; one more on either side, so that it is never 0."""
+        """Target words per source token, `</s>` included; add-one counts keep it above 0."""
         source, target, count = self.pairs.T
         return float((target @ count + 1) / ((source + 1) @ count + 1))
 
     def log_probs(self, words: Tensor, source_words: Tensor) -> Tensor:
-        """log P(|E| = words given |F| = source_words)."""
+        """Return log P(|E| = words given |F| = source_words)."""
         row, column = (n.clamp(max=size - 1) for n, size in zip((source_words, words), self._counts.shape, strict=True))
-        count, kinds, whole = self._counts[row, column], self._kinds[row], self._seen[row] + self._kinds[row]
+        count, types, total = self._counts[row, column], self._types[row], self._totals[row] + self._types[row]
         mean = self._ratio * (source_words.double() + 1)
         poisson = words * mean.log() - mean - torch.lgamma(words.double() + 1)
-        return torch.logaddexp((count / whole).log(), (kinds / whole).log() + poisson)
+        return torch.logaddexp((count / total).log(), (types / total).log() + poisson)
 
     def score(self, log_prob: Tensor, words: Tensor, source_words: Tensor | None) -> Tensor:
         return log_prob + self.log_probs(words, _require_source(source_words))
@@ -176,7 +175,7 @@ class LengthPrior:
 
 def _require_source(source_words: Tensor | None) -> Tensor:
     if source_words is None:
-        raise DataError("the prior of |E| given |F| needs a source; take another length handling without one")
+        raise DataError("the prior of |E| given |F| needs a source; choose another length handling")
     return source_words
 
 
@@ -185,32 +184,51 @@ LENGTH_HANDLINGS: dict[str, type[LengthHandling]] = {
 }
 
 
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
 def source_lengths(batch: Batch) -> Tensor | None:
-    """|F| of each row, if there is a source.  # (rows,)"""
+    """Return |F| of each row, or None without a source.  # (rows,)"""
     return None if batch.source is None else torch.as_tensor(batch.source.sizes - 1)
 
 
 def default_max_words(source_words: Tensor) -> Tensor:
-    """Words that a translation may have if nobody says otherwise: far more than it needs."""
+    """Return the default maximum length of translations, which is far more than they need."""
     return 2 * source_words + 20
 
 
 def word_limits(max_words: MaxWords, batch: Batch) -> Tensor:
-    """How many words each row may have before it is cut off.  # (rows,)
+    """Return the maximum number of words of each row.  # (rows,)
 
-    `max_words` is a number for all, one for each row, or a function of |F|; None: 2 |F| + 20, or 200 without a source.
+    `max_words` is one number, a number per row, or a function of |F|; None: 2 |F| + 20, or 200 without a source.
     """
     source_words = source_lengths(batch)
     if max_words is None:
-        limits = (
-            torch.full((batch.num_rows,), DEFAULT_MAX_WORDS)
-            if source_words is None
-            else default_max_words(source_words)
-        )
+        no_source = torch.full((batch.num_rows,), DEFAULT_MAX_WORDS)
+        limits = no_source if source_words is None else default_max_words(source_words)
     elif callable(max_words):
         limits = max_words(_require_source(source_words))
     else:
         limits = torch.as_tensor(max_words).expand(batch.num_rows)
     if batch.num_rows and int(limits.min()) < 1:
-        raise DataError(f"{int(limits.min())} words at most: allow one or more")
+        raise DataError(f"{int(limits.min())} words at most: allow at least one")
     return limits
+
+
+# -- coverage ----------------------------------------------------------------------------------------------------------
+
+
+def coverage_penalty(coverage: Tensor, source_words: Tensor, strength: float) -> Tensor:
+    """Return the coverage penalty (Wu et al. 2016; tutorial, section "Intuitive Priors on Attention"), at most 0.
+
+    It is strength * sum_j log min(sum_t alpha_{t,j}, 1) over the source words: 0 if each has received attention of at
+    least 1, and lower the less attention they have received.
+
+    # coverage: (n, longest source) the sum of the attention over t, source_words: (n,) -> (n,)
+
+    >>> coverage_penalty(torch.tensor([[1.3, 0.5, 0.2]]), torch.tensor([2]), 2.0).exp()
+    tensor([0.2500], dtype=torch.float64)
+    """
+    logs = coverage.double().clamp(MIN_ATTENTION, 1.0).log()  # (n, longest)
+    is_word = torch.arange(coverage.shape[1]) < source_words[:, None]
+    return strength * (logs * is_word).sum(dim=1)

@@ -1,4 +1,4 @@
-"""Searching for sentences that begin as somebody wants them to."""
+"""Search for sentences with a given beginning."""
 
 from __future__ import annotations
 
@@ -13,43 +13,46 @@ from dragoman.data.batches import Batch
 
 
 class PrefixConstrainedScorer:
-    """A scorer that says of the first words what another says of those given, and that all others are impossible.
+    """A scorer for sentences that begin with given tokens: all other tokens are impossible at these positions.
 
-    So what is found begins with them, and its log_prob is what rescoring gives. It is for searching alone: the first
-    distributions do not add up to one.
+    The given tokens keep their probabilities, so that a hypothesis has its true log_prob. The first distributions do
+    not sum to one: use it for search only.
 
     >>> from dragoman.search.beam import beam_search
-    >>> from dragoman.search.graph_scorer import FORKED
+    >>> from dragoman.search.graph_scorer import EXAMPLE_SCORER
     >>> from dragoman.data.batches import Batch
-    >>> [[found]] = beam_search(Begun(FORKED, [FORKED.vocab.id("b")]), Batch.to_generate(1), beam_size=2)
-    >>> FORKED.spelled(found.words), round(found.log_prob, 2)
+    >>> scorer = PrefixConstrainedScorer(EXAMPLE_SCORER, [EXAMPLE_SCORER.vocab.id("b")])
+    >>> [[hypothesis]] = beam_search(scorer, Batch.empty(1), beam_size=2)
+    >>> EXAMPLE_SCORER.text(hypothesis.ids), round(hypothesis.log_prob, 2)
     ('b b', -1.74)
     """
 
-    def __init__(self, scorer: Scorer, words: Sequence[int]):
-        self.scorer, self.prefix_ids = scorer, torch.tensor(list(words), dtype=torch.int64)
+    def __init__(self, scorer: Scorer, prefix_ids: Sequence[int]):
+        self.scorer, self.prefix_ids = scorer, torch.tensor(list(prefix_ids), dtype=torch.int64)
         self.vocab, self.unknown = scorer.vocab, scorer.unknown
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         inner = self.scorer.start(batch, carry)
-        said = torch.zeros(batch.num_rows, dtype=torch.int64)
-        return State((inner.rows, said), inner.memory, inner.sentence)
+        position = torch.zeros(batch.num_rows, dtype=torch.int64)
+        return State((inner.rows, position), inner.memory, inner.sentence)
 
     def log_probs(self, state: State) -> Tensor:
         return scatter_to_vocabulary(*self.sparse_log_probs(state), len(self.vocab))
 
     def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
-        """Of the word given for this place alone; after them, what the scorer says. A search says all rows' words
-        together, so they are all at the same place.  # (rows, n), (n,)"""
-        log_probs, words = candidate_log_probs(self.scorer, _inner(state))
-        said = int(state.rows[1][0])
-        if said >= len(self.prefix_ids):
-            return log_probs, words
-        wanted = self.prefix_ids[said : said + 1]
-        at = wanted if words is None else (words == wanted).nonzero()[:, 0]
-        if not len(at) or bool((log_probs[:, at] == -torch.inf).any()):
-            raise DataError(f"no sentence can begin so: {self.vocab.tokens[int(wanted)]!r} is impossible there")
-        return log_probs[:, at], wanted
+        """Return log P of the given token at this position, after the prefix those of the scorer.  # (rows, n), (n,)
+
+        In a search, all rows are at the same position.
+        """
+        log_probs, ids = candidate_log_probs(self.scorer, _inner(state))
+        position = int(state.rows[1][0])
+        if position >= len(self.prefix_ids):
+            return log_probs, ids
+        token = self.prefix_ids[position : position + 1]
+        column = token if ids is None else (ids == token).nonzero()[:, 0]
+        if not len(column) or bool((log_probs[:, column] == -torch.inf).any()):
+            raise DataError(f"no sentence can begin so: {self.vocab.tokens[int(token)]!r} is impossible there")
+        return log_probs[:, column], token
 
     def advance(self, state: State, words: Tensor) -> State:
         inner = self.scorer.advance(_inner(state), words)
@@ -63,5 +66,5 @@ class PrefixConstrainedScorer:
 
 
 def _inner(state: State) -> State:
-    """Where the scorer itself is."""
+    """The state of the wrapped scorer."""
     return State(state.rows[0], state.memory, state.sentence)

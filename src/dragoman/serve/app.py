@@ -1,8 +1,8 @@
-"""The service as one application: its protocols, its page, and one way to say no."""
+"""The FastAPI application: both APIs, the page, and error responses."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,37 +12,39 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
 
 from dragoman.core.errors import DragomanError
-from dragoman.serve import libretranslate as libre
-from dragoman.serve import runs
-from dragoman.serve import v1 as own
+from dragoman.serve import libretranslate, v1
 from dragoman.serve.errors import BAD_REQUEST, ApiError
-from dragoman.serve.middleware import LOCAL_HOSTS, ASGIApplication, ProtectionMiddleware
+from dragoman.serve.middleware import LOCAL_HOSTS, RequestLimitMiddleware, SecurityMiddleware
 from dragoman.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"
 
 
 def create_app(
-    service: Service,
-    *,
-    allowed_hosts: tuple[str, ...] = LOCAL_HOSTS,
-    cors_origin: str | None = None,
-    version: str = "1",
-) -> ASGIApplication:
-    """The service behind its guards."""
+    service: Service, *, allowed_hosts: Sequence[str] = LOCAL_HOSTS, cors_origin: str | None = None, version: str = "1"
+) -> ASGIApp:
+    """Return the application with its middleware.
+
+    The middleware is not added to the FastAPI object, because there it would not see responses to unexpected errors.
+
+    Args:
+        allowed_hosts: host names that the service answers for; `*` for any.
+        cors_origin: another origin whose pages may send requests; `*` for any.
+    """
     limits = service.limits
-    return ProtectionMiddleware(
-        create_api(service, version),
-        allowed_hosts=allowed_hosts,
-        max_body=limits.body,
-        seconds=limits.seconds,
-        cors_origin=cors_origin,
-    )
+    app: ASGIApp = RequestLimitMiddleware(_create_api(service, version), max_body=limits.body, seconds=limits.seconds)
+    if cors_origin is not None:
+        app = CORSMiddleware(
+            app, allow_origins=[cors_origin], allow_methods=["GET", "POST"], allow_headers=["content-type"]
+        )
+    return SecurityMiddleware(app, max_body=limits.body, allowed_hosts=allowed_hosts, cors_origin=cors_origin)
 
 
-def create_api(service: Service, version: str) -> FastAPI:
+def _create_api(service: Service, version: str) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
@@ -51,15 +53,14 @@ def create_api(service: Service, version: str) -> FastAPI:
     app = FastAPI(
         title="dragoman",
         version=version,
-        description="Language models and translators, and what is inside them.",
-        docs_url=None,  # the usual pages load scripts from elsewhere
+        description="Language models and translators: the LibreTranslate API, and an API to look inside the models.",
+        docs_url=None,  # FastAPI's documentation pages load scripts from other servers
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.include_router(libre.create_router(service))
-    app.include_router(own.create_router(service))
-    app.include_router(runs.create_router(service))
-    _refuse(app)
+    app.include_router(libretranslate.create_router(service))
+    app.include_router(v1.create_router(service))
+    _add_error_handlers(app)
 
     @app.get("/spec", include_in_schema=False)
     def spec() -> dict[str, Any]:
@@ -73,29 +74,29 @@ def create_api(service: Service, version: str) -> FastAPI:
     return app
 
 
-def _refuse(app: FastAPI) -> None:
-    """Whatever goes wrong is told as `{"error": ...}`."""
+def _add_error_handlers(app: FastAPI) -> None:
+    """Answer every error with `{"error": message}`."""
 
     @app.exception_handler(ApiError)
-    async def refused(_: Request, error: ApiError) -> JSONResponse:
+    async def api_error(_: Request, error: ApiError) -> JSONResponse:
         return JSONResponse({"error": error.message}, error.status, error.headers)
 
     @app.exception_handler(DragomanError)
-    async def impossible(_: Request, error: DragomanError) -> JSONResponse:
+    async def data_error(_: Request, error: DragomanError) -> JSONResponse:
         return JSONResponse({"error": str(error)}, BAD_REQUEST)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
+    async def validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
         if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
             return JSONResponse({"error": "send JSON, with the header Content-Type: application/json"}, BAD_REQUEST)
-        where = ".".join(str(part) for part in first["loc"] if part != "body")
-        return JSONResponse({"error": f"{where}: {first['msg']}" if where else first["msg"]}, BAD_REQUEST)
+        first = error.errors()[0]
+        location = ".".join(str(part) for part in first["loc"] if part != "body")
+        return JSONResponse({"error": f"{location}: {first['msg']}" if location else first["msg"]}, BAD_REQUEST)
 
     @app.exception_handler(HTTPException)
-    async def known(_: Request, error: HTTPException) -> JSONResponse:
+    async def http_error(_: Request, error: HTTPException) -> JSONResponse:
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
     @app.exception_handler(Exception)
-    async def unforeseen(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": "something went wrong here; the log has more"}, 500)
+    async def unexpected_error(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"error": "internal error; see the service's log"}, 500)

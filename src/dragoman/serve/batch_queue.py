@@ -1,7 +1,7 @@
-"""Where requests wait: those that arrive together and ask for the same are answered together, by one worker.
+"""A queue with one worker thread that processes compatible jobs in one batch.
 
-The models need all of the processor's cores for one batch, so there is one worker, and the rest waits. What waits too
-long is refused and not begun any more; what takes too long is given up once nobody waits for it.
+One batch uses all cores, so there is one worker and the other jobs wait. A job that waits too long fails and is never
+started. A batch that runs too long is cancelled as soon as no client waits for any of its jobs.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from typing import Any, TypeVar
 
 from dragoman.serve.errors import queue_full, timed_out
 
-GATHER_SECONDS = 0.005  # seconds that the first of several waits for others
+GATHER_SECONDS = 0.005  # how long the first job of an idle queue waits for others
 
-# When whatever a request asks for must be there, by the loop's clock; a request may come to the desk several times.
+# The event loop's time by which the current request must be answered. One request may submit several jobs.
 DEADLINE: ContextVar[float | None] = ContextVar("DEADLINE", default=None)
-Done = TypeVar("Done")
-IsNeeded = Callable[[], bool]  # whether anybody waits still: long work asks now and then
-Work = Callable[[list[Any], IsNeeded], Sequence[Any]]  # answers to some questions, in their order
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+IsNeeded = Callable[[], bool]  # whether a client still waits; long work calls it regularly
+BatchFunction = Callable[[list[Item], IsNeeded], Sequence[Result]]  # one result per item, in order
 
 
-class WorkCancelled(Exception):  # noqa: N818  (nothing is wrong)
-    """Raised by work that nobody waits for any more."""
+class WorkCancelled(Exception):  # noqa: N818  (it is not an error)
+    """Raised inside work that no client waits for."""
 
 
 def cancellation_check(is_needed: IsNeeded) -> Callable[[], None]:
-    """To be called by long work at every step: it ends when nobody waits for it."""
+    """Return a function that raises `WorkCancelled` when no client waits; long work calls it at every step."""
 
     def check() -> None:
         if not is_needed():
@@ -42,59 +43,64 @@ def cancellation_check(is_needed: IsNeeded) -> Callable[[], None]:
 
 @dataclass(eq=False)
 class Job:
-    """What somebody waits for."""
+    """Items that a client waits for. Jobs with the same key are processed together."""
 
-    key: Hashable  # errands of one key are done together
+    key: Hashable
     items: list[Any]
-    work: Work
+    function: BatchFunction[Any, Any]
     results: Future[Sequence[Any]] = field(default_factory=Future)
     is_needed: bool = True
 
 
 class BatchQueue:
-    """One worker, and those who wait for it."""
+    """A worker thread and the jobs that wait for it."""
 
     def __init__(self, max_waiting: int, seconds: float, max_batch: int = 64):
-        self.most, self.seconds, self.together = max_waiting, seconds, max_batch
+        """
+        Args:
+            max_waiting: the number of waiting jobs; further ones are refused.
+            seconds: the time after which a job fails, including its time in the queue.
+            max_batch: the number of items in a batch of several jobs.
+        """
+        self.max_waiting, self.seconds, self.max_batch = max_waiting, seconds, max_batch
+        self.num_batches = 0  # batches that the worker has started
         self._waiting: deque[Job] = deque()
-        self._change = Condition()
+        self._changed = Condition()
         self._open = True
-        self.batches = 0  # how often the worker worked
-        self._worker = Thread(target=copy_context().run, args=(self._run,), name="desk", daemon=True)
+        self._worker = Thread(target=copy_context().run, args=(self._run_worker,), name="batch-queue", daemon=True)
         self._worker.start()
 
-    async def submit(self, key: Hashable, items: Sequence[Any], work: Work) -> Sequence[Any]:
-        """The answers to some questions, by a function that may be given others' of the same key as well."""
-        errand = Job(key, list(items), work)
-        with self._change:
-            if len(self._waiting) >= self.most:
+    async def submit(self, key: Hashable, items: Sequence[Item], function: BatchFunction[Item, Result]) -> list[Result]:
+        """Return `function`'s results for the items. The function may receive items of other jobs with the same key."""
+        job = Job(key, list(items), function)
+        with self._changed:
+            if len(self._waiting) >= self.max_waiting:
                 raise queue_full(len(self._waiting))
-            self._waiting.append(errand)
-            self._change.notify()
+            self._waiting.append(job)
+            self._changed.notify()
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(errand.results), self._remaining_seconds())
+            results = await asyncio.wait_for(asyncio.wrap_future(job.results), self._remaining_seconds())
+            return list(results)
         except TimeoutError:
             raise timed_out(self.seconds) from None
         finally:
-            self._abandon(errand)
+            self._abandon(job)
 
-    def _remaining_seconds(self) -> float:
-        """Seconds that an answer may take."""
-        until = DEADLINE.get()
-        return self.seconds if until is None else max(0.0, until - asyncio.get_running_loop().time())
+    async def run(self, function: Callable[[], Result]) -> Result:
+        """Return the result of a function that is called by the worker on its own."""
+        return await self.run_cancellable(lambda _: function())
 
-    async def run(self, work: Callable[[], Done]) -> Done:
-        """What one function gives, done for itself."""
-        return await self.run_cancellable(lambda _: work())
+    async def run_cancellable(self, function: Callable[[IsNeeded], Result]) -> Result:
+        """Like `run`, for a long function, which receives a callable that says whether the client still waits."""
 
-    async def run_cancellable(self, work: Callable[[IsNeeded], Done]) -> Done:
-        """The same for one that takes long, and asks now and then whether anybody waits."""
-        answers: Sequence[Done] = await self.submit(object(), [None], lambda _, wanted: [work(wanted)])
-        return answers[0]
+        def process(_: list[None], is_needed: IsNeeded) -> list[Result]:
+            return [function(is_needed)]
+
+        [result] = await self.submit(object(), [None], process)
+        return result
 
     @property
-    def waiting(self) -> int:
-        """How many wait."""
+    def num_waiting(self) -> int:
         return len(self._waiting)
 
     @property
@@ -102,71 +108,75 @@ class BatchQueue:
         return self._worker.is_alive()
 
     def close(self) -> None:
-        with self._change:
+        with self._changed:
             self._open = False
-            self._change.notify()
+            self._changed.notify()
         self._worker.join(timeout=self.seconds)
 
-    def _abandon(self, errand: Job) -> None:
-        """Whoever has gone does not wait any more."""
-        errand.is_needed = False
-        with self._change:
-            if errand in self._waiting:
-                self._waiting.remove(errand)
+    def _remaining_seconds(self) -> float:
+        deadline = DEADLINE.get()
+        return self.seconds if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
 
-    # -- the worker ----------------------------------------------------------------------------------------------------
+    def _abandon(self, job: Job) -> None:
+        """Remove a job that is done or that no client waits for."""
+        job.is_needed = False
+        with self._changed:
+            if job in self._waiting:
+                self._waiting.remove(job)
 
-    def _run(self) -> None:
+    # -- the worker thread ---------------------------------------------------------------------------------------------
+
+    def _run_worker(self) -> None:
         while self._open:
             self._process(self._next_batch())
 
     def _next_batch(self) -> list[Job]:
-        """The first that waits, and those that can be done with it; none if all have gone, or the desk is closed."""
-        with self._change:
-            if not self._waiting:  # who waited while others were answered has waited enough
-                self._change.wait_for(lambda: self._waiting or not self._open)
-                self._change.wait_for(
-                    lambda: len(self._waiting) >= self.together or not self._open, timeout=GATHER_SECONDS
+        """Return the first waiting job and those with the same key; no job if the queue was closed."""
+        with self._changed:
+            if not self._waiting:  # jobs that arrived during the last batch need not wait for others
+                self._changed.wait_for(lambda: self._waiting or not self._open)
+                self._changed.wait_for(
+                    lambda: len(self._waiting) >= self.max_batch or not self._open, timeout=GATHER_SECONDS
                 )
             if not self._waiting:
                 return []
             first = self._waiting.popleft()
-            taken, size = [first], len(first.items)
-            for other in list(self._waiting):
-                if other.key == first.key and size + len(other.items) <= self.together:
-                    self._waiting.remove(other)
-                    taken.append(other)
-                    size += len(other.items)
-            return taken
+            batch, size = [first], len(first.items)
+            for job in list(self._waiting):
+                if job.key == first.key and size + len(job.items) <= self.max_batch:
+                    self._waiting.remove(job)
+                    batch.append(job)
+                    size += len(job.items)
+            return batch
 
-    def _process(self, some: Sequence[Job]) -> None:
-        """Answer all at once; if that fails, one by one, so that nobody pays for what another asked."""
-        begun = [errand for errand in some if errand.results.set_running_or_notify_cancel()]
-        if not begun:
+    def _process(self, batch: Sequence[Job]) -> None:
+        """Process jobs together; if that fails, one by one, so that a bad job does not fail the others."""
+        started = [job for job in batch if job.results.set_running_or_notify_cancel()]
+        if not started:
             return
-        self.batches += 1
+        self.num_batches += 1
         try:
-            answers = self._run_jobs(begun)
+            results = self._call(started)
         except Exception as error:
-            if len(begun) == 1 or isinstance(error, WorkCancelled):
-                for errand in begun:
-                    errand.results.set_exception(error)
-                return
-            for errand in begun:
-                self._process_single(errand)
-            return
-        for errand, own in zip(begun, answers, strict=True):
-            errand.results.set_result(own)
+            if len(started) == 1 or isinstance(error, WorkCancelled):
+                for job in started:
+                    job.results.set_exception(error)
+            else:
+                for job in started:
+                    self._process_single(job)
+        else:
+            for job, job_results in zip(started, results, strict=True):
+                job.results.set_result(job_results)
 
-    def _process_single(self, errand: Job) -> None:
+    def _process_single(self, job: Job) -> None:
         try:
-            [own] = self._run_jobs([errand])
-            errand.results.set_result(own)
+            [results] = self._call([job])
+            job.results.set_result(results)
         except Exception as error:
-            errand.results.set_exception(error)
+            job.results.set_exception(error)
 
-    def _run_jobs(self, some: Sequence[Job]) -> list[Sequence[Any]]:
-        """The answers for each errand."""
-        questions = [question for errand in some for question in errand.items]
-        answers = iter(some[0].work(questions, lambda: self._open and any(errand.is_needed for errand in some)))
-        return [[next(answers) for _ in errand.items] for errand in some]
+    def _call(self, jobs: Sequence[Job]) -> list[list[Any]]:
+        """Return the results of each job from one call of their function."""
+        items = [item for job in jobs for item in job.items]
+        results = iter(jobs[0].function(items, lambda: self._open and any(job.is_needed for job in jobs)))
+        return [[next(results) for _ in job.items] for job in jobs]

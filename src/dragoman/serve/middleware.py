@@ -1,27 +1,28 @@
-"""What stands before the application: who may ask, how much may be sent, and what every answer carries."""
+"""Checks before the application: host names, origins, body size and time limits; and security headers of responses.
+
+Starlette's `CORSMiddleware` adds the headers for other origins. It does not refuse their requests, and
+`TrustedHostMiddleware` answers in plain text without naming the option that allows a host, so both checks are made here.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.serve.batch_queue import DEADLINE
-from dragoman.serve.errors import BAD_REQUEST, FORBIDDEN, TOO_LARGE
-from dragoman.serve.request_body import Message, Receive, RequestBody, too_large
+from dragoman.serve.errors import BAD_REQUEST, FORBIDDEN, TOO_LARGE, ApiError
+from dragoman.serve.request_body import RequestBody, too_large_message
 
-Scope = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-HEADERS = {
+SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         "frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -34,117 +35,103 @@ HEADERS = {
     "cache-control": "no-store",
 }
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-OWN_PAGES = (None, "same-origin", "none")  # what Sec-Fetch-Site says of them, and of programs
+SAME_ORIGIN = (None, "same-origin", "none")  # Sec-Fetch-Site of the service's own page and of programs
 LOG = logging.getLogger("dragoman.serve")
 
 
-class ProtectionMiddleware:
-    """An application behind checks of who asks, of the size of what is sent, and of how long that takes; whoever has
-    gone is not worked for."""
+class SecurityMiddleware:
+    """Refuse requests for other hosts, from pages of other origins, or with too large bodies; add security headers."""
 
     def __init__(
-        self,
-        app: ASGIApplication,
-        *,
-        allowed_hosts: tuple[str, ...] = LOCAL_HOSTS,
-        max_body: int,
-        seconds: float = 30.0,
-        cors_origin: str | None = None,
+        self, app: ASGIApp, *, max_body: int, allowed_hosts: Sequence[str] = LOCAL_HOSTS, cors_origin: str | None = None
     ):
-        self.app, self.body, self.seconds, self.cors = app, max_body, seconds, cors_origin
-        self.hosts = {
-            f"[{name.lower()}]" if name.count(":") > 1 and name[0] != "[" else name.lower() for name in allowed_hosts
-        }
+        self.app, self.max_body, self.cors_origin = app, max_body, cors_origin
+        self.allowed_hosts = {_bracketed(host.lower()) for host in allowed_hosts}
+        resource_policy = "same-origin" if cors_origin is None else "cross-origin"
+        self.response_headers = {**SECURITY_HEADERS, "cross-origin-resource-policy": resource_policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        if (refusal := self._refusal(scope["method"], headers)) is not None:
-            await self._refuse(send, *refusal)
-        elif self.cors is not None and scope["method"] == "OPTIONS":
-            await self._answer(send, 204, b"")
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self.response_headers.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            self._check(scope["method"], Headers(scope=scope))
+        except ApiError as error:
+            response = JSONResponse({"error": error.message}, error.status)
+            await response(scope, receive, send_with_headers)
         else:
-            await self._asked(scope, RequestBody(receive, self.body, self.seconds), send)
+            await self.app(scope, receive, send_with_headers)
 
-    def _refusal(self, method: str, headers: MutableMapping[str, str]) -> tuple[int, str] | None:
-        """What is wrong with a request by its headers alone."""
-        if not self._is_host(headers.get("host", "")):
-            return BAD_REQUEST, "this service does not go by that name; see --host-name"
+    def _check(self, method: str, headers: Headers) -> None:
+        """Raise an `ApiError` if the headers of a request do not allow it."""
+        if not self._is_allowed_host(headers.get("host", "")):
+            raise ApiError("the service does not answer for this host name; see --host-name", BAD_REQUEST)
         if method not in ("GET", "OPTIONS") and self._is_foreign(headers):
-            return FORBIDDEN, "pages from elsewhere may not ask; see --cors"
+            raise ApiError("requests from pages of other origins are not allowed; see --cors", FORBIDDEN)
         length = headers.get("content-length", "0")
-        if not (length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= self.body):
-            return TOO_LARGE, too_large(self.body)
-        return None
+        if not (length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= self.max_body):
+            raise ApiError(too_large_message(self.max_body), TOO_LARGE)
 
-    def _is_foreign(self, headers: MutableMapping[str, str]) -> bool:
-        """Whether a page of another origin asks that is not allowed to. Programs tell no origin."""
+    def _is_allowed_host(self, host: str) -> bool:
+        name = host if host.endswith("]") else host.rsplit(":", 1)[0]
+        return "*" in self.allowed_hosts or name.lower() in self.allowed_hosts
+
+    def _is_foreign(self, headers: Headers) -> bool:
+        """Return whether a page of another origin sent the request. Programs send neither of the two headers."""
         origin = headers.get("origin")
-        if self.cors == "*" or (origin is not None and origin == self.cors):
+        if self.cors_origin == "*" or (origin is not None and origin == self.cors_origin):
             return False
         if origin is not None:
             return urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
-        return headers.get("sec-fetch-site") not in OWN_PAGES
+        return headers.get("sec-fetch-site") not in SAME_ORIGIN
 
-    async def _asked(self, scope: Scope, arriving: RequestBody, send: Send) -> None:
-        """Let the application answer, as long as somebody waits for it."""
-        answered = False
 
-        async def sent(message: Message) -> None:
+class RequestLimitMiddleware:
+    """Limit the size and the time of requests, and cancel the work for clients that disconnect."""
+
+    def __init__(self, app: ASGIApp, *, max_body: int, seconds: float):
+        self.app, self.max_body, self.seconds = app, max_body, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        body, answered = RequestBody(receive, self.max_body, self.seconds), False
+
+        async def send_and_note(message: Message) -> None:
             nonlocal answered
             answered = answered or (message["type"] == "http.response.body" and not message.get("more_body", False))
-            await send(self._with_headers(message))
+            await send(message)
 
         DEADLINE.set(asyncio.get_running_loop().time() + self.seconds)
-        work = asyncio.ensure_future(self.app(scope, arriving.receive, sent))
-        left = asyncio.ensure_future(arriving.wait_for_disconnect())
+        response = asyncio.ensure_future(self.app(scope, body.receive, send_and_note))
+        disconnect = asyncio.ensure_future(body.wait_for_disconnect())
         try:
-            await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
-            if not work.done() and not answered:
-                work.cancel()
+            await asyncio.wait((response, disconnect), return_when=asyncio.FIRST_COMPLETED)
+            if not response.done() and not answered:
+                response.cancel()
             with suppress(asyncio.CancelledError, ClientDisconnect):
-                await work
+                await response
         except Exception as error:
-            log_without_texts(error)
+            log_without_message(error)
         finally:
-            work.cancel()
-            left.cancel()
-
-    def _is_host(self, given: str) -> bool:
-        name = given.rsplit(":", 1)[0] if not given.endswith("]") else given
-        return "*" in self.hosts or name.lower() in self.hosts
-
-    def _with_headers(self, message: Message) -> Message:
-        if message["type"] != "http.response.start":
-            return message
-        own = {name.lower() for name, _ in message.get("headers", [])}
-        added = {**HEADERS, **self._allowed()}
-        extra = [(name.encode(), value.encode()) for name, value in added.items() if name.encode() not in own]
-        return {**message, "headers": [*message.get("headers", []), *extra]}
-
-    def _allowed(self) -> dict[str, str]:
-        """What lets pages of another origin ask, if that is wanted."""
-        if self.cors is None:
-            return {}
-        return {
-            "access-control-allow-origin": self.cors,
-            "access-control-allow-methods": "GET, POST, OPTIONS",
-            "access-control-allow-headers": "content-type",
-            "cross-origin-resource-policy": "cross-origin",
-        }
-
-    async def _refuse(self, send: Send, status: int, reason: str) -> None:
-        await self._answer(send, status, json.dumps({"error": reason}).encode(), b"application/json")
-
-    async def _answer(self, send: Send, status: int, body: bytes, kind: bytes = b"text/plain") -> None:
-        headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
-        await send(self._with_headers({"type": "http.response.start", "status": status, "headers": headers}))
-        await send({"type": "http.response.body", "body": body})
+            response.cancel()
+            disconnect.cancel()
 
 
-def log_without_texts(error: BaseException) -> None:
-    """Where something went wrong, and of which kind; its message may quote what somebody sent."""
-    where = "".join(traceback.format_tb(error.__traceback__))
-    LOG.error("%s\n%s", type(error).__name__, where)
+def _bracketed(host: str) -> str:
+    """Return a host as it stands in the Host header: IPv6 addresses have brackets."""
+    return f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
+
+
+def log_without_message(error: BaseException) -> None:
+    """Log the type and the traceback of an error. Its message is left out, because it may quote a client's text."""
+    LOG.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))

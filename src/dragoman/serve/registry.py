@@ -1,4 +1,4 @@
-"""Which models a service has. Each is loaded when it is first asked for."""
+"""The models of a service. Each is loaded on first use, and again when its files change."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dragoman.core.errors import DataError, DragomanError
+from dragoman.data.language_names import LANGUAGE_NAMES
 from dragoman.io.storage import ALIGNER_KIND, ARRAYS_FILE, BACKWARD, CONFIG_FILE, REPORT_FILE, TWO_WAY_KIND
+from dragoman.models.language_model import LanguageModel
 from dragoman.models.loading import MODEL_CLASSES, load, read_model_kind
+from dragoman.models.translation import BaseTranslator
 from dragoman.serve.errors import NOT_FOUND, ApiError, shorten
-from dragoman.serve.language_names import LANGUAGE_NAMES
+from dragoman.serve.schemas import ModelInfo
 
 TRANSLATOR = "translator"
-TOGETHER = "+"  # between the directories of an ensemble
-PAIR = re.compile(r"(?:^|[^a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
+ENSEMBLE_SEPARATOR = "+"  # between the directories of an ensemble
+LANGUAGE_PAIR = re.compile(r"(?:^|[^a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
 
 
 class LanguagePair(NamedTuple):
-    """Codes of what a translator reads and writes."""
+    """Language codes of a translator."""
 
     source: str
     target: str
@@ -29,213 +32,217 @@ class LanguagePair(NamedTuple):
 
 @dataclass
 class ModelEntry:
-    """A model that can be asked for: one directory, or several translators as an ensemble."""
+    """A model that requests can name: one directory, or several translators as an ensemble."""
 
     name: str
     paths: tuple[Path, ...]
     kind: str
     languages: LanguagePair | None  # of a translator, if they are known
-    model: Any = None  # once it was loaded
-    problem: str | None = None  # why it could not be
-    stamp: Any = None  # by which the files that it was loaded from are known again
-    lock: Lock = field(default_factory=Lock, repr=False)
+    model: LanguageModel | BaseTranslator | None = None  # None until it is loaded
+    problem: str | None = None  # why it could not be loaded
+    _file_stamps: tuple[tuple[int, int], ...] | None = None  # of the files that the model was loaded from
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def is_translator(self) -> bool:
         return self.kind == TRANSLATOR
 
-    def load(self) -> Any:
-        """The model, loaded by whoever comes first, and again when a training has written a better one."""
-        with self.lock:
-            stamp = _stamp(self.paths)
-            if self.model is None or (stamp != self.stamp and self.stamp is not None):
+    def load_language_model(self) -> LanguageModel:
+        model = self._load()
+        assert isinstance(model, LanguageModel)
+        return model
+
+    def load_translator(self) -> BaseTranslator:
+        model = self._load()
+        assert isinstance(model, BaseTranslator)
+        return model
+
+    def describe(self) -> ModelInfo:
+        units = None
+        if isinstance(self.model, BaseTranslator):
+            units = {"source": self.model.source.segmenter.kind, "target": self.model.target.segmenter.kind}
+        return ModelInfo(
+            name=self.name,
+            kind=self.kind,
+            members=len(self.paths),
+            units=units,
+            source=None if self.languages is None else self.languages.source,
+            target=None if self.languages is None else self.languages.target,
+            loaded=self.model is not None,
+            problem=self.problem,
+        )
+
+    def _load(self) -> LanguageModel | BaseTranslator:
+        """Return the model. It is loaded on first use, and again when training has written a better one."""
+        with self._lock:
+            stamps = _file_stamps(self.paths)
+            if self.model is None or (stamps != self._file_stamps and self._file_stamps is not None):
                 try:
-                    self.model, self.stamp = _load(self.paths), stamp
+                    self.model, self._file_stamps = _load_models(self.paths), stamps
                 except DragomanError as error:
-                    self.problem = self._without_places(str(error))
+                    self.problem = self._without_directories(str(error))
                     raise ApiError(f"{self.name} cannot be loaded: {self.problem}", NOT_FOUND) from error
                 self.problem = None
             return self.model
 
-    def _units(self) -> dict[str, str] | None:
-        """What a translator reads and writes, once it was loaded."""
-        if self.model is None or not self.is_translator:
-            return None
-        return {side: getattr(self.model, side).units.kind for side in ("source", "target")}
-
-    def _without_places(self, told: str) -> str:
-        """What went wrong, without where this machine keeps its models."""
+    def _without_directories(self, message: str) -> str:
+        """Remove the locations of the models from a message for clients."""
         for path in self.paths:
-            told = told.replace(str(path), path.name)
-        return told
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "members": len(self.paths),
-            "units": self._units(),
-            "source": None if self.languages is None else self.languages.source,
-            "target": None if self.languages is None else self.languages.target,
-            "loaded": self.model is not None,
-            "problem": self.problem,
-        }
+            message = message.replace(str(path), path.name)
+        return message
 
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A directory that is served: of one model, of a ladder, of a demo."""
+    """A served directory: of one model, or of the models of a ladder or demo."""
 
     name: str
     path: Path
 
     @property
     def report(self) -> Path | None:
-        """What it found, as a page, if that was written already."""
+        """The report of the run, if it has been written."""
         path = self.path / REPORT_FILE
         return path if path.is_file() else None
 
     def entries(self) -> list[ModelEntry]:
-        """The models that are in it, if it is none itself."""
+        """Return the models inside the directory; none if it is a model itself."""
         return [
-            _entry(f"{self.name}/{path.relative_to(self.path)}", [path]) for path in find_model_directories(self.path)
+            _create_entry(f"{self.name}/{path.relative_to(self.path)}", [path])
+            for path in find_model_directories(self.path)
         ]
 
 
 class ModelRegistry:
-    """All models of a service, by their names, and the directories that they came in."""
+    """All models of a service by name, and the directories that contain them."""
 
     def __init__(self, entries: Sequence[ModelEntry], runs: Sequence[RunDirectory] = ()):
+        _check_unique("models", [entry.name for entry in entries])
+        _check_unique("directories", [run.name for run in runs])
         self.entries = {entry.name: entry for entry in entries}
         self.runs = {run.name: run for run in runs}
-        named: tuple[tuple[str, Sequence[ModelEntry | RunDirectory]], ...] = (
-            ("models", entries),
-            ("directories", runs),
-        )
-        for what, some in named:
-            if twice := [one.name for place, one in enumerate(some) if one.name in _names(some[:place])]:
-                raise DataError(f"two {what} are called {twice[0]}; name one of them otherwise: NAME=DIR")
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> ModelRegistry:
-        """By what the command line says: `DIR`, `ONE+TWO` for an ensemble, `NAME=DIR` to call it otherwise; a directory
-        of models, such as that of a ladder, stands for all of them."""
-        runs = [RunDirectory(name, Path(rest)) for name, rest in map(_named, arguments) if Path(rest).is_dir()]
-        return cls([entry for one in arguments for entry in entries_from_argument(one)], runs)
+        """Create a registry from command-line arguments.
+
+        `DIR` is a model or a directory of models, `ONE+TWO` an ensemble; `NAME=` before either sets its name.
+        """
+        named = [_parse_argument(argument) for argument in arguments]
+        runs = [RunDirectory(name, Path(directories)) for name, directories in named if Path(directories).is_dir()]
+        entries = [entry for name, directories in named for entry in _entries_of(name, directories)]
+        return cls(entries, runs)
 
     def refresh(self) -> None:
-        """Take in what was trained since then: a ladder that runs has more models from time to time."""
-        found = [entry for run in self.runs.values() for entry in _readable(run)]
-        self.entries = {**self.entries, **{entry.name: entry for entry in found if entry.name not in self.entries}}
+        """Add models that were saved since: a running ladder adds models from time to time."""
+        for run in self.runs.values():
+            try:
+                new = [entry for entry in run.entries() if entry.name not in self.entries]
+            except DragomanError:  # a model is being written
+                continue
+            self.entries = {**self.entries, **{entry.name: entry for entry in new}}  # other threads may iterate
 
     def __iter__(self) -> Iterator[ModelEntry]:
         return iter(self.entries.values())
 
     def get(self, name: str, *, is_translator: bool | None = None) -> ModelEntry:
-        """The model of a name, if it is of the kind that is asked for."""
+        """Return the model of this name; raise `ApiError` if there is none or it is of the other kind."""
         entry = self.entries.get(name)
         if entry is None:
-            raise ApiError(f"there is no model {shorten(name)!r}; there are {', '.join(self.entries)}", NOT_FOUND)
+            raise ApiError(f"there is no model {shorten(name)!r}; available: {', '.join(self.entries)}", NOT_FOUND)
         if is_translator is not None and entry.is_translator != is_translator:
             kinds = ("a language model", "a translator")
-            raise ApiError(f"{name} is {kinds[entry.is_translator]}, and this is for {kinds[is_translator]}")
+            raise ApiError(f"{name} is {kinds[entry.is_translator]}; this request needs {kinds[is_translator]}")
         return entry
 
     def get_run(self, name: str) -> RunDirectory:
-        """The directory of a name."""
         if name not in self.runs:
-            raise ApiError(f"there is no run {shorten(name)!r}; there are {', '.join(self.runs) or 'none'}", NOT_FOUND)
+            raise ApiError(f"there is no run {shorten(name)!r}; available: {', '.join(self.runs) or 'none'}", NOT_FOUND)
         return self.runs[name]
 
     @property
     def by_languages(self) -> dict[LanguagePair, ModelEntry]:
-        """Translators by their languages; of several, the one that was named first."""
-        found: dict[LanguagePair, ModelEntry] = {}
+        """Translators by their languages; if there are several, the first one."""
+        translators: dict[LanguagePair, ModelEntry] = {}
         for entry in self:
             if entry.languages is not None:
-                found.setdefault(entry.languages, entry)
-        return found
+                translators.setdefault(entry.languages, entry)
+        return translators
 
 
-def entries_from_argument(asked: str) -> list[ModelEntry]:
-    """What one argument of the command line stands for: a model, an ensemble, or a directory of models."""
-    name, rest = _named(asked)
-    if Path(rest).is_dir() and (several := RunDirectory(name, Path(rest)).entries()):
-        return several
-    return [_entry(name, _paths(rest))]
+def languages_from_name(name: str) -> LanguagePair | None:
+    """Return the languages that a model's name contains.
 
-
-def _named(asked: str) -> tuple[str, str]:
-    """The name and the directories of an argument: `NAME=DIR`, or what the directories are called."""
-    name, equals, rest = asked.partition("=")
-    if not equals or Path(asked).exists():
-        name, rest = "", asked
-    if not rest:
-        raise DataError(f"{asked}: names no directory; give {name}=DIR")
-    return name or TOGETHER.join(path.resolve().name for path in _paths(rest)), rest
-
-
-def _paths(rest: str) -> list[Path]:
-    return [Path(rest)] if Path(rest).exists() else [Path(part) for part in rest.split(TOGETHER)]
-
-
-def _readable(run: RunDirectory) -> list[ModelEntry]:
-    """The models of a directory; none while something in it is only half there."""
-    try:
-        return run.entries()
-    except DragomanError:
-        return []
+    >>> languages_from_name("multi30k-de-en"), languages_from_name("xx-en"), languages_from_name("best")
+    (LanguagePair(source='de', target='en'), None, None)
+    """
+    pairs = (LanguagePair(*match.groups()) for match in LANGUAGE_PAIR.finditer(name))
+    return next((pair for pair in pairs if pair.source in LANGUAGE_NAMES and pair.target in LANGUAGE_NAMES), None)
 
 
 def find_model_directories(directory: Path) -> list[Path]:
-    """The models of a directory that is none itself: of a ladder, a demo, or two translators trained together."""
+    """Return the models inside a directory that is not a model: of a ladder, a demo, or a two-way translator."""
     if (directory / CONFIG_FILE).exists() and read_model_kind(directory) != TWO_WAY_KIND:
         return []
-    there = sorted(file.parent for pattern in ("*", "*/*") for file in directory.glob(f"{pattern}/{CONFIG_FILE}"))
-    found = [path for path in there if read_model_kind(path) in MODEL_CLASSES]
-    return [path for path in found if path.parent not in found]  # what is inside a model belongs to it
+    candidates = sorted(file.parent for pattern in ("*", "*/*") for file in directory.glob(f"{pattern}/{CONFIG_FILE}"))
+    models = [path for path in candidates if read_model_kind(path) in MODEL_CLASSES]
+    return [path for path in models if path.parent not in models]  # a model may contain others as its parts
 
 
-def _entry(name: str, paths: Sequence[Path]) -> ModelEntry:
+def _parse_argument(argument: str) -> tuple[str, str]:
+    """Return the name and the directories of `NAME=DIR`, or of `DIR`, whose name is the name of the directory."""
+    name, equals, directories = argument.partition("=")
+    if not equals or Path(argument).exists():
+        name, directories = "", argument
+    if not directories:
+        raise DataError(f"{argument}: no directory given; write {name}=DIR")
+    return name or ENSEMBLE_SEPARATOR.join(path.resolve().name for path in _split_paths(directories)), directories
+
+
+def _split_paths(directories: str) -> list[Path]:
+    if Path(directories).exists():
+        return [Path(directories)]
+    return [Path(part) for part in directories.split(ENSEMBLE_SEPARATOR)]
+
+
+def _entries_of(name: str, directories: str) -> list[ModelEntry]:
+    """Return the models of one command-line argument."""
+    if Path(directories).is_dir() and (entries := RunDirectory(name, Path(directories)).entries()):
+        return entries
+    return [_create_entry(name, _split_paths(directories))]
+
+
+def _create_entry(name: str, paths: Sequence[Path]) -> ModelEntry:
     kinds = {read_model_kind(path) for path in paths}
     if ALIGNER_KIND in kinds:
-        raise DataError(f"{paths[0]}: is an aligner, not a model; --lexicon takes it")
+        raise DataError(f"{paths[0]}: is an aligner, not a model; use it with --lexicon")
     if len(paths) > 1 and kinds != {TRANSLATOR}:
-        told = "an ensemble is of translators; a mixture of language models is made by dragoman mix"
-        raise DataError(f"{TOGETHER.join(map(str, paths))}: {told}")
+        directories = ENSEMBLE_SEPARATOR.join(map(str, paths))
+        raise DataError(f"{directories}: an ensemble needs translators; use dragoman mix for language models")
     [kind] = kinds
     if kind not in MODEL_CLASSES:
-        raise DataError(f"{paths[0]}: unknown kind of model {kind!r}; known are {', '.join(MODEL_CLASSES)}")
+        raise DataError(f"{paths[0]}: unknown kind of model {kind!r}; known kinds: {', '.join(MODEL_CLASSES)}")
     languages = languages_from_name(name) if kind == TRANSLATOR else None
     if languages is not None and paths[0].name == BACKWARD:
         languages = LanguagePair(languages.target, languages.source)
     return ModelEntry(name, tuple(paths), kind, languages)
 
 
-def languages_from_name(name: str) -> LanguagePair | None:
-    """The languages that a name tells.
-
-    >>> languages_of("multi30k-de-en"), languages_of("xx-en"), languages_of("best")
-    (Languages(source='de', target='en'), None, None)
-    """
-    found = (LanguagePair(*match.groups()) for match in PAIR.finditer(name))
-    return next((pair for pair in found if pair.source in LANGUAGE_NAMES and pair.target in LANGUAGE_NAMES), None)
-
-
-def _load(paths: Sequence[Path]) -> Any:
-    models = [load(path) for path in paths]
-    if len(models) == 1:
-        return models[0]
+def _load_models(paths: Sequence[Path]) -> LanguageModel | BaseTranslator:
     from dragoman.combine.ensemble import Ensemble
 
-    return Ensemble(models, names=[str(path) for path in paths])
+    models = [load(path) for path in paths]
+    return models[0] if len(models) == 1 else Ensemble(models, names=[str(path) for path in paths])
 
 
-def _stamp(paths: Sequence[Path]) -> tuple[tuple[int, int], ...]:
-    """When the files of models were written, and how large they are."""
+def _file_stamps(paths: Sequence[Path]) -> tuple[tuple[int, int], ...]:
+    """Return modification times and sizes of the files of models."""
     files = (path / name for path in paths for name in (CONFIG_FILE, ARRAYS_FILE))
-    return tuple((told.st_mtime_ns, told.st_size) for told in (file.stat() for file in files if file.is_file()))
+    stats = (file.stat() for file in files if file.is_file())
+    return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
 
 
-def _names(some: Sequence[ModelEntry | RunDirectory]) -> set[str]:
-    return {one.name for one in some}
+def _check_unique(what: str, names: Sequence[str]) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise DataError(f"two {what} have the name {name}; rename one of them: NAME=DIR")

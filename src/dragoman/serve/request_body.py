@@ -1,59 +1,58 @@
-"""What somebody sends: no more of it than is allowed, no slower, and word if they have gone."""
+"""Receiving a request body within limits of size and time, and noticing when the client disconnects."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
 from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive
 
 from dragoman.serve.errors import REQUEST_TIMEOUT, TOO_LARGE
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 DISCONNECT = "http.disconnect"
 
 
-def too_large(most: int) -> str:
-    return f"more than {most:,} bytes; send less at a time"
+def too_large_message(max_bytes: int) -> str:
+    return f"the request has more than {max_bytes:,} bytes; send less text per request"
 
 
 class RequestBody:
-    """A request's body as it arrives, and afterwards the moment when whoever sent it leaves."""
+    """The body of one request, counted while it arrives; afterwards, the wait for the client's disconnect."""
 
-    def __init__(self, receive: Receive, most: int, seconds: float):
-        """Of `most` bytes, whatever its header says, and within some seconds."""
-        self._receive, self._most, self._seconds = receive, most, seconds
-        self._size = 0
-        self._until = asyncio.get_running_loop().time() + seconds
-        self._complete, self._gone = asyncio.Event(), asyncio.Event()
+    def __init__(self, receive: Receive, max_bytes: int, seconds: float):
+        self._receive, self._max_bytes, self._seconds = receive, max_bytes, seconds
+        self._num_bytes = 0
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._complete, self._disconnected = asyncio.Event(), asyncio.Event()
 
     async def receive(self) -> Message:
-        """The next part of the body, for the application."""
+        """Return the next part of the body (the ASGI `receive` of the application).
+
+        The bytes are counted, because the Content-Length header may be missing or wrong.
+        """
         if self._complete.is_set():
-            await self._gone.wait()
+            await self._disconnected.wait()
             return {"type": DISCONNECT}
-        message = await self._in_time()
-        self._size += len(message.get("body", b""))
-        if self._size > self._most:
-            raise HTTPException(TOO_LARGE, too_large(self._most), {"Connection": "close"})
+        message = await self._receive_in_time()
+        self._num_bytes += len(message.get("body", b""))
+        if self._num_bytes > self._max_bytes:
+            raise HTTPException(TOO_LARGE, too_large_message(self._max_bytes), {"Connection": "close"})
         if message["type"] == DISCONNECT:
-            self._gone.set()
+            self._disconnected.set()
         if not message.get("more_body", False):
             self._complete.set()
         return message
 
     async def wait_for_disconnect(self) -> None:
-        """Until whoever has sent all of it has gone."""
+        """Return when the client, having sent the whole body, has disconnected."""
         await self._complete.wait()
-        while not self._gone.is_set():
+        while not self._disconnected.is_set():
             if (await self._receive())["type"] == DISCONNECT:
-                self._gone.set()
+                self._disconnected.set()
 
-    async def _in_time(self) -> Message:
+    async def _receive_in_time(self) -> Message:
         try:
-            return await asyncio.wait_for(self._receive(), self._until - asyncio.get_running_loop().time())
+            return await asyncio.wait_for(self._receive(), self._deadline - asyncio.get_running_loop().time())
         except TimeoutError:
-            told = f"the request was not here after {self._seconds:g} seconds; send it faster"
-            raise HTTPException(REQUEST_TIMEOUT, told, {"Connection": "close"}) from None
+            message = f"the request did not arrive within {self._seconds:g} seconds"
+            raise HTTPException(REQUEST_TIMEOUT, message, {"Connection": "close"}) from None

@@ -1,14 +1,245 @@
-"""What the service's own interface answers: every field, and what it means. `GET /spec` tells them."""
+"""Requests and responses of both APIs. `GET /spec` publishes every field with its description."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from dragoman.models.translation import DEFAULT_LENGTH
 from dragoman.search.lattice import Fate
+from dragoman.serve import RequestLimits
 
-Number = float | None  # null: minus infinity, of what a model holds impossible
+AUTO = "auto"
+Number = float | None  # null stands for minus infinity: JSON has no infinity
+
+
+class ErrorResponse(BaseModel):
+    """The reason why a request failed."""
+
+    error: str = Field(examples=["5,001 characters; a request may have at most 5,000"])
+
+
+# -- LibreTranslate ----------------------------------------------------------------------------------------------------
+
+
+class TranslateRequest(BaseModel):
+    """A text or several texts to translate."""
+
+    q: str | list[str] = Field(
+        description="one text or a list of texts", examples=["Ein Hund bellt.", ["Ein Hund.", "Ja!"]]
+    )
+    source: str = Field(default=AUTO, description="language code of the text, or auto", examples=["de", AUTO])
+    target: str = Field(description="language code of the translation", examples=["en"])
+    format: Literal["text", "html"] = Field(default="text", description="html: tags are not translated")
+    alternatives: int = Field(default=0, description="number of alternative translations")
+    api_key: str | None = Field(default=None, description="ignored")
+
+
+class DetectRequest(BaseModel):
+    """A text whose language is unknown."""
+
+    q: str | list[str] = Field(description="one text, or several of the same language", examples=["Ein Hund bellt."])
+    api_key: str | None = Field(default=None, description="ignored")
+
+
+class DetectedLanguage(BaseModel):
+    """A possible language of a text."""
+
+    language: str = Field(description="language code", examples=["de"])
+    confidence: float = Field(description="from 0 to 100", examples=[98.2])
+
+
+class TranslateResponse(BaseModel):
+    """A translation; for a list of texts, each field is a list."""
+
+    model_config = {
+        "json_schema_extra": {
+            "examples": [
+                {"translatedText": "A dog barks."},
+                {
+                    "translatedText": ["A dog.", "Yes!"],
+                    "alternatives": [["The dog."], ["Yeah!"]],
+                    "detectedLanguage": [{"language": "de", "confidence": 98.2}] * 2,
+                },
+            ]
+        }
+    }
+
+    translatedText: str | list[str]  # noqa: N815  (the protocol's spelling)
+    alternatives: list[str] | list[list[str]] | None = Field(
+        default=None, description="alternative translations, best first, if the request asks for them"
+    )
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = Field(  # noqa: N815
+        default=None, description="present if the source was auto"
+    )
+
+
+class LanguageInfo(BaseModel):
+    """A language and the languages it can be translated to."""
+
+    code: str = Field(examples=["de"])
+    name: str = Field(description="English name", examples=["German"])
+    targets: list[str] = Field(description="language codes, including its own", examples=[["de", "en"]])
+
+
+class LanguageName(BaseModel):
+    code: str
+    name: str
+
+
+class DefaultLanguages(BaseModel):
+    source: LanguageName
+    target: LanguageName | None = Field(description="null if no translator has known languages")
+
+
+class FrontendSettings(BaseModel):
+    """Settings for web pages that use the LibreTranslate API."""
+
+    apiKeys: bool = Field(description="whether API keys are used: always false")  # noqa: N815
+    charLimit: int = Field(description="maximum number of characters per request")  # noqa: N815
+    filesTranslation: bool  # noqa: N815
+    frontendTimeout: int = Field(description="milliseconds to wait after the last key before a request")  # noqa: N815
+    keyRequired: bool  # noqa: N815
+    language: DefaultLanguages
+    suggestions: bool
+    supportedFilesFormat: list[str]  # noqa: N815
+
+
+class HealthResponse(BaseModel):
+    status: Literal["ok"] = "ok"
+
+
+# -- /v1: requests -----------------------------------------------------------------------------------------------------
+
+MODEL = Field(description="name of a model, see /v1/models", examples=["de-en"])
+SENTENCE = Field(description="one sentence of plain text", examples=["Ein Hund bellt."])
+BEAM = Field(default=5, description="beam size, from 1 to the limit")
+LENGTH_HANDLING = Field(
+    default=DEFAULT_LENGTH, description="none, norm, prior or penalty:X", examples=["norm", "penalty:0.5"]
+)
+NOT_EMPTY: dict[str, Any] = {"minItems": 1}
+
+
+class StrictRequest(BaseModel):
+    """A request in which unknown fields and values of other types are errors."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+
+
+class V1TranslateRequest(StrictRequest):
+    """Texts to translate, each of one or more sentences."""
+
+    model: str = MODEL
+    texts: list[str] = Field(description="plain texts", examples=[["Ein Hund bellt. Eine Katze schläft."]])
+    beam: int = BEAM
+    n: int = Field(default=1, ge=1, description="number of translations per sentence")
+    length: str = LENGTH_HANDLING
+    coverage: float = Field(default=0.0, ge=0, description="weight of the coverage penalty")
+    prefix: list[str] = Field(default=[], description="tokens that the translation of a single sentence starts with")
+
+
+class AttentionRequest(StrictRequest):
+    """A sentence and a given translation."""
+
+    model: str = MODEL
+    source: str = SENTENCE
+    target: str = Field(description="the translation, as plain text", examples=["A dog barks."])
+
+
+class LatticeRequest(StrictRequest):
+    """A sentence whose search is recorded."""
+
+    model: str = MODEL
+    text: str = SENTENCE
+    beam: int = BEAM
+    length: str = LENGTH_HANDLING
+    pruned: int = Field(default=5, ge=0, le=20, description="number of pruned hypotheses to return per step")
+
+
+class ScoreRequest(StrictRequest):
+    """A text to score word by word."""
+
+    models: list[str] = Field(
+        description="names of language models", json_schema_extra=NOT_EMPTY, examples=[["kn5", "lstm"]]
+    )
+    text: str = Field(description="words separated by spaces, one sentence per line", examples=["a dog barks ."])
+
+
+class NextWordsRequest(StrictRequest):
+    """The start of a sentence."""
+
+    models: list[str] = Field(
+        description="names of language models or translators", json_schema_extra=NOT_EMPTY, examples=[["kn5", "de-en"]]
+    )
+    prefix: str | list[str] = Field(
+        default="", description="a text, or, for a translator, a list of tokens", examples=["a dog", ["a", "dog"]]
+    )
+    source: str = Field(default="", description="for a translator: the sentence to translate")
+    k: int = Field(default=10, ge=1, le=100, description="number of words")
+
+
+class SampleRequest(StrictRequest):
+    """Settings for sampling sentences."""
+
+    model: str = MODEL
+    n: int = Field(default=5, ge=1, description="number of sentences; at most one more than the limit of alternatives")
+    seed: int = Field(default=1, ge=0, lt=2**63, description="random seed")
+    prefix: str = Field(default="", description="words that the sentences start with", examples=["the"])
+    source: str = Field(default="", description="for a translator: the sentence to translate")
+    temperature: float = Field(default=1.0, gt=0, le=100, description="below 1: more probable words; above: less")
+    top_k: int | None = Field(default=None, ge=1, le=2**31, description="sample only from the k most probable words")
+    top_p: float = Field(
+        default=1.0, gt=0, le=1, description="sample only from the most probable words with this total probability"
+    )
+    max_words: int = Field(default=60, ge=1, le=200, description="maximum length of a sentence")
+
+
+# -- /v1: models and runs ----------------------------------------------------------------------------------------------
+
+
+class ModelInfo(BaseModel):
+    """A model that requests can name."""
+
+    name: str = Field(description="name for requests", examples=["de-en"])
+    kind: str = Field(description="translator, or the kind of language model", examples=["translator", "ngram"])
+    members: int = Field(description="number of models; more than one for an ensemble")
+    units: dict[str, str] | None = Field(
+        description="for a loaded translator: the kind of tokens of its source and target",
+        examples=[{"source": "word", "target": "word"}],
+    )
+    source: str | None = Field(description="for a translator: code of the source language, if known")
+    target: str | None = Field(description="for a translator: code of the target language, if known")
+    loaded: bool = Field(description="whether it is loaded; models are loaded on first use")
+    problem: str | None = Field(description="why it could not be loaded")
+
+
+class ModelsResponse(BaseModel):
+    models: list[ModelInfo]
+    limits: RequestLimits
+
+
+class MetricsResponse(BaseModel):
+    model: str
+    metrics: list[dict[str, Any]] = Field(
+        description="entries of metrics.jsonl, oldest first; very long files are thinned out evenly",
+        examples=[[{"update": 100, "epoch": 1, "train_loss": 3.21}]],
+    )
+    seconds_ago: float | None = Field(description="age of the last entry; null if there is none")
+
+
+class RunInfo(BaseModel):
+    """A served directory."""
+
+    name: str = Field(description="name for requests", examples=["ladder"])
+    report: bool = Field(description="whether /v1/reports/NAME exists")
+
+
+class RunsResponse(BaseModel):
+    runs: list[RunInfo] = Field(description="served directories")
+
+
+# -- /v1: translations -------------------------------------------------------------------------------------------------
 
 TRANSLATION_EXAMPLE: dict[str, Any] = {
     "text": "A dog barks.",
@@ -28,104 +259,44 @@ TRANSLATION_EXAMPLE: dict[str, Any] = {
 }
 
 
-class ErrorResponse(BaseModel):
-    """Why a request is not answered."""
-
-    error: str = Field(examples=["5,001 characters, and a request may have 5,000"])
-
-
-class ModelInfo(BaseModel):
-    """A model that can be asked for."""
-
-    name: str = Field(description="what requests call it", examples=["de-en"])
-    kind: str = Field(description="translator, or which kind of language model", examples=["translator", "ngram"])
-    members: int = Field(description="how many models it consists of: of an ensemble, more than one")
-    units: dict[str, str] | None = Field(
-        description="of a translator that was loaded: what its source and target are cut into",
-        examples=[{"source": "word", "target": "word"}],
-    )
-    source: str | None = Field(description="of a translator: code of the language it reads, if that is known")
-    target: str | None = Field(description="of a translator: code of the language it writes, if that is known")
-    loaded: bool = Field(description="models are loaded when they are first asked for")
-    problem: str | None = Field(description="why it could not be loaded")
-
-
-class LimitsInfo(BaseModel):
-    """How much a request may ask for."""
-
-    characters: int = Field(description="of all texts of a request")
-    texts: int = Field(description="of a request")
-    beam: int = Field(description="the widest")
-    alternatives: int = Field(description="translations beside the best, or samples beside the first")
-    body: int = Field(description="bytes of a request")
-    queue: int = Field(description="requests that wait")
-    seconds: float = Field(description="that a request may take, waiting included")
-    connections: int = Field(description="that are open at a time")
-
-
-class ModelsResponse(BaseModel):
-    models: list[ModelInfo]
-    limits: LimitsInfo
-
-
-class MetricsResponse(BaseModel):
-    model: str
-    metrics: list[Any] = Field(
-        description="entries of the training's metrics.jsonl, the oldest first; of very many, some from all over",
-        examples=[[{"update": 100, "epoch": 1, "train_loss": 3.21}]],
-    )
-    seconds_ago: float | None = Field(description="when the last of them was noted down; null: there is none")
-
-
-class RunInfo(BaseModel):
-    """A directory that is served with all that is in it."""
-
-    name: str = Field(description="what requests call it", examples=["ladder"])
-    report: bool = Field(description="whether it has a report, which /v1/reports/NAME gives")
-
-
-class RunsResponse(BaseModel):
-    runs: list[RunInfo] = Field(description="directories that are served")
-
-
 class ReplacedWordInfo(BaseModel):
-    """What stands in the place of an unknown word."""
+    """A word that replaces an unknown word."""
 
-    place: int = Field(description="among the units of the translation, from 0")
+    place: int = Field(description="index of the token in the translation")
     word: str
-    source: str = Field(description="the source word that was looked at most")
-    attention: float = Field(description="that it received")
-    rule: str = Field(description="copied: the source word itself; lexicon: its translation by --lexicon")
+    source: str = Field(description="source word with the most attention")
+    attention: float = Field(description="attention weight of the source word")
+    rule: str = Field(description="copied: the source word itself; lexicon: its translation from --lexicon")
 
 
 class TranslationInfo(BaseModel):
-    """A translation of a sentence, and how the translator came to it."""
+    """A translation of a sentence, with scores and attention."""
 
     model_config = {"json_schema_extra": {"examples": [TRANSLATION_EXAMPLE]}}
 
-    text: str = Field(description="as it is printed")
-    units: list[str] = Field(description="as the translator wrote it")
-    source_units: list[str] = Field(description="the source, as the translator read it")
-    log_prob: Number = Field(description="log P(units | source), natural logarithm")
-    score: Number = Field(description="what the search maximised: log_prob, after the handling of length and coverage")
-    finished: bool = Field(description="false: cut off at the longest length allowed")
+    text: str = Field(description="plain text")
+    units: list[str] = Field(description="target tokens")
+    source_units: list[str] = Field(description="source tokens")
+    log_prob: Number = Field(description="log P(target | source), natural logarithm")
+    score: Number = Field(description="search score: log_prob with length handling and coverage penalty")
+    finished: bool = Field(description="false if the translation was cut off at the maximum length")
     attention: list[list[float]] | None = Field(
-        description="where each unit was looked for: a row for each unit and `</s>`, a column for each source unit and "
-        "`</s>`; null without attention, if the sentence was translated in pieces, or where an answer has a million "
-        "numbers already"
+        description="attention weights: a row per target token and `</s>`, a column per source token and `</s>`; null "
+        "if the model has no attention, if a long sentence was translated in parts, or if the response already has a "
+        "million weights"
     )
-    replaced: list[ReplacedWordInfo] = Field(description="unknown words, and what the text has for them")
+    replaced: list[ReplacedWordInfo] = Field(description="replacements of unknown words")
 
 
 class SentenceInfo(BaseModel):
-    source: str = Field(description="as it was sent")
-    gap: str = Field(description="the space that comes after it")
-    read: str = Field(description="as the translator reads it")
-    translations: list[TranslationInfo] = Field(description="the best first")
+    source: str = Field(description="the sentence as sent")
+    gap: str = Field(description="white space after the sentence")
+    read: str = Field(description="the sentence as the translator reads it")
+    translations: list[TranslationInfo] = Field(description="best first")
 
 
 class TextInfo(BaseModel):
-    text: str = Field(description="the whole text, by the best translation of each sentence")
+    text: str = Field(description="the whole text, from the best translation of each sentence")
     sentences: list[SentenceInfo]
 
 
@@ -134,34 +305,37 @@ class TranslationsResponse(BaseModel):
 
 
 class LatticeNodeInfo(BaseModel):
-    """A hypothesis of a search: the one that it continues, and a unit."""
+    """A hypothesis: its parent and one more token."""
 
     id: int
-    parent: int | None = Field(description="null: the empty beginning")
-    word: str = Field(description="the unit; `</s>` for one that ends here")
-    log_prob: Number = Field(description="of all its units: what is compared in a step")
-    score: Number = Field(description="of one that ends here: what it is worth as a translation; of others, log_prob")
-    fate: Fate = Field(description="whether the search kept it, finished it, or pruned it")
+    parent: int | None = Field(description="null for the empty hypothesis")
+    word: str = Field(description="the last token; `</s>` if the hypothesis is complete")
+    log_prob: Number = Field(description="log-probability of all its tokens; decides which hypotheses are kept")
+    score: Number = Field(description="for a complete hypothesis, its search score; otherwise log_prob")
+    fate: Fate = Field(description="whether the search kept, finished or pruned it")
 
 
 class LatticeResponse(BaseModel):
-    source: str = Field(description="the sentence, as the translator reads it")
-    translation: TranslationInfo = Field(description="the best that was found")
-    nodes: list[LatticeNodeInfo] = Field(description="in the order in which the search came to them; parents first")
+    source: str = Field(description="the sentence as the translator reads it")
+    translation: TranslationInfo = Field(description="the best translation")
+    nodes: list[LatticeNodeInfo] = Field(description="in the order of the search; parents come first")
+
+
+# -- /v1: language models ----------------------------------------------------------------------------------------------
 
 
 class SentenceScores(BaseModel):
-    words: list[str] = Field(description="with `</s>`", examples=[["the", "dog", "</s>"]])
+    words: list[str] = Field(description="words and `</s>`", examples=[["the", "dog", "</s>"]])
     bits: list[list[Number]] = Field(
-        description="a row for each model, a column for each word: -log2 P(word | words before), unknown words paid "
-        "for in full; null: impossible",
+        description="surprisal -log2 P(word | previous words): a row per model, a column per word; includes the "
+        "spelling of unknown words; null if the probability is zero",
         examples=[[[3.1, 7.9, 4.2]]],
     )
 
 
 class ScoresResponse(BaseModel):
     models: list[str] = Field(description="in the order of the rows")
-    sentences: list[SentenceScores] = Field(description="one for each line")
+    sentences: list[SentenceScores] = Field(description="one per line")
 
 
 class NextWordInfo(BaseModel):
@@ -171,7 +345,7 @@ class NextWordInfo(BaseModel):
 
 class ModelNextWords(BaseModel):
     model: str
-    words: list[NextWordInfo] = Field(description="the likeliest first")
+    words: list[NextWordInfo] = Field(description="most probable first")
 
 
 class NextWordsResponse(BaseModel):
@@ -179,4 +353,4 @@ class NextWordsResponse(BaseModel):
 
 
 class SamplesResponse(BaseModel):
-    samples: list[str] = Field(description="one sentence each; the same for the same seed")
+    samples: list[str] = Field(description="one sentence each; the same seed gives the same sentences")

@@ -1,133 +1,137 @@
-"""What a service can do, whoever asks and by whichever protocol: within its limits, one batch after the other."""
+"""What both APIs share: models, limits, batched translation and language detection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
 from dragoman.core.errors import DragomanError
+from dragoman.data.language_id import LanguageGuess, LanguageIdentifier
 from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
 from dragoman.models.translation import BaseTranslator
+from dragoman.serve import RequestLimits
 from dragoman.serve.batch_queue import BatchQueue, IsNeeded, cancellation_check
 from dragoman.serve.errors import ApiError, shorten
-from dragoman.serve.language_detection import LanguageGuess, TrigramProfile, identify_language
-from dragoman.serve.limits import RequestLimits
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
 from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence
 
 
 class Service:
-    """Models, and the desk at which they are asked."""
+    """Models, and the queue of requests for them."""
 
     def __init__(
         self,
         registry: ModelRegistry,
         limits: RequestLimits,
         aligner: Aligner | None = None,
-        log: Callable[[str], None] | None = None,
+        log_text: Callable[[str], None] | None = None,
     ):
-        """With an aligner, its lexicon replaces unknown words where it knows what a translator reads. With a log, that
-        is told every text that is sent; without one, none is written down anywhere."""
-        self.registry, self.limits, self.aligner, self.log = registry, limits, aligner, log
+        """
+        Args:
+            aligner: its lexicon replaces unknown words of translators whose source words it knows.
+            log_text: called with every text of a request; None: texts are never logged.
+        """
+        self.registry, self.limits, self.aligner, self.log_text = registry, limits, aligner, log_text
         self.queue = BatchQueue(limits.queue, limits.seconds)
         self._pipelines: dict[str, TextPipeline] = {}
-        self._profiled: tuple[tuple[LanguagePair, ...], dict[str, TrigramProfile]] | None = None
+        self._identifier: tuple[set[LanguagePair], LanguageIdentifier] | None = None  # and the languages it is for
 
-    # -- translating ---------------------------------------------------------------------------------------------------
+    # -- translation ---------------------------------------------------------------------------------------------------
 
     async def translate(
-        self, entry: ModelEntry, texts: Sequence[str], n: int, beam: int, **how: Any
+        self, entry: ModelEntry, texts: Sequence[str], n: int, beam: int, **options: Any
     ) -> list[list[TranslatedSentence]]:
-        """Each text as sentences with their n best translations. Requests that ask alike are answered together."""
-        key = (entry.name, n, beam, *sorted((name, repr(value)) for name, value in how.items()))
+        """Return the sentences of each text with their n best translations.
 
-        def work(some: list[str], wanted: IsNeeded) -> list[list[TranslatedSentence]]:
-            interpreter = self.pipeline(entry)
-            parted = [interpreter.split(text) for text in some]
-            flat = [one for parts in parted for one in parts]
-            in_order = iter(interpreter.translate(flat, n, beam, each_step=cancellation_check(wanted), **how))
-            return [[next(in_order) for _ in parts] for parts in parted]
+        Requests with the same model and options that wait at the same time are translated in one batch.
+        """
+        key = (entry.name, n, beam, *sorted((name, repr(value)) for name, value in options.items()))
 
-        return list(await self.queue.submit(key, texts, work))
+        def translate_batch(batch: list[str], is_needed: IsNeeded) -> list[list[TranslatedSentence]]:
+            pipeline = self.pipeline(entry)
+            split = [pipeline.split(text) for text in batch]
+            sentences = [sentence for text in split for sentence in text]
+            check = cancellation_check(is_needed)
+            translated = iter(pipeline.translate(sentences, n, beam, on_step=check, **options))
+            return [[next(translated) for _ in text] for text in split]
+
+        return await self.queue.submit(key, texts, translate_batch)
 
     def pipeline(self, entry: ModelEntry) -> TextPipeline:
-        """Of a translator; made by the worker, when it is first asked for."""
-        model, known = entry.load(), self._pipelines.get(entry.name)
-        if known is None or known.model is not model:
-            known = self._pipelines[entry.name] = TextPipeline(model, self._unknowns(model))
-        return known
+        """Return the text pipeline of a translator. Only the worker of the queue calls this: it may load the model."""
+        model, pipeline = entry.load_translator(), self._pipelines.get(entry.name)
+        if pipeline is None or pipeline.model is not model:
+            pipeline = self._pipelines[entry.name] = TextPipeline(model, self._unknown_replacer(model))
+        return pipeline
 
-    def _unknowns(self, model: BaseTranslator) -> UnknownReplacer:
+    def _unknown_replacer(self, model: BaseTranslator) -> UnknownReplacer:
         if self.aligner is None:
             return UnknownReplacer()
-        lexicon, covered = self.aligner.best_lexicon_for(model.source.vocab)
-        return UnknownReplacer(lexicon if covered >= MIN_COVERAGE else None)
+        lexicon, coverage = self.aligner.best_lexicon_for(model.source.vocab)
+        return UnknownReplacer(lexicon if coverage >= MIN_COVERAGE else None)
 
     # -- languages -----------------------------------------------------------------------------------------------------
 
-    @property
-    def profiles(self) -> dict[str, TrigramProfile]:
-        """What is known of each language; found anew when there are other translators."""
-        pairs = self.registry.by_languages
-        if self._profiled is None or self._profiled[0] != tuple(pairs):
-            self._profiled = (tuple(pairs), _profiles(pairs))
-        return self._profiled[1]
-
     def detect(self, text: str) -> list[LanguageGuess]:
-        return identify_language(text, self.profiles)
+        """Return the possible languages of a text, among those of the translators, most probable first."""
+        translators = self.registry.by_languages
+        if self._identifier is None or self._identifier[0] != set(translators):
+            identifier = LanguageIdentifier.from_vocabularies(_vocabularies(translators))
+            self._identifier = (set(translators), identifier)
+        return self._identifier[1].identify(text)
 
     def translator_for(self, source: str, target: str) -> ModelEntry:
-        """The translator between two languages."""
-        found = self.registry.by_languages.get(LanguagePair(source, target))
-        if found is None:
-            there = ", ".join(f"{one.source} to {one.target}" for one in self.registry.by_languages) or "none"
-            wanted = f"from {shorten(source)} to {shorten(target)}"
-            raise ApiError(f"no translator {wanted}; there are: {there}")
-        return found
+        """Return the translator between two languages; raise `ApiError` if there is none."""
+        translators = self.registry.by_languages
+        entry = translators.get(LanguagePair(source, target))
+        if entry is None:
+            available = ", ".join(f"{pair.source} to {pair.target}" for pair in translators) or "none"
+            raise ApiError(f"no translator from {shorten(source)} to {shorten(target)}; available: {available}")
+        return entry
 
     # -- limits --------------------------------------------------------------------------------------------------------
 
     def check_texts(self, texts: Sequence[str]) -> None:
-        """Refuse texts that are too many or too long, and note the others down if that is wanted."""
+        """Raise `ApiError` if texts exceed the limits; log them if that is enabled."""
         limits = self.limits
         if len(texts) > limits.texts:
-            raise ApiError(f"{len(texts):,} texts, and a request may have {limits.texts:,}")
-        if (size := sum(map(len, texts))) > limits.characters:
-            raise ApiError(f"{size:,} characters, and a request may have {limits.characters:,}")
-        if any(map(_has_half_characters, texts)):
-            raise ApiError("a text holds half a character; send UTF-8")
-        if self.log is not None:
+            raise ApiError(f"{len(texts):,} texts; a request may have at most {limits.texts:,}")
+        if (characters := sum(map(len, texts))) > limits.characters:
+            raise ApiError(f"{characters:,} characters; a request may have at most {limits.characters:,}")
+        if any(map(_has_surrogates, texts)):
+            raise ApiError("a text contains an unpaired surrogate; send valid Unicode")
+        if self.log_text is not None:
             for text in texts:
-                self.log(repr(text))
+                self.log_text(repr(text))
 
     def check_beam(self, beam: int, n: int = 1) -> None:
         if not 1 <= beam <= self.limits.beam:
-            raise ApiError(f"a beam of {beam:,}, and it may be from 1 to {self.limits.beam:,}")
+            raise ApiError(f"beam size {beam:,}; it may be from 1 to {self.limits.beam:,}")
         self.check_alternatives(n - 1)
         if n > self.limits.beam:
-            raise ApiError(f"{n:,} translations need a beam as wide, and it may be {self.limits.beam:,}")
+            raise ApiError(f"{n:,} translations need a beam of that size; it may be at most {self.limits.beam:,}")
 
     def check_alternatives(self, alternatives: int) -> None:
         if not 0 <= alternatives <= self.limits.alternatives:
-            raise ApiError(f"{alternatives:,} alternatives, and there may be from 0 to {self.limits.alternatives:,}")
+            raise ApiError(f"{alternatives:,} alternatives; there may be from 0 to {self.limits.alternatives:,}")
 
 
-def _profiles(pairs: Mapping[LanguagePair, ModelEntry]) -> dict[str, TrigramProfile]:
-    """Languages by the vocabularies of the models that have to do with them."""
+def _vocabularies(translators: dict[LanguagePair, ModelEntry]) -> dict[str, list[Vocab]]:
+    """Return, per language, the vocabularies of the translators that read or write it."""
     vocabs: dict[str, list[Vocab]] = {}
-    for languages, entry in pairs.items():
-        for language, name in zip(languages, (SOURCE_VOCAB_FILE, VOCAB_FILE), strict=True):
+    for languages, entry in translators.items():
+        for language, file in zip(languages, (SOURCE_VOCAB_FILE, VOCAB_FILE), strict=True):
             try:
-                vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / name))
+                vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / file))
             except (DragomanError, OSError):
-                continue  # whoever asks for that translator is told
-    return {language: TrigramProfile.of(own) for language, own in vocabs.items()}
+                continue  # requests for this translator report the error
+    return vocabs
 
 
-def _has_half_characters(text: str) -> bool:
+def _has_surrogates(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

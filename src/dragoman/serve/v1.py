@@ -1,333 +1,329 @@
-"""The service's own interface: what is inside the models, under /v1."""
+"""The API under /v1: models and runs, n-best lists, attention, lattices, surprisal, next words and samples."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi.responses import FileResponse, HTMLResponse
 
 from dragoman.evaluation.surprisal import surprisals
-from dragoman.models.translation import DEFAULT_LENGTH, MAX_TOKENS, Translation
+from dragoman.io.storage import METRICS_FILE, REPORT_FILE
+from dragoman.models.language_model import LanguageModel
+from dragoman.models.segmented_line import MAX_TOKENS
+from dragoman.models.translation import Translation
 from dragoman.search.lattice import Lattice
 from dragoman.serve.batch_queue import cancellation_check
-from dragoman.serve.errors import ApiError
-from dragoman.serve.openapi import ERROR_RESPONSES
-from dragoman.serve.registry import ModelEntry
+from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError
+from dragoman.serve.registry import ModelEntry, ModelRegistry
 from dragoman.serve.schemas import (
+    AttentionRequest,
     LatticeNodeInfo,
+    LatticeRequest,
     LatticeResponse,
-    LimitsInfo,
-    ModelInfo,
+    MetricsResponse,
     ModelNextWords,
     ModelsResponse,
     NextWordInfo,
+    NextWordsRequest,
     NextWordsResponse,
     ReplacedWordInfo,
+    RunInfo,
+    RunsResponse,
+    SampleRequest,
     SamplesResponse,
+    ScoreRequest,
     ScoresResponse,
     SentenceInfo,
     SentenceScores,
     TextInfo,
     TranslationInfo,
     TranslationsResponse,
+    V1TranslateRequest,
 )
 from dragoman.serve.service import Service
 from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence, join_sentences
 
-MAX_ATTENTION_VALUES = 1_000_000  # of attention in one answer
-
-
-class StrictRequest(BaseModel):
-    """Unknown names and other types are refused rather than guessed at."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
-
-
-MODEL = Field(description="its name, as /v1/models tells it", examples=["de-en"])
-SENTENCE = Field(description="one sentence, as it is printed", examples=["Ein Hund bellt."])
-BEAM = Field(default=5, description="hypotheses that the search keeps: from 1 to the limit")
-SOME: dict[str, Any] = {"minItems": 1}
-LENGTHS = Field(default=DEFAULT_LENGTH, description="none, norm, prior or penalty:X", examples=["norm", "penalty:0.5"])
-
-
-class V1TranslateRequest(StrictRequest):
-    """Texts to translate, each of one or more sentences."""
-
-    model: str = MODEL
-    texts: list[str] = Field(description="as they are printed", examples=[["Ein Hund bellt. Eine Katze schläft."]])
-    beam: int = BEAM
-    n: int = Field(default=1, ge=1, description="how many translations of each sentence")
-    length: str = LENGTHS
-    coverage: float = Field(default=0.0, ge=0, description="strength of the coverage penalty")
-    prefix: list[str] = Field(default=[], description="units that the translation of a single sentence begins with")
-
-
-class AttentionRequest(StrictRequest):
-    """A sentence, and a translation of it that somebody has."""
-
-    model: str = MODEL
-    source: str = SENTENCE
-    target: str = Field(description="its translation, as it is printed", examples=["A dog barks."])
-
-
-class LatticeRequest(StrictRequest):
-    """A sentence whose search is to be seen."""
-
-    model: str = MODEL
-    text: str = SENTENCE
-    beam: int = BEAM
-    length: str = LENGTHS
-    pruned: int = Field(default=5, ge=0, le=20, description="of those that were pruned, how many of each step")
-
-
-class ScoreRequest(StrictRequest):
-    """A text to be paid for, word by word."""
-
-    models: list[str] = Field(
-        description="names of language models", json_schema_extra=SOME, examples=[["kn5", "lstm"]]
-    )
-    text: str = Field(description="words with spaces between, one sentence a line", examples=["a dog barks ."])
-
-
-class NextWordsRequest(StrictRequest):
-    """The beginning of a sentence."""
-
-    models: list[str] = Field(
-        description="names of language models or translators", json_schema_extra=SOME, examples=[["kn5", "de-en"]]
-    )
-    prefix: str | list[str] = Field(
-        default="", description="a text, or of a translator its units", examples=["a dog", ["a", "dog"]]
-    )
-    source: str = Field(default="", description="of a translator: the sentence to translate")
-    k: int = Field(default=10, ge=1, le=100, description="how many words")
-
-
-class SampleRequest(StrictRequest):
-    """How to draw sentences."""
-
-    model: str = MODEL
-    n: int = Field(default=5, ge=1, description="how many; one more than the alternatives that are allowed, at most")
-    seed: int = Field(default=1, ge=0, lt=2**63, description="the same seed draws the same sentences")
-    prefix: str = Field(default="", description="words that they begin with", examples=["the"])
-    source: str = Field(default="", description="of a translator: the sentence to translate")
-    temperature: float = Field(default=1.0, gt=0, le=100, description="below 1: likelier words; above: stranger ones")
-    top_k: int | None = Field(default=None, ge=1, le=2**31, description="draw among so many words alone")
-    top_p: float = Field(default=1.0, gt=0, le=1, description="draw among words of so much probability alone")
-    max_words: int = Field(default=60, ge=1, le=200, description="after which a sentence is cut off")
+MAX_ATTENTION_WEIGHTS = 1_000_000  # in one response
+MAX_METRICS = 1_000  # entries of each kind in one response
+# Reports are shown inside the page and nowhere else. They contain their styles; nothing in them runs or is fetched.
+REPORT_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'self'; sandbox allow-same-origin"
+    ),
+    "x-frame-options": "SAMEORIGIN",
+}
 
 
 def create_router(service: Service) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["dragoman"], responses=ERROR_RESPONSES)
-    _add_translators(router, service)
-    _add_language_models(router, service)
-
-    @router.get("/models", summary="List the models")
-    def models() -> ModelsResponse:
-        """What there is, and the limits."""
-        service.registry.refresh()
-        listed = [ModelInfo(**entry.describe()) for entry in service.registry]
-        return ModelsResponse(models=listed, limits=LimitsInfo(**asdict(service.limits)))
-
+    _add_translator_routes(router, service)
+    _add_language_model_routes(router, service)
+    _add_run_routes(router, service)
     return router
 
 
-def _add_translators(router: APIRouter, service: Service) -> None:
-    @router.post("/translate", summary="Translate, and see how")
-    async def translate(asked: V1TranslateRequest) -> TranslationsResponse:
-        """n-best lists with scores, attention and replaced words, sentence by sentence."""
-        entry = service.registry.get(asked.model, is_translator=True)
-        service.check_texts([*asked.texts, " ".join(asked.prefix)] if asked.prefix else asked.texts)
-        service.check_beam(asked.beam, asked.n)
-        how = _how(asked)
-        if asked.prefix:
-            await service.queue.run(lambda: _check_prefix(service.pipeline(entry), asked))
-        told = await service.translate(entry, asked.texts, asked.n, asked.beam, **how)
-        return await asyncio.to_thread(lambda: TranslationsResponse(texts=_texts(told)))
+# -- routes for translators --------------------------------------------------------------------------------------------
 
-    @router.post("/attention", summary="Explain a given translation")
-    async def attention(asked: AttentionRequest) -> TranslationInfo:
-        """What a given translation costs, and where each of its words is looked for."""
-        entry = service.registry.get(asked.model, is_translator=True)
-        service.check_texts([asked.source, asked.target])
 
-        def work() -> TranslationInfo:
-            interpreter = service.pipeline(entry)
-            line, written = _one_piece(interpreter, asked.source), interpreter.tokenize_target(asked.target)
-            _check_length(interpreter.model.target.segmenter.segment(written), "translation")
-            [told] = interpreter.model.force_decode([line], [written])
-            return _told(told, interpreter.detokenize_translation(told, asked.source))
+def _add_translator_routes(router: APIRouter, service: Service) -> None:
+    @router.post("/translate", summary="Translate with scores and attention")
+    async def translate(body: V1TranslateRequest) -> TranslationsResponse:
+        """Return n-best lists with scores, attention and replaced words, sentence by sentence."""
+        entry = service.registry.get(body.model, is_translator=True)
+        service.check_texts([*body.texts, " ".join(body.prefix)] if body.prefix else body.texts)
+        service.check_beam(body.beam, body.n)
+        options: dict[str, Any] = {"length": body.length}
+        if body.coverage:
+            options["coverage"] = body.coverage
+        if body.prefix:
+            options["prefix"] = tuple(body.prefix)
+            await service.queue.run(lambda: _check_prefix(service.pipeline(entry), body))
+        texts = await service.translate(entry, body.texts, body.n, body.beam, **options)
+        return await asyncio.to_thread(lambda: TranslationsResponse(texts=_describe_texts(texts)))
 
-        return await service.queue.run(work)
+    @router.post("/attention", summary="Score a given translation")
+    async def attention(body: AttentionRequest) -> TranslationInfo:
+        """Return the log-probability of a given translation and its attention (forced decoding)."""
+        entry = service.registry.get(body.model, is_translator=True)
+        service.check_texts([body.source, body.target])
 
-    @router.post("/lattice", summary="See what a beam search did")
-    async def lattice(asked: LatticeRequest) -> LatticeResponse:
-        """Every hypothesis that the search kept, and the best of those it pruned."""
-        entry = service.registry.get(asked.model, is_translator=True)
-        service.check_texts([asked.text])
-        service.check_beam(asked.beam)
+        def force_decode() -> TranslationInfo:
+            pipeline = service.pipeline(entry)
+            source, target = _tokenize_sentence(pipeline, body.source), pipeline.tokenize_target(body.target)
+            _check_length(pipeline.model.target.segmenter.segment(target), "translation")
+            [translation] = pipeline.model.force_decode([source], [target])
+            return _describe_translation(translation, pipeline.detokenize_translation(translation, body.source))
+
+        return await service.queue.run(force_decode)
+
+    @router.post("/lattice", summary="Record a beam search")
+    async def lattice(body: LatticeRequest) -> LatticeResponse:
+        """Return all hypotheses that a beam search kept or finished, and the best of those it pruned."""
+        entry = service.registry.get(body.model, is_translator=True)
+        service.check_texts([body.text])
+        service.check_beam(body.beam)
         return await service.queue.run_cancellable(
-            lambda wanted: _searched(service.pipeline(entry), asked, cancellation_check(wanted))
+            lambda is_needed: _record_search(service.pipeline(entry), body, cancellation_check(is_needed))
         )
 
 
-def _add_language_models(router: APIRouter, service: Service) -> None:
-    @router.post("/score", summary="Score a text, word by word")
-    async def score(asked: ScoreRequest) -> ScoresResponse:
-        """What each word costs by several language models, in bits."""
-        entries = [service.registry.get(name, is_translator=False) for name in _some(asked.models)]
-        service.check_texts([asked.text])
+def _check_prefix(pipeline: TextPipeline, body: V1TranslateRequest) -> None:
+    if len(body.texts) != 1 or len(pipeline.split(body.texts[0])) != 1:
+        raise ApiError("a prefix needs a single sentence")
+    _check_length(body.prefix, "prefix")
 
-        def work() -> ScoresResponse:
-            found = surprisals({entry.name: entry.load() for entry in entries}, asked.text.split("\n"))
-            rows = (list(map(_finite, row)) for one in found.sentences for row in one.bits.T.tolist())
-            lines = [
-                SentenceScores(words=list(one.words), bits=[next(rows) for _ in found.models])
-                for one in found.sentences
+
+def _record_search(pipeline: TextPipeline, body: LatticeRequest, on_step: Callable[[], None]) -> LatticeResponse:
+    lattice, source, model = Lattice(body.pruned), _tokenize_sentence(pipeline, body.text), pipeline.model
+    [[best]] = model.n_best([source], 1, body.beam, length=body.length, lattice=lattice, on_step=on_step)
+    tokens = model.target.vocab.tokens
+    nodes = [
+        LatticeNodeInfo(
+            id=node.id,
+            parent=node.parent,
+            word="" if node.parent is None else tokens[node.token],
+            log_prob=_finite(node.log_prob),
+            score=_finite(node.score),
+            fate=node.fate,
+        )
+        for node in lattice.nodes
+    ]
+    translation = _describe_translation(best, pipeline.detokenize_translation(best, body.text))
+    return LatticeResponse(source=source, translation=translation, nodes=nodes)
+
+
+def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[TextInfo]:
+    """Return the response for texts; only the first translations have attention if there is too much of it."""
+    translations = [translation for text in texts for sentence in text for translation in sentence.translations]
+    sizes = accumulate(0 if one.attention is None else one.attention.size for one in translations)
+    with_attention = {
+        id(translation) for translation, size in zip(translations, sizes, strict=True) if size <= MAX_ATTENTION_WEIGHTS
+    }
+
+    def describe(sentence: TranslatedSentence) -> SentenceInfo:
+        described = [
+            _describe_translation(translation, text, attention=id(translation) in with_attention)
+            for translation, text in zip(sentence.translations, sentence.detokenized, strict=True)
+        ]
+        return SentenceInfo(source=sentence.text, gap=sentence.gap, read=sentence.tokenized, translations=described)
+
+    return [TextInfo(text=join_sentences(text), sentences=[describe(sentence) for sentence in text]) for text in texts]
+
+
+def _describe_translation(translation: Translation, text: str, *, attention: bool = True) -> TranslationInfo:
+    weights = translation.attention if attention else None
+    return TranslationInfo(
+        text=text,
+        units=list(translation.tokens),
+        source_units=list(translation.source_tokens),
+        log_prob=_finite(translation.log_prob),
+        score=_finite(translation.score),
+        finished=translation.finished,
+        attention=None if weights is None else weights.round(5).tolist(),
+        replaced=[ReplacedWordInfo(**replacement.as_dict()) for replacement in translation.replacements],
+    )
+
+
+# -- routes for language models ----------------------------------------------------------------------------------------
+
+
+def _add_language_model_routes(router: APIRouter, service: Service) -> None:
+    @router.post("/score", summary="Score a text word by word")
+    async def score(body: ScoreRequest) -> ScoresResponse:
+        """Return the surprisal of each word by several language models, in bits."""
+        entries = [service.registry.get(name, is_translator=False) for name in _unique_names(body.models)]
+        service.check_texts([body.text])
+
+        def compute() -> ScoresResponse:
+            models = {entry.name: entry.load_language_model() for entry in entries}
+            table = surprisals(models, body.text.split("\n"))
+            sentences = [
+                SentenceScores(words=list(words), bits=[[_finite(bits) for bits in row] for row in values.T.tolist()])
+                for words, values in table.sentences
             ]
-            return ScoresResponse(models=list(found.models), sentences=lines)
+            return ScoresResponse(models=list(table.models), sentences=sentences)
 
-        return await service.queue.run(work)
+        return await service.queue.run(compute)
 
-    @router.post("/next", summary="What comes next")
-    async def next_words(asked: NextWordsRequest) -> NextWordsResponse:
-        """The likeliest next words after a prefix, by several models."""
-        entries = [service.registry.get(name) for name in _some(asked.models)]
-        service.check_texts([asked.prefix if isinstance(asked.prefix, str) else " ".join(asked.prefix), asked.source])
+    @router.post("/next", summary="Predict the next word")
+    async def next_words(body: NextWordsRequest) -> NextWordsResponse:
+        """Return the most probable next words after a prefix, by several models."""
+        entries = [service.registry.get(name) for name in _unique_names(body.models)]
+        service.check_texts([body.prefix if isinstance(body.prefix, str) else " ".join(body.prefix), body.source])
 
-        def work() -> NextWordsResponse:
-            found = []
-            for entry in entries:
-                words = _speaker(service, entry, asked.source, asked.prefix).next_words(asked.prefix, asked.k)
-                found.append(ModelNextWords(model=entry.name, words=[NextWordInfo(**one._asdict()) for one in words]))
-            return NextWordsResponse(models=found)
+        def predict(entry: ModelEntry) -> ModelNextWords:
+            model = _language_model(service, entry, body.source, body.prefix)
+            words = [NextWordInfo(word=word, prob=prob) for word, prob in model.next_words(body.prefix, body.k)]
+            return ModelNextWords(model=entry.name, words=words)
 
-        return await service.queue.run(work)
+        return await service.queue.run(lambda: NextWordsResponse(models=[predict(entry) for entry in entries]))
 
-    @router.post("/sample", summary="Draw sentences")
-    async def sample(asked: SampleRequest) -> SamplesResponse:
-        """Sentences drawn from a language model, or translations drawn from a translator."""
-        entry = service.registry.get(asked.model)
-        service.check_texts([asked.prefix, asked.source])
-        service.check_alternatives(asked.n - 1)
-        how = asked.model_dump(include={"prefix", "temperature", "top_k", "top_p", "max_words"})
+    @router.post("/sample", summary="Sample sentences")
+    async def sample(body: SampleRequest) -> SamplesResponse:
+        """Return sentences sampled from a language model, or translations sampled from a translator."""
+        entry = service.registry.get(body.model)
+        service.check_texts([body.prefix, body.source])
+        service.check_alternatives(body.n - 1)
+        options = body.model_dump(include={"prefix", "temperature", "top_k", "top_p", "max_words"})
 
-        def work() -> SamplesResponse:
-            drawn = _speaker(service, entry, asked.source, asked.prefix).sample(asked.n, asked.seed, **how)
+        def draw() -> SamplesResponse:
+            samples = _language_model(service, entry, body.source, body.prefix).sample(body.n, body.seed, **options)
             if entry.is_translator:
-                drawn = [service.pipeline(entry).detokenize(one, asked.source) for one in drawn]
-            return SamplesResponse(samples=drawn)
+                samples = [service.pipeline(entry).detokenize(sample, body.source) for sample in samples]
+            return SamplesResponse(samples=samples)
 
-        return await service.queue.run(work)
-
-
-def _how(asked: V1TranslateRequest) -> dict[str, Any]:
-    how: dict[str, Any] = {"length": asked.length}
-    if asked.coverage:
-        how["coverage"] = asked.coverage
-    if asked.prefix:
-        how["prefix"] = tuple(asked.prefix)
-    return how
+        return await service.queue.run(draw)
 
 
-def _check_prefix(interpreter: TextPipeline, asked: V1TranslateRequest) -> None:
-    """A prefix is for one sentence, and not too long."""
-    if len(asked.texts) != 1 or len(interpreter.split(asked.texts[0])) != 1:
-        raise ApiError("a prefix is for a single sentence")
-    _check_length(asked.prefix, "prefix")
-
-
-def _some(names: Sequence[str]) -> list[str]:
+def _unique_names(names: Sequence[str]) -> list[str]:
     if not names:
         raise ApiError("name at least one model")
     return list(dict.fromkeys(names))
 
 
-def _speaker(service: Service, entry: ModelEntry, source: str, prefix: str | list[str]) -> Any:
-    """Who says what comes next: a language model, or a translator that was given its source."""
+def _language_model(service: Service, entry: ModelEntry, source: str, prefix: str | list[str]) -> LanguageModel:
+    """Return a language model, or a translator as a language model of translations of the source."""
     if not entry.is_translator:
-        return entry.load()
+        return entry.load_language_model()
     if not source.strip():
         raise ApiError(f"{entry.name} is a translator; give a source")
-    interpreter = service.pipeline(entry)
-    units = interpreter.model.target.segmenter.segment(prefix) if isinstance(prefix, str) else prefix
-    _check_length(units, "prefix")
-    return interpreter.model.condition_on(_one_piece(interpreter, source))
+    pipeline = service.pipeline(entry)
+    tokens = pipeline.model.target.segmenter.segment(prefix) if isinstance(prefix, str) else prefix
+    _check_length(tokens, "prefix")
+    return pipeline.model.condition_on(_tokenize_sentence(pipeline, source))
 
 
-def _check_length(units: Sequence[str], what: str) -> None:
-    """Refuse what would have to be read unit by unit for too long."""
-    if len(units) > MAX_TOKENS:
-        raise ApiError(f"the {what} has more than {MAX_TOKENS:,} units; send a shorter one")
+# -- routes for models, metrics and reports ----------------------------------------------------------------------------
 
 
-def _one_piece(interpreter: TextPipeline, sentence: str) -> str:
-    """A sentence as the translator reads it, if it is neither blank nor too long to be read at once."""
-    line = interpreter.tokenize(sentence)
+def _add_run_routes(router: APIRouter, service: Service) -> None:
+    registry = service.registry
+
+    @router.get("/models", summary="List the models")
+    def models() -> ModelsResponse:
+        """Return the models and the limits."""
+        registry.refresh()
+        return ModelsResponse(models=[entry.describe() for entry in registry], limits=service.limits)
+
+    @router.get("/metrics/{name:path}", summary="Training metrics of a model")
+    def metrics(name: str) -> MetricsResponse:
+        """Return the training metrics of a model or run, also while it is being trained."""
+        path = _training_directory(registry, name) / METRICS_FILE
+        age = max(0.0, time.time() - path.stat().st_mtime) if path.is_file() else None
+        return MetricsResponse(model=name, metrics=read_metrics(path), seconds_ago=age)
+
+    @router.get("/runs", summary="List the served directories")
+    def runs() -> RunsResponse:
+        """Return the served directories, and which of them have a report."""
+        return RunsResponse(
+            runs=[RunInfo(name=run.name, report=run.report is not None) for run in registry.runs.values()]
+        )
+
+    @router.get("/reports/{name:path}", response_class=HTMLResponse, summary="Report of a run")
+    def report(name: str) -> FileResponse:
+        """Return the report of a demo, ladder or other run as an HTML page."""
+        path = registry.get_run(name).report
+        if path is None:
+            raise ApiError(f"{name} has no {REPORT_FILE}; dragoman demo and dragoman ladder write it", NOT_FOUND)
+        return FileResponse(path, media_type="text/html; charset=utf-8", headers=REPORT_HEADERS)
+
+
+def _training_directory(registry: ModelRegistry, name: str) -> Path:
+    """Return the directory of a model, or of a run that trains several models together."""
+    if name in registry.runs and name not in registry.entries:
+        return registry.runs[name].path
+    return registry.get(name).paths[0]
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Return the entries of a metrics file, thinned out if there are many; an incomplete last line is skipped."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+    entries = [entry for line in lines if isinstance(entry := _parse_json(line), dict)]
+    evaluations = _thin_out([index for index, entry in enumerate(entries) if "dev_loss" in entry])
+    others = _thin_out([index for index, entry in enumerate(entries) if "dev_loss" not in entry])
+    return [entries[index] for index in sorted([*evaluations, *others])]
+
+
+def _parse_json(line: str) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _thin_out(indices: list[int]) -> list[int]:
+    """Return about `MAX_METRICS` evenly spaced indices, including the last one."""
+    return indices[:: -(1 + len(indices) // MAX_METRICS)]
+
+
+# -- sentences and numbers ---------------------------------------------------------------------------------------------
+
+
+def _check_length(tokens: Sequence[str], what: str) -> None:
+    """Raise `ApiError` for sequences that would take too long token by token."""
+    if len(tokens) > MAX_TOKENS:
+        raise ApiError(f"the {what} has more than {MAX_TOKENS:,} tokens; send a shorter one")
+
+
+def _tokenize_sentence(pipeline: TextPipeline, sentence: str) -> str:
+    """Return a sentence as the translator reads it; raise `ApiError` if it is blank or too long for one search."""
+    line = pipeline.tokenize(sentence)
     if not line.strip():
-        raise ApiError("the sentence is blank; give one")
-    if interpreter.model.is_too_long(line):
-        raise ApiError(f"the sentence has more than {MAX_TOKENS:,} units; send a shorter one")
+        raise ApiError("the sentence is blank")
+    if pipeline.model.is_too_long(line):
+        raise ApiError(f"the sentence has more than {MAX_TOKENS:,} tokens; send a shorter one")
     return line
 
 
-def _texts(told: Sequence[Sequence[TranslatedSentence]]) -> list[TextInfo]:
-    """Texts as plain values, with the attention of as many translations as an answer has room for."""
-    every = [one for parts in told for sentence in parts for one in sentence.translations]
-    sizes = accumulate(0 if one.attention is None else one.attention.size for one in every)
-    shown = {id(one) for one, size in zip(every, sizes, strict=True) if size <= MAX_ATTENTION_VALUES}
-
-    def sentence(one: TranslatedSentence) -> SentenceInfo:
-        found = [
-            _told(own, text, looked=id(own) in shown)
-            for own, text in zip(one.translations, one.detokenized, strict=True)
-        ]
-        return SentenceInfo(source=one.text, gap=one.gap, read=one.tokenized, translations=found)
-
-    return [TextInfo(text=join_sentences(parts), sentences=[sentence(one) for one in parts]) for parts in told]
-
-
-def _told(told: Translation, text: str, *, looked: bool = True) -> TranslationInfo:
-    """A translation as plain values."""
-    rows = None if told.attention is None or not looked else told.attention.round(5).tolist()
-    return TranslationInfo(
-        text=text,
-        units=list(told.tokens),
-        source_units=list(told.source_tokens),
-        log_prob=_finite(told.log_prob),
-        score=_finite(told.score),
-        finished=told.finished,
-        attention=rows,
-        replaced=[ReplacedWordInfo(**one.as_dict()) for one in told.replacements],
-    )
-
-
-def _searched(interpreter: TextPipeline, asked: LatticeRequest, each_step: Callable[[], None]) -> LatticeResponse:
-    record = Lattice(max_pruned=asked.pruned)
-    line, model = _one_piece(interpreter, asked.text), interpreter.model
-    [best] = model.n_best([line], 1, asked.beam, length=asked.length, lattice=record, each_step=each_step)
-    words = model.target.vocab.tokens
-    nodes = [
-        LatticeNodeInfo(
-            id=node.id,
-            parent=node.parent,
-            word="" if node.parent is None else words[node.token],
-            log_prob=_finite(node.log_prob),
-            score=_finite(node.score),
-            fate=node.fate,
-        )
-        for node in record.nodes
-    ]
-    return LatticeResponse(
-        source=line, translation=_told(best[0], interpreter.detokenize_translation(best[0], asked.text)), nodes=nodes
-    )
-
-
 def _finite(value: float) -> float | None:
-    """Infinity as null: JSON has none."""
+    """Return None for infinite values, which JSON does not have."""
     return value if math.isfinite(value) else None

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.chunks import split_by_size
-from dragoman.data.streams import TextStream
+from dragoman.data.batches import TextStream
+from dragoman.data.ranges import split_by_size
 from dragoman.training.config import TrainingConfig
 from dragoman.training.protocols import Examples
 
@@ -43,7 +43,7 @@ def epoch_batches(
 
     Size 1 gives one example at a time (online training), size 0 all at once (whole-batch training). With a `pool`, the
     examples of so many batches are sorted before these are cut, so that those of a batch are alike: in size, or in what
-    is given as their `likeness`. Examples that take up more of a batch than their predictions count by their `weights`.
+    is given as their `sort_keys`. Examples that take up more of a batch than their predictions count by their `weights`.
 
     >>> [batch.tolist() for batch in epoch_batches(np.array([3, 1, 2, 2]), 4, seed=1, epoch=0)]
     [[0, 1], [2, 3]]
@@ -98,7 +98,7 @@ def _shuffled(examples: Examples, config: TrainingConfig, epoch: int) -> Sequenc
 
 def _likeness(examples: Examples) -> NDArray[np.int64]:
     """By which examples are sorted; if they do not say it themselves, by their sizes."""
-    likeness: NDArray[np.int64] = getattr(examples, "likeness", examples.sizes)
+    likeness: NDArray[np.int64] = getattr(examples, "sort_keys", examples.sizes)
     return likeness
 
 
@@ -123,13 +123,13 @@ def _pieces(examples: Examples, predictions: int) -> Iterable[Examples]:
 
 def _segments(corpus: Any, config: TrainingConfig, epoch: int) -> Sequence[Examples]:
     """In the text's own order, but from another word on in each epoch, so that cuts fall elsewhere."""
-    start = int(np.random.default_rng([config.seed, epoch]).integers(corpus.tokens))
+    start = int(np.random.default_rng([config.seed, epoch]).integers(corpus.num_tokens))
     rows = config.batch_size // config.steps if config.batch_by == "words" else config.batch_size
-    return TextStream.from_corpus(corpus, max(1, min(rows, corpus.tokens)), config.steps, start)
+    return TextStream.from_corpus(corpus, max(1, min(rows, corpus.num_tokens)), config.steps, start)
 
 
 def _streamed(corpus: Any, predictions: int) -> Iterable[Examples]:
-    rows = max(1, min(DEV_ROWS, corpus.tokens // SHORTEST))
+    rows = max(1, min(DEV_ROWS, corpus.num_tokens // SHORTEST))
     return TextStream.from_corpus(corpus, rows, max(1, predictions // rows // 8))
 
 

@@ -17,7 +17,6 @@ from dragoman.core.errors import DataError
 from dragoman.core.settings import validate
 from dragoman.core.threads import limit_threads
 from dragoman.data.corpus import Corpus, ParallelCorpus, require_same_vocab
-from dragoman.data.fingerprint import corpus_fingerprint
 from dragoman.data.trees import Treebank
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.training.batch_order import SENTENCES, STREAM
@@ -204,8 +203,8 @@ def _device(name: str) -> torch.device:
 def _record(model: StorableModel, config: TrainingConfig, examples: Any, dev: Any) -> None:
     """What config.yaml shall say of how the model was trained."""
     data = {
-        "train": corpus_fingerprint(examples),
-        "dev": None if dev is None else corpus_fingerprint(dev),
+        "train": examples.fingerprint(),
+        "dev": None if dev is None else dev.fingerprint(),
         "start": arrays_fingerprint(model.arrays()),
     }
     model.record = {"training": config.model_dump(mode="json"), "data": data}

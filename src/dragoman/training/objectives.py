@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from dragoman.data.batches import Segment
 from dragoman.data.corpus import Corpus, ParallelCorpus
-from dragoman.data.streams import Segment
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import UNK
 from dragoman.training.protocols import SmoothingScorer, StreamingScorer, TrainableScorer

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:  # counting models do without torch
     from torch import Generator, Tensor
 
+    from dragoman.data.batches import Segment
     from dragoman.data.corpus import Corpus
-    from dragoman.data.streams import Segment
 
 
 class Examples(Protocol):
     """What is learned from: a text, pairs of sentences, points on a plane.
 
     Some say two things more. Their `weights`, if they take up more of a batch than is predicted of them, as a pair with
-    a long source does, and their `likeness`, by which those that go well together are near each other. Where they say
+    a long source does, and their `sort_keys`, by which those that go well together are near each other. Where they say
     neither, both are their sizes.
     """
 

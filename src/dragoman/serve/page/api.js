@@ -1,48 +1,48 @@
-// Questions to the service.
+// Requests to the service.
 
-const AGAIN = new Set([502, 503, 504]);
+const RETRYABLE = new Set([502, 503, 504]);
 
-/** What the service refused, in its own words, or that it could not be reached. */
-export class Problem extends Error {
-  constructor(message, again = false) {
+/** An error response, with the service's own message, or a service that cannot be reached. */
+export class ApiError extends Error {
+  constructor(message, retryable = false) {
     super(message);
-    this.again = again; // whether it may work if it is tried again
+    this.retryable = retryable;
   }
 }
 
-export const models = (signal) => ask("v1/models", { signal });
+export const models = (signal) => request("v1/models", { signal });
 
-export const runs = () => ask("v1/runs", {});
+export const runs = () => request("v1/runs", {});
 
-export const metrics = (name) => ask(named("metrics", name), {});
+export const metrics = (name) => request(resource("metrics", name), {});
 
-/** The address of what is told about a model or a run; slashes in names stay. */
-export const named = (what, name) => `v1/${what}/${name.split("/").map(encodeURIComponent).join("/")}`;
+/** Return the URL of a model's or run's resource; slashes in names stay. */
+export const resource = (kind, name) => `v1/${kind}/${name.split("/").map(encodeURIComponent).join("/")}`;
 
-export const post = (what, question, signal) =>
-  ask(`v1/${what}`, {
+export const post = (endpoint, body, signal) =>
+  request(`v1/${endpoint}`, {
     signal,
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify(question),
+    body: JSON.stringify(body),
   });
 
-async function ask(address, request) {
-  const answer = await fetch(address, request).catch(unreachable);
-  const told = await answer.json().catch(() => null);
-  if (answer.ok && told !== null) return told;
-  throw new Problem(told?.error ?? `The service gave an answer that is none (${answer.status}).`, AGAIN.has(answer.status));
+async function request(path, options) {
+  const response = await fetch(path, options).catch(throwUnreachable);
+  const body = await response.json().catch(() => null);
+  if (response.ok && body !== null) return body;
+  throw new ApiError(body?.error ?? `The service sent an invalid answer (${response.status}).`, RETRYABLE.has(response.status));
 }
 
-function unreachable(error) {
+function throwUnreachable(error) {
   if (error.name === "AbortError") throw error;
-  throw new Problem("The service cannot be reached. Is it still running?", true);
+  throw new ApiError("The service cannot be reached. Is it still running?", true);
 }
 
-/** What each of several models answers; where one cannot, its problem. If none can, that is everybody's problem. */
-export async function ofEach(names, question) {
-  const found = await Promise.allSettled(names.map(question));
-  const failed = found.filter((one) => one.status === "rejected");
-  if (failed.length && failed.length === found.length) throw failed[0].reason;
-  return found.map((one, at) => ({ model: names[at], answer: one.value, problem: one.reason }));
+/** Send a request per model; return each answer, or the error where it failed. Throw if all failed. */
+export async function forEachModel(names, send) {
+  const results = await Promise.allSettled(names.map(send));
+  const failed = results.filter((result) => result.status === "rejected");
+  if (failed.length && failed.length === results.length) throw failed[0].reason;
+  return results.map((result, index) => ({ model: names[index], answer: result.value, error: result.reason }));
 }

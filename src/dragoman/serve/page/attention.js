@@ -1,79 +1,170 @@
-// What a translation looked at: the units read, the units written, the picture, and a sentence about what is pointed at.
+// The attention of one translation: source tokens, target tokens, a heat map, and a sentence about the current selection.
 
-import { el, shade } from "./dom.js";
-import { percent, quoted } from "./format.js";
-import { heatmap } from "./heatmap.js";
-import { roving } from "./roving.js";
-import { END, UNKNOWN, shown } from "./units.js";
+import { el, rovingFocus, shade, svg } from "./dom.js";
+import { END, UNKNOWN, displayedTokens, percent, quoted, truncate } from "./text.js";
 
 const NOTHING = { row: null, column: null };
-const HINT = "Point at a word or at a cell to see how much was looked at.";
-const ABOUT = `Each row is a unit that was written; the fuller the colour of a field, the more the translator looked at that unit of the source while it chose. ${END} ends a sentence.`;
-const REPLACED = { copied: "An unknown word: copied from the source", lexicon: "An unknown word: put in by the lexicon" };
+const HINT = "Point at a word or a cell to see its attention weights.";
+const EXPLANATION = `Each row is a target token; a stronger colour means more attention to the source token of that column. ${END} marks the end of a sentence.`;
+const NO_ATTENTION = "There are no attention weights to show for this translation.";
+const REPLACED = {
+  copied: "Unknown word, copied from the source",
+  lexicon: "Unknown word, translated by the lexicon",
+};
 
 /**
- * @param told a translation
- * @param begun how many of its units somebody chose
- * @param open is told the number of a unit that was clicked, and its button
+ * @param translation a translation as the service returns it
+ * @param numChosen how many of its first tokens the user chose
+ * @param onClick called with the index of a clicked target token and its button
+ * @returns `{words, picture}`, lists of elements
  */
-export function attention(told, begun, open) {
-  const written = [...shown(told), END];
-  const read = [...told.source_units, END];
-  const weights = told.attention;
-  const sources = read.map((text, column) => el("span", { class: "unit", onpointerenter: () => look({ row: null, column }) }, text || "·"));
-  const targets = written.map((text, row) => button(text, row));
-  const readouts = [{ "aria-live": "polite" }, { "aria-hidden": "true" }].map((how) => el("p", { class: "readout", ...how }, weights ? HINT : ""));
-  const map = weights && heatmap(written.slice(0, weights.length), columns(read, weights), weights, look);
+export function attentionView(translation, numChosen, onClick) {
+  const weights = translation.attention;
+  const targetTexts = [...displayedTokens(translation), END];
+  const sourceTexts = [...translation.source_units, END].map((text) => text || "·");
+  const columnTexts = weights ? sourceTexts.slice(0, weights[0].length) : [];
+  const sources = sourceTexts.map((text, column) =>
+    el("span", { class: "token", onpointerenter: () => select({ row: null, column }) }, text));
+  const targets = targetTexts.map(targetButton);
+  // The second one stands below the heat map; a screen reader needs only one of them.
+  const readouts = [{ "aria-live": "polite" }, { "aria-hidden": "true" }].map((attributes) =>
+    el("p", { class: "readout", ...attributes }, weights ? HINT : ""));
+  const map = weights && heatmap(targetTexts.slice(0, weights.length), columnTexts, weights, select);
 
-  function button(text, row) {
-    const replaced = told.replaced.find((one) => one.place === row);
-    const kinds = ["unit", (replaced || text === UNKNOWN) && "replaced", row < begun && "begun", row === begun - 1 && "picked"];
-    const point = () => look({ row, column: null });
+  function targetButton(text, row) {
+    const replaced = translation.replaced.find(({ place }) => place === row);
+    const classes = ["token", (replaced || text === UNKNOWN) && "replaced", row < numChosen && "fixed", row === numChosen - 1 && "picked"];
+    const selectRow = () => select({ row, column: null });
     return el("button",
-      { type: "button", class: kinds.filter(Boolean).join(" "), "aria-expanded": "false", onpointerenter: point, onfocus: point,
+      { type: "button", class: classes.filter(Boolean).join(" "), "aria-expanded": "false", onpointerenter: selectRow, onfocus: selectRow,
         title: replaced ? REPLACED[replaced.rule] : null,
-        onclick: (event) => open(row, event.currentTarget) },
+        onclick: (event) => onClick(row, event.currentTarget) },
       text);
   }
 
-  function look(at) {
-    if (!weights) return;
-    map.mark(at);
-    const row = at.row === null ? null : weights[at.row];
-    sources.forEach((source, column) => shade(source, row && at.column === null ? row[column] : column === at.column ? 1 : null));
-    targets.forEach((target, line) => {
-      const own = at.column === null || !weights[line] ? null : weights[line][at.column];
-      shade(target, at.row === null ? own : line === at.row ? 1 : null);
+  function select(cell) {
+    const { row, column } = cell;
+    if (!weights || (row !== null && !weights[row])) return; // an unfinished translation has no row for its end
+    map.mark(cell);
+    sources.forEach((source, at) => shade(source, row !== null && column === null ? weights[row][at] : at === column ? 1 : null));
+    targets.forEach((target, at) => {
+      const columnWeight = column === null || !weights[at] ? null : weights[at][column];
+      shade(target, row === null ? columnWeight : at === row ? 1 : null);
     });
-    for (const readout of readouts) readout.textContent = said(at, written, columns(read, weights), weights);
+    for (const readout of readouts) readout.textContent = describe(cell, targetTexts, columnTexts, weights);
   }
 
-  const words = el("div", { class: "pair", onpointerleave: () => look(NOTHING) },
-    el("h3", { class: "label" }, "Read"),
-    el("div", { class: "units" }, sources),
-    el("h3", { class: "label" }, "Written"),
-    el("div", { class: "units", role: "group", "aria-label": "Written" }, targets),
+  const words = el("div", { class: "pair", onpointerleave: () => select(NOTHING) },
+    el("h3", { class: "label" }, "Source"),
+    el("div", { class: "tokens" }, sources),
+    el("h3", { class: "label" }, "Target"),
+    el("div", { class: "tokens", role: "group", "aria-label": "Target" }, targets),
   );
-  roving(words, targets);
-  return { words: [words, readouts[0]], picture: map ? [about(), el("div", { class: "scroll" }, map.element), readouts[1]] : [none()] };
+  rovingFocus(words, targets);
+  const picture = map
+    ? [el("p", { class: "hint" }, EXPLANATION), el("div", { class: "scroll" }, map.element), readouts[1]]
+    : [el("p", { class: "hint" }, NO_ATTENTION)];
+  return { words: [words, readouts[0]], picture };
 }
 
-const about = () => el("p", { class: "hint" }, ABOUT);
-
-const columns = (read, weights) => weights[0].map((_, column) => read[column] || "·");
-
-const none = () => el("p", { class: "hint" }, "This translator has no attention that could be shown.");
-
-function said({ row, column }, written, read, weights) {
+/** Describe the attention of a cell, a row or a column in a sentence. */
+function describe({ row, column }, targets, sources, weights) {
   if (row === null && column === null) return HINT;
   if (row !== null && column !== null) {
-    return `For ${quoted(written[row])}, ${quoted(read[column])} gets ${percent(weights[row][column])} of the attention.`;
+    return `For ${quoted(targets[row])}, ${quoted(sources[column])} gets ${percent(weights[row][column])} of the attention.`;
   }
-  if (row !== null) return `${quoted(written[row])} looks most at ${most(weights[row], read)}.`;
-  return `${quoted(read[column])} is looked at most for ${most(weights.map((line) => line[column]), written)}.`;
+  if (row !== null) return `${quoted(targets[row])} attends most to ${listLargest(weights[row], sources)}.`;
+  return `${quoted(sources[column])} gets most attention for ${listLargest(weights.map((line) => line[column]), targets)}.`;
 }
 
-function most(values, names, many = 3) {
-  const order = values.map((value, at) => ({ value, name: names[at] })).sort((one, other) => other.value - one.value);
-  return order.slice(0, many).map(({ value, name }) => `${quoted(name)} (${percent(value)})`).join(", ");
+function listLargest(values, names, number = 3) {
+  const sorted = values.map((value, index) => ({ value, name: names[index] })).sort((a, b) => b.value - a.value);
+  return sorted.slice(0, number).map(({ value, name }) => `${quoted(name)} (${percent(value)})`).join(", ");
+}
+
+// -- the heat map --------------------------------------------------------------------------------------------------------
+
+const CELL = 30; // pixels
+const LABEL_LENGTH = 14; // characters
+const CHARACTER_WIDTH = 7.4; // pixels
+const SLANT = 60; // degrees
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/**
+ * Draw attention weights: a row per target token, a column per source token.
+ * @param onSelect called with `{row, column}`: a cell, a whole row (column is null), a whole column (row is null), or
+ * nothing (both are null)
+ */
+function heatmap(rows, columns, weights, onSelect) {
+  const left = 18 + CHARACTER_WIDTH * longestLabel(rows);
+  const top = 14 + CHARACTER_WIDTH * longestLabel(columns) * Math.sin((SLANT * Math.PI) / 180);
+  const width = left + CELL * columns.length + CHARACTER_WIDTH * longestLabel(columns.slice(-3)) * 0.5 + 8;
+  const height = top + CELL * rows.length + 4;
+  const x = (column) => left + CELL * column;
+  const y = (row) => top + CELL * row;
+
+  const columnLabels = columns.map((text, column) =>
+    svg("g", { class: "head", "data-column": column },
+      svg("rect", { class: "touch", x: x(column), y: 0, width: CELL, height: top }),
+      svg("text", { transform: `translate(${x(column) + CELL / 2 + 3} ${top - 7}) rotate(${-SLANT})` }, truncate(text, LABEL_LENGTH)),
+    ));
+  const rowLabels = rows.map((text, row) =>
+    svg("g", { class: "side", "data-row": row },
+      svg("rect", { class: "touch", x: 0, y: y(row), width: left, height: CELL }),
+      svg("text", { x: left - 8, y: y(row) + CELL / 2, "text-anchor": "end", "dominant-baseline": "central" }, truncate(text, LABEL_LENGTH)),
+    ));
+  const cells = weights.map((line, row) => line.map((weight, column) =>
+    svg("g", { class: "cell", "data-row": row, "data-column": column },
+      svg("rect", { class: "touch", x: x(column), y: y(row), width: CELL, height: CELL }),
+      svg("rect", { class: "heat", x: x(column) + 1, y: y(row) + 1, width: CELL - 2, height: CELL - 2, "fill-opacity": weight.toFixed(3) }),
+      svg("title", {}, `${rows[row]}, ${columns[column]}: ${percent(weight)}`),
+    )));
+  const bands = ["row", "column"].map((direction) => svg("rect", { class: `band ${direction}` }));
+
+  const element = svg("svg",
+    { class: "heatmap", width, height, viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "application",
+      "aria-label": "Attention. The arrow keys move between cells; beyond the first cell is the whole row or column." },
+    columnLabels, rowLabels, cells.flat(), bands);
+  let selected = NOTHING;
+
+  function mark(cell) {
+    selected = cell;
+    columnLabels.forEach((label, column) => label.classList.toggle("marked", column === cell.column));
+    rowLabels.forEach((label, row) => label.classList.toggle("marked", row === cell.row));
+    placeBand(bands[0], cell.row !== null, { x: left, y: y(cell.row), width: CELL * columns.length, height: CELL });
+    placeBand(bands[1], cell.column !== null, { x: x(cell.column), y: top, width: CELL, height: CELL * rows.length });
+  }
+
+  element.addEventListener("pointerover", (event) => onSelect(cellOf(event.target.closest("[data-row], [data-column]"))));
+  element.addEventListener("pointerleave", () => onSelect(NOTHING));
+  element.addEventListener("focus", () => selected.row === null && selected.column === null && onSelect({ row: 0, column: null }));
+  element.addEventListener("blur", () => onSelect(NOTHING));
+  element.addEventListener("keydown", (event) => {
+    const move = MOVES[event.key];
+    if (!move) return;
+    event.preventDefault();
+    const next = moveSelection(selected, move, rows.length, columns.length);
+    onSelect(next);
+    (cells[next.row]?.[next.column] ?? rowLabels[next.row] ?? columnLabels[next.column]).scrollIntoView({ block: "nearest", inline: "nearest" });
+  });
+  return { element, mark };
+}
+
+const longestLabel = (texts) => Math.max(1, ...texts.map((text) => Math.min(LABEL_LENGTH, [...text].length)));
+
+const numberOrNull = (text) => (text === undefined ? null : Number(text));
+
+const cellOf = (element) => ({ row: numberOrNull(element?.dataset.row), column: numberOrNull(element?.dataset.column) });
+
+/** Left of the first cell of a row is the whole row, above the first cell of a column the whole column. */
+function moveSelection({ row, column }, [down, right], numRows, numColumns) {
+  const next = (index, step, length) => Math.min(length - 1, (index ?? -1) + step);
+  const [nextRow, nextColumn] = [next(row, down, numRows), next(column, right, numColumns)];
+  if (nextRow < 0 && nextColumn < 0) return { row, column };
+  return { row: nextRow < 0 ? null : nextRow, column: nextColumn < 0 ? null : nextColumn };
+}
+
+function placeBand(band, visible, box) {
+  band.classList.toggle("visible", visible);
+  if (visible) for (const [name, value] of Object.entries(box)) band.setAttribute(name, value);
 }

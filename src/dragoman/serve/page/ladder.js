@@ -1,74 +1,123 @@
-// What was found: reports, how trainings go; and what the service has: models and limits. Each section is a function
-// from what the service tells to elements.
+// The Ladder view: reports of runs, learning curves, the list of models and the limits of the service.
 
-import { models } from "./api.js";
-import { asking } from "./asking.js";
-import { curves } from "./curves.js";
-import { el, parts } from "./dom.js";
-import { languages } from "./format.js";
-import { notice } from "./notice.js";
-import { reports } from "./reports.js";
+import { models, resource, runs } from "./api.js";
+import { el, parts, table } from "./dom.js";
+import { learningCurves } from "./learning_curves.js";
+import { latestRequest, statusLine } from "./request.js";
+import { languagePair } from "./text.js";
 
-const SECTIONS = { Report: reports, Training: curves, Models: shelf, Limits: limits };
+// Each section is a function from the answer of /v1/models to a list of elements.
+const SECTIONS = { Report: reportSection, Training: learningCurves, Models: modelSection, Limits: limitSection };
 
 const LIMITS = {
-  characters: "characters of all texts of a request",
-  texts: "texts of a request",
-  beam: "the widest beam",
-  alternatives: "translations beside the best, or samples",
-  body: "bytes of a request",
-  queue: "requests that wait",
-  seconds: "seconds that a request may take, waiting included",
+  characters: "characters per request, all texts together",
+  texts: "texts per request",
+  beam: "beam size",
+  alternatives: "alternative translations, or additional samples",
+  body: "bytes per request",
+  queue: "waiting requests",
+  seconds: "seconds per request, including the time in the queue",
+  connections: "open connections",
 };
 
-export function ladder(root) {
+export function ladderView(root) {
   const part = parts(root);
-  const asked = asking(notice(part.notice), [part.sections], "Asking …");
+  const request = latestRequest(statusLine(part.notice), [part.sections], "Loading …");
 
-  async function question(signal) {
+  async function loadSections(signal) {
     const service = await models(signal);
     return Promise.all(Object.entries(SECTIONS).map(async ([name, section]) => ({ name, element: el("section", {}, await section(service)) })));
   }
 
   function show(sections) {
-    const jump = ({ name, element }) => el("button", { type: "button", class: "quiet", onclick: () => go(element) }, name);
+    const jumpButton = ({ name, element }) => el("button", { type: "button", class: "quiet", onclick: () => jumpTo(element) }, name);
     part.sections.replaceChildren(
-      el("nav", { class: "buttons", "aria-label": "Sections" }, sections.map(jump)),
+      el("nav", { class: "buttons", "aria-label": "Sections" }, sections.map(jumpButton)),
       ...sections.map(({ element }) => element));
   }
 
-  return { open: () => asked.now(question, show), params: () => new URLSearchParams() };
+  return { open: () => request.send(loadSections, show), params: () => new URLSearchParams() };
 }
 
-/** To a section, with the keyboard as well as with the eye. */
-function go(section) {
+/** Scroll to a section and move the keyboard focus there. */
+function jumpTo(section) {
   const heading = section.querySelector("h2");
   heading.tabIndex = -1;
   heading.focus({ preventScroll: true });
   section.scrollIntoView();
 }
 
-function shelf({ models }) {
+// -- models and limits ---------------------------------------------------------------------------------------------------
+
+function modelSection({ models }) {
   return [
     el("h2", {}, "Models"),
-    el("p", { class: "hint" }, "A model is loaded when it is first asked for."),
-    table(["Name", "Kind", "Languages", "Loaded"], models.map((one) => [one.name, kind(one), languages(one) || "–", state(one)])),
+    el("p", { class: "hint" }, "A model is loaded when it is used for the first time."),
+    textTable(["Name", "Kind", "Languages", "Loaded"], models.map((model) => [model.name, modelKind(model), languagePair(model) || "–", loadState(model)])),
   ];
 }
 
-const kind = ({ kind, members }) => (members > 1 ? `${kind}, ensemble of ${members}` : kind);
+const modelKind = ({ kind, members }) => (members > 1 ? `${kind}, ensemble of ${members}` : kind);
 
-const state = ({ loaded, problem }) => (problem ? el("span", { class: "problem" }, problem) : loaded ? "yes" : "not yet");
+const loadState = ({ loaded, problem }) => (problem ? el("span", { class: "problem" }, problem) : loaded ? "yes" : "not yet");
 
-function limits({ limits }) {
-  const lines = Object.entries(limits).map(([name, value]) => [value.toLocaleString("en"), LIMITS[name] ?? name]);
-  return [el("h2", {}, "Limits"), table(["At most", "Of what"], lines)];
+function limitSection({ limits }) {
+  const rows = Object.entries(limits).map(([name, value]) => [value.toLocaleString("en"), LIMITS[name] ?? name]);
+  return [el("h2", {}, "Limits"), textTable(["Maximum", "Of"], rows)];
 }
 
-function table(heads, lines) {
-  return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": heads.join(", ") },
-    el("table", {},
-      el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
-      el("tbody", {}, lines.map((line) => el("tr", {}, line.map((cell) => el("td", {}, cell))))),
-    ));
+function textTable(headings, rows) {
+  return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": headings.join(", ") },
+    table(headings, rows.map((cells) => el("tr", {}, cells.map((cell) => el("td", {}, cell))))));
+}
+
+// -- reports -------------------------------------------------------------------------------------------------------------
+
+const NO_REPORT = "There is no report. Demos and ladders write one into their directory. Serve such a directory: ";
+const COLOURS = { "--paper": "--paper", "--raised": "--raised", "--ink": "--ink", "--quiet": "--soft", "--rule": "--line", "--link": "--accent" };
+const DARK = matchMedia("(prefers-color-scheme: dark)");
+
+/** The report of a run; if there are several, the user chooses one. */
+async function reportSection() {
+  const names = (await runs()).runs.filter(({ report }) => report).map(({ name }) => name);
+  const heading = el("h2", {}, "Report");
+  if (!names.length) return [heading, el("p", {}, NO_REPORT, el("code", {}, "dragoman serve runs/demo"))];
+  const container = el("div", {});
+  const show = (name) => container.replaceChildren(...reportFrame(name));
+  show(names[0]);
+  return [heading, ...(names.length > 1 ? [runSelect(names, show)] : []), container];
+}
+
+const runSelect = (names, onSelect) =>
+  el("form", { class: "settings", onsubmit: (event) => event.preventDefault() },
+    el("label", { class: "wide" }, "Run ",
+      el("select", { onchange: (event) => onSelect(event.target.value) }, names.map((name) => el("option", {}, name)))));
+
+function reportFrame(name) {
+  const src = resource("reports", name);
+  const frame = el("iframe", { class: "report", title: `Report of ${name}`, sandbox: "allow-same-origin", src });
+  frame.addEventListener("load", () => adaptFrame(frame));
+  return [
+    el("p", { class: "hint" }, `Report of ${name}. `, el("a", { href: src, target: "_blank", rel: "noopener" }, "Open in a new tab")),
+    frame,
+  ];
+}
+
+/** Give a report the colours of the page, and its frame the height of the report. */
+function adaptFrame(frame) {
+  const inner = frame.contentDocument;
+  const style = inner.createElement("style");
+  const applyColours = () => (style.textContent = reportStyle(getComputedStyle(document.documentElement)));
+  applyColours();
+  inner.head.append(style);
+  DARK.addEventListener("change", applyColours);
+  const fitHeight = () => (frame.style.height = `${Math.ceil(inner.documentElement.getBoundingClientRect().height)}px`);
+  new ResizeObserver(fitHeight).observe(inner.documentElement);
+}
+
+function reportStyle(pageStyle) {
+  const colours = Object.entries(COLOURS).map(([name, from]) => `${name}: ${pageStyle.getPropertyValue(from)};`).join(" ");
+  const headingFont = `font-family: ${pageStyle.getPropertyValue("--serif")};`;
+  return `:root { ${colours} } html { overflow: hidden } body { max-width: none; padding: 0 1px; background: transparent }
+    h1, h2 { ${headingFont} } h1 { font-size: 1.35rem } table { font-size: 0.9rem } table:not(.heat) :is(th, td) { padding: 0.3rem 0.5rem }`;
 }

@@ -1,52 +1,68 @@
-// What the service has, and the views of it.
+// Start the page: load the list of models, connect the tabs and open the view that the URL names.
 
-import * as address from "./address.js";
 import * as api from "./api.js";
-import { ladder } from "./ladder.js";
-import { languageModels } from "./models.js";
-import { notice } from "./notice.js";
-import { search } from "./search.js";
-import { tabs } from "./tabs.js";
-import { translate } from "./translate.js";
+import { rovingFocus } from "./dom.js";
+import { ladderView } from "./ladder.js";
+import { languageModelsView } from "./language_models.js";
+import { statusLine } from "./request.js";
+import { searchView } from "./search.js";
+import { translateView } from "./translate.js";
+import * as url from "./url.js";
 
-const VIEWS = { translate, search, models: languageModels, ladder };
-const FIRST = "translate";
+const VIEWS = { translate: translateView, search: searchView, models: languageModelsView, ladder: ladderView };
+const DEFAULT_VIEW = "translate";
 
-const told = notice(document.getElementById("notice"));
-const views = {};
-const select = tabs(document.getElementById("tabs"), choose);
+const status = statusLine(document.getElementById("notice"));
+const openViews = {};
+const selectTab = connectTabs(document.getElementById("tabs"), showView);
+let service; // the answer of /v1/models
 
-/** Views are made when they are first opened; each is `{open(params), params()}`. */
-function view(name) {
-  const write = (params, step) => address.write(name, params, step);
-  return (views[name] ??= VIEWS[name](document.getElementById(name), service, write));
+/** Return a view, created on first use. A view is `{open(params), params()}`. */
+function getView(name) {
+  const saveInputs = (params, isChoice) => url.write(name, params, isChoice);
+  return (openViews[name] ??= VIEWS[name](document.getElementById(name), service, saveInputs));
 }
 
-function choose(name) {
+function showView(name) {
   if (!service) return;
-  address.write(name, view(name).params(), true);
-  follow();
+  url.write(name, getView(name).params(), true);
+  followUrl();
 }
 
-function follow() {
-  const { view: asked, params } = address.read();
-  const name = Object.hasOwn(VIEWS, asked) ? asked : FIRST;
-  select(name);
-  view(name).open(params);
+function followUrl() {
+  const { view, params } = url.read();
+  const name = Object.hasOwn(VIEWS, view) ? view : DEFAULT_VIEW;
+  selectTab(name);
+  getView(name).open(params);
 }
 
-let service;
+/** Let clicks and arrow keys choose a tab; return a function that marks the tab of a view as selected. */
+function connectTabs(list, onChoose) {
+  const tabs = [...list.querySelectorAll("[role=tab]")];
+  const panelOf = (tab) => document.getElementById(tab.getAttribute("aria-controls"));
+  rovingFocus(list, tabs, { onMove: (index) => onChoose(panelOf(tabs[index]).id) });
+  for (const tab of tabs) tab.addEventListener("click", () => onChoose(panelOf(tab).id));
 
-async function begin() {
-  told.working("Asking which models there are …");
+  return function select(view) {
+    for (const tab of tabs) {
+      const selected = panelOf(tab).id === view;
+      tab.setAttribute("aria-selected", String(selected));
+      tab.tabIndex = selected ? 0 : -1;
+      panelOf(tab).hidden = !selected;
+    }
+  };
+}
+
+async function start() {
+  status.working("Loading the list of models …");
   try {
     service = await api.models();
   } catch (error) {
-    return told.problem(error, begin);
+    return status.error(error, start);
   }
-  told.clear();
-  follow();
-  addEventListener("popstate", follow);
+  status.clear();
+  followUrl();
+  addEventListener("popstate", followUrl);
 }
 
-begin();
+start();

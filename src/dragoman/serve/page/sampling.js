@@ -1,43 +1,40 @@
-// Sentences drawn from a language model.
+// The form that draws sentences from a language model.
 
 import { post } from "./api.js";
-import { asking } from "./asking.js";
-import { offer } from "./choices.js";
-import { el } from "./dom.js";
-import { notice } from "./notice.js";
+import { el, fillModels } from "./dom.js";
+import { latestRequest, statusLine } from "./request.js";
 
 /**
- * @param beginning gives the words to begin with
- * @param use is told a sample that somebody wants as the text
+ * @param part the elements of the view
+ * @param getPrefix returns the words that a sample starts with, if the user chose that
+ * @param onUse called with a sample that the user wants as the text
  */
-export function sampling(part, models, limits, beginning, use) {
+export function connectSampling(part, models, limits, getPrefix, onUse) {
   const form = part.sampling;
-  const { model, n, seed, begun, temperature, top_k, top_p } = form.elements;
-  const asked = asking(notice(part.samplenotice), [part.samples], "Drawing …");
+  const { model, n, seed, prefixed, temperature, top_k, top_p } = form.elements;
+  const request = latestRequest(statusLine(part.samplenotice), [part.samples], "Drawing samples …");
   n.max = limits.alternatives + 1;
-  offer(model, models);
+  fillModels(model, models);
 
-  const question = () => ({
+  const inputs = () => ({
     model: model.value,
     n: Number(n.value),
     seed: Number(seed.value),
     temperature: Number(temperature.value),
     top_k: top_k.value ? Number(top_k.value) : null,
     top_p: Number(top_p.value),
-    prefix: begun.checked ? beginning() : "",
+    prefix: prefixed.checked ? getPrefix() : "",
   });
 
-  function draw(event) {
+  const row = (text) =>
+    el("li", {}, el("span", {}, text || "(empty sentence)"),
+      " ", el("button", { type: "button", class: "quiet", onclick: () => onUse(text) }, "Use as text"));
+
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const wanted = question();
-    asked.now((signal) => post("sample", wanted, signal), ({ samples }) => part.samples.replaceChildren(...samples.map(line)));
-  }
-
-  const line = (text) =>
-    el("li", {}, el("span", {}, text || "(an empty sentence)"),
-      " ", el("button", { type: "button", class: "quiet", onclick: () => use(text) }, "Use as text"));
-
-  form.addEventListener("submit", draw);
+    const body = inputs();
+    request.send((signal) => post("sample", body, signal), ({ samples }) => part.samples.replaceChildren(...samples.map(row)));
+  });
   part.again.addEventListener("click", () => {
     seed.value = Number(seed.value) + 1;
     form.requestSubmit();

@@ -1,183 +1,218 @@
-// A beam search, step by step, and the greedy one beside it.
+// The Search view: a beam search step by step, compared with greedy search.
 
 import { post } from "./api.js";
-import { asking } from "./asking.js";
-import { NONE, isChoice, isTranslator, offer, whole } from "./choices.js";
-import { unshared } from "./difference.js";
-import { el, fill, parts } from "./dom.js";
-import { count, logProb } from "./format.js";
-import { alive, favourite, follow, stepsOf, wordsOf } from "./lattice.js";
-import { figures } from "./nbest.js";
-import { notice } from "./notice.js";
-import { VERTICAL, roving } from "./roving.js";
-import { stepper } from "./stepper.js";
-import { tree } from "./tree.js";
-import { END, joined } from "./units.js";
+import {
+  NO_TRANSLATOR, VERTICAL, el, fill, fillModels, hasModifier, integerOf, isSelect, isTranslator, parts, rovingFocus, table,
+} from "./dom.js";
+import { latestRequest, statusLine } from "./request.js";
+import { drawTree, bestPath, followTokens, groupBySteps, survivors, tokensOf } from "./search_tree.js";
+import { END, count, differingTokens, joinTokens, logProb } from "./text.js";
+import { scores } from "./translate.js";
 
-const FATES = { kept: "kept", finished: "finished", pruned: "pruned" };
+const FATES = ["kept", "finished", "pruned"];
 const LEGEND = [
   ["kept", "kept"],
   ["finished", "finished"],
   ["pruned", "pruned"],
-  ["dead", "given up later"],
-  ["best", "the likeliest in this step; in the end, the translation"],
+  ["dead", "dropped in a later step"],
+  ["best", "most probable in this step; in the last step, the translation"],
   ["greedy", "on the greedy path"],
 ];
 
-export function search(root, service, write) {
+export function searchView(root, service, saveInputs) {
   const part = parts(root);
   const { model, beam, handling, penalty, pruned } = part.form.elements;
   const translators = service.models.filter(isTranslator);
-  const told = notice(part.notice);
-  const asked = asking(told, [part.inside], "Searching …");
-  const steps = stepper(root, part, showStep);
-  let found, picture, opened;
+  const status = statusLine(part.notice);
+  const request = latestRequest(status, [part.inside], "Searching …");
+  const stepper = createStepper(root, part.slider, showStep);
+  let result, picture, currentParams;
 
   beam.max = service.limits.beam;
   part.legend.append(el("ul", { class: "legend" }, LEGEND.map(([kind, text]) => el("li", {}, el("span", { class: `swatch ${kind}` }), text))));
 
-  // -- the inputs ------------------------------------------------------------------------------------------------------
+  // -- inputs ----------------------------------------------------------------------------------------------------------
 
   const length = () => (handling.value === "penalty" ? `penalty:${penalty.value || 0}` : handling.value);
 
   function params() {
-    const own = { model: model.value, beam: beam.value, length: length(), pruned: pruned.value, text: part.text.value };
-    return new URLSearchParams(found ? { ...own, step: steps.at } : own);
+    const inputs = { model: model.value, beam: beam.value, length: length(), pruned: pruned.value, text: part.text.value };
+    return new URLSearchParams(result ? { ...inputs, step: stepper.step } : inputs);
   }
 
   function open(given) {
-    offer(model, translators, given.get("model"));
-    if (String(given) === opened) return;
-    const [kind, number] = (given.get("length") ?? length()).split(":");
+    fillModels(model, translators, given.get("model"));
+    if (String(given) === currentParams) return;
+    const [kind, value] = (given.get("length") ?? length()).split(":");
     fill(beam, given.get("beam") ?? beam.value);
     fill(handling, kind);
-    fill(penalty, number ?? penalty.value);
+    fill(penalty, value ?? penalty.value);
     fill(pruned, given.get("pruned") ?? pruned.value);
     fill(part.text, given.get("text") ?? part.text.value);
-    refresh({ at: given.get("step") });
+    refresh({ step: given.get("step") });
   }
 
-  /** Where the search is looked at afterwards: at a given step, or at its end. */
-  function refresh({ step = false, typing = false, at = null } = {}) {
-    found = undefined;
+  /** Search again, then show a given step, or the last one. */
+  function refresh({ isChoice = false, typing = false, step = null } = {}) {
+    result = undefined;
     part.penalty.hidden = handling.value !== "penalty";
-    part.text.lang = translators.find((one) => one.name === model.value)?.source ?? "";
-    write(params(), step);
-    opened = String(params());
-    if (!model.value || !part.text.value.trim()) return rest();
-    (typing ? asked.later : asked.now)(question, (answer) => show(answer, at));
+    part.text.lang = translators.find(({ name }) => name === model.value)?.source ?? "";
+    saveInputs(params(), isChoice);
+    currentParams = String(params());
+    if (model.value && part.text.value.trim()) {
+      return request.send(runSearches, (searched) => show(searched, step), { delayed: typing });
+    }
+    request.reset();
+    if (!model.value) status.error(new Error(NO_TRANSLATOR));
   }
 
-  function rest() {
-    asked.rest();
-    if (!model.value) told.problem(new Error(NONE));
-  }
-
-  part.form.addEventListener("input", ({ target }) => refresh({ step: isChoice(target), typing: !isChoice(target) }));
+  part.form.addEventListener("input", ({ target }) => refresh({ isChoice: isSelect(target), typing: !isSelect(target) }));
   part.form.addEventListener("submit", (event) => event.preventDefault());
   part.text.addEventListener("input", () => refresh({ typing: true }));
 
-  // -- asking and showing ----------------------------------------------------------------------------------------------
+  // -- requests and answers --------------------------------------------------------------------------------------------
 
-  async function question(signal) {
-    const width = whole(beam);
-    const how = { model: model.value, text: part.text.value.trim(), length: length() };
-    const one = (more) => post("lattice", { ...how, ...more }, signal);
-    const [wide, greedy] = await Promise.all([one({ beam: width, pruned: whole(pruned) }), one({ beam: 1, pruned: 0 })]);
-    return { width, wide: wide.translation, greedy: greedy.translation, steps: stepsOf(wide.nodes, width) };
+  async function runSearches(signal) {
+    const width = integerOf(beam);
+    const options = { model: model.value, text: part.text.value.trim(), length: length() };
+    const send = (more) => post("lattice", { ...options, ...more }, signal);
+    const [wide, greedy] = await Promise.all([send({ beam: width, pruned: integerOf(pruned) }), send({ beam: 1, pruned: 0 })]);
+    return { width, wide: wide.translation, greedy: greedy.translation, steps: groupBySteps(wide.nodes, width) };
   }
 
-  function show(answer, at) {
-    found = answer;
-    const greedy = follow(found.steps, [...found.greedy.units, END]);
-    picture = tree(found.steps, found.width, new Set(greedy), mark);
+  function show(searched, step) {
+    result = searched;
+    const greedyPath = followTokens(result.steps, [...result.greedy.units, END]);
+    picture = drawTree(result.steps, result.width, new Set(greedyPath), mark);
     part.tree.replaceChildren(picture.element);
-    part.compared.replaceChildren(...compared(found, greedy));
-    steps.reset(found.steps.length - 1, at);
+    part.compared.replaceChildren(...compareSearches(result, greedyPath));
+    stepper.reset(result.steps.length - 1, step);
   }
 
   function showStep(step) {
-    if (!found) return;
-    const nodes = found.steps[step];
-    const best = favourite(found.steps, step, found.wide);
-    picture.show(step, alive(found.steps, step), best);
-    part.counter.textContent = `Step ${step} of ${found.steps.length - 1}: ${tally(nodes)}`;
+    if (!result) return;
+    const nodes = result.steps[step];
+    const best = bestPath(result.steps, step, result.wide);
+    picture.show(step, survivors(result.steps, step), best);
+    part.counter.textContent = `Step ${step} of ${result.steps.length - 1}: ${countFates(nodes)}`;
     showHypotheses(nodes, best.at(-1));
-    reveal(part.tree, picture.columnOf(step));
-    write(params());
-    opened = String(params());
+    scrollIntoColumn(part.tree, picture.columnOf(step));
+    saveInputs(params());
+    currentParams = String(params());
   }
 
   function showHypotheses(nodes, best) {
-    const row = [...part.hypotheses.querySelectorAll("tbody tr")].indexOf(document.activeElement);
-    part.hypotheses.replaceChildren(table(nodes, best, mark));
-    part.hypotheses.querySelectorAll("tbody tr")[row]?.focus();
+    const focusedRow = [...part.hypotheses.querySelectorAll("tbody tr")].indexOf(document.activeElement);
+    part.hypotheses.replaceChildren(hypothesisTable(nodes, best, mark));
+    part.hypotheses.querySelectorAll("tbody tr")[focusedRow]?.focus();
   }
 
-  const mark = (node) => picture.mark(node);
+  function mark(node) {
+    picture.mark(node);
+  }
 
   return { open, params };
 }
 
-function tally(nodes) {
-  const many = (fate) => nodes.filter((node) => node.fate === fate).length;
-  return Object.entries(FATES).filter(([fate]) => many(fate)).map(([fate, name]) => `${many(fate)} ${name}`).join(", ");
+function countFates(nodes) {
+  const number = (fate) => nodes.filter((node) => node.fate === fate).length;
+  return FATES.filter(number).map((fate) => `${number(fate)} ${fate}`).join(", ");
 }
 
-/** Scroll a box sideways so that a column and a bit of the next can be seen. */
-function reveal(box, { from, to }) {
-  const spare = 60;
-  if (to + spare > box.scrollLeft + box.clientWidth) box.scrollLeft = to + spare - box.clientWidth;
-  if (from - spare < box.scrollLeft) box.scrollLeft = from - spare;
+/** Scroll a box sideways so that a column and a part of its neighbours are visible. */
+function scrollIntoColumn(box, { from, to }) {
+  const margin = 60;
+  if (to + margin > box.scrollLeft + box.clientWidth) box.scrollLeft = to + margin - box.clientWidth;
+  if (from - margin < box.scrollLeft) box.scrollLeft = from - margin;
 }
 
-// -- the hypotheses of a step as words -----------------------------------------------------------------------------------
+// -- the hypotheses of a step as a table ---------------------------------------------------------------------------------
 
-function table(nodes, best, mark) {
-  const heads = ["Hypothesis", "log P", "Score", "Fate"];
-  const rows = nodes.map((node) => line(node, node === best, mark));
-  const body = el("tbody", {}, rows);
-  roving(body, rows, { keys: VERTICAL });
-  return el("table", { class: "hypotheses" },
-    el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
-    body);
+function hypothesisTable(nodes, best, mark) {
+  const rows = nodes.map((node) => hypothesisRow(node, node === best, mark));
+  const element = table(["Hypothesis", "log P", "Score", "Status"], rows);
+  element.className = "hypotheses";
+  rovingFocus(element, rows, { keys: VERTICAL });
+  return element;
 }
 
-function line(node, isBest, mark) {
+function hypothesisRow(node, isBest, mark) {
   const on = () => mark(node);
   const off = () => mark(null);
-  const words = wordsOf(node).join(" ") || "(the beginning)";
   return el("tr", { class: `${node.fate} ${isBest ? "best" : ""}`, onpointerenter: on, onpointerleave: off, onfocus: on, onblur: off },
-    el("td", {}, words),
+    el("td", {}, tokensOf(node).join(" ") || "(start)"),
     el("td", { class: "number" }, logProb(node.log_prob)),
     el("td", { class: "number" }, node.word === END ? logProb(node.score) : "–"),
-    el("td", {}, FATES[node.fate]));
+    el("td", {}, node.fate));
 }
 
-// -- beam and greedy -----------------------------------------------------------------------------------------------------
+// -- beam search and greedy search ---------------------------------------------------------------------------------------
 
-function compared({ width, wide, greedy }, path) {
-  const same = joined(wide.units) === joined(greedy.units);
+function compareSearches({ width, wide, greedy }, greedyPath) {
+  const same = joinTokens(wide.units) === joinTokens(greedy.units);
   return [
-    el("div", { class: "ranks" }, told(`beam of ${width}`, wide, greedy), told("greedy", greedy, wide)),
-    el("p", { class: "hint" }, same ? "Both find the same." : parting(wide, greedy, path)),
+    el("div", { class: "ranks" }, searchResult(`beam size ${width}`, wide, greedy), searchResult("greedy", greedy, wide)),
+    el("p", { class: "hint" }, same ? "Both find the same translation." : explainDifference(wide, greedy, greedyPath)),
   ];
 }
 
-function told(name, own, other) {
-  const differing = unshared(own.units, other.units);
-  const words = own.units.flatMap((unit, at) => [differing.has(at) ? el("mark", {}, unit) : unit, " "]);
+function searchResult(name, translation, other) {
+  const differing = differingTokens(translation.units, other.units);
+  const tokens = translation.units.flatMap((token, index) => [differing.has(index) ? el("mark", {}, token) : token, " "]);
   return el("div", { class: "rank" },
     el("span", { class: "name" }, name),
-    el("span", { class: "text" }, words),
-    figures(own));
+    el("span", { class: "text" }, tokens),
+    scores(translation));
 }
 
-function parting(wide, greedy, path) {
+function explainDifference(wide, greedy, greedyPath) {
   const gain = wide.log_prob - greedy.log_prob;
-  const by = `In log-probability the beam’s is ${gain >= 0 ? "better" : "worse"} by ${logProb(Math.abs(gain))}.`;
-  const last = path.at(-1);
-  if (last.fate === "pruned") return `${by} The beam prunes the greedy one in step ${last.step}.`;
-  if (path.length <= greedy.units.length + 1) return `${by} The greedy one is in the tree for ${count(last.step, "step")}.`;
-  return `${by} The greedy one is in the tree to its end.`;
+  const comparison = `The log-probability of the beam search result is ${logProb(Math.abs(gain))} ${gain >= 0 ? "higher" : "lower"}.`;
+  const last = greedyPath.at(-1);
+  if (last.fate === "pruned") return `${comparison} Beam search prunes the greedy hypothesis in step ${last.step}.`;
+  const isPartial = greedyPath.length <= greedy.units.length + 1;
+  return `${comparison} The tree contains ${isPartial ? `the first ${count(last.step, "step")} of the greedy path` : "the whole greedy path"}.`;
+}
+
+// -- moving between steps ------------------------------------------------------------------------------------------------
+
+const STEP_KEYS = { ArrowLeft: "previous", ArrowRight: "next", Home: "first", End: "last" };
+const INPUTS = "input, textarea, select, [role=tab]"; // elements with their own meaning of the arrow keys
+
+/** Connect buttons, keys and a slider that move between steps. */
+function createStepper(root, slider, onStep) {
+  const buttons = Object.fromEntries([...root.querySelectorAll("[data-step]")].map((button) => [button.dataset.step, button]));
+  const current = () => Number(slider.value);
+  const last = () => Number(slider.max);
+  const destinations = { first: () => 0, previous: () => current() - 1, next: () => current() + 1, last };
+
+  function go(step) {
+    slider.value = Math.max(0, Math.min(last(), step));
+    for (const name of ["first", "previous"]) setDisabled(buttons[name], current() === 0);
+    for (const name of ["next", "last"]) setDisabled(buttons[name], current() === last());
+    onStep(current());
+  }
+
+  // A truly disabled button would lose the focus, and with it the arrow keys.
+  const setDisabled = (button, disabled) => button.setAttribute("aria-disabled", String(disabled));
+
+  for (const [name, button] of Object.entries(buttons)) button.addEventListener("click", () => go(destinations[name]()));
+  slider.addEventListener("input", () => go(current()));
+  root.addEventListener("keydown", (event) => {
+    const name = STEP_KEYS[event.key];
+    if (!name || event.defaultPrevented || event.target.matches(INPUTS) || hasModifier(event)) return;
+    event.preventDefault();
+    go(destinations[name]());
+  });
+
+  return {
+    get step() {
+      return current();
+    },
+    /** Set the number of the last step, and show a given step or the last one. */
+    reset(lastStep, step) {
+      slider.max = lastStep;
+      go(step === null ? lastStep : Number(step));
+    },
+  };
 }

@@ -1,167 +1,153 @@
-// Translations as one types, and what is inside them.
+// The Translate view: translates while the user types, and shows n-best lists, attention and alternatives.
 
-import * as address from "./address.js";
-import { alternatives } from "./alternatives.js";
 import { post } from "./api.js";
-import { asking } from "./asking.js";
-import { attention } from "./attention.js";
-import { NONE, isChoice, isTranslator, offer, whole } from "./choices.js";
-import { el, fill, parts } from "./dom.js";
-import { count, percent, quoted } from "./format.js";
-import { nbest } from "./nbest.js";
-import { notice } from "./notice.js";
-import { UNKNOWN, joined } from "./units.js";
+import { attentionView } from "./attention.js";
+import { NO_TRANSLATOR, el, fill, fillModels, integerOf, isSelect, isTranslator, parts } from "./dom.js";
+import { alternativesPanel } from "./next_words.js";
+import { latestRequest, statusLine } from "./request.js";
+import { UNKNOWN, count, joinTokens, logProb, percent, quoted } from "./text.js";
+import * as url from "./url.js";
 
-const PRESSES = new Set(["Enter", " "]);
+const ACTIVATION_KEYS = new Set(["Enter", " "]);
 const RULES = {
-  copied: ({ word, source, attention }) => `${quoted(word)} was copied from ${quoted(source)}, which was looked at most (${percent(attention)}).`,
-  lexicon: ({ word, source, attention }) => `${quoted(word)} is what the lexicon has for ${quoted(source)}, which was looked at most (${percent(attention)}).`,
+  copied: ({ word, source, attention }) => `${quoted(word)} was copied from ${quoted(source)}, the source word with the most attention (${percent(attention)}).`,
+  lexicon: ({ word, source, attention }) => `${quoted(word)} is the lexicon’s translation of ${quoted(source)}, the source word with the most attention (${percent(attention)}).`,
 };
 
-export function translate(root, service, write) {
+export function translateView(root, service, saveInputs) {
   const part = parts(root);
   const { model, beam, n } = part.form.elements;
   const translators = service.models.filter(isTranslator);
-  const told = notice(part.notice);
-  const asked = asking(told, [part.whole, part.inside], "Translating …");
-  const other = alternatives(part.alternatives);
-  let begins = []; // of `[sentence, units]`: how somebody wants sentences to begin, the latest last
+  const status = statusLine(part.notice);
+  const request = latestRequest(status, [part.whole, part.inside], "Translating …");
+  const alternatives = alternativesPanel(part.alternatives);
+  let prefixes = []; // list of `[sentence index, tokens]`: prefixes that the user chose, the latest last
   let sentences = [];
-  let looked = 0; // the sentence that is looked at
-  let opened;
-  let refocus = false; // whether the focus goes back to the words, since what had it is gone
+  let selected = 0; // index of the sentence that is inspected
+  let currentParams;
+  let restoreFocus = false; // whether the focus returns to the target tokens, because the focused element is gone
 
   beam.max = service.limits.beam;
   n.max = service.limits.alternatives + 1;
 
-  // -- the inputs ------------------------------------------------------------------------------------------------------
+  // -- inputs ----------------------------------------------------------------------------------------------------------
 
   function params() {
-    const own = { model: model.value, beam: beam.value, n: n.value, text: part.text.value };
-    return new URLSearchParams([...Object.entries(own), ...begins.map(([at, units]) => ["begin", [at, ...units].join(" ")])]);
+    const inputs = { model: model.value, beam: beam.value, n: n.value, text: part.text.value };
+    return new URLSearchParams([...Object.entries(inputs), ...prefixes.map(([index, tokens]) => ["begin", [index, ...tokens].join(" ")])]);
   }
 
   function open(given) {
-    offer(model, translators, given.get("model"));
-    if (String(given) === opened) return;
+    fillModels(model, translators, given.get("model"));
+    if (String(given) === currentParams) return;
     fill(beam, given.get("beam") ?? beam.value);
     fill(n, given.get("n") ?? n.value);
     fill(part.text, given.get("text") ?? part.text.value);
-    begins = given.getAll("begin").map((line) => line.split(" ")).map(([at, ...units]) => [Number(at), units]);
+    prefixes = given.getAll("begin").map((line) => line.split(" ")).map(([index, ...tokens]) => [Number(index), tokens]);
     refresh();
   }
 
-  function refresh({ step = false, typing = false } = {}) {
-    write(params(), step);
-    opened = String(params());
-    other.hide();
-    const { source, target } = translators.find((one) => one.name === model.value) ?? {};
+  function refresh({ isChoice = false, typing = false } = {}) {
+    saveInputs(params(), isChoice);
+    currentParams = String(params());
+    alternatives.hide();
+    const { source, target } = translators.find(({ name }) => name === model.value) ?? {};
     part.text.lang = source ?? "";
     part.whole.lang = target ?? "";
-    if (!model.value || !part.text.value.trim()) return rest();
-    (typing ? asked.later : asked.now)(question, show);
+    if (model.value && part.text.value.trim()) return request.send(translateText, show, { delayed: typing });
+    request.reset();
+    if (!model.value) status.error(new Error(NO_TRANSLATOR));
   }
 
-  function rest() {
-    asked.rest();
-    if (!model.value) told.problem(new Error(NONE));
-  }
-
-  part.form.addEventListener("input", ({ target }) => refresh({ step: isChoice(target), typing: !isChoice(target) }));
+  part.form.addEventListener("input", ({ target }) => refresh({ isChoice: isSelect(target), typing: !isSelect(target) }));
   part.form.addEventListener("submit", (event) => event.preventDefault());
   part.text.addEventListener("input", () => {
-    begins = [];
+    prefixes = [];
     refresh({ typing: true });
   });
 
-  // -- asking ----------------------------------------------------------------------------------------------------------
+  // -- requests --------------------------------------------------------------------------------------------------------
 
-  async function question(signal) {
-    const width = Math.max(whole(beam), whole(n));
-    const how = { model: model.value, n: whole(n), beam: Math.min(width, service.limits.beam) };
-    const one = async (text, more) => (await post("translate", { ...how, ...more, texts: [text] }, signal)).texts[0].sentences;
-    const found = await one(part.text.value);
-    await Promise.all([...new Map(begins)].map(async ([at, prefix]) => {
-      if (!found[at]) return;
-      const [begun] = await one(found[at].source, { prefix });
-      found[at] = { ...begun, gap: found[at].gap, begun: prefix };
+  async function translateText(signal) {
+    const width = Math.min(Math.max(integerOf(beam), integerOf(n)), service.limits.beam);
+    const options = { model: model.value, n: integerOf(n), beam: width };
+    const send = async (text, more) => (await post("translate", { ...options, ...more, texts: [text] }, signal)).texts[0].sentences;
+    const translated = await send(part.text.value);
+    await Promise.all([...new Map(prefixes)].map(async ([index, prefix]) => {
+      if (!translated[index]) return;
+      const [sentence] = await send(translated[index].source, { prefix });
+      translated[index] = { ...sentence, gap: translated[index].gap, prefix };
     }));
-    return found;
+    return translated;
   }
 
-  // -- showing ---------------------------------------------------------------------------------------------------------
+  // -- answers ---------------------------------------------------------------------------------------------------------
 
-  function show(found) {
-    sentences = found;
-    looked = Math.min(looked, found.length - 1);
-    if (!sentences[looked].source) looked = Math.max(0, found.findIndex((one) => one.source));
-    part.whole.replaceChildren(...sentences.flatMap((one, at) => [sentence(one, at), one.gap]));
-    lookAt(looked);
-    if (refocus) (part.words.querySelector(".picked") ?? part.words.querySelector("button")).focus({ preventScroll: true });
-    refocus = false;
+  function show(translated) {
+    sentences = translated;
+    selected = Math.min(selected, sentences.length - 1);
+    if (!sentences[selected].source) selected = Math.max(0, sentences.findIndex(({ source }) => source));
+    part.whole.replaceChildren(...sentences.flatMap((sentence, index) => [sentenceElement(sentence, index), sentence.gap]));
+    selectSentence(selected);
+    if (restoreFocus) (part.words.querySelector(".picked") ?? part.words.querySelector("button")).focus({ preventScroll: true });
+    restoreFocus = false;
   }
 
-  function sentence(one, at) {
-    const text = marked(one.translations[0]);
+  function sentenceElement({ translations }, index) {
+    const text = markReplaced(translations[0]);
     if (sentences.length === 1) return el("span", {}, text);
-    const choose = () => lookAt(at);
-    const press = (event) => PRESSES.has(event.key) && (event.preventDefault(), choose());
-    return el("span", { role: "button", tabindex: 0, class: "sentence", onclick: choose, onkeydown: press }, text); // buttons break lines
+    const choose = () => selectSentence(index);
+    const press = (event) => ACTIVATION_KEYS.has(event.key) && (event.preventDefault(), choose());
+    // Not a button element: its text would not wrap with the other sentences.
+    return el("span", { role: "button", tabindex: 0, class: "sentence", onclick: choose, onkeydown: press }, text);
   }
 
-  function lookAt(at) {
-    looked = at;
-    const { source, translations } = sentences[at];
+  function selectSentence(index) {
+    selected = index;
+    const { source, translations } = sentences[index];
     for (const [number, button] of part.whole.querySelectorAll(".sentence").entries()) {
-      button.setAttribute("aria-pressed", String(number === at));
+      button.setAttribute("aria-pressed", String(number === index));
     }
+    const hint = "Click a target word to see alternatives.";
     part.which.textContent = sentences.length > 1
-      ? `Sentence ${at + 1} of ${sentences.length}; choose another in the translation. Click a word that was written to see others.`
-      : "Click a word that was written to see what else could stand there.";
-    part.tosearch.href = address.link("search", { model: model.value, beam: beam.value, text: source });
-    part.nbest.replaceChildren(nbest(translations, (choice) => lookInto(translations[choice])));
-    showChosen();
-    lookInto(translations[0]);
+      ? `Sentence ${index + 1} of ${sentences.length}; select another one in the translation. ${hint}`
+      : hint;
+    part.tosearch.href = url.link("search", { model: model.value, beam: beam.value, text: source });
+    part.nbest.replaceChildren(nBestList(translations, (rank) => inspect(translations[rank])));
+    showPrefix();
+    inspect(translations[0]);
   }
 
-  function lookInto(told) {
-    other.hide();
-    const begun = sentences[looked].begun?.length ?? 0;
-    const view = attention(told, begun, (place, button) =>
-      other.open({ model: model.value, source: sentences[looked].source, units: told.units, place, button, pick }));
+  function inspect(translation) {
+    alternatives.hide();
+    const { source, prefix } = sentences[selected];
+    const view = attentionView(translation, prefix?.length ?? 0, (index, button) =>
+      alternatives.open({ model: model.value, source, tokens: translation.units, index, button, onPick: addPrefix }));
     part.words.replaceChildren(...view.words);
     part.attention.replaceChildren(...view.picture);
-    part.replaced.replaceChildren(...explained(told));
+    part.replaced.replaceChildren(...explainReplaced(translation));
   }
 
-  function explained({ units, replaced }) {
-    const lines = replaced.map((one) => (RULES[one.rule] ?? RULES.copied)(one));
-    const left = units.filter((unit, place) => unit === UNKNOWN && !replaced.some((one) => one.place === place)).length;
-    if (left) lines.push(`${count(left, "unknown word")} stayed: there is no attention that could tell what to put there.`);
-    if (!lines.length) return [];
-    return [el("p", { class: "hint" }, "Unknown words, underlined above:"), el("ul", { class: "notes" }, lines.map((line) => el("li", {}, line)))];
+  // -- prefixes that the user chose ------------------------------------------------------------------------------------
+
+  function setPrefixes(chosen) {
+    prefixes = chosen;
+    restoreFocus = true;
+    refresh({ isChoice: true });
   }
 
-  // -- choosing otherwise ----------------------------------------------------------------------------------------------
+  const isOfSelected = ([index]) => index === selected;
+  const addPrefix = (tokens) => setPrefixes([...prefixes, [selected, tokens]]);
+  const undo = () => setPrefixes(prefixes.toSpliced(prefixes.findLastIndex(isOfSelected), 1));
+  const undoAll = () => setPrefixes(prefixes.filter((prefix) => !isOfSelected(prefix)));
 
-  function choose(wanted) {
-    begins = wanted;
-    refocus = true;
-    refresh({ step: true });
-  }
-
-  const own = ([at]) => at === looked;
-  const pick = (units) => choose([...begins, [looked, units]]);
-  const undo = () => choose(begins.toSpliced(begins.findLastIndex(own), 1));
-  const undoAll = () => choose(begins.filter((one) => !own(one)));
-
-  function showChosen() {
-    const { begun, translations } = sentences[looked];
-    part.chosen.hidden = !begun;
-    if (!begun) return;
-    const several = begins.filter(own).length > 1;
+  function showPrefix() {
+    const { prefix, translations } = sentences[selected];
+    part.chosen.hidden = !prefix;
+    if (!prefix) return;
+    const several = prefixes.filter(isOfSelected).length > 1;
     part.chosen.replaceChildren(
-      el("p", {}, "You made it begin with ", el("b", {}, joined(begun, translations[0].units)), "."),
+      el("p", {}, "The translation starts with your choice: ", el("b", {}, joinTokens(prefix, translations[0].units))),
       el("button", { type: "button", onclick: undo }, several ? "Undo the last choice" : "Undo"),
       ...(several ? [el("button", { type: "button", class: "quiet", onclick: undoAll }, "Undo all choices")] : []),
     );
@@ -170,15 +156,38 @@ export function translate(root, service, write) {
   return { open, params };
 }
 
-/** A translation as it is printed, with the words marked that stand for unknown ones. */
-function marked({ text, replaced }) {
-  const found = [];
-  let from = 0;
+/** The best translations with their scores, as radio buttons. */
+function nBestList(translations, onSelect) {
+  const row = (translation, rank) =>
+    el("label", { class: "rank" },
+      el("input", { type: "radio", name: "nbest", checked: rank === 0, onchange: () => onSelect(rank) }),
+      el("span", { class: "text" }, translation.text || "(empty)", translation.finished ? null : el("em", {}, " (cut off)")),
+      scores(translation),
+    );
+  return el("div", { class: "ranks", role: "radiogroup", "aria-label": "Best translations" }, translations.map(row));
+}
+
+export const scores = ({ score, log_prob }) =>
+  el("span", { class: "figures" }, "score ", el("b", {}, logProb(score)), "log P ", el("b", {}, logProb(log_prob)));
+
+/** The text of a translation, with replacements of unknown words marked. */
+function markReplaced({ text, replaced }) {
+  const nodes = [];
+  let end = 0;
   for (const { word, rule } of replaced) {
-    const at = text.toLowerCase().indexOf(word.toLowerCase(), from);
-    if (at < 0) continue;
-    found.push(text.slice(from, at), el("span", { class: "replaced", title: `unknown; ${rule}` }, text.slice(at, at + word.length)));
-    from = at + word.length;
+    const start = text.toLowerCase().indexOf(word.toLowerCase(), end);
+    if (start < 0) continue;
+    nodes.push(text.slice(end, start), el("span", { class: "replaced", title: `unknown word; ${rule}` }, text.slice(start, start + word.length)));
+    end = start + word.length;
   }
-  return [...found, text.slice(from)];
+  return [...nodes, text.slice(end)];
+}
+
+/** Notes on the unknown words of a translation. */
+function explainReplaced({ units, replaced }) {
+  const notes = replaced.map((replacement) => (RULES[replacement.rule] ?? RULES.copied)(replacement));
+  const remaining = units.filter((token, index) => token === UNKNOWN && !replaced.some(({ place }) => place === index)).length;
+  if (remaining) notes.push(`${count(remaining, "unknown word")} could not be replaced, because there are no attention weights.`);
+  if (!notes.length) return [];
+  return [el("p", { class: "hint" }, "Unknown words (underlined):"), el("ul", { class: "notes" }, notes.map((note) => el("li", {}, note)))];
 }

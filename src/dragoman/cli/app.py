@@ -1,0 +1,152 @@
+"""The command line application: commands that are imported when they are used, and help in sections."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from dragoman import __version__
+from dragoman.cli.commands import COMMANDS, GROUPS, program_help
+from dragoman.cli.errors import Terminated
+from dragoman.cli.messages import warn
+
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # searching for plugins takes 50 ms
+PROGRAM = "dragoman"
+COMPLETION = "_DRAGOMAN_COMPLETE"  # the environment variable with which a shell asks for completions
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line and return its exit code. Errors are raised."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # in any locale
+    command = root_command()
+    if COMPLETION in os.environ:
+        command.main(prog_name=PROGRAM)  # prints completions and exits
+    with _one_line_warnings(), _sigterm_as_exception():
+        try:
+            with command.make_context(PROGRAM, arguments) as context:
+                command.invoke(context)
+        except typer.Exit as exit_:
+            return exit_.exit_code
+    return 0
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def root_command() -> TyperGroup:
+    """Return the command `dragoman`. The modules of its subcommands are not imported yet."""
+
+    def dragoman(
+        version: Annotated[
+            bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+        ] = False,
+    ) -> None: ...
+
+    app = typer.Typer(
+        cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]}, pretty_exceptions_enable=False
+    )
+    app.callback()(dragoman)
+    root = get_command(app)
+    assert isinstance(root, TyperGroup)
+    root.commands = _deferred(COMMANDS)
+    for name, (table, description) in GROUPS.items():
+        root.commands[name] = TyperGroup(
+            name=name, commands=_deferred(table), help=description, short_help=COMMANDS[name][1], rich_markup_mode=None
+        )
+    return root
+
+
+def _show_version(requested: bool) -> None:
+    if requested:
+        print(f"{PROGRAM} {__version__}")
+        raise typer.Exit
+
+
+def _deferred(table: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    return {name: DeferredCommand(name, place, summary) for name, (place, summary) in table.items()}
+
+
+class RootGroup(TyperGroup):
+    """The program, whose help needs no typer."""
+
+    def get_help(self, ctx: Any) -> str:
+        return program_help()
+
+
+class DeferredCommand(TyperCommand):
+    """A command of which name and summary are known; its module is imported when it is used."""
+
+    def __init__(self, name: str, place: str, summary: str) -> None:
+        super().__init__(name, short_help=summary, rich_markup_mode=None)
+        self.place = place
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        module, _, function = self.place.partition(":")
+        command = build_command(getattr(import_module(f"dragoman.cli.{module}"), function))
+        return command.make_context(info_name, args, parent, **extra)
+
+
+def build_command(function: Any) -> Any:
+    """Return the command that a function with annotated parameters declares."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(cls=SectionedCommand)(function)
+    return get_command(app)
+
+
+class SectionedCommand(TyperCommand):
+    """A command whose help lists options in sections: those of `rich_help_panel`, as plain text."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
+        for parameter in self.get_params(ctx):
+            is_argument = parameter.param_type_name == "argument"
+            title = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
+            if (record := parameter.get_help_record(ctx)) is not None:
+                sections.setdefault(title, []).append(record)
+        sections["Options"] = sections.pop("Options")  # these last: --help is one of them
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+# -- warnings and signals ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    """Print each warning of the library as one line."""
+
+    def show(message: Warning | str, *place: object, **line: object) -> None:
+        warn(str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def _sigterm_as_exception() -> Iterator[None]:
+    """Raise `Terminated` on SIGTERM, so that partly written files are removed."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

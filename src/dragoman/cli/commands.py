@@ -1,0 +1,94 @@
+"""The table of commands: for each its summary and the function that runs it, as `module:function` of this package.
+
+The help of the program comes from this table, so that showing it imports no command.
+"""
+
+DESCRIPTION = """\
+Train language models and translators, from n-grams to attention, and look inside them.
+
+First steps (dragoman lab -o lab writes a small corpus if you have no text):
+  dragoman doctor --text train.txt
+  dragoman train ngram --text train.txt --order 5 -o kn5
+  dragoman evaluate kn5 --text test.txt
+  dragoman sample kn5 -n 3
+  dragoman train translator --src train.de --tgt train.en -o de-en
+  echo "ein hund bellt ." | dragoman translate de-en
+
+Results are written to standard output, messages to standard error.
+Exit codes: 0 success, 1 failure while running, 2 wrong usage or data,
+3 training diverged, 130 and 143 interrupted."""
+
+OPTIONS = {
+    "--version": "Show the version and exit.",
+    "--install-completion": "Install completion for the current shell.",
+    "--show-completion": "Show completion for the current shell.",
+    "-h, --help": "Show this message and exit.",
+}
+
+COMMANDS = {
+    "lab": ("lab:lab", "Write a synthetic German-English corpus with known probabilities."),
+    "doctor": ("doctor:doctor", "Check a text or sentence pairs before training."),
+    "cluster": ("cluster:cluster", "Find classes of words by Brown clustering."),
+    "train": ("", "Train a model; the next word is the kind of model."),
+    "translate": ("translate:translate", "Translate standard input or a file line by line."),
+    "attention": ("attention:attention", "Draw the attention of a translator for one sentence."),
+    "align": ("align:align", "Align the words of two texts."),
+    "evaluate": ("evaluate:evaluate", "Measure language models or translators on a text."),
+    "compare": ("compare:compare", "Compare the translations of two systems."),
+    "contrast": ("contrast:contrast", "Test language models on minimal pairs of lab sentences."),
+    "mix": ("mix:mix", "Interpolate language models with weights fitted on a dev text."),
+    "score": ("score:score", "Print the log-probability of each line of a text."),
+    "sample": ("sample:sample", "Sample sentences from a language model."),
+    "next": ("next:next_words", "Print the most probable next words after a prefix."),
+    "explain": ("explain:explain", "Show how features contribute to the next word's probability."),
+    "inspect": ("", "Look inside a recurrent model; the next word says at what."),
+    "export": ("export:export", "Export an n-gram model or word vectors for other tools."),
+    "import": ("import_arpa:import_arpa", "Convert an ARPA file to a model directory."),
+    "units": ("units:units", "Split lines into the tokens of a translator."),
+    "demo": ("demo:demo", "Train four models on lab text and write a report."),
+    "ladder": ("ladder:ladder", "Compare every kind of model on your text or the lab's."),
+    "serve": ("serve:serve", "Serve models over HTTP, with a web page."),
+}
+TRAIN_COMMANDS = {
+    "ngram": ("train_ngram:train_ngram", "Train an n-gram model."),
+    "class-ngram": ("train_class_ngram:train_class_ngram", "Train an n-gram model over word classes."),
+    "cache": ("train_cache:train_cache", "Create a cache model, which expects recent words again."),
+    "log-linear": ("train_loglinear:train_loglinear", "Train a log-linear (maximum entropy) model."),
+    "feed-forward": ("train_feedforward:train_feedforward", "Train a feed-forward neural network."),
+    "recurrent": ("train_recurrent:train_recurrent", "Train a recurrent neural network: RNN, LSTM or GRU."),
+    "translator": ("train_translator:train_translator", "Train a translator: an encoder-decoder with attention."),
+}
+INSPECT_COMMANDS = {
+    "cells": ("inspect_cells:inspect_cells", "Print the values of chosen cells after each word."),
+    "saliency": ("inspect_saliency:inspect_saliency", "Print how much a prediction depends on each word."),
+    "gradients": ("inspect_gradients:inspect_gradients", "Measure how far back gradients reach."),
+}
+TRAIN_HELP = """Train a model; the next word is the kind of model.
+
+\b
+Example:
+  dragoman train ngram --text train.txt --order 5 -o kn5
+  dragoman train recurrent --text train.txt --dev-text dev.txt -o lstm
+  dragoman train translator --src train.de --tgt train.en -o de-en
+"""
+INSPECT_HELP = """Look inside a recurrent model; the next word says at what.
+
+\b
+Example:
+  dragoman inspect cells lstm --text test.txt --follow position
+  dragoman inspect saliency lstm "he sees himself" --word himself
+  dragoman inspect gradients rnn gru lstm --text test.txt
+"""
+GROUPS = {"train": (TRAIN_COMMANDS, TRAIN_HELP), "inspect": (INSPECT_COMMANDS, INSPECT_HELP)}
+
+
+def program_help() -> str:
+    """Return the text that `dragoman --help` prints."""
+    summaries = {name: summary for name, (_, summary) in COMMANDS.items()}
+    sections = [f"{title}:\n{_columns(rows)}" for title, rows in (("Options", OPTIONS), ("Commands", summaries))]
+    return "\n\n".join(["Usage: dragoman [OPTIONS] COMMAND [ARGS]...", DESCRIPTION, *sections])
+
+
+def _columns(rows: dict[str, str]) -> str:
+    width = max(map(len, rows))
+    return "\n".join(f"  {name:{width}}  {text}" for name, text in rows.items())

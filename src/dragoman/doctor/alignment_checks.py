@@ -1,0 +1,313 @@
+"""Lines that are not translations of each other: single pairs, shifted runs of lines, and files of unequal length."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.align.pair_grid import NULL, IdLines
+from dragoman.align.word_association import WordAssociations
+from dragoman.core.kernels import kernel
+from dragoman.data.scanner import scan
+from dragoman.doctor.findings import Finding
+from dragoman.doctor.reader import Document, join_lines
+from dragoman.doctor.single_text import shortened
+
+MIN_PAIRS = 300  # fewer pairs teach too few words
+MAX_LINE_WORDS = 60  # further words of a line are ignored
+MAX_TRAINING_CELLS = 8_000_000  # word pairs to train on; larger texts are sampled
+RANDOM_PAIRS = 50_000  # pairs of unrelated lines, to see which scores chance gives
+LENGTH_EDGES = (9, 13, 19, 31)  # pairs are compared with others of about as many words; shorter ones are not checked
+MIN_BUCKET_PAIRS = 30  # with fewer pairs of a length nothing is reported
+CHANCE_PERCENTILES = (0, 50, 95, 95, 95)  # by length: below this percentile of random pairs a score is due to chance
+OUTLIER_RANGES = 1.5  # interquartile ranges below the first quartile: Tukey's definition of an outlier
+NEAR_MARGIN = 0.1  # nats per word: pairs this close to the limit may fall below it when others are dropped
+MAX_SHIFT = 5  # lines
+MIN_RUN_LINES = 4
+SHIFT_COST = 12.0  # nats of evidence required for each end of a shifted run
+IMPOSSIBLE = -1e9
+# Punctuation marks are words, and so are the characters of scripts without spaces between words.
+SEPARATE_CHARACTERS = re.compile(r"([^\w\s]|[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff])")
+
+
+@dataclass(frozen=True)
+class AlignmentCheck:
+    """Result of the check of a parallel text."""
+
+    findings: tuple[Finding, ...]
+    remark: str = ""  # why pairs were not checked
+    near: tuple[Finding, ...] = ()  # pairs that are hardly better than misaligned ones
+
+
+def check_alignment(source: Document, target: Document) -> AlignmentCheck:
+    """Find lines that are not translations of the lines at the same position."""
+    if len(source) < MIN_PAIRS:
+        return AlignmentCheck((), f"not checked for misaligned pairs: needs {MIN_PAIRS}, there are {len(source):,}")
+    scorer = LinePairScorer.train(word_sets(source.lines), word_sets(target.lines))
+    lines = np.arange(len(source))
+    scores = scorer.scores(lines, lines)
+    limits = ScoreLimits.estimate(scorer, scores)
+    limit = limits.limit(lines)
+    is_checked = ~np.isnan(scores) & np.isfinite(limit)
+    if 2 * int(is_checked.sum()) < len(source):
+        return AlignmentCheck((), "not checked for misaligned pairs: most have too few words known from other pairs")
+    runs = [run for run in _runs(_best_shifts(scorer, limits, scores)) if _is_clear(run, scores, scorer, limits)]
+    for run in runs:
+        is_checked[run.first : run.last + 1] = False
+    misaligned, near = (
+        tuple(_pair_finding(kind, source, target, line) for line in np.flatnonzero(is_checked & is_poor).tolist())
+        for kind, is_poor in (
+            ("misaligned", scores < limit),
+            ("nearly-misaligned", (scores >= limit) & (scores < limit + NEAR_MARGIN)),
+        )
+    )
+    return AlignmentCheck((*(_run_finding(source, target, run) for run in runs), *misaligned), near=near)
+
+
+def _pair_finding(kind: str, source: Document, target: Document, line: int) -> Finding:
+    return source.finding(
+        kind, line, f"{shortened(source.lines[line], 40)!r} with {shortened(target.lines[line], 40)!r}"
+    )
+
+
+# -- scores of pairs --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WordSets:
+    """Each line as the sorted set of its words. Words of a single line are left out: nothing is known about them."""
+
+    lines: IdLines
+    checksums: NDArray[np.int64]  # (lines,) by which lines are sampled: the same ones whichever others are dropped
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return self.lines.sizes
+
+    def select(self, lines: NDArray[np.int64]) -> WordSets:
+        return WordSets(self.lines.select(lines), self.checksums[lines])
+
+
+def word_sets(lines: Sequence[str]) -> WordSets:
+    """Split lines into sets of words.
+
+    >>> word_sets(["A cat, a dog.", "a dog"]).sizes.tolist()
+    [2, 2]
+    """
+    scanned = scan(SEPARATE_CHARACTERS.sub(r" \1 ", join_lines(lines).decode().lower()).encode())
+    types = max(1, len(scanned.types))
+    line_numbers = np.repeat(np.arange(len(lines)), np.diff(scanned.offsets))
+    line, word = np.divmod(np.unique(line_numbers * types + scanned.tokens), types)
+    is_known = np.bincount(word, minlength=types) > 1
+    ids = np.cumsum(is_known) + NULL
+    line, word = line[is_known[word]], ids[word[is_known[word]]]
+    position = np.arange(len(line)) - np.searchsorted(line, line)
+    line, word = line[position < MAX_LINE_WORDS], word[position < MAX_LINE_WORDS]
+    offsets = np.searchsorted(line, np.arange(len(lines) + 1)).astype(np.int64)
+    checksums = np.fromiter((zlib.crc32(text.encode("utf-8", "replace")) for text in lines), np.int64, len(lines))
+    return WordSets(IdLines(word.astype(np.int32), offsets, NULL + 1 + int(is_known.sum())), checksums)
+
+
+@dataclass(frozen=True)
+class LinePairScorer:
+    """Scores of pairs of lines by the word associations of the text itself."""
+
+    source: WordSets
+    target: WordSets
+    associations: WordAssociations
+    is_training_pair: NDArray[np.bool_]  # (lines,)
+
+    @classmethod
+    def train(cls, source: WordSets, target: WordSets) -> LinePairScorer:
+        """Train on all pairs of lines, or on a sample."""
+        cells = (source.sizes + 1) * target.sizes
+        stride = max(1, -(-int(cells.sum()) // MAX_TRAINING_CELLS))
+        is_training_pair = (source.sizes > 0) & (target.sizes > 0) & (source.checksums % stride == 0)
+        lines = np.flatnonzero(is_training_pair)
+        associations = WordAssociations.train(source.lines.select(lines), target.lines.select(lines))
+        return cls(source, target, associations, is_training_pair)
+
+    def scores(self, source_lines: NDArray[np.int64], target_lines: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Nats per word by which the words of two lines are likelier together than apart; NaN without known words."""
+        lines = (self.source.lines, self.target.lines, source_lines, target_lines)
+        return self.associations.pair_scores(*lines, self.is_training_pair)
+
+    def mean_words(self, source_lines: NDArray[np.int64], target_lines: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The mean number of words of two lines.  # (pairs of lines,)"""
+        return (self.source.sizes[source_lines] + self.target.sizes[target_lines]) / 2
+
+
+@dataclass(frozen=True)
+class ScoreLimits:
+    """Below which score a pair of a length is misaligned, and how pairs of this length usually score."""
+
+    words: NDArray[np.int64]  # (lines,) of each pair
+    limits: NDArray[np.float64]  # (length buckets,) -infinity where nothing is known
+    midpoints: NDArray[np.float64]  # (length buckets,) between the medians of random pairs and of the pairs of the text
+
+    @classmethod
+    def estimate(cls, scorer: LinePairScorer, scores: NDArray[np.float64]) -> ScoreLimits:
+        """Estimate the limits from the scores of all pairs of a text and of random pairs.  # scores: (lines,)"""
+        sources, targets = _random_pairs(scorer.target)
+        random_scores = scorer.scores(sources, targets)
+        words = scorer.source.sizes + scorer.target.sizes
+        buckets = _length_buckets(words)
+        random_buckets = _length_buckets(scorer.source.sizes[sources] + scorer.target.sizes[targets])
+        limits, midpoints = np.full(len(LENGTH_EDGES) + 1, -np.inf), np.full(len(LENGTH_EDGES) + 1, -np.inf)
+        for bucket in range(1, len(limits)):
+            values = scores[(buckets == bucket) & ~np.isnan(scores)]
+            chance = random_scores[(random_buckets == bucket) & ~np.isnan(random_scores)]
+            if min(len(values), len(chance)) >= MIN_BUCKET_PAIRS:
+                low, median, high = np.percentile(values, [25, 50, 75])
+                by_chance = float(np.percentile(chance, CHANCE_PERCENTILES[bucket]))
+                limits[bucket] = min(by_chance, low - OUTLIER_RANGES * (high - low))
+                midpoints[bucket] = (median + float(np.median(chance))) / 2
+        return cls(words, limits, midpoints)
+
+    def limit(self, lines: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(self.limits[_length_buckets(self.words[lines])])
+
+    def midpoint(self, lines: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(self.midpoints[_length_buckets(self.words[lines])])
+
+
+def _length_buckets(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.searchsorted(LENGTH_EDGES, words, side="right")
+
+
+def _random_pairs(target: WordSets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of unrelated lines of about the same length."""
+    order = np.argsort(target.checksums, kind="stable")[:RANDOM_PAIRS]  # neighbours in a sorted text are related
+    order = order[np.argsort(target.sizes[order], kind="stable")]
+    return np.roll(order, max(1, min(37, len(order) // 10))), order
+
+
+# -- shifted runs -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ShiftedRun:
+    """Lines of the target that translate lines a few positions before or after."""
+
+    first: int
+    last: int
+    shift: int  # target line i belongs to source line i + shift
+
+
+def _best_shifts(scorer: LinePairScorer, limits: ScoreLimits, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """For each target line the shift of its source line, on the most probable path through all lines."""
+    lines = np.arange(len(scores))
+    candidates = _near_low_scores(scores < limits.midpoint(lines))
+    evidence = np.full((len(lines), 2 * MAX_SHIFT + 1), IMPOSSIBLE)
+    evidence[:, MAX_SHIFT] = np.nan_to_num(scores * scorer.mean_words(lines, lines))
+    for shift in (shift for shift in range(-MAX_SHIFT, MAX_SHIFT + 1) if shift):
+        target_lines = candidates[(candidates + shift >= 0) & (candidates + shift < len(lines))]
+        shifted = (target_lines + shift, target_lines)
+        evidence[target_lines, MAX_SHIFT + shift] = np.nan_to_num(scorer.scores(*shifted) * scorer.mean_words(*shifted))
+    return np.asarray(_best_path(evidence, SHIFT_COST)) - MAX_SHIFT
+
+
+def _near_low_scores(is_low: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Lines near a place with two low scores out of three: only there other shifts need to be tried."""
+    padded = np.concatenate([[False, False], is_low, [False, False]]).astype(np.int64)
+    sums = padded[:-2] + padded[1:-1] + padded[2:]
+    nearby = np.convolve(sums[1:-1] >= 2, np.ones(2 * MAX_SHIFT + 3), mode="same")
+    return np.flatnonzero(nearby[: len(is_low)] > 0)
+
+
+@kernel
+def _best_path(evidence: Any, cost: float) -> Any:
+    """Viterbi: the shifts with the highest sum of evidence, where each change of the shift has a cost."""
+    lines, shifts = evidence.shape
+    score = np.full(shifts, -np.inf)
+    score[shifts // 2] = 0.0
+    previous = np.zeros((lines, shifts), np.int8)
+    for line in range(lines):
+        best = np.argmax(score)
+        for shift in range(shifts):
+            value = score[shift]
+            if score[best] - cost > value:
+                value = score[best] - cost
+                previous[line, shift] = best
+            else:
+                previous[line, shift] = shift
+            score[shift] = value + evidence[line, shift]
+    path = np.zeros(lines, np.int64)
+    shift = int(np.argmax(score))
+    for line in range(lines - 1, -1, -1):
+        path[line] = shift
+        shift = previous[line, shift]
+    return path
+
+
+def _runs(shifts: NDArray[np.int64]) -> Iterator[ShiftedRun]:
+    cuts = np.flatnonzero(np.diff(shifts, prepend=0, append=0))
+    for first, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        if shifts[first]:
+            yield ShiftedRun(first, end - 1, int(shifts[first]))
+
+
+def _is_clear(run: ShiftedRun, scores: NDArray[np.float64], scorer: LinePairScorer, limits: ScoreLimits) -> bool:
+    """Whether a run is long enough, and most of its pairs have low scores.
+
+    Lines that repeat the line before are not counted: where a sentence occurs several times with different
+    translations, any of them may fit best.
+    """
+    lines = np.arange(run.first, run.last + 1)
+    is_repeated = np.zeros(len(lines), np.bool_)
+    for checksums in (scorer.source.checksums, scorer.target.checksums):
+        is_repeated |= (lines > 0) & (checksums[lines] == checksums[lines - 1])
+    lines = lines[~is_repeated]
+    return len(lines) >= MIN_RUN_LINES and 2 * int((scores[lines] < limits.midpoint(lines)).sum()) > len(lines)
+
+
+def _run_finding(source: Document, target: Document, run: ShiftedRun) -> Finding:
+    count = abs(run.shift)
+    distance = f"{count} line{'s' if count > 1 else ''} {'later' if run.shift > 0 else 'earlier'}"
+    lines = f"lines {target.number(run.first)} to {target.number(run.last)}"
+    message = f"{lines} of {target.name} match the lines of {source.name} {distance}"
+    return target.finding("shifted", run.first, message, last=run.last)
+
+
+# -- files of different line counts -----------------------------------------------------------------------------------
+
+
+def divergence_line(source: Sequence[str], target: Sequence[str]) -> int | None:
+    """Find where two files of different length diverge: the line (from 0) where the longer one has lines too many.
+
+    A first estimate comes from line lengths, a better one from word associations that are trained as if the first
+    estimate were right. None if nothing can be said.
+    """
+    shift = len(target) - len(source)
+    if abs(shift) > min(len(source), len(target)) // 2:
+        return None
+    short, long = (source, target) if shift > 0 else (target, source)
+    sizes = [np.log1p(np.fromiter(map(len, lines), np.float64)) for lines in (short, long)]
+    usual = float(np.median(sizes[1]) - np.median(sizes[0]))
+    straight = -np.abs(sizes[1][: len(short)] - sizes[0] - usual)
+    shifted = -np.abs(sizes[1][abs(shift) :] - sizes[0] - usual)
+    position = _change_point(straight, shifted)
+    if len(short) < MIN_PAIRS:
+        return position
+    short_sets, long_sets = word_sets(short), word_sets(long)
+    lines = np.arange(len(short))
+    for _ in range(3):
+        aligned = long_sets.select(np.where(lines < position, lines, lines + abs(shift)))
+        associations = LinePairScorer.train(short_sets, aligned).associations
+        not_left_out = np.zeros(len(long), np.bool_)  # lines are scored in other pairs than those trained on
+        scorer = LinePairScorer(short_sets, long_sets, associations, not_left_out)
+        straight, shifted = (np.nan_to_num(scorer.scores(lines, lines + step)) for step in (0, abs(shift)))
+        position = _change_point(straight, shifted)
+    return position
+
+
+def _change_point(straight: NDArray[np.float64], shifted: NDArray[np.float64]) -> int:
+    """The line from which on `shifted` has the higher scores in sum."""
+    gains = np.concatenate([[0.0], np.cumsum(straight - shifted)])
+    return int(np.argmax(gains))

@@ -1,0 +1,150 @@
+"""Output formats of translations, one writer class each. Every writer writes one record per source line and flushes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from dragoman.evaluation.alignment import to_pharaoh
+from dragoman.evaluation.likelihood import finite_or_none
+
+if TYPE_CHECKING:
+    from dragoman.models.translation import AttentionMatrix, Translation
+    from dragoman.search.lattice import LatticeNode
+
+ATTENTION_DIGITS = 4  # in JSON
+NO_SINGLE_SEARCH = "(blank, or translated in pieces: no single search to show)"
+
+
+@dataclass(frozen=True, eq=False)
+class TranslatedLine:
+    """A source line with its translations, the best or the first sample first."""
+
+    number: int  # counted from 1
+    source: str
+    translations: Sequence[Translation]
+    lattice: Sequence[LatticeNode] = ()  # the nodes of the search; empty if there was no single search
+
+
+class TranslationWriter(Protocol):
+    """A writer of one output format."""
+
+    def write(self, lines: Iterable[TranslatedLine]) -> None: ...
+
+
+class _LineWriter:
+    """Writes the record of each line, followed by a line break."""
+
+    def __init__(self, file: TextIO):
+        self.file = file
+
+    def write(self, lines: Iterable[TranslatedLine]) -> None:
+        self.file.writelines(f"{self.format(line)}\n" for line in lines)
+        self.file.flush()
+
+    def format(self, line: TranslatedLine) -> str:
+        raise NotImplementedError
+
+
+class TextWriter(_LineWriter):
+    """The text of the best translation."""
+
+    def format(self, line: TranslatedLine) -> str:
+        return line.translations[0].text
+
+
+class MosesNBestWriter(_LineWriter):
+    """N-best lists in the format of Moses; lines are counted from 0."""
+
+    def format(self, line: TranslatedLine) -> str:
+        return "\n".join(moses_line(line.number - 1, translation) for translation in line.translations)
+
+
+def moses_line(index: int, translation: Translation) -> str:
+    """Return one line of an n-best list in the format of Moses.
+
+    >>> from dragoman.models.translation import Translation
+    >>> moses_line(0, Translation("a dog", ("a", "dog"), -1.5, -0.5, ("ein", "hund")))
+    '0 ||| a dog ||| LogProb= -1.5 ||| -0.5'
+    """
+    return f"{index} ||| {translation.text} ||| LogProb= {translation.log_prob:.7g} ||| {translation.score:.7g}"
+
+
+AttentionFunction = Callable[["Translation"], "AttentionMatrix | None"]  # None: the translation has no attention
+
+
+class JsonLinesWriter(_LineWriter):
+    """One JSON object per line: source, best translation, n-best list and attention."""
+
+    def __init__(self, file: TextIO, attention: AttentionFunction):
+        super().__init__(file)
+        self.attention = attention
+
+    def format(self, line: TranslatedLine) -> str:
+        n_best = [_translation_record(translation) for translation in line.translations]
+        attention = _attention_record(self.attention(line.translations[0]))
+        record = {"source": line.source, **n_best[0], "n_best": n_best, "attention": attention}
+        return json.dumps(record, ensure_ascii=False, allow_nan=False)
+
+
+def _translation_record(translation: Translation) -> dict[str, Any]:
+    scores = {"log_prob": finite_or_none(translation.log_prob), "score": finite_or_none(translation.score)}
+    record: dict[str, Any] = {"translation": translation.text, **scores, "finished": translation.finished}
+    if translation.replacements:
+        record["replaced"] = [replacement.as_dict() for replacement in translation.replacements]
+    return record
+
+
+def _attention_record(attention: AttentionMatrix | None) -> dict[str, Any] | None:
+    if attention is None:
+        return None
+    weights = attention.matrix.round(ATTENTION_DIGITS).tolist()
+    return {"target": list(attention.target), "source": list(attention.source), "weights": weights}
+
+
+class PharaohWriter(_LineWriter):
+    """Word alignments by attention, as `source-target` pairs counted from 0; empty for lines without attention."""
+
+    def __init__(self, file: TextIO, attention: AttentionFunction):
+        super().__init__(file)
+        self.attention = attention
+
+    def format(self, line: TranslatedLine) -> str:
+        translation = line.translations[0]
+        attention = self.attention(translation)
+        return "" if attention is None else to_pharaoh(attention.links(finished=translation.finished))
+
+
+@dataclass(frozen=True)
+class SpelledNode:
+    """A node of a search lattice with its token as text."""
+
+    id: int
+    parent: int | None
+    word: str
+    log_prob: float
+    score: float
+    fate: str
+
+
+class LatticeWriter(_LineWriter):
+    """The hypotheses of each search, as JSON lines or as text."""
+
+    def __init__(
+        self, file: TextIO, tokens: Sequence[str], render: Callable[[Sequence[SpelledNode]], str] | None = None
+    ):
+        """`tokens` are those of the target vocabulary. `render` draws nodes as text; without it, JSON is written."""
+        super().__init__(file)
+        self.tokens, self.render = tokens, render
+
+    def format(self, line: TranslatedLine) -> str:
+        nodes = [
+            SpelledNode(node.id, node.parent, self.tokens[node.token], node.log_prob, node.score, node.fate)
+            for node in line.lattice
+        ]
+        if self.render is not None:
+            return f"line {line.number}: {line.source}\n\n{self.render(nodes) if nodes else NO_SINGLE_SEARCH}\n"
+        record = {"line": line.number, "source": line.source, "translation": line.translations[0].text}
+        return json.dumps({**record, "nodes": [asdict(node) for node in nodes]}, ensure_ascii=False)

@@ -1,0 +1,228 @@
+"""Tables of translation scores and of the differences between two systems, as text and as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+
+from dragoman.evaluation.comparison import LOOP_LENGTH, Comparison, NgramDifference, SentenceDifference, WordErrorCounts
+from dragoman.evaluation.significance import PairedBootstrapResult
+from dragoman.evaluation.translation_metrics import FEW_SENTENCES, LengthBucket, TranslationScores
+from dragoman.report.tables import format_cell, format_table, format_with_error, markdown_table
+
+NOTE_WIDTH = 118  # columns
+
+
+@dataclass(frozen=True)
+class TableSection:
+    """A title, a table and a note. Without rows there is no table."""
+
+    title: str
+    headers: Sequence[str] = ()
+    rows: Sequence[Sequence[object]] = ()
+    note: str = ""
+
+    def as_text(self) -> str:
+        table = [format_table(self.headers, self.rows)] if self.rows else []
+        lines = self.note.split("\n")
+        note = "\n".join(fill(line, NOTE_WIDTH, break_long_words=False, break_on_hyphens=False) for line in lines)
+        return "\n\n".join([self.title, *table, *([note] if note else [])])
+
+    def as_markdown(self) -> str:
+        rows = [[format_cell(value).replace("|", r"\|") for value in row] for row in (self.headers, *self.rows)]
+        numeric = [False, *[True] * (len(self.headers) - 1)]  # the first column is a name
+        table = [markdown_table(rows[0], rows[1:], numeric)] if self.rows else []
+        return "\n\n".join([f"### {self.title}", *table, *([self.note] if self.note else [])])
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def scores_section(scores: Mapping[str, TranslationScores]) -> TableSection:
+    """Return the scores of systems."""
+    rows = [
+        [
+            name,
+            score.bleu,
+            score.chrf,
+            _format_ratio(score.length_ratio),
+            _format_ratio(score.brevity_penalty),
+            *(f"{precision:.1f}" for precision in score.precisions),
+        ]
+        for name, score in scores.items()
+    ]
+    first, *_ = scores.values()
+    headers = ["system", "BLEU", "chrF", "length ratio", "brevity", "1-grams", "2-grams", "3-grams", "4-grams"]
+    empty = [f"{name}: {score.empty:,} translations are empty" for name, score in scores.items() if score.empty]
+    explanation = (
+        "Length ratio: words of the translations, divided by words of the references; if it is below 1, BLEU is "
+        "multiplied by the brevity penalty. n-grams: % of the n-grams of the translations that are in the reference."
+    )
+    signatures = f"BLEU|{first.signature}\nchrF2|{first.chrf_signature}"
+    note = "\n".join([explanation, *empty, signatures])
+    return TableSection(f"Scores of {first.sentences:,} sentences", headers, rows, note)
+
+
+def paired_section(names: tuple[str, str], tests: Sequence[PairedBootstrapResult]) -> TableSection:
+    """Return tests of whether the second system differs from the first."""
+    rows = [
+        [
+            test.metric,
+            f"{test.difference:+.2f}",
+            f"{test.difference_interval.low:+.2f} to {test.difference_interval.high:+.2f}",
+            f"{test.p_value:.4f}",
+            _format_percent(test.wins / test.resamples),
+            _format_percent(test.losses / test.resamples),
+        ]
+        for test in tests
+    ]
+    headers = ["", "difference", "95% of resamples", "p", f"{names[1]} better, %", f"{names[0]} better, %"]
+    bootstrap = f"Paired bootstrap, {tests[0].resamples:,} resamples, seed {tests[0].seed}"
+    note = f"{bootstrap}: {significance_text(names, tests[0])}"
+    return TableSection(f"{names[1]} compared with {names[0]}", headers, rows, note)
+
+
+def significance_text(names: tuple[str, str], test: PairedBootstrapResult) -> str:
+    """Say what a test shows."""
+    if not test.significant:
+        return f"no significant difference in {test.metric} (p = {test.p_value:.2g})."
+    better = names[1] if test.difference > 0 else names[0]
+    return f"{better} is significantly better in {test.metric} (p = {test.p_value:.2g})."
+
+
+def lengths_section(systems: Mapping[str, Sequence[LengthBucket]], side: str = "the source") -> TableSection:
+    """Return BLEU and length ratio by sentence length, of systems on the same sentences."""
+    rows = [
+        [
+            classes[0].bucket.name,
+            f"{classes[0].sentences:,}{' *' if classes[0].is_small else ''}",
+            *(length_class.bleu for length_class in classes),
+            *(_format_ratio(length_class.length_ratio) for length_class in classes),
+        ]
+        for classes in zip(*systems.values(), strict=True)
+    ]
+    headers = ["words", "sentences", *(f"BLEU {name}" for name in systems), *(f"length {name}" for name in systems)]
+    has_small = any(length_class.is_small for classes in systems.values() for length_class in classes)
+    note = f"* fewer than {FEW_SENTENCES} sentences: their BLEU says little." if has_small else ""
+    return TableSection(f"By sentence length (words of {side})", headers, rows, note)
+
+
+def frequencies_section(comparison: Comparison) -> TableSection:
+    """Return how well words are translated, by how frequent they are."""
+    names = [system.name for system in comparison.systems]
+    rows = [
+        [
+            first.bucket.name,
+            first.matches.wanted,
+            *(_format_percent(system.matches.f1) for system in (first, second)),
+            *(_format_percent(system.matches.precision) for system in (first, second)),
+            *(_format_percent(system.matches.recall) for system in (first, second)),
+        ]
+        for first, second in zip(*(system.by_frequency for system in comparison.systems), strict=True)
+        if first.matches.wanted + first.matches.said + second.matches.said
+    ]
+    measures = [f"{measure} {name}" for measure in ("F1", "precision", "recall") for name in names]
+    text = "training text" if comparison.has_training else "references"
+    note = "% of words, in any order. References: words of the references. Precision and recall are of words."
+    return TableSection(f"Words by frequency in the {text}", ["frequency", "references", *measures], rows, note)
+
+
+def word_errors_section(comparison: Comparison) -> TableSection:
+    """Return repeated and missing words."""
+    first, second = comparison.systems
+    reference = comparison.reference_word_errors
+    counts = {"references": reference, first.name: first.word_errors, second.name: second.word_errors}
+    headers = ["", "words", "doubled", "repeated", "missing", "missing, %", "extra"]
+    rows = [_word_error_row(name, count, reference.words) for name, count in counts.items()]
+    note = (
+        f"Doubled: the same word twice in a row. Repeated: {LOOP_LENGTH} words in a row that occurred before in the "
+        "sentence. Missing: words of the reference that are not in the translation; extra: the other way round."
+    )
+    return TableSection("Repeated and missing words", headers, rows, note)
+
+
+def _word_error_row(name: str, counts: WordErrorCounts, reference_words: int) -> list[object]:
+    missing = counts.missing / reference_words if reference_words else math.nan
+    return [
+        name,
+        counts.words,
+        counts.doubled,
+        counts.looped,
+        counts.missing,
+        _format_percent(missing),
+        counts.extra,
+    ]
+
+
+def ngrams_section(title: str, differences: Sequence[NgramDifference], names: tuple[str, str]) -> TableSection:
+    """Return n-grams that one of the systems gets right more often."""
+    rows = [
+        [
+            " ".join(difference.words),
+            difference.wanted,
+            difference.first,
+            difference.second,
+            format_with_error(difference.log_odds, difference.standard_error),
+        ]
+        for difference in differences
+    ]
+    headers = ["n-gram", "references", *(f"right {name}" for name in names), "log odds"]
+    note = f"Log odds of being right, {names[1]} compared with {names[0]}, ± standard error; the most certain first."
+    return TableSection(title, headers, rows, note if differences else "none")
+
+
+# -- a whole comparison ----------------------------------------------------------------------------------------------
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Return all tables and examples for a terminal."""
+    return _format_comparison(comparison, TableSection.as_text, lambda examples: examples)
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """Return all tables and examples as Markdown."""
+    return _format_comparison(comparison, TableSection.as_markdown, lambda examples: f"```\n{examples}\n```")
+
+
+def _format_comparison(
+    comparison: Comparison, format_section: Callable[[TableSection], str], quote: Callable[[str], str]
+) -> str:
+    first, second = names = (comparison.first.name, comparison.second.name)
+    lengths = {system.name: system.by_length for system in comparison.systems}
+    sections = [
+        scores_section({system.name: system.scores for system in comparison.systems}),
+        paired_section(names, (comparison.bleu, comparison.chrf)),
+        lengths_section(lengths, "the source" if comparison.has_source else "the references"),
+        frequencies_section(comparison),
+        ngrams_section(f"n-grams gained: right more often in {second}", comparison.gained, names),
+        ngrams_section(f"n-grams lost: right more often in {first}", comparison.lost, names),
+        word_errors_section(comparison),
+    ]
+    parts = [format_section(section) for section in sections]
+    for name, examples in ((second, comparison.better), (first, comparison.worse)):
+        text = "\n\n".join(_format_example(example, names) for example in examples)
+        title = format_section(TableSection(f"Sentences that {name} translates better"))
+        parts += [title, quote(text) if examples else "none"]
+    return "\n\n".join(parts)
+
+
+def _format_example(example: SentenceDifference, names: tuple[str, str]) -> str:
+    """Return a sentence and its translations, one per line."""
+    lines = [
+        *([("source", example.source)] if example.source is not None else []),
+        ("reference", example.reference),
+        (f"{names[0]} {example.first_bleu:.1f}", example.first),
+        (f"{names[1]} {example.second_bleu:.1f}", example.second),
+    ]
+    width = max(len(name) for name, _ in lines)
+    return "\n".join([f"line {example.line:,}", *(f"  {name:>{width}}: {text}" for name, text in lines)])
+
+
+def _format_ratio(number: float) -> str | None:
+    return None if math.isnan(number) else f"{number:.3f}"
+
+
+def _format_percent(share: float) -> str | None:
+    return None if math.isnan(share) else f"{100 * share:.1f}"

@@ -1,0 +1,109 @@
+"""The models of a service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from dragoman import Corpus, DataError
+from dragoman.align.aligner import Aligner
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.serve.registry import ModelRegistry, languages_from_name
+from serving import create_client, place, registry, train_ngram_model
+from small_translators import ENGLISH, GERMAN, translators
+
+__all__ = ["place", "registry"]
+
+
+def test_models_are_loaded_on_first_use(place: Path) -> None:
+    [entry] = ModelRegistry.from_arguments([str(place / "one")])
+    assert entry.model is None and entry.name == "one" and entry.languages is None
+    assert entry.load_translator() is entry.load_translator() and entry.describe().loaded
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere: no such directory"),
+        (["one", "one"], "two models have the name one"),
+        (["one+test.de"], "is a file"),
+        (["one="], "no directory given; write one=DIR"),
+    ],
+)
+def test_invalid_arguments(place: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str) -> None:
+    monkeypatch.chdir(place)
+    with pytest.raises(DataError, match=message):
+        ModelRegistry.from_arguments(arguments)
+
+
+def test_directory_of_models(tmp_path: Path) -> None:
+    for name in ("rungs/attn", "both/forward", "both/backward"):
+        translators()["one"].save(tmp_path / name)
+    train_ngram_model().save(tmp_path / "rungs" / "kn")
+    (tmp_path / "both" / "config.yaml").write_text("kind: two-way\n")
+    names = [entry.name for entry in ModelRegistry.from_arguments([f"run={tmp_path}"])]
+    assert names == ["run/both/backward", "run/both/forward", "run/rungs/attn", "run/rungs/kn"]
+    two_way = ModelRegistry.from_arguments([f"de-en={tmp_path / 'both'}"])
+    assert {entry.name: entry.languages for entry in two_way} == {
+        "de-en/backward": ("en", "de"),
+        "de-en/forward": ("de", "en"),
+    }
+
+
+def test_two_directories_with_the_same_name(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        train_ngram_model().save(tmp_path / name / "run" / f"of-{name}")
+    with pytest.raises(DataError, match="two directories have the name run"):
+        ModelRegistry.from_arguments([str(tmp_path / "a" / "run"), str(tmp_path / "b" / "run")])
+
+
+def test_model_is_loaded_again_after_further_training(tmp_path: Path) -> None:
+    body = {"model": "de-en", "texts": ["Der Hund schläft."]}
+
+    def log_prob(client: TestClient) -> float:
+        [text] = client.post("/v1/translate", json=body).json()["texts"]
+        return float(text["sentences"][0]["translations"][0]["log_prob"])
+
+    translators()["one"].save(tmp_path / "de-en")
+    with create_client(ModelRegistry.from_arguments([str(tmp_path / "de-en")])) as client:
+        first = log_prob(client)
+        assert log_prob(client) == first
+        translators()["two"].save(tmp_path / "de-en", replace=True)
+        assert log_prob(client) != first
+
+
+def test_languages_of_translators_added_later_are_detected(tmp_path: Path) -> None:
+    train_ngram_model().save(tmp_path / "kn")
+    with create_client(ModelRegistry.from_arguments([f"de-en={tmp_path}"])) as client:
+        assert client.post("/detect", data={"q": "der hund"}).json() == []
+        translators()["one"].save(tmp_path / "later")
+        assert client.get("/v1/models").status_code == 200
+        assert client.post("/detect", data={"q": "der hund schläft"}).json()[0]["language"] == "de"
+
+
+@pytest.mark.parametrize(
+    ("name", "languages"),
+    [("de-en", ("de", "en")), ("models.ja-en.2", ("ja", "en")), ("lab-one", None), ("kn-5", None), ("abde-en", None)],
+)
+def test_languages_from_name(name: str, languages: tuple[str, str] | None) -> None:
+    assert languages_from_name(name) == languages
+
+
+def test_unknown_words_are_replaced_by_a_lexicon(registry: ModelRegistry) -> None:
+    """The lexicon may be of either direction; one of other texts is not used."""
+    german, english = [*GERMAN, *["zebra"] * 3], [*ENGLISH, *["stripes"] * 3]
+    matching = ParallelCorpus(Corpus.from_sentences(german), Corpus.from_sentences(english))
+    reversed_pairs = ParallelCorpus(matching.target, matching.source)
+    other = ParallelCorpus(Corpus.from_sentences(["x y"] * 3), Corpus.from_sentences(["z z"] * 3))
+    body = {"model": "de-en", "texts": ["Zebra Zebra."], "prefix": ["the", "<unk>"]}
+    for pairs, word, rule in (
+        (matching, "stripes", "lexicon"),
+        (reversed_pairs, "stripes", "lexicon"),
+        (other, "zebra", "copied"),
+    ):
+        with create_client(registry, aligner=Aligner.train(pairs, "ibm1")) as client:
+            [text] = client.post("/v1/translate", json=body).json()["texts"]
+        replaced = text["sentences"][0]["translations"][0]["replaced"][0]
+        assert (replaced["word"], replaced["rule"]) == (word, rule)
