@@ -25,8 +25,8 @@ from dragoman.align.em import SCHEDULES
 from dragoman.align.symmetrization import SYMMETRIZATIONS
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.evaluation.alignment import count_all_links, read_gold_alignments
-from dragoman.lab.laboratory import laboratory
-from dragoman.lab.write_corpus import write
+from dragoman.lab.corpus_files import write_lab_corpus
+from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
 from ptb_cache import processor
 
@@ -71,7 +71,7 @@ def laboratory_texts(sizes: Sequence[int], place: Path) -> list[tuple[str, Paral
     found = []
     for size in sizes:
         directory = place / str(size)
-        write(laboratory(), directory, {"train": size}, 1)
+        write_lab_corpus(german_english_lab(), directory, {"train": size}, 1)
         pairs = ParallelCorpus.read(directory / "train.de", directory / "train.en")
         found.append(("laboratory", pairs, directory / "train.align"))
     return found

@@ -45,7 +45,7 @@ def main() -> None:
     rows: list[list[Any]] = []
 
     def after(event: Any) -> None:
-        if not getattr(event, "judged", False):
+        if not getattr(event, "evaluated", False):
             return
         told = [one.text for one in model.translate(data.dev_lines[0], beam_size=1)]
         bleu = score_translations(told, data.dev_lines[1], tokenised=data.target.tokenised).bleu

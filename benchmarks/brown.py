@@ -20,8 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman import ClassNgramModel, Corpus, LanguageModel, Mixture, NgramModel, brown_clusters
+from dragoman import ClassNgramModel, Corpus, Mixture, NgramModel
+from dragoman.data.brown import brown_clusters
 from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.models.language_model import LanguageModel
 from dragoman.report.tables import format_table
 
 

@@ -20,10 +20,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from dragoman import Corpus, FeedForwardModel, LogLinearModel, NgramModel, fit, laboratory
+from dragoman import Corpus, FeedForwardModel, LogLinearModel, NgramModel, fit
 from dragoman.cli.progress import training_progress
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
-from dragoman.lab.minimal_pairs import Contrast, contrasts
+from dragoman.lab.lab import german_english_lab
+from dragoman.lab.minimal_pairs import MinimalPair, sample_minimal_pairs
 from dragoman.report.tables import format_table
 from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR
 from ptb_cache import processor
@@ -42,12 +43,12 @@ class Row:
     seconds: float
 
 
-def quadruples(seed: int) -> list[Contrast]:
-    found = contrasts("en", ASKED, seed)
+def quadruples(seed: int) -> list[MinimalPair]:
+    found = sample_minimal_pairs("en", ASKED, seed)
     return [one for one in found if one.phenomenon == "selection" and one.distance < NEAR]
 
 
-def deciding_words(asked: list[Contrast]) -> set[str]:
+def deciding_words(asked: list[MinimalPair]) -> set[str]:
     """The words in which the sentences of a quadruple differ."""
     words: set[str] = set()
     for _, group in groupby(asked, key=lambda one: one.group):
@@ -59,7 +60,7 @@ def deciding_words(asked: list[Contrast]) -> set[str]:
 
 def texts(drawn: int, seed: int, words: set[str]) -> tuple[Corpus, Corpus]:
     """Sentences with subject, verb and object of a quadruple; every twentieth is held out."""
-    found = [line for line in laboratory().text("en", drawn, seed) if len(words & set(line.split())) >= 3]
+    found = [line for line in german_english_lab().sentences("en", drawn, seed) if len(words & set(line.split())) >= 3]
     train = Corpus.from_sentences([line for number, line in enumerate(found) if number % 20], min_count=2)
     return train, Corpus.from_sentences(found[::20], train.vocab)
 
@@ -99,7 +100,7 @@ MODELS: dict[str, Make] = {
 }
 
 
-def measure(train: Corpus, dev: Corpus, asked: list[Contrast], seed: int) -> Iterator[Row]:
+def measure(train: Corpus, dev: Corpus, asked: list[MinimalPair], seed: int) -> Iterator[Row]:
     from dragoman.evaluation.likelihood import likelihood
 
     for name, make in MODELS.items():

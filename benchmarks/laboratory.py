@@ -30,8 +30,8 @@ from dragoman import Corpus, NgramModel
 from dragoman.evaluation.floor import LanguageModelEvaluation, TrueLogProbs, evaluate_language_model
 from dragoman.evaluation.lab_reference import lab_true_log_probs
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
-from dragoman.lab.laboratory import laboratory
-from dragoman.lab.minimal_pairs import DISTANCES, Contrast, contrasts, distance_class
+from dragoman.lab.lab import german_english_lab
+from dragoman.lab.minimal_pairs import DISTANCE_CLASSES, MinimalPair, distance_class, sample_minimal_pairs
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.report.charts import Proportion, draw_accuracy_by_distance, draw_curves_by_size
 from dragoman.report.evaluation import floor_table
@@ -145,11 +145,11 @@ class Point:
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
-def kind(contrast: Contrast) -> Kind:
+def kind(contrast: MinimalPair) -> Kind:
     return contrast.phenomenon, distance_class(contrast.distance)
 
 
-def results(texts: Texts, found: Sequence[Contrast]) -> Iterator[Result]:
+def results(texts: Texts, found: Sequence[MinimalPair]) -> Iterator[Result]:
     """Every smoothing at every order."""
     for smoothing, order in product(SMOOTHINGS, ORDERS):
         model = texts.model(smoothing, order)
@@ -206,7 +206,7 @@ def distance_table(found: Sequence[Result], phenomena: Sequence[str], singular: 
     """One smoothing: phenomena at a distance, by class of distance, and orders; what "always singular" would get."""
     orders = {result.order: result for result in found if result.smoothing == BEST and result.order in FAR_ORDERS}
     rows: list[list[object]] = []
-    for phenomenon, least in product(phenomena, DISTANCES):
+    for phenomenon, least in product(phenomena, DISTANCE_CLASSES):
         own = [result.accuracy.get((phenomenon, least), MinimalPairAccuracy()) for result in orders.values()]
         always = percent(singular[least]) if phenomenon == "agreement" else None
         if own[0].pairs:
@@ -218,7 +218,7 @@ def distance_table(found: Sequence[Result], phenomena: Sequence[str], singular: 
     return format_table(headers, rows)
 
 
-def always_singular(found: Sequence[Contrast], language: str) -> dict[int, float]:
+def always_singular(found: Sequence[MinimalPair], language: str) -> dict[int, float]:
     """How many contrasts of agreement have the singular as the right form, by class of distance."""
     right: dict[int, list[bool]] = {}
     for contrast in found:
@@ -242,7 +242,7 @@ def is_singular(form: str, other: str, language: str) -> bool:
 
 def distances(least: int) -> str:
     """The class of distance that begins here."""
-    following = [start for start in DISTANCES if start > least]
+    following = [start for start in DISTANCE_CLASSES if start > least]
     if not following:
         return f"{least}+"
     return f"{least}-{following[0] - 1}" if following[0] - 1 > least else str(least)
@@ -318,7 +318,7 @@ def draw(found: Sequence[Result], curve: Sequence[Point], phenomena: Sequence[st
 def shares(found: Sequence[Result], phenomenon: str) -> dict[str, dict[str, Proportion]]:
     """{model: {class of distance: share}}, where there are contrasts enough."""
     lines: dict[str, dict[str, Proportion]] = {}
-    for result, least in product(found, DISTANCES):
+    for result, least in product(found, DISTANCE_CLASSES):
         own = result.accuracy.get((phenomenon, least), MinimalPairAccuracy())
         if result.smoothing == BEST and result.order in FAR_ORDERS and own.pairs >= FEWEST:
             lines.setdefault(f"order {result.order}", {})[distances(least)] = Proportion(own.accuracy, own.pairs)
@@ -330,13 +330,13 @@ def shares(found: Sequence[Result], phenomenon: str) -> dict[str, dict[str, Prop
 
 def draw_texts(language: str, count: int, seed: int, sizes: Sequence[int]) -> Callable[[int, int], Texts]:
     """Texts of a size and a seed; a seed's longest training text is drawn once. The test text stays the same."""
-    lab = laboratory()
-    test = lab.text(language, TEST, seed, "test")
-    longest = {seed: lab.text(language, max(count, *sizes), seed, "train")}
+    lab = german_english_lab()
+    test = lab.sentences(language, TEST, seed, "test")
+    longest = {seed: lab.sentences(language, max(count, *sizes), seed, "train")}
 
     def texts(size: int, own_seed: int) -> Texts:
-        train = longest[own_seed][:size] if own_seed in longest else lab.text(language, size, own_seed, "train")
-        return Texts.of(language, train, lab.text(language, DEV, own_seed, "dev"), test)
+        train = longest[own_seed][:size] if own_seed in longest else lab.sentences(language, size, own_seed, "train")
+        return Texts.of(language, train, lab.sentences(language, DEV, own_seed, "dev"), test)
 
     return texts
 
@@ -359,7 +359,7 @@ def main() -> None:
     warnings.simplefilter("ignore")  # discounts that could not be computed are reported below the tables
     sizes = [int(size) for size in options.sizes.split(",")]
     texts = draw_texts(options.language, options.sentences, options.seed, sizes)
-    pairs = contrasts(options.language, options.contrasts, options.seed)
+    pairs = sample_minimal_pairs(options.language, options.contrasts, options.seed)
     found = list(results(texts(options.sentences, options.seed), pairs))
     report_results(found, distance_table(found, FAR[options.language], always_singular(pairs, options.language)))
     models = list(dict.fromkeys([*((name, ORDER) for name in SMOOTHINGS), *((BEST, order) for order in ORDERS)]))

@@ -1,13 +1,15 @@
-"""How fast n-gram models train and score, beside KenLM on the same machine in the same run.
+"""Speed of training and scoring n-gram models, compared with KenLM in the same run.
 
-    python benchmarks/ngram.py                          # Zipf-distributed text made here
+    python benchmarks/ngram.py                          # generated Zipf-distributed text
     python benchmarks/ngram.py --data DIR               # also DIR/ptb/train.txt and DIR/wikitext2/train.txt
-    python benchmarks/ngram.py --text FILE ...          # also texts of your own
-    python benchmarks/ngram.py --lmplz build/bin/lmplz  # also KenLM's trainer, if you have built it
+    python benchmarks/ngram.py --text FILE ...          # also your own texts
+    python benchmarks/ngram.py --lmplz build/bin/lmplz  # also KenLM's trainer (cmake target lmplz)
 
-Training is timed from text to a saved model and from text to an ARPA file: inside one process with compiled kernels
-cached, and as a whole command. Every measurement has a process of its own, so that its peak memory is its own; the
-best of --repeat runs is taken. Scoring is timed against the PyPI module `kenlm` (if installed) on the same sentences.
+Training is timed from text to a saved model and from text to an ARPA file, inside a process with compiled kernels
+loaded, and as a whole command including start-up. Every measurement runs in its own process, so that its peak memory is
+known. Programs take turns in each round. The tables show the best of --repeat rounds; all rounds of the whole command
+and of lmplz, and the ratio of their CPU times, are in the JSON file. Scoring is compared with the PyPI module `kenlm`
+(if installed) on the same sentences.
 """
 
 from __future__ import annotations
@@ -37,17 +39,18 @@ LMPLZ_MEMORY = "1G"  # its default, 80 % of the machine, costs it seconds on a s
 
 @dataclass(frozen=True)
 class Cost:
-    """What a job took."""
+    """The resources used by a job."""
 
     seconds: float
     gigabytes: float  # peak resident memory
+    cpu_seconds: float = 0.0  # user and system time of all threads; only of whole commands
 
 
-# -- jobs that run in a process of their own --------------------------------------------------------------------------
+# -- jobs, each run in its own process --------------------------------------------------------------------------
 
 
 def job_train(text: str, output: str, to: str) -> float:
-    """Seconds from text to a saved model (or an ARPA file), imports and compiled kernels not counted."""
+    """Return the seconds from text to a saved model (or an ARPA file), without imports and loading of kernels."""
     import warnings
 
     from dragoman.data.corpus import Corpus
@@ -69,7 +72,7 @@ def job_train(text: str, output: str, to: str) -> float:
 
 
 def job_score(model_directory: str, text: str) -> float:
-    """Tokens a second, from lines of text to a log-probability each."""
+    """Return tokens per second, from lines of text to one log-probability per line."""
     from dragoman.models.loading import load
 
     lines = _lines(text)
@@ -103,7 +106,7 @@ def _timed(work: object) -> float:
 
 
 def job_zipf(path: str, tokens: str, seed: str) -> float:
-    """Sentences of 1 to 39 words drawn by Zipf's law."""
+    """Write sentences of 1 to 39 words drawn by Zipf's law."""
     random, size = np.random.default_rng(int(seed)), int(tokens)
     weights = 1 / np.arange(1, ZIPF_TYPES + 1)
     words = random.choice(ZIPF_TYPES, size, p=weights / weights.sum())
@@ -122,14 +125,14 @@ JOBS = {"train": job_train, "score": job_score, "kenlm": job_kenlm, "zipf": job_
 
 
 def in_own_process(name: str, *arguments: str) -> tuple[float, float]:
-    """What a job returned, and its peak memory in GB."""
+    """Return the result of a job and its peak memory in GB."""
     command = [sys.executable, __file__, "--job", name, *arguments]
     answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return answer["result"], answer["gigabytes"]
 
 
 def whole_command(command: list[str], text: Path | None = None, output: Path | None = None) -> Cost:
-    """Wall-clock time and peak memory of a command."""
+    """Return the wall-clock time, CPU time and peak memory of a command."""
     with (text or Path(os.devnull)).open("rb") as source, (output or Path(os.devnull)).open("wb") as sink:
         began = time.perf_counter()
         process = subprocess.Popen(command, stdin=source, stdout=sink, stderr=subprocess.DEVNULL)
@@ -137,15 +140,15 @@ def whole_command(command: list[str], text: Path | None = None, output: Path | N
         seconds = time.perf_counter() - began
     if status:
         raise SystemExit(f"{' '.join(command)} failed")
-    return Cost(seconds, usage.ru_maxrss / 1e6)
+    return Cost(seconds, usage.ru_maxrss / 1e6, usage.ru_utime + usage.ru_stime)
 
 
 def best(costs: list[Cost]) -> Cost:
     return min(costs, key=lambda cost: cost.seconds)
 
 
-def training(text: Path, scratch: Path, lmplz: str | None, repeat: int) -> dict[str, Cost]:
-    """All ways to train on one text, turn by turn, so that a noisy spell of the machine hits them alike."""
+def training(text: Path, scratch: Path, lmplz: str | None, repeat: int) -> dict[str, list[Cost]]:
+    """Run all ways to train on one text in turn, so that other load on the machine affects them equally."""
     costs: dict[str, list[Cost]] = {}
     for _ in range(repeat):
         for to in ("model", "arpa"):
@@ -160,7 +163,7 @@ def training(text: Path, scratch: Path, lmplz: str | None, repeat: int) -> dict[
             command = [lmplz, "-o", str(ORDER), "--discount_fallback", "-S", LMPLZ_MEMORY, "-T", str(scratch)]
             costs.setdefault("lmplz", []).append(whole_command(command, text, arpa))
             arpa.unlink()
-    return {name: best(several) for name, several in costs.items()}
+    return costs
 
 
 def zipf_text(path: Path, tokens: int, seed: int = 1) -> Path:
@@ -171,9 +174,13 @@ def zipf_text(path: Path, tokens: int, seed: int = 1) -> Path:
 def training_table(texts: dict[str, Path], scratch: Path, lmplz: str | None, repeat: int) -> list[dict[str, object]]:
     results, rows = [], []
     for name, text in texts.items():
-        costs = training(text, scratch, lmplz, repeat)
+        rounds = training(text, scratch, lmplz, repeat)
+        costs = {way: best(several) for way, several in rounds.items()}
         tokens = sum(line.count(b" ") + 2 for line in text.open("rb"))
         results.append({"text": name, "tokens": tokens, **{way: asdict(cost) for way, cost in costs.items()}})
+        results[-1]["rounds"] = {
+            way: [asdict(cost) for cost in rounds[way]] for way in ("command", "lmplz") if way in rounds
+        }
         rows.append(training_row(name, tokens, costs))
     print(format_table(list(rows[0]), [list(row.values()) for row in rows]))
     return results
@@ -185,6 +192,7 @@ def training_row(name: str, tokens: int, costs: dict[str, Cost]) -> dict[str, ob
     row |= {f"{way} s": f"{cost.seconds:.2f}" for way, cost in costs.items()}
     row["model s/M tokens"] = f"{costs['to model'].seconds / tokens * 1e6:.2f}"
     if "lmplz" in costs:
+        row["command / lmplz CPU"] = f"{costs['command'].cpu_seconds / costs['lmplz'].cpu_seconds:.2f}"
         row |= {f"{way} / lmplz": f"{cost.seconds / costs['lmplz'].seconds:.2f}" for way, cost in ours.items()}
     return row | {f"{way} GB": f"{costs[way].gigabytes:.2f}" for way in ("to model", "lmplz") if way in costs}
 
@@ -207,7 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with ptb/ and wikitext2/")
     parser.add_argument("--lmplz", default=shutil.which("lmplz"), help="KenLM's trainer")
-    parser.add_argument("--text", type=Path, nargs="*", default=[], help="texts of your own to train on")
+    parser.add_argument("--text", type=Path, nargs="*", default=[], help="your own texts to train on")
     parser.add_argument("--zipf", type=float, nargs="*", default=[1.25, 5, 20], help="million tokens of Zipf text")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", type=Path, default=Path("benchmarks/out/ngram.json"))
@@ -239,7 +247,7 @@ def main() -> None:
 
 
 def _without_unk(text: Path, scratch: Path) -> Path:
-    """A copy in which `<unk>` is an ordinary word, as lmplz refuses it."""
+    """Return a copy in which `<unk>` is an ordinary word, because lmplz does not accept it."""
     copy = scratch / f"{text.parent.name}-{text.name}.renamed"
     with text.open("rb") as lines, copy.open("wb") as renamed:
         renamed.writelines(line.replace(b"<unk>", b"UNKNOWN") for line in lines)

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman import Corpus, LanguageModel, Mixture, NgramModel
+from dragoman import Corpus, Mixture, NgramModel
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.cache import CacheModel
+from dragoman.models.language_model import LanguageModel
 from dragoman.report.tables import format_table
 
 GOAL = 125.7  # test perplexity published for a Kneser-Ney 5-gram with a cache

@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dragoman
-from dragoman import CacheModel, Corpus, LanguageModel, NgramModel
+from dragoman import CacheModel, Corpus, NgramModel
 from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
 from dragoman.combine.mixture import fit_bucket_weights, fit_mixture_weights, mix_log_probs
 from dragoman.data.brown import brown_clusters
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.log_probs import token_log_probs
-from dragoman.models.language_model import require_same_vocab
+from dragoman.models.language_model import LanguageModel, require_same_vocab
 from dragoman.ngram.class_model import ClassNgramModel
 from dragoman.report.tables import format_table
 from ptb_cache import processor

@@ -24,21 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from dragoman import (
-    CacheModel,
-    Corpus,
-    FeedForwardModel,
-    LanguageModel,
-    LogLinearModel,
-    Mixture,
-    NgramModel,
-    RecurrentModel,
-    fit,
-)
+from dragoman import CacheModel, Corpus, FeedForwardModel, LogLinearModel, Mixture, NgramModel, RecurrentModel, fit
 from dragoman.cli.progress import training_progress
 from dragoman.data.brown import brown_clusters
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.class_model import ClassNgramModel
 from dragoman.report.tables import format_table
 from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR, RECURRENT
@@ -138,7 +129,7 @@ def trained(name: str, texts: Texts, place: Path, seed: int) -> tuple[LanguageMo
     output = place / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
     with training_progress() as report:
         position = fit(model, texts.train, texts.valid, settings, output=output, callback=report, seed=seed).progress
-    parameters = sum(tensor.numel() for tensor in model.parameters().values())
+    parameters = model.num_parameters
     return model, row(name, model, texts, parameters, position.epoch, position.seconds / 60)
 
 

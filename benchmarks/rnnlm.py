@@ -30,7 +30,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from dragoman import Corpus, RecurrentModel, TrainingConfig, Vocab
-from dragoman.lab.laboratory import laboratory
+from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.fit import training_mode
@@ -206,7 +206,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def minibatching(seconds: float, rounds: int) -> dict[int, float]:
     """Words a second by sentences a batch, an LSTM of 256 on the laboratory's English."""
-    text = Corpus.from_sentences(laboratory().text("en", 2000, seed=1))
+    text = Corpus.from_sentences(german_english_lab().sentences("en", 2000, seed=1))
     found = dict(zip(BATCHES, words_a_second([sentence_steps(n, text) for n in BATCHES], seconds, rounds), strict=True))
     rows = [[n, f"{speed:,.0f}", f"{speed / found[1]:.1f}"] for n, speed in found.items()]
     print(f"\n{format_table(['sentences a batch', 'words/s', 'times online'], rows)}")

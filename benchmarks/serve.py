@@ -1,13 +1,12 @@
-"""The service under load: many clients at once, texts of all lengths.
+"""Load test of the service: many clients, texts of different lengths.
 
     python benchmarks/serve.py de-en=MODEL --text FILE [--clients 32] [--seconds 60] [--json FILE]
 
-Starts `dragoman serve` itself, at 127.0.0.1, for the models that are given as that command takes them, and asks it to
-translate: single words, sentences, several sentences in one text, and lists of texts, drawn from FILE (printed text of
-the source language, a sentence a line). First one client alone, for a quarter of the time, then all of them together,
-so that the gain by batching is seen. It fails if there was any answer but 200 and 503 with Retry-After, or if the
-service's memory kept growing. What is asked is drawn with a fixed seed; how much of it is reached depends on the
-machine. Linux alone, as it reads /proc.
+Starts `dragoman serve` on 127.0.0.1 with the given models and sends translation requests: single words, sentences, texts
+of several sentences, and lists of texts, sampled from FILE (plain text in the source language, one sentence per line).
+First one client for a quarter of the time, then all clients, to measure the gain from batching. The test fails if there
+is any response other than 200 or 503 with Retry-After, or if the memory of the service keeps growing. The texts are
+sampled with a fixed random seed; how many are sent depends on the machine. Linux only, because it reads /proc.
 """
 
 from __future__ import annotations
@@ -36,35 +35,37 @@ from dragoman.report.tables import format_table
 from ptb_cache import processor
 
 SERVE = "from dragoman.cli.main import main; main()"
-PATIENCE = 120  # seconds for the service to start, and for an answer
-ROOM = 0.05  # of the memory in the middle: what it may have grown by at the end
-FINE, BUSY = 200, 503
+TIMEOUT = 120  # seconds for a response
+MAX_GROWTH = 0.05  # of the memory from the middle of the test to its end
+OK, UNAVAILABLE = 200, 503
 
 
-class Texts(NamedTuple):
-    """What a request asks for."""
+class TextSample(NamedTuple):
+    """The text or texts of one request."""
 
     q: str | list[str]
-    sentences: int
+    num_sentences: int
 
 
 @dataclass
-class Tally:
-    """What some clients saw."""
+class ClientResult:
+    """The responses that one client received."""
 
-    seconds: list[float] = field(default_factory=list)  # of each request that was answered
-    sentences: int = 0
+    latencies: list[float] = field(default_factory=list)  # seconds, of successful requests
+    num_sentences: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
 
-    def add(self, status: str, took: float, sentences: int) -> None:
+    def add(self, status: str, seconds: float, num_sentences: int) -> None:
         self.statuses[status] += 1
-        if status == str(FINE):
-            self.seconds.append(took)
-            self.sentences += sentences
+        if status == str(OK):
+            self.latencies.append(seconds)
+            self.num_sentences += num_sentences
 
 
 @dataclass(frozen=True)
 class Row:
+    """Results of one measurement."""
+
     clients: int
     seconds: float
     requests: int
@@ -73,87 +74,92 @@ class Row:
     p99: float
     statuses: dict[str, int]
     memory: list[float]  # MB at the start, in the middle, at the end
-    flat: bool
+    flat: bool  # whether the memory stopped growing
 
 
-# -- what is asked -----------------------------------------------------------------------------------------------------
+# -- clients -----------------------------------------------------------------------------------------------------------
 
 
-def texts(lines: Sequence[str], seed: int) -> Iterator[Texts]:
-    """Without end: words, sentences, long texts, lists."""
-    source = random.Random(seed)
+def sample_texts(lines: Sequence[str], seed: int) -> Iterator[TextSample]:
+    """Yield words, sentences, long texts and lists of texts, without end."""
+    generator = random.Random(seed)
     while True:
-        kind = source.random()
+        kind = generator.random()
         if kind < 0.25:
-            yield Texts(source.choice(source.choice(lines).split()), 1)
+            yield TextSample(generator.choice(generator.choice(lines).split()), 1)
         elif kind < 0.7:
-            yield Texts(source.choice(lines), 1)
+            yield TextSample(generator.choice(lines), 1)
         else:
-            several = source.choices(lines, k=source.randint(2, 8))
-            yield Texts(several if kind < 0.85 else " ".join(several[:4]), len(several if kind < 0.85 else several[:4]))
+            several = generator.choices(lines, k=generator.randint(2, 8))
+            if kind < 0.85:
+                yield TextSample(several, len(several))
+            else:
+                yield TextSample(" ".join(several[:4]), len(several[:4]))
 
 
-def client(port: int, asked: Iterator[Texts], languages: dict[str, str], until: float) -> Tally:
-    """One that asks again as soon as it is answered, until a moment."""
-    tally, connection = Tally(), HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-    while time.monotonic() < until:
-        one, start = next(asked), time.monotonic()
+def run_client(port: int, texts: Iterator[TextSample], languages: dict[str, str], end: float) -> ClientResult:
+    """Send one request after the other until a point in time."""
+    result, connection = ClientResult(), HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+    while time.monotonic() < end:
+        text, start = next(texts), time.monotonic()
         try:
-            status, pause = post(connection, {"q": one.q, **languages})
+            status, pause = post(connection, {"q": text.q, **languages})
         except (OSError, HTTPException) as error:
             connection.close()
             status, pause = type(error).__name__, 0.1
-        tally.add(status, time.monotonic() - start, one.sentences)
-        time.sleep(min(pause, max(0.0, until - time.monotonic())))
+        result.add(status, time.monotonic() - start, text.num_sentences)
+        time.sleep(min(pause, max(0.0, end - time.monotonic())))
     connection.close()
-    return tally
+    return result
 
 
-def post(connection: HTTPConnection, asked: dict[str, Any]) -> tuple[str, float]:
-    """The status, and how long to wait before one asks again. A 503 that does not say that is another fault."""
-    connection.request("POST", "/translate", json.dumps(asked), {"content-type": "application/json"})
-    answer = connection.getresponse()
-    told, retry = json.load(answer), answer.headers.get("retry-after")
-    if answer.status == FINE:
-        wanted = len(asked["q"]) if isinstance(asked["q"], list) else None
-        got = told["translatedText"]
-        return str(FINE) if (len(got) if isinstance(got, list) else None) == wanted else "200, another shape", 0.0
-    if answer.status == BUSY and retry is None:
+def post(connection: HTTPConnection, request: dict[str, Any]) -> tuple[str, float]:
+    """Return the status and the seconds to wait before the next request."""
+    connection.request("POST", "/translate", json.dumps(request), {"content-type": "application/json"})
+    response = connection.getresponse()
+    body, retry_after = json.load(response), response.headers.get("retry-after")
+    if response.status == OK:
+        texts, translations = request["q"], body["translatedText"]
+        if isinstance(texts, list):
+            matches = isinstance(translations, list) and len(translations) == len(texts)
+        else:
+            matches = isinstance(translations, str)
+        return str(OK) if matches else "200 with the wrong number of texts", 0.0
+    if response.status == UNAVAILABLE and retry_after is None:
         return "503 without Retry-After", 0.0
-    return str(answer.status), float(retry or 0)
+    return str(response.status), float(retry_after or 0)
 
 
 # -- the service -------------------------------------------------------------------------------------------------------
 
 
-class Running(NamedTuple):
+class RunningService(NamedTuple):
     process: subprocess.Popen[str]
     port: int
 
-    @property
-    def megabytes(self) -> float:
-        """Of memory that the service has."""
+    def memory(self) -> float:
+        """Return the resident memory of the service in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         [size] = re.findall(r"VmRSS:\s+([0-9]+) kB", status)
         return int(size) / 1024
 
 
 @contextmanager
-def running(models: Sequence[str], options: Sequence[str]) -> Iterator[Running]:
-    """The service, on whatever port is free."""
+def run_service(models: Sequence[str], options: Sequence[str]) -> Iterator[RunningService]:
+    """Run the service on a free port."""
     command = [sys.executable, "-c", SERVE, "serve", *models, "--port", "0", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             for line in process.stderr:
-                if found := re.search(r"http://127\.0\.0\.1:([0-9]+)", line):
-                    told = Thread(target=sys.stderr.writelines, args=(process.stderr,), daemon=True)
-                    told.start()
+                if match := re.search(r"http://127\.0\.0\.1:([0-9]+)", line):
+                    messages = Thread(target=sys.stderr.writelines, args=(process.stderr,), daemon=True)
+                    messages.start()
                     try:
-                        yield Running(process, int(found[1]))
+                        yield RunningService(process, int(match[1]))
                     finally:
                         process.send_signal(signal.SIGINT)
-                        told.join()  # to its end: what is read must not be closed before
+                        messages.join()  # the stream must not be closed while it is read
                     return
                 sys.stderr.write(line)
             sys.exit("the service did not start")
@@ -161,57 +167,63 @@ def running(models: Sequence[str], options: Sequence[str]) -> Iterator[Running]:
             process.send_signal(signal.SIGINT)
 
 
-def languages_of(port: int) -> dict[str, str]:
-    """The first translator's, as the service tells them; asking for them loads it."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+def find_languages(port: int) -> dict[str, str]:
+    """Return the languages of the first translator, after a few requests that load and warm up the model."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
     connection.request("GET", "/v1/models")
     models = json.load(connection.getresponse())["models"]
-    found = next(({"source": one["source"], "target": one["target"]} for one in models if one["source"]), None)
-    if found is None:
-        sys.exit("no translator whose languages are known; name it so: de-en=DIR")
+    pairs = ({"source": model["source"], "target": model["target"]} for model in models if model["source"])
+    languages = next(pairs, None)
+    if languages is None:
+        sys.exit("no translator with known languages; name one like this: de-en=DIR")
     for _ in range(3):
-        if post(connection, {"q": "Guten Tag!", **found})[0] != str(FINE):
-            sys.exit("the translator cannot be used")
-    return found
+        if post(connection, {"q": "Guten Tag!", **languages})[0] != str(OK):
+            sys.exit("the translator does not work")
+    return languages
 
 
-# -- the measurement ---------------------------------------------------------------------------------------------------
+# -- measurements ------------------------------------------------------------------------------------------------------
 
 
-def measure(service: Running, lines: Sequence[str], languages: dict[str, str], clients: int, seconds: float) -> Row:
-    memory, done = [service.megabytes], Event()
+def measure(
+    service: RunningService, lines: Sequence[str], languages: dict[str, str], clients: int, seconds: float
+) -> Row:
+    memory, finished = [service.memory()], Event()
 
-    def watch() -> None:
-        while not done.wait(seconds / 60):
-            memory.append(service.megabytes)
+    def watch_memory() -> None:
+        while not finished.wait(seconds / 60):
+            memory.append(service.memory())
 
-    watching = Thread(target=watch)
-    watching.start()
+    watcher = Thread(target=watch_memory)
+    watcher.start()
     start = time.monotonic()
     with ThreadPoolExecutor(clients) as pool:
-        ask = [pool.submit(client, service.port, texts(lines, n), languages, start + seconds) for n in range(clients)]
-        tallies = [one.result() for one in ask]
-    took = time.monotonic() - start
-    done.set()
-    watching.join()
-    return row(tallies, clients, took, memory)
+        futures = [
+            pool.submit(run_client, service.port, sample_texts(lines, seed), languages, start + seconds)
+            for seed in range(clients)
+        ]
+        results = [future.result() for future in futures]
+    duration = time.monotonic() - start
+    finished.set()
+    watcher.join()
+    return summarise(results, clients, duration, memory)
 
 
-def row(tallies: Sequence[Tally], clients: int, took: float, memory: Sequence[float]) -> Row:
-    waits = sorted(1000 * one for tally in tallies for one in tally.seconds)
-    statuses = sum((tally.statuses for tally in tallies), Counter[str]())
+def summarise(results: Sequence[ClientResult], clients: int, duration: float, memory: Sequence[float]) -> Row:
+    latencies = sorted(1000 * latency for result in results for latency in result.latencies)
+    statuses = sum((result.statuses for result in results), Counter[str]())
     third = max(1, len(memory) // 3)
     middle, end = statistics.median(memory[third : 2 * third] or memory), statistics.median(memory[-third:])
     return Row(
         clients,
-        round(took, 1),
+        round(duration, 1),
         statuses.total(),
-        round(sum(tally.sentences for tally in tallies) / took, 1),
-        round(quantile(waits, 0.5), 1),
-        round(quantile(waits, 0.99), 1),
+        round(sum(result.num_sentences for result in results) / duration, 1),
+        round(quantile(latencies, 0.5), 1),
+        round(quantile(latencies, 0.99), 1),
         dict(sorted(statuses.items())),
         [round(value, 1) for value in (memory[0], middle, end)],
-        end <= middle * (1 + ROOM),
+        end <= middle * (1 + MAX_GROWTH),
     )
 
 
@@ -219,60 +231,61 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
-def faults(rows: Sequence[Row]) -> list[str]:
-    """What must not be."""
-    found = []
-    for one in rows:
-        strange = set(one.statuses) - {str(FINE), str(BUSY)}
-        found += [f"{one.clients} clients: {one.statuses[status]} answers {status}" for status in sorted(strange)]
-        if str(FINE) not in one.statuses:
-            found.append(f"{one.clients} clients: nobody was answered")
+def find_failures(rows: Sequence[Row]) -> list[str]:
+    failures = []
+    for row in rows:
+        unexpected = sorted(set(row.statuses) - {str(OK), str(UNAVAILABLE)})
+        failures += [f"{row.clients} clients: {row.statuses[status]} responses {status}" for status in unexpected]
+        if str(OK) not in row.statuses:
+            failures.append(f"{row.clients} clients: no request succeeded")
     if not rows[-1].flat:
-        found.append(f"memory grew from {rows[-1].memory[1]} to {rows[-1].memory[2]} MB")
-    return found
+        failures.append(f"memory grew from {rows[-1].memory[1]} to {rows[-1].memory[2]} MB")
+    return failures
 
 
 def print_table(rows: Sequence[Row]) -> None:
     cells = [
         [
-            *(one.clients, f"{one.seconds:.0f}", f"{one.requests:,}", f"{one.sentences_a_second:.1f}"),
-            *(f"{one.p50:,.0f}", f"{one.p99:,.0f}", ", ".join(f"{n:,} x {code}" for code, n in one.statuses.items())),
-            *(f"{value:,.0f}" for value in one.memory),
+            *(row.clients, f"{row.seconds:.0f}", f"{row.requests:,}", f"{row.sentences_a_second:.1f}"),
+            *(f"{row.p50:,.0f}", f"{row.p99:,.0f}", ", ".join(f"{n:,} x {code}" for code, n in row.statuses.items())),
+            *(f"{value:,.0f}" for value in row.memory),
         ]
-        for one in rows
+        for row in rows
     ]
-    headers = ["clients", "seconds", "requests", "sentences/s", "p50 ms", "p99 ms", "answers"]
+    headers = ["clients", "seconds", "requests", "sentences/s", "p50 ms", "p99 ms", "responses"]
     print(format_table([*headers, "MB start", "middle", "end"], cells))
     print(f"\nprocessor: {processor()}; load average {os.getloadavg()[0]:.1f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="+", metavar="MODEL", help="as dragoman serve takes them: de-en=DIR")
+    parser.add_argument("models", nargs="+", metavar="MODEL", help="as for dragoman serve: de-en=DIR")
     parser.add_argument(
-        "--text", type=Path, required=True, help="printed text of the source language, a sentence a line"
+        "--text", type=Path, required=True, help="plain text in the source language, one sentence per line"
     )
     parser.add_argument("--clients", type=int, default=32, choices=range(1, 129), metavar="N")
-    parser.add_argument("--seconds", type=float, default=60.0, help="that all clients ask; at most 600")
-    parser.add_argument("--threads", type=int, help="of the service")
-    parser.add_argument("--max-queue", type=int, help="of the service")
-    parser.add_argument("--json", type=Path, help="write the figures here, too")
-    asked = parser.parse_args()
-    if not 0 < asked.seconds <= 600:
-        parser.error("--seconds: from 0 to 600")
-    lines = [line for line in asked.text.read_text(encoding="utf-8").splitlines() if line.strip()]
-    options = [f"--{name.replace('_', '-')}={getattr(asked, name)}" for name in ("threads", "max_queue")]
-    with running(asked.models, [one for one in options if not one.endswith("None")]) as service:
-        languages = languages_of(service.port)
-        alone = measure(service, lines, languages, 1, asked.seconds / 4)
-        rows = [alone, measure(service, lines, languages, asked.clients, asked.seconds)]
+    parser.add_argument("--seconds", type=float, default=60.0, help="duration with all clients; at most 600")
+    parser.add_argument("--threads", type=int, help="option of the service")
+    parser.add_argument("--max-queue", type=int, help="option of the service")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    arguments = parser.parse_args()
+    if not 0 < arguments.seconds <= 600:
+        parser.error("--seconds: must be from 0 to 600")
+    lines = [line for line in arguments.text.read_text(encoding="utf-8").splitlines() if line.strip()]
+    given = {"--threads": arguments.threads, "--max-queue": arguments.max_queue}
+    options = [f"{name}={value}" for name, value in given.items() if value is not None]
+    with run_service(arguments.models, options) as service:
+        languages = find_languages(service.port)
+        single = measure(service, lines, languages, 1, arguments.seconds / 4)
+        rows = [single, measure(service, lines, languages, arguments.clients, arguments.seconds)]
     print_table(rows)
-    if rows[0].sentences_a_second:
-        print(f"together: {rows[1].sentences_a_second / rows[0].sentences_a_second:.2f} times the sentences a second")
-    if asked.json:
-        asked.json.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n")
-    if found := faults(rows):
-        sys.exit("\n".join(found))
+    if single.sentences_a_second:
+        gain = rows[1].sentences_a_second / single.sentences_a_second
+        print(f"gain from batching: {gain:.2f} times the sentences per second")
+    if arguments.json:
+        arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    if failures := find_failures(rows):
+        sys.exit("\n".join(failures))
 
 
 if __name__ == "__main__":

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dragoman import CacheModel, Corpus, LanguageModel, Mixture, NgramModel
+from dragoman import CacheModel, Corpus, Mixture, NgramModel
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.likelihood import likelihood
+from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.report.tables import format_table
 

@@ -19,9 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman import Corpus, FeedForwardModel, fit, laboratory
+from dragoman import Corpus, FeedForwardModel, fit
 from dragoman.evaluation.floor import Floor
 from dragoman.evaluation.lab_reference import lab_true_log_probs
+from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
 from dragoman.training.loop import DivergedError
 from ptb_cache import processor
@@ -121,9 +122,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     options = parser.parse_args()
-    lab = laboratory()
-    train = Corpus.from_sentences(lab.text("en", options.pairs, seed=1))
-    dev = Corpus.from_sentences(lab.text("en", 1000, seed=1, part="dev"), train.vocab)
+    lab = german_english_lab()
+    train = Corpus.from_sentences(lab.sentences("en", options.pairs, seed=1))
+    dev = Corpus.from_sentences(lab.sentences("en", 1000, seed=1, split="dev"), train.vocab)
     floor = Floor.from_true_log_probs(lab_true_log_probs("en", dev)).perplexity_class
     done = list(runs((train, dev), options.seeds, options.epochs))
     print_tables(done)

@@ -103,10 +103,7 @@ class Ours(Searching):
 
     def take_over(self, model: PlainTranslator) -> None:
         """The parameters of the plain model."""
-        parameters, given = self.model.parameters(), as_ours(model)
-        assert parameters.keys() == given.keys(), "the same model"
-        for name, tensor in given.items():
-            parameters[name].copy_(tensor)
+        self.model.load_state_dict(as_ours(model))
 
     def training(self) -> Iterator[int]:
         task = TrainingTask(self.pairs, None, stateless(negative_log_likelihood), CONFIG, perf_counter, SENTENCES)
@@ -132,25 +129,32 @@ def as_ours(model: PlainTranslator) -> dict[str, Tensor]:
 
     words = model.target_embedding.embedding_dim
     states = model.query.in_features
-    found = {"M_f": theirs["source_embedding.weight"], "M": theirs["target_embedding.weight"]}
-    for way, suffix in (("forward", ""), ("backward", "_reverse")):
-        for letter, name in (("x", "ih"), ("h", "hh")):
-            found[f"encoder.{way}.W_{letter}1"] = theirs[f"encoder.weight_{name}_l0{suffix}"]
-        found[f"encoder.{way}.b1"] = theirs[f"encoder.bias_ih_l0{suffix}"] + theirs[f"encoder.bias_hh_l0{suffix}"]
-    for letter in "hc":
-        found[f"bridge.W_{letter}1"] = turned(theirs[f"bridge_{letter}.weight"])
-        found[f"bridge.b_{letter}1"] = theirs[f"bridge_{letter}.bias"]
-    read = theirs["decoder.weight_ih"]
-    found |= {"decoder.W_x1": read[:, :words], "decoder.W_c": turned(read[:, words:])}
-    found |= {
-        "decoder.W_h1": theirs["decoder.weight_hh"],
-        "decoder.b1": theirs["decoder.bias_ih"] + theirs["decoder.bias_hh"],
+    found = {
+        "source_embedding.weight": theirs["source_embedding.weight"],
+        "embedding.weight": theirs["target_embedding.weight"],
     }
-    found |= {"attention.W_e": theirs["query.weight"], "attention.W_f": turned(theirs["key.weight"])}
-    found["attention.w_a2"] = theirs["energy.weight"][0]
-    combine = theirs["combine.weight"]
-    found["readout.W"] = torch.cat([combine[:, :states], turned(combine[:, states:])], dim=1)
-    return found | {"readout.b": theirs["combine.bias"], "W_hs": theirs["output.weight"], "b_s": theirs["output.bias"]}
+    for direction, suffix in (("left_to_right", ""), ("right_to_left", "_reverse")):
+        layer = f"encoder.layers.0.{direction}"
+        found[f"{layer}.input.weight"] = theirs[f"encoder.weight_ih_l0{suffix}"]
+        found[f"{layer}.recurrent.weight"] = theirs[f"encoder.weight_hh_l0{suffix}"]
+        found[f"{layer}.input.bias"] = theirs[f"encoder.bias_ih_l0{suffix}"] + theirs[f"encoder.bias_hh_l0{suffix}"]
+    for letter in "hc":
+        found[f"bridge.layers.0.{letter}.weight"] = turned(theirs[f"bridge_{letter}.weight"])
+        found[f"bridge.layers.0.{letter}.bias"] = theirs[f"bridge_{letter}.bias"]
+    read, combine = theirs["decoder.weight_ih"], theirs["combine.weight"]
+    return found | {
+        "decoder.layers.0.input.weight": read[:, :words],
+        "decoder.context_input.weight": turned(read[:, words:]),
+        "decoder.layers.0.recurrent.weight": theirs["decoder.weight_hh"],
+        "decoder.layers.0.input.bias": theirs["decoder.bias_ih"] + theirs["decoder.bias_hh"],
+        "decoder.attention.score.query_input.weight": theirs["query.weight"],
+        "decoder.attention.score.key_input.weight": turned(theirs["key.weight"]),
+        "decoder.attention.score.output": theirs["energy.weight"][0],
+        "readout.weight": torch.cat([combine[:, :states], turned(combine[:, states:])], dim=1),
+        "readout.bias": theirs["combine.bias"],
+        "output.weight.weight": theirs["output.weight"],
+        "output.bias": theirs["output.bias"],
+    }
 
 
 def endless(pairs: ParallelCorpus) -> Iterator[ParallelCorpus]:

@@ -26,14 +26,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dragoman import BidirectionalCorpus, Corpus, Translator, TwoWayTranslator, fit
+from dragoman import Corpus, Translator, fit
 from dragoman.align.aligner import Aligner
 from dragoman.data.alignments import WordAlignments, word_links_to_tokens
-from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.evaluation.alignment import GoldAlignment, read_gold_alignments
 from dragoman.evaluation.translator import ReferenceData, evaluate_translator
 from dragoman.models.translator_config import size_preset
+from dragoman.models.two_way import TwoWayTranslator
 from dragoman.report.tables import format_table
 from dragoman.training.presets import TRANSLATOR, translator_preset
 from ptb_cache import processor
@@ -194,7 +195,7 @@ def measure(name: str, own: dict[str, Any], seed: int, data: Data, place: Path, 
         measured.edits.repeated,
         measured.edits.dropped,
         minutes,
-        sum(tensor.numel() for tensor in model.parameters().values()),
+        model.num_parameters,
     )
 
 

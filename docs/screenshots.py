@@ -1,9 +1,9 @@
-"""Pictures of the page for the documentation: what `dragoman serve` shows of given models.
+"""Take the screenshots of the web page of `dragoman serve` for the documentation.
 
     .venv/bin/python docs/screenshots.py de-en=models/words kn3 kn5 lstm ladder=runs/ladder
 
-The first model must be a translator with attention, and among the others two language models; a directory with a
-report has its picture of the Ladder. Needs Chromium (apt-get install chromium) and the dev extra.
+The first model must be a translator with attention, and two of the others language models. The directory of a ladder
+gives the screenshot of its report. Needs Chromium (apt-get install chromium) and the dev extra.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Literal
 from urllib.parse import urlencode
 
 from PIL import Image
@@ -26,39 +26,39 @@ from playwright.sync_api import Browser, Page, sync_playwright
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 IMAGES = Path(__file__).parent / "images"
-MOST = 200_000  # bytes of a picture
+MAX_BYTES = 200_000  # of a screenshot
 COLOURS = 256
 SERVE = "from dragoman.cli.main import main; main()"
-DESK, PHONE = (1000, 800), (390, 844)
+DESKTOP, PHONE = (1000, 800), (390, 844)
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A view with what is done in it before it is taken."""
+class Screenshot:
+    """A view of the page, and what to do in it before the screenshot is taken."""
 
     name: str
     address: str
     act: Callable[[Page], None]
-    size: tuple[int, int] = DESK
-    scheme: str = "light"
-    high: int | None = None  # at most; none: the whole page
+    size: tuple[int, int] = DESKTOP
+    scheme: Literal["light", "dark"] = "light"
+    max_height: int | None = None  # None for the full page
 
 
-def pictures(german: str, english: str) -> list[Picture]:
+def screenshots(german: str, english: str) -> list[Screenshot]:
     translated = f"#translate?{urlencode({'text': german})}"
     searched = f"#search?{urlencode({'text': german, 'beam': 4, 'pruned': 3, 'step': 5})}"
     scored = f"#models?{urlencode({'text': english, 'at': english.rindex(' ', 0, -2)})}"
     return [
-        Picture("translate", translated, point_at_attention),
-        Picture("search", searched, step),
-        Picture("models", scored, draw_samples),
-        Picture("ladder", "#ladder", read_report, high=1500),
-        Picture("dark", translated, pick_a_word, scheme="dark"),
-        Picture("phone", translated, point_at_attention, size=PHONE),
+        Screenshot("translate", translated, point_at_attention),
+        Screenshot("search", searched, step),
+        Screenshot("models", scored, draw_samples),
+        Screenshot("ladder", "#ladder", read_report, max_height=1500),
+        Screenshot("dark", translated, pick_a_word, scheme="dark"),
+        Screenshot("phone", translated, point_at_attention, size=PHONE),
     ]
 
 
-# -- what is done ------------------------------------------------------------------------------------------------------
+# -- actions ------------------------------------------------------------------------------------------------------
 
 
 def point_at_attention(page: Page) -> None:
@@ -86,20 +86,20 @@ def draw_samples(page: Page) -> None:
 
 def read_report(page: Page) -> None:
     page.wait_for_selector("iframe.report, #ladder .curves")
-    page.wait_for_timeout(1500)  # the frame finds its height
+    page.wait_for_timeout(1500)  # the frame adjusts its height
 
 
-# -- taking them -------------------------------------------------------------------------------------------------------
+# -- taking screenshots -------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def served(models: list[str]) -> Iterator[str]:
-    """The service with these models, at a port that is free."""
+    """Run the service with these models at a free port, and yield its address."""
     command = [sys.executable, "-c", SERVE, "serve", *models, "--port", "0", "--max-seconds", "600"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        found = (re.search(r"http://\S+", line) for line in process.stderr)
-        address = next((match[0] for match in found if match), None)
+        matches = (re.search(r"http://\S+", line) for line in process.stderr)
+        address = next((match[0] for match in matches if match), None)
         if address is None:
             sys.exit("the service did not start; try dragoman serve with the same models")
         try:
@@ -108,29 +108,28 @@ def served(models: list[str]) -> Iterator[str]:
             process.terminate()
 
 
-def take(browser: Browser, address: str, picture: Picture) -> bytes:
-    width, height = picture.size
-    how: dict[str, Any] = {"viewport": {"width": width, "height": height}, "color_scheme": picture.scheme}
-    context = browser.new_context(**how)
+def take(browser: Browser, address: str, screenshot: Screenshot) -> bytes:
+    width, height = screenshot.size
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=screenshot.scheme)
     page = context.new_page()
     page.set_default_timeout(600_000)
-    page.goto(f"{address}/{picture.address}")
-    picture.act(page)
-    page.wait_for_timeout(500)  # what fades has faded
-    if picture.high is not None:
-        whole = int(page.evaluate("document.documentElement.scrollHeight"))
-        page.set_viewport_size({"width": width, "height": min(whole, picture.high)})
+    page.goto(f"{address}/{screenshot.address}")
+    screenshot.act(page)
+    page.wait_for_timeout(500)  # animations end
+    if screenshot.max_height is not None:
+        page_height = int(page.evaluate("document.documentElement.scrollHeight"))
+        page.set_viewport_size({"width": width, "height": min(page_height, screenshot.max_height)})
         page.wait_for_timeout(500)
-    taken = page.screenshot(full_page=picture.high is None)
+    data = page.screenshot(full_page=screenshot.max_height is None)
     context.close()
-    return fewer_colours(taken)
+    return reduce_colours(data)
 
 
-def fewer_colours(picture: bytes) -> bytes:
-    """The page has few colours, and a picture that lists them is a third as large."""
-    with Image.open(BytesIO(picture)) as whole, BytesIO() as small:
-        whole.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-        return small.getvalue()
+def reduce_colours(data: bytes) -> bytes:
+    """Return the same PNG with a palette, which is a third as large."""
+    with Image.open(BytesIO(data)) as image, BytesIO() as output:
+        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(output, "PNG", optimize=True)
+        return output.getvalue()
 
 
 def main() -> None:
@@ -138,19 +137,19 @@ def main() -> None:
     parser.add_argument("models", nargs="+", help="as for dragoman serve")
     parser.add_argument("--german", default="Ein kurzer Hirte spürt, Giraffen haben die Schweine gefüttert!")
     parser.add_argument("--english", default="a short shepherd feels aunts have fed the hogs !")
-    parser.add_argument("--only", nargs="*", help="names of pictures")
+    parser.add_argument("--only", nargs="*", help="names of screenshots")
     parser.add_argument("-o", "--output", type=Path, default=IMAGES)
-    asked = parser.parse_args()
-    with served(asked.models) as address, sync_playwright() as started:
+    arguments = parser.parse_args()
+    with served(arguments.models) as address, sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        for picture in pictures(asked.german, asked.english):
-            if asked.only and picture.name not in asked.only:
+        for screenshot in screenshots(arguments.german, arguments.english):
+            if arguments.only and screenshot.name not in arguments.only:
                 continue
-            path, taken = asked.output / f"page-{picture.name}.png", take(browser, address, picture)
-            if len(taken) > MOST:
-                sys.exit(f"{path}: {len(taken):,} bytes, and it should have {MOST:,} at most; use a shorter sentence")
-            path.write_bytes(taken)
-            print(f"{path}: {len(taken):,} bytes")
+            path, data = arguments.output / f"page-{screenshot.name}.png", take(browser, address, screenshot)
+            if len(data) > MAX_BYTES:
+                sys.exit(f"{path}: {len(data):,} bytes, more than {MAX_BYTES:,}; use a shorter sentence")
+            path.write_bytes(data)
+            print(f"{path}: {len(data):,} bytes")
         browser.close()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, product
@@ -20,11 +20,11 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from dragoman import fit
-from dragoman.nn.init import glorot, uniform
-from dragoman.nn.mlp import ACTIVATIONS, affine, hidden
+from dragoman.nn.init import glorot_, uniform_
+from dragoman.nn.mlp import ACTIVATIONS
 from dragoman.report.networks import HiddenLayerView, draw_hidden_spaces
 from dragoman.report.tables import format_table
 
@@ -46,7 +46,7 @@ PLAIN: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.1, "batch_size":
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Examples to learn from: points x and what y should be there."""
+    """Training examples: points x and the right y."""
 
     x: Tensor  # (points, 2)
     y: Tensor  # (points,)
@@ -56,7 +56,7 @@ class Points:
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Each point asks for one prediction."""
+        """One prediction per point."""
         return np.ones(len(self), np.int64)
 
     def select(self, examples: NDArray[np.integer]) -> Self:
@@ -69,74 +69,65 @@ POINTS = Points(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Linear:
+class Linear(nn.Module):
     """y = W x + b."""
 
-    W: Tensor  # (1, 2)
-    b: Tensor  # (1,)
+    def __init__(self, seed: int):
+        super().__init__()
+        self.linear = create_linear(2, 1, Generator().manual_seed(seed))
 
-    @classmethod
-    def create(cls, seed: int) -> Self:
-        chance = Generator().manual_seed(seed)
-        return cls(glorot(1, 2, chance, torch.float32), uniform((1,), BIAS_REACH, chance, torch.float32))
-
-    def parameters(self) -> Mapping[str, Tensor]:
-        return {"W": self.W, "b": self.b}
-
-    def penalised(self) -> Mapping[str, Tensor]:
-        return {"W": self.W}
-
-    def output(self, x: Tensor) -> Tensor:
-        return affine(x, self.W, self.b)[:, 0]  # (points,)
+    def forward(self, x: Tensor) -> Tensor:
+        """# (points, 2) -> (points,)"""
+        return self.linear(x)[:, 0]
 
 
-@dataclass(frozen=True, eq=False)
-class Network:
-    """h = step(W_xh x + b_h), y = w_hy h + b_y, or tanh or ReLU in place of step (eq. nnlm:stepmlp, nnlm:forward)."""
+class Network(nn.Module):
+    """h = step(W_xh x + b_h), y = w_hy h + b_y, or with tanh or ReLU (eqs. nnlm:stepmlp, nnlm:forward)."""
 
-    activation: Callable[[Tensor], Tensor]
-    W_xh: Tensor  # (hidden, 2)
-    b_h: Tensor  # (hidden,)
-    w_hy: Tensor  # (1, hidden)
-    b_y: Tensor  # (1,)
-
-    @classmethod
-    def create(cls, activation: str, size: int, seed: int) -> Self:
-        """An untrained network of so many hidden units."""
-        chance = Generator().manual_seed(seed)
-        W_xh, b_h = glorot(size, 2, chance, torch.float32), uniform((size,), BIAS_REACH, chance, torch.float32)
-        w_hy, b_y = glorot(1, size, chance, torch.float32), uniform((1,), BIAS_REACH, chance, torch.float32)
-        return cls(ACTIVATIONS[activation], W_xh, b_h, w_hy, b_y)
-
-    def parameters(self) -> Mapping[str, Tensor]:
-        return {"W_xh": self.W_xh, "b_h": self.b_h, "w_hy": self.w_hy, "b_y": self.b_y}
-
-    def penalised(self) -> Mapping[str, Tensor]:
-        return {"W_xh": self.W_xh, "w_hy": self.w_hy}
+    def __init__(self, activation: str, size: int, seed: int):
+        super().__init__()
+        generator = Generator().manual_seed(seed)
+        self.activation = ACTIVATIONS[activation]
+        self.hidden_layer = create_linear(2, size, generator)
+        self.output_layer = create_linear(size, 1, generator)
 
     def hidden(self, x: Tensor) -> Tensor:
-        return hidden(x, self.W_xh, self.b_h, self.activation)  # (points, hidden)
+        """# (points, 2) -> (points, hidden)"""
+        return self.activation(self.hidden_layer(x))
 
-    def output_of(self, h: Tensor) -> Tensor:
-        return affine(h, self.w_hy, self.b_y)[:, 0]  # (points,)
+    def output(self, h: Tensor) -> Tensor:
+        """# (points, hidden) -> (points,)"""
+        return self.output_layer(h)[:, 0]
 
-    def output(self, x: Tensor) -> Tensor:
-        return self.output_of(self.hidden(x))
+    def forward(self, x: Tensor) -> Tensor:
+        return self.output(self.hidden(x))
+
+
+def create_linear(inputs: int, outputs: int, generator: Generator) -> nn.Linear:
+    """Return a linear layer with a Glorot matrix and random biases."""
+    layer = nn.Linear(inputs, outputs)
+    glorot_(layer.weight, generator)
+    uniform_(layer.bias, BIAS_REACH, generator)
+    return layer
 
 
 Model = Linear | Network
 
 
-def squared_error(model: Model, points: Points, noise: Generator | None = None) -> Tensor:
+def squared_error(model: Model, points: Points, generator: Generator | None = None) -> Tensor:
     """l = (y* - y)^2 of every point.  # (points,)"""
-    return (points.y - model.output(points.x)) ** 2
+    return (points.y - model(points.x)) ** 2
 
 
 def by_hand() -> Network:
-    """The tutorial's way out: one unit is 1 at (1, 1) alone, the other at (-1, -1) alone, and y = h_1 + h_2 + 1."""
-    W_xh, b_h = torch.tensor([[1.0, 1.0], [-1.0, -1.0]]), torch.tensor([-1.0, -1.0])
-    return Network(ACTIVATIONS["step"], W_xh, b_h, torch.tensor([[1.0, 1.0]]), torch.tensor([1.0]))
+    """The tutorial's solution: one unit is 1 at (1, 1) only, the other at (-1, -1) only, and y = h_1 + h_2 + 1."""
+    network = Network("step", 2, seed=0)
+    with torch.no_grad():
+        network.hidden_layer.weight.copy_(torch.tensor([[1.0, 1.0], [-1.0, -1.0]]))
+        network.hidden_layer.bias.copy_(torch.tensor([-1.0, -1.0]))
+        network.output_layer.weight.copy_(torch.tensor([[1.0, 1.0]]))
+        network.output_layer.bias.copy_(torch.tensor([1.0]))
+    return network
 
 
 def train(model: Model, seed: int, training: Mapping[str, Any] = ADAM) -> float:
@@ -146,7 +137,8 @@ def train(model: Model, seed: int, training: Mapping[str, Any] = ADAM) -> float:
 
 
 def error_of(model: Model) -> float:
-    return float(squared_error(model, POINTS).mean())
+    with torch.no_grad():
+        return float(squared_error(model, POINTS).mean())
 
 
 # -- what comes of it ------------------------------------------------------------------------------------------------
@@ -169,18 +161,18 @@ class Row:
 
 def rows(seeds: Sequence[int]) -> Iterator[Row]:
     """The table, line by line."""
-    yield Row("linear", None, [train(Linear.create(seed), seed) for seed in seeds])
+    yield Row("linear", None, [train(Linear(seed), seed) for seed in seeds])
     yield Row("step, weights by hand", 2, [error_of(by_hand())])
     for activation, size in product(ACTIVATIONS, SIZES):
-        yield Row(activation, size, [train(Network.create(activation, size, seed), seed) for seed in seeds])
-    plain = [train(Network.create("tanh", SIZES[-1], seed), seed, PLAIN) for seed in seeds]
+        yield Row(activation, size, [train(Network(activation, size, seed), seed) for seed in seeds])
+    plain = [train(Network("tanh", SIZES[-1], seed), seed, PLAIN) for seed in seeds]
     yield Row("tanh, 20 epochs of SGD", SIZES[-1], plain)
 
 
 def first_solved(activation: str) -> tuple[Network, int]:
     """The first seed whose network of two hidden units learns the function, and the network."""
     for seed in count(1):
-        network = Network.create(activation, 2, seed)
+        network = Network(activation, 2, seed)
         if train(network, seed) < SOLVED:
             break
     return network, seed
@@ -192,9 +184,9 @@ def view(network: Network, name: str) -> HiddenLayerView:
         name,
         POINTS.x.double().numpy(),
         POINTS.y.double().numpy(),
-        network.hidden(POINTS.x).double().numpy(),
-        lambda x: network.output(torch.from_numpy(x).float()).double().numpy(),
-        lambda h: network.output_of(torch.from_numpy(h).float()).double().numpy(),
+        network.hidden(POINTS.x).detach().double().numpy(),
+        lambda x: network(torch.from_numpy(x).float()).detach().double().numpy(),
+        lambda h: network.output(torch.from_numpy(h).float()).detach().double().numpy(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Small translators in directories, for tests of the command line: one has learned its text by heart."""
+"""Small translators in directories, for tests of the command line; one has memorised its training text."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ SMALL = {"embedding": 16, "embedding_reach": 1.0, "hidden": 16, "dropout": 0.0}
 
 @cache
 def translators() -> dict[str, Translator]:
-    """`one` knows its text by heart and `two`, of the same units, not quite; the others have learned nothing.
+    """`one` has memorised its text, `two` has the same vocabulary and less training; the others are untrained.
 
     `other` has other words, `plain` no attention, `pieces` reads subwords and writes characters, `tree` reads trees.
     """
     source, target = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
     pairs = ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH))
-    found = {
+    models = {
         name: Translator.create(pairs, source, target, seed=seed, **SMALL) for name, seed in (("one", 1), ("two", 2))
     }
     for name, epochs in (("one", 30), ("two", 12)):
-        fit(found[name], pairs, max_epochs=epochs, learning_rate=0.02, batch_size=20)
-    found["plain"] = Translator.create(pairs, source, target, attention="none", **SMALL)
-    found["other"] = _untrained(Tokenizer.train("word", GERMAN[:10]), Tokenizer.train("word", ENGLISH[:10]))
-    found["pieces"] = _untrained(Tokenizer.train("subword:40", GERMAN), Tokenizer.train("char", ENGLISH))
+        fit(models[name], pairs, max_epochs=epochs, learning_rate=0.02, batch_size=20)
+    models["plain"] = Translator.create(pairs, source, target, attention="none", **SMALL)
+    models["other"] = _untrained(Tokenizer.train("word", GERMAN[:10]), Tokenizer.train("word", ENGLISH[:10]))
+    models["pieces"] = _untrained(Tokenizer.train("subword:40", GERMAN), Tokenizer.train("char", ENGLISH))
     trees = Tokenizer.train("word", TREES, format=TREE)
-    read = ParallelCorpus(trees.encode(TREES), target.encode(ENGLISH))
-    found["tree"] = Translator.create(read, trees, target, encoder="tree-lstm", **SMALL)
-    return found
+    tree_pairs = ParallelCorpus(trees.encode(TREES), target.encode(ENGLISH))
+    models["tree"] = Translator.create(tree_pairs, trees, target, encoder="tree-lstm", **SMALL)
+    return models
 
 
 def _untrained(source: Tokenizer, target: Tokenizer) -> Translator:
@@ -49,7 +49,7 @@ def _untrained(source: Tokenizer, target: Tokenizer) -> Translator:
 
 @pytest.fixture(scope="module")
 def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One that reads and writes letters, and has learned nothing."""
+    """An untrained translator between characters."""
     path = tmp_path_factory.mktemp("letters") / "letters"
     _untrained(Tokenizer.train("char", GERMAN), Tokenizer.train("char", ENGLISH)).save(path)
     return path
@@ -57,7 +57,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All of them, and their texts."""
+    """A directory with all translators and their texts."""
     directory = tmp_path_factory.mktemp("translators")
     for name, model in translators().items():
         model.save(directory / name)

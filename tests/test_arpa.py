@@ -1,4 +1,4 @@
-"""ARPA files: there and back, what <unk> means, and everything that can be wrong with one."""
+"""ARPA files: round trips, the meaning of <unk>, and errors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from dragoman.core.errors import DataError, DragomanError
 from dragoman.data import END, START, UNK, Corpus
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
 from dragoman.ngram.arpa import read_arpa, sections, write_arpa, writing
-from dragoman.ngram.arpa.lines import _number, _put_number
-from dragoman.ngram.model import NgramConfig, NgramModel
+from dragoman.ngram.arpa.lines import _parse_number, _write_number
+from dragoman.ngram.config import NgramConfig
+from dragoman.ngram.model import NgramModel
 
 LOG_10 = math.log(10)
 
@@ -89,7 +90,7 @@ def assert_same(one: NgramModel, two: NgramModel) -> None:
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
-def test_reads_what_the_file_says(file: Path) -> None:
+def test_reads_probabilities_and_weights(file: Path) -> None:
     model = read_text(file, SMALL)
     assert model.vocab.tokens == ("<s>", "</s>", "<unk>", "a", "b")
     assert model.settings == NgramConfig(order=3, smoothing="imported")
@@ -101,7 +102,7 @@ def test_reads_what_the_file_says(file: Path) -> None:
     assert model.score(["a b"]) == pytest.approx([math.log(0.9 * 0.6 * 0.84)], abs=1e-5)
 
 
-def test_an_imported_model_is_saved_but_not_trained(file: Path, tmp_path: Path, corpus: Corpus) -> None:
+def test_imported_model_can_be_saved_but_not_trained(file: Path, tmp_path: Path, corpus: Corpus) -> None:
     model = read_text(file, SMALL)
     model.save(tmp_path / "model")
     assert dragoman.load(tmp_path / "model").score(["a b x"]) == model.score(["a b x"])
@@ -132,12 +133,12 @@ def test_an_imported_model_is_saved_but_not_trained(file: Path, tmp_path: Path, 
     ],
     ids=lambda text: "",
 )
-def test_forms_that_mean_the_same(changed: str, file: Path) -> None:
+def test_equivalent_forms_give_the_same_model(changed: str, file: Path) -> None:
     assert changed != SMALL
     assert_same(read_text(file, SMALL), read_text(file, changed))
 
 
-def test_missing_contexts_are_put_in(file: Path) -> None:
+def test_missing_contexts_are_added(file: Path) -> None:
     """Trigrams whose contexts were pruned away; and a 4-gram of which nothing else is left."""
     rows = "-0.5\tb b a\n-0.0757207\ta b </s>\n-0.7\ta a a\n"
     text = SMALL.replace("-0.0757207\ta b </s>\n", rows).replace("ngram 3=1", "ngram 3=3\nngram 4=1")
@@ -153,7 +154,7 @@ def test_missing_contexts_are_put_in(file: Path) -> None:
     assert np.isfinite(model.table.log_prob[model.table.trie.levels[2] :]).all()
 
 
-def test_rounding_above_one(file: Path) -> None:
+def test_log_probs_slightly_above_zero_are_rounded(file: Path) -> None:
     model = read_text(file, SMALL.replace("-0.0457575\t<s> a", "0.0000004\t<s> a"))
     assert prob(model, "")["a"] == 1
     assert (model.table.log_prob <= 0).all()
@@ -173,11 +174,11 @@ def test_an_order_without_ngrams(file: Path) -> None:
     assert prob(model, "a b")["</s>"] == 0.2
 
 
-def test_blocks_of_any_size_read_alike(file: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_size_does_not_change_what_is_read(file: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     write_arpa(train(corpus), file)
     whole = read_arpa(file)
     for size in (1, 7, 100):
-        monkeypatch.setattr(sections, "BLOCK", size)
+        monkeypatch.setattr(sections, "BLOCK_BYTES", size)
         assert_same(read_arpa(file), whole)
 
 
@@ -191,14 +192,14 @@ def test_closed(file: Path) -> None:
     assert prob(model, "b")["<unk>"] == 0.1
 
 
-def test_a_share_becomes_a_class(file: Path) -> None:
+def test_vocab_pad_turns_a_share_into_the_unknown_class(file: Path) -> None:
     """In a language of 103 words, 100 are unknown."""
     text = SMALL.replace("-1\t<unk>", "-3\t<unk>")
     model = read_text(file, text, vocab_pad=103)
     assert model.unknown == UniformUnknownWords(3, 103)
     assert prob(model, "b")["<unk>"] == 0.1
     assert model.score(["b x"]) == pytest.approx([math.log(0.04 * 0.001 * 0.2)], abs=1e-5)
-    with pytest.raises(DataError, match="leaves no unknown ones"):
+    with pytest.raises(DataError, match="has no unknown ones"):
         read_arpa(file, vocab_pad=3)
     with pytest.raises(DataError, match="choose one of the two"):
         read_arpa(file, vocab_pad=103, closed=True)
@@ -210,25 +211,25 @@ def test_every_ngram_that_predicts_unk_is_a_share(file: Path) -> None:
     assert prob(model, "")["<unk>"] == round(10**-0.3, 5)
 
 
-def test_a_sum_far_from_one_is_a_warning(file: Path) -> None:
+def test_sum_far_from_one_gives_a_warning(file: Path) -> None:
     share = SMALL.replace("-1\t<unk>", "-3\t<unk>")
     with pytest.warns(UserWarning, match=r"unigrams sum to 0\.9010.*--vocab-pad; about 103 would fit"):
         read_text(file, share)
     with pytest.warns(UserWarning, match=r"sum to 2.*is --vocab-pad the number"):
         read_text(file, share, vocab_pad=1103)
-    with pytest.warns(UserWarning, match=r"sum to 1\.2.*taken as they stand"):
+    with pytest.warns(UserWarning, match=r"sum to 1\.2.*are not changed"):
         model = read_text(file, SMALL.replace("-0.30103\ta", "-0.1549\ta"))
     assert sum(prob(model, "b").values()) == pytest.approx(1.2, abs=1e-3)
 
 
-def test_a_model_that_cannot_end(file: Path) -> None:
+def test_end_symbol_with_probability_zero_gives_a_warning(file: Path) -> None:
     text = SMALL.replace("-0.69897\t</s>", "-99\t</s>").replace("-0.69897\tb", "-0.39794\tb")
-    with pytest.warns(UserWarning, match="no sentence of this model can end"):
+    with pytest.warns(UserWarning, match="sentences cannot end"):
         model = read_text(file, text)
     assert prob(model, "b")["</s>"] == 0.0
 
 
-def test_a_good_file_gives_no_warning(file: Path) -> None:
+def test_valid_file_gives_no_warning(file: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = read_text(file, SMALL)
@@ -251,34 +252,34 @@ WRONG = {
     "order left out": (SMALL.replace("ngram 2=2\n", ""), r":3: expected `ngram 2=COUNT`"),
     "wrong count": (SMALL.replace("2=2", "2=3"), r":3: 3 2-grams are declared, but 2 follow"),
     "wrong count of words": (SMALL.replace("1=5", "1=4"), r":2: 4 1-grams are declared, but 5 follow"),
-    "no section": (SMALL.replace("\\2-grams:\n", ""), r":13: what stands before or after one word is not a base-10"),
-    "sections in disorder": (SMALL.replace("\\2-g", "\\7-g"), r":13: \\7-grams: stands where \\2-grams: should"),
-    "too many sections": (SMALL.replace("\nngram 3=1", ""), r":16: \\3-grams: stands where \\end\\ should"),
-    "cut short": (SMALL.replace("\\end\\\n", ""), r": ends before \\end\\.*cut short"),
-    "unknown word": (SMALL.replace("a b </s>", "a c </s>"), r":18: a word that is not among the 1-grams.*a c </s>"),
+    "no section": (SMALL.replace("\\2-grams:\n", ""), r":13: the field before or after one word is not a base-10"),
+    "sections in disorder": (SMALL.replace("\\2-g", "\\7-g"), r":13: \\7-grams: found instead of \\2-grams:"),
+    "too many sections": (SMALL.replace("\nngram 3=1", ""), r":16: \\3-grams: found instead of \\end\\"),
+    "cut short": (SMALL.replace("\\end\\\n", ""), r": ends before \\end\\.*truncated"),
+    "unknown word": (SMALL.replace("a b </s>", "a c </s>"), r":18: a word that is not in the 1-grams.*a c </s>"),
     "repeated n-gram": (
         SMALL.replace("\\3-g", "-1\t<s> a\n\n\\3-g").replace("2=2", "2=3"),
-        r":17: this n-gram was there already; remove '-1\\t<s> a'",
+        r":17: this n-gram is repeated; remove '-1\\t<s> a'",
     ),
     "repeated word": (
         SMALL.replace("-0.69897\tb", "-0.69897\tb\n-1\ta").replace("1=5", "1=6"),
-        r":12: this n-gram was there already",
+        r":12: this n-gram is repeated",
     ),
     "bad number": (
         SMALL.replace("-0.0457575", "-0.04x"),
-        r":14: what stands before or after .* is not a base-10 logarithm",
+        r":14: the field before or after .* is not a base-10 logarithm",
     ),
     "not a number": (
         SMALL.replace("-0.0457575", "nan"),
-        r":14: what stands before or after .* is not a base-10 logarithm",
+        r":14: the field before or after .* is not a base-10 logarithm",
     ),
     "bad weight": (
         SMALL.replace("a b\t-0.69897", "a b\t--1"),
-        r":15: what stands before or after .* is not a base-10 logarithm",
+        r":15: the field before or after .* is not a base-10 logarithm",
     ),
     "infinite weight": (
         SMALL.replace("a b\t-0.69897", "a b\t1e9"),
-        r":15: what stands before or after .* is not a base-10 logarithm",
+        r":15: the field before or after .* is not a base-10 logarithm",
     ),
     "positive": (SMALL.replace("-0.0457575", "0.0457575"), r":14: a log10 probability above 0"),
     "too few words": (SMALL.replace("a b </s>", "a b"), r":18: expected log10 probability, 3 words"),
@@ -292,10 +293,10 @@ WRONG = {
 
 @pytest.mark.parametrize(("text", "message"), WRONG.values(), ids=WRONG.keys())
 @pytest.mark.parametrize("block", [1 << 22, 5])
-def test_what_is_wrong_is_said(
+def test_errors_name_file_line_and_problem(
     text: str | bytes, message: str, block: int, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sections, "BLOCK", block)
+    monkeypatch.setattr(sections, "BLOCK_BYTES", block)
     with pytest.raises(DataError, match=re.escape(str(file)) + ".*" + message) as error:
         read_text(file, text)
     assert "\n" not in str(error.value)
@@ -309,7 +310,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.arpa.gz"
     for content in (SMALL.encode(), gzip.compress(SMALL.encode())[:-20]):
         damaged.write_bytes(content)
-        with pytest.raises(DataError, match="not a whole gzip file"):
+        with pytest.raises(DataError, match="not a complete gzip file"):
             read_arpa(damaged)
 
 
@@ -331,13 +332,15 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_there_and_back(settings: dict[str, object], name: str, corpus: Corpus, tmp_path: Path) -> None:
+def test_written_model_can_be_read_again(
+    settings: dict[str, object], name: str, corpus: Corpus, tmp_path: Path
+) -> None:
     model = train(corpus, **settings)
     write_arpa(model, tmp_path / name)
     assert_same(read_arpa(tmp_path / name), model)
 
 
-def test_what_is_written(corpus: Corpus, file: Path, tmp_path: Path) -> None:
+def test_written_file_has_the_expected_lines(corpus: Corpus, file: Path, tmp_path: Path) -> None:
     write_arpa(read_text(file, SMALL), tmp_path / "again.arpa")
     written = (tmp_path / "again.arpa").read_text()
     assert written.startswith("\\data\\\nngram 1=5\nngram 2=2\nngram 3=1\n\n\\1-grams:\n-99\t<s>\t-0.6989700\n")
@@ -346,18 +349,20 @@ def test_what_is_written(corpus: Corpus, file: Path, tmp_path: Path) -> None:
     assert "inf" not in file.read_text() and "nan" not in file.read_text()
 
 
-def test_blocks_of_any_size_write_alike(corpus: Corpus, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_size_does_not_change_what_is_written(
+    corpus: Corpus, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = train(corpus)
     write_arpa(model, file)
     whole = file.read_bytes()
     for rows, line in ((1, 1), (3, 0), (50, 2)):
-        monkeypatch.setattr(writing, "ROWS", rows)
-        monkeypatch.setattr(writing, "LINE", line)  # too little room for most lines
+        monkeypatch.setattr(writing, "BLOCK_ROWS", rows)
+        monkeypatch.setattr(writing, "TYPICAL_LINE_BYTES", line)  # too little room for most lines
         write_arpa(model, file)
         assert file.read_bytes() == whole
 
 
-def test_a_class_is_written_as_a_share(corpus: Corpus, file: Path) -> None:
+def test_vocab_pad_writes_the_unknown_class_as_a_share(corpus: Corpus, file: Path) -> None:
     model = train(corpus, unknown=UniformUnknownWords(corpus.vocab.num_known, 1000))
     write_arpa(model, file, vocab_pad=1000)
     assert_same(read_arpa(file, vocab_pad=1000), model)
@@ -365,7 +370,7 @@ def test_a_class_is_written_as_a_share(corpus: Corpus, file: Path) -> None:
     unigram = next(line for line in file.read_text().split("\n") if "\t<unk>" in line)
     share = model.table.log_prob[1 + UNK] - math.log(1000 - corpus.vocab.num_known)
     assert float(unigram.split("\t")[0]) == pytest.approx(share / LOG_10, abs=1e-6)
-    with pytest.raises(DataError, match="leaves no unknown ones"):
+    with pytest.raises(DataError, match="has no unknown ones"):
         write_arpa(model, file, vocab_pad=2)
 
 
@@ -375,7 +380,7 @@ def test_long_words(file: Path) -> None:
     assert_same(read_arpa(file), model)
 
 
-def test_what_cannot_be_written(corpus: Corpus, file: Path) -> None:
+def test_unsupported_models_and_words_raise_an_error(corpus: Corpus, file: Path) -> None:
     file.write_text("before")
     with pytest.raises(DataError, match="skips words"):
         write_arpa(train(corpus, gap=1), file)
@@ -384,7 +389,7 @@ def test_what_cannot_be_written(corpus: Corpus, file: Path) -> None:
     assert file.read_text() == "before"
 
 
-def test_nothing_is_left_of_a_file_half_written(corpus: Corpus, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_leaves_no_file(corpus: Corpus, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -402,24 +407,24 @@ def test_nothing_is_left_of_a_file_half_written(corpus: Corpus, file: Path, monk
 @given(st.floats(-98, 98))
 def test_written_numbers_are_read_back(value: float) -> None:
     out = np.zeros(16, np.uint8)
-    used = _put_number(out, 2, value * LOG_10)
+    used = _write_number(out, 2, value * LOG_10)
     assert float(out[2:used].tobytes()) == pytest.approx(value, abs=5.1e-8)
-    assert _number(out, 2, used) == pytest.approx(value, abs=5.1e-8)
+    assert _parse_number(out, 2, used) == pytest.approx(value, abs=5.1e-8)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32) | st.integers(-(10**30), 10**30))
-def test_numbers_are_read_as_python_reads_them(value: float) -> None:
+def test_numbers_are_parsed_like_python_floats(value: float) -> None:
     for text in (repr(value), f"{value:.25f}", f"{value:e}", f"{value:+E}"):
-        read = _number(np.frombuffer(text.encode(), np.uint8), 0, len(text))
+        read = _parse_number(np.frombuffer(text.encode(), np.uint8), 0, len(text))
         assert read == pytest.approx(float(text), rel=1e-14)
 
 
 @pytest.mark.parametrize(
     "text", ["", "-", "+", ".", "-.", "e5", "1e", "1e+", "1e-", "1.2.3", "1,5", "0x1", "inf", "nan"]
 )
-def test_what_is_no_number(text: str) -> None:
+def test_invalid_numbers_are_nan(text: str) -> None:
     padded = np.frombuffer(f" {text} ".encode(), np.uint8)  # what surrounds it must not be read
-    assert math.isnan(_number(padded, 1, 1 + len(text)))
+    assert math.isnan(_parse_number(padded, 1, 1 + len(text)))
 
 
 def test_start_and_end(file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Beam search in its particulars; what holds of all searches is in test_search_laws."""
+"""Details of beam search; test_search_laws has the properties of all searches."""
 
 from __future__ import annotations
 
@@ -46,10 +46,12 @@ def batch_of(sentences: list[str] = SOURCES) -> Batch:
     return Batch.empty(len(sentences), source_of(sentences))
 
 
-def alike(one: list[list[Hypothesis]], two: list[list[Hypothesis]]) -> None:
+def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
     """The same lists, but for the rounding of sums in another order."""
-    assert [[found.ids for found in best] for best in one] == [[found.ids for found in best] for best in two]
-    for a, b in zip(chain(*one), chain(*two), strict=True):
+    assert [[hypothesis.ids for hypothesis in best] for best in actual] == [
+        [hypothesis.ids for hypothesis in best] for best in expected
+    ]
+    for a, b in zip(chain(*actual), chain(*expected), strict=True):
         assert (a.log_prob, a.score) == pytest.approx((b.log_prob, b.score), abs=1e-9)
         assert a.finished == b.finished
         assert (a.attention is None) == (b.attention is None)
@@ -63,7 +65,7 @@ def alike(one: list[list[Hypothesis]], two: list[list[Hypothesis]]) -> None:
 def plain_beam(
     scorer: ToyTranslator, sentence: str, beam_size: int, length: LengthHandling, max_words: int
 ) -> list[tuple[tuple[int, ...], float]]:
-    """Words and scores of all that a beam finishes, by the words of the definition, going on to the bitter end."""
+    """Words and scores of all that a beam finishes, straight from the definition, without stopping early."""
     source = source_of([sentence])
     active, finished = [((), 0.0)], []
     for _ in range(max_words):
@@ -86,12 +88,12 @@ def plain_beam(
 
 @every_length
 @pytest.mark.parametrize(("beam_size", "n_best"), [(1, 1), (2, 1), (2, 2), (3, 2), (6, 1), (6, 6)])
-def test_it_finds_what_the_definition_finds(length: LengthHandling, beam_size: int, n_best: int) -> None:
+def test_beam_search_follows_its_definition(length: LengthHandling, beam_size: int, n_best: int) -> None:
     """However early it stops, and whatever else is in the batch."""
     for seed in range(4):
         scorer = ToyTranslator(seed=seed)
-        found = beam_search(scorer, batch_of(), beam_size, n_best, length=length, max_words=7)
-        for sentence, best in zip(SOURCES, found, strict=True):
+        lists = beam_search(scorer, batch_of(), beam_size, n_best, length=length, max_words=7)
+        for sentence, best in zip(SOURCES, lists, strict=True):
             expected = plain_beam(scorer, sentence, beam_size, length, 7)[:n_best]
             if expected:
                 assert [hypothesis.ids for hypothesis in best] == [words for words, _ in expected]
@@ -102,8 +104,8 @@ def test_it_finds_what_the_definition_finds(length: LengthHandling, beam_size: i
 
 
 @every_length
-def test_it_stops_when_nothing_can_change(length: LengthHandling) -> None:
-    """Steps are counted: without a length handling, a sentence whose best is found must not be searched to the end."""
+def test_search_stops_when_the_result_cannot_change(length: LengthHandling) -> None:
+    """Steps are counted: without a length handling, a sentence whose best translation is known must not be searched to the end."""
 
     class Counting(ToyTranslator):
         steps = 0
@@ -112,7 +114,7 @@ def test_it_stops_when_nothing_can_change(length: LengthHandling) -> None:
             self.steps += 1
             return super().log_probs(state)
 
-    scorer = Counting(patience=-1)
+    scorer = Counting(expected_length=-1)
     beam_search(scorer, batch_of(["x y"]), 50, length=length, max_words=40)
     if isinstance(length, NoLengthHandling):
         assert scorer.steps < 10
@@ -122,49 +124,49 @@ def test_it_stops_when_nothing_can_change(length: LengthHandling) -> None:
 # -- the graph on which greedy search fails --------------------------------------------------------------------------
 
 
-def test_greedy_fails_where_a_beam_of_two_does_not() -> None:
+def test_greedy_search_fails_where_a_beam_of_two_succeeds() -> None:
     batch = Batch.empty(1)
     [[first]], [[best]] = greedy_search(EXAMPLE_SCORER, batch), beam_search(EXAMPLE_SCORER, batch, beam_size=2)
     assert (EXAMPLE_SCORER.text(first.ids), EXAMPLE_SCORER.text(best.ids)) == ("b a", "a")
     assert (math.exp(first.log_prob), math.exp(best.log_prob)) == pytest.approx((0.12, 0.36))
     [wide] = beam_search(EXAMPLE_SCORER, batch, beam_size=50, n_best=5)
     spelled = ["a", "b", "b a", "", "b a b"]
-    assert {EXAMPLE_SCORER.text(found.ids) for found in wide} <= {*spelled, "b b", "b a a"}
+    assert {EXAMPLE_SCORER.text(hypothesis.ids) for hypothesis in wide} <= {*spelled, "b b", "b a a"}
     assert EXAMPLE_SCORER.text(wide[0].ids) == "a"
 
 
-def test_a_graph_must_add_up() -> None:
-    with pytest.raises(DataError, match=r"after 'a': probabilities that add up to 0\.9"):
+def test_graph_probabilities_must_sum_to_one() -> None:
+    with pytest.raises(DataError, match=r"after 'a': probabilities add up to 0\.9"):
         GraphScorer("a", {"": {"a": 1.0}, "a": {"a": 0.9}})
 
 
 # -- limits ----------------------------------------------------------------------------------------------------------
 
 
-def endless() -> GraphScorer:
-    """Goes on for ever, and would rather say b."""
+def unending_scorer() -> GraphScorer:
+    """A scorer of sentences that rarely end, with b more probable than a."""
     return GraphScorer("a b", {" ".join(["b"] * n): {"a": 0.3, "b": 0.7} for n in range(30)})
 
 
-def test_what_does_not_end_is_cut_off_and_says_so() -> None:
-    talker = endless()
-    [[found]] = greedy_search(talker, Batch.empty(1), max_words=4)
-    assert (talker.text(found.ids), found.finished) == ("b b b b", False)
-    assert found.log_prob == pytest.approx(4 * math.log(0.7))
-    [[found]] = greedy_search(talker, Batch.empty(1), max_words=4, length=LengthNormalization())
-    assert found.score == pytest.approx(4 * math.log(0.7) / 5)  # as if it ended there
+def test_hypotheses_at_the_limit_are_unfinished() -> None:
+    scorer = unending_scorer()
+    [[hypothesis]] = greedy_search(scorer, Batch.empty(1), max_words=4)
+    assert (scorer.text(hypothesis.ids), hypothesis.finished) == ("b b b b", False)
+    assert hypothesis.log_prob == pytest.approx(4 * math.log(0.7))
+    [[hypothesis]] = greedy_search(scorer, Batch.empty(1), max_words=4, length=LengthNormalization())
+    assert hypothesis.score == pytest.approx(4 * math.log(0.7) / 5)  # as if it ended there
 
 
-def test_finished_ones_come_before_all_that_were_cut_off() -> None:
-    talker = endless()
-    [best] = beam_search(talker, Batch.empty(1), 3, 3, max_words=4)
-    assert [found.finished for found in best] == [True] * len(best)
-    assert {talker.text(found.ids) for found in best} <= {"a", "b a", "b b a"}
+def test_finished_hypotheses_come_before_unfinished_ones() -> None:
+    scorer = unending_scorer()
+    [best] = beam_search(scorer, Batch.empty(1), 3, 3, max_words=4)
+    assert [hypothesis.finished for hypothesis in best] == [True] * len(best)
+    assert {scorer.text(hypothesis.ids) for hypothesis in best} <= {"a", "b a", "b b a"}
     assert len(best) == 2  # "a" and "b a": the third place is of one that never ended
 
 
-def test_limits_are_for_each_sentence() -> None:
-    scorer = ToyTranslator(patience=1000)
+def test_limits_apply_per_sentence() -> None:
+    scorer = ToyTranslator(expected_length=1000)
     sizes = [len(sentence.split()) for sentence in SOURCES]
     for limit in (None, lambda words: words + 1, torch.arange(1, len(SOURCES) + 1), 3):
         most = {
@@ -172,21 +174,21 @@ def test_limits_are_for_each_sentence() -> None:
             int: [3] * len(sizes),
             Tensor: list(range(1, len(SOURCES) + 1)),
         }.get(type(limit), [size + 1 for size in sizes])
-        for found in (
+        for lists in (
             greedy_search(scorer, batch_of(), max_words=limit),
-            beam_search_corpus(scorer, source_of(), rows=4, beam_size=1, max_words=limit),
+            beam_search_corpus(scorer, source_of(), active_hypotheses=4, beam_size=1, max_words=limit),
         ):
-            assert [len(best[0].ids) for best in found] == most
-            assert not any(best[0].finished for best in found)
+            assert [len(best[0].ids) for best in lists] == most
+            assert not any(best[0].finished for best in lists)
 
 
-def test_without_a_source_there_is_a_limit_too() -> None:
-    talker = GraphScorer("a", {" ".join(["a"] * n): {"a": 1.0} for n in range(300)})
-    assert len(greedy_search(talker, Batch.empty(1))[0][0].ids) == 200
+def test_there_is_a_default_limit_without_a_source() -> None:
+    scorer = GraphScorer("a", {" ".join(["a"] * n): {"a": 1.0} for n in range(300)})
+    assert len(greedy_search(scorer, Batch.empty(1))[0][0].ids) == 200
 
 
 @pytest.mark.parametrize(
-    ("how", "told"),
+    ("options", "message"),
     [
         ({"beam_size": 0}, "beam of 0"),
         ({"beam_size": 2, "n_best": 3}, "the 3 best of a beam of 2"),
@@ -196,12 +198,12 @@ def test_without_a_source_there_is_a_limit_too() -> None:
         ({"length": LENGTHS[-1]}, "needs a source"),
     ],
 )
-def test_bad_wishes_are_refused(how: dict, told: str) -> None:
-    with pytest.raises(DataError, match=told):
-        beam_search(EXAMPLE_SCORER, Batch.empty(1), **how)
+def test_invalid_options_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        beam_search(EXAMPLE_SCORER, Batch.empty(1), **options)
 
 
-def test_nothing_in_nothing_out() -> None:
+def test_empty_input_gives_empty_output() -> None:
     assert beam_search(EXAMPLE_SCORER, Batch.empty(0)) == []
     assert beam_search_corpus(ToyTranslator(), source_of([])) == []
 
@@ -211,7 +213,7 @@ def test_nothing_in_nothing_out() -> None:
 
 @pytest.mark.parametrize("size", [3, 64, 127, 640, 1000, 6401])
 @pytest.mark.parametrize("k", [1, 3])
-def test_best_words_are_the_best(size: int, k: int) -> None:
+def test_top_k_words_are_the_highest_values(size: int, k: int) -> None:
     log_probs = torch.randn(40, size, generator=torch.Generator().manual_seed(size))
     log_probs[:10, -1] += 9  # the best is in what is left over by blocks
     log_probs[10:20, :2] += 9  # several in one block
@@ -221,7 +223,7 @@ def test_best_words_are_the_best(size: int, k: int) -> None:
     assert all(len(set(row)) == k for row in words.tolist())
 
 
-def test_best_words_with_words_that_cannot_be() -> None:
+def test_top_k_words_with_impossible_words() -> None:
     log_probs = torch.full((2, 700), -math.inf)
     log_probs[0, 650], log_probs[1, 699] = 0.0, 0.0
     values, words = top_k_words(log_probs, 3)
@@ -234,44 +236,46 @@ def test_best_words_with_words_that_cannot_be() -> None:
 
 
 @every_length
-def test_batching_changes_nothing(length: LengthHandling) -> None:
+def test_results_do_not_depend_on_batches(length: LengthHandling) -> None:
     scorer, source = ToyTranslator(), source_of(SOURCES * 3)
     whole = beam_search(scorer, Batch.empty(len(source), source), 4, 2, length=length)
     for rows in (1, 8, 17, 1000):
-        alike(beam_search_corpus(scorer, source, rows=rows, beam_size=4, n_best=2, length=length), whole)
+        assert_same(
+            beam_search_corpus(scorer, source, active_hypotheses=rows, beam_size=4, n_best=2, length=length), whole
+        )
     for number in range(len(SOURCES)):
         alone = beam_search(scorer, batch_of([SOURCES[number]]), 4, 2, length=length)
-        alike(alone, [whole[number]])
+        assert_same(alone, [whole[number]])
 
 
-def test_sentences_that_are_done_are_forgotten() -> None:
+def test_memory_of_finished_sentences_is_dropped() -> None:
     """Their rows at once, their memory when there is enough of it."""
-    seen: list[tuple[int, int]] = []
+    sizes: list[tuple[int, int]] = []
 
-    class Watched(ToyTranslator):
+    class Recording(ToyTranslator):
         def log_probs(self, state: State) -> Tensor:
             assert state.sentence is not None
-            seen.append((len(torch.unique(state.sentence)), len(state.memory[0])))
+            sizes.append((len(torch.unique(state.sentence)), len(state.memory[0])))
             return super().log_probs(state)
 
-    greedy_search(Watched(), batch_of(SOURCES * 8))
-    assert seen[0] == (56, 56)
-    assert len({active for active, _ in seen}) > 2  # they end at different times
-    for active, remembered in seen:
+    greedy_search(Recording(), batch_of(SOURCES * 8))
+    assert sizes[0] == (56, 56)
+    assert len({active for active, _ in sizes}) > 2  # they end at different times
+    for active, remembered in sizes:
         assert active <= remembered
         assert active > 7 / 8 * remembered
 
 
-def test_rows_of_finished_hypotheses_leave_at_once() -> None:
-    seen: list[int] = []
+def test_rows_of_finished_hypotheses_are_dropped() -> None:
+    sizes: list[int] = []
 
-    class Watched(ToyTranslator):
+    class Recording(ToyTranslator):
         def log_probs(self, state: State) -> Tensor:
-            seen.append(len(state.rows[0]))
+            sizes.append(len(state.rows[0]))
             return super().log_probs(state)
 
     lattice = Lattice(max_pruned=0)
-    beam_search(Watched(), batch_of(["x y"]), 6, 6, lattice=lattice, max_words=30)
+    beam_search(Recording(), batch_of(["x y"]), 6, 6, lattice=lattice, max_words=30)
     by_step: dict[int, list[str]] = {}
     for node in lattice.nodes[1:]:
         by_step.setdefault(len(lattice.path_ids(node)), []).append(node.fate)
@@ -279,8 +283,8 @@ def test_rows_of_finished_hypotheses_leave_at_once() -> None:
     for step, fates in sorted(by_step.items()):
         assert len(fates) <= 6 - finished  # a finished one keeps its place
         finished += fates.count("finished")
-        if step < len(seen):
-            assert seen[step] == fates.count("kept")
+        if step < len(sizes):
+            assert sizes[step] == fates.count("kept")
     assert finished == 6
 
 
@@ -288,26 +292,26 @@ def test_rows_of_finished_hypotheses_leave_at_once() -> None:
 
 
 @every_length
-def test_attention_is_that_of_the_words(length: LengthHandling) -> None:
+def test_attention_belongs_to_the_predicted_words(length: LengthHandling) -> None:
     """Row by row what the scorer says after the words before, over the source's own words and `</s>`."""
     scorer = ToyTranslator()
     for sentence, best in zip(SOURCES, beam_search(scorer, batch_of(), 4, 3, length=length, max_words=4), strict=True):
-        for found in best:
+        for hypothesis in best:
             state = scorer.start(batch_of([sentence]))
             rows = []
-            for word in [*found.ids, END][: len(found.ids) + found.finished]:
+            for word in [*hypothesis.ids, END][: len(hypothesis.ids) + hypothesis.finished]:
                 rows.append(scorer.attention(state)[0])
                 state = scorer.advance(state, torch.tensor([word]))
-            assert found.attention is not None
-            assert found.attention.shape == (len(found.ids) + found.finished, len(sentence.split()) + 1)
-            torch.testing.assert_close(found.attention, torch.stack(rows), rtol=0, atol=1e-12)
+            assert hypothesis.attention is not None
+            assert hypothesis.attention.shape == (len(hypothesis.ids) + hypothesis.finished, len(sentence.split()) + 1)
+            torch.testing.assert_close(hypothesis.attention, torch.stack(rows), rtol=0, atol=1e-12)
 
 
-def test_who_does_not_attend_has_no_attention() -> None:
+def test_scorers_without_attention_give_none() -> None:
     assert greedy_search(EXAMPLE_SCORER, Batch.empty(1))[0][0].attention is None
 
 
-def test_a_source_may_say_what_is_attended_to() -> None:
+def test_attention_width_comes_from_the_source() -> None:
     """As a tree has more nodes than words."""
 
     class Nodes:
@@ -324,7 +328,7 @@ def test_a_source_may_say_what_is_attended_to() -> None:
             return len(self.corpus)  # type: ignore[arg-type]
 
         @property
-        def attended(self) -> np.ndarray:
+        def memory_sizes(self) -> np.ndarray:
             return np.full(len(self), 5)
 
     source = Nodes(source_of())  # the longest has four words: five columns for all
@@ -338,12 +342,12 @@ def test_a_source_may_say_what_is_attended_to() -> None:
 
 @every_length
 @pytest.mark.parametrize("pruned", [0, 2, 1000])
-def test_lattice_tells_what_happened(length: LengthHandling, pruned: int) -> None:
+def test_lattice_records_the_search(length: LengthHandling, pruned: int) -> None:
     scorer, lattice = ToyTranslator(), Lattice(max_pruned=pruned)
-    found = beam_search(scorer, batch_of(), 3, 3, length=length, max_words=6, lattice=lattice)
-    alike(found, beam_search(scorer, batch_of(), 3, 3, length=length, max_words=6))  # and to be watched changes nothing
+    lists = beam_search(scorer, batch_of(), 3, 3, length=length, max_words=6, lattice=lattice)
+    assert_same(lists, beam_search(scorer, batch_of(), 3, 3, length=length, max_words=6))  # recording changes nothing
     assert [node.id for node in lattice.nodes] == list(range(len(lattice.nodes)))
-    for number, best in enumerate(found):
+    for number, best in enumerate(lists):
         nodes = lattice.nodes_of(number)
         ends = {lattice.path_ids(node): node for node in nodes if node.fate == "finished"}
         assert len(ends) <= 3
@@ -355,7 +359,7 @@ def test_lattice_tells_what_happened(length: LengthHandling, pruned: int) -> Non
         assert best[0].score == max(node.score for node in ends.values()) if ends else not best[0].finished
 
 
-def test_lattice_is_a_tree_of_right_scores() -> None:
+def test_lattice_is_a_tree_with_correct_scores() -> None:
     scorer, lattice = ToyTranslator(), Lattice(max_pruned=2)
     beam_search(scorer, batch_of(), 3, lattice=lattice, max_words=6)
     expanded = {node.parent for node in lattice.nodes}
@@ -381,16 +385,16 @@ def test_lattice_is_a_tree_of_right_scores() -> None:
 # -- diagnosis -------------------------------------------------------------------------------------------------------
 
 
-def test_the_graph_is_diagnosed() -> None:
+def test_diagnosis_of_the_example() -> None:
     references = Batch.from_sentences([EXAMPLE_SCORER.vocab.ids(text.split()) for text in ("a", "b a", "b b", "")])
     [[first]], [[best]] = greedy_search(EXAMPLE_SCORER, Batch.empty(1)), beam_search(EXAMPLE_SCORER, Batch.empty(1), 2)
-    assert [told.error for told in diagnose(EXAMPLE_SCORER, references, [first] * 4)] == [
+    assert [diagnosis.error for diagnosis in diagnose(EXAMPLE_SCORER, references, [first] * 4)] == [
         "search",
         "none",
         "search",
         "model",
     ]
-    assert [told.error for told in diagnose(EXAMPLE_SCORER, references, [best] * 4)] == [
+    assert [diagnosis.error for diagnosis in diagnose(EXAMPLE_SCORER, references, [best] * 4)] == [
         "none",
         "model",
         "model",
@@ -398,30 +402,36 @@ def test_the_graph_is_diagnosed() -> None:
     ]
     penalty = WordPenalty(2.0)  # by which the longer ones are better
     [[best]] = beam_search(EXAMPLE_SCORER, Batch.empty(1), 2, length=penalty)
-    told = diagnose(EXAMPLE_SCORER, references, [best] * 4, length=penalty)
-    assert [EXAMPLE_SCORER.text(best.ids), *(one.error for one in told)] == ["b a", "model", "none", "search", "model"]
+    diagnoses = diagnose(EXAMPLE_SCORER, references, [best] * 4, length=penalty)
+    assert [EXAMPLE_SCORER.text(best.ids), *(diagnosis.error for diagnosis in diagnoses)] == [
+        "b a",
+        "model",
+        "none",
+        "search",
+        "model",
+    ]
 
 
-def test_what_was_cut_off_is_a_search_error() -> None:
-    talker = endless()
-    [[cut]] = greedy_search(talker, Batch.empty(1), max_words=2)
-    reference = Batch.from_sentences([talker.vocab.ids(["b", "a"])])
+def test_an_unfinished_hypothesis_is_a_search_error() -> None:
+    scorer = unending_scorer()
+    [[cut]] = greedy_search(scorer, Batch.empty(1), max_words=2)
+    reference = Batch.from_sentences([scorer.vocab.ids(["b", "a"])])
     assert reference.ids[0, 0] == cut.ids[0]
-    assert [told.error for told in diagnose(talker, reference, [cut])] == ["search"]
-    impossible = Batch.from_sentences([talker.vocab.ids(["b", "b"])])  # never ends there
-    assert [told.error for told in diagnose(talker, impossible, [cut])] == ["model"]
+    assert [diagnosis.error for diagnosis in diagnose(scorer, reference, [cut])] == ["search"]
+    impossible = Batch.from_sentences([scorer.vocab.ids(["b", "b"])])  # never ends there
+    assert [diagnosis.error for diagnosis in diagnose(scorer, impossible, [cut])] == ["model"]
 
 
 @every_length
-def test_what_was_found_forced_is_what_was_found(length: LengthHandling) -> None:
+def test_force_decoding_reproduces_hypotheses(length: LengthHandling) -> None:
     """Log-probability, score and attention; and so it is diagnosed."""
     scorer = ToyTranslator()
-    found = [best[0] for best in beam_search(scorer, batch_of(), 3, length=length)]
-    assert all(hypothesis.finished for hypothesis in found)
-    given = Batch.from_sentences([hypothesis.ids for hypothesis in found], source_of())
-    alike([force_decode(scorer, given, length=length)], [found])
-    assert {told.error for told in diagnose(scorer, given, found, length=length)} == {"none"}
+    hypotheses = [best[0] for best in beam_search(scorer, batch_of(), 3, length=length)]
+    assert all(hypothesis.finished for hypothesis in hypotheses)
+    given = Batch.from_sentences([hypothesis.ids for hypothesis in hypotheses], source_of())
+    assert_same([force_decode(scorer, given, length=length)], [hypotheses])
+    assert {diagnosis.error for diagnosis in diagnose(scorer, given, hypotheses, length=length)} == {"none"}
     worse = [best[0] for best in greedy_search(scorer, batch_of(), length=length)]
-    for told, good, bad in zip(diagnose(scorer, given, worse, length=length), found, worse, strict=True):
+    for diagnosis, good, bad in zip(diagnose(scorer, given, worse, length=length), hypotheses, worse, strict=True):
         expected = "none" if good.ids == bad.ids else "search" if good.score > bad.score else "model"
-        assert told.error == expected
+        assert diagnosis.error == expected

@@ -1,4 +1,4 @@
-"""Brown clustering: exact against a brute-force search, and what its classes are good for."""
+"""Brown clustering, compared with exhaustive search."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def random_lines(seed: int, words: str = "abcdefghij", sentences: int = 30) -> l
 
 @pytest.mark.parametrize("classes", [2, 3, 5, 9, 10])
 @pytest.mark.parametrize("seed", range(6))
-def test_agrees_with_trying_out_every_merge(seed: int, classes: int) -> None:
+def test_agrees_with_exhaustive_search_of_merges(seed: int, classes: int) -> None:
     lines = random_lines(seed)
     corpus = Corpus.from_sentences(lines)
     for passes in (0, 3):
@@ -129,7 +129,7 @@ def test_agrees_with_trying_out_every_merge(seed: int, classes: int) -> None:
 @given(
     st.lists(st.lists(st.sampled_from(["a", "b", "c", "d", "e", "<unk>"]), max_size=6), max_size=6), st.integers(2, 4)
 )
-def test_agrees_on_texts_so_small_that_most_merges_are_equally_good(tokens: list[list[str]], classes: int) -> None:
+def test_agrees_with_exhaustive_search_on_ties(tokens: list[list[str]], classes: int) -> None:
     lines = [*map(" ".join, tokens), "a b c d"]
     assert found(brown_clusters(Corpus.from_sentences(lines), classes)) == brute_force(lines, classes, passes=10)
 
@@ -141,7 +141,7 @@ def test_counts_too_large_for_the_table_are_computed(monkeypatch: pytest.MonkeyP
     assert found(brown_clusters(corpus, 4)) == found(usual)
 
 
-def test_a_word_that_is_as_well_off_elsewhere_stays() -> None:
+def test_word_stays_if_no_class_is_better() -> None:
     text = np.array([0, 3, 0, 4, 0, 5], np.int32)  # three words in the very same places
     class_of = np.array([0, 1, 2, 3, 4, 4])
     settled = brown._exchange(
@@ -172,7 +172,7 @@ def clustering(corpus: Corpus) -> BrownClustering:
     return brown_clusters(corpus, 6)
 
 
-def test_the_information_is_that_of_the_final_classes(corpus: Corpus, clustering: BrownClustering) -> None:
+def test_information_is_that_of_the_final_classes(corpus: Corpus, clustering: BrownClustering) -> None:
     """By its definition, from the pairs in each framed sentence."""
     left, right, both = Counter[int](), Counter[int](), Counter[tuple[int, int]]()
     for sentence in corpus:
@@ -186,16 +186,14 @@ def test_the_information_is_that_of_the_final_classes(corpus: Corpus, clustering
     assert clustering.mutual_information == mutual_information(corpus, clustering.class_of)
 
 
-def test_information_less_entropy_is_the_likelihood_of_class_bigrams(
-    corpus: Corpus, clustering: BrownClustering
-) -> None:
+def test_information_minus_entropy_is_the_class_bigram_likelihood(corpus: Corpus, clustering: BrownClustering) -> None:
     model = ClassNgramModel.train(corpus, clustering.as_mapping(), order=2, smoothing="maximum-likelihood")
     shares = np.bincount(corpus.ids_with_boundaries(starts=0)) / corpus.num_tokens
     entropy = -sum(share * math.log(share) for share in shares if share)
     assert model.token_log_probs(corpus).mean() == pytest.approx(clustering.mutual_information - entropy, abs=1e-5)
 
 
-def test_more_classes_and_more_passes_say_more(corpus: Corpus) -> None:
+def test_more_classes_and_passes_give_more_information(corpus: Corpus) -> None:
     by_classes = [brown_clusters(corpus, classes, passes=0).mutual_information for classes in (2, 5, 10, 26)]
     assert by_classes == sorted(by_classes) and len(set(by_classes)) == 4
     by_passes = [brown_clusters(corpus, 5, passes=passes).mutual_information for passes in (0, 1, 10)]
@@ -224,14 +222,14 @@ def test_every_word_has_one_class(corpus: Corpus, clustering: BrownClustering) -
         assert counts == sorted(counts, reverse=True) and counts[-1] > 0
 
 
-def test_what_the_file_says_is_read_again(corpus: Corpus, clustering: BrownClustering, tmp_path: Path) -> None:
+def test_written_classes_can_be_read_again(corpus: Corpus, clustering: BrownClustering, tmp_path: Path) -> None:
     (tmp_path / "classes.tsv").write_text(clustering.to_text(), encoding="utf-8")
     assert read_classes(tmp_path / "classes.tsv") == clustering.as_mapping()
     counts = {line.split("\t")[1]: int(line.split("\t")[2]) for line in clustering.to_text().splitlines()}
     assert counts == {word: int(n) for word, n in zip(corpus.vocab.tokens[3:], clustering.counts[3:], strict=True)}
 
 
-def test_words_that_the_text_lacks_are_unknown() -> None:
+def test_words_missing_from_the_text_are_in_the_unknown_class() -> None:
     vocab = Vocab(["<s>", "</s>", "<unk>", "never", "a", "b", "c"])
     clustering = brown_clusters(Corpus.from_sentences(["a b", "c b", "d a"], vocab), 2)
     assert clustering.class_of[vocab.id("never")] == UNK
@@ -249,7 +247,7 @@ KINDS = {
 }
 
 
-def test_words_of_a_kind_end_up_together() -> None:
+def test_similar_words_share_a_class() -> None:
     """A planted text: each place of a sentence has its own words."""
     source = random.Random(3)
     lines = [" ".join(source.choice(words) for words in KINDS.values()) for _ in range(300)]
@@ -257,7 +255,7 @@ def test_words_of_a_kind_end_up_together() -> None:
     assert {frozenset(words) for words in clustering.members[3:]} == {frozenset(words) for words in KINDS.values()}
 
 
-def test_progress_is_told_and_changes_nothing(corpus: Corpus, clustering: BrownClustering) -> None:
+def test_progress_is_reported_and_does_not_change_the_result(corpus: Corpus, clustering: BrownClustering) -> None:
     told: list[tuple[str, int, int]] = []
     again = brown_clusters(corpus, 6, progress=lambda *step: told.append(step))
     assert again.class_of.tolist() == clustering.class_of.tolist()
@@ -265,13 +263,13 @@ def test_progress_is_told_and_changes_nothing(corpus: Corpus, clustering: BrownC
     assert all(0 <= done <= of for _, done, of in told)
 
 
-def test_no_matter_how_many_words_are_added_at_a_time(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_interval_does_not_change_the_result(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = brown_clusters(corpus, 6, passes=0)
-    monkeypatch.setattr(brown, "STEP", 1)
+    monkeypatch.setattr(brown, "PROGRESS_INTERVAL", 1)
     assert found(brown_clusters(corpus, 6, passes=0)) == found(usual)
 
 
 @pytest.mark.parametrize(("classes", "says"), [(1, "give 2 or more"), (-3, "give 2"), (27, "only 26 different words")])
-def test_impossible_numbers_of_classes_are_refused(classes: int, says: str, corpus: Corpus) -> None:
+def test_invalid_numbers_of_classes_raise_an_error(classes: int, says: str, corpus: Corpus) -> None:
     with pytest.raises(DataError, match=says):
         brown_clusters(corpus, classes)

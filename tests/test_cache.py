@@ -36,7 +36,7 @@ def by_definition(cache: CacheModel, history: list[int], word: int) -> float:
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 @pytest.mark.parametrize("decay", [0.5, 0.9, 0.994])
-def test_it_follows_its_formula(training: Corpus, order: int, decay: float) -> None:
+def test_probabilities_follow_the_formula(training: Corpus, order: int, decay: float) -> None:
     cache = CacheModel.train(training, order=order, decay=decay, prior=0.7)
     tokens = training.ids_with_boundaries(starts=0).tolist()
     expected = [math.log(by_definition(cache, tokens[:place], word)) for place, word in enumerate(tokens)]
@@ -55,13 +55,13 @@ def test_empty_history_is_the_smoothed_unigram_distribution(training: Corpus) ->
     assert [first[word] for word in LANGUAGE.tokens] == pytest.approx(cache.unigram.tolist())
 
 
-def test_words_outside_the_text_can_still_come() -> None:
+def test_unseen_words_are_possible() -> None:
     cache = CacheModel.train(Corpus.from_sentences(["a"], Corpus.from_sentences(["a b"]).vocab))
     assert dict(cache.next_words("", k=None))["b"] > 0
     assert dict(cache.next_words("", k=None))["<unk>"] > 0
 
 
-def test_history_crosses_sentences_and_fades(training: Corpus) -> None:
+def test_the_history_continues_across_sentences_and_decays(training: Corpus) -> None:
     cache = CacheModel.train(training, order=1, decay=0.9, prior=1.0)
     filler = ["yes ! yes !"] * 5
     once, soon, *_, late = (words[0].log_prob for words in cache.score_words(["bird", "bird", *filler, "bird"]))
@@ -70,7 +70,7 @@ def test_history_crosses_sentences_and_fades(training: Corpus) -> None:
     assert soon > late > never
 
 
-def test_it_holds_so_many_words_and_no_more(training: Corpus) -> None:
+def test_the_cache_has_a_limited_size(training: Corpus) -> None:
     cache = CacheModel.train(training, order=1, decay=0.5, prior=1.0)
     assert cache.decay**cache.size <= MIN_WEIGHT < cache.decay ** (cache.size - 1)
     away = cache.size - 1  # words between the two, so that the first is the last that is held
@@ -83,7 +83,7 @@ def test_it_holds_so_many_words_and_no_more(training: Corpus) -> None:
     assert forgotten == pytest.approx(never, abs=1e-12)
 
 
-def test_following_words_come_back() -> None:
+def test_repeated_bigrams_are_expected() -> None:
     """From order 2 on, what followed a word before is expected after it again."""
     text = Corpus.from_sentences(["a b", "c d"])
     single, pairs = (CacheModel.train(text, order=order, prior=0.5) for order in (1, 2))
@@ -92,7 +92,7 @@ def test_following_words_come_back() -> None:
         assert (after["b"] > after["d"]) is expects
 
 
-def test_it_helps_a_mixture_on_text_that_repeats_itself() -> None:
+def test_it_improves_a_mixture_on_repetitive_text() -> None:
     general = model("witten-bell, order 2")
     cache = CacheModel.train(Corpus.from_sentences(TRAINING, LANGUAGE))
     document = Corpus.from_sentences(["old old bird", "a bird bird", "old old bird !"] * 4, LANGUAGE)
@@ -101,7 +101,7 @@ def test_it_helps_a_mixture_on_text_that_repeats_itself() -> None:
     assert token_log_probs(both, document).sum() > token_log_probs(general, document).sum() + 10
 
 
-def test_unknown_words_are_one_word_to_it(training: Corpus) -> None:
+def test_all_unknown_words_are_one_word(training: Corpus) -> None:
     cache = CacheModel.train(training, order=1)
     assert cache.score_words("unicorn")[0][0].log_prob == pytest.approx(math.log(cache.unigram[UNK]))
     (other,) = cache.score_words("unicorn phoenix")
@@ -112,15 +112,15 @@ def test_unknown_words_are_one_word_to_it(training: Corpus) -> None:
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"decay": 0.0}, "decay of 0.0"),
-        ({"decay": 1.0}, "decay of 1.0"),
-        ({"decay": math.nan}, "decay of nan"),
-        ({"prior": 0.0}, "prior of 0.0"),
-        ({"prior": math.inf}, "prior of inf"),
-        ({"order": 0}, "order 0"),
+        ({"decay": 0.0}, "decay 0.0: must be above 0"),
+        ({"decay": 1.0}, "decay 1.0: must be below 1"),
+        ({"decay": math.nan}, "decay nan: must be a finite number"),
+        ({"prior": 0.0}, "prior 0.0: must be above 0"),
+        ({"prior": math.inf}, "prior inf: must be a finite number"),
+        ({"order": 0}, "order 0: must be at least 1"),
     ],
 )
-def test_bad_settings_are_refused(training: Corpus, settings: dict[str, float], complaint: str) -> None:
+def test_invalid_settings_are_refused(training: Corpus, settings: dict[str, float], complaint: str) -> None:
     with pytest.raises(DataError, match=complaint):
         CacheModel.train(training, **settings)
 
@@ -128,14 +128,14 @@ def test_bad_settings_are_refused(training: Corpus, settings: dict[str, float], 
 def test_broken_directories_are_refused(training: Corpus, tmp_path: Path) -> None:
     CacheModel.train(training).save(tmp_path / "cache")
     write_arrays(tmp_path / "cache" / "model.safetensors", {"unigram": np.ones(3)})
-    with pytest.raises(DataError, match="do not fit together"):
+    with pytest.raises(DataError, match="do not match"):
         dragoman.load(tmp_path / "cache")
     (tmp_path / "cache" / "model.safetensors").unlink()
     with pytest.raises(DataError, match="cache"):
         dragoman.load(tmp_path / "cache")
 
 
-def test_settings_survive_the_disk(training: Corpus, tmp_path: Path) -> None:
+def test_settings_are_saved(training: Corpus, tmp_path: Path) -> None:
     CacheModel.train(training, decay=0.7, prior=1.25, order=2).save(tmp_path / "cache")
     loaded = dragoman.load(tmp_path / "cache")
     assert isinstance(loaded, CacheModel)

@@ -19,7 +19,7 @@ def test_every_kind_of_model_has_a_title() -> None:
     assert set(TITLES) == set(MODEL_CLASSES)
 
 
-NOTED = {"sentences": 20, "tokens": 100, "checksum": "ab"}
+FINGERPRINT = {"sentences": 20, "tokens": 100, "checksum": "ab"}
 NAMES = (
     "unknown words spelled out",
     "classes",
@@ -32,17 +32,17 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_model_has_a_card(name: str, tmp_path: Path) -> None:
-    made: Any = translator(name) if name in TRANSLATORS else model(name)
-    made.save(tmp_path / "model")
+    model_to_save: Any = translator(name) if name in TRANSLATORS else model(name)
+    model_to_save.save(tmp_path / "model")
     text = (tmp_path / "model" / "README.md").read_text()
     _, front, body = text.split("---\n", 2)
-    assert yaml.safe_load(front) == {"library_name": "dragoman", "tags": ["dragoman", made.kind]}
-    assert f"| words | {made.vocab.num_known:,} |" in body and "## Use" in body
+    assert yaml.safe_load(front) == {"library_name": "dragoman", "tags": ["dragoman", model_to_save.kind]}
+    assert f"| words | {model_to_save.vocab.num_known:,} |" in body and "## Use" in body
     assert str(tmp_path) not in text
-    made.save(tmp_path / "model", replace=True)  # a card is no reason not to
+    model_to_save.save(tmp_path / "model", replace=True)  # a card is no reason not to
 
 
-def test_a_translator_tells_its_scores(good: Any, tmp_path: Path) -> None:
+def test_the_card_of_a_translator_has_its_scores(good: Any, tmp_path: Path) -> None:
     for ending, lines in (("de", GERMAN), ("en", ENGLISH)):
         (tmp_path / f"t.{ending}").write_text("".join(f"{line}\n" for line in lines))
     texts = ("--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en", "--dev-src", tmp_path / "t.de")
@@ -53,7 +53,7 @@ def test_a_translator_tells_its_scores(good: Any, tmp_path: Path) -> None:
     assert "| dev | BLEU |" in text and r"`nrefs:1\|" in text and "| source words |" in text
 
 
-def test_a_language_model_tells_its_perplexity_and_its_texts(good: Any, tmp_path: Path) -> None:
+def test_the_card_of_a_language_model_has_its_perplexity_and_data(good: Any, tmp_path: Path) -> None:
     (tmp_path / "t").write_text(TRAIN)
     (tmp_path / "d").write_text(DEV)
     train = ("--text", tmp_path / "t", "-o")
@@ -81,12 +81,12 @@ def test_an_aligner_has_a_card(good: Any, tmp_path: Path) -> None:
     good("align", "--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en", "-o", tmp_path / "aligner", "--force")
 
 
-def test_two_translators_have_a_card_together(tmp_path: Path) -> None:
-    text = render_card({"kind": "two-way", "data": {"train": {"source": NOTED, "target": NOTED}}}, {})
+def test_two_way_translators_have_a_card(tmp_path: Path) -> None:
+    text = render_card({"kind": "two-way", "data": {"train": {"source": FINGERPRINT, "target": FINGERPRINT}}}, {})
     assert "| train source | 20 | 100 | `ab` |" in text and "DIR/forward" in text and "## Sizes" not in text
 
 
-def test_what_somebody_wrote_is_theirs(run: Any, tmp_path: Path) -> None:
+def test_cards_of_users_are_not_overwritten(run: Any, tmp_path: Path) -> None:
     (tmp_path / "t").write_text(TRAIN)
     command = ("train", "ngram", "--text", tmp_path / "t", "--order", 2, "-o", tmp_path / "m", "--force")
     assert run(*command).code == 0 and run(*command).code == 0
@@ -96,9 +96,9 @@ def test_what_somebody_wrote_is_theirs(run: Any, tmp_path: Path) -> None:
     assert (tmp_path / "m" / "README.md").read_text() == "my own notes\n"
 
 
-def test_scores_are_put_in_later(tmp_path: Path) -> None:
-    made = model("cache")
-    made.save(tmp_path / "model")
+def test_scores_can_be_added_later(tmp_path: Path) -> None:
+    model_to_save = model("cache")
+    model_to_save.save(tmp_path / "model")
     assert "None were measured" in (tmp_path / "model" / "README.md").read_text()
-    made.write_card(tmp_path / "model", [CardScore("test", "BLEU", 12.345, "a signature")])
+    model_to_save.write_card(tmp_path / "model", [CardScore("test", "BLEU", 12.345, "a signature")])
     assert "| test | BLEU | 12.35 | `a signature` |" in (tmp_path / "model" / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""Recurrent cells against torch's own where the equations agree, and against the tutorial's written out where not."""
+"""Recurrent cells against torch where the equations agree, and against the tutorial's equations where not."""
 
 from __future__ import annotations
 
@@ -7,146 +7,204 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.nn.cells import CELLS
-from dragoman.nn.recurrent import FAST, Layer, fold, step, unroll
+from dragoman.nn.cells import CELLS, CellState
+from dragoman.nn.recurrent import FUSED, PackedOrder, RecurrentLayer
 
 STEPS, ROWS, INPUTS, HIDDEN = 5, 3, 4, 6
+LENGTHS = (3, 5, 1, 4)
 
 
-def random(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
-def layer_of(cell: str) -> Layer:
-    sums = len(CELLS[cell].sums)
-    return Layer(random(sums * HIDDEN, INPUTS, seed=1), random(sums * HIDDEN, HIDDEN, seed=2), random(sums * HIDDEN))
+def create_layer(cell: str, dtype: torch.dtype = torch.float64) -> RecurrentLayer:
+    """A layer with large random weights and biases."""
+    layer = RecurrentLayer(cell, INPUTS, HIDDEN, dtype=dtype)
+    with torch.no_grad():
+        for seed, parameter in enumerate(layer.parameters()):
+            parameter.copy_(random(*parameter.shape, seed=seed))
+    return layer
 
 
-def state_of(cell: str) -> tuple[Tensor, ...]:
-    return tuple(random(ROWS, HIDDEN, seed=10 + number) for number, _ in enumerate(CELLS[cell].state))
+def random_state(cell: str, rows: int = ROWS, dtype: torch.dtype = torch.float64) -> CellState:
+    return tuple(random(rows, HIDDEN, seed=10 + part, dtype=dtype) for part, _ in enumerate(CELLS[cell].state))
+
+
+def one_step(layer: RecurrentLayer, x: Tensor, state: CellState) -> CellState:
+    return layer.step(layer.input(x), state)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-class ByHand:
-    """The tutorial's equations, a vector at a time, with one matrix for each sum."""
+class TutorialEquations:
+    """The tutorial's equations for single vectors, with a matrix for each gate."""
 
-    def __init__(self, cell: str):
-        self.names = CELLS[cell].sums
+    def __init__(self, cell: str, layer: RecurrentLayer):
+        gates = CELLS[cell].gates
         self.W_x, self.W_h, self.b = (
-            dict(zip(self.names, np.split(part.numpy(), len(self.names)), strict=True)) for part in layer_of(cell)
+            dict(zip(gates, np.split(part.detach().numpy(), len(gates)), strict=True))
+            for part in (layer.input.weight, layer.recurrent.weight, layer.input.bias)
         )
 
-    def sum(self, name: str, x: np.ndarray, h: np.ndarray) -> np.ndarray:
+    def gate(self, name: str, x: np.ndarray, h: np.ndarray) -> np.ndarray:
         return np.asarray(self.W_x[name] @ x + self.W_h[name] @ h + self.b[name])
 
     def rnn(self, x: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, ...]:
-        return (np.tanh(self.sum("h", x, h)),)
+        return (np.tanh(self.gate("h", x, h)),)
 
     def lstm_without_forget_gate(self, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, ...]:
-        u, i, o = np.tanh(self.sum("u", x, h)), sigmoid(self.sum("i", x, h)), sigmoid(self.sum("o", x, h))
+        u, i, o = np.tanh(self.gate("u", x, h)), sigmoid(self.gate("i", x, h)), sigmoid(self.gate("o", x, h))
         c = i * u + c
         return o * np.tanh(c), c
 
     def lstm(self, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, ...]:
-        u, i, o = np.tanh(self.sum("u", x, h)), sigmoid(self.sum("i", x, h)), sigmoid(self.sum("o", x, h))
-        c = i * u + sigmoid(self.sum("f", x, h)) * c
+        u, i, o = np.tanh(self.gate("u", x, h)), sigmoid(self.gate("i", x, h)), sigmoid(self.gate("o", x, h))
+        c = i * u + sigmoid(self.gate("f", x, h)) * c
         return o * np.tanh(c), c
 
     def gru(self, x: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, ...]:
-        r, z = sigmoid(self.sum("r", x, h)), sigmoid(self.sum("z", x, h))
-        new = np.tanh(self.sum("h", x, r * h))
+        r, z = sigmoid(self.gate("r", x, h)), sigmoid(self.gate("z", x, h))
+        new = np.tanh(self.gate("h", x, r * h))
         return ((1 - z) * h + z * new,)
 
 
+# -- single steps ------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("cell", CELLS)
-def test_a_step_is_the_tutorials(cell: str) -> None:
-    x, state = random(ROWS, INPUTS, seed=5), state_of(cell)
-    after = step(cell, layer_of(cell), x, state)
-    equations = getattr(ByHand(cell), cell.replace("-", "_"))
+def test_a_step_has_the_tutorials_equations(cell: str) -> None:
+    layer, x, state = create_layer(cell), random(ROWS, INPUTS, seed=5), random_state(cell)
+    with torch.no_grad():
+        after = one_step(layer, x, state)
+    equations = getattr(TutorialEquations(cell, layer), cell.replace("-", "_"))
     for row in range(ROWS):
         expected = equations(x[row].numpy(), *(part[row].numpy() for part in state))
-        for found, right in zip(after, expected, strict=True):
-            np.testing.assert_allclose(found[row], right, rtol=1e-12)
+        for part, right in zip(after, expected, strict=True):
+            np.testing.assert_allclose(part[row], right, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("cell", "module"), [("rnn", torch.nn.RNN), ("lstm", torch.nn.LSTM)])
-def test_where_the_equations_agree_so_does_torch(cell: str, module: type[torch.nn.RNNBase]) -> None:
-    layer, x, state = layer_of(cell), random(STEPS, ROWS, INPUTS, seed=5), state_of(cell)
-    theirs = module(INPUTS, HIDDEN, dtype=torch.float64)
+def test_the_fold_equals_torch(cell: str, module: type[torch.nn.RNNBase]) -> None:
+    layer, x, state = create_layer(cell), random(STEPS, ROWS, INPUTS, seed=5), random_state(cell)
+    other = module(INPUTS, HIDDEN, dtype=torch.float64)
     with torch.no_grad():
-        for name, value in (("weight_ih_l0", layer.W_x), ("weight_hh_l0", layer.W_h), ("bias_ih_l0", layer.b)):
-            getattr(theirs, name).copy_(value)
-        theirs.bias_hh_l0.zero_()
+        other.weight_ih_l0.copy_(layer.input.weight)
+        other.weight_hh_l0.copy_(layer.recurrent.weight)
+        other.bias_ih_l0.copy_(layer.input.bias)
+        other.bias_hh_l0.zero_()
         first = tuple(part[None] for part in state)
-        expected, last = theirs(x, first if len(first) > 1 else first[0])
-    h, ended = fold(cell, layer, x, state)
+        expected, last = other(x, first if len(first) > 1 else first[0])
+        h, after = layer.fold(x, state)
     torch.testing.assert_close(h, expected)
-    for found, right in zip(ended, last if isinstance(last, tuple) else (last,), strict=True):
-        torch.testing.assert_close(found, right[0])
+    for part, right in zip(after, last if isinstance(last, tuple) else (last,), strict=True):
+        torch.testing.assert_close(part, right[0])
 
 
-def test_torchs_gru_with_the_reset_gate_open_agrees_too() -> None:
-    """torch applies r after the matrix and swaps z and 1 - z; with r = 1 only the second is left."""
-    layer, x, (h,) = layer_of("gru"), random(STEPS, ROWS, INPUTS, seed=5), state_of("gru")
-    (W_x, W_h, b), H = (part.clone() for part in layer), HIDDEN
-    W_x[:H], W_h[:H], b[:H] = 0.0, 0.0, 50.0
-    theirs = torch.nn.GRU(INPUTS, H, dtype=torch.float64)
+def test_the_gru_equals_torch_when_the_reset_gate_is_open() -> None:
+    """torch applies r after the matrix and swaps z and 1 - z; with r = 1 only the second difference is left."""
+    layer, x, (h,) = create_layer("gru"), random(STEPS, ROWS, INPUTS, seed=5), random_state("gru")
+    H = HIDDEN
+    other = torch.nn.GRU(INPUTS, H, dtype=torch.float64)
     with torch.no_grad():
-        for name, value in (("weight_ih_l0", W_x), ("weight_hh_l0", W_h), ("bias_ih_l0", b)):
+        layer.input.weight[:H], layer.recurrent.weight[:H], layer.input.bias[:H] = 0.0, 0.0, 50.0
+        names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0")
+        for name, value in zip(names, (layer.input.weight, layer.recurrent.weight, layer.input.bias), strict=True):
             value = value.clone()
             value[H : 2 * H] *= -1
-            getattr(theirs, name).copy_(value)
-        theirs.bias_hh_l0.zero_()
-        expected, _ = theirs(x, h[None])
-    found, _ = fold("gru", Layer(W_x, W_h, b), x, (h,))
-    torch.testing.assert_close(found, expected)
+            getattr(other, name).copy_(value)
+        other.bias_hh_l0.zero_()
+        expected, _ = other(x, h[None])
+        result, _ = layer.fold(x, (h,))
+    torch.testing.assert_close(result, expected)
+
+
+def test_c_of_an_lstm_without_forget_gate_passes_its_gradient_on() -> None:
+    """dc_t / dc_{t-1} = 1 where h has no effect (eq. rnnlm:lstmcell)."""
+    layer = create_layer("lstm-without-forget-gate")
+    torch.nn.init.zeros_(layer.recurrent.weight)
+    h, c = (part.requires_grad_() for part in random_state("lstm-without-forget-gate"))
+    _, (_, last) = layer.fold(random(STEPS, ROWS, INPUTS), (h, c))
+    (gradient,) = torch.autograd.grad(last.sum(), c)
+    torch.testing.assert_close(gradient, torch.ones_like(c))
+
+
+# -- rows of equal length ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_unrolling_is_step_after_step(cell: str) -> None:
-    layer, x, state = layer_of(cell), random(STEPS, ROWS, INPUTS, seed=5), state_of(cell)
-    h, ended = unroll(cell, layer, x, state)
+def test_forward_equals_single_steps(cell: str) -> None:
+    layer, x, state = create_layer(cell), random(STEPS, ROWS, INPUTS, seed=5), random_state(cell)
+    h, after = layer(x, state)
     for t in range(STEPS):
-        state = step(cell, layer, x[t], state)
+        state = one_step(layer, x[t], state)
         torch.testing.assert_close(h[t], state[0])
-    for found, right in zip(ended, state, strict=True):
-        torch.testing.assert_close(found, right)
+    for part, right in zip(after, state, strict=True):
+        torch.testing.assert_close(part, right)
 
 
-@pytest.mark.parametrize("cell", FAST)
+@pytest.mark.parametrize("cell", FUSED)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_the_fast_way_has_the_folds_gradients(cell: str, dtype: torch.dtype) -> None:
-    """In 32 bits too, where torch goes another way."""
-    found = []
-    for way in (fold, unroll):
-        leaves = [part.to(dtype).requires_grad_() for part in (*layer_of(cell), random(STEPS, ROWS, INPUTS, seed=5))]
-        leaves += [part.to(dtype).requires_grad_() for part in state_of(cell)]
-        W_x, W_h, b, x, *state = leaves
-        h, ended = way(cell, Layer(W_x, W_h, b), x, tuple(state))
-        upstream = random(STEPS, ROWS, HIDDEN, seed=7).to(dtype)
-        ((h * upstream).sum() + sum(part.sum() for part in ended)).backward()
-        found.append([leaf.grad for leaf in leaves])
-    for one, other in zip(*found, strict=True):
+def test_fused_kernels_have_the_gradients_of_the_fold(cell: str, dtype: torch.dtype) -> None:
+    """Also in 32 bits, where torch uses another kernel."""
+    results = []
+    for name in ("fold", "forward"):
+        layer = create_layer(cell, dtype)
+        x = random(STEPS, ROWS, INPUTS, seed=5, dtype=dtype).requires_grad_()
+        state = tuple(part.requires_grad_() for part in random_state(cell, dtype=dtype))
+        h, after = getattr(layer, name)(x, state)
+        loss = (h * random(STEPS, ROWS, HIDDEN, seed=7, dtype=dtype)).sum() + sum(part.sum() for part in after)
+        results.append(torch.autograd.grad(loss, [*layer.parameters(), x, *state]))
+    for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-5)
 
 
-def test_torch_gets_states_as_cuda_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One state for all rows, expanded: the processor takes it as it is, CUDA only if it is contiguous."""
-    torchs, seen = torch.lstm, []
-    monkeypatch.setattr(torch, "lstm", lambda x, first, *others: seen.extend(first) or torchs(x, first, *others))
-    state = tuple(part[0].expand(ROWS, -1) for part in state_of("lstm"))
-    unroll("lstm", layer_of("lstm"), random(STEPS, ROWS, INPUTS), state)
-    assert len(seen) == 2
-    assert all(part.is_contiguous() for part in seen)
+def test_fused_kernels_get_contiguous_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA requires contiguous states; one state expanded to all rows is not."""
+    kernel, states = torch.lstm, []
+    monkeypatch.setattr(torch, "lstm", lambda x, first, *others: states.extend(first) or kernel(x, first, *others))
+    state = tuple(part[0].expand(ROWS, -1) for part in random_state("lstm"))
+    create_layer("lstm")(random(STEPS, ROWS, INPUTS), state)
+    assert len(states) == 2
+    assert all(part.is_contiguous() for part in states)
 
 
-def test_without_a_forget_gate_the_cell_passes_its_gradient_on_whole() -> None:
-    """dc_t / dc_{t-1} = 1 where h has no say (eq. rnnlm:lstmcell)."""
-    W_x, W_h, b = layer_of("lstm-without-forget-gate")
-    h, c = (part.requires_grad_() for part in state_of("lstm-without-forget-gate"))
-    _, (_, last) = fold("lstm-without-forget-gate", Layer(W_x, W_h * 0, b), random(STEPS, ROWS, INPUTS), (h, c))
-    (gradient,) = torch.autograd.grad(last.sum(), c)
-    torch.testing.assert_close(gradient, torch.ones_like(c))
+# -- rows of different lengths -----------------------------------------------------------------------------------------
+
+
+def single_row(layer: RecurrentLayer, x: Tensor, length: int, reverse: bool) -> tuple[Tensor, CellState]:
+    """The step over one row.  # x: (longest, inputs)"""
+    state, h = layer.initial_state(1), {}
+    for t in reversed(range(length)) if reverse else range(length):
+        state = one_step(layer, x[t][None], state)
+        h[t] = state[0][0]
+    return torch.stack([h[t] for t in range(length)]), state
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("padding", [0.0, 1e3])
+def test_padded_rows_equal_single_rows(cell: str, reverse: bool, padding: float) -> None:
+    """Values and gradients, for any values in the padding."""
+    layer, lengths = create_layer(cell), torch.tensor(LENGTHS)
+    steps, rows = int(lengths.max()), len(lengths)
+    mask = torch.arange(steps)[:, None] < lengths
+    x = random(steps, rows, INPUTS, seed=5).masked_fill(~mask[..., None], padding).requires_grad_()
+    weights = random(steps, rows, HIDDEN, seed=6)
+    h, last = PackedOrder.of(lengths, x.device).run(layer, x, reverse=reverse)
+    assert not h[~mask].any()
+    loss = (h * weights).sum() + sum((part * weights[0]).sum() for part in last)
+    expected_loss = torch.zeros((), dtype=torch.float64)
+    for row, length in enumerate(LENGTHS):
+        expected, state = single_row(layer, x[:, row], length, reverse)
+        torch.testing.assert_close(h[:length, row], expected, rtol=1e-12, atol=1e-13)
+        expected_loss = expected_loss + (expected * weights[:length, row]).sum()
+        for part, right in zip(last, state, strict=True):
+            torch.testing.assert_close(part[row], right[0], rtol=1e-12, atol=1e-13)
+            expected_loss = expected_loss + (right[0] * weights[0, row]).sum()
+    inputs = [*layer.parameters(), x]
+    gradients = zip(torch.autograd.grad(loss, inputs), torch.autograd.grad(expected_loss, inputs), strict=True)
+    for gradient, right in gradients:
+        torch.testing.assert_close(gradient, right, rtol=1e-10, atol=1e-12)

@@ -17,6 +17,8 @@ from dragoman.cli.train_cache import train_cache
 from dragoman.cli.train_class_ngram import train_class_ngram
 from dragoman.cli.train_ngram import SMOOTHING_SUMMARIES, train_ngram
 from dragoman.evaluation.surprisal import surprisals
+from dragoman.models.language_model import LanguageModel
+from dragoman.ngram.config import NgramConfig
 from dragoman.ngram.smoothing import SMOOTHINGS
 
 # -- good paths -----------------------------------------------------------------------------------------------------
@@ -44,7 +46,7 @@ def test_the_report_explains_itself(good, shared):
     report = good("evaluate", shared / "tri", "--text", shared / "dev.txt").out
     for key in KEYS:
         assert key.replace("_", " ").replace("log likelihood", "log-likelihood") in report
-    assert "nats a token, and the unknown-word model 16.12 more for each unknown word" in report
+    assert "nats per token, and 16.12 more for the spelling of each unknown word" in report
     assert "n-grams of order" in report
 
 
@@ -170,7 +172,7 @@ def test_several_models_on_a_terminal(good, shared, monkeypatch):
 def test_a_picture_of_what_words_cost(good, shared, tmp_path):
     plain = good("score", shared / "bi", shared / "tri", stdin="the cat\n").out
     drawn = good("score", shared / "bi", shared / "tri", "--picture", tmp_path / "cat.svg", stdin="the cat\n")
-    assert drawn.out == plain and drawn.err == f"{tmp_path / 'cat.svg'}: what each word costs, in bits\n"
+    assert drawn.out == plain and drawn.err == f"{tmp_path / 'cat.svg'}: the surprisal of each word, in bits\n"
     picture = (tmp_path / "cat.svg").read_text()
     assert all(f">{text}<" in picture for text in ("the", "cat", "&lt;/s&gt;", "bi", "tri"))
 
@@ -231,7 +233,7 @@ def test_an_arpa_file_is_replaced_only_by_force(run, good, shared, tmp_path):
     told = good("export", shared / "bi", "--arpa", arpa, "--force").err
     assert "<unk> is all unknown words together (--vocab-pad N" in told and arpa.read_text().startswith("\\data\\")
     told = good("export", shared / "bi", "--arpa", arpa, "--force", "--vocab-pad", 1000).err
-    assert "one unknown word's share in a language of 1,000 words" in told
+    assert "<unk> is one unknown word of a language with 1,000 words" in told
 
 
 def test_an_arpa_file_on_standard_output(shared, good, tmp_path):
@@ -268,7 +270,7 @@ def test_a_field_is_taken_from_files_that_have_one(good, run, shared, tmp_path):
     mixed = good("mix", *both, "--dev-text", tmp_path / "t.tsv", "--field", 2, "-o", tmp_path / "mixed")
     assert mixed.err.splitlines()[-1].endswith("mixed --text FILE --field 2")
     neither = run(*train, shared / "train.txt", "--dev-text", shared / "dev.txt", "-o", tmp_path / "o")
-    assert neither.code == 2 and "--field 2 goes with .tsv and .jsonl" in neither.err
+    assert neither.code == 2 and "--field 2 is for .tsv and .jsonl" in neither.err
 
 
 def test_training_text_from_standard_input(good, shared, tmp_path):
@@ -316,7 +318,7 @@ def test_a_lent_vocabulary_makes_models_that_mix(good, shared, tmp_path):
     assert len(good("mix", *members, "--dev-text", shared / "dev.txt", "-o", tmp_path / "m").lines) == 4
     assert dragoman.load(tmp_path / "m").unknown.config()["kind"] == "characters"
     exported = good("export", tmp_path / "news", "--arpa", tmp_path / "news.arpa")
-    assert "warning: the model that spells unknown words out" in exported.err
+    assert "warning: ARPA files cannot contain the character model of unknown words" in exported.err
 
 
 def test_force_replaces_a_model(good, shared, tmp_path):
@@ -362,7 +364,7 @@ def test_fitted_coefficients_are_told(good, shared, tmp_path):
     fitted = dragoman.NgramModel.train(corpus, heldout=dev, order=2, smoothing="interpolated-fitted").coefficients
     one, two = fitted.table[:, 0].tolist()
     assert f"coefficients fitted on {shared / 'dev.txt'}: alpha_1 {one:.3g}, alpha_2 {two:.3g}\n" in beside
-    assert "the coefficients were fitted on this very text" in beside
+    assert "the coefficients were fitted on this text" in beside
 
 
 # -- help -----------------------------------------------------------------------------------------------------------
@@ -461,10 +463,10 @@ def test_ngrams_do_without_torch(shared, tmp_path):
 @pytest.mark.parametrize(
     ("verb", "library", "names"),
     [
-        (train_ngram, dragoman.NgramConfig, ["smoothing", "entropy_prune", "quantise", "gap"]),
-        (train_class_ngram, dragoman.NgramConfig, ["smoothing"]),
+        (train_ngram, NgramConfig, ["smoothing", "entropy_prune", "quantise", "gap"]),
+        (train_class_ngram, NgramConfig, ["smoothing"]),
         (train_cache, dragoman.CacheModel.train, ["decay", "prior", "order"]),
-        (sample_verb, dragoman.LanguageModel.iter_samples, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
+        (sample_verb, LanguageModel.iter_samples, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
     ],
 )
 def test_the_command_line_has_the_defaults_of_the_library(verb, library, names):

@@ -62,13 +62,13 @@ def test_trees_have_phrases(good: Any, place: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["ONE"], "a sentence in quotes"),
+        (["ONE"], "give a translator and a sentence"),
         (["ONE", "der", "hund"], "put the sentence in quotes"),
         (["ONE", " "], "blank"),
         (["ONE", "der\nhund"], "line break"),
         (["PLAIN", "der hund bellt ."], "train one with --attention mlp"),
         (["TREE", "der hund bellt ."], "no brackets"),
-        (["ONE", "der hund " * 200], "translated in pieces"),
+        (["ONE", "der hund " * 200], "too long to be translated at once"),
         (["ONE", "der hund", "--picture", "a.txt"], "end the name in .svg or .png"),
         (["NOWHERE", "der hund"], "no such directory; name one that train wrote"),
     ],

@@ -6,9 +6,9 @@ import pytest
 
 import dragoman
 from command import is_one_line
-from dragoman.cli import cluster as verb
 from dragoman.data.brown import brown_clusters
 from dragoman.ngram.class_model import read_classes
+from dragoman.report.word_classes import CLASSES_SHOWN
 
 
 def test_classes_are_written_shown_and_used(good, shared, tmp_path):
@@ -36,7 +36,7 @@ def test_of_many_classes_a_dozen_is_shown(good, tmp_path):
     text = tmp_path / "t.txt"
     text.write_text("".join(f"w{number} w{number * number % 41}\n" for number in range(40)))
     lines = good("cluster", "--text", text, "-n", 30, "-o", tmp_path / "c").lines
-    assert len(lines) == 2 + verb.SHOWN
+    assert len(lines) == 2 + CLASSES_SHOWN
     assert [line.split()[0] for line in lines[2:]] == sorted(line.split()[0] for line in lines[2:])
 
 

@@ -97,7 +97,7 @@ def test_another_number_of_lines_is_refused_with_both(run, files: Path, both) ->
     refused = run("compare", *both)
     assert refused.code == 2
     assert is_one_line(refused.err)
-    assert f"{files / 'two.en'} has 2 lines, {files / 'ref.en'} has 5" in refused.err
+    assert f"{files / 'two.en'} has 2 lines and {files / 'ref.en'} has 5" in refused.err
     assert refused.out == ""
 
 
@@ -111,7 +111,7 @@ def test_a_source_out_of_step_is_refused(run, files: Path, both) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--sys", "one.en"), "1 given; two are compared"),
+        (("--sys", "one.en"), "1 given; two systems are compared"),
         (("--sys", "one.en", "--sys", "two.en", "--sys", "one.en"), "3 given"),
         (("--sys", "one.en", "--sys", "nowhere.en"), "no such file"),
         (("--sys", "one.en", "--sys", "two.en", "--names", "a"), "two different names"),

@@ -35,7 +35,7 @@ def test_findings_are_shown_by_kind_the_worst_first(good, texts):
     assert lines[error : error + 3] == [
         "error: NUL characters (1) [nul]",
         "  rough.txt:5:2: U+0000 control character",
-        "  -> training refuses them; --fix removes them",
+        "  -> training rejects them; --fix removes them",
     ]
     assert error < warning and lines[warning].endswith("(9) [invisible]") and lines[warning + 3] == "  and 7 more"
     assert lines[-1] == "found: 1 error, 9 warnings, 1 note"
@@ -76,13 +76,13 @@ def test_pairs(good, texts):
 
 def test_one_file_given_twice(run, texts):
     outcome = run("doctor", "--src", "train.s", "--tgt", "train.s", "--strict", "--no-cost")
-    assert outcome.code == 1 and "error: the two sides are the same text (1) [same-text]" in outcome.out
-    assert "400 with the same on both sides, 400 of them untranslated" in outcome.out
-    assert "(400) [untranslated]" in outcome.out and "was one file given twice" in outcome.out
+    assert outcome.code == 1 and "error: source and target are the same text (1) [same-text]" in outcome.out
+    assert "400 with identical sides, 400 of them untranslated" in outcome.out
+    assert "(400) [untranslated]" in outcome.out and "whether one file was given twice" in outcome.out
     assert outcome.err == ""  # neither cleaning nor training would help
     write(texts / "names", [SOUND[0], *(f"Bo Ek {letter}" for letter in "abcdefghijklmnopqrstuvwxyz")])
     names = run("doctor", "--src", "names", "--tgt", "names", "--strict", "--no-cost")
-    assert names.code == 1 and "27 with the same on both sides, 1 of them untranslated" in names.out
+    assert names.code == 1 and "27 with identical sides, 1 of them untranslated" in names.out
     assert names.err == ""
 
 
@@ -102,7 +102,7 @@ def test_nothing_is_suggested_that_cannot_work(good, texts):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--text", "p.tsv", "--src-field", "de"), "go with --src and --tgt"),
+        (("--text", "p.tsv", "--src-field", "de"), "are for --src and --tgt"),
         (("--text", "p.tsv", "--field", "0"), "columns count from 1"),
         (("--src", "-", "--tgt", "-"), "standard input (-) can be given once"),
         (("--text", "-", "--dev-text", "-"), "standard input (-) can be given once"),

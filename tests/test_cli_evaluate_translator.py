@@ -16,7 +16,7 @@ from dragoman.combine.ensemble import Ensemble
 from dragoman.evaluation.alignment import argmax_links, count_all_links, parse_gold_alignment
 from dragoman.evaluation.significance import paired_bootstrap
 from dragoman.evaluation.translation_metrics import bleu, score_translations
-from dragoman.lab.paths import KIND, VERSION
+from dragoman.lab.corpus_files import GRAMMAR_VERSION, MANIFEST_KIND
 from small_translators import ENGLISH, GERMAN, TREES, place, translators
 
 __all__ = ["place"]
@@ -58,7 +58,7 @@ def test_a_report_to_read(good: Any, place: Path, text: tuple[Any, ...], tmp_pat
     assert str(tmp_path / "out.en") in shown.err
     rows = {line.split("  ")[0]: line for line in shown.lines}
     assert "100.00" in rows["BLEU"] and "tok:none" in rows["BLEU"]
-    assert "20 are as the reference" in rows["model errors"]
+    assert "20 are the same as the reference" in rows["model errors"]
     assert "By sentence length (words of the source)" in shown.lines
 
 
@@ -114,7 +114,7 @@ def test_lengths_are_those_of_the_source(good: Any, place: Path, text: tuple[Any
 @pytest.fixture
 def laboratory(tmp_path: Path) -> Path:
     """Text that looks as the laboratory writes it."""
-    (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"kind": KIND, "grammar": VERSION}))
+    (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"kind": MANIFEST_KIND, "grammar": GRAMMAR_VERSION}))
     files = {"de": GERMAN, "en": ENGLISH, "align": [LINKS] * 20, "logprob": ["-9.0\t-8.0\t-2.5"] * 20}
     for ending, lines in files.items():
         (tmp_path / f"test.{ending}").write_text("".join(f"{line}\n" for line in lines))
@@ -144,7 +144,7 @@ def test_the_other_way_round_alignments_are_turned_and_no_floor_is_known(
     assert found["alignment"]["sure"] == 20
     told = translators()["one"].force_decode(ENGLISH, GERMAN)
     wanted = count_all_links([argmax_links(one.attention) for one in told], [parse_gold_alignment("3-0")] * 20)
-    assert found["alignment"]["found_sure"] == wanted.found_sure
+    assert found["alignment"]["found_sure"] == wanted.predicted_sure
     (laboratory / "test.align").write_text("0-3\n")
     cut = good("evaluate", place / "one", "--src", laboratory / "test.de", "--ref", laboratory / "test.en", "--json")
     assert "another number of lines" in cut.err and "alignment" not in json.loads(cut.out)
@@ -154,10 +154,10 @@ def test_the_other_way_round_alignments_are_turned_and_no_floor_is_known(
     ("arguments", "says"),
     [
         (["ONE"], "--src FILE --ref FILE"),
-        (["ONE", "--src", "DE"], "go together"),
+        (["ONE", "--src", "DE"], "belong together"),
         (["ONE", "--text", "DE"], "evaluate it with --src FILE --ref FILE"),
         (["BI", "--src", "DE", "--ref", "EN"], "evaluate it with --text"),
-        (["ONE", "--src", "DE", "--ref", "EN", "--text", "DE"], "take one or the other"),
+        (["ONE", "--src", "DE", "--ref", "EN", "--text", "DE"], "use one of them"),
         (["BI", "--text", "DE", "--by-length"], "--by-length is for translators"),
         (["BI", "--text", "DE", "--beam-size", "3"], "--beam-size is for translators"),
         (["ONE", "--src", "DE", "--ref", "EN", "--dynamic", "1"], "--dynamic is for language models"),
@@ -190,7 +190,7 @@ def test_scores_are_out_whatever_becomes_of_the_file(
     def full(*anything: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(evaluate_translator, "_keep", full)
+    monkeypatch.setattr(evaluate_translator, "_write", full)
     outcome = run("evaluate", place / "one", *text, "--output", tmp_path / "out")
     assert outcome.code == 1 and "BLEU" in outcome.out
 
@@ -210,7 +210,7 @@ def test_a_tree_that_is_too_large_is_refused(run: Any, place: Path, tmp_path: Pa
 def test_as_many_lines_on_both_sides(run: Any, place: Path, tmp_path: Path) -> None:
     (tmp_path / "short.en").write_text("the dog\n")
     outcome = run("evaluate", place / "one", "--src", place / "test.de", "--ref", tmp_path / "short.en")
-    assert outcome.code == 2 and is_one_line(outcome.err) and "20 lines" in outcome.err
+    assert outcome.code == 2 and is_one_line(outcome.err) and "has 20; line i" in outcome.err
 
 
 def test_given_translations_are_scored(good: Any, run: Any, place: Path, text: tuple[Any, ...], tmp_path: Path) -> None:
@@ -229,8 +229,8 @@ def test_given_translations_are_scored(good: Any, run: Any, place: Path, text: t
     assert sum(float(row.split("\t")[1]) for row in first) == pytest.approx(wanted[0], abs=1e-4)
     (tmp_path / "short.de").write_text(GERMAN[0] + "\n")
     refused = run("score", place / "two", "--src", tmp_path / "short.de", "--text", reference)
-    assert refused.code == 2 and "has 1 lines but" in refused.err
+    assert refused.code == 2 and "has 1" in refused.err
     refused = run("score", place / "two", "--text", reference)
     assert refused.code == 2 and "score with --src" in refused.err
     refused = run("score", place / "two", "--src", source, "--text", reference, "--raw")
-    assert refused.code == 2 and "leave one out" in refused.err
+    assert refused.code == 2 and "remove one of them" in refused.err

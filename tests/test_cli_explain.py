@@ -65,8 +65,8 @@ def test_a_table_for_people(good, model: Path) -> None:  # type: ignore[no-untyp
     header, _, probability, score, bias, *_ = shown.splitlines()
     assert header.split()[:4] == ["farmers", "eat", "...", "meat"] and header.split()[-2:] == ["hay", "</s>"]
     assert probability.startswith("probability") and score.startswith("score") and bias.startswith("  bias")
-    assert "word1+word2=eat+farmers" in shown and "pushes up" in shown and "never met" not in shown
-    assert "never met in training: word1+word2=eat+eat" in good("explain", model, "eat eat").out
+    assert "word1+word2=eat+farmers" in shown and "highest weights" in shown and "not in the training text" not in shown
+    assert "not in the training text: word1+word2=eat+eat" in good("explain", model, "eat eat").out
     assert good("explain", model, "eat eat eat").out.count("bag: eat × 3") == 1
     assert good("explain", model).out.startswith("...")
 
@@ -82,7 +82,7 @@ def test_json_for_programs(good, model: Path) -> None:  # type: ignore[no-untype
 def test_models_without_features_are_refused_in_one_line(run, shared: Path) -> None:  # type: ignore[no-untyped-def]
     outcome = run("explain", shared / "bi", "the cat")
     assert outcome.code == 2 and is_one_line(outcome.err)
-    assert "a ngram model has no features to explain; kinds that have are log-linear" in outcome.err
+    assert "a ngram model has no features to explain; give a log-linear model" in outcome.err
 
 
 @pytest.mark.parametrize("word", ["unicorn", "<s>"])

@@ -110,7 +110,7 @@ def test_what_one_prediction_hangs_on(good: Any, models: Path) -> None:
         rows = rows_of(told.out)
         assert [word for word, _ in rows] == ["<s>", *SENTENCE.split()][: row + 1]
         assert np.allclose([float(norm) for _, norm in rows], found.norms[row, : row + 1], rtol=1e-5)
-        assert f"the prediction of {found.predicted[row]} hangs on" in told.err and "next: " in told.err
+        assert f"the prediction of {found.predicted[row]} depends on" in told.err and "next: " in told.err
 
 
 def test_all_predictions(good: Any, models: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_all_predictions(good: Any, models: Path, tmp_path: Path) -> None:
     norms = np.array([[float(norm) for norm in row[1:]] for row in rows])
     assert np.allclose(norms, found.norms, rtol=1e-5) and rows[0][2] == "0"
     assert (tmp_path / "saliency.svg").read_text().count(">mouse<") == 2
-    assert "hangs on:" not in told.err and "next:" not in told.err
+    assert "depends on:" not in told.err and "next:" not in told.err
 
 
 def test_bars_on_a_terminal(good: Any, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,8 +175,8 @@ def test_gradients_on_a_terminal(good: Any, models: Path, monkeypatch: pytest.Mo
         ("cells gru --cells 9", "--cells 9: a layer has the cells 0 to 8"),
         ("cells gru --cells=-1", "--cells -1: a layer has the cells 0 to 8"),
         ("cells gru --cells 2,2", "--cells 2: named twice"),
-        ("cells gru --cells 1,x", "--cells '1,x': give numbers with commas between them, such as 3,17"),
-        ("cells gru --cells 1 --follow the", "leave one of them out"),
+        ("cells gru --cells 1,x", "--cells '1,x': give numbers separated by commas, such as 3,17"),
+        ("cells gru --cells 1 --follow the", "remove one of them"),
         ("cells gru --part c", "part 'c': the state of a cell gru has h"),
         ("cells lstm --part x", "part 'x': the state of a cell lstm has h and c"),
         ("cells lstm --layer 3", "layer 3: the model has layers 1 to 2"),
@@ -185,9 +185,9 @@ def test_gradients_on_a_terminal(good: Any, models: Path, monkeypatch: pytest.Mo
         ("cells gru --picture x.pdf", "end the name in .svg or .png"),
         ("cells gru --most 0", "--most"),
         ("cells text.txt", "is a file, not a model directory"),
-        ("saliency gru _", "the sentence is empty; put one in quotes"),
+        ("saliency gru _", "the sentence is empty; give one in quotes"),
         ("saliency gru the_cat --word dog", "--word 'dog': not in the sentence; its words are the cat </s>"),
-        ("saliency gru the_cat --word the --all", "leave one of them out"),
+        ("saliency gru the_cat --word the --all", "remove one of the options"),
         ("saliency gru the_cat --picture x", "end the name in .svg or .png"),
         ("gradients gru gru --text text.txt", "named twice"),
         ("gradients gru --text text.txt --words 7", "no sentence has more than 7 words; ask for fewer"),
@@ -214,7 +214,7 @@ def test_models_that_are_not_recurrent(run: Any, shared: Path, look: tuple[str, 
     outcome = run("inspect", verb, shared / kind, *others, stdin=TRAIN)
     assert outcome.code == 2 and is_one_line(outcome.err)
     named = {"bi": "a ngram model", "both": "a mixture model"}[kind]
-    assert f"{named} has no recurrent cells to look at; name one that dragoman train recurrent wrote" in outcome.err
+    assert f"{named} has no recurrent cells; give a model of dragoman train recurrent" in outcome.err
 
 
 def test_a_text_of_strangers_is_doubted(good: Any, models: Path) -> None:

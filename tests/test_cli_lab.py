@@ -1,4 +1,4 @@
-"""`dragoman lab` and `dragoman contrast`: what they write, print and refuse."""
+"""`dragoman lab` and `dragoman contrast`: files, output and errors."""
 
 from __future__ import annotations
 
@@ -13,90 +13,88 @@ import yaml
 from command import is_one_line
 from dragoman import Corpus, DataError, Mixture, NgramModel
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
-from dragoman.lab.laboratory import laboratory
-from dragoman.lab.write_corpus import ENDINGS, raw
+from dragoman.lab.corpus_files import LINE_FORMATS, detokenized
+from dragoman.lab.lab import german_english_lab
 from dragoman.models.cache import CacheModel
 
-PARTS = ("train", "dev", "test")
+SPLITS = ("train", "dev", "test")
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Path:
-    """A small corpus of the laboratory, written by the command."""
+    """A small corpus of the lab, written by the command."""
     from dragoman.cli.main import main
 
-    place = tmp_path_factory.mktemp("lab") / "lab"
-    assert main(["lab", "--pairs", "1500", "--dev", "60", "--test", "80", "-o", str(place)]) == 0
-    return place
+    path = tmp_path_factory.mktemp("lab") / "lab"
+    assert main(["lab", "--pairs", "1500", "--dev", "60", "--test", "80", "-o", str(path)]) == 0
+    return path
 
 
 @pytest.fixture(scope="module")
 def models(corpus, tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("models")
+    directory = tmp_path_factory.mktemp("models")
     for language in ("de", "en"):
         text = Corpus.read(corpus / f"train.{language}")
-        NgramModel.train(text, order=2, smoothing="witten-bell").save(place / f"{language}2")
-    NgramModel.train(text, order=1, smoothing="witten-bell").save(place / "en1")
-    return place
+        NgramModel.train(text, order=2, smoothing="witten-bell").save(directory / f"{language}2")
+    NgramModel.train(text, order=1, smoothing="witten-bell").save(directory / "en1")
+    return directory
 
 
 def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def test_every_file_is_written_and_in_step(corpus):
-    assert {path.name for path in corpus.iterdir()} == {"lab.yaml", *(f"{p}.{e}" for p in PARTS for e in ENDINGS)}
-    for part, size in zip(PARTS, (1500, 60, 80), strict=True):
-        assert {len(lines(corpus / f"{part}.{ending}")) for ending in ENDINGS} == {size}
+def test_every_file_is_written_with_the_same_number_of_lines(corpus):
+    assert {path.name for path in corpus.iterdir()} == {"lab.yaml", *(f"{p}.{e}" for p in SPLITS for e in LINE_FORMATS)}
+    for split, size in zip(SPLITS, (1500, 60, 80), strict=True):
+        assert {len(lines(corpus / f"{split}.{ending}")) for ending in LINE_FORMATS} == {size}
 
 
 def test_files_agree_with_each_other(corpus):
-    laboratory_pairs = laboratory().pairs(60, seed=1, part="dev")
+    lab_pairs = german_english_lab().pairs(60, seed=1, split="dev")
     columns = (lines(corpus / f"dev.{ending}") for ending in ("de", "en", "en.trees", "align", "logprob", "raw.de"))
-    for pair, (de, en, tree, align, logprob, printed) in zip(laboratory_pairs, zip(*columns, strict=True), strict=True):
+    for pair, (de, en, tree, align, logprob, raw) in zip(lab_pairs, zip(*columns, strict=True), strict=True):
         assert de.split() == list(pair.german.words)
         assert re.findall(r" ([^\s()]+)\)", tree) == en.split()
-        places = [tuple(map(int, link.split("-"))) for link in align.split()]
-        assert all(0 <= german < len(de.split()) and 0 <= english < len(en.split()) for german, english in places)
+        links = [tuple(map(int, link.split("-"))) for link in align.split()]
+        assert all(0 <= german < len(de.split()) and 0 <= english < len(en.split()) for german, english in links)
         english, german, given = map(float, logprob.split("\t"))
         assert english == pytest.approx(pair.log_probs.english, abs=1e-8)
         assert german == pytest.approx(pair.log_probs.german, abs=1e-8)
         assert given == pytest.approx(pair.log_probs.both - pair.log_probs.german, abs=1e-8)
         assert given < 1e-8
-        assert printed == raw(pair.german)
+        assert raw == detokenized(pair.german)
 
 
 def test_raw_text_has_capitals_and_punctuation(corpus):
     for language in ("de", "en"):
-        for tokens, printed in zip(
-            lines(corpus / f"dev.{language}"), lines(corpus / f"dev.raw.{language}"), strict=True
-        ):
-            assert re.sub(r"([,.!?])", r" \1", printed).lower() == tokens
-            assert printed[0].isupper()
-            assert printed[-1] in ".!?"
+        for tokens, raw in zip(lines(corpus / f"dev.{language}"), lines(corpus / f"dev.raw.{language}"), strict=True):
+            assert re.sub(r"([,.!?])", r" \1", raw).lower() == tokens
+            assert raw[0].isupper()
+            assert raw[-1] in ".!?"
     german = " ".join(lines(corpus / "train.raw.de"))
     assert "der Bauer" in german
     assert "bauer" not in german
 
 
-def test_the_same_seed_writes_the_same_files_and_another_one_others(corpus, good, tmp_path):
+def test_same_seed_writes_same_files(corpus, good, tmp_path):
     size = ("--pairs", 300, "--dev", 60, "--test", 80)
     good("lab", *size, "-o", tmp_path / "same")
     good("lab", *size, "--seed", 2, "-o", tmp_path / "other")
-    for ending in ENDINGS:
+    for ending in LINE_FORMATS:
         assert (tmp_path / "same" / f"dev.{ending}").read_bytes() == (corpus / f"dev.{ending}").read_bytes()
         assert lines(tmp_path / "same" / f"train.{ending}") == lines(corpus / f"train.{ending}")[:300]
     assert lines(tmp_path / "other" / "test.en") != lines(corpus / "test.en")
 
 
 def test_train_dev_and_test_are_different_sentences(corpus):
-    train, dev, test = (set(lines(corpus / f"{part}.en")) for part in PARTS)
-    assert len(dev & train) < len(dev) / 4  # a few are short enough to come twice
+    train, dev, test = (set(lines(corpus / f"{split}.en")) for split in SPLITS)
+    assert len(dev & train) < len(dev) / 4  # some sentences are short enough to occur twice
     assert len(test & dev) < len(test) / 4
 
 
-def test_some_words_come_once_and_some_of_test_never(corpus):
-    """Rare words of the lexicon, and names: unknown ones have to be copied, so that they are on both sides."""
+def test_corpus_has_rare_and_unknown_words(corpus):
+    """Rare words and names; unknown names have to be copied, so they are the same in both languages."""
     counts = Counter(" ".join(lines(corpus / "train.en")).split())
     assert sum(count == 1 for count in counts.values()) > 100
     unknown = {language: unknown_words(corpus, language) for language in ("de", "en")}
@@ -108,36 +106,36 @@ def unknown_words(corpus: Path, language: str) -> set[str]:
     return set(" ".join(lines(corpus / f"test.{language}")).split()) - known
 
 
-def test_the_manifest_says_what_it_is(corpus):
+def test_manifest(corpus):
     manifest = yaml.safe_load((corpus / "lab.yaml").read_text(encoding="utf-8"))
     assert manifest["kind"] == "dragoman laboratory"
     assert "ynthetic" in manifest["about"]
     assert manifest["pairs"] == {"train": 1500, "dev": 60, "test": 80}
-    assert manifest["entropy_nats_a_sentence"]["en"] == pytest.approx(laboratory().entropy.english, abs=1e-5)
+    assert manifest["entropy_nats_a_sentence"]["en"] == pytest.approx(german_english_lab().entropy.english, abs=1e-5)
 
 
-def test_the_next_command_is_said(good, tmp_path):
+def test_next_command_is_suggested(good, tmp_path):
     outcome = good("lab", "--pairs", 5, "--dev", 1, "--test", 1, "-o", tmp_path / "x")
     assert outcome.out == ""
     assert f"train ngram --text {tmp_path / 'x' / 'train.en'}" in outcome.err
 
 
-def test_a_corpus_is_replaced_only_if_asked_and_nothing_else_is_lost(run, good, tmp_path):
-    size, there = ("--pairs", 5, "--dev", 1, "--test", 1), tmp_path / "x"
-    good("lab", *size, "-o", there)
-    refused = run("lab", *size, "-o", there)
+def test_corpus_is_replaced_only_with_force_and_other_files_are_preserved(run, good, tmp_path):
+    size, path = ("--pairs", 5, "--dev", 1, "--test", 1), tmp_path / "x"
+    good("lab", *size, "-o", path)
+    refused = run("lab", *size, "-o", path)
     assert (refused.code, is_one_line(refused.err)) == (2, True)
     assert "--force" in refused.err
-    good("lab", *size, "--seed", 3, "--force", "-o", there)
-    (there / "notes.txt").write_text("mine")
-    assert run("lab", *size, "--force", "-o", there).code == 2
-    assert (there / "notes.txt").read_text() == "mine"
+    good("lab", *size, "--seed", 3, "--force", "-o", path)
+    (path / "notes.txt").write_text("mine")
+    assert run("lab", *size, "--force", "-o", path).code == 2
+    assert (path / "notes.txt").read_text() == "mine"
 
 
-def test_training_tells_the_floor_of_its_dev_text(good, corpus, tmp_path):
+def test_training_reports_the_floor_of_its_dev_text(good, corpus, tmp_path):
     train = ("train", "ngram", "--text", corpus / "train.en", "--order", 2, "--smoothing", "witten-bell")
-    told = good(*train, "--dev-text", corpus / "dev.en", "-o", tmp_path / "model").err
-    perplexity, floor = map(float, re.search(r"perplexity ([\d.]+) \(floor ([\d.]+) ± ", told).groups())
+    messages = good(*train, "--dev-text", corpus / "dev.en", "-o", tmp_path / "model").err
+    perplexity, floor = map(float, re.search(r"perplexity ([\d.]+) \(floor ([\d.]+) ± ", messages).groups())
     assert floor < perplexity
     other = tmp_path / "dev.txt"
     other.write_bytes((corpus / "dev.en").read_bytes())
@@ -153,17 +151,17 @@ def test_text_of_another_version_has_no_floor(good, corpus, models, tmp_path):
     assert "another version" in outcome.err
 
 
-def test_the_directory_one_is_in_is_not_replaced(run, tmp_path, monkeypatch):
+def test_working_directory_is_not_replaced(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     outcome = run("lab", "--pairs", 5, "-o", ".")
     assert outcome.code == 2
     assert "name a new one" in outcome.err
 
 
-# -- contrasts -------------------------------------------------------------------------------------------------------
+# -- minimal pairs -------------------------------------------------------------------------------------------------------
 
 
-def test_contrasts_are_a_table_for_each_language(good, models):
+def test_contrast_prints_a_table_for_each_language(good, models):
     english = good("contrast", models / "en2", models / "en1", "--count", 6)
     assert english.lines[0].split()[:3] == ["English", "distance", "pairs"]
     assert {"agreement", "reflexive", "selection"} <= {line.split()[0] for line in english.lines if line.strip()}
@@ -172,19 +170,19 @@ def test_contrasts_are_a_table_for_each_language(good, models):
     assert any(line.startswith("verb-final") for line in german.lines)
 
 
-def test_a_bigram_gets_no_crossed_quadruple_and_every_second_contrast_of_it(good, models):
-    found = json.loads(good("contrast", models / "en2", "--count", 12, "--json").out)
-    assert found["language"] == "en"
-    parts = found["models"][0]["contrasts"]
+def test_bigram_model_is_at_chance_on_crossed_quadruples(good, models):
+    report = json.loads(good("contrast", models / "en2", "--count", 12, "--json").out)
+    assert report["language"] == "en"
+    parts = report["models"][0]["contrasts"]
     selection = [part for part in parts if part["phenomenon"] == "selection"]
     assert sum(part["contrasts"] for part in selection) >= 12
     assert {part["accuracy"] for part in selection} == {0.5}
     assert {part["groups_accuracy"] for part in selection} == {0.0}
     article = next(part for part in parts if part["phenomenon"] == "article")
-    assert article["accuracy"] > 0.8, "what is next to each other a bigram knows"
+    assert article["accuracy"] > 0.8, "adjacent words, which a bigram model sees"
 
 
-def test_contrasts_can_be_written_and_looked_at(good, tmp_path):
+def test_minimal_pairs_can_be_written_and_shown(good, tmp_path):
     good("contrast", "--language", "de", "--count", 3, "--write", tmp_path / "c.tsv")
     header, *rows = lines(tmp_path / "c.tsv")
     assert header.split("\t") == ["phenomenon", "distance", "right", "wrong", "group"]
@@ -195,7 +193,7 @@ def test_contrasts_can_be_written_and_looked_at(good, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "--examples"),
         (("--language", "fr", "--examples"), "de and en"),
@@ -203,46 +201,46 @@ def test_contrasts_can_be_written_and_looked_at(good, tmp_path):
         (("--examples", "--json"), "--json"),
     ],
 )
-def test_contrast_refuses_in_one_line(run, arguments, said):
+def test_contrast_errors_are_one_line(run, arguments, message):
     outcome = run("contrast", *arguments)
     assert outcome.code == 2
     assert is_one_line(outcome.err)
-    assert said in outcome.err
+    assert message in outcome.err
 
 
-def test_a_model_of_the_other_language_is_doubted(good, models):
-    told = good("contrast", models / "en2", "--language", "DE", "--count", 2).err
-    assert "German words are unknown" in told
+def test_warning_for_a_model_of_the_other_language(good, models):
+    messages = good("contrast", models / "en2", "--language", "DE", "--count", 2).err
+    assert "German words are unknown" in messages
     assert good("contrast", models / "en2", "--count", 2).err == ""
 
 
-def test_contrasts_are_not_written_over_a_file(run, tmp_path):
+def test_contrast_does_not_overwrite_a_file(run, tmp_path):
     (tmp_path / "c.tsv").write_text("mine")
     assert run("contrast", "--language", "de", "--count", 1, "--write", tmp_path / "c.tsv").code == 2
     assert (tmp_path / "c.tsv").read_text() == "mine"
 
 
 @pytest.mark.parametrize("wrong", [("fr", "train"), ("en", "tets")])
-def test_the_laboratory_refuses_what_it_does_not_have(wrong):
-    language, part = wrong
-    with pytest.raises(DataError, match="laboratory"):
-        laboratory().text(language, 1, seed=1, part=part)
+def test_unknown_language_or_split_is_an_error(wrong):
+    language, split = wrong
+    with pytest.raises(DataError, match="the lab"):
+        german_english_lab().sentences(language, 1, seed=1, split=split)
 
 
-def test_text_as_printed_has_no_floor_and_says_so(good, corpus, models):
+def test_detokenized_text_has_no_floor_and_a_warning(good, corpus, models):
     outcome = good("evaluate", models / "en2", "--text", corpus / "test.raw.en")
     assert "floor" not in outcome.out
-    assert "take test.en instead" in outcome.err
+    assert "use test.en instead" in outcome.err
 
 
-def test_a_model_of_other_text_is_refused(run, shared):
+def test_model_of_other_text_is_an_error(run, shared):
     outcome = run("contrast", shared / "bi")
     assert outcome.code == 2
     assert "dragoman lab" in outcome.err
-    assert run("contrast", shared / "bi", "--language", "en", "--count", 2).code == 0, "unless one insists"
+    assert run("contrast", shared / "bi", "--language", "en", "--count", 2).code == 0, "unless the language is given"
 
 
-# -- the numbers -----------------------------------------------------------------------------------------------------
+# -- accuracy -----------------------------------------------------------------------------------------------------
 
 
 class Pair:
@@ -250,15 +248,15 @@ class Pair:
         self.right, self.wrong, self.group = right, wrong, group
 
 
-def test_accuracy_counts_ties_as_half_and_groups_as_wholes():
+def test_accuracy_counts_ties_as_half_and_whole_groups():
     model = NgramModel.train(Corpus.from_sentences(["a b", "a b", "a c"]), order=2, smoothing="witten-bell")
     right, wrong, tied = Pair("a b", "a c", 1), Pair("a c", "a b", 1), Pair("a b", "a b", 2)
-    found = accuracy_by_kind(model, [right, wrong, tied, Pair("a b", "a c", 3)], kind=lambda pair: "all")
-    assert found == {"all": MinimalPairAccuracy(pairs=4, right=2.5, groups=3, groups_right=1)}
+    accuracies = accuracy_by_kind(model, [right, wrong, tied, Pair("a b", "a c", 3)], kind=lambda pair: "all")
+    assert accuracies == {"all": MinimalPairAccuracy(pairs=4, right=2.5, groups=3, groups_right=1)}
 
 
-def test_nothing_is_carried_from_one_contrast_to_the_next():
-    """A cache would remember the right sentence when it reads the wrong one."""
+def test_no_state_is_carried_between_sentences_of_a_minimal_pair():
+    """A cache model would otherwise see the right sentence before the wrong one."""
     text = Corpus.from_sentences(["a b", "a c", "b a", "c a"])
     ngram = NgramModel.train(text, order=1, smoothing="witten-bell")
     model = Mixture([ngram, CacheModel.train(text, order=1)], [0.1, 0.9])
@@ -268,11 +266,11 @@ def test_nothing_is_carried_from_one_contrast_to_the_next():
     assert [both[1].right, both[2].right] == alone
 
 
-def test_order_alone_does_not_make_a_bag_of_words_prefer_one():
-    """Rounding differs with the order of words; a preference that small is none."""
+def test_rounding_differences_count_as_ties():
+    """The probabilities of a unigram model depend on the order of words only by rounding."""
     text = Corpus.from_sentences(["a b c d e", "b c d", "e e a", "c c c c d"])
-    one, two = (NgramModel.train(text, order=1, smoothing=name) for name in ("witten-bell", "interpolated"))
+    first, second = (NgramModel.train(text, order=1, smoothing=name) for name in ("witten-bell", "interpolated"))
     words = ["a", "b", "c", "d", "e", "a", "a", "b", "c"]
     pairs = [Pair(" ".join(words), " ".join(words[turn:] + words[:turn]), turn) for turn in range(1, len(words))]
-    found = accuracy_by_kind(Mixture([one, two], [0.3, 0.7]), pairs, kind=lambda pair: 0)[0]
-    assert found.right == len(pairs) / 2
+    accuracy = accuracy_by_kind(Mixture([first, second], [0.3, 0.7]), pairs, kind=lambda pair: 0)[0]
+    assert accuracy.right == len(pairs) / 2

@@ -33,18 +33,16 @@ def test_sentence_by_sentence(good: Any, text: Path) -> None:
     config = yaml.safe_load((model / "config.yaml").read_text())
     assert config["kind"] == "recurrent"
     assert config["model"]["cell"] == "gru" and config["model"]["layers"] == 2 and not config["model"]["carries"]
-    assert "each read on its own" in good("evaluate", model, "--text", text).out
+    assert "each is scored separately" in good("evaluate", model, "--text", text).out
     assert not json.loads(good("evaluate", model, "--text", text, "--json").out)["carries"]
 
 
 def test_as_a_stream(good: Any, text: Path) -> None:
     model, told = trained(good, text, "--carries", "--steps", 6)
     assert "as a stream, gradients 6 words back" in told
-    assert "each read after those before it" in good("evaluate", model, "--text", text).out
+    assert "the state is kept between them" in good("evaluate", model, "--text", text).out
     assert json.loads(good("evaluate", model, "--text", text, "--json").out)["carries"]
-    assert (
-        f"each sentence was read after those before it by {model}" in good("evaluate", model, model, "--text", text).out
-    )
+    assert f"the state is kept between sentences by {model}" in good("evaluate", model, model, "--text", text).out
 
 
 def test_dynamic_evaluation_is_marked(good: Any, text: Path) -> None:
@@ -57,7 +55,7 @@ def test_dynamic_evaluation_is_marked(good: Any, text: Path) -> None:
     assert moving["perplexity"] != still["perplexity"]
     assert "dynamic evaluation" in told.err
     report = good("evaluate", model, "--text", text, "--dynamic", 0.3).out
-    assert f"{model} (dynamic)" in report and "after learning from those before it" in report
+    assert f"{model} (dynamic)" in report and "the model learned from the sentences before" in report
 
 
 @pytest.mark.parametrize(

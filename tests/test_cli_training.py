@@ -79,7 +79,7 @@ def test_killed_at_random_moments_it_ends_the_same(texts, whole, tmp_path, good)
         process.kill()
         assert process.wait() == -signal.SIGKILL
         assert map_arrays_with_metadata(directory / CHECKPOINT_FILE)[0], "the last checkpoint is whole"
-    assert "going on after update" in good(*command(texts, directory, *LONG)).err
+    assert "resuming after update" in good(*command(texts, directory, *LONG)).err
     assert_same_training(directory, whole)
 
 
@@ -105,7 +105,7 @@ def test_a_finished_directory_says_so(texts, tmp_path, good):  # noqa: F811
     assert "next: " in first.err
     assert first.out == ""
     again = good(*command(texts, tmp_path / "model", *SHORT))
-    assert "finished already" in again.err
+    assert "already finished" in again.err
     assert "next: " in again.err
 
 

@@ -17,8 +17,8 @@ import pytest
 
 import dragoman
 from command import COMMAND, is_one_line
-from dragoman.cli import input_lines as arriving
 from dragoman.combine.ensemble import Ensemble
+from dragoman.data import input_lines
 from dragoman.evaluation.alignment import argmax_links, to_pharaoh
 from small_translators import ENGLISH, GERMAN, TREES, letters, place, translators
 
@@ -36,7 +36,7 @@ def test_a_line_comes_out_for_each_that_goes_in(good: Any, place: Path) -> None:
 
 def test_many_lines_are_translated_some_at_a_time(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     together = good("translate", place / "two", "--json", stdin=TEXT).lines
-    monkeypatch.setattr(arriving, "LINES_AT_ONCE", 3)
+    monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 3)
     apart = good("translate", place / "two", "--json", stdin=TEXT).lines
     assert [json.loads(line)["translation"] for line in apart] == [json.loads(line)["translation"] for line in together]
     assert [json.loads(line)["source"] for line in apart] == GERMAN
@@ -56,7 +56,7 @@ class Slow:
 
 def test_what_has_arrived_is_handed_on_before_more_is_awaited() -> None:
     stream = Slow(b"a\nb\nc", b"d", b"e\n", b"\n", b"f")
-    came = [(lines, stream.read) for lines in arriving.split_stream(stream)]
+    came = [(lines, stream.read) for lines in input_lines.split_stream(stream)]
     assert came == [([b"a", b"b"], 1), ([b"cde"], 3), ([b""], 4), ([b"f"], 6)]
 
 
@@ -139,7 +139,7 @@ def test_alignments_of_pieces_are_between_words(good: Any, place: Path, tmp_path
 def test_alignments_of_letters_are_between_them(good: Any, letters: Path, tmp_path: Path) -> None:
     good("translate", letters, "--alignments", tmp_path / "a", stdin=f"{GERMAN[1]}\n")
     told = dragoman.load(letters).translate(GERMAN[1])[0]
-    none = np.zeros((0 if told.finished else 1, len(told.source) + 1))
+    none = np.zeros((0 if told.finished else 1, len(told.source_tokens) + 1))
     assert (tmp_path / "a").read_text() == f"{to_pharaoh(argmax_links(np.concatenate([told.attention, none])))}\n"
     found = json.loads(good("translate", letters, "--json", stdin=GERMAN[1]).out)["attention"]
     assert found["source"] == [*GERMAN[1].replace(" ", "▁"), "</s>"] and found["target"] == list(told.tokens_with_end)
@@ -162,7 +162,7 @@ def test_samples_depend_on_seed_and_line_alone(good: Any, place: Path, monkeypat
     how = ("translate", place / "two", "--temperature", 2, "--sample", 4)
     first = good(*how, stdin=TEXT).out
     assert [line.split(" ||| ")[0] for line in first.splitlines()[:5]] == ["0", "0", "0", "0", "1"]
-    monkeypatch.setattr(arriving, "LINES_AT_ONCE", 7)
+    monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 7)
     assert good(*how, stdin=TEXT).out == first
     assert good(*how, "--seed", 2, stdin=TEXT).out != first
     same = good(*how, stdin=f"{GERMAN[0]}\n" * 2).lines
@@ -226,7 +226,7 @@ def test_an_overlong_line_is_translated_in_pieces_and_named(good: Any, place: Pa
     how = ("--max-units", 4, "--alignments", tmp_path / "a", "--lattice", tmp_path / "l.jsonl")
     done = good("translate", place / "one", *how, stdin=text)
     assert done.lines == [ENGLISH[0], f"{ENGLISH[1]} {ENGLISH[2]}"]
-    assert done.err == "line 2: more than 4 units, so it is translated in pieces\n"
+    assert done.err == "line 2: more than 4 tokens, so it is split\n"
     assert (tmp_path / "a").read_text().count("\n") == 2
     assert json.loads((tmp_path / "l.jsonl").read_text().splitlines()[1])["nodes"] == []
 
@@ -236,7 +236,7 @@ def test_no_sample_is_drawn_for_a_part_of_a_line(run: Any, good: Any, place: Pat
     text = f"{GERMAN[0]}\n{GERMAN[1]} {GERMAN[2]}\n"
     outcome = run(*how, "--max-units", 7, stdin=text)
     assert outcome.code == 2 and is_one_line(outcome.err)
-    assert "<stdin>:2: more than 7 units" in outcome.err and "--max-units" in outcome.err
+    assert "<stdin>:2: more than 7 tokens" in outcome.err and "--max-units" in outcome.err
     assert outcome.lines == [ENGLISH[0]]
     assert len(good(*how, "--max-units", 8, stdin=text).lines) == 2
 
@@ -245,7 +245,7 @@ def test_a_tree_that_is_too_large_is_refused(run: Any, good: Any, place: Path) -
     for how in ((), ("--sample", 1)):
         outcome = run("translate", place / "tree", *how, "--max-units", 3, stdin=f"(NP der hund)\n{TREES[0]}\n")
         assert outcome.code == 2 and is_one_line(outcome.err) and len(outcome.lines) == 1
-        assert "<stdin>:2: a tree of 4 words, and trees of more than 3 are refused" in outcome.err
+        assert "<stdin>:2: a tree of 4 words, and at most 3 are allowed" in outcome.err
     assert len(good("translate", place / "tree", "--max-units", 4, stdin=TREES[0]).lines) == 1
 
 
@@ -261,15 +261,15 @@ def test_a_tree_that_is_too_large_is_refused(run: Any, good: Any, place: Path) -
 )
 def test_strange_words_are_told_of(good: Any, place: Path, model: str, lines: list[str], says: tuple[str, str]) -> None:
     done = good("translate", place / model, stdin="".join(f"{line}\n" for line in lines))
-    assert done.err == " were never seen in training; ".join(says) + "\n"
+    assert done.err == " do not occur in the training text; ".join(says) + "\n"
     assert len(done.lines) == len(lines)
 
 
 def test_strange_lines_are_told_of_once_and_counted(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arriving, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 2)
     first, last = good("translate", place / "one", stdin="a dog\n\nthe cat\nder hund\na bird\n").err.splitlines()
     assert first.startswith("line 1: 2 of 2 words")
-    assert last == "3 lines in all are mostly words that were never seen in training"
+    assert last == "3 lines consist mostly of words that do not occur in the training text"
     assert good("translate", place / "one", stdin="der dog\n").err == "", "as many are known"
 
 
@@ -322,28 +322,28 @@ def test_trees_are_wanted_by_those_that_read_them(run: Any, good: Any, place: Pa
     [
         (["translate"], "name a translator, such as"),
         (["translate", "NOWHERE"], "no such directory; name one that train wrote"),
-        (["translate", "ONE", "FILE"], "test.de: is a file, not a translator; to translate a file: --text "),
+        (["translate", "ONE", "FILE"], "test.de: is a file, not a translator; to translate a file use --text "),
         (["translate", "LM"], "is a model of kind ngram, not a translator"),
         (["translate", "ONE", "OTHER"], "different target vocabularies"),
-        (["translate", "ONE", "TREE"], "reads its source otherwise"),
+        (["translate", "ONE", "TREE"], "segments its source differently"),
         (["translate", "ONE", "ONE"], "named twice"),
         (["translate", "ONE", "--length", "long"], "penalty:X"),
         (["translate", "ONE", "--length", "penalty:much"], "give a number"),
         (["translate", "ONE", "--beam-size", "0"], "--beam-size"),
         (["translate", "ONE", "--seed", "3"], "--sample N"),
-        (["translate", "ONE", "--sample", "2", "--n-best", "2"], "choose one"),
-        (["translate", "ONE", "--sample", "2", "--lattice", "OUT"], "leave one out"),
-        (["translate", "ONE", "--sample", "2", "--length", "none"], "--sample does not search; leave them out"),
-        (["translate", "ONE", "--sample", "2", "--beam-size", "2"], "--sample does not search; leave them out"),
+        (["translate", "ONE", "--sample", "2", "--n-best", "2"], "choose one of them"),
+        (["translate", "ONE", "--sample", "2", "--lattice", "OUT"], "remove one of them"),
+        (["translate", "ONE", "--sample", "2", "--length", "none"], "--sample does not search; remove them"),
+        (["translate", "ONE", "--sample", "2", "--beam-size", "2"], "--sample does not search; remove them"),
         (["translate", "PLAIN", "--alignments", "OUT"], "has no attention"),
         (["translate", "TREE", "--alignments", "OUT"], "phrases of a tree"),
-        (["translate", "ONE", "--fusion", "linear"], "name one with --lm"),
+        (["translate", "ONE", "--fusion", "linear"], "name it with --lm"),
         (["translate", "ONE", "--lm", "LM", "--fusion", "cubic"], "linear or log-linear"),
         (["translate", "ONE", "--lm", "LM", "--fusion", "linear", "--lm-weight", "1"], "below 1"),
-        (["translate", "ONE", "--lm", "TWO"], "this is for language models"),
+        (["translate", "ONE", "--lm", "TWO"], "not a language model"),
         (["translate", "OTHER", "--lm", "LM"], "dragoman units"),
         (["translate", "ONE", "--text", "NOWHERE"], "no such file"),
-        (["units", "TREE", "--source"], "nothing to cut"),
+        (["units", "TREE", "--source"], "nothing to split"),
         (["units", "LM"], "not a translator"),
     ],
 )
@@ -367,10 +367,10 @@ def test_words_are_what_is_between_spaces(good: Any, place: Path, tmp_path: Path
 
 
 def test_lines_of_standard_input_are_numbered_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arriving, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 2)
     parts: Iterator[list[bytes]] = iter([[b"a", b"b", b"c"], [b"d"]])
     seen: list[tuple[str, str, int]] = []
-    batches = list(arriving._batches(parts, "x", lambda *line: seen.append(line)))
+    batches = list(input_lines._batches(parts, "x", lambda *line: seen.append(line)))
     assert [[line.number for line in batch] for batch in batches] == [[1, 2], [3], [4]]
     assert seen[3] == ("d", "x", 4)
 
@@ -392,6 +392,6 @@ def test_what_is_odd_about_the_texts_is_told(good: Any, tmp_path: Path) -> None:
     one, two = tmp_path / "t.de", tmp_path / "t.en"
     command = ("train", "translator", "--src", one, "--tgt", two, "--max-updates", 1, "--units", "char")
     told = good(*command, "--dev-src", two, "--dev-tgt", one, "-o", tmp_path / "m").err
-    assert "are --dev-src and --dev-tgt swapped?" in told and "1 of the pairs have a blank side" in told
+    assert "are --dev-src and --dev-tgt swapped?" in told and "1 pairs have one blank side" in told
     told = good(*command, "--dev-src", one, "--dev-tgt", two, "-o", tmp_path / "n").err
     assert "swapped" not in told

@@ -1,4 +1,4 @@
-"""Several scorers as one: the laws of a scorer, and those of combining."""
+"""Combinations of scorers: they are scorers, and follow their definitions."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ BOTH = Mixture([NGRAM, NgramModel.train(TEXT, order=1, smoothing="witten-bell")]
 
 
 class WithoutAttention(ToyTranslator):
-    """Remembers the source, and tells nothing of where it looks."""
+    """A translator whose attention is hidden."""
 
     def attention(self, state: State) -> Any:
         return None
 
     def log_probs(self, state: State) -> Tensor:
-        return ToyTranslator.log_probs(_Looking(self), state)  # type: ignore[arg-type]
+        return ToyTranslator.log_probs(_WithAttention(self), state)  # type: ignore[arg-type]
 
 
-class _Looking:
+class _WithAttention:
     def __init__(self, quiet: WithoutAttention):
         self.__dict__ = quiet.__dict__
 
@@ -67,17 +67,17 @@ def batch_of(sentences: list[str] = SOURCES) -> Batch:
 
 
 def states(scorer: Scorer) -> list[State]:
-    """Where random words lead."""
+    """The states after random words."""
     state = scorer.start(batch_of())
-    found, chance = [state], np.random.default_rng(1)
+    visited, rng = [state], np.random.default_rng(1)
     for _ in range(4):
-        state = scorer.advance(state, torch.from_numpy(chance.integers(UNK + 1, len(scorer.vocab), len(SOURCES))))
-        found.append(state)
-    return found
+        state = scorer.advance(state, torch.from_numpy(rng.integers(UNK + 1, len(scorer.vocab), len(SOURCES))))
+        visited.append(state)
+    return visited
 
 
 @every_combination
-def test_it_is_a_scorer_with_normalised_distributions(scorer: Combination) -> None:
+def test_distributions_are_normalised(scorer: Combination) -> None:
     assert isinstance(scorer, Scorer)
     for state in states(scorer):
         log_probs = scorer.log_probs(state)
@@ -87,20 +87,20 @@ def test_it_is_a_scorer_with_normalised_distributions(scorer: Combination) -> No
 
 
 @every_combination
-def test_rows_and_sentences_may_be_selected(scorer: Combination) -> None:
+def test_rows_and_sentences_can_be_selected(scorer: Combination) -> None:
     for state in states(scorer):
         rows = torch.tensor([5, 2, 2, 6])
-        some = select_rows(state, rows)
-        fewer = select_sentences(some, torch.tensor([2, 5, 6]))
+        selected = select_rows(state, rows)
+        fewer = select_sentences(selected, torch.tensor([2, 5, 6]))
         words = torch.tensor([3, 4, 5, 3])
-        for one in (some, fewer):
-            torch.testing.assert_close(scorer.log_probs(one), scorer.log_probs(state)[rows], rtol=0, atol=1e-12)
-            after = scorer.log_probs(scorer.advance(one, words))
-            torch.testing.assert_close(after, scorer.log_probs(scorer.advance(some, words)), rtol=0, atol=1e-12)
+        for part in (selected, fewer):
+            torch.testing.assert_close(scorer.log_probs(part), scorer.log_probs(state)[rows], rtol=0, atol=1e-12)
+            after = scorer.log_probs(scorer.advance(part, words))
+            torch.testing.assert_close(after, scorer.log_probs(scorer.advance(selected, words)), rtol=0, atol=1e-12)
 
 
 @every_combination
-def test_a_row_is_what_the_sentence_is_alone(scorer: Combination) -> None:
+def test_rows_are_independent(scorer: Combination) -> None:
     sentences = [(3, 4), (), (5,), (4, 4, 4), (3,), (5, 3), (4,)]
     together = log_prob(scorer, Batch.from_sentences(sentences, source_of()))
     for row, words, source in zip(together, sentences, SOURCES, strict=True):
@@ -109,58 +109,58 @@ def test_a_row_is_what_the_sentence_is_alone(scorer: Combination) -> None:
 
 
 @every_combination
-def test_searches_go_over_it(scorer: Combination) -> None:
+def test_beam_search_over_combinations(scorer: Combination) -> None:
     whole = beam_search(scorer, batch_of(), 3, 2)
     for apart, together in zip(
         beam_search_corpus(scorer, source_of(), active_hypotheses=3, beam_size=3, n_best=2), whole, strict=True
     ):
-        assert [found.ids for found in apart] == [found.ids for found in together]
+        assert [hypothesis.ids for hypothesis in apart] == [hypothesis.ids for hypothesis in together]
     for best, source in zip(whole, SOURCES, strict=True):
-        for found in best:
-            steps = fold(scorer, Batch.from_sentences([found.ids], source_of([source])))[0]
-            assert found.log_prob == pytest.approx(float(steps.sum()), abs=1e-6)
+        for hypothesis in best:
+            steps = fold(scorer, Batch.from_sentences([hypothesis.ids], source_of([source])))[0]
+            assert hypothesis.log_prob == pytest.approx(float(steps.sum()), abs=1e-6)
 
 
-@pytest.mark.parametrize("how", ["linear", "log-linear"])
+@pytest.mark.parametrize("mode", ["linear", "log-linear"])
 @pytest.mark.parametrize("member", [ONE, NGRAM], ids=["translator", "language model"])
-def test_members_that_are_alike_are_that_member(member: Scorer, how: Any) -> None:
+def test_a_combination_of_equal_members_equals_the_member(member: Scorer, mode: Any) -> None:
     weights = [0.2, 0.5, 0.3]
-    for together, alone in zip(states(Combination([member] * 3, weights, how)), states(member), strict=True):
+    for together, alone in zip(states(Combination([member] * 3, weights, mode)), states(member), strict=True):
         expected = member.log_probs(alone)
-        found = Combination([member] * 3, weights, how).log_probs(together)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6, check_dtype=False)
+        actual = Combination([member] * 3, weights, mode).log_probs(together)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6, check_dtype=False)
 
 
-@pytest.mark.parametrize("how", ["linear", "log-linear"])
-def test_who_has_all_the_weight_has_all_the_say(how: Any) -> None:
+@pytest.mark.parametrize("mode", ["linear", "log-linear"])
+def test_members_with_weight_zero_are_ignored(mode: Any) -> None:
     """Even if another finds impossible what it says."""
     strict = GraphScorer(WORDS, {"": {"a": 1.0}})
     for weights, expected in (([1, 0, 0], ONE), ([0, 0, 1], TWO)):
-        scorer = Combination([ONE, strict, TWO], weights, how)
+        scorer = Combination([ONE, strict, TWO], weights, mode)
         for together, alone in zip(states(scorer), states(expected), strict=True):
             torch.testing.assert_close(scorer.log_probs(together), expected.log_probs(alone), rtol=0, atol=1e-12)
 
 
 def test_linear_is_the_average_and_log_linear_the_product() -> None:
     weights = [0.3, 0.7]
-    linear, product = (Combination([ONE, TWO], weights, how) for how in ("linear", "log-linear"))
-    for l_state, p_state, one, two in zip(*map(states, (linear, product, ONE, TWO)), strict=True):
-        a, b = ONE.log_probs(one).exp(), TWO.log_probs(two).exp()
+    linear, product = (Combination([ONE, TWO], weights, mode) for mode in ("linear", "log-linear"))
+    for l_state, p_state, first, second in zip(*map(states, (linear, product, ONE, TWO)), strict=True):
+        a, b = ONE.log_probs(first).exp(), TWO.log_probs(second).exp()
         torch.testing.assert_close(linear.log_probs(l_state).exp(), 0.3 * a + 0.7 * b, rtol=0, atol=1e-12)
         joint = a**0.3 * b**0.7
         expected = joint / joint.sum(dim=1, keepdim=True)
         torch.testing.assert_close(product.log_probs(p_state).exp(), expected, rtol=0, atol=1e-12)
 
 
-def test_a_linear_combination_of_language_models_is_their_mixture() -> None:
+def test_a_linear_combination_of_language_models_equals_their_mixture() -> None:
     names = ["modified-kneser-ney, order 3", "recurrent, LSTM, carries", "cache"]
     members, weights = [model(name) for name in names], [0.5, 0.3, 0.2]
     scorer, mixture = Combination(members, weights), Mixture(members, weights)
     carry, other = None, None
     for text in (["the dog sees a cat ."], ["a cat hears the old dog !"]):
         batch = Batch.from_sentences(Corpus.from_sentences(text, mixture.vocab))
-        (found, state), (expected, after) = fold(scorer, batch, carry), fold(mixture, batch, other)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6, check_dtype=False)
+        (actual, state), (expected, after) = fold(scorer, batch, carry), fold(mixture, batch, other)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6, check_dtype=False)
         carry, other = scorer.finish(state), mixture.finish(after)
     assert scorer.carries and not COMBINATIONS["ensemble"].carries
     assert greedy_search(scorer, Batch.empty(1))[0][0].ids == greedy_search(mixture, Batch.empty(1))[0][0].ids
@@ -169,20 +169,20 @@ def test_a_linear_combination_of_language_models_is_their_mixture() -> None:
 # -- attention ---------------------------------------------------------------------------------------------------------
 
 
-def test_attention_is_the_average_of_those_that_attend() -> None:
+def test_attention_is_averaged_over_members_with_attention() -> None:
     cases = [
         ([ONE, TWO], [0.25, 0.75], "linear", {ONE: 0.25, TWO: 0.75}),
         ([ONE, NGRAM, TWO], [0.2, 0.2, 0.6], "linear", {ONE: 0.25, TWO: 0.75}),
         ([QUIET, ONE, TWO], [2.0, 1.0, 3.0], "log-linear", {ONE: 0.25, TWO: 0.75}),
         ([ONE, TWO], [0.0, 1.0], "linear", {TWO: 1.0}),
     ]
-    for members, weights, how, shares in cases:
-        scorer = Combination(members, weights, how)
+    for members, weights, mode, shares in cases:
+        scorer = Combination(members, weights, mode)
         for number, state in enumerate(states(scorer)):
             expected = sum(share * member.attention(states(member)[number]) for member, share in shares.items())
-            found = scorer.attention(state)
-            assert found is not None
-            torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+            actual = scorer.attention(state)
+            assert actual is not None
+            torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
     best = greedy_search(COMBINATIONS["linear with a language model"], batch_of())[0][0]
     assert best.attention is not None
     np.testing.assert_allclose(best.attention.sum(dim=1), 1.0, atol=1e-9)
@@ -191,13 +191,13 @@ def test_attention_is_the_average_of_those_that_attend() -> None:
 @pytest.mark.parametrize(
     ("members", "weights"), [([NGRAM, BOTH], [0.5, 0.5]), ([QUIET, NGRAM], [0.5, 0.5]), ([ONE, NGRAM], [0.0, 1.0])]
 )
-def test_where_nobody_attends_there_is_no_attention(members: list[Scorer], weights: list[float]) -> None:
+def test_without_attention_there_is_none(members: list[Scorer], weights: list[float]) -> None:
     scorer = Combination(members, weights)
     assert scorer.attention(scorer.start(batch_of())) is None
     assert greedy_search(scorer, batch_of())[0][0].attention is None
 
 
-def test_those_who_attend_to_different_things_have_no_average() -> None:
+def test_attention_of_different_widths_is_not_averaged() -> None:
     class Wider(ToyTranslator):
         def attention(self, state: State) -> Tensor:
             return torch.nn.functional.pad(super().attention(state), (0, 1))
@@ -213,7 +213,7 @@ def test_those_who_attend_to_different_things_have_no_average() -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "how", "told"),
+    ("members", "options", "message"),
     [
         ([], {}, "at least one model"),
         ([ONE, TWO], {"weights": [1.0]}, "one for each of 2 models"),
@@ -226,12 +226,12 @@ def test_those_who_attend_to_different_things_have_no_average() -> None:
         ([ONE, ToyTranslator("a b")], {"names": ["big", "small"]}, "big and small have different target .*6 entries"),
     ],
 )
-def test_what_does_not_go_together_is_refused(members: list[Scorer], how: dict[str, Any], told: str) -> None:
-    with pytest.raises(DataError, match=told):
-        Combination(members, **how)
+def test_invalid_combinations_are_refused(members: list[Scorer], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Combination(members, **options)
 
 
-def test_sources_must_be_the_same_words_too() -> None:
+def test_different_source_vocabularies_are_refused() -> None:
     """A language model in between has none."""
     other = ToyTranslator(WORDS)
     other.source_vocab = Vocab(["<s>", "</s>", "<unk>", "x", "z", "y"])
@@ -239,9 +239,9 @@ def test_sources_must_be_the_same_words_too() -> None:
         Combination([NGRAM, ONE, other])
 
 
-def test_a_product_of_what_excludes_each_other_is_refused() -> None:
-    one, two = (GraphScorer("a b", {"": {word: 1.0}}) for word in "ab")
-    scorer = Combination([one, two], mode="log-linear")
+def test_a_product_without_possible_words_is_refused() -> None:
+    first, second = (GraphScorer("a b", {"": {word: 1.0}}) for word in "ab")
+    scorer = Combination([first, second], mode="log-linear")
     with pytest.raises(DragomanError, match="no word has a probability above 0"):
         scorer.log_probs(scorer.start(Batch.empty(1)))
-    assert Combination([one, two]).log_probs(scorer.start(Batch.empty(1)))[0, END].isneginf()
+    assert Combination([first, second]).log_probs(scorer.start(Batch.empty(1)))[0, END].isneginf()

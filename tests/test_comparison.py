@@ -1,4 +1,4 @@
-"""Where two systems differ: words by frequency, n-grams gained and lost, faults, examples, and the tables of them."""
+"""Comparison of two systems: words by frequency, n-grams, word errors, examples, and reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dragoman.report.comparison import comparison_markdown, comparison_text, len
 
 SENTENCE = st.lists(st.sampled_from("abcd"), max_size=7)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
-SOME = settings(max_examples=50)
+FEWER_EXAMPLES = settings(max_examples=50)
 
 
 def split(*lines: str) -> list[list[str]]:
@@ -42,91 +42,92 @@ def split(*lines: str) -> list[list[str]]:
 # -- words by frequency ----------------------------------------------------------------------------------------------
 
 
-@SOME
+@FEWER_EXAMPLES
 @given(PAIRS)
-def test_classes_add_up_to_all_words(pairs) -> None:
+def test_buckets_add_up_to_all_words(pairs) -> None:
     hypotheses, references = zip(*pairs, strict=True)
-    found = matches_by_frequency(hypotheses, references, {"a": 1, "b": 3, "c": 2000})
-    total = sum((own.matches for own in found), WordMatches())
-    assert total.said == sum(map(len, hypotheses))
-    assert total.wanted == sum(map(len, references))
+    results = matches_by_frequency(hypotheses, references, {"a": 1, "b": 3, "c": 2000})
+    total = sum((result.matches for result in results), WordMatches())
+    assert total.predicted == sum(map(len, hypotheses))
+    assert total.expected == sum(map(len, references))
     unigrams = sum(int(row[2]) for row in bleu(tokenised=True).statistics(*_joined(pairs)).counts)
-    assert total.right == unigrams, "what BLEU counts as right"
+    assert total.correct == unigrams, "what BLEU counts as correct"
 
 
 def _joined(pairs) -> tuple[list[str], list[str]]:
-    return [" ".join(one) for one, _ in pairs], [" ".join(two) for _, two in pairs]
-
-
-def test_words_are_right_within_their_sentence_alone() -> None:
-    found = matches_by_frequency(split("a b", "c"), split("a c", "b c"), {"a": 1, "b": 1, "c": 9}, edges=(5,))
-    assert [own.matches for own in found] == [
-        WordMatches(right=1, said=2, wanted=2),
-        WordMatches(right=1, said=1, wanted=2),
-    ]
-    assert found[1].matches.precision == 1
-    assert found[1].matches.recall == 0.5
-    assert found[1].matches.f1 == pytest.approx(2 / 3)
-    assert found[0].as_dict() | {"from": 0, "to": 4, "wanted": 2, "f1": 0.5} == found[0].as_dict()
-
-
-def test_a_word_said_more_often_than_wanted_is_right_as_often_as_wanted() -> None:
-    (own,) = matches_by_frequency(split("a a a"), split("a b"), {}, edges=())
-    assert own.matches == WordMatches(right=1, said=3, wanted=2)
-
-
-def test_shares_of_nothing_are_undefined() -> None:
-    assert all(math.isnan(share) for share in (WordMatches().precision, WordMatches().recall, WordMatches().f1))
-    (own,) = matches_by_frequency(split(""), split(""), {}, edges=())
-    assert own.as_dict()["f1"] is None
-
-
-# -- n-grams gained and lost -----------------------------------------------------------------------------------------
-
-
-@SOME
-@given(PAIRS)
-def test_matches_are_those_that_bleu_counts(pairs) -> None:
     hypotheses, references = zip(*pairs, strict=True)
-    right = ngram_matches(hypotheses, references)
+    return list(map(" ".join, hypotheses)), list(map(" ".join, references))
+
+
+def test_words_are_compared_within_their_sentence() -> None:
+    results = matches_by_frequency(split("a b", "c"), split("a c", "b c"), {"a": 1, "b": 1, "c": 9}, edges=(5,))
+    assert [result.matches for result in results] == [
+        WordMatches(correct=1, predicted=2, expected=2),
+        WordMatches(correct=1, predicted=1, expected=2),
+    ]
+    assert results[1].matches.precision == 1
+    assert results[1].matches.recall == 0.5
+    assert results[1].matches.f1 == pytest.approx(2 / 3)
+    assert results[0].as_dict() | {"from": 0, "to": 4, "wanted": 2, "f1": 0.5} == results[0].as_dict()
+
+
+def test_repeated_words_are_counted_as_often_as_in_the_reference() -> None:
+    (result,) = matches_by_frequency(split("a a a"), split("a b"), {}, edges=())
+    assert result.matches == WordMatches(correct=1, predicted=3, expected=2)
+
+
+def test_rates_without_words_are_undefined() -> None:
+    assert all(math.isnan(share) for share in (WordMatches().precision, WordMatches().recall, WordMatches().f1))
+    (result,) = matches_by_frequency(split(""), split(""), {}, edges=())
+    assert result.as_dict()["f1"] is None
+
+
+# -- n-grams -------------------------------------------------------------------------------------------------------
+
+
+@FEWER_EXAMPLES
+@given(PAIRS)
+def test_ngram_matches_equal_those_of_bleu(pairs) -> None:
+    hypotheses, references = zip(*pairs, strict=True)
+    matches = ngram_matches(hypotheses, references)
     by_order = Counter(dict.fromkeys((1, 2, 3, 4), 0))
-    for ngram, times in right.items():
-        by_order[len(ngram)] += times
+    for ngram, count in matches.items():
+        by_order[len(ngram)] += count
     total = bleu(tokenised=True).statistics(*_joined(pairs)).total
     assert [by_order[n] for n in (1, 2, 3, 4)] == total[2:6].tolist()
 
 
-@SOME
+@FEWER_EXAMPLES
 @given(PAIRS, st.integers(0, 9))
-def test_gains_of_one_are_losses_of_the_other(pairs, seed: int) -> None:
+def test_exchanging_the_systems_changes_the_sign(pairs, seed: int) -> None:
     first, references = zip(*pairs, strict=True)
     second = [Random(seed).sample(words, len(words)) for words in first]
-    there, back = ngram_differences(first, second, references), ngram_differences(second, first, references)
-    assert {(one.words, one.log_odds) for one in there} == {(one.words, -one.log_odds) for one in back}
-    ranks = [one.log_odds / one.standard_error for one in there]
+    forward, backward = ngram_differences(first, second, references), ngram_differences(second, first, references)
+    assert {(n.words, n.log_odds) for n in forward} == {(n.words, -n.log_odds) for n in backward}
+    ranks = [ngram.log_odds / ngram.standard_error for ngram in forward]
     assert ranks == sorted(ranks, reverse=True)
     assert ngram_differences(first, first, references) == []
 
 
-def test_what_changes_always_comes_before_what_changes_by_chance() -> None:
-    """The second says `guy` for every `man`, and both make other mistakes here and there."""
+def test_systematic_differences_come_before_random_ones() -> None:
+    """The second has `guy` for every `man`, and both have random errors."""
     rng = Random(1)
     references = [["the", rng.choice(["man", "dog", "cat"]), rng.choice("xyz")] for _ in range(60)]
     first, second = ([[w if rng.random() < 0.9 else "?" for w in line] for line in references] for _ in "12")
     second = [["guy" if word == "man" else word for word in line] for line in second]
     lost = ngram_differences(first, second, references)[-1]
     assert lost.words == ("man",)
-    assert lost.second == 0 < lost.first <= lost.wanted
+    assert lost.second == 0 < lost.first <= lost.expected
     assert lost.log_odds < -3 * lost.standard_error
 
 
-def test_parts_that_say_nothing_new_are_left_out() -> None:
-    found = ngram_differences(split("x x x x e", "e"), split("a b c d e", "x"), split("a b c d e", "e"))
-    assert [(one.words, one.first, one.second) for one in found if one.log_odds > 0] == [
+def test_parts_of_longer_ngrams_are_left_out() -> None:
+    differences = ngram_differences(split("x x x x e", "e"), split("a b c d e", "x"), split("a b c d e", "e"))
+    assert [(n.words, n.first, n.second) for n in differences if n.log_odds > 0] == [
         (("a", "b", "c", "d"), 0, 1),
         (("b", "c", "d", "e"), 0, 1),
     ]
-    assert [(one.words, one.wanted) for one in found if one.log_odds < 0] == [(("e",), 2)]
+    assert [(n.words, n.expected) for n in differences if n.log_odds < 0] == [(("e",), 2)]
 
 
 def test_log_odds_are_smoothed() -> None:
@@ -136,20 +137,20 @@ def test_log_odds_are_smoothed() -> None:
     assert often.log_odds / often.standard_error > once.log_odds / once.standard_error
 
 
-# -- said twice and left out -----------------------------------------------------------------------------------------
+# -- repeated and missing words --------------------------------------------------------------------------------------
 
 
-@SOME
+@FEWER_EXAMPLES
 @given(PAIRS)
-def test_faults_add_up(pairs) -> None:
+def test_word_errors_add_up(pairs) -> None:
     hypotheses, references = zip(*pairs, strict=True)
     whole = count_all_word_errors(hypotheses, references)
-    assert whole == sum((count_all_word_errors([one], [two]) for one, two in pairs), WordErrorCounts())
-    assert whole.words - whole.extra == sum(map(len, references)) - whole.missing, "both are the words in common"
+    assert whole == sum((count_word_errors(*pair) for pair in pairs), WordErrorCounts())
+    assert whole.words - whole.extra == sum(map(len, references)) - whole.missing, "both are the matching words"
 
 
 @pytest.mark.parametrize(
-    ("said", "wanted", "expected"),
+    ("hypothesis", "reference", "expected"),
     [
         ("a b c", "a b c", WordErrorCounts(3, 0, 0, 0, 0)),
         ("a a a b", "a b", WordErrorCounts(4, doubled=2, looped=0, missing=0, extra=2)),
@@ -159,11 +160,11 @@ def test_faults_add_up(pairs) -> None:
         ("x", "a a", WordErrorCounts(1, 0, 0, missing=2, extra=1)),
     ],
 )
-def test_faults_of_a_sentence(said: str, wanted: str, expected: WordErrorCounts) -> None:
-    assert count_word_errors(said.split(), wanted.split()) == expected
+def test_word_errors_of_a_sentence(hypothesis: str, reference: str, expected: WordErrorCounts) -> None:
+    assert count_word_errors(hypothesis.split(), reference.split()) == expected
 
 
-# -- all of it -------------------------------------------------------------------------------------------------------
+# -- comparison ------------------------------------------------------------------------------------------------------
 
 SOURCES = ["eine katze saß auf der matte .", "ein hund rannte weg .", "niemand sah ihn | .", "ja , so war es wohl ."]
 REFERENCES = ["a cat sat on the mat .", "a dog ran away .", "nobody saw him | .", "yes ."]
@@ -184,7 +185,7 @@ def test_scores_are_those_of_each_system(comparison: Comparison) -> None:
     assert comparison.chrf.second == comparison.second.scores.chrf
 
 
-def test_examples_differ_most_and_equal_ones_are_left_out(comparison: Comparison) -> None:
+def test_examples_have_the_largest_differences(comparison: Comparison) -> None:
     assert [example.line for example in comparison.better] == [3, 2]
     assert [example.line for example in comparison.worse] == [1]
     worst = comparison.worse[0]
@@ -197,49 +198,52 @@ def test_examples_differ_most_and_equal_ones_are_left_out(comparison: Comparison
 
 
 def test_lengths_are_of_the_source_and_frequencies_of_training_text(comparison: Comparison) -> None:
-    assert [(own.bucket.name, own.sentences) for own in comparison.first.by_length] == [("up to 5", 2), ("6 to 10", 2)]
+    assert [(bucket.bucket.name, bucket.sentences) for bucket in comparison.first.by_length] == [
+        ("up to 5", 2),
+        ("6 to 10", 2),
+    ]
     never = comparison.first.by_frequency[0]
     unseen = set(" ".join(REFERENCES).split()) - {"a", "cat", "sat", "on", "mat", ".", "dog"}
-    assert never.matches.wanted == sum(word in unseen for word in " ".join(REFERENCES).split())
+    assert never.matches.expected == sum(word in unseen for word in " ".join(REFERENCES).split())
 
 
 def test_without_source_and_training_text_the_references_decide() -> None:
-    found = compare_systems(ComparisonInput(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5)
-    assert not found.has_source and not found.has_training
-    assert [own.sentences for own in found.first.by_length] == [3, 1]
-    assert found.first.by_frequency[0].matches.wanted == 0, "every word of the references is in the references"
-    assert "Words by frequency in the references" in comparison_text(found)
-    assert found.better[0].source is None
+    comparison = compare_systems(ComparisonInput(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5)
+    assert not comparison.has_source and not comparison.has_training
+    assert [bucket.sentences for bucket in comparison.first.by_length] == [3, 1]
+    assert comparison.first.by_frequency[0].matches.expected == 0, "every word of the references is in the references"
+    assert "Words by frequency in the references" in comparison_text(comparison)
+    assert comparison.better[0].source is None
 
 
-def test_no_more_is_shown_than_wanted() -> None:
-    found = compare_systems(
+def test_the_numbers_of_ngrams_and_examples_are_limited() -> None:
+    comparison = compare_systems(
         ComparisonInput(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5, max_ngrams=1, max_examples=1
     )
-    assert (len(found.gained), len(found.lost), len(found.better), len(found.worse)) == (1, 1, 1, 1)
+    assert (len(comparison.gained), len(comparison.lost), len(comparison.better), len(comparison.worse)) == (1, 1, 1, 1)
     none = compare_systems(
         ComparisonInput(REFERENCES, FIRST, SECOND), tokenised=True, resamples=5, max_ngrams=0, max_examples=0
     )
     assert (none.gained, none.lost, none.better, none.worse) == ((), (), (), ())
 
 
-def test_a_system_beside_itself_differs_in_nothing() -> None:
-    found = compare_systems(ComparisonInput(REFERENCES, FIRST, FIRST), tokenised=False, resamples=20)
-    assert (found.gained, found.lost, found.better, found.worse) == ((), (), (), ())
-    assert found.bleu.p_value == 1
-    assert comparison_text(found).count("none") >= 4
+def test_a_system_does_not_differ_from_itself() -> None:
+    comparison = compare_systems(ComparisonInput(REFERENCES, FIRST, FIRST), tokenised=False, resamples=20)
+    assert (comparison.gained, comparison.lost, comparison.better, comparison.worse) == ((), (), (), ())
+    assert comparison.bleu.p_value == 1
+    assert comparison_text(comparison).count("none") >= 4
 
 
-def test_raw_text_is_split_as_bleu_does() -> None:
-    found = compare_systems(
+def test_raw_text_is_tokenised_as_in_bleu() -> None:
+    comparison = compare_systems(
         ComparisonInput(["Yes, he ran."], ["Yes he ran."], ["Yes, he ran."]), tokenised=False, resamples=5
     )
-    assert found.first.word_errors == WordErrorCounts(words=4, missing=1)
+    assert comparison.first.word_errors == WordErrorCounts(words=4, missing=1)
     assert word_frequencies([["a", "b"], ["a"]]) == {"a": 2, "b": 1}
 
 
 @pytest.mark.parametrize(("first", "sources"), [(["a"], None), (["a", "b"], ["x"])])
-def test_texts_out_of_step_are_refused(first: list[str], sources: list[str] | None) -> None:
+def test_texts_of_different_length_are_rejected(first: list[str], sources: list[str] | None) -> None:
     with pytest.raises(DataError, match="1 translations for 2 references"):
         ComparisonInput(["a", "b"], first, ["a", "b"], sources=sources)
 
@@ -283,7 +287,7 @@ def test_plain_values_are_json(comparison: Comparison) -> None:
     assert plain["better"][0]["line"] == 3
 
 
-def test_verdicts_say_who_is_better_and_when_nobody_knows(comparison: Comparison) -> None:
+def test_significance_is_described(comparison: Comparison) -> None:
     names = ("old", "new")
     assert "new is significantly better in BLEU" in significance_text(
         names, replace(comparison.bleu, p_value=0.01, first=1.0, second=2.0)

@@ -1,4 +1,4 @@
-"""A translator with its source given, as a language model. (The laws of a scorer are held in test_scorer_laws.)"""
+"""Translators with a fixed source, as language models. test_scorer_laws has the laws of scorers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman import Corpus, DataError, LanguageModel
+from dragoman import Corpus, DataError
 from dragoman.core.scorer import fold
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.base import SavedModel
+from dragoman.models.language_model import LanguageModel
 from dragoman.models.loading import MODEL_CLASSES
 from dragoman.models.source_conditioned import SourceConditionedLM
 from dragoman.models.translator import Translator
@@ -27,14 +28,14 @@ every_translator = pytest.mark.parametrize("name", TRANSLATORS)
 
 def pair(name: str, sentence: str = SOURCE) -> tuple[Any, LanguageModel]:
     model = translator(name)
-    return model, model.given(read_by(model, sentence))
+    return model, model.condition_on(read_by(model, sentence))
 
 
 @every_translator
-def test_it_says_what_the_translator_says_of_that_source(name: str) -> None:
+def test_scores_are_those_of_the_translator(name: str) -> None:
     model, given = pair(name)
     line = read_by(model, SOURCE)
-    scored = [told.log_prob for told in model.score([line] * len(HELD_OUT), HELD_OUT)]
+    scored = [translation.log_prob for translation in model.force_decode([line] * len(HELD_OUT), HELD_OUT)]
     corpus = Corpus.from_sentences(HELD_OUT, LANGUAGE)
     by_class = np.add.reduceat(
         [word.log_prob for words in given.score_corpus_words(corpus) for word in words], ends(corpus)
@@ -47,19 +48,19 @@ def ends(corpus: Corpus) -> np.ndarray:
 
 
 @every_translator
-def test_another_source_says_something_else(name: str) -> None:
+def test_scores_depend_on_the_source(name: str) -> None:
     (_, one), (_, other) = pair(name), pair(name, "yes !")
     assert one.score("the dog sees a cat .") != other.score("the dog sees a cat .")
 
 
 @every_translator
-def test_an_empty_source_is_a_source_too(name: str) -> None:
+def test_the_source_may_be_empty(name: str) -> None:
     _, given = pair(name, "")
     assert sum(word.prob for word in given.next_words("the", k=None)) == pytest.approx(1.0, abs=1e-9)
 
 
 @every_translator
-def test_all_rows_share_one_source(name: str) -> None:
+def test_all_rows_share_the_memory_of_one_source(name: str) -> None:
     """What is remembered of it is there once, however many rows there are."""
     _, given = pair(name)
     state = given.start(Batch.empty(7))
@@ -78,7 +79,7 @@ def tensors(nest: Any) -> list[torch.Tensor]:
     return [tensor for part in nest or () for tensor in tensors(part)]
 
 
-def test_samples_are_those_of_the_source() -> None:
+def test_sample_frequencies_match_probabilities() -> None:
     """Frequencies of first words against their probabilities: 5 standard deviations."""
     _, given = pair("bidirectional, perceptron")
     drawn = [(line.split() or ["</s>"])[0] for line in given.sample(1500, seed=3)]
@@ -88,22 +89,22 @@ def test_samples_are_those_of_the_source() -> None:
         assert drawn.count(word) / len(drawn) == pytest.approx(prob, abs=reach)
 
 
-def test_of_several_sources_each_line_translates_its_own() -> None:
+def test_with_several_sources_each_line_has_its_own() -> None:
     model = translator("bidirectional, perceptron")
     lines = [*HELD_OUT, SOURCE]
     sources = [read_by(model, line) for line in reversed(lines)]
-    alone = [model.given(source).score(line)[0] for source, line in zip(sources, lines, strict=True)]
-    assert model.given(sources).score(lines) == pytest.approx(alone, abs=1e-9), "whatever their order by length"
-    state = model.given(sources).start(Batch.empty(len(sources)))
+    alone = [model.condition_on(source).score(line)[0] for source, line in zip(sources, lines, strict=True)]
+    assert model.condition_on(sources).score(lines) == pytest.approx(alone, abs=1e-9), "whatever their order by length"
+    state = model.condition_on(sources).start(Batch.empty(len(sources)))
     np.testing.assert_allclose(
-        model.given(sources).log_probs(state)[1],
-        model.given(sources[1]).log_probs(model.given(sources[1]).start(Batch.empty(1)))[0],
+        model.condition_on(sources).log_probs(state)[1],
+        model.condition_on(sources[1]).log_probs(model.condition_on(sources[1]).start(Batch.empty(1)))[0],
     )
     with pytest.raises(DataError, match=f"{len(sources)} sources but 1 translations"):
-        model.given(sources).score("the dog")
+        model.condition_on(sources).score("the dog")
 
 
-def test_text_is_cut_into_the_units_of_the_translator() -> None:
+def test_text_is_segmented_like_the_target() -> None:
     pairs = [("ab cd", "xy z"), ("cd ab", "z xy")] * 3
     source, target = (Tokenizer.train("char", [pair[side] for pair in pairs]) for side in (0, 1))
     corpus = ParallelCorpus(source.encode([one for one, _ in pairs]), target.encode([two for _, two in pairs]))
@@ -116,10 +117,10 @@ def test_text_is_cut_into_the_units_of_the_translator() -> None:
     assert all(line.startswith("xy") and set(line) <= set("xyz ") for line in given.sample(5, prefix="xy"))
 
 
-def test_it_is_not_kept_on_disk() -> None:
+def test_it_cannot_be_saved() -> None:
     model, given = pair("bidirectional, perceptron")
     assert SourceConditionedLM.kind not in MODEL_CLASSES
-    with pytest.raises(DataError, match="not kept on disk"):
+    with pytest.raises(DataError, match="cannot be saved"):
         SourceConditionedLM.from_saved(SavedModel(__file__, {}, model.vocab, model.unknown, {}))  # type: ignore[arg-type]
     batch = Batch.from_sentences([[3, 4]])
     assert torch.equal(fold(given, batch)[0], fold(given, batch)[0])

@@ -1,4 +1,4 @@
-"""Filters and pooling against torch's convolution, against plain loops, and against a sentence alone."""
+"""Convolution and pooling against torch, plain loops and single sentences."""
 
 from __future__ import annotations
 
@@ -21,13 +21,18 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def batch(padding: float = 100.0) -> tuple[Tensor, Tensor]:
-    """Sentences of several lengths with rubbish in their padding."""
+    """Sentences of several lengths with arbitrary values in their padding."""
     m, lengths = random(len(LENGTHS), max(LENGTHS), SIZE), torch.tensor(LENGTHS)
     return m.masked_fill((torch.arange(max(LENGTHS)) >= lengths[:, None])[..., None], padding), lengths
 
 
-def filters(w: int) -> Tensor:
-    return random(FILTERS, w * SIZE, seed=1)
+def filters(w: int, *, bias: bool = False, dtype: torch.dtype = torch.float64) -> torch.nn.Linear:
+    layer = torch.nn.Linear(w * SIZE, FILTERS, bias=bias, dtype=dtype)
+    with torch.no_grad():
+        layer.weight.copy_(random(FILTERS, w * SIZE, seed=1))
+        if bias:
+            layer.bias.copy_(random(FILTERS, seed=2))
+    return layer
 
 
 def columns(w: int) -> list[int]:
@@ -42,33 +47,26 @@ def naive(m: Tensor, length: int, W: Tensor) -> Tensor:
 
 
 @widths
-def test_each_column_is_the_equations(w: int) -> None:
+def test_columns_have_the_tutorials_equation(w: int) -> None:
     m, lengths = batch()
     found = convolve(m, lengths, filters(w))
     assert found.columns.tolist() == columns(w)
     assert found.h.shape == (len(LENGTHS), max(columns(w)), FILTERS)
     for row, length in enumerate(LENGTHS):
-        expected = naive(m[row], length, filters(w))
+        expected = naive(m[row], length, filters(w).weight)
         torch.testing.assert_close(found.h[row][found.mask[row]], expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("w", [1, 2, 3])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_torchs_convolution_agrees(w: int, dtype: torch.dtype) -> None:
-    """torch has the weights of a filter by feature, then by place; the tutorial by place, then by feature."""
-    m, W, b = (part.to(dtype) for part in (random(5, 7, SIZE), filters(w), random(FILTERS, seed=2)))
-    kernel = W.unflatten(1, (w, SIZE)).transpose(1, 2)  # (n, L_m, w)
-    expected = conv1d(m.transpose(1, 2), kernel, b).transpose(1, 2).tanh()
-    found = convolve(m, torch.full((5,), 7), W, b, torch.tanh)
+def test_convolution_equals_torch(w: int, dtype: torch.dtype) -> None:
+    """torch orders the weights of a filter by feature, then by position; the tutorial by position, then by feature."""
+    m, layer = random(5, 7, SIZE).to(dtype), filters(w, bias=True, dtype=dtype)
+    kernel = layer.weight.unflatten(1, (w, SIZE)).transpose(1, 2)  # (n, L_m, w)
+    expected = conv1d(m.transpose(1, 2), kernel, layer.bias).transpose(1, 2)
+    found = convolve(m, torch.full((5,), 7), layer)
     assert found.h.dtype == dtype
     torch.testing.assert_close(found.h, expected)
-
-
-def test_without_bias_and_function_it_is_linear() -> None:
-    m, lengths = batch()
-    twice = convolve(2 * m, lengths, filters(2)).h
-    torch.testing.assert_close(twice, 2 * convolve(m, lengths, filters(2)).h)
-    assert (convolve(m, lengths, filters(2), activation=torch.relu).h >= 0).all()
 
 
 def pooled_by_hand(pooling: str, H: Tensor, k: int) -> Tensor:
@@ -88,29 +86,27 @@ def pooled_by_hand(pooling: str, H: Tensor, k: int) -> Tensor:
 @poolings
 @widths
 @pytest.mark.parametrize("k", [1, K, 20])
-def test_pooling_is_that_of_each_sentences_own_columns(pooling: str, w: int, k: int) -> None:
+def test_pooling_equals_a_loop_over_the_columns_of_a_sentence(pooling: str, w: int, k: int) -> None:
     m, lengths = batch()
     pooled = POOLINGS[pooling](convolve(m, lengths, filters(w)), k)
     assert pooled.shape == (len(LENGTHS), pooled_size(pooling, FILTERS, k))
     for row, length in enumerate(LENGTHS):
-        expected = pooled_by_hand(pooling, naive(m[row], length, filters(w)), k)
+        expected = pooled_by_hand(pooling, naive(m[row], length, filters(w).weight), k)
         torch.testing.assert_close(pooled[row], expected, rtol=1e-12, atol=1e-12)
 
 
 @poolings
-@pytest.mark.parametrize("activation", [None, torch.tanh, torch.relu])
-def test_a_padded_sentence_is_that_sentence_alone(pooling: str, activation: None) -> None:
-    """Whatever stands in the padding, not-a-numbers too; and with relu many columns are equal."""
+def test_padding_has_no_effect(pooling: str) -> None:
+    """Not even not-a-number."""
     m, lengths = batch(padding=torch.nan)
-    pooled = POOLINGS[pooling](convolve(m, lengths, filters(3), random(FILTERS, seed=2), activation), K)
+    layer = filters(3, bias=True)
+    pooled = POOLINGS[pooling](convolve(m, lengths, layer), K)
     for row, length in enumerate(LENGTHS):
-        alone = convolve(
-            m[row : row + 1, :length], lengths[row : row + 1], filters(3), random(FILTERS, seed=2), activation
-        )
-        torch.testing.assert_close(pooled[row], POOLINGS[pooling](alone, K)[0], rtol=1e-12, atol=1e-12)
+        single = convolve(m[row : row + 1, :length], lengths[row : row + 1], layer)
+        torch.testing.assert_close(pooled[row], POOLINGS[pooling](single, K)[0], rtol=1e-12, atol=1e-12)
 
 
-def test_the_k_largest_come_in_their_order_and_of_equals_the_earlier() -> None:
+def test_k_max_pooling_keeps_the_order_and_prefers_earlier_values() -> None:
     h = torch.tensor([[[5.0, 1.0], [9.0, 2.0], [7.0, 1.0], [8.0, 1.0], [0.0, 3.0]]])
     found = POOLINGS["k-max"](Convolved(h, torch.tensor([5])), 3)
     assert found.tolist() == [[9.0, 1.0, 7.0, 2.0, 8.0, 3.0]]
@@ -119,7 +115,7 @@ def test_the_k_largest_come_in_their_order_and_of_equals_the_earlier() -> None:
 
 
 @pytest.mark.parametrize("k", [1, K])
-def test_the_largest_is_the_first_of_the_largest(k: int) -> None:
+def test_max_pooling_is_k_max_pooling_with_k_1(k: int) -> None:
     m, lengths = batch()
     convolved = convolve(m, lengths, filters(2))
     torch.testing.assert_close(POOLINGS["max"](convolved, k), POOLINGS["k-max"](convolved, 1))
@@ -129,10 +125,12 @@ def test_the_largest_is_the_first_of_the_largest(k: int) -> None:
 def test_gradients(pooling: str) -> None:
     m, lengths = batch()
 
-    def pooled(m: Tensor, W: Tensor, b: Tensor) -> Tensor:
-        return POOLINGS[pooling](convolve(m, lengths, W, b, torch.tanh), K)
+    layer = filters(3, bias=True)
 
-    inputs = [part.clone().requires_grad_() for part in (m, filters(3), random(FILTERS, seed=2))]
+    def pooled(m: Tensor, *parameters: Tensor) -> Tensor:
+        return POOLINGS[pooling](convolve(m, lengths, layer), K)
+
+    inputs = [m.clone().requires_grad_(), *layer.parameters()]
     assert torch.autograd.gradcheck(pooled, inputs)
     pooled(*inputs).sum().backward()
     grad = inputs[0].grad

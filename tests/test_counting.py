@@ -1,4 +1,4 @@
-"""Counting by sorting, block by block, against counting one by one."""
+"""Counting n-grams by sorting in blocks."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def as_counter(counts: counting.NgramCounts, order: int) -> dict[tuple[int, ...]
 
 
 @pytest.mark.parametrize("block", [1, 2, 7, 1 << 18])
-def test_blocks_of_any_size_count_the_same(text, monkeypatch, block):
-    monkeypatch.setattr(counting, "BLOCK", block)
+def test_block_size_does_not_change_counts(text, monkeypatch, block):
+    monkeypatch.setattr(counting, "BLOCK_ROWS", block)
     counts = count_ngrams(text, 4)
     for order in range(1, 5):
         assert as_counter(counts, order) == one_by_one(text, order)
 
 
 @pytest.mark.parametrize("block", [1, 3])
-def test_so_they_do_with_a_gap(text, monkeypatch, block):
+def test_block_size_does_not_change_counts_with_a_gap(text, monkeypatch, block):
     whole = count_ngrams(text, 3, gap=1)
-    monkeypatch.setattr(counting, "BLOCK", block)
+    monkeypatch.setattr(counting, "BLOCK_ROWS", block)
     parts = count_ngrams(text, 3, gap=1)
     for order in (1, 2, 3):
         assert as_counter(parts, order) == as_counter(whole, order)
 
 
-def test_far_apart_contexts_of_a_huge_vocabulary_are_told_apart():
+def test_distant_contexts_of_a_huge_vocabulary_stay_distinct():
     """A block's keys number its groups, not its nodes: those alone could fill 64 bits."""
     node = np.repeat(np.array([5, 5 + 2**27, 5 + 2**30], np.int32), 4)
     word = np.array([9, 2**20, 0, 9] * 3, np.int32)
@@ -61,7 +61,7 @@ def test_far_apart_contexts_of_a_huge_vocabulary_are_told_apart():
     assert order.tolist() == [2, 0, 3, 1, 6, 4, 7, 5, 10, 8, 11, 9]
 
 
-def test_a_block_whose_nodes_lie_far_apart():
+def test_block_with_distant_nodes():
     """As many rows as a block has, over a range of nodes that would not fit in a key beside them."""
     rows = 1 << 18
     node = np.linspace(0, 2**31 - 2, rows).astype(np.int32)
@@ -70,14 +70,14 @@ def test_a_block_whose_nodes_lie_far_apart():
     assert np.array_equal(order, np.arange(rows))
 
 
-def test_orders_that_no_sentence_fills_are_left_out():
+def test_orders_longer_than_all_sentences_are_dropped():
     counts = count_ngrams(Corpus.from_sentences(["a b", "b"]), 100_000)
     assert counts.trie.order == 4  # <s> a b </s>
 
 
-def test_too_many_tokens_are_refused(text, monkeypatch):
-    monkeypatch.setattr(counting, "LARGEST", 100)
-    with pytest.raises(DataError, match="divide the text"):
+def test_too_many_tokens_raise_an_error(text, monkeypatch):
+    monkeypatch.setattr(counting, "MAX_NODES", 100)
+    with pytest.raises(DataError, match="split the text"):
         count_ngrams(text, 2)
 
 

@@ -1,4 +1,4 @@
-"""The penalty on what a translation leaves out of its source."""
+"""The coverage penalty."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ __all__ = ["place"]
 
 TOY = ToyTranslator()
 STRENGTH = 0.7
-handlings = pytest.mark.parametrize("length", [NoLengthHandling(), LengthNormalization()], ids=lambda own: own.name)
+handlings = pytest.mark.parametrize(
+    "length", [NoLengthHandling(), LengthNormalization()], ids=lambda length: length.name
+)
 
 
-def penalty(found: Hypothesis, source_words: int) -> float:
-    """As it is written: over the words of the source, `</s>` left out."""
-    assert found.attention is not None
-    looked = found.attention.sum(dim=0).tolist()[:source_words]
-    return STRENGTH * sum(math.log(min(max(one, 1e-6), 1.0)) for one in looked)
+def penalty(hypothesis: Hypothesis, source_words: int) -> float:
+    """By definition: over the source words without `</s>`."""
+    assert hypothesis.attention is not None
+    coverage = hypothesis.attention.sum(dim=0).tolist()[:source_words]
+    return STRENGTH * sum(math.log(min(max(weight, 1e-6), 1.0)) for weight in coverage)
 
 
 def searched(**how: Any) -> list[list[Hypothesis]]:
@@ -41,17 +43,21 @@ def searched(**how: Any) -> list[list[Hypothesis]]:
 
 
 @handlings
-def test_scores_have_the_penalty_in_them(length: Any) -> None:
+def test_scores_include_the_penalty(length: Any) -> None:
     for source, best in zip(SOURCES, searched(beam_size=4, n_best=4, length=length, coverage=STRENGTH), strict=True):
         words = len(source.split())
-        assert [found.score for found in best] == sorted((found.score for found in best), reverse=True)
-        for found in best:
-            plain = length.score(torch.tensor([found.log_prob]), torch.tensor([len(found.ids)]), None)
-            assert found.finished and found.score == pytest.approx(float(plain) + penalty(found, words), abs=1e-6)
-            (same,) = force_decode(
-                TOY, Batch.from_sentences([found.ids], source_of([source])), length=length, coverage=STRENGTH
+        assert [hypothesis.score for hypothesis in best] == sorted(
+            (hypothesis.score for hypothesis in best), reverse=True
+        )
+        for hypothesis in best:
+            plain = length.score(torch.tensor([hypothesis.log_prob]), torch.tensor([len(hypothesis.ids)]), None)
+            assert hypothesis.finished and hypothesis.score == pytest.approx(
+                float(plain) + penalty(hypothesis, words), abs=1e-6
             )
-            assert same.score == pytest.approx(found.score, abs=1e-9)
+            (same,) = force_decode(
+                TOY, Batch.from_sentences([hypothesis.ids], source_of([source])), length=length, coverage=STRENGTH
+            )
+            assert same.score == pytest.approx(hypothesis.score, abs=1e-9)
 
 
 @handlings
@@ -64,33 +70,33 @@ def test_a_wide_beam_is_exhaustive_search(length: Any, n_best: int) -> None:
     for source, best in zip(SOURCES, lists, strict=True):
         batch = Batch.from_sentences(every, source_of([source] * len(every)))
         scored = force_decode(TOY, batch, length=length, coverage=STRENGTH)
-        expected = sorted((one.score for one in scored), reverse=True)[:n_best]
-        assert [found.score for found in best] == pytest.approx(expected, abs=1e-9)
+        expected = sorted((hypothesis.score for hypothesis in scored), reverse=True)[:n_best]
+        assert [hypothesis.score for hypothesis in best] == pytest.approx(expected, abs=1e-9)
 
 
-def test_sentences_searched_together_find_what_they_find_alone() -> None:
+def test_results_do_not_depend_on_the_batch() -> None:
     together = searched(beam_size=3, coverage=STRENGTH)
     for source, (best, *_) in zip(SOURCES, together, strict=True):
         ((alone,),) = beam_search(TOY, Batch.empty(1, source_of([source])), 3, coverage=STRENGTH)
         assert alone.ids == best.ids and alone.score == pytest.approx(best.score, abs=1e-9)
 
 
-def test_without_strength_nothing_changes() -> None:
+def test_a_strength_of_zero_changes_nothing() -> None:
     assert searched(beam_size=3, coverage=0.0) == searched(beam_size=3)
     assert coverage_penalty(torch.ones(2, 3), torch.tensor([3, 1]), 5.0).tolist() == [0.0, 0.0]
 
 
-def test_it_makes_a_difference() -> None:
+def test_the_penalty_increases_coverage() -> None:
     plain, covering = (searched(beam_size=8, coverage=strength) for strength in (0.0, 3.0))
     assert plain != covering
-    looked = [
-        sum(penalty(best[0], len(one.split())) for one, best in zip(SOURCES, lists, strict=True))
+    penalties = [
+        sum(penalty(best[0], len(source.split())) for source, best in zip(SOURCES, lists, strict=True))
         for lists in (plain, covering)
     ]
-    assert looked[1] > looked[0], "less is left out"
+    assert penalties[1] > penalties[0]
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_uses_are_refused() -> None:
     with pytest.raises(DataError, match="has none"):
         language = model("modified-kneser-ney, order 3")
         beam_search(language, Batch.empty(1, source_of(["x"])), coverage=1.0)
@@ -100,15 +106,15 @@ def test_what_cannot_be_is_refused() -> None:
         searched(coverage=-1.0)
 
 
-def test_from_the_command_line(good: Any, run: Any, place: Path) -> None:
+def test_the_command_line_option(good: Any, run: Any, place: Path) -> None:
     text = ("--src", place / "test.de", "--ref", place / "test.en")
-    found = json.loads(good("evaluate", place / "two", *text, "--coverage-penalty", "0.3", "--diagnose", "--json").out)
-    assert found["coverage_penalty"] == 0.3 and sum(found["errors"].values()) == len(GERMAN)
-    told = translators()["two"].translate(GERMAN, coverage=0.3)
+    report = json.loads(good("evaluate", place / "two", *text, "--coverage-penalty", "0.3", "--diagnose", "--json").out)
+    assert report["coverage_penalty"] == 0.3 and sum(report["errors"].values()) == len(GERMAN)
+    translations = translators()["two"].translate(GERMAN, coverage=0.3)
     shown = good("translate", place / "two", "--coverage-penalty", "0.3", "--json", stdin=f"{GERMAN[0]}\n")
-    assert json.loads(shown.lines[0])["score"] == pytest.approx(told[0].score, abs=1e-6)
+    assert json.loads(shown.lines[0])["score"] == pytest.approx(translations[0].score, abs=1e-6)
     assert "coverage penalty 0.3" in good("evaluate", place / "one", *text, "--coverage-penalty", "0.3").out
     for name, options in (("plain", []), ("one", ["--sample", "1"])):
         refused = run("translate", place / name, "--coverage-penalty", "1", *options, stdin="der hund\n")
         assert refused.code == 2 and is_one_line(refused.err)
-    assert [one.text for one in translators()["one"].translate(GERMAN, coverage=0.1)] == ENGLISH
+    assert [translation.text for translation in translators()["one"].translate(GERMAN, coverage=0.1)] == ENGLISH

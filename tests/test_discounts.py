@@ -1,9 +1,10 @@
-"""Discounts from counts of counts worked by hand, and the way in which KenLM gathers those of Kneser-Ney."""
+"""Discounts from counts of counts, computed by hand and as in KenLM."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dragoman import Corpus
 from dragoman.ngram.counting import NgramCounts, count_ngrams
@@ -31,11 +32,11 @@ def test_count_of_counts() -> None:
     assert count_of_counts(np.array([7]), 2).tolist() == [0, 0, 0]
 
 
-def test_one_discount() -> None:
+def test_absolute_discount() -> None:
     assert absolute_discount(n(6, 2)) == pytest.approx([0, 0.6, 0.6, 0.6])  # 6 / (6 + 2 * 2)
 
 
-def test_three_discounts() -> None:
+def test_modified_discounts() -> None:
     """Y = 10 / (10 + 2 * 5) = 1/2; 1 - 2 Y 5/10, 2 - 3 Y 2/5, 3 - 4 Y 1/2."""
     assert modified_discounts(n(10, 5, 2, 1)) == pytest.approx([0, 0.5, 1.4, 2.0])
 
@@ -43,7 +44,7 @@ def test_three_discounts() -> None:
 def test_good_turing() -> None:
     """A = 3 * 1 / 12 = 1/4; (2 * 4 / 12 - A) / (1 - A) and (3 * 1 / (2 * 4) - A) / (1 - A)."""
     counts = n(12, 4, 1)
-    ratios = good_turing(counts, most=2)
+    ratios = good_turing(counts, max_count=2)
     assert ratios == pytest.approx([0, 5 / 9, 1 / 6, 1])
     taken = sum(counts[r] * r * (1 - ratios[r]) for r in (1, 2))
     assert taken == pytest.approx(12)  # by Good and Turing, what is unseen deserves as much as what was seen once
@@ -53,7 +54,7 @@ def test_good_turing() -> None:
     ("counts", "why"),
     [((0, 3), "occurs once"), ((3, 0), "occurs twice")],
 )
-def test_no_discount(counts: tuple[int, ...], why: str) -> None:
+def test_absolute_discount_needs_counts_of_counts(counts: tuple[int, ...], why: str) -> None:
     with pytest.raises(DiscountError, match=why):
         absolute_discount(n(*counts))
 
@@ -68,7 +69,7 @@ def test_no_discount(counts: tuple[int, ...], why: str) -> None:
         ((10, 5, 8, 1), r"discount of count 2 would be -0\.400"),
     ],
 )
-def test_no_three_discounts(counts: tuple[int, ...], why: str) -> None:
+def test_modified_discounts_need_counts_of_counts(counts: tuple[int, ...], why: str) -> None:
     with pytest.raises(DiscountError, match=why):
         modified_discounts(n(*counts))
 
@@ -83,9 +84,9 @@ def test_no_three_discounts(counts: tuple[int, ...], why: str) -> None:
         ((12, 8, 1), "outside 0 to 1"),  # more words seen twice than once
     ],
 )
-def test_no_good_turing(counts: tuple[int, ...], why: str) -> None:
+def test_good_turing_needs_counts_of_counts(counts: tuple[int, ...], why: str) -> None:
     with pytest.raises(DiscountError, match=why):
-        good_turing(n(*counts), most=2)
+        good_turing(n(*counts), max_count=2)
 
 
 # -- adjusted counts -------------------------------------------------------------------------------------------------
@@ -106,12 +107,16 @@ def test_adjusted_counts(trigrams: NgramCounts) -> None:
     assert adjusted_counts(trigrams, 3).tolist() == [2, 1, 1, 2, 1, 1, 3]
 
 
-def test_the_last_ngram_brings_raw_counts_into_the_statistics(trigrams: NgramCounts) -> None:
+def test_statistics_use_raw_counts_of_the_last_ngram_like_lmplz(trigrams: NgramCounts) -> None:
     """Words compared from right to left, b b c is the last trigram: lmplz takes c and b c as often as they occur.
 
     c occurs 4 times after 2 different words, b c 3 times after 2. All other n-grams enter with the adjusted counts of
     the test above; so do a c, which is not a suffix of the last trigram, and c </s>, the last from left to right.
     """
-    assert adjusted_count_of_counts(trigrams, 1).tolist() == [0, 2, 0, 1, 1]  # </s> and a; none; b; c
-    assert adjusted_count_of_counts(trigrams, 2).tolist() == [0, 4, 1, 2, 0]  # c </s> alone is at 2; <s> a and b c at 3
-    assert adjusted_count_of_counts(trigrams, 3).tolist() == [0, 4, 2, 1, 0]  # the highest order is raw anyway
+
+    def statistics(order: int) -> NDArray[np.float64]:
+        return adjusted_count_of_counts(trigrams, order, adjusted_counts(trigrams, order))
+
+    assert statistics(1).tolist() == [0, 2, 0, 1, 1]  # </s> and a; none; b; c
+    assert statistics(2).tolist() == [0, 4, 1, 2, 0]  # c </s> alone is at 2; <s> a and b c at 3
+    assert statistics(3).tolist() == [0, 4, 2, 1, 0]  # the highest order is raw anyway

@@ -1,4 +1,8 @@
-"""Lines and pairs: each fault is found where it was put, and sound text is left in peace."""
+"""Checks of lines and pairs: each problem is found where it was introduced, and sound text has no findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -7,250 +11,274 @@ from doctor_texts import SOURCE, TARGET, pairs, vocabulary, write
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
 from dragoman.doctor.alignment_checks import LinePairScorer, check_alignment, divergence_line, word_sets
-from dragoman.doctor.cost import WHOLE, _extrapolated, estimate_training_cost
+from dragoman.doctor.documents import Document, FileLayout
 from dragoman.doctor.examination import DoctorDocuments, DoctorInput, check_documents, examine
-from dragoman.doctor.reader import Document, FileLayout
-from dragoman.doctor.single_text import DoctorLimits, TextStatistics, file_statistics, style_findings, writing_habits
+from dragoman.doctor.text_checks import DoctorLimits, TextStatistics, file_statistics, style_findings, writing_habits
+from dragoman.doctor.training_cost import MAX_TRIAL_TOKENS, _extrapolate, estimate_training_cost
 from dragoman.ngram.model import NgramModel
 
-FOREIGN = "Пётр читает книгу в саду"
+RUSSIAN = "Пётр читает книгу в саду"
+
+Pair = tuple[Sequence[str], Sequence[str]]
 
 
-def document(lines, name="text", part="train"):
+def make_document(lines: Sequence[str], name: str = "text", part: str = "train") -> Document:
     return Document(name, part, list(lines), np.arange(len(lines)), FileLayout(name, "text", "", lines))
 
 
-def found(material, kind=None, limits=None):
-    findings = check_documents(material, limits or DoctorLimits()).findings
-    return [f.line for f in findings if f.kind == kind] if kind else {f.kind for f in findings}
+def text_documents(lines: Sequence[str], dev: Sequence[str] = ()) -> DoctorDocuments:
+    return DoctorDocuments((make_document(lines),), (make_document(dev, "dev", "dev"),) if dev else ())
 
 
-def one(lines, dev=()):
-    return DoctorDocuments((document(lines),), (document(dev, "dev", "dev"),) if dev else ())
+def pair_documents(source: Sequence[str], target: Sequence[str], dev: Pair | None = None) -> DoctorDocuments:
+    dev_documents = (make_document(dev[0], "dev.s", "dev"), make_document(dev[1], "dev.t", "dev")) if dev else ()
+    return DoctorDocuments((make_document(source, "s"), make_document(target, "t")), dev_documents)
 
 
-def two(source, target, dev=None):
-    held = (document(dev[0], "dev.s", "dev"), document(dev[1], "dev.t", "dev")) if dev else ()
-    return DoctorDocuments((document(source, "s"), document(target, "t")), held)
+def lines_with(kind: str, documents: DoctorDocuments, limits: DoctorLimits | None = None) -> list[int | None]:
+    """The line numbers of all findings of a kind."""
+    findings = check_documents(documents, limits or DoctorLimits()).findings
+    return [finding.line for finding in findings if finding.kind == kind]
+
+
+def kinds(documents: DoctorDocuments) -> set[str]:
+    return {finding.kind for finding in check_documents(documents, DoctorLimits()).findings}
 
 
 # -- one text ---------------------------------------------------------------------------------------------------------
 
 
-def test_figures():
-    result = file_statistics(TextStatistics.from_document(document(["a b", "", "b c d", "é"])))
+def test_file_statistics() -> None:
+    result = file_statistics(TextStatistics.from_document(make_document(["a b", "", "b c d", "é"])))
     assert (result.lines, result.tokens, result.types, result.characters) == (4, 6, 5, 9)
     assert (result.mean, result.longest, result.empty, result.once) == (1.5, 3, 1, 4)
 
 
-def test_lines_that_stand_out():
-    lines = ["a b c", "", "x" * 61, "w " * 250 + "w", "a b c", "d"]
-    material = one(lines)
-    assert found(material, "empty") == [2]
-    assert found(material, "long-word") == [3]
-    assert found(material, "long-line") == [4]
-    assert found(material, "duplicate") == [5]
-    assert found(material, "duplicate", DoctorLimits(keep_duplicates=True)) == []
-    assert found(material, "long-line", DoctorLimits(max_words=251)) == []
+def test_unusual_lines() -> None:
+    documents = text_documents(["a b c", "", "x" * 61, "w " * 250 + "w", "a b c", "d"])
+    assert lines_with("empty", documents) == [2]
+    assert lines_with("long-word", documents) == [3]
+    assert lines_with("long-line", documents) == [4]
+    assert lines_with("duplicate", documents) == [5]
+    assert lines_with("duplicate", documents, DoctorLimits(keep_duplicates=True)) == []
+    assert lines_with("long-line", documents, DoctorLimits(max_words=251)) == []
 
 
-def test_lines_in_another_script():
+def test_lines_in_another_script() -> None:
     latin = list(pairs()[0][:200])
-    assert found(one([*latin[:50], FOREIGN, *latin[50:]]), "odd-script") == [51]
-    assert "odd-script" not in found(one([*latin[:50], "za Ωμέγα go du ka", *latin[50:]]))  # a word is no line
-    mixed = [FOREIGN if number % 3 else line for number, line in enumerate(latin)]
-    assert "odd-script" not in found(one(mixed))  # a text in two scripts has no other
+    assert lines_with("odd-script", text_documents([*latin[:50], RUSSIAN, *latin[50:]])) == [51]
+    assert "odd-script" not in kinds(text_documents([*latin[:50], "za Ωμέγα go du ka", *latin[50:]]))
+    mixed = [RUSSIAN if number % 3 else line for number, line in enumerate(latin)]
+    assert "odd-script" not in kinds(text_documents(mixed)), "a text in two scripts has no other script"
 
 
-def test_a_line_in_another_language():
+def test_a_line_in_another_language() -> None:
     lines = list(pairs()[0])
     lines[700] = pairs()[1][3]
-    assert found(one(lines), "odd-language") == [701]
-    assert "odd-language" not in found(one(pairs()[0]))
+    assert lines_with("odd-language", text_documents(lines)) == [701]
+    assert "odd-language" not in kinds(text_documents(pairs()[0]))
 
 
-def test_too_little_text_is_said_to_be_so():
-    remarks = check_documents(two(*(side[:50] for side in pairs())), DoctorLimits()).remarks
-    assert all(any(missed in remark for remark in remarks) for missed in ("misaligned pairs", "swapped sides"))
+def test_remarks_about_texts_that_are_too_short() -> None:
+    remarks = check_documents(pair_documents(*(side[:50] for side in pairs())), DoctorLimits()).remarks
+    assert all(any(check in remark for remark in remarks) for check in ("misaligned pairs", "swapped sides"))
 
 
-def test_a_text_sorted_by_length():
-    lines = sorted(pairs()[0], key=len)
-    assert "sorted" in found(one(lines)) and "sorted" not in found(one(pairs()[0]))
+def test_sorted_lines() -> None:
+    assert "sorted" in kinds(text_documents(sorted(pairs()[0], key=len)))
+    assert "sorted" not in kinds(text_documents(pairs()[0]))
 
 
-def test_words_that_are_hardly_separated():
-    assert "unsegmented" in found(one(["これは文章です。そしてこれもまた文章なのです。"] * 3))
+def test_text_without_spaces() -> None:
+    assert "unsegmented" in kinds(text_documents(["これは文章です。そしてこれもまた文章なのです。"] * 3))
 
 
-def test_two_ways_of_writing():
-    def styles(lines):
-        return " / ".join(finding.message for finding in style_findings(document(lines)))
+def test_mixed_styles() -> None:
+    def styles(lines: list[str]) -> str:
+        return " / ".join(finding.message for finding in style_findings(make_document(lines)))
 
     assert "apostrophes" in styles(["it's"] * 20 + ["it’s"] * 20)
-    assert styles(["it's"] * 2000 + ["it’s"] * 6) == ""
-    assert styles(["„so“ sagte er"] * 30) == ""  # one way, of two signs
-    half = styles(["The end ."] * 100 + ["the end."] * 100)
-    assert "50% of the lines begin with a capital letter" in half and "50% of the lines have a space" in half
+    assert styles(["it's"] * 2000 + ["it’s"] * 6) == "", "exceptions are not reported"
+    assert styles(["„so“ sagte er"] * 30) == "", "the two marks of one style"
+    mixed = styles(["The end ."] * 100 + ["the end."] * 100)
+    assert "50% of the lines begin with a capital letter" in mixed and "50% of the lines have a space" in mixed
+
+
+def test_words_that_are_always_capitalised_do_not_count_as_a_habit() -> None:
+    lines = ["I see the dog", "the dog sees me", "what do I see"] * 200
+    assert writing_habits(make_document(lines))["begin with a capital letter"] == 0
+    mixed = ["The dog sees me", "the dog sees me"] * 300
+    assert writing_habits(make_document(mixed))["begin with a capital letter"] == 0.5
 
 
 # -- pairs ------------------------------------------------------------------------------------------------------------
 
 
-def test_sound_pairs_are_left_in_peace():
-    assert found(two(*pairs())) <= {"duplicate-pair"}
+def test_the_artificial_languages_share_no_word() -> None:
+    assert not set(vocabulary(SOURCE, 1)) & set(vocabulary(TARGET, 2))
 
 
-def test_pairs_with_other_targets():
+def test_sound_pairs_have_no_findings() -> None:
+    assert kinds(pair_documents(*pairs())) <= {"duplicate-pair"}
+
+
+def test_misaligned_pairs() -> None:
     source, target = map(list, pairs())
     moved = [100, 300, 500, 700, 900]
     for line, other in zip(moved, [*moved[1:], moved[0]], strict=True):
         target[line] = pairs()[1][other]
-    assert found(two(source, target), "misaligned") == [line + 1 for line in moved]
+    assert lines_with("misaligned", pair_documents(source, target)) == [line + 1 for line in moved]
 
 
-@pytest.mark.parametrize("step", [1, -2])
-def test_a_run_that_is_out_of_step(step):
+@pytest.mark.parametrize("shift", [1, -2])
+def test_a_shifted_run(shift: int) -> None:
     source, target = map(list, pairs())
-    target[400:440] = target[400 + step : 440 + step]
-    run = next(f for f in check_alignment(document(source, "s"), document(target, "t")).findings if f.kind == "shifted")
-    direction = "1 line later" if step == 1 else "2 lines earlier"
-    assert abs(run.line - 401) <= 2 and abs(run.last_line - 440) <= 2 and direction in run.message
+    target[400:440] = target[400 + shift : 440 + shift]
+    findings = check_alignment(make_document(source, "s"), make_document(target, "t")).findings
+    run = next(finding for finding in findings if finding.kind == "shifted")
+    assert run.line is not None and run.last_line is not None
+    assert abs(run.line - 401) <= 2 and abs(run.last_line - 440) <= 2
+    assert ("1 line later" if shift == 1 else "2 lines earlier") in run.message
 
 
-def test_the_pairs_themselves_do_not_vouch_for_themselves():
-    """Two rare words that meet in wrong pairs alone are no evidence: a pair's own share is taken out."""
+def test_a_pair_does_not_support_itself() -> None:
+    """Two rare words that occur together in wrong pairs only are no evidence: the pair's own counts are left out."""
     source, target = map(list, pairs())
     source[10] += " quux quux quux"
     target[10], target[20] = target[20] + " blah", target[10]
     source[30], target[30] = source[30] + " quux", target[30] + " blub"
     source[40], target[40] = source[40] + " other", target[40] + " blah"
     lines = np.arange(len(source))
-    result = LinePairScorer.train(word_sets(source), word_sets(target)).scores(lines, lines)
-    assert result[10] < 0.5 < np.median(result)
+    scores = LinePairScorer.train(word_sets(source), word_sets(target)).scores(lines, lines)
+    assert scores[10] < 0.5 < np.median(scores)
 
 
-def test_a_sentence_with_several_translations_is_no_run_out_of_step():
+def test_a_sentence_with_several_translations_is_not_a_shifted_run() -> None:
     source, target = map(list, pairs())
-    target[400:412] = [target[399]] * 12  # so do corpora of short sentences; here all but one are wrong
-    assert "shifted" not in found(two(source, target))
+    target[400:412] = [target[399]] * 12
+    assert "shifted" not in kinds(pair_documents(source, target))
 
 
-@pytest.mark.parametrize("alike", ["sources", "targets"])
-def test_neighbours_that_are_alike_do_not_vouch_for_each_other(alike):
-    """Source line a was learned beside target line a. If target line b says the same, a must not look better beside b
-    than beside its own: in a sorted text whole runs would seem to be out of step."""
+@pytest.mark.parametrize("repeated", ["source", "target"])
+def test_equal_neighbours_do_not_support_each_other(repeated: str) -> None:
+    """Source line a was trained on with target line a. If target line b is the same as target line a, source line a must
+    not score higher with line b: otherwise whole runs of a sorted text would seem to be shifted."""
     source, target = map(list, pairs())
-    rare, strange = "dagu doga duga dogo dugo dago", "nefi nifi newi nawi nafi nife"  # known, but not of each other
-    source[501], target[501] = f"{source[501]} {rare}", f"{target[501]} {strange}"
-    source[700], target[800] = f"{source[700]} {rare}", f"{target[800]} {strange}"
-    same = source if alike == "sources" else target
-    same[500] = same[501]
-    mixed = ([500], [501]) if alike == "sources" else ([501], [500])  # the neighbour instead of the line itself
+    source_words, target_words = "dagu doga duga dogo dugo dago", "nefi nifi newi nawi nafi nife"  # otherwise unrelated
+    source[501], target[501] = f"{source[501]} {source_words}", f"{target[501]} {target_words}"
+    source[700], target[800] = f"{source[700]} {source_words}", f"{target[800]} {target_words}"
+    lines = source if repeated == "source" else target
+    lines[500] = lines[501]
+    neighbour = ([500], [501]) if repeated == "source" else ([501], [500])
     scorer = LinePairScorer.train(word_sets(source), word_sets(target))
-    own, beside = (scorer.scores(np.array(one), np.array(two))[0] for one, two in (([501], [501]), mixed))
-    assert beside <= own + 0.05
+    score, neighbour_score = (
+        scorer.scores(np.array(first), np.array(second))[0] for first, second in (([501], [501]), neighbour)
+    )
+    assert neighbour_score <= score + 0.05
 
 
-def test_lines_in_the_wrong_language():
+def test_lines_in_the_wrong_language() -> None:
     source, target = map(list, pairs())
-    target[100] = source[600]  # a source sentence among the targets
-    target[200] = source[200]  # copied
+    target[100] = source[600]
+    target[200] = source[200]
     source[300], target[300] = target[300], source[300]
-    material = two(source, target)
-    assert found(material, "wrong-language") == [101]
-    assert found(material, "untranslated") == [201]
-    assert found(material, "swapped") == [301]
-    assert found(material, "misaligned") == []  # something plainer is known of these
+    documents = pair_documents(source, target)
+    assert lines_with("wrong-language", documents) == [101]
+    assert lines_with("untranslated", documents) == [201]
+    assert lines_with("swapped", documents) == [301]
+    assert lines_with("misaligned", documents) == [], "a more specific finding replaces it"
 
 
-@pytest.mark.parametrize(("lines", "copies"), [(50, 20), (200, 100), (1200, 720), (1200, 1200)])
-def test_copies_are_found_however_many_there_are(lines, copies):
+@pytest.mark.parametrize(("lines", "copies"), [(50, 20), (1200, 720), (1200, 1200)])
+def test_copied_lines(lines: int, copies: int) -> None:
     source, target = (list(side[:lines]) for side in pairs())
     target[:copies] = source[:copies]
-    diagnosis = check_documents(two(source, target), DoctorLimits())
-    by_kind = {kind: [f for f in diagnosis.findings if f.kind == kind] for kind in ("untranslated", "same-text")}
-    assert [f.line for f in by_kind["untranslated"]] == list(range(1, copies + 1))
-    assert [f.message for f in by_kind["same-text"]] == [f"{copies:,} of {lines:,} pairs are the same in s and t"]
-    assert {"swapped", "wrong-language"}.isdisjoint(f.kind for f in diagnosis.findings)
+    findings = check_documents(pair_documents(source, target), DoctorLimits()).findings
+    by_kind = {kind: [f for f in findings if f.kind == kind] for kind in ("untranslated", "same-text")}
+    assert [finding.line for finding in by_kind["untranslated"]] == list(range(1, copies + 1))
+    messages = [finding.message for finding in by_kind["same-text"]]
+    assert messages == [f"{copies:,} of {lines:,} pairs are the same in s and t"]
+    assert {"swapped", "wrong-language"}.isdisjoint(finding.kind for finding in findings)
 
 
-def test_a_few_copies_do_not_make_the_sides_the_same_text():
+def test_a_few_copies_do_not_make_the_sides_the_same_text() -> None:
     source, target = (list(side[:100]) for side in pairs())
     target[:20] = source[:20]
-    assert "same-text" not in found(two(source, target)) and len(found(two(source, target), "untranslated")) == 20
-    assert "same-text" not in found(two(source[:19], source[:19]))  # too few to say so
+    documents = pair_documents(source, target)
+    assert "same-text" not in kinds(documents) and len(lines_with("untranslated", documents)) == 20
+    assert "same-text" not in kinds(pair_documents(source[:19], source[:19])), "too few pairs"
 
 
-def test_other_faults_are_seen_beside_many_copies():
+def test_other_problems_are_found_among_many_copies() -> None:
     source, target = map(list, pairs(3000))
     target[:1800] = source[:1800]
     source[2500], target[2500] = target[2500], source[2500]
-    assert found(two(source, target), "swapped") == [2501]
+    assert lines_with("swapped", pair_documents(source, target)) == [2501]
 
 
-def test_names_and_numbers_may_be_the_same_on_both_sides():
+def test_names_and_numbers_may_be_the_same_on_both_sides() -> None:
     source, target = map(list, pairs())
     source[100] = target[100] = "Miri Zatopek 1984"
     source[101] = target[101] = "42 , 43 ."
-    assert not {"untranslated", "wrong-language", "swapped"} & found(two(source, target))
+    assert not {"untranslated", "wrong-language", "swapped"} & kinds(pair_documents(source, target))
 
 
-def test_one_language_on_both_sides_is_said_to_be_so():
+def test_a_remark_about_the_same_language_on_both_sides() -> None:
     source = list(pairs()[0])
-    diagnosis = check_documents(two(source, [f"{line} {line.split()[0]}" for line in source]), DoctorLimits())
-    assert any("too similar" in remark for remark in diagnosis.remarks)
-    assert not {"untranslated", "wrong-language", "swapped"} & {f.kind for f in diagnosis.findings}
+    result = check_documents(pair_documents(source, [f"{line} {line.split()[0]}" for line in source]), DoctorLimits())
+    assert any("too similar" in remark for remark in result.remarks)
+    assert not {"untranslated", "wrong-language", "swapped"} & {finding.kind for finding in result.findings}
 
 
-def test_empty_overlong_and_repeated_pairs_and_lengths():
+def test_empty_long_and_repeated_pairs() -> None:
     source, target = map(list, pairs())
     target[5], source[6], target[7] = "", "", " ".join(pairs()[1][:3])
     source[8] = target[8] = ""
     source[20], target[20] = source[19], target[19]
-    material = two(source, target)
-    assert found(material, "empty-side") == [6, 7, 9]
-    assert found(material, "length-ratio") == [8]
-    assert 21 in found(material, "duplicate-pair")
-    assert found(material, "long-pair", DoctorLimits(max_words=20)) == [8]
+    documents = pair_documents(source, target)
+    assert lines_with("empty-side", documents) == [6, 7, 9]
+    assert lines_with("length-ratio", documents) == [8]
+    assert 21 in lines_with("duplicate-pair", documents)
+    assert lines_with("long-pair", documents, DoctorLimits(max_words=20)) == [8]
 
 
-@pytest.mark.parametrize("lost", [700, 3])
-def test_where_files_of_different_length_go_apart(lost):
+@pytest.mark.parametrize("removed", [700, 3])
+def test_where_files_of_different_length_diverge(removed: int) -> None:
     source, target = map(list, pairs())
-    del target[lost]
-    assert abs(divergence_line(source, target) - lost) <= 2
-    diagnosis = check_documents(two(source, target), DoctorLimits())
-    assert [f.kind for f in diagnosis.findings] == ["line-counts"] and len(diagnosis.remarks) == 1
-    assert f"has {len(source):,} lines" in diagnosis.findings[0].message
+    del target[removed]
+    line = divergence_line(source, target)
+    assert line is not None and abs(line - removed) <= 2
+    result = check_documents(pair_documents(source, target), DoctorLimits())
+    assert [finding.kind for finding in result.findings] == ["line-counts"] and len(result.remarks) == 1
+    assert f"has {len(source):,} lines" in result.findings[0].message
     assert divergence_line(source, target[:10]) is None
 
 
 # -- dev --------------------------------------------------------------------------------------------------------------
 
 
-def test_dev_lines_in_the_training_text():
+def test_dev_lines_in_the_training_text() -> None:
     lines = list(pairs()[0][:50])
-    material = one(lines, dev=[lines[7], "", lines[3] + " ba"])
-    assert found(material, "overlap") == [8]
+    assert lines_with("overlap", text_documents(lines, dev=[lines[7], "", lines[3] + " ba"])) == [8]
     source, target = (list(side[:50]) for side in pairs())
-    material = two(source, target, dev=([source[7], source[9]], [target[7], target[8]]))
-    assert found(material, "overlap") == [8] and found(material, "overlap-source") == [2]
+    documents = pair_documents(source, target, dev=([source[7], source[9]], [target[7], target[8]]))
+    assert lines_with("overlap", documents) == [8] and lines_with("overlap-source", documents) == [2]
 
 
-def test_a_dev_text_unlike_the_training_text():
+def test_a_dev_text_unlike_the_training_text() -> None:
     source, target = pairs()
-    assert found(one(source[:200], dev=target[:20])) >= {"unknown-words"}
+    assert "unknown-words" in kinds(text_documents(source[:200], dev=target[:20]))
     capital = [f"{line.capitalize()} ." for line in source]
-    kinds = found(one(capital[:200], dev=[line.lower() for line in capital[200:400]]))
-    assert "dev-differs" in kinds and "dev-differs" not in found(one(capital[:200], dev=capital[200:400]))
+    assert "dev-differs" in kinds(text_documents(capital[:200], dev=[line.lower() for line in capital[200:400]]))
+    assert "dev-differs" not in kinds(text_documents(capital[:200], dev=capital[200:400]))
 
 
-def test_figures_of_pairs_and_dev(tmp_path):
+def test_statistics_of_pairs_and_dev(tmp_path) -> None:
     source, target = pairs()
-    paths = [write(tmp_path / name, lines) for name, lines in (("s", source), ("t", target))]
+    train = [write(tmp_path / name, lines) for name, lines in (("s", source), ("t", target))]
     dev = [write(tmp_path / name, lines) for name, lines in (("ds", ["new", source[0]]), ("dt", ["new", target[1]]))]
-    report = examine(DoctorInput(tuple(paths), tuple(dev)), with_cost=False)
+    report = examine(DoctorInput(tuple(train), tuple(dev)), with_cost=False)
+    assert report.pairs is not None
     assert report.pairs.pairs == len(source) and report.pairs.word_ratio == pytest.approx(1)
     assert report.pairs.other_target == 0 and report.pairs.identical == 0
     first = report.dev[0]
@@ -261,51 +289,40 @@ def test_figures_of_pairs_and_dev(tmp_path):
 @pytest.mark.parametrize(
     ("train", "dev"), [((), ()), (("a", "b", "c"), ()), (("a",), ("b", "c")), (("a", "b"), ("c",))]
 )
-def test_files_that_do_not_go_together(train, dev):
+def test_wrong_numbers_of_files_are_rejected(train: tuple[str, ...], dev: tuple[str, ...]) -> None:
     with pytest.raises(DataError):
         DoctorInput(train, dev)
 
 
-# -- cost -------------------------------------------------------------------------------------------------------------
+# -- training cost ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore:order")
-def test_the_cost_of_a_small_text_is_counted():
+def test_a_small_text_is_trained_on() -> None:
     lines = list(pairs()[0][:200])
-    result = estimate_training_cost(TextStatistics.from_document(document(lines)))
+    cost = estimate_training_cost(TextStatistics.from_document(make_document(lines)))
     model = NgramModel.train(Corpus.from_sentences(lines))
-    assert result.ngrams == sum(model.table.trie.sizes())
-    assert result.basis == "trained on the whole text" and result.tokens == result.tokens_tried
-    assert result.seconds > 0 and result.memory > result.disk > 0
-    assert estimate_training_cost(TextStatistics.from_document(document(["", ""]))) is None
+    assert cost is not None and cost.ngrams == sum(model.table.trie.sizes())
+    assert cost.basis == "trained on the whole text" and cost.tokens == cost.tokens_tried
+    assert cost.seconds > 0 and cost.memory > cost.disk > 0
+    assert estimate_training_cost(TextStatistics.from_document(make_document(["", ""]))) is None
 
 
 @pytest.mark.filterwarnings("ignore:order")
-def test_the_cost_of_a_large_text_is_extrapolated(monkeypatch):
+def test_the_cost_of_a_large_text_is_extrapolated(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = list(pairs()[0])
-    monkeypatch.setattr("dragoman.doctor.cost.WHOLE", 4000)
-    result = estimate_training_cost(TextStatistics.from_document(document(lines)))
+    assert MAX_TRIAL_TOKENS > 4000
+    monkeypatch.setattr("dragoman.doctor.training_cost.MAX_TRIAL_TOKENS", 4000)
+    cost = estimate_training_cost(TextStatistics.from_document(make_document(lines)))
     model = NgramModel.train(Corpus.from_sentences(lines))
-    assert result.tokens_tried <= 4000 < result.tokens and "extrapolated" in result.basis
-    assert result.ngrams == pytest.approx(sum(model.table.trie.sizes()), rel=0.1)
-    assert WHOLE > 4000
+    assert cost is not None and cost.tokens_tried <= 4000 < cost.tokens and "extrapolated" in cost.basis
+    assert cost.ngrams == pytest.approx(sum(model.table.trie.sizes()), rel=0.1)
 
 
-def test_growth_goes_on_by_a_sinking_power():
-    straight = _extrapolated([np.array([1.0]), np.array([2.0]), np.array([4.0])], 3.0)
-    assert straight.tolist() == pytest.approx([12])
-    flat, sinking = (
-        _extrapolated([np.array([1.0]), np.array([b]), np.array([c])], 4.0)[0] for b, c in ((1.5, 2.25), (1.5, 2.1))
+def test_extrapolation_with_a_decreasing_exponent() -> None:
+    linear = _extrapolate([np.array([1.0]), np.array([2.0]), np.array([4.0])], 3.0)
+    assert linear.tolist() == pytest.approx([12])
+    constant, decreasing = (
+        _extrapolate([np.array([1.0]), np.array([b]), np.array([c])], 4.0)[0] for b, c in ((1.5, 2.25), (1.5, 2.1))
     )
-    assert flat == pytest.approx(2.25 * 1.5**2) and 2.1 < sinking < 2.1 * 1.4**2
-
-
-def test_the_languages_have_no_word_in_common():
-    assert not set(vocabulary(SOURCE, 1)) & set(vocabulary(TARGET, 2))
-
-
-def test_words_that_are_always_capital_are_no_habit_of_writing():
-    lines = ["I see the dog", "the dog sees me", "what do I see"] * 200
-    assert writing_habits(document(lines))["begin with a capital letter"] == 0
-    mixed = ["The dog sees me", "the dog sees me"] * 300
-    assert writing_habits(document(mixed))["begin with a capital letter"] == 0.5
+    assert constant == pytest.approx(2.25 * 1.5**2) and 2.1 < decreasing < 2.1 * 1.4**2

@@ -1,4 +1,4 @@
-"""Letters and bytes: what is seen, what is mended, and that mending leaves nothing to mend."""
+"""Checks and fixes of characters and encodings."""
 
 import gzip
 import json
@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 from dragoman.core.errors import DataError
 from dragoman.data.formats import read_text
 from dragoman.doctor.characters import CHECKS, demojibake, find_matches, fix_line
+from dragoman.doctor.documents import read_document
 from dragoman.doctor.findings import FINDING_KINDS, REWRITE, SEVERITIES, Finding, group_by_kind
-from dragoman.doctor.reader import read_document
-from dragoman.doctor.single_text import character_findings
+from dragoman.doctor.text_checks import character_findings
 
-ROUGH = "aÄß Ã¤¼â€“”‘\u0308\u0303\u200b\u200d\u2028\x85\x93\0\x07\r\t\v\u00a0\u3000\ufeff\ufffd<s>/\u1e9b\u0958"
-LINES = st.text(st.sampled_from(ROUGH), max_size=12) | st.text(max_size=8).map(lambda text: text.replace("\n", ""))
+SUSPICIOUS = "aÄß Ã¤¼â€“”‘\u0308\u0303\u200b\u200d\u2028\x85\x93\0\x07\r\t\v\u00a0\u3000\ufeff\ufffd<s>/\u1e9b\u0958"
+LINES = st.text(st.sampled_from(SUSPICIOUS), max_size=12) | st.text(max_size=8).map(lambda text: text.replace("\n", ""))
 
 
 @pytest.mark.parametrize(
-    ("line", "better"),
+    ("line", "expected"),
     [
         ("  das  ist\tes ", "das ist es"),
         ("Ma\u0308dchen", "Mädchen"),
         ("MÃ¤dchen â€“ grÃ¼n", "Mädchen – grün"),
-        ("M\u00c3\u0083\u00c2\u00a4dchen", "Mädchen"),  # suffered twice
+        ("M\u00c3\u0083\u00c2\u00a4dchen", "Mädchen"),  # decoded twice
         ("wei\u00c3\u009f", "weiß"),
-        ("\u0093so\u0094", "“so”"),  # Windows-1252 taken for Latin-1
+        ("\u0093so\u0094", "“so”"),  # Windows-1252 decoded as Latin-1
         ("eins\u2028zwei\vdrei", "eins zwei drei"),
         ("ze\u200bro \ufeffwi\u00addth", "zero width"),
         ("no\u00a0break", "no break"),
@@ -36,8 +36,8 @@ LINES = st.text(st.sampled_from(ROUGH), max_size=12) | st.text(max_size=8).map(l
         ("MA\u0303\u00a4dchen", "Mädchen"),  # composed first, then decoded
     ],
 )
-def test_what_is_mended(line, better):
-    assert fix_line(line) == better
+def test_fixed_lines(line, expected):
+    assert fix_line(line) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,19 +53,19 @@ def test_what_is_mended(line, better):
         "<st> s> <unk>",
     ],
 )
-def test_what_is_left_alone(line):
+def test_correct_lines_are_unchanged(line):
     assert fix_line(line) == line
 
 
 @given(LINES)
-def test_mending_leaves_nothing_to_mend(line):
-    sound = fix_line(line)
-    assert fix_line(sound) == sound
-    assert unicodedata.is_normalized("NFC", sound)
-    found = {
-        check.kind for check in CHECKS if FINDING_KINDS[check.kind].fix == REWRITE and list(find_matches(sound, check))
+def test_a_fixed_line_needs_no_fix(line):
+    fixed = fix_line(line)
+    assert fix_line(fixed) == fixed
+    assert unicodedata.is_normalized("NFC", fixed)
+    kinds = {
+        check.kind for check in CHECKS if FINDING_KINDS[check.kind].fix == REWRITE and list(find_matches(fixed, check))
     }
-    assert not found
+    assert not kinds
 
 
 WORDS = (
@@ -89,7 +89,7 @@ WORDS = (
 
 
 @given(st.lists(st.sampled_from(WORDS)).map(" ".join))
-def test_what_was_decoded_twice_comes_back(line):
+def test_mojibake_is_reverted(line):
     once = line.encode().decode("cp1252", "ignore")
     if once.encode("cp1252", "ignore") == line.encode():
         assert demojibake(once) == line
@@ -126,34 +126,34 @@ def read(tmp_path, raw, name="t.txt", field=None):
         (TEXT.encode("cp1252"), {"not-utf8"}),
     ],
 )
-def test_any_encoding_is_read_and_named(tmp_path, raw, kinds):
+def test_encodings_are_detected(tmp_path, raw, kinds):
     document = read(tmp_path, raw)
     assert list(document.lines) == TEXT.splitlines()
     assert {finding.kind for finding in document.faults} == kinds
 
 
-def test_a_bad_line_does_not_spoil_the_others(tmp_path):
+def test_an_invalid_line_does_not_affect_the_others(tmp_path):
     lines = [b"gut", "schön".encode("cp1252"), "schön".encode(), b"\x81\x8d\xff\xfe\xfd", b"cut \xc3"]
     document = read(tmp_path, b"\n".join(lines))
     assert list(document.lines[:3]) == ["gut", "schön", "schön"]
-    found = [(finding.kind, finding.line, finding.column) for finding in document.faults]
-    assert found == [("not-utf8", 2, 4), ("undecodable", 4, 1), ("undecodable", 5, 5)]
+    findings = [(finding.kind, finding.line, finding.column) for finding in document.faults]
+    assert findings == [("not-utf8", 2, 4), ("undecodable", 4, 1), ("undecodable", 5, 5)]
 
 
-def test_places_are_named(tmp_path):
+def test_findings_have_line_and_column(tmp_path):
     document = read(tmp_path, "ok\nan\u200bd \0 so\n  x\n".encode())
-    found = {(finding.kind, finding.line, finding.column) for finding in character_findings(document)}
-    assert found == {("invisible", 2, 3), ("nul", 2, 6), ("spaces", 3, 1)}
+    findings = {(finding.kind, finding.line, finding.column) for finding in character_findings(document)}
+    assert findings == {("invisible", 2, 3), ("nul", 2, 6), ("spaces", 3, 1)}
     assert all(finding.location.startswith(str(tmp_path)) for finding in character_findings(document))
 
 
-def test_words_in_two_normal_forms_are_named(tmp_path):
+def test_words_in_two_normal_forms(tmp_path):
     document = read(tmp_path, "Mädchen hier\nMa\u0308dchen da\nO\u0308l\n".encode())
-    found = [(finding.kind, finding.line) for finding in character_findings(document)]
-    assert sorted(found) == [("mixed-forms", 2), ("not-nfc", 2), ("not-nfc", 3)]
+    findings = [(finding.kind, finding.line) for finding in character_findings(document)]
+    assert sorted(findings) == [("mixed-forms", 2), ("not-nfc", 2), ("not-nfc", 3)]
 
 
-def test_fields_are_taken_and_missing_ones_named(tmp_path):
+def test_missing_fields_are_reported(tmp_path):
     table = read(tmp_path, b"de\ten\neins\tone\nzwei\ndrei\tthree\n", "t.tsv", "en")
     assert list(table.lines) == ["one", "", "three"] and table.number(0) == 2
     assert [(finding.kind, finding.line, finding.index) for finding in table.faults] == [("no-field", 3, 1)]
@@ -164,7 +164,7 @@ def test_fields_are_taken_and_missing_ones_named(tmp_path):
     assert list(packed.lines) == TEXT.splitlines()
 
 
-def test_sound_files_are_read_as_training_reads_them(tmp_path):
+def test_valid_files_are_read_as_in_training(tmp_path):
     rows = b'{"text": "eins zwei", "n": 1}\n{"text": "drei"}\n'
     document = read(tmp_path, rows, "t.jsonl")
     assert read_text(tmp_path / "t.jsonl").decode().splitlines() == list(document.lines)
@@ -173,11 +173,11 @@ def test_sound_files_are_read_as_training_reads_them(tmp_path):
 
 
 @pytest.mark.parametrize(("raw", "field"), [(b"", None), (b"a\n", "2")])
-def test_what_cannot_be_read_at_all(tmp_path, raw, field):
+def test_unreadable_input_is_rejected(tmp_path, raw, field):
     with pytest.raises(DataError):
         read(tmp_path, raw, field=field)
 
 
-def test_a_column_that_is_not_there(tmp_path):
+def test_a_missing_column_is_rejected(tmp_path):
     with pytest.raises(DataError, match="no column 'fr'"):
         read(tmp_path, b"de\ten\na\tb\n", "t.tsv", "fr")

@@ -1,4 +1,4 @@
-"""The cleaned copy: nothing is left in it that was to be cleaned, and nothing is lost without a word."""
+"""Cleaned copies: they have no fixable findings, and everything that was dropped is listed."""
 
 import gzip
 import json
@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from doctor_texts import pairs, write
 from dragoman.core.errors import DataError
 from dragoman.data.formats import read_text
+from dragoman.doctor.documents import FileLayout
 from dragoman.doctor.examination import DoctorInput, check_documents, examine, examine_documents, read_documents
 from dragoman.doctor.findings import LEAVE
-from dragoman.doctor.fix import DROPPED, REWRITTEN, fix_documents, output_names
-from dragoman.doctor.fix import write_fixed as write_fixed
-from dragoman.doctor.reader import FileLayout
-from dragoman.doctor.single_text import DoctorLimits
+from dragoman.doctor.fix import DROPPED_FILE, REWRITTEN_FILE, fix_documents, output_names, write_fixed
+from dragoman.doctor.text_checks import DoctorLimits
 
 WORD = st.sampled_from(
     ["a", "b", "Ma\u0308d", "gr\u00c3\u00bcn", "</s>", "\u200b", "x" * 70, "\x07", "z\u00a0z", "ß", "\ufffd"]
@@ -44,36 +43,36 @@ def fixable(files):
 
 
 def dropped_rows(directory):
-    return [row.split("\t") for row in (directory / DROPPED).read_text(encoding="utf-8").splitlines()[1:]]
+    return [row.split("\t") for row in (directory / DROPPED_FILE).read_text(encoding="utf-8").splitlines()[1:]]
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=RAW, dev=RAW)
-def test_a_cleaned_text_has_nothing_to_clean(tmp_path_factory, text, dev):
-    place = tmp_path_factory.mktemp("fix")
-    (place / "t").write_bytes(text)
-    (place / "d").write_bytes(dev.replace(b"first", b"held out", 1))
-    files = DoctorInput((str(place / "t"),), (str(place / "d"),))
+def test_a_cleaned_text_has_no_fixable_findings(tmp_path_factory, text, dev):
+    directory = tmp_path_factory.mktemp("fix")
+    (directory / "t").write_bytes(text)
+    (directory / "d").write_bytes(dev.replace(b"first", b"held out", 1))
+    files = DoctorInput((str(directory / "t"),), (str(directory / "d"),))
     before = len(read_documents(files).train[0])
-    fixed, cleaned = clean(files, place / "out")
+    fixed, cleaned = clean(files, directory / "out")
     assert not fixable(cleaned)
     for path in (*cleaned.train, *cleaned.dev):
-        read_text(path)  # training reads it
-    again, _ = clean(cleaned, place / "again")
+        read_text(path)  # training can read it
+    again, _ = clean(cleaned, directory / "again")
     assert not again.dropped and not again.rewritten
     train_dropped = [line for line in fixed.dropped if line.finding.part == "train"]
     assert len(fixed.documents.train[0]) + len(train_dropped) == before
-    assert len(dropped_rows(place / "out")) == len(fixed.dropped)
+    assert len(dropped_rows(directory / "out")) == len(fixed.dropped)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(st.tuples(RAW_LINE, RAW_LINE), min_size=1, max_size=6))
-def test_cleaned_pairs_stay_in_step(tmp_path_factory, lines):
-    place = tmp_path_factory.mktemp("fix")
+def test_cleaned_pairs_stay_parallel(tmp_path_factory, lines):
+    directory = tmp_path_factory.mktemp("fix")
     for side, name in enumerate(("s", "t")):
         marked = [line[side] + f" {number}".encode() for number, line in enumerate(lines)]
-        (place / name).write_bytes(b"".join(line + b"\n" for line in [b"first 99", *marked]))
-    fixed, cleaned = clean(DoctorInput((str(place / "s"), str(place / "t"))), place / "out")
+        (directory / name).write_bytes(b"".join(line + b"\n" for line in [b"first 99", *marked]))
+    fixed, cleaned = clean(DoctorInput((str(directory / "s"), str(directory / "t"))), directory / "out")
     source, target = (read_text(path).decode().splitlines() for path in cleaned.train)
     assert [line.split()[-1] for line in source] == [line.split()[-1] for line in target]
     assert len(source) + len(fixed.dropped) == len(lines) + 1
@@ -82,8 +81,8 @@ def test_cleaned_pairs_stay_in_step(tmp_path_factory, lines):
 
 @pytest.fixture(scope="module")
 def spoiled(tmp_path_factory):
-    """Pairs with one fault of each sort that only the text itself can tell."""
-    place = tmp_path_factory.mktemp("spoiled")
+    """Pairs with one problem of each kind that is found statistically."""
+    directory = tmp_path_factory.mktemp("spoiled")
     source, target = map(list, pairs())
     target[400:420] = target[401:421]
     target[100], target[200] = target[200], target[100]
@@ -93,37 +92,39 @@ def spoiled(tmp_path_factory):
     target[700] = "\u200b"
     dev = [source[10], source[11] + " ba"], [target[10], target[11]]
     names = {"t.s": source, "t.t": target, "d.s": dev[0], "d.t": dev[1]}
-    paths = [write(place / name, lines) for name, lines in names.items()]
+    paths = [write(directory / name, lines) for name, lines in names.items()]
     return DoctorInput((paths[0], paths[1]), (paths[2], paths[3]))
 
 
-def test_what_the_text_itself_tells_is_dropped_until_nothing_is_left(spoiled, tmp_path):
+def test_lines_with_statistical_findings_are_dropped(spoiled, tmp_path):
     fixed, cleaned = clean(spoiled, tmp_path / "out")
-    gone = {finding.finding.line: finding.finding.kind for finding in fixed.dropped}
-    assert gone[101] == gone[201] == "nearly-misaligned"  # the run beside them makes chance look better than it is
-    assert gone[301] == "untranslated"
-    assert gone.items() >= {(501, "swapped"), (601, "wrong-language"), (701, "empty-side"), (11, "overlap")}
-    assert sum(line in gone for line in range(401, 421)) >= 18
+    dropped = {line.finding.line: line.finding.kind for line in fixed.dropped}
+    assert (
+        dropped[101] == dropped[201] == "nearly-misaligned"
+    )  # because the shifted run raises the scores of random pairs
+    assert dropped[301] == "untranslated"
+    assert dropped.items() >= {(501, "swapped"), (601, "wrong-language"), (701, "empty-side"), (11, "overlap")}
+    assert sum(line in dropped for line in range(401, 421)) >= 18
     assert not fixable(cleaned)
-    assert len(fixed.documents.dev[0]) == 2  # overlapping lines are train's to lose
+    assert len(fixed.documents.dev[0]) == 2  # overlapping lines are dropped from train
     rows = dropped_rows(tmp_path / "out")
-    assert {(int(row[1]), row[2]) for row in rows} == set(gone.items()) and all(len(row) in (5, 6) for row in rows)
+    assert {(int(row[1]), row[2]) for row in rows} == set(dropped.items()) and all(len(row) in (5, 6) for row in rows)
 
 
-def test_sound_lines_are_written_as_they_were(spoiled, tmp_path):
+def test_other_lines_are_unchanged(spoiled, tmp_path):
     fixed, cleaned = clean(spoiled, tmp_path / "out")
     original = read_text(spoiled.train[0]).decode().splitlines()
-    kept = read_text(cleaned.train[0]).decode().splitlines()
-    assert kept == [original[place] for place in fixed.documents.train[0].places.tolist()]
+    remaining = read_text(cleaned.train[0]).decode().splitlines()
+    assert remaining == [original[place] for place in fixed.documents.train[0].places.tolist()]
 
 
-def test_duplicates_may_be_kept(tmp_path):
+def test_duplicates_are_kept_on_request(tmp_path):
     files = DoctorInput((write(tmp_path / "t", ["a b", "a b", "c"]),))
     assert len(clean(files, tmp_path / "one")[0].documents.train[0]) == 2
     assert len(clean(files, tmp_path / "all", DoctorLimits(keep_duplicates=True))[0].documents.train[0]) == 3
 
 
-def test_formats_are_written_as_they_were_read(tmp_path):
+def test_files_keep_their_format(tmp_path):
     (tmp_path / "p.tsv").write_bytes("id\tde\ten\n1\tMa\u0308dchen \tgirl\n2\tx\n3\t\u200bFrau\twoman  x\n".encode())
     table = DoctorInput((str(tmp_path / "p.tsv"),) * 2, (), ("de", "en"))
     _, cleaned = clean(table, tmp_path / "one")
@@ -137,23 +138,23 @@ def test_formats_are_written_as_they_were_read(tmp_path):
     assert json.loads(gzip.decompress((tmp_path / "two" / "t.jsonl.gz").read_bytes())) == {"text": "a b", "n": 1}
 
 
-def test_what_was_mended_is_counted(tmp_path):
+def test_rewritten_lines_are_counted(tmp_path):
     files = DoctorInput((write(tmp_path / "t", ["a  b", " c", "d\x07"]),))
     clean(files, tmp_path / "out")
-    counts = [row.split("\t")[1:] for row in (tmp_path / "out" / REWRITTEN).read_text().splitlines()[1:]]
+    counts = [row.split("\t")[1:] for row in (tmp_path / "out" / REWRITTEN_FILE).read_text().splitlines()[1:]]
     assert sorted(counts) == [["control", "1"], ["spaces", "2"]]
 
 
-def test_what_was_dropped_is_not_counted_as_mended(tmp_path):
+def test_dropped_lines_are_not_counted_as_rewritten(tmp_path):
     (tmp_path / "t").write_bytes("\ufeffa  b\r\nMa\u0308d  \ufffd\r\nM\u00e4d\r\n".encode())
     fixed, _ = clean(DoctorInput((str(tmp_path / "t"),)), tmp_path / "out")
     assert len(fixed.dropped) == 1
     assert {(m.kind, m.lines) for m in fixed.rewritten} == {("bom", None), ("crlf", None), ("spaces", 1)}
-    rows = (tmp_path / "out" / REWRITTEN).read_text().splitlines()
+    rows = (tmp_path / "out" / REWRITTEN_FILE).read_text().splitlines()
     assert f"{tmp_path / 't'}\tcrlf\twhole file" in rows
 
 
-def test_what_was_dropped_is_shown_as_it_was(tmp_path):
+def test_dropped_lines_are_listed_unchanged(tmp_path):
     line = "Ma\u0308d  \ufffd\t\u200bgr\u00c3\u00bcn "
     clean(DoctorInput((write(tmp_path / "t", ["a", line]),)), tmp_path / "one")
     assert dropped_rows(tmp_path / "one")[0][4] == line.replace("\t", r"\t")
@@ -162,7 +163,7 @@ def test_what_was_dropped_is_shown_as_it_was(tmp_path):
     assert dropped_rows(tmp_path / "two")[0][2:] == ["no-field", "no field 'text' in this row", '{"title":  5}']
 
 
-def test_an_empty_line_takes_no_sound_pairs_with_it(tmp_path, monkeypatch):
+def test_nearly_misaligned_pairs_are_kept_without_misaligned_ones(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "dragoman.doctor.alignment_checks.NEAR_MARGIN", 5.0
     )  # so that nearly all pairs are nearly misaligned
@@ -183,8 +184,8 @@ def test_an_empty_line_takes_no_sound_pairs_with_it(tmp_path, monkeypatch):
     emptied=st.sets(st.integers(0, 1199), max_size=3),
     run=st.sampled_from([(0, 0), (500, 520)]),
 )
-def test_cleaning_twice_is_cleaning_once(tmp_path_factory, exchanged, seed, emptied, run):
-    place = tmp_path_factory.mktemp("twice")
+def test_cleaning_is_idempotent(tmp_path_factory, exchanged, seed, emptied, run):
+    directory = tmp_path_factory.mktemp("twice")
     source, target = map(list, pairs())
     target[slice(*run)] = target[run[0] + 1 : run[1] + 1] if run[1] else []
     chosen = np.random.default_rng(seed).choice(len(target), exchanged, replace=False)  # 150: several rounds are needed
@@ -192,10 +193,10 @@ def test_cleaning_twice_is_cleaning_once(tmp_path_factory, exchanged, seed, empt
         target[line] = pairs()[1][other]
     for line in emptied:
         target[line] = ""
-    files = DoctorInput((write(place / "s", source), write(place / "t", target)))
-    fixed, cleaned = clean(files, place / "out")
+    files = DoctorInput((write(directory / "s", source), write(directory / "t", target)))
+    fixed, cleaned = clean(files, directory / "out")
     assert emptied <= {line.finding.index for line in fixed.dropped}
-    again, _ = clean(cleaned, place / "again")
+    again, _ = clean(cleaned, directory / "again")
     assert not again.dropped and not again.rewritten
 
 
@@ -207,7 +208,7 @@ JSON_ROWS = [
 ]
 
 
-def test_rows_of_json_keep_their_letters(tmp_path):
+def test_the_rest_of_a_json_row_is_unchanged(tmp_path):
     write(tmp_path / "t.jsonl", JSON_ROWS)
     _, cleaned = clean(DoctorInput((str(tmp_path / "t.jsonl"),)), tmp_path / "out")
     rows = (tmp_path / "out" / "t.jsonl").read_text(encoding="utf-8").splitlines()
@@ -234,27 +235,27 @@ def test_rows_of_json_keep_their_letters(tmp_path):
     ascii_only=st.booleans(),
     indent=st.sampled_from([None, 1]),
 )
-def test_only_the_value_of_a_row_is_changed(record, value, ascii_only, indent):
-    before = {"k": 1, **record, "text": "to be mended", "z": [1.0]}
+def test_only_the_value_of_a_json_row_is_replaced(record, value, ascii_only, indent):
+    before = {"k": 1, **record, "text": "to be replaced", "z": [1.0]}
     row = json.dumps(before, ensure_ascii=ascii_only, indent=indent)
     changed = FileLayout("t.jsonl", "jsonl", "text", [row]).row(row, value)
     assert json.loads(changed) == {**before, "text": value} and list(json.loads(changed)) == list(before)
 
 
-def test_files_out_of_step_are_refused(tmp_path):
+def test_files_of_different_length_are_rejected(tmp_path):
     files = DoctorInput((write(tmp_path / "s", ["a", "b"]), write(tmp_path / "t", ["a"])))
-    with pytest.raises(DataError, match="not in step"):
+    with pytest.raises(DataError, match="different line counts"):
         fix_documents(read_documents(files), DoctorLimits())
 
 
-def test_nothing_is_written_where_no_line_would_be_left(tmp_path):
+def test_dropping_all_lines_is_an_error(tmp_path):
     files = DoctorInput((write(tmp_path / "t", ["\u200b", ""]),))
     with pytest.raises(DataError, match="no line would be left"):
         clean(files, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_half_is_written(tmp_path, monkeypatch):
+def test_an_error_leaves_no_partial_output(tmp_path, monkeypatch):
     files = DoctorInput((write(tmp_path / "t", ["a"]),))
     fixed = fix_documents(read_documents(files), DoctorLimits())
     monkeypatch.setattr("dragoman.doctor.fix._rewritten_rows", lambda counts: 1 / 0)
@@ -263,13 +264,13 @@ def test_nothing_half_is_written(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]
 
 
-def test_names_in_the_new_directory():
+def test_output_names():
     assert output_names(["a/dropped.tsv"]) == {"a/dropped.tsv": "a/dropped.tsv"}
     assert output_names(["-", "x"]) == {"-": "stdin.txt", "x": "x"}
     with pytest.raises(DataError, match="rename one"):
         output_names(["a/x/t", "b/x/t"])
 
 
-def test_a_report_can_be_made_of_what_was_read_once(tmp_path):
+def test_documents_that_were_read_before_can_be_examined(tmp_path):
     files = DoctorInput((write(tmp_path / "t", ["a  b", "c"]),))
     assert examine_documents(read_documents(files), DoctorLimits(), with_cost=False) == examine(files, with_cost=False)

@@ -12,35 +12,38 @@ from dragoman.evaluation.edit_distance import count_edits, edit_distance
 words = st.lists(st.sampled_from("abc"), max_size=6)
 
 
-def exhaustive(one: list[str], other: list[str]) -> tuple[int, int]:
-    """Edits, and words put in: by trying everything."""
-    if not one or not other:
-        return len(one) + len(other), len(other)
+def exhaustive(hypothesis: list[str], reference: list[str]) -> tuple[int, int]:
+    """Edits and insertions, by trying all sequences of edits."""
+    if not hypothesis or not reference:
+        return len(hypothesis) + len(reference), len(reference)
 
-    def after(step: tuple[int, int], rest: tuple[int, int]) -> tuple[int, int]:
-        return step[0] + rest[0], step[1] + rest[1]
+    def add(edits: int, insertions: int, rest: tuple[int, int]) -> tuple[int, int]:
+        return edits + rest[0], insertions + rest[1]
 
-    kept = after((int(one[0] != other[0]), 0), exhaustive(one[1:], other[1:]))
-    return min(kept, after((1, 0), exhaustive(one[1:], other)), after((1, 1), exhaustive(one, other[1:])))
+    return min(
+        add(int(hypothesis[0] != reference[0]), 0, exhaustive(hypothesis[1:], reference[1:])),
+        add(1, 0, exhaustive(hypothesis[1:], reference)),
+        add(1, 1, exhaustive(hypothesis, reference[1:])),
+    )
 
 
 @given(words, words)
-def test_it_is_the_least(one: list[str], other: list[str]) -> None:
-    assert edit_distance(one, other) == exhaustive(one, other)
-    assert edit_distance(one, other)[0] == edit_distance(other, one)[0]
+def test_the_edit_distance_is_minimal_and_symmetric(first: list[str], second: list[str]) -> None:
+    assert edit_distance(first, second) == exhaustive(first, second)
+    assert edit_distance(first, second)[0] == edit_distance(second, first)[0]
 
 
-def test_what_is_repeated_and_what_is_dropped() -> None:
-    said = ["a cat a cat sat", "", "the <unk> <unk> dog", "b c"]
-    counted = count_edits(said, ["a cat sat", "a", "the dog", "x b y c"])
-    assert (counted.repeated, counted.dropped) == (2, 3)  # a and cat; a, x and y: unknown words may be two
+def test_repeated_and_dropped_words() -> None:
+    hypotheses = ["a cat a cat sat", "", "the <unk> <unk> dog", "b c"]
+    counts = count_edits(hypotheses, ["a cat sat", "a", "the dog", "x b y c"])
+    assert (counts.repeated, counts.dropped) == (2, 3)  # a and cat; a, x and y; <unk> does not count
 
 
 def test_rates() -> None:
-    counted = count_edits(["a b c", "", "x"], ["a b c", "d e", "x"])
-    assert (counted.exact_match, counted.word_error_rate) == (2 / 3, 2 / 6)
+    counts = count_edits(["a b c", "", "x"], ["a b c", "d e", "x"])
+    assert (counts.exact_match, counts.word_error_rate) == (2 / 3, 2 / 6)
 
 
-def test_other_numbers_of_lines_are_refused() -> None:
+def test_texts_of_different_length_are_rejected() -> None:
     with pytest.raises(DataError, match="2"):
         count_edits(["a"], ["a", "b"])

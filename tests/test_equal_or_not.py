@@ -56,28 +56,33 @@ def test_no_linear_model_is_better_than_an_error_of_one(example: ModuleType) -> 
 
 def test_training_brings_a_linear_model_there(example: ModuleType) -> None:
     for seed in SEEDS:
-        assert 1.0 - 1e-6 <= example.train(example.Linear.create(seed), seed) < 1.001
+        assert 1.0 - 1e-6 <= example.train(example.Linear(seed), seed) < 1.001
 
 
 def test_the_network_made_by_hand_is_exact(example: ModuleType) -> None:
-    assert example.by_hand().output(example.POINTS.x).tolist() == example.POINTS.y.tolist()
+    assert example.by_hand()(example.POINTS.x).tolist() == example.POINTS.y.tolist()
 
 
 # -- what can learn it -----------------------------------------------------------------------------------------------
 
 
 def test_through_step_only_the_output_layer_learns(example: ModuleType) -> None:
-    network = example.Network.create("step", 2, seed=1)
-    before = {name: tensor.clone() for name, tensor in network.parameters().items()}
+    network = example.Network("step", 2, seed=1)
+    before = {name: tensor.clone() for name, tensor in network.named_parameters()}
     example.train(network, seed=1)
-    same = {name: torch.equal(tensor, before[name]) for name, tensor in network.parameters().items()}
-    assert same == {"W_xh": True, "b_h": True, "w_hy": False, "b_y": False}
+    same = {name: torch.equal(tensor, before[name]) for name, tensor in network.named_parameters()}
+    assert same == {
+        "hidden_layer.weight": True,
+        "hidden_layer.bias": True,
+        "output_layer.weight": False,
+        "output_layer.bias": False,
+    }
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_twenty_units_learn_it(example: ModuleType, activation: str) -> None:
     for seed in SEEDS:
-        network = example.Network.create(activation, 20, seed)
+        network = example.Network(activation, 20, seed)
         assert example.error_of(network) > 0.1
         assert example.train(network, seed) < example.SOLVED
 
@@ -93,20 +98,19 @@ SLOPES = {
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_gradients_are_the_closed_form(example: ModuleType, activation: str) -> None:
     """eq. nnlm:backward, factor by factor, against automatic differentiation, at each point for itself."""
-    drawn = example.Network.create(activation, 3, seed=5)
-    named = {name: tensor.double().requires_grad_() for name, tensor in drawn.parameters().items()}
-    network = replace(drawn, **named)
+    network = example.Network(activation, 3, seed=5).double()
+    W_xh, b_h, w_hy, _ = network.parameters()
     for number in range(4):
         point = example.POINTS.select(np.array([number]))
         point = example.Points(point.x.double(), point.y.double())
         x, target = point.x[0], point.y[0]
-        inner = network.W_xh @ x + network.b_h
+        inner = W_xh @ x + b_h
         h = network.hidden(point.x)[0]
-        dl_dy = -2 * (target - network.output(point.x)[0])
-        dl_dinner = dl_dy * network.w_hy[0] * SLOPES[activation](inner, h)  # (hidden,)
+        dl_dy = -2 * (target - network(point.x)[0])
+        dl_dinner = dl_dy * w_hy[0] * SLOPES[activation](inner, h)  # (hidden,)
         closed = {"W_xh": torch.outer(dl_dinner, x), "b_h": dl_dinner, "w_hy": (dl_dy * h)[None], "b_y": dl_dy[None]}
         loss = example.squared_error(network, point).sum()
-        found = torch.autograd.grad(loss, list(named.values()), allow_unused=True, materialize_grads=True)
+        found = torch.autograd.grad(loss, list(network.parameters()), allow_unused=True, materialize_grads=True)
         for (name, expected), gradient in zip(closed.items(), found, strict=True):
             torch.testing.assert_close(gradient, expected.detach(), msg=name)
 

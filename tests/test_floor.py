@@ -1,4 +1,4 @@
-"""The floor of laboratory text: exact examples, honest standard errors, every model above it, and the command line."""
+"""The floor of lab text: examples by hand, standard errors, all models above it, and the command."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from dragoman.evaluation.floor import (
 )
 from dragoman.evaluation.lab_reference import lab_floor, lab_true_log_probs
 from dragoman.evaluation.likelihood import TokenScores, likelihood, token_scores
-from dragoman.lab.laboratory import laboratory
-from dragoman.lab.paths import KIND, SETTINGS, VERSION, language_of
+from dragoman.lab.corpus_files import GRAMMAR_VERSION, MANIFEST_FILE, MANIFEST_KIND, lab_language
+from dragoman.lab.lab import german_english_lab
 from dragoman.report.evaluation import floor_table
 from zoo import MODELS, Text
 
@@ -40,7 +40,7 @@ FEW = 12  # words of a vocabulary so small that models come close to the floor
 TWO = TrueLogProbs(np.log([1 / 4, 1 / 8]), np.log([1 / 8, 1 / 64]), np.array([1, 2]), np.array([3, 6]))
 
 
-def test_prices_of_the_truth_by_hand() -> None:
+def test_perplexities_of_the_true_distribution() -> None:
     """Three bits for 2 tokens and six bits for 3; by class two for 2 and three for 3."""
     floor = Floor.from_true_log_probs(TWO)
     assert floor.perplexity.value == pytest.approx(2 ** (9 / 5))
@@ -49,7 +49,7 @@ def test_prices_of_the_truth_by_hand() -> None:
     assert floor.bits_per_character.value == pytest.approx(9 / 9)
 
 
-def test_errors_of_the_truth_by_hand() -> None:
+def test_standard_errors_of_the_true_distribution() -> None:
     """With r = 9/5 bits a token, 3 - 2r = -0.6 and 6 - 3r = 0.6 are left: the root of 2 * (0.36 + 0.36), over 5."""
     floor = Floor.from_true_log_probs(TWO)
     bits = math.sqrt(2 * 0.72) / 5
@@ -59,15 +59,15 @@ def test_errors_of_the_truth_by_hand() -> None:
     assert floor.as_dict()["perplexity_error"] == floor.perplexity.standard_error
 
 
-def paid(truth: TrueLogProbs, more: float = 0.0, identity: float = 0.0) -> TokenScores:
+def make_scores(truth: TrueLogProbs, more: float = 0.0, identity: float = 0.0) -> TokenScores:
     """A model that pays what the truth pays by class, so many nats a token more, and for the unknown words `x`."""
     corpus = Corpus.from_sentences(["x" + " a" * int(words - 1) for words in truth.words], Vocab([*SPECIALS, "a"]))
     log_probs = np.repeat(truth.log_probs_class / truth.tokens - more, truth.tokens)
     return TokenScores(corpus, log_probs, np.full(len(truth.words), identity))
 
 
-def test_the_gap_by_hand() -> None:
-    gap = FloorGap.from_token_scores(TWO, paid(TWO, more=0.5, identity=-2.0))
+def test_the_gap_of_an_example() -> None:
+    gap = FloorGap.from_token_scores(TWO, make_scores(TWO, more=0.5, identity=-2.0))
     assert gap.by_class.estimate == pytest.approx((0.5, 0), abs=1e-7)
     # In full, the model pays 2 nats a sentence for what costs the truth log 2 and log 8.
     left = 5 * 0.5 + 4 - math.log(16)
@@ -75,22 +75,22 @@ def test_the_gap_by_hand() -> None:
     assert gap.full.estimate.standard_error > 0
 
 
-def test_the_truth_itself_is_at_the_floor_and_less_is_below_it() -> None:
+def test_the_true_distribution_is_at_the_floor() -> None:
     spelled_free = replace(TWO, log_probs=TWO.log_probs_class)
-    assert not FloorGap.from_token_scores(spelled_free, paid(TWO)).is_below()
-    assert not FloorGap.from_token_scores(spelled_free, paid(TWO, more=0.01)).is_below()
-    assert FloorGap.from_token_scores(spelled_free, paid(TWO, more=-0.01)).is_below()
+    assert not FloorGap.from_token_scores(spelled_free, make_scores(TWO)).is_below()
+    assert not FloorGap.from_token_scores(spelled_free, make_scores(TWO, more=0.01)).is_below()
+    assert FloorGap.from_token_scores(spelled_free, make_scores(TWO, more=-0.01)).is_below()
 
 
-def test_what_a_model_finds_impossible_is_infinitely_far_above() -> None:
-    gap = FloorGap.from_token_scores(TWO, paid(TWO, identity=-math.inf))
+def test_the_gap_of_an_impossible_text_is_infinite() -> None:
+    gap = FloorGap.from_token_scores(TWO, make_scores(TWO, identity=-math.inf))
     assert gap.full.estimate.value == math.inf and math.isnan(gap.full.estimate.standard_error)
     assert math.isfinite(gap.by_class.estimate.value) and not gap.is_below()
     assert gap.as_dict() == {"nats": None, "nats_error": None, "nats_class": pytest.approx(0), "nats_class_error": 0}
 
 
 @pytest.mark.parametrize("name", ["log_probs", "log_probs_class"])
-def test_what_cannot_have_been_drawn_is_refused(name: str) -> None:
+def test_impossible_sentences_are_rejected(name: str) -> None:
     wrong = np.log([0.5, 1.0])
     wrong[1] = -math.inf
     with pytest.raises(DataError, match=r"^test\.en:2: impossible"):
@@ -105,13 +105,13 @@ def test_parts_add_up() -> None:
     ]
     one, two = map(Floor.from_true_log_probs, parts)
     assert (one + two).as_dict() == pytest.approx(Floor.from_true_log_probs(whole).as_dict())
-    gaps = [FloorGap.from_token_scores(part, paid(part, more=0.1, identity=-3.0)) for part in parts]
+    gaps = [FloorGap.from_token_scores(part, make_scores(part, more=0.1, identity=-3.0)) for part in parts]
     assert (gaps[0] + gaps[1]).as_dict() == pytest.approx(
-        FloorGap.from_token_scores(whole, paid(whole, more=0.1, identity=-3.0)).as_dict(), abs=1e-7
+        FloorGap.from_token_scores(whole, make_scores(whole, more=0.1, identity=-3.0)).as_dict(), abs=1e-7
     )
 
 
-def test_too_little_has_no_error() -> None:
+def test_the_error_of_a_single_sentence_is_undefined() -> None:
     assert math.isnan(RatioEstimator.from_sentences(np.ones(1), np.ones(1, int)).estimate.standard_error)
     assert math.isnan(RatioEstimator().estimate.value)
     assert (
@@ -126,25 +126,25 @@ def test_too_little_has_no_error() -> None:
 
 
 def simulated(source: np.random.Generator, *shape: int) -> tuple[Any, Any]:
-    """Costs and counts of sentences: long ones cost more, and some words much more than others."""
+    """Losses and counts of sentences: the loss grows with the length and varies."""
     counts = source.poisson(9, shape) + 1
     return 2.5 * counts + source.normal(0, 2, shape) * np.sqrt(counts) + source.exponential(4, shape), counts
 
 
-def test_the_error_is_that_of_the_bootstrap() -> None:
+def test_the_error_agrees_with_the_bootstrap() -> None:
     source = np.random.default_rng(1)
-    costs, counts = simulated(source, 300)
-    ratio = RatioEstimator.from_sentences(costs, counts)
+    losses, counts = simulated(source, 300)
+    ratio = RatioEstimator.from_sentences(losses, counts)
     taken = source.integers(0, 300, (4000, 300))
-    ratios = costs[taken].sum(axis=1) / counts[taken].sum(axis=1)
+    ratios = losses[taken].sum(axis=1) / counts[taken].sum(axis=1)
     assert ratio.estimate.standard_error == pytest.approx(ratios.std(), rel=0.08)
     assert ratio.exponential.standard_error == pytest.approx(np.exp(ratios).std(), rel=0.08)
     assert ratio.scaled(2.0).standard_error == pytest.approx(ratios.std() / 2, rel=0.08)
 
 
-def test_the_error_is_the_spread_over_many_texts() -> None:
-    costs, counts = simulated(np.random.default_rng(2), 4000, 100)
-    estimates = [RatioEstimator.from_sentences(*text).estimate for text in zip(costs, counts, strict=True)]
+def test_the_error_agrees_with_the_spread_over_many_texts() -> None:
+    losses, counts = simulated(np.random.default_rng(2), 4000, 100)
+    estimates = [RatioEstimator.from_sentences(*text).estimate for text in zip(losses, counts, strict=True)]
     assert np.mean([error for _, error in estimates]) == pytest.approx(
         np.std([value for value, _ in estimates]), rel=0.05
     )
@@ -158,9 +158,9 @@ class Drawn:
 
     def __init__(self, language: str, sentences: int, vocab: Vocab | None = None) -> None:
         self.language = language
-        corpus = Corpus.from_sentences(laboratory().text(language, 1500, 1, "train"), vocab, min_count=2)
+        corpus = Corpus.from_sentences(german_english_lab().sentences(language, 1500, 1, "train"), vocab, min_count=2)
         self.text = Text(corpus, {word: f"-{word[-2:].upper()}" for word in corpus.vocab.tokens[len(SPECIALS) :]})
-        self.test = Corpus.from_sentences(laboratory().text(language, sentences, 1, "test"), corpus.vocab)
+        self.test = Corpus.from_sentences(german_english_lab().sentences(language, sentences, 1, "test"), corpus.vocab)
         self.truth = lab_true_log_probs(language, self.test)
 
 
@@ -185,7 +185,7 @@ def drawn_with_few_words(language: str) -> Drawn:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("sample", [drawn, drawn_with_few_words])
 @pytest.mark.parametrize("name", MODELS)
-def test_no_model_beats_the_floor(name: str, sample: Callable[[str], Drawn], language: str) -> None:
+def test_no_model_is_below_the_floor(name: str, sample: Callable[[str], Drawn], language: str) -> None:
     text = sample(language)
     result = evaluate_language_model(MODELS[name](text.text), text.test, text.truth)
     assert result.gap is not None and not result.gap.is_below(), result.as_dict()
@@ -193,7 +193,7 @@ def test_no_model_beats_the_floor(name: str, sample: Callable[[str], Drawn], lan
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("sample", [drawn, drawn_with_few_words])
-def test_a_model_that_knows_the_text_is_caught(sample: Callable[[str], Drawn], language: str) -> None:
+def test_a_model_trained_on_the_test_text_is_below_the_floor(sample: Callable[[str], Drawn], language: str) -> None:
     text = sample(language)
     cheat = NgramModel.train(text.test, order=5, smoothing="witten-bell")
     result = evaluate_language_model(cheat, text.test, text.truth)
@@ -201,7 +201,7 @@ def test_a_model_that_knows_the_text_is_caught(sample: Callable[[str], Drawn], l
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_with_few_words_models_come_close_enough_to_be_caught_by_little(language: str) -> None:
+def test_small_errors_are_detected_with_a_small_vocabulary(language: str) -> None:
     """A seventh of a nat too much for every token, and even a model of so little text would be below."""
     text = drawn_with_few_words(language)
     result = token_scores(MODELS["kneser-ney, order 5"](text.text), text.test)
@@ -212,16 +212,16 @@ def test_with_few_words_models_come_close_enough_to_be_caught_by_little(language
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_floor_is_the_entropy_of_the_grammar(language: str) -> None:
-    corpus = Corpus.from_sentences(laboratory().text(language, 2000, 2, "test"))
+    corpus = Corpus.from_sentences(german_english_lab().sentences(language, 2000, 2, "test"))
     truth = lab_true_log_probs(language, corpus)
-    entropy = laboratory().entropy
+    entropy = german_english_lab().entropy
     exact = entropy.english if language == "en" else entropy.german
     mean, error = RatioEstimator.from_sentences(-truth.log_probs, np.ones(len(corpus), int)).estimate
     assert abs(mean - exact) < 4 * error < 0.1 * exact
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_truth_counts_as_likelihood_does(language: str) -> None:
+def test_the_floor_counts_the_same_tokens_as_the_likelihood(language: str) -> None:
     """The floor is a price of the same text: the same tokens, words and characters, and less if words collapse."""
     text = drawn(language)
     result = likelihood(MODELS["witten-bell, order 1"](text.text), text.test)
@@ -235,18 +235,18 @@ def test_the_truth_counts_as_likelihood_does(language: str) -> None:
     assert lab_floor(language, text.test).as_dict() == Floor.from_true_log_probs(truth).as_dict()
 
 
-def test_the_sum_of_a_sentences_prices_is_the_models_score() -> None:
+def test_sentence_log_probs_are_those_of_the_model() -> None:
     text = drawn("en")
     model = MODELS["unknown words spelled out"](text.text)
-    paid_for = token_scores(model, text.test)
-    assert paid_for.sentence_log_probs == pytest.approx(model.sentence_log_probs(text.test))
-    assert paid_for.sentence_log_probs.sum() == pytest.approx(likelihood(model, text.test).log_likelihood_total)
-    assert paid_for.sentence_class_log_probs.sum() == pytest.approx(likelihood(model, text.test).log_likelihood)
+    scores = token_scores(model, text.test)
+    assert scores.sentence_log_probs == pytest.approx(model.sentence_log_probs(text.test))
+    assert scores.sentence_log_probs.sum() == pytest.approx(likelihood(model, text.test).log_likelihood_total)
+    assert scores.sentence_class_log_probs.sum() == pytest.approx(likelihood(model, text.test).log_likelihood)
     nothing = token_scores(model, Corpus.from_sentences([], model.vocab))
     assert len(nothing.sentence_log_probs) == len(nothing.sentence_class_log_probs) == 0
 
 
-def test_a_table_for_those_with_a_floor() -> None:
+def test_the_table_lists_models_with_a_floor() -> None:
     text = drawn("en")
     model = MODELS["with a closed vocabulary"](text.text)
     without = LanguageModelEvaluation(likelihood(model, text.test))
@@ -273,7 +273,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / f"test.{language}").write_text("\n".join(shown(language).sentences_as_text()) + "\n")
     (place / "test.en.gz").write_bytes(gzip.compress((place / "test.en").read_bytes()))
     (place / "copy.txt").write_bytes((place / "test.en").read_bytes())
-    (place / SETTINGS).write_text(f"kind: {KIND}\ngrammar: {VERSION}\n")
+    (place / MANIFEST_FILE).write_text(f"kind: {MANIFEST_KIND}\ngrammar: {GRAMMAR_VERSION}\n")
     for name in ("kneser-ney, order 2", "witten-bell, order 1", "with a closed vocabulary"):
         MODELS[name](drawn("en").text).save(place / name.split()[-1])
     NgramModel.train(shown("en"), order=5, smoothing="witten-bell").save(place / "cheat")
@@ -281,7 +281,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_the_floor_stands_beside_a_model(good, lab):
+def test_the_floor_is_shown_with_a_model(good, lab):
     out = good("evaluate", lab / "2", "--text", lab / "test.en")
     floor = lab_floor("en", shown("en"))
     for name in ("perplexity", "perplexity_words", "perplexity_class"):
@@ -306,7 +306,7 @@ def test_the_floor_in_json(good, lab):
     assert set(report["above_floor"]) == {"nats", "nats_error", "nats_class", "nats_class_error"}
 
 
-def test_each_model_has_the_floor_of_its_own_vocabulary(good, lab):
+def test_the_floor_depends_on_the_vocabulary(good, lab):
     models = [lab / name for name in ("2", "few", "vocabulary")]
     reports = json.loads(good("evaluate", *models, "--text", lab / "test.en", "--json").out)["models"]
     two, few, closed = (report["floor"] for report in reports)
@@ -322,7 +322,7 @@ def test_each_model_has_the_floor_of_its_own_vocabulary(good, lab):
         )
 
 
-def test_a_model_below_the_floor_is_suspected(good, lab):
+def test_a_warning_about_a_model_below_the_floor(good, lab):
     told = good("evaluate", lab / "2", lab / "cheat", "--text", lab / "test.en").err
     assert (
         told
@@ -334,7 +334,7 @@ def test_a_model_below_the_floor_is_suspected(good, lab):
 def test_edited_text_has_no_floor(good, lab, tmp_path, models):
     lines = (lab / "test.en").read_text().splitlines()
     (tmp_path / "test.en").write_text("\n".join([*lines[:3], "of the of the", *lines[3:]]) + "\n")
-    (tmp_path / SETTINGS).write_text(f"kind: {KIND}\ngrammar: {VERSION}\n")
+    (tmp_path / MANIFEST_FILE).write_text(f"kind: {MANIFEST_KIND}\ngrammar: {GRAMMAR_VERSION}\n")
     places = [lab / model for model in models]
     outcome = good("evaluate", *places, "--text", tmp_path / "test.en", "--json")
     assert "floor" not in outcome.out
@@ -359,22 +359,22 @@ from dragoman.cli.main import main
 model, *texts = sys.argv[1:]
 for text in texts:
     assert main(["evaluate", model, "--text", text]) == 0
-    print("imported:", "dragoman.lab.laboratory" in sys.modules)
+    print("imported:", "dragoman.lab.lab" in sys.modules)
 """
 
 
-def test_text_from_elsewhere_costs_no_grammar(lab):
+def test_the_grammar_is_loaded_for_lab_text_only(lab):
     done = in_a_process(ASK, lab / "2", lab / "copy.txt", lab / "test.en", capture_output=True)
     told = [line for line in done.stdout.splitlines() if line.startswith("imported: ")]
     assert told == ["imported: False", "imported: True"], done.stderr
 
 
 def test_how_laboratory_text_is_told(lab, tmp_path):
-    assert [language_of(lab / name) for name in ("test.de", "test.en", "test.en.gz")] == ["de", "en", "en"]
-    assert language_of(lab / "copy.txt") is language_of("-") is None
+    assert [lab_language(lab / name) for name in ("test.de", "test.en", "test.en.gz")] == ["de", "en", "en"]
+    assert lab_language(lab / "copy.txt") is lab_language("-") is None
     with pytest.warns(UserWarning, match=r"test\.en instead"):
-        assert language_of(lab / "test.raw.en") is None
-    assert language_of(tmp_path / "test.en") is None
+        assert lab_language(lab / "test.raw.en") is None
+    assert lab_language(tmp_path / "test.en") is None
     for settings in ("kind: something else\n", "[", "- kind\n", "\xff"):
-        (tmp_path / SETTINGS).write_text(settings, encoding="latin-1")
-        assert language_of(tmp_path / "test.en") is None
+        (tmp_path / MANIFEST_FILE).write_text(settings, encoding="latin-1")
+        assert lab_language(tmp_path / "test.en") is None

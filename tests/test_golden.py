@@ -31,7 +31,10 @@ from dragoman import Corpus, Tokenizer
 from dragoman.align.aligner import Aligner
 from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.data.alignments import WordAlignments
+from dragoman.data.brown import brown_clusters
+from dragoman.data.corpus import BidirectionalCorpus
 from dragoman.data.unknown_words import ClosedVocabulary
+from dragoman.models.two_way import TwoWayTranslator
 from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
 
@@ -300,16 +303,14 @@ def create(name: str, seed: int = 1, **options: Any) -> tuple[Any, Any]:
     shape = {**SMALL, "dropout": 0.2, "embedding_dropout": 0.1}
     if name in TWO_WAY:
         source, target = sides()
-        pairs = parallel(dragoman.BidirectionalCorpus, source, target)
-        model = dragoman.TwoWayTranslator.create(
-            pairs, source, target, seed=seed, **{**shape, **TWO_WAY[name], **options}
-        )
+        pairs = parallel(BidirectionalCorpus, source, target)
+        model = TwoWayTranslator.create(pairs, source, target, seed=seed, **{**shape, **TWO_WAY[name], **options})
         return model, pairs
     settings = {**shape, **TRANSLATORS[name], **options}
     if settings["encoder"] == "convolutional":
         settings["filters"] = 7
     source, target = sides(trees=settings["encoder"] in ("recursive", "tree-lstm"))
-    links = {"links": WordAlignments.from_lists(LINKS)} if settings.get("supervision") else {}
+    links = {"alignments": WordAlignments.from_lists(LINKS)} if settings.get("supervision") else {}
     pairs = parallel(dragoman.ParallelCorpus, source, target, **links)
     return dragoman.Translator.create(pairs, source, target, seed=seed, **settings), pairs
 
@@ -387,7 +388,7 @@ def training_losses(name: str) -> dict[str, Any]:
     trained = sum(float(tensor.detach().double().square().sum()) for _, tensor in named_parameters(model))
     return {
         "losses": [event.loss for event in events],
-        "rates": [event.rate for event in events],
+        "rates": [event.learning_rate for event in events],
         "dev_losses": [event.dev_loss for event in events if event.dev_loss is not None],
         "sum_of_squares_after": trained,
     }
@@ -445,7 +446,7 @@ def translations(name: str) -> dict[str, Any]:
 
     def with_attention(found: Any) -> dict[str, Any]:
         attention = None if found.attention is None else found.attention.tolist()
-        return {**told(found), "words": list(found.words), "source": list(found.source), "attention": attention}
+        return {**told(found), "words": list(found.tokens), "source": list(found.source_tokens), "attention": attention}
 
     found: dict[str, Any] = {
         "greedy": [with_attention(one) for one in model.translate(lines, beam_size=1)],
@@ -562,7 +563,7 @@ def alignments() -> dict[str, Any]:
         for how in ("grow-diag-final-and", "intersection", "union", "forward", "backward"):
             links = aligner.align(pairs, how)
             found[f"{model}, {how}"] = [[list(link) for link in links[pair]] for pair in range(6)]
-    found["brown clusters"] = dragoman.brown_clusters(english(), classes=5).as_mapping()
+    found["brown clusters"] = brown_clusters(english(), classes=5).as_mapping()
     return found
 
 

@@ -13,7 +13,7 @@ from dragoman.ngram import heldout
 from zoo import HELD_OUT, LANGUAGE
 
 
-def test_one_coefficient_agrees_with_a_grid(training: Corpus) -> None:
+def test_fitted_coefficient_agrees_with_grid_search(training: Corpus) -> None:
     """Of order 1 there is one alpha; the fitted one is the best of all on the held-out text."""
     text = Corpus.from_sentences([*HELD_OUT, "unicorn"], LANGUAGE)
     fitted = NgramModel.train(training, order=1, smoothing="interpolated-fitted", heldout=text)
@@ -28,12 +28,12 @@ def test_one_coefficient_agrees_with_a_grid(training: Corpus) -> None:
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("gap", [0, 1])
-def test_the_trace_keeps_to_its_arrays(
+def test_trace_stays_within_its_arrays(
     training: Corpus, held_out: Corpus, monkeypatch: pytest.MonkeyPatch, order: int, gap: int
 ) -> None:
     """Compiled code would write beyond an array without a word; as plain Python it raises an IndexError."""
     settings = {"order": order, "gap": gap, "smoothing": "interpolated-bucketed", "heldout": held_out}
     compiled = NgramModel.train(training, **settings)
-    monkeypatch.setattr(heldout, "_trace", heldout._trace.py_func)
+    monkeypatch.setattr(heldout, "_trace", heldout._trace.function)
     plain = NgramModel.train(training, **settings)
     assert np.array_equal(token_log_probs(plain, held_out), token_log_probs(compiled, held_out))

@@ -1,4 +1,4 @@
-"""The inside algorithm against sums over everything that small grammars can say."""
+"""The inside algorithm, compared with sums over all derivations of small grammars."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from hypothesis import strategies as st
 from dragoman import Corpus
 from dragoman.core.errors import DataError
 from dragoman.data.vocabulary import SPECIALS, Vocab
-from dragoman.lab.inside import inside, inside_full
-from dragoman.lab.side_grammar import SideGrammar
-from dragoman.lab.synchronous import ENGLISH, GERMAN, Builder, Grammar, Leaf, Rule, Way
+from dragoman.lab.grammar import ENGLISH, GERMAN, Grammar, GrammarBuilder, RightHandSide, Rule, Terminal
+from dragoman.lab.inside import inside_log_probs, inside_log_probs_with_spelling
+from dragoman.lab.monolingual import MonolingualGrammar
 
-Sayings = dict[tuple[str, ...], float]  # sentences and their probabilities
-
-
-# -- everything a grammar can say ----------------------------------------------------------------------------------
+Distribution = dict[tuple[str, ...], float]  # probabilities of sentences
 
 
-def sayings(grammar: Grammar, side: int, longest: int) -> dict[str, float]:
-    """All sentences of so many words, by trying all trees: each round lets them be one rule deeper."""
-    known: dict[str, Sayings] = {
+# -- enumeration ----------------------------------------------------------------------------------
+
+
+def enumerate_sentences(grammar: Grammar, language: int, longest: int) -> dict[str, float]:
+    """Return all sentences up to a length; each round adds derivations that are one rule deeper."""
+    known: dict[str, Distribution] = {
         symbol: {(word,): words.prob(word) for word in words.words()} for symbol, words in grammar.open_classes.items()
     }
     while True:
-        deeper = known | {symbol: said(rules, side, known, longest) for symbol, rules in grammar.rules.items()}
+        deeper = known | {symbol: expand(rules, language, known, longest) for symbol, rules in grammar.rules.items()}
         if deeper == known:
             return {" ".join(words): prob for words, prob in known[grammar.start].items()}
         known = deeper
 
 
-def said(rules: Iterable[Rule], side: int, known: Mapping[str, Sayings], longest: int) -> Sayings:
-    total: Sayings = defaultdict(float)
+def expand(rules: Iterable[Rule], language: int, known: Mapping[str, Distribution], longest: int) -> Distribution:
+    total: Distribution = defaultdict(float)
     for rule in rules:
-        for way in rule.ways[side]:
-            each = [
-                {(item.word,): 1.0} if isinstance(item, Leaf) else known.get(rule.children[item], {})
-                for item in way.items
+        for side in rule.right_sides[language]:
+            parts = [
+                {(item.word,): 1.0} if isinstance(item, Terminal) else known.get(rule.children[item], {})
+                for item in side.items
             ]
-            for choice in product(*(some.items() for some in each)):
+            for choice in product(*(options.items() for options in parts)):
                 words = tuple(word for part, _ in choice for word in part)
                 if len(words) <= longest:
-                    total[words] += rule.prob * way.prob * math.prod(prob for _, prob in choice)
+                    total[words] += rule.prob * side.prob * math.prod(prob for _, prob in choice)
     return dict(total)
 
 
@@ -60,11 +60,11 @@ def collapsed(sentences: Mapping[str, float], vocab: Vocab) -> dict[str, float]:
     return dict(total)
 
 
-def vocab_of(*words: str) -> Vocab:
+def vocabulary(*words: str) -> Vocab:
     return Vocab([*SPECIALS, *words])
 
 
-def assert_says(log_probs: np.ndarray, expected: Iterable[float]) -> None:
+def assert_probs(log_probs: np.ndarray, expected: Iterable[float]) -> None:
     np.testing.assert_allclose(np.exp(log_probs), list(expected), rtol=1e-12)
 
 
@@ -72,14 +72,14 @@ def assert_says(log_probs: np.ndarray, expected: Iterable[float]) -> None:
 
 
 @dataclass(frozen=True)
-class Few:
-    """An open class of a few words."""
+class SmallOpenClass:
+    """An open class with few words."""
 
     shares: tuple[tuple[str, float], ...]
     tag: str = "X"
 
     def draw(self, uniform: Callable[[], float]) -> str:
-        raise AssertionError("nothing is drawn here")
+        raise AssertionError("not used")
 
     def prob(self, word: str) -> float:
         return dict(self.shares).get(word, 0.0)
@@ -88,12 +88,12 @@ class Few:
         return (word for word, _ in self.shares)
 
     def entropy(self) -> float:
-        raise AssertionError("nobody asks here")
+        raise AssertionError("not used")
 
 
-def village() -> Builder:
-    """Finite; a word of two meanings, two orders, chains of single symbols, and names, one of them a common noun."""
-    builder = Builder()
+def village() -> GrammarBuilder:
+    """A finite grammar with an ambiguous word, two word orders, unary chains, and a name that is also a noun."""
+    builder = GrammarBuilder()
     builder.add("S", 3, {"x": "Clause"}, "{x} ./P", "{x} ./P")
     builder.add("S", 1, {"x": "Clause"}, "{x}", "{x}")
     builder.add("Clause", 2, {"s": "NP", "o": "NP"}, {"{s} sieht/V {o}": 3, "{o} sieht/V {s}": 1}, "{s} sees/V {o}")
@@ -106,13 +106,13 @@ def village() -> Builder:
     builder.add("Noun", 2, {"n": "Kind"}, "{n}", "{n}")
     builder.add("Kind", 1, {}, "frau/N", "woman/N")
     builder.add("Kind", 1, {}, "bank/N", "bank/N")
-    builder.open_classes["Name"] = Few((("kalina", 0.5), ("dora", 0.25), ("frau", 0.25)))
+    builder.open_classes["Name"] = SmallOpenClass((("kalina", 0.5), ("dora", 0.25), ("frau", 0.25)))
     return builder
 
 
-def recursive() -> Builder:
-    """Without end, and ambiguous: whether she saw it with the glass, or saw what had the glass."""
-    builder = Builder()
+def recursive() -> GrammarBuilder:
+    """A recursive grammar with ambiguous attachment of "with the glass"."""
+    builder = GrammarBuilder()
     builder.add("S", 1, {"s": "NP", "v": "VP"}, "{s} {v}", "{s} {v}")
     builder.add("VP", 2, {"o": "NP"}, "{o} sah/V", "saw/V {o}")
     builder.add("VP", 1, {"v": "VP", "p": "PP"}, "{p} {v}", "{v} {p}")
@@ -123,110 +123,121 @@ def recursive() -> Builder:
     return builder
 
 
-def heap() -> Builder:
-    """One word, bracketed in every way: S -> S S."""
-    builder = Builder()
+def binary_trees() -> GrammarBuilder:
+    """All binary trees over one word: S -> S S."""
+    builder = GrammarBuilder()
     builder.add("S", 2, {"a": "S", "b": "S"}, "{a} {b}", "{a} {b}")
     builder.add("S", 3, {}, "a/X", "a/X")
     return builder
 
 
-VILLAGE, RECURSIVE, HEAP = village().grammar("S"), recursive().grammar("S"), heap().grammar("S")
+VILLAGE, RECURSIVE, BINARY_TREES = village().build("S"), recursive().build("S"), binary_trees().build("S")
 
 
-# -- in full spelling ----------------------------------------------------------------------------------------------
+# -- with spelling ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("side", [GERMAN, ENGLISH])
-def test_all_sentences_of_a_finite_grammar(side: int) -> None:
-    expected = sayings(VILLAGE, side, longest=20)
-    log_probs = inside_full(SideGrammar.of(VILLAGE, side), expected)
-    assert_says(log_probs, expected.values())
+@pytest.mark.parametrize("language", [GERMAN, ENGLISH])
+def test_probabilities_of_a_finite_grammar_sum_to_one(language: int) -> None:
+    expected = enumerate_sentences(VILLAGE, language, longest=20)
+    log_probs = inside_log_probs_with_spelling(MonolingualGrammar.project(VILLAGE, language), expected)
+    assert_probs(log_probs, expected.values())
     assert math.fsum(np.exp(log_probs)) == pytest.approx(1, abs=1e-12)
 
 
-@pytest.mark.parametrize("side", [GERMAN, ENGLISH])
-def test_a_grammar_without_end(side: int) -> None:
-    expected = sayings(RECURSIVE, side, longest=9)
-    assert_says(inside_full(SideGrammar.of(RECURSIVE, side), expected), expected.values())
+@pytest.mark.parametrize("language", [GERMAN, ENGLISH])
+def test_recursive_grammar(language: int) -> None:
+    expected = enumerate_sentences(RECURSIVE, language, longest=9)
+    assert_probs(
+        inside_log_probs_with_spelling(MonolingualGrammar.project(RECURSIVE, language), expected), expected.values()
+    )
 
 
-def test_rules_that_are_said_alike_are_added_up() -> None:
-    side = SideGrammar.of(VILLAGE, GERMAN)
-    entries = side.spelled(["bank"])
-    symbols = [getattr(side.parts[part], "name", None) for part in entries.part]
+def test_rules_with_equal_right_hand_sides_are_added_up() -> None:
+    side = MonolingualGrammar.project(VILLAGE, GERMAN)
+    entries = side.lexicon_for_words(["bank"])
+    symbols = [getattr(side.symbols[part], "name", None) for part in entries.symbol]
     shares = dict(zip(symbols, np.exp(entries.log_prob), strict=True))
     assert shares == {"Noun": pytest.approx(0.6 + 0.4 / 2), "Kind": pytest.approx(0.5)}
 
 
-def test_every_bracketing_is_counted() -> None:
-    """n words have as many trees as the Catalan number says."""
+def test_all_trees_are_counted() -> None:
+    """The number of trees over n words is a Catalan number."""
     lengths = range(1, 61)
-    log_probs = inside_full(SideGrammar.of(HEAP, ENGLISH), [" ".join("a" * n) for n in lengths])
+    log_probs = inside_log_probs_with_spelling(
+        MonolingualGrammar.project(BINARY_TREES, ENGLISH), [" ".join("a" * n) for n in lengths]
+    )
     trees = [math.comb(2 * n - 2, n - 1) // n for n in lengths]
     expected = [math.log(t) + (n - 1) * math.log(0.4) + n * math.log(0.6) for n, t in zip(lengths, trees, strict=True)]
     np.testing.assert_allclose(log_probs, expected, rtol=1e-12)
 
 
 def test_long_sentences_do_not_underflow() -> None:
-    builder = Builder()
+    builder = GrammarBuilder()
     builder.add("S", 1, {"s": "S"}, "{s} a/X", "a/X {s}")
     builder.add("S", 9_999, {}, "b/X", "b/X")
-    grammar = builder.grammar("S")
+    grammar = builder.build("S")
     expected = 200 * math.log(1e-4) + math.log(1 - 1e-4)  # e-1842
-    assert inside_full(SideGrammar.of(grammar, ENGLISH), ["a " * 200 + "b"])[0] == pytest.approx(expected, rel=1e-12)
-    assert inside_full(SideGrammar.of(grammar, GERMAN), ["b" + " a" * 200])[0] == pytest.approx(expected, rel=1e-12)
+    assert inside_log_probs_with_spelling(MonolingualGrammar.project(grammar, ENGLISH), ["a " * 200 + "b"])[
+        0
+    ] == pytest.approx(expected, rel=1e-12)
+    assert inside_log_probs_with_spelling(MonolingualGrammar.project(grammar, GERMAN), ["b" + " a" * 200])[
+        0
+    ] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     "sentence", ["", "sees the she", "the woman", "she sees the", "she sees dragons", "she sees <unk>"]
 )
-def test_what_cannot_be_said(sentence: str) -> None:
-    assert inside_full(SideGrammar.of(VILLAGE, ENGLISH), ["she sees the bank", sentence])[1] == -np.inf
+def test_impossible_sentences_have_probability_zero(sentence: str) -> None:
+    assert (
+        inside_log_probs_with_spelling(MonolingualGrammar.project(VILLAGE, ENGLISH), ["she sees the bank", sentence])[1]
+        == -np.inf
+    )
 
 
-def test_no_sentences() -> None:
-    side = SideGrammar.of(VILLAGE, ENGLISH)
-    assert inside_full(side, []).shape == (0,)
-    assert inside(side, Corpus.from_sentences([], vocab_of("she"))).shape == (0,)
+def test_empty_corpus() -> None:
+    side = MonolingualGrammar.project(VILLAGE, ENGLISH)
+    assert inside_log_probs_with_spelling(side, []).shape == (0,)
+    assert inside_log_probs(side, Corpus.from_sentences([], vocabulary("she"))).shape == (0,)
 
 
-@pytest.mark.parametrize("storeys", ["ABC", "CBA", "BCA"])
-def test_a_pair_of_words_on_every_storey(storeys: str) -> None:
-    """A may become B and B may become C, and each may say "a a" itself: nothing is to be climbed twice."""
-    builder = Builder()
-    for symbol in storeys:
+@pytest.mark.parametrize("order", ["ABC", "CBA", "BCA"])
+def test_unary_closure_is_applied_once(order: str) -> None:
+    """A -> B -> C, and each of them also has "a a": no chain is counted twice."""
+    builder = GrammarBuilder()
+    for symbol in order:
         builder.add(symbol, 1, {}, "a/X a/X", "a/X a/X")
         if symbol != "C":
             builder.add(symbol, 1, {"x": chr(ord(symbol) + 1)}, "{x}", "{x}")
-    side = SideGrammar.of(builder.grammar("A"), ENGLISH)
-    assert_says(inside_full(side, ["a a", "a"]), [1.0, 0.0])
+    side = MonolingualGrammar.project(builder.build("A"), ENGLISH)
+    assert_probs(inside_log_probs_with_spelling(side, ["a a", "a"]), [1.0, 0.0])
 
 
-def test_a_symbol_and_a_word_of_the_same_name() -> None:
-    builder = Builder()
+def test_symbol_and_word_with_the_same_name() -> None:
+    builder = GrammarBuilder()
     builder.add("the", 1, {"n": "dog"}, "the/D {n}", "the/D {n}")
     builder.add("dog", 1, {}, "dog/N", "dog/N")
-    side = SideGrammar.of(builder.grammar("the"), ENGLISH)
-    assert_says(inside_full(side, ["the dog", "the the dog", "dog", "the"]), [1, 0, 0, 0])
+    side = MonolingualGrammar.project(builder.build("the"), ENGLISH)
+    assert_probs(inside_log_probs_with_spelling(side, ["the dog", "the the dog", "dog", "the"]), [1, 0, 0, 0])
 
 
-def test_many_sentences_are_shared_among_the_cores() -> None:
-    expected = sayings(RECURSIVE, ENGLISH, longest=9)
+def test_many_sentences_in_several_threads() -> None:
+    expected = enumerate_sentences(RECURSIVE, ENGLISH, longest=9)
     many = 40
-    log_probs = inside_full(SideGrammar.of(RECURSIVE, ENGLISH), list(expected) * many)
-    assert_says(log_probs, list(expected.values()) * many)
+    log_probs = inside_log_probs_with_spelling(MonolingualGrammar.project(RECURSIVE, ENGLISH), list(expected) * many)
+    assert_probs(log_probs, list(expected.values()) * many)
 
 
-def test_a_sentence_is_one_line() -> None:
+def test_line_break_in_a_sentence_is_an_error() -> None:
     with pytest.raises(DataError, match="sentences:2: contains a line break"):
-        inside_full(SideGrammar.of(VILLAGE, ENGLISH), ["she", "she\nshe"])
+        inside_log_probs_with_spelling(MonolingualGrammar.project(VILLAGE, ENGLISH), ["she", "she\nshe"])
 
 
-# -- through a vocabulary ------------------------------------------------------------------------------------------
+# -- with a vocabulary ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("side", [GERMAN, ENGLISH])
+@pytest.mark.parametrize("language", [GERMAN, ENGLISH])
 @pytest.mark.parametrize(
     "words",
     [
@@ -236,48 +247,52 @@ def test_a_sentence_is_one_line() -> None:
         ["kalina", "dora", "frau", "lives", "lebt", "institute"],
     ],
 )
-def test_words_outside_the_vocabulary_keep_their_mass(words: list[str], side: int) -> None:
-    vocab, spelled = vocab_of(*words), sayings(VILLAGE, side, longest=20)
+def test_unknown_words_have_their_total_probability(words: list[str], language: int) -> None:
+    vocab, spelled = vocabulary(*words), enumerate_sentences(VILLAGE, language, longest=20)
     expected = collapsed(spelled, vocab)
-    compiled = SideGrammar.of(VILLAGE, side)
-    log_probs = inside(compiled, Corpus.from_sentences(expected, vocab))
-    assert_says(log_probs, expected.values())
+    compiled = MonolingualGrammar.project(VILLAGE, language)
+    log_probs = inside_log_probs(compiled, Corpus.from_sentences(expected, vocab))
+    assert_probs(log_probs, expected.values())
     assert math.fsum(np.exp(log_probs)) == pytest.approx(1, abs=1e-12)
-    as_it_was = inside(compiled, Corpus.from_sentences(spelled, vocab))
-    assert len(set(as_it_was.tolist())) <= len(expected)  # sentences that look the same have the same probability
+    with_spelling = inside_log_probs(compiled, Corpus.from_sentences(spelled, vocab))
+    assert len(set(with_spelling.tolist())) <= len(expected)  # sentences with equal ids have equal probabilities
 
 
-def test_a_vocabulary_of_everything_is_full_spelling() -> None:
-    sentences = sayings(VILLAGE, ENGLISH, longest=20)
-    side = SideGrammar.of(VILLAGE, ENGLISH)
+def test_full_vocabulary_equals_spelling() -> None:
+    sentences = enumerate_sentences(VILLAGE, ENGLISH, longest=20)
+    side = MonolingualGrammar.project(VILLAGE, ENGLISH)
     corpus = Corpus.from_sentences([*sentences, "she sees dragons", ""])
-    np.testing.assert_array_equal(inside(side, corpus), inside_full(side, [*sentences, "she sees dragons", ""]))
+    np.testing.assert_array_equal(
+        inside_log_probs(side, corpus), inside_log_probs_with_spelling(side, [*sentences, "she sees dragons", ""])
+    )
 
 
-def test_no_name_is_left_outside() -> None:
-    """One less the sum of the shares would be 1e-16 here, and not nothing."""
-    names = Few(tuple((f"n{number}", 0.1) for number in range(10)))
-    side = SideGrammar.of(Grammar("Name", {}, {"Name": names}), ENGLISH)
-    known = vocab_of(*names.words())
-    assert inside(side, Corpus.from_sentences(["n3", "<unk>"], known)).tolist() == [math.log(0.1), -np.inf]
+def test_no_remainder_if_all_names_are_known() -> None:
+    """1 - sum of the probabilities would be 1e-16 instead of 0."""
+    names = SmallOpenClass(tuple((f"n{number}", 0.1) for number in range(10)))
+    side = MonolingualGrammar.project(Grammar("Name", {}, {"Name": names}), ENGLISH)
+    known = vocabulary(*names.words())
+    assert inside_log_probs(side, Corpus.from_sentences(["n3", "<unk>"], known)).tolist() == [math.log(0.1), -np.inf]
 
 
-def test_a_rare_name_is_left_outside() -> None:
-    names = Few((("common", 1 - 3e-14), ("rare", 1e-14), ("other", 2e-14)))
-    side = SideGrammar.of(Grammar("Name", {}, {"Name": names, "Same": names}), ENGLISH)
-    assert_says(inside(side, Corpus.from_sentences(["rare"], vocab_of("common"))), [3e-14])
+def test_small_remainder_is_exact() -> None:
+    names = SmallOpenClass((("common", 1 - 3e-14), ("rare", 1e-14), ("other", 2e-14)))
+    side = MonolingualGrammar.project(Grammar("Name", {}, {"Name": names, "Same": names}), ENGLISH)
+    assert_probs(inside_log_probs(side, Corpus.from_sentences(["rare"], vocabulary("common"))), [3e-14])
 
 
-def test_reserved_words_are_unknown_words() -> None:
-    builder = Builder()
+def test_special_tokens_in_text_are_unknown_words() -> None:
+    builder = GrammarBuilder()
     builder.add("S", 3, {}, "<s>/X", "<s>/X")
     builder.add("S", 1, {}, "word/X", "word/X")
-    side = SideGrammar.of(builder.grammar("S"), ENGLISH)
-    assert_says(inside(side, Corpus.from_sentences(["<s>", "<unk>", "word"], vocab_of("word"))), [0.75, 0.75, 0.25])
-    assert_says(inside_full(side, ["<s>"]), [0.75])
+    side = MonolingualGrammar.project(builder.build("S"), ENGLISH)
+    assert_probs(
+        inside_log_probs(side, Corpus.from_sentences(["<s>", "<unk>", "word"], vocabulary("word"))), [0.75, 0.75, 0.25]
+    )
+    assert_probs(inside_log_probs_with_spelling(side, ["<s>"]), [0.75])
 
 
-# -- any grammar ---------------------------------------------------------------------------------------------------
+# -- random grammars ---------------------------------------------------------------------------------------------------
 
 
 SYMBOLS, WORDS = ("A", "B", "C", "D"), ("a", "b", "c")
@@ -285,8 +300,8 @@ SYMBOLS, WORDS = ("A", "B", "C", "D"), ("a", "b", "c")
 
 @st.composite
 def grammars(draw: st.DrawFn) -> Grammar:
-    """Four symbols, each with a word; single symbols lead to later ones, so that there is no circle."""
-    builder = Builder()
+    """Four symbols, each with a word; unary rules lead only to later symbols, so there is no cycle."""
+    builder = GrammarBuilder()
     weight = st.integers(1, 5)
     for place, symbol in enumerate(SYMBOLS):
         english = draw(st.sampled_from(WORDS))
@@ -298,43 +313,49 @@ def grammars(draw: st.DrawFn) -> Grammar:
             items = [f"{{x{number}}}" if part in SYMBOLS else f"{part}/X" for number, part in enumerate(parts)]
             german = {" ".join(items[::-1]): draw(weight), " ".join(draw(st.permutations(items))): draw(weight)}
             builder.add(symbol, draw(weight), children, german, " ".join(items))
-    return builder.grammar("A")
+    return builder.build("A")
 
 
-EVERYTHING = [" ".join(words) for length in range(1, 5) for words in product(WORDS, repeat=length)]
+ALL_SENTENCES = [" ".join(words) for length in range(1, 5) for words in product(WORDS, repeat=length)]
 
 
 @given(grammars(), st.sampled_from([GERMAN, ENGLISH]), st.sets(st.sampled_from(WORDS)))
-def test_any_grammar_and_any_vocabulary(grammar: Grammar, side: int, known: set[str]) -> None:
-    compiled, expected = SideGrammar.of(grammar, side), sayings(grammar, side, longest=4)
-    assert_says(inside_full(compiled, EVERYTHING), [expected.get(sentence, 0.0) for sentence in EVERYTHING])
-    vocab = vocab_of(*sorted(known))
-    through = collapsed(expected, vocab)
-    assert_says(inside(compiled, Corpus.from_sentences(through, vocab)), through.values())
+def test_random_grammar_and_vocabulary(grammar: Grammar, language: int, known: set[str]) -> None:
+    compiled, expected = (
+        MonolingualGrammar.project(grammar, language),
+        enumerate_sentences(grammar, language, longest=4),
+    )
+    assert_probs(
+        inside_log_probs_with_spelling(compiled, ALL_SENTENCES),
+        [expected.get(sentence, 0.0) for sentence in ALL_SENTENCES],
+    )
+    vocab = vocabulary(*sorted(known))
+    by_ids = collapsed(expected, vocab)
+    assert_probs(inside_log_probs(compiled, Corpus.from_sentences(by_ids, vocab)), by_ids.values())
 
 
-# -- what is refused -----------------------------------------------------------------------------------------------
+# -- invalid grammars -----------------------------------------------------------------------------------------------
 
 
-def test_circles_of_single_symbols_are_refused() -> None:
+def test_cycle_of_unary_rules_is_an_error() -> None:
     builder = village()
     builder.add("Kind", 1, {"n": "Noun"}, "{n}", "{n}")
-    with pytest.raises(ValueError, match=r"can become itself.*: (Noun -> Kind -> Noun|Kind -> Noun -> Kind)$"):
-        SideGrammar.of(builder.grammar("S"), ENGLISH)
+    with pytest.raises(ValueError, match=r"a cycle of unary rules: (Noun -> Kind -> Noun|Kind -> Noun -> Kind)$"):
+        MonolingualGrammar.project(builder.build("S"), ENGLISH)
 
 
-def test_saying_nothing_is_refused() -> None:
-    silent = Rule("S", 1.0, (), ((Way(1.0, (Leaf("a", "X"),)),), (Way(1.0, ()),)))
-    grammar = replace(HEAP, rules={"S": (silent,)})
-    assert_says(inside_full(SideGrammar.of(grammar, GERMAN), ["a"]), [1.0])
-    with pytest.raises(ValueError, match="a rule of S says nothing at all"):
-        SideGrammar.of(grammar, ENGLISH)
+def test_empty_right_hand_side_is_an_error() -> None:
+    silent = Rule("S", 1.0, (), ((RightHandSide(1.0, (Terminal("a", "X"),)),), (RightHandSide(1.0, ()),)))
+    grammar = replace(BINARY_TREES, rules={"S": (silent,)})
+    assert_probs(inside_log_probs_with_spelling(MonolingualGrammar.project(grammar, GERMAN), ["a"]), [1.0])
+    with pytest.raises(ValueError, match="a rule of S has an empty right-hand side"):
+        MonolingualGrammar.project(grammar, ENGLISH)
 
 
-def test_what_has_no_weight_is_not_said() -> None:
-    a, b = (Way(prob, (Leaf(word, "X"),)) for prob, word in ((1.0, "a"), (0.0, "b")))
-    never = Rule("S", 0.0, ("S", "S"), ((Way(1.0, (0, 1)),),) * 2)
-    grammar = replace(HEAP, rules={"S": (Rule("S", 1.0, (), ((a, b), (a, b))), never)})
-    side = SideGrammar.of(grammar, ENGLISH)
-    assert_says(inside_full(side, ["a", "b", "a a"]), [1.0, 0.0, 0.0])
-    assert side.pairs.parent.size == 0
+def test_rules_of_probability_zero_are_removed() -> None:
+    a, b = (RightHandSide(prob, (Terminal(word, "X"),)) for prob, word in ((1.0, "a"), (0.0, "b")))
+    never = Rule("S", 0.0, ("S", "S"), ((RightHandSide(1.0, (0, 1)),),) * 2)
+    grammar = replace(BINARY_TREES, rules={"S": (Rule("S", 1.0, (), ((a, b), (a, b))), never)})
+    side = MonolingualGrammar.project(grammar, ENGLISH)
+    assert_probs(inside_log_probs_with_spelling(side, ["a", "b", "a a"]), [1.0, 0.0, 0.0])
+    assert side.binary_rules.parent.size == 0

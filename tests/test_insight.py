@@ -106,12 +106,12 @@ def test_a_carrying_model_begins_where_it_ended() -> None:
 def counting() -> RecurrentModel:
     """Elman's network, of which cell 3 adds a hundredth a word, and cell 1 takes one away."""
     model = made(cell="rnn", embedding=4)
-    parameters = model.parameters()
+    parameters = model.state_dict()
     with torch.no_grad():
         for cell, amount in ((3, 0.01), (1, -0.01)):
-            parameters["W_x1"][cell] = 0
-            parameters["W_h1"][cell] = torch.eye(5, dtype=torch.float64)[cell]
-            parameters["b_1"][cell] = amount
+            parameters["rnn.layers.0.input.weight"][cell] = 0
+            parameters["rnn.layers.0.recurrent.weight"][cell] = torch.eye(5, dtype=torch.float64)[cell]
+            parameters["rnn.layers.0.input.bias"][cell] = amount
     return model
 
 
@@ -124,14 +124,14 @@ def test_followers_find_the_cells_that_count() -> None:
 def test_followers_find_the_memory_that_a_word_switches_on() -> None:
     """An LSTM without a forget gate: the memory of cell 2 takes `that` in, keeps it, and lets nothing else in."""
     model = made(cell="lstm-without-forget-gate", embedding=len(CORPUS.vocab))
-    parameters = model.parameters()
+    parameters = model.state_dict()
     with torch.no_grad():
-        parameters["M"].copy_(torch.eye(len(CORPUS.vocab)))
+        parameters["embedding.weight"].copy_(torch.eye(len(CORPUS.vocab)))
         i, u = 2, 5 + 2  # its rows in the matrices, which stand on top of each other in the order i, u, o
-        for name in ("W_x1", "W_h1", "b_1"):
+        for name in ("rnn.layers.0.input.weight", "rnn.layers.0.recurrent.weight", "rnn.layers.0.input.bias"):
             parameters[name][[i, u]] = 0
-        parameters["b_1"][i] = 20.0
-        parameters["W_x1"][u, CORPUS.vocab.id("that")] = 20.0
+        parameters["rnn.layers.0.input.bias"][i] = 20.0
+        parameters["rnn.layers.0.input.weight"][u, CORPUS.vocab.id("that")] = 20.0
     found = activations(model, CORPUS, "c")
     ((cell, correlation),) = correlated_cells(found, "that", 1)
     assert cell == 2 and correlation > 0.999
@@ -149,9 +149,9 @@ def test_correlations_are_numpys() -> None:
 
 def test_a_cell_that_never_moves_follows_nothing() -> None:
     model = made(cell="rnn")
-    for name in ("W_x1", "W_h1"):
-        model.parameters()[name][4] = 0
-    model.parameters()["b_1"][4] = 0.1
+    for name in ("rnn.layers.0.input.weight", "rnn.layers.0.recurrent.weight"):
+        model.state_dict()[name][4] = 0
+    model.state_dict()["rnn.layers.0.input.bias"][4] = 0.1
     assert correlated_cells(activations(model, CORPUS), POSITION, 5)[-1] == (4, 0.0)
 
 
@@ -190,7 +190,7 @@ def test_saliency_is_the_norm_of_the_gradient(model: RecurrentModel) -> None:
     words = sentence.split()
     assert found.read == ("</s>" if model.carries else "<s>", *words)
     assert found.predicted == (*words, "</s>")
-    M = model.parameters()["M"]
+    M = model.state_dict()["embedding.weight"]
     corpus = Corpus.from_sentences([sentence], model.vocab)
     for column, number in enumerate([END if model.carries else START, *corpus[0].tolist()]):
         differences = np.zeros((len(found.predicted), M.shape[1]))
@@ -214,22 +214,22 @@ def test_words_not_yet_read_say_nothing(model: RecurrentModel) -> None:
 def test_saliency_goes_through_tied_vectors_and_classes() -> None:
     model = made(tied=True, hidden=7, softmax="frequency", softmax_classes=3)
     norms = saliency(model, "a cat").norms
-    assert (norms[np.tril_indices(3)] > 0).all() and not model.parameters()["M"].requires_grad
+    assert (norms[np.tril_indices(3)] > 0).all() and not model.state_dict()["embedding.weight"].requires_grad
 
 
 # -- the vanishing gradient ------------------------------------------------------------------------------------------
 
 
 def by_hand(model: RecurrentModel, words: list[int], back: int) -> float:
-    """|dl / d state `back` words before the last of these|, by the scorer's own steps from there on."""
+    """|dl / d state `back` words before the last of these|, by single steps from there on."""
     x, states = states_of(model, words[:-1])[-1 - back].rows
     leaves = [[part.clone().requires_grad_(True) for part in state] for state in states]
     seen = sum(state[0] for state in leaves) if model.settings.residual else leaves[-1][0]
-    state = State((seen + (x - seen.detach()), tuple(map(tuple, leaves))))
+    h, after = seen + (x - seen.detach()), tuple(map(tuple, leaves))
     for word in words[len(words) - 1 - back : -1]:
-        state = model.advance(state, torch.tensor([word]))
-    flat = [part for state_ in leaves for part in state_]
-    loss = -model.log_probs(state)[0, words[-1]]
+        h, after = model.rnn.step(model.embedding(torch.tensor([word])), after)
+    flat = [part for state in leaves for part in state]
+    loss = -model.target_log_probs(h, np.array(words[-1:]))[0]
     gradients = torch.autograd.grad(loss, flat, allow_unused=True, materialize_grads=True)
     return float(torch.cat(gradients, dim=1).norm())
 
@@ -247,7 +247,7 @@ def test_the_memory_of_an_lstm_without_forget_gate_keeps_the_gradient() -> None:
     gradients = {}
     for cell in ("lstm-without-forget-gate", "lstm", "rnn"):
         model = made(cell=cell)
-        model.parameters()["W_h1"].zero_()
+        model.state_dict()["rnn.layers.0.recurrent.weight"].zero_()
         gradients[cell] = gradient_by_distance(model, CORPUS, 8)
     kept = gradients["lstm-without-forget-gate"]
     np.testing.assert_allclose(kept[1:], kept[1], rtol=1e-12)
@@ -259,21 +259,21 @@ def test_the_memory_of_an_lstm_without_forget_gate_keeps_the_gradient() -> None:
 def test_many_sentences_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     model, many = made(), Corpus.from_sentences(LINES * 5, CORPUS.vocab)
     together = gradient_by_distance(model, many, 3)
-    monkeypatch.setattr("dragoman.models.inspection.AT_ONCE", 9)
+    monkeypatch.setattr("dragoman.models.inspection.TOKENS_PER_BATCH", 9)
     np.testing.assert_allclose(gradient_by_distance(model, many, 3), together, rtol=1e-12)
 
 
 def test_untrained_is_the_model_as_it_was() -> None:
     """But for the biases of the output, which begin as the text's frequencies."""
     model = made(layers=2)
-    before = {name: tensor.clone() for name, tensor in model.parameters().items()}
+    before = {name: tensor.detach().clone() for name, tensor in model.named_parameters()}
     fit(model, CORPUS, max_updates=3, threads=1)
     for again in (untrained_copy(model, seed=3), untrained_copy(recorded(model, 3))):
-        for name, tensor in again.parameters().items():
-            assert torch.equal(tensor, before[name]) == (name != "b_s"), name
-    other = untrained_copy(model, seed=4).parameters()
-    for name in ("M", "W_x1", "W_h2"):
-        assert not torch.equal(model.parameters()[name], before[name])
+        for name, tensor in again.named_parameters():
+            assert torch.equal(tensor, before[name]) == (name != "output.bias"), name
+    other = untrained_copy(model, seed=4).state_dict()
+    for name in ("embedding.weight", "rnn.layers.0.input.weight", "rnn.layers.1.recurrent.weight"):
+        assert not torch.equal(model.state_dict()[name], before[name])
         assert not torch.equal(other[name], before[name])
     assert not np.allclose(
         gradient_by_distance(model, CORPUS, 4), gradient_by_distance(untrained_copy(model, 3), CORPUS, 4)
@@ -283,7 +283,9 @@ def test_untrained_is_the_model_as_it_was() -> None:
 def recorded(model: RecurrentModel, seed: int) -> RecurrentModel:
     """The model as it comes back from disk: with the settings that it was trained by."""
     record = {"training": {"seed": seed}}
-    return RecurrentModel(model.vocab, model.unknown, model.settings, model.parameters(), model.classes, record)
+    loaded = RecurrentModel(model.vocab, model.unknown, model.settings, model.classes, record)
+    loaded.load_state_dict(model.state_dict())
+    return loaded.eval()
 
 
 # -- pictures --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Modified Kneser-Ney against KenLM: every n-gram, every back-off weight, every held-out sentence."""
+"""Modified Kneser-Ney compared with KenLM: n-grams, back-off weights and held-out sentences."""
 
 from __future__ import annotations
 

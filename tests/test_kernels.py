@@ -1,18 +1,37 @@
-"""Compiled loops, where what was compiled can be kept and where it cannot."""
+"""Compiled loops, with and without a cache."""
 
 import numpy as np
 import pytest
 
 from dragoman.core import kernels
+from dragoman.core.kernels import kernel
 
 
-def test_a_kernel_computes_what_the_function_says():
-    doubled = kernels.kernel(_double)
-    assert doubled(np.array([1, 2])).tolist() == [2, 4]
+def _double(array):
+    return array * 2
 
 
-def test_a_kernel_is_compiled_anew_where_nothing_can_be_kept(monkeypatch):
-    """As with a read-only package and no home directory: numba then refuses to cache, when it is asked to."""
+@kernel
+def _increment(x):
+    return x + 1
+
+
+@kernel
+def _increment_twice(x):
+    return _increment(_increment(x))
+
+
+def test_kernel_computes_what_the_function_does():
+    assert kernel(_double)(np.array([1, 2])).tolist() == [2, 4]
+
+
+def test_kernels_can_call_kernels():
+    assert _increment_twice(3) == 5
+    assert _increment_twice.function.__globals__["_increment"] is _increment
+
+
+def test_kernel_is_compiled_without_cache_if_nothing_can_be_written(monkeypatch):
+    """With a read-only package and no home directory, numba refuses to cache."""
 
     def refuse_to_cache(**options):
         if options.get("cache"):
@@ -20,17 +39,13 @@ def test_a_kernel_is_compiled_anew_where_nothing_can_be_kept(monkeypatch):
         return lambda function: function
 
     monkeypatch.setattr(kernels, "njit", refuse_to_cache)
-    assert kernels.kernel(_double) is _double
+    assert kernel(_double).compile() is _double
 
 
-def test_other_troubles_are_not_hidden(monkeypatch):
+def test_other_errors_are_raised(monkeypatch):
     def fail(**options):
         raise RuntimeError("something else")
 
     monkeypatch.setattr(kernels, "njit", fail)
     with pytest.raises(RuntimeError):
-        kernels.kernel(_double)
-
-
-def _double(array):
-    return array * 2
+        kernel(_double).compile()

@@ -39,7 +39,7 @@ def numbers(*values: float) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-def test_scores_are_what_the_tutorial_says() -> None:
+def test_scores_follow_their_definitions() -> None:
     log_prob, words, source = numbers(-6.0, -2.0), torch.tensor([2, 0]), torch.tensor([3, 0])
     assert NoLengthHandling().score(log_prob, words, source).tolist() == [-6, -2]
     assert LengthNormalization().score(log_prob, words, source).tolist() == [-2, -2]  # `</s>` is a word
@@ -63,7 +63,7 @@ def test_every_handling_has_its_name() -> None:
     st.integers(0, 9),
     st.lists(st.floats(-3, 0), min_size=12, max_size=12),
 )
-def test_no_way_on_passes_the_bound(
+def test_no_continuation_exceeds_the_bound(
     length: LengthHandling, log_prob: float, words: int, more: int, source: int, steps: list[float]
 ) -> None:
     """Whatever the next words cost; and where they cost nothing, the best way on reaches it."""
@@ -104,12 +104,12 @@ def test_with_much_data_the_prior_is_the_multinomial() -> None:
     assert probs.tolist() == pytest.approx([0.5, 0.25, 0.25], abs=1e-3)
 
 
-def test_prior_of_empty_sentences_alone_is_still_one() -> None:
+def test_prior_of_empty_sentences_is_a_distribution() -> None:
     prior = LengthPrior.estimate([0, 0], [0, 0])
     assert float(prior.log_probs(torch.arange(100), torch.tensor(4)).exp().sum()) == pytest.approx(1.0)
 
 
-def test_prior_is_kept_as_arrays(tmp_path: Path) -> None:
+def test_prior_is_saved_as_arrays(tmp_path: Path) -> None:
     write_arrays(tmp_path / "arrays.safetensors", PRIOR.arrays())
     again = LengthPrior.from_arrays(map_arrays(tmp_path / "arrays.safetensors"))
     words, source = torch.arange(20), torch.tensor(3)
@@ -122,7 +122,7 @@ def test_broken_arrays_are_refused(pairs: np.ndarray) -> None:
         LengthPrior.from_arrays({"pairs": pairs})
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_values_are_refused() -> None:
     with pytest.raises(DataError, match="at least one pair"):
         LengthPrior.estimate([], [])
     with pytest.raises(DataError, match="2 source lengths but 1"):

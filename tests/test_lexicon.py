@@ -1,4 +1,4 @@
-"""The laboratory's lexicon: what its tables hold, and the properties of the words that the grammar stands on."""
+"""The lab's lexicon: its size, the properties that the grammar relies on, and the parser."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 from dragoman.lab.lexicon import (
     ADJECTIVE_ENDINGS,
+    TOPICS,
     VERB_KINDS,
-    Crossed,
+    CrossedQuadruple,
     EnglishNoun,
     EnglishVerb,
     Entry,
@@ -20,30 +21,29 @@ from dragoman.lab.lexicon import (
     GermanVerb,
     Noun,
     Phrase,
+    Tokens,
     Verb,
-    Words,
     entries,
     parse,
 )
-from dragoman.lab.names import FEMALE, MALE, Names
-from dragoman.lab.word_tables import TOPICS
+from dragoman.lab.word_distributions import FEMALE, MALE, MadeUpNames
 
 TABLES = (*TOPICS, "general")
-MADE_UP_NAMES = (Names.ending(FEMALE), Names.ending(MALE))
+MADE_UP_NAMES = (MadeUpNames.ending_in(FEMALE), MadeUpNames.ending_in(MALE))
 GERMAN_WORD = re.compile(r"[A-ZÄÖÜ]?[a-zäöüßé]+")  # nouns within phrases are written with a capital
 ENGLISH_WORD = re.compile(r"[A-Z]?[a-zé]+")
-# Words that any grammar of the two languages needs: no noun or verb of the tables may look like them.
+# Function words of the two languages, which must not be confused with nouns or verbs.
 FUNCTION_WORDS = {
     "german": "der die das den dem des ein eine einen einem einer er sie es ihn ihm ihr sich selbst und oder aber "
     "nicht hat haben ist sind wird werden dass ob wer was kein keine keinen keinem keiner in im an am auf vor hinter",
     "english": "the a an he she it they him her them himself herself itself themselves and or but not has have is are "
     "will that whether who which whom no does do did in on at behind front of to",
 }
-# Entries a topic needs at least; a formal and casual pair counts as one.
+# Minimal number of entries per topic; a pair of formal and casual words counts once.
 NEEDED = {
     ("man", False): 5,
     ("woman", False): 4,
-    ("beast", False): 5,
+    ("animal", False): 5,
     ("thing", False): 14,
     ("man", True): 1,
     ("woman", True): 1,
@@ -51,19 +51,19 @@ NEEDED = {
 }
 VERBS_NEEDED = {
     "person": 3,
-    "beast": 3,
+    "animal": 3,
     "person>thing": 7,
-    "person>beast": 2,
+    "person>animal": 2,
     "person>person": 3,
-    "beast>thing": 2,
-    "beast>beast": 1,
+    "animal>thing": 2,
+    "animal>animal": 1,
     "person>self": 2,
     "person~": 2,
     "quad": 2,
 }
 
 
-# -- how the words are looked at -------------------------------------------------------------------------------------
+# -- access -------------------------------------------------------------------------------------
 
 
 def nouns(topic: str) -> list[Noun]:
@@ -82,45 +82,45 @@ def phrases(topic: str) -> list[Phrase]:
     return [entry for entry in entries(topic) if isinstance(entry, Phrase)]
 
 
-def crossed(topic: str) -> Crossed:
-    (found,) = (entry for entry in entries(topic) if isinstance(entry, Crossed))
-    return found
+def crossed(topic: str) -> CrossedQuadruple:
+    (quadruple,) = (entry for entry in entries(topic) if isinstance(entry, CrossedQuadruple))
+    return quadruple
 
 
-def german_forms(word: GermanNoun | GermanVerb) -> set[Words]:
-    """Every form in which a noun or verb can be met, in main clauses (without particle) and verb-final ones."""
+def german_forms(word: GermanNoun | GermanVerb) -> set[Tokens]:
+    """Return every form of a noun or verb, with and without the particle."""
     if isinstance(word, GermanNoun):
         return {(form,) for form in (word.singular, word.plural, word.oblique, word.dative_plural)}
     joined = {word.joined(form) for form in (word.singular, word.plural, word.participle)}
     return {(form,) for form in joined | {word.singular, word.plural}}
 
 
-def english_forms(word: EnglishNoun | EnglishVerb) -> set[Words]:
-    """Every form of a noun or verb, and the verb of `picks up` alone too, as its parts may come apart."""
+def english_forms(word: EnglishNoun | EnglishVerb) -> set[Tokens]:
+    """Return every form of a noun or verb, and for `picks up` also `picks`."""
     if isinstance(word, EnglishNoun):
         return {word.singular, word.plural}
     forms = {word.singular, word.base, word.participle}
     return forms | {form[:1] for form in forms}
 
 
-def forms(entry: Noun | Verb, side: str) -> set[Words]:
+def forms(entry: Noun | Verb, side: str) -> set[Tokens]:
     if side == "german":
         return {form for word in entry.german for form in german_forms(word)}
     return {form for word in entry.english for form in english_forms(word)}
 
 
-def where_met(side: str) -> dict[Words, list[tuple[str, Noun | Verb]]]:
-    """For each form of a noun or verb, the entries that have it."""
-    met = defaultdict(list)
+def entries_by_form(side: str) -> dict[Tokens, list[tuple[str, Noun | Verb]]]:
+    """Return, for each form of a noun or verb, the entries that have it."""
+    by_form = defaultdict(list)
     for topic in TABLES:
         for entry in nouns_and_verbs(topic):
             for form in forms(entry, side):
-                met[form].append((topic, entry))
-    return met
+                by_form[form].append((topic, entry))
+    return by_form
 
 
 def phrase_words(side: str) -> Iterator[str]:
-    """The words of the phrases, adjectives with their endings."""
+    """Yield the words of phrases, and adjectives with all endings."""
     for topic in TABLES:
         for phrase in phrases(topic):
             for words in phrase.german if side == "german" else phrase.english:
@@ -130,38 +130,38 @@ def phrase_words(side: str) -> Iterator[str]:
 
 
 def all_words(side: str) -> set[str]:
-    return {word for form in where_met(side) for word in form} | set(phrase_words(side))
+    return {word for form in entries_by_form(side) for word in form} | set(phrase_words(side))
 
 
 def pairs(topic: str) -> list[tuple[Noun | Verb, Noun | Verb]]:
-    """Neighbours of which one is formal and the other casual."""
+    """Return neighbouring entries of which the first is formal and the second casual."""
     words = nouns_and_verbs(topic)
-    return [(one, other) for one, other in pairwise(words) if (one.register, other.register) == ("formal", "casual")]
+    return [(a, b) for a, b in pairwise(words) if (a.register, b.register) == ("formal", "casual")]
 
 
-# -- how much there is -----------------------------------------------------------------------------------------------
+# -- size -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_a_topic_has_entries_of_every_kind(topic: str) -> None:
+def test_every_topic_has_entries_of_every_kind(topic: str) -> None:
     listed = [entry for entry in entries(topic) if isinstance(entry, Noun | Phrase) and entry.register != "casual"]
     counts = Counter((entry.kind, entry.rare) for entry in listed)
     assert {key: number for key, number in NEEDED.items() if counts[key] < number} == {}
-    assert counts["thing", True] + counts["beast", True] >= 7
+    assert counts["thing", True] + counts["animal", True] >= 7
     frames = Counter(verb.kind for verb in verbs(topic) if verb.register != "casual" and not verb.rare)
     assert {kind: number for kind, number in VERBS_NEEDED.items() if frames[kind] < number} == {}
     assert sum(verb.rare for verb in verbs(topic)) >= 2
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_a_topic_has_what_the_phenomena_need(topic: str) -> None:
+def test_every_topic_has_the_words_that_the_phenomena_need(topic: str) -> None:
     genders = Counter(noun.gender for noun in nouns(topic) if noun.kind == "thing" and not noun.rare)
     assert min(genders[gender] for gender in ("m", "f", "n")) >= 3
     separable = Counter(verb.kind for verb in verbs(topic) if any(word.particle for word in verb.german))
     assert separable["person>thing"] >= 3
     assert separable["person>person"] >= 1
     assert separable["person~"] >= 1
-    assert {"person", "beast"} <= {verb.kind for verb in verbs(topic) if verb.sein}
+    assert {"person", "animal"} <= {verb.kind for verb in verbs(topic) if verb.sein}
     compounds = [noun for noun in nouns(topic) if noun.kind == "thing" and len(noun.english[0].singular) == 2]
     assert len(compounds) >= 2
     words = nouns_and_verbs(topic)
@@ -169,7 +169,7 @@ def test_a_topic_has_what_the_phenomena_need(topic: str) -> None:
     assert 0.15 <= sum(len(entry.german) > 1 or len(entry.english) > 1 for entry in words) / len(words) <= 0.4
 
 
-def test_the_general_table_has_entries_of_every_kind() -> None:
+def test_general_list_has_entries_of_every_kind() -> None:
     counts = Counter(entry.kind for entry in [*phrases("general"), *verbs("general")])
     assert counts["time"] >= 25
     assert counts["adjective"] >= 45
@@ -183,46 +183,44 @@ def test_the_general_table_has_entries_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("side", ["german", "english"])
-def test_each_side_has_more_than_enough_words(side: str) -> None:
+def test_each_language_has_at_least_600_words(side: str) -> None:
     assert len(all_words(side)) >= 600
 
 
-# -- which words tell what -------------------------------------------------------------------------------------------
+# -- ambiguity -------------------------------------------------------------------------------------------
 
 
-def wanted_ambiguity(side: str, one: Noun | Verb, other: Noun | Verb) -> bool:
+def is_intended_ambiguity(side: str, a: Noun | Verb, b: Noun | Verb) -> bool:
     """Nouns of the same kind with all forms of one number in common, or verbs that differ by their particle."""
-    if (one.kind, one.register, one.rare) != (other.kind, other.register, other.rare):
+    if (a.kind, a.register, a.rare) != (b.kind, b.register, b.rare):
         return False
-    if isinstance(one, Noun) and isinstance(other, Noun):
-        singulars = [
-            {word.singular for word in (noun.german if side == "german" else noun.english)} for noun in (one, other)
-        ]
-        return one.gender == other.gender and singulars[0] == singulars[1]
-    if isinstance(one, Verb) and isinstance(other, Verb) and side == "german":
-        particles = [{word.particle for word in verb.german} for verb in (one, other)]
+    if isinstance(a, Noun) and isinstance(b, Noun):
+        singulars = [{word.singular for word in (noun.german if side == "german" else noun.english)} for noun in (a, b)]
+        return a.gender == b.gender and singulars[0] == singulars[1]
+    if isinstance(a, Verb) and isinstance(b, Verb) and side == "german":
+        particles = [{word.particle for word in verb.german} for verb in (a, b)]
         return particles[0].isdisjoint(particles[1]) and "" not in particles[0] | particles[1]
     return False
 
 
 @pytest.mark.parametrize("side", ["german", "english"])
-def test_no_form_is_shared_but_in_the_wanted_ambiguities(side: str) -> None:
-    unwanted = [
-        (form, first, second)
-        for form, met in where_met(side).items()
-        for (first, one), (second, other) in combinations(met, 2)
-        if first != second or not wanted_ambiguity(side, one, other)
+def test_forms_are_shared_only_by_intended_ambiguities(side: str) -> None:
+    unintended = [
+        (form, topic_a, topic_b)
+        for form, owners in entries_by_form(side).items()
+        for (topic_a, a), (topic_b, b) in combinations(owners, 2)
+        if topic_a != topic_b or not is_intended_ambiguity(side, a, b)
     ]
-    assert unwanted == []
+    assert unintended == []
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_every_topic_has_a_german_noun_of_two_meanings(topic: str) -> None:
+def test_every_topic_has_an_ambiguous_german_noun(topic: str) -> None:
     meanings = Counter(noun.german[0].singular for noun in nouns(topic))
     assert max(meanings.values()) == 2
 
 
-def test_some_topics_have_an_english_noun_of_two_meanings() -> None:
+def test_some_topics_have_an_ambiguous_english_noun() -> None:
     ambiguous = [
         topic for topic in TOPICS if max(Counter(noun.english[0].singular for noun in nouns(topic)).values()) == 2
     ]
@@ -230,8 +228,8 @@ def test_some_topics_have_an_english_noun_of_two_meanings() -> None:
 
 
 @pytest.mark.parametrize("side", ["german", "english"])
-def test_parts_of_an_expression_are_no_words_of_another_topic(side: str) -> None:
-    met = where_met(side)
+def test_parts_of_expressions_are_not_words_of_other_topics(side: str) -> None:
+    met = entries_by_form(side)
     shared = [
         (form, word)
         for form, owners in met.items()
@@ -242,39 +240,39 @@ def test_parts_of_an_expression_are_no_words_of_another_topic(side: str) -> None
 
 
 @pytest.mark.parametrize("side", ["german", "english"])
-def test_nouns_and_verbs_look_unlike_all_other_words(side: str) -> None:
-    single = {form[0] for form in where_met(side) if len(form) == 1}
+def test_nouns_and_verbs_differ_from_all_other_words(side: str) -> None:
+    single = {form[0] for form in entries_by_form(side) if len(form) == 1}
     assert single & {*phrase_words(side), *FUNCTION_WORDS[side].split()} == set()
 
 
 @pytest.mark.parametrize("side", ["german", "english"])
-def test_no_word_looks_like_a_made_up_name(side: str) -> None:
+def test_no_word_is_a_possible_generated_name(side: str) -> None:
     assert [word for word in all_words(side) if any(names.prob(word.lower()) for names in MADE_UP_NAMES)] == []
 
 
 @pytest.mark.parametrize(("side", "shape"), [("german", GERMAN_WORD), ("english", ENGLISH_WORD)])
-def test_words_are_of_letters_alone(side: str, shape: re.Pattern[str]) -> None:
+def test_words_have_only_letters(side: str, shape: re.Pattern[str]) -> None:
     assert [word for word in all_words(side) if not shape.fullmatch(word)] == []
 
 
-# -- forms that must differ ------------------------------------------------------------------------------------------
+# -- inflection ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("topic", TABLES)
-def test_english_shows_number_and_tense(topic: str) -> None:
+def test_english_forms_of_number_and_tense_differ(topic: str) -> None:
     assert [noun for noun in nouns(topic) if any(word.singular == word.plural for word in noun.english)] == []
     words = [word for verb in verbs(topic) for word in verb.english]
     assert [word for word in words if len({word.singular, word.base, word.participle}) < 3] == []
 
 
-def test_the_first_letter_tells_a_from_an() -> None:
+def test_first_letter_decides_between_a_and_an() -> None:
     first = {word.singular[0] for topic in TABLES for noun in nouns(topic) for word in noun.english}
     first |= {words[0] for phrase in phrases("general") if phrase.kind == "adjective" for words in phrase.english}
     assert [word for word in first if word.startswith(("u", "eu", "one", "hour", "heir", "hon"))] == []
 
 
 @pytest.mark.parametrize("topic", TABLES)
-def test_german_verbs_show_number_and_tense(topic: str) -> None:
+def test_german_verb_forms_differ(topic: str) -> None:
     words = [word for verb in verbs(topic) for word in verb.german]
     assert [word for word in words if len({word.singular, word.plural, word.participle}) < 3] == []
     assert [word for word in words if not (word.singular.endswith("t") or word.singular == "weiß")] == []
@@ -283,21 +281,21 @@ def test_german_verbs_show_number_and_tense(topic: str) -> None:
 
 
 @pytest.mark.parametrize("topic", TABLES)
-def test_words_of_one_register_come_as_pairs_that_differ(topic: str) -> None:
-    found = pairs(topic)
+def test_register_specific_words_are_pairs_without_common_forms(topic: str) -> None:
+    register_pairs = pairs(topic)
     marked = [entry for entry in nouns_and_verbs(topic) if entry.register]
-    assert sorted(entry.line for pair in found for entry in pair) == sorted(entry.line for entry in marked)
-    for one, other in found:
-        assert one.kind == other.kind
+    assert sorted(entry.line for pair in register_pairs for entry in pair) == sorted(entry.line for entry in marked)
+    for formal, casual in register_pairs:
+        assert formal.kind == casual.kind
         for side in ("german", "english"):
-            assert forms(one, side).isdisjoint(forms(other, side))
+            assert forms(formal, side).isdisjoint(forms(casual, side))
 
 
 @pytest.mark.parametrize("topic", TABLES)
-def test_synonyms_share_no_form(topic: str) -> None:
+def test_synonyms_have_no_common_form(topic: str) -> None:
     for entry in nouns_and_verbs(topic):
-        for one, other in combinations(entry.german, 2):
-            assert german_forms(one).isdisjoint(german_forms(other))
+        for left, right in combinations(entry.german, 2):
+            assert german_forms(left).isdisjoint(german_forms(right))
         for left, right in combinations(entry.english, 2):
             assert english_forms(left).isdisjoint(english_forms(right))
 
@@ -312,17 +310,17 @@ def test_weak_nouns_are_masculine_and_end_in_n(topic: str) -> None:
 
 
 def by_name(topic: str, name: str) -> Noun | Verb:
-    """The one entry with this German citation form."""
-    (found,) = (
+    """Return the entry with this German base form."""
+    (match,) = (
         entry
         for entry in nouns_and_verbs(topic)
         if name in ((entry.german[0].singular,) if isinstance(entry, Noun) else (entry.german[0].plural,))
     )
-    return found
+    return match
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_the_crossed_quadruple_names_plain_words_of_its_topic(topic: str) -> None:
+def test_crossed_quadruple_has_ordinary_words_of_its_topic(topic: str) -> None:
     quadruple = crossed(topic)
     named = [by_name(topic, name) for name in (*quadruple.verbs, *quadruple.subjects, *quadruple.objects)]
     assert len({entry.line for entry in named}) == 6
@@ -346,7 +344,7 @@ def parsed(line: str) -> Entry:
     return entry
 
 
-def test_a_noun_is_read_with_its_weak_form_and_synonyms() -> None:
+def test_parse_noun_with_weak_form_and_synonyms() -> None:
     assert parsed("casual rare man m typ/mensch typen/menschen typ/menschen = guy guys  # either") == Noun(
         "man",
         "m",
@@ -358,7 +356,7 @@ def test_a_noun_is_read_with_its_weak_form_and_synonyms() -> None:
     )
 
 
-def test_a_verb_is_read_with_its_particle() -> None:
+def test_parse_verb_with_particle() -> None:
     assert parsed("sein person auf+steht auf+stehen auf+gestanden = gets_up get_up got_up") == Verb(
         "person",
         None,
@@ -370,13 +368,13 @@ def test_a_verb_is_read_with_its_particle() -> None:
     )
 
 
-def test_lines_are_counted_with_the_empty_ones() -> None:
+def test_line_numbers_count_empty_lines() -> None:
     assert [entry.line for entry in parse("\n# a comment\n\ntime oft = often\ntime jetzt = now\n")] == [4, 5]
 
 
-def test_a_beast_is_a_noun_or_a_frame() -> None:
-    assert isinstance(parsed("beast f kuh kühe = cow cows"), Noun)
-    assert isinstance(parsed("beast grast grasen gegrast = grazes graze grazed"), Verb)
+def test_animal_is_both_a_noun_kind_and_a_frame() -> None:
+    assert isinstance(parsed("animal f kuh kühe = cow cows"), Noun)
+    assert isinstance(parsed("animal grast grasen gegrast = grazes graze grazed"), Verb)
 
 
 @pytest.mark.parametrize(
@@ -384,13 +382,13 @@ def test_a_beast_is_a_noun_or_a_frame() -> None:
     [
         ("man m typ typen guy guys", "no = between"),
         ("formal", "kind is missing"),
-        ("plant f blume blumen = flower flowers", "no kind of entry"),
+        ("plant f blume blumen = flower flowers", "not a kind of entry"),
         ("man typ typen = guy guys", "gender of a noun is missing"),
-        ("man m typ = guy guys", "1 columns where 2 or 3"),
-        ("man m typ typen = guy", "1 columns where 2 should"),
+        ("man m typ = guy guys", "1 columns instead of 2 or 3"),
+        ("man m typ typen = guy", "1 columns instead of 2"),
         ("man m typ/kerl typen = guy guys", "different numbers of synonyms"),
         ("man m typ/typ typen/typen = guy guys", "synonym is given twice"),
-        ("man m netter_typ nette_typen = guy guys", "of several words"),
+        ("man m netter_typ nette_typen = guy guys", "has several words"),
         ("time am__montag = on_monday", "empty word"),
         ("time oft/ = often", "empty word"),
         ("formal casual time oft = often", "two registers"),
@@ -403,11 +401,11 @@ def test_a_beast_is_a_noun_or_a_frame() -> None:
         ("rare crossed kaufen liefern bauer händler pflug sack", "six German names"),
     ],
 )
-def test_a_malformed_line_is_refused_by_name(line: str, problem: str) -> None:
+def test_malformed_line_is_an_error_with_its_number(line: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem) as refused:
         parse(f"\n{line}")
     assert f"line 2, {line!r}" in str(refused.value)
 
 
-def test_every_verb_frame_of_the_parser_is_used() -> None:
+def test_every_verb_frame_is_used() -> None:
     assert {verb.kind for topic in TABLES for verb in verbs(topic)} == set(VERB_KINDS)

@@ -1,4 +1,4 @@
-"""Log-linear models: scores, gradients, the three ways to keep weights, and what they can and cannot learn."""
+"""Log-linear models: scores, gradients, storage of weights, and what they can and cannot learn."""
 
 from __future__ import annotations
 
@@ -15,55 +15,53 @@ from dragoman.core.settings import validate
 from dragoman.core.threads import limit_threads
 from dragoman.data.vocabulary import END, SPECIALS, START
 from dragoman.evaluation.log_probs import folded_log_probs
-from dragoman.models.loglinear import layout as layouts
-from dragoman.models.loglinear import likelihood
+from dragoman.models.loglinear import scoring, weights
 from dragoman.models.loglinear.config import LogLinearConfig
-from dragoman.models.loglinear.history import History
+from dragoman.models.loglinear.features import WordHistories
+from module_outputs import log_probs, training_output
 from zoo import CLASSES
 
 NOTATION = "word1,word1+word2,word2+class1,word3,suffix1,bag"
-EVERY_WAY = {
+STORAGES = {
     "auto": {},
     "seen": {"weights": "seen"},
     "full": {"weights": "full"},
     "hashed": {"weights": "hashed", "hash_bits": 7},
-    "only often seen": {"weights": "seen", "min_seen": 3},
+    "frequent pairs": {"weights": "seen", "min_seen": 3},
     "conjunctions": {"features": "4-gram", "weights": "seen"},
 }
-every_way = pytest.mark.parametrize("way", EVERY_WAY)
+every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
-def made(corpus: Corpus, scale: float = 1.0, **settings: object) -> LogLinearModel:
-    """A model with random weights, in 64 bits."""
+def random_model(corpus: Corpus, scale: float = 1.0, **settings: object) -> LogLinearModel:
+    """Return a model with random float64 weights."""
     chosen = {"features": NOTATION, "suffix_types": 2, "precision": "float64", **settings}
     model = LogLinearModel.create(corpus, classes=CLASSES, **chosen)
-    chance = torch.Generator().manual_seed(5)
-    for tensor in model.parameters().values():
-        tensor.copy_(scale * torch.randn(tensor.shape, generator=chance, dtype=torch.float64))
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for tensor in model.parameters():
+            tensor.copy_(scale * torch.randn(tensor.shape, generator=generator, dtype=torch.float64))
     return model
 
 
 def gradients(model: LogLinearModel, function: Callable[[], Tensor], upstream: Tensor) -> dict[str, Tensor]:
-    """What flows back to the parameters, none of which keeps anything."""
-    for tensor in model.parameters().values():
-        tensor.requires_grad_(True)
-    found = torch.autograd.grad((function() * upstream).sum(), list(model.parameters().values()))
-    for tensor in model.parameters().values():
-        tensor.requires_grad_(False)
-    return dict(zip(model.parameters(), found, strict=True))
+    """Return the gradients of the parameters."""
+    parameters = dict(model.named_parameters())
+    grads = torch.autograd.grad((function() * upstream).sum(), list(parameters.values()))
+    return dict(zip(parameters, grads, strict=True))
 
 
 def random_upstream(corpus: Corpus) -> Tensor:
     return torch.randn(corpus.num_tokens, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
 
 
-# -- the plain model: W x + b with a matrix -----------------------------------------------------------------------
+# -- reference: W x + b with a dense matrix -----------------------------------------------------------------------
 
 
-def plain_log_probs(model: LogLinearModel, corpus: Corpus) -> Tensor:
-    """s = W x + b (eq. lllm:fullequation) with all of W and x written out, and torch's own softmax."""
-    active = model.contexts.active(History.of_corpus(corpus))
-    size, features = len(model.vocab), len(model.layout.place)
+def dense_log_probs(model: LogLinearModel, corpus: Corpus) -> Tensor:
+    """s = W x + b (eq. lllm:fullequation) with dense W and x, and torch's softmax."""
+    active = model.extractor.extract(WordHistories.from_corpus(corpus))
+    size, features = len(model.vocab), len(model.layout.window_start)
     x = torch.zeros(corpus.num_tokens, features, dtype=torch.float64)
     row = np.repeat(np.arange(corpus.num_tokens), np.diff(active.begin))
     x[row, active.feature.astype(np.int64)] = torch.from_numpy(active.value)
@@ -72,8 +70,8 @@ def plain_log_probs(model: LogLinearModel, corpus: Corpus) -> Tensor:
         (torch.from_numpy(model.layout.word).long(), column), model.pairs
     )
     windows = [
-        model.windows[place : place + size] if place >= 0 else torch.zeros(size, dtype=torch.float64)
-        for place in model.layout.place.tolist()
+        model.windows[start : start + size] if start >= 0 else torch.zeros(size, dtype=torch.float64)
+        for start in model.layout.window_start.tolist()
     ]
     s = x @ (W + torch.stack(windows, dim=1)).T + model.bias  # (tokens, |V|)
     s = s.masked_fill(torch.arange(size) == START, -torch.inf)
@@ -81,42 +79,44 @@ def plain_log_probs(model: LogLinearModel, corpus: Corpus) -> Tensor:
     return torch.log_softmax(s, dim=1).gather(1, targets[:, None])[:, 0]
 
 
-@every_way
+@every_storage
 @pytest.mark.parametrize("scale", [0.1, 1.0, 40.0])
-def test_scores_and_gradients_are_those_of_the_matrix(way: str, scale: float, training: Corpus) -> None:
-    """The closed form of section 4.3 against automatic differentiation; with large weights, sums lose their digits
-    unless they are taken anew."""
-    model, upstream = made(training, scale, **EVERY_WAY[way]), random_upstream(training)
-    np.testing.assert_allclose(model.batch_log_probs(training), plain_log_probs(model, training), rtol=1e-10, atol=1e-9)
-    closed = gradients(model, lambda: model.batch_log_probs(training), upstream)
-    automatic = gradients(model, lambda: plain_log_probs(model, training), upstream)
+def test_scores_and_gradients_equal_those_of_the_dense_matrix(storage: str, scale: float, training: Corpus) -> None:
+    """The closed form of section 4.3 against automatic differentiation. With large weights, corrected sums lose their
+    digits and have to be computed again."""
+    model, upstream = random_model(training, scale, **STORAGES[storage]), random_upstream(training)
+    np.testing.assert_allclose(
+        log_probs(model, training), dense_log_probs(model, training).detach(), rtol=1e-10, atol=1e-9
+    )
+    closed = gradients(model, lambda: model(training).log_probs, upstream)
+    automatic = gradients(model, lambda: dense_log_probs(model, training), upstream)
     for name in closed:
         np.testing.assert_allclose(closed[name], automatic[name], rtol=0, atol=1e-8, err_msg=name)
         assert closed[name].abs().max() > 0
 
 
-def test_the_gradient_is_what_the_tutorial_says(training: Corpus) -> None:
-    """d log p / db = onehot(e_t) - p and d log p / dW_j = x_j (onehot(e_t) - p), of one token with one feature on."""
-    model = made(training, features="word1", weights="full")
+def test_gradient_equals_the_equation_of_the_tutorial(training: Corpus) -> None:
+    """d log p / db = onehot(e_t) - p and d log p / dW_j = x_j (onehot(e_t) - p), for one token with one active feature."""
+    model = random_model(training, features="word1", weights="full")
     sentence = Corpus.from_sentences(["the"], training.vocab)
     only_first = torch.tensor([1.0, 0.0], dtype=torch.float64)
-    found = gradients(model, lambda: model.batch_log_probs(sentence), only_first)
+    grads = gradients(model, lambda: model(sentence).log_probs, only_first)
     p = np.array([dict(model.next_words("", k=None))[word] for word in training.vocab.tokens])
     residual = np.eye(len(p))[training.vocab.id("the")] - p
-    np.testing.assert_allclose(found["bias"], residual, atol=1e-12)
-    columns = found["windows"].reshape(-1, len(p)).numpy()
-    (on,) = [column for column in columns if column.any()]
-    np.testing.assert_allclose(on, residual, atol=1e-12)
+    np.testing.assert_allclose(grads["bias"], residual, atol=1e-12)
+    columns = grads["windows"].reshape(-1, len(p)).numpy()
+    (active,) = [column for column in columns if column.any()]
+    np.testing.assert_allclose(active, residual, atol=1e-12)
 
 
-# -- a model of dictionaries ------------------------------------------------------------------------------------------
+# -- reference: dictionaries ------------------------------------------------------------------------------------------
 
 
-SUFFIXES = {"sees": "-es", "yes": "-es", "hears": "-s", "bird": "-d", "old": "-d"}  # that two words of the text share
+SUFFIXES = {"sees": "-es", "yes": "-es", "hears": "-s", "bird": "-d", "old": "-d"}  # shared by at least two words
 
 
 def naive_features(words: list[str]) -> dict[str, float]:
-    """What NOTATION has on after some words, by hand."""
+    """Return the active features of NOTATION after some words."""
     back = [*reversed(words), "<s>"]
     class_of = lambda word: CLASSES.get(word, word)  # noqa: E731
     on = {f"word1={back[0]}": 1.0}
@@ -133,22 +133,22 @@ def naive_features(words: list[str]) -> dict[str, float]:
 
 
 def naive_weights(model: LogLinearModel, corpus: Corpus) -> dict[tuple[str, str], float]:
-    """All weights by the names of feature and next word, as `explain` gives them."""
+    """Return all weights by feature and next word, read from `explain`."""
     prefixes = {" ".join(line.split()[:n]) for line in corpus.sentences_as_text() for n in range(len(line.split()) + 1)}
     weights = {}
     for prefix in prefixes:
-        told = model.explain(prefix, k=len(model.vocab))
-        strength = {feature.feature: feature.value for feature in told.features}
-        for word in told.words:
-            for one in word.contributions:
-                if one.amount is not None:
-                    weights[one.feature, word.word] = one.amount / strength[one.feature]
+        explanation = model.explain(prefix, k=len(model.vocab))
+        value = {feature.feature: feature.value for feature in explanation.features}
+        for word in explanation.words:
+            for part in word.contributions:
+                if part.amount is not None:
+                    weights[part.feature, word.word] = part.amount / value[part.feature]
     return weights
 
 
-@pytest.mark.parametrize("way", ["auto", "seen", "full", "hashed"])
-def test_a_model_of_dictionaries_and_loops_says_the_same(way: str, training: Corpus, held_out: Corpus) -> None:
-    model = made(training, **EVERY_WAY[way])
+@pytest.mark.parametrize("storage", ["auto", "seen", "full", "hashed"])
+def test_log_probs_equal_those_of_dictionaries(storage: str, training: Corpus, held_out: Corpus) -> None:
+    model = random_model(training, **STORAGES[storage])
     weights = naive_weights(model, training)
     bias = dict(zip(model.vocab.tokens, model.bias.tolist(), strict=True))
     expected = []
@@ -164,32 +164,32 @@ def test_a_model_of_dictionaries_and_loops_says_the_same(way: str, training: Cor
     np.testing.assert_allclose(model.token_log_probs(held_out), expected, atol=1e-9)
 
 
-# -- ways to keep weights --------------------------------------------------------------------------------------------
+# -- storage of weights --------------------------------------------------------------------------------------------
 
 
-def test_seen_weights_are_those_of_pairs_in_the_text() -> None:
+def test_seen_weights_are_those_of_pairs_in_the_corpus() -> None:
     corpus = Corpus.from_sentences(["a b", "a b", "a c"])
     model = LogLinearModel.create(corpus, features="word1", weights="seen")
     after_a = model.explain("a", k=9)
     assert {word.word for word in after_a.words if word.contributions[0].amount is not None} == {"b", "c"}
-    often = LogLinearModel.create(corpus, features="word1", weights="seen", min_seen=2)
-    after_a = often.explain("a", k=9)
+    frequent = LogLinearModel.create(corpus, features="word1", weights="seen", min_seen=2)
+    after_a = frequent.explain("a", k=9)
     assert {word.word for word in after_a.words if word.contributions[0].amount is not None} == {"b"}
-    assert often.explain("a c").unseen == ("word1=c",)
+    assert frequent.explain("a c").unseen == ("word1=c",)
 
 
-def test_single_features_have_full_columns_while_they_are_few(
+def test_unigram_features_have_full_columns_unless_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch, training: Corpus
 ) -> None:
     size = len(training.vocab)
     model = LogLinearModel.create(training, features="word1,word1+word2")
     assert len(model.windows) and len(model.pairs) and not model.notes
     assert len(model.windows) % size == 0
-    monkeypatch.setattr(layouts, "AUTOMATIC", len(model.windows) - 1)
-    frugal = LogLinearModel.create(training, features="word1,word1+word2")
-    assert not len(frugal.windows) and len(frugal.pairs) > len(model.pairs)
-    assert f"{len(model.windows):,} weights" in frugal.notes[0]
-    monkeypatch.setattr(layouts, "MOST_WEIGHTS", 100)
+    monkeypatch.setattr(weights, "MAX_AUTO_WEIGHTS", len(model.windows) - 1)
+    sparse = LogLinearModel.create(training, features="word1,word1+word2")
+    assert not len(sparse.windows) and len(sparse.pairs) > len(model.pairs)
+    assert f"{len(model.windows):,} weights" in sparse.notes[0]
+    monkeypatch.setattr(weights, "MAX_WEIGHTS", 100)
     with pytest.raises(DataError, match="too many; choose seen or hashed"):
         LogLinearModel.create(training, features="word1,word1+word2", weights="full")
 
@@ -200,31 +200,31 @@ def trained(corpus: Corpus, **settings: object) -> LogLinearModel:
     return model
 
 
-def test_hashed_columns_that_do_not_meet_are_full_columns(training: Corpus) -> None:
+def test_hashed_columns_without_overlap_equal_full_columns(training: Corpus) -> None:
     hashed = trained(training, features="3-gram", weights="hashed", hash_bits=22)
-    assert np.diff(np.sort(hashed.layout.place)).min() >= len(training.vocab)
+    assert np.diff(np.sort(hashed.layout.window_start)).min() >= len(training.vocab)
     full = trained(training, features="3-gram", weights="full")
     np.testing.assert_allclose(hashed.token_log_probs(training), full.token_log_probs(training), atol=1e-12)
 
 
-def test_a_hashed_table_has_the_size_asked_for(training: Corpus) -> None:
+def test_hashed_table_has_the_given_size(training: Corpus) -> None:
     model = trained(training, features="4-gram", weights="hashed", hash_bits=5)
     assert len(model.windows) == 32 and not len(model.pairs)
     with pytest.raises(DataError, match="hash_bits 3: a column of 14 weights does not fit; choose 4 or more"):
         LogLinearModel.create(training, weights="hashed", hash_bits=3)
 
 
-# -- what training needs ----------------------------------------------------------------------------------------------
+# -- training ----------------------------------------------------------------------------------------------
 
 
-def test_it_starts_as_the_unigram_model(training: Corpus) -> None:
+def test_initial_model_is_the_unigram_model(training: Corpus) -> None:
     model = LogLinearModel.create(training, features=NOTATION, classes=CLASSES)
     counts = np.bincount(training.ids_with_boundaries(starts=0), minlength=len(training.vocab)) + 1.0
     expected = np.log(counts / (counts.sum() - counts[START]))[training.ids_with_boundaries(starts=0)]
     np.testing.assert_allclose(model.token_log_probs(training), expected, atol=1e-6)
 
 
-def test_words_never_seen_in_training_are_possible() -> None:
+def test_unseen_words_have_positive_probability() -> None:
     vocab = Vocab([*SPECIALS, "a", "b", "never"])
     corpus = Corpus.from_sentences(["a b", "b a"] * 5, vocab)
     model = trained(corpus, features="3-gram")
@@ -233,26 +233,26 @@ def test_words_never_seen_in_training_are_possible() -> None:
     assert all(prob > 0 for word, prob in probs.items() if word != "<s>")
 
 
-@every_way
-def test_32_bits_are_as_good_as_their_weights(way: str, training: Corpus, held_out: Corpus) -> None:
-    """Sums are taken in 64 bits whatever the weights have, so that the fold and the batched way agree."""
-    model = made(training, precision="float32", **EVERY_WAY[way])
+@every_storage
+def test_float32_weights_are_summed_in_float64(storage: str, training: Corpus, held_out: Corpus) -> None:
+    """Batched and stepwise log-probabilities agree because sums have 64 bits in both."""
+    model = random_model(training, precision="float32", **STORAGES[storage])
     np.testing.assert_allclose(model.token_log_probs(held_out), folded_log_probs(model, held_out), rtol=0, atol=1e-9)
 
 
-def test_penalties_spare_the_bias(training: Corpus) -> None:
-    assert set(made(training).regularized_parameters()) == {"pairs", "windows"}
-    assert set(made(training, weights="seen").regularized_parameters()) == {"pairs"}
-    assert set(made(training, weights="full").parameters()) == {"bias", "windows"}
+def test_bias_is_not_regularized(training: Corpus) -> None:
+    assert set(random_model(training).regularized_parameters()) == {"pairs", "windows"}
+    assert set(random_model(training, weights="seen").regularized_parameters()) == {"pairs"}
+    assert set(random_model(training, weights="full").state_dict()) == {"bias", "windows"}
 
 
-def test_threads_share_the_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch, training: Corpus) -> None:
-    monkeypatch.setattr(likelihood, "SMALLEST", 1)
-    model, upstream = made(training, weights="seen"), random_upstream(training)
+def test_threads_do_not_change_results(monkeypatch: pytest.MonkeyPatch, training: Corpus) -> None:
+    monkeypatch.setattr(scoring, "MIN_THREAD_COST", 1)
+    model, upstream = random_model(training, weights="seen"), random_upstream(training)
     results = {}
     for threads in (1, 2, 5):
         with limit_threads(threads):
-            twice = [gradients(model, lambda: model.batch_log_probs(training), upstream) for _ in range(2)]
+            twice = [gradients(model, lambda: model(training).log_probs, upstream) for _ in range(2)]
         for name in twice[0]:
             assert torch.equal(twice[0][name], twice[1][name])
         results[threads] = twice[0]
@@ -261,46 +261,49 @@ def test_threads_share_the_work_and_change_nothing(monkeypatch: pytest.MonkeyPat
         np.testing.assert_allclose(results[5][name], results[1][name], atol=1e-12)
 
 
-def test_dropout_leaves_features_out_in_training_alone(training: Corpus) -> None:
-    model, plain = made(training, dropout=0.5), made(training)
-    np.testing.assert_array_equal(model.batch_log_probs(training), plain.batch_log_probs(training))
-    noisy = [model.batch_log_probs(training, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+def test_dropout_is_applied_only_in_training(training: Corpus) -> None:
+    model, plain = random_model(training, dropout=0.5), random_model(training)
+    np.testing.assert_array_equal(log_probs(model, training), log_probs(plain, training))
+    noisy = [-training_output(model, training, seed).losses for seed in (1, 1, 2)]
     assert torch.equal(noisy[0], noisy[1])
     assert not torch.equal(noisy[0], noisy[2])
     # Scores are the same on average: here those of a word with one feature on, over many draws.
-    one = made(training, features="word1", weights="full", dropout=0.25)
+    one = random_model(training, features="word1", weights="full", dropout=0.25)
     many = Corpus.from_sentences([""] * 4000, training.vocab)
-    bare, with_feature = one.bias[END] - one.bias[1:].logsumexp(0), plain_log_probs(one, many.select(np.arange(1)))
-    drawn = one.batch_log_probs(many, torch.Generator().manual_seed(1))
+    bare, with_feature = (
+        (one.bias[END] - one.bias[1:].logsumexp(0)).detach(),
+        dense_log_probs(one, many.select(np.arange(1))),
+    )
+    drawn = -training_output(one, many, 1).losses.detach()
     assert float((drawn - bare).abs().lt(1e-9).double().mean()) == pytest.approx(0.25, abs=0.03)
     assert not bool((drawn - with_feature).abs().lt(1e-9).any())  # what is kept is stronger
 
 
-def test_it_computes_on_the_processor_alone(training: Corpus) -> None:
-    model = made(training)
-    model.bias = model.bias.to("meta")
-    with pytest.raises(DataError, match="device meta: a log-linear model computes on the processor"):
-        model.batch_log_probs(training)
+def test_other_devices_are_an_error(training: Corpus) -> None:
+    model = random_model(training)
+    model.to("meta")
+    with pytest.raises(DataError, match="device meta: a log-linear model needs --device cpu"):
+        log_probs(model, training)
 
 
-def test_an_empty_text_has_no_log_probs(training: Corpus) -> None:
+def test_empty_corpus_has_no_log_probs(training: Corpus) -> None:
     nothing = training.select(np.arange(0))
-    for way in EVERY_WAY.values():
-        assert made(training, **way).batch_log_probs(nothing).shape == (0,)
+    for storage in STORAGES.values():
+        assert log_probs(random_model(training, **storage), nothing).shape == (0,)
 
 
-def test_classes_must_be_given(training: Corpus) -> None:
+def test_features_of_classes_need_classes(training: Corpus) -> None:
     with pytest.raises(DataError, match="class2: needs the class of each word"):
         LogLinearModel.create(training, features="word1+class2")
 
 
-# -- what it can learn -----------------------------------------------------------------------------------------------
+# -- learning -----------------------------------------------------------------------------------------------
 
 CROSSED = ["farmers eat meat", "cows eat hay", "farmers grow hay", "cows grow meat"]
 
 
 def crossed(features: str) -> list[bool]:
-    """Whether a model trained on the four sentences prefers the right last word, in each of them."""
+    """Return, for each of the four sentences, whether a trained model prefers the right last word."""
     corpus = Corpus.from_sentences(CROSSED * 5)
     model = LogLinearModel.create(corpus, features=features)
     fit(model, corpus, optimizer="adagrad", learning_rate=0.5, batch_size=20, max_epochs=30)
@@ -312,8 +315,8 @@ def crossed(features: str) -> list[bool]:
     return right
 
 
-def test_conjunctions_get_what_single_words_cannot() -> None:
-    """Of "farmers eat" and "cows grow" meat, of the others hay: no sum of what two words say alone (section 5.1)."""
+def test_conjunctions_learn_what_single_words_cannot() -> None:
+    """No sum of scores of single words fits all four sentences (section 5.1)."""
     assert not any(crossed("words-4"))
     assert all(crossed("3-gram"))
     assert all(crossed("word1,word2,word1+word2"))
@@ -323,30 +326,30 @@ def test_conjunctions_get_what_single_words_cannot() -> None:
 
 
 @pytest.mark.parametrize("bits", [30, 64])
-def test_a_table_beyond_what_can_be_asked_for_is_refused(bits: int) -> None:
+def test_too_many_hash_bits_are_an_error(bits: int) -> None:
     with pytest.raises(DataError, match=f"hash_bits {bits}: must be at most 29"):
         validate(LogLinearConfig, {"weights": "hashed", "hash_bits": bits}, "settings")
     largest = validate(LogLinearConfig, {"weights": "hashed", "hash_bits": 29}, "settings")
-    assert 1 << largest.hash_bits == layouts.MOST_WEIGHTS
+    assert 1 << largest.hash_bits == weights.MAX_WEIGHTS
 
 
 @pytest.mark.parametrize("weights", ["auto", "seen", "full"])
-def test_the_size_of_a_table_without_a_table_is_refused(weights: str) -> None:
-    with pytest.raises(DataError) as told:
+def test_hash_bits_without_hashed_weights_are_an_error(weights: str) -> None:
+    with pytest.raises(DataError) as raised:
         validate(LogLinearConfig, {"weights": weights, "hash_bits": 20}, "exp.yaml:3", "model")
-    problem = f"hash_bits 20 has no meaning with {weights} weights"
-    assert str(told.value) == f"exp.yaml:3: model: {problem}; choose hashed weights, or leave hash_bits out"
+    problem = f"hash_bits 20 has no effect with {weights} weights"
+    assert str(raised.value) == f"exp.yaml:3: model: {problem}; choose hashed weights, or leave hash_bits out"
     assert validate(LogLinearConfig, {"weights": weights, "hash_bits": 24}, "saved").weights == weights
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_each_weight_and_its_gradient_have_the_precision_asked_for(training: Corpus, precision: str) -> None:
-    model = made(training, precision=precision)
-    assert model.batch_log_probs(training).dtype == torch.float64
-    flowed = gradients(model, lambda: model.batch_log_probs(training), random_upstream(training))
+def test_weights_and_gradients_have_the_given_precision(training: Corpus, precision: str) -> None:
+    model = random_model(training, precision=precision)
+    assert log_probs(model, training).dtype == torch.float64
+    flowed = gradients(model, lambda: model(training).log_probs, random_upstream(training))
     assert {tensor.dtype for tensor in flowed.values()} == {getattr(torch, precision)}
 
 
-def test_an_empty_text_has_no_features() -> None:
+def test_empty_training_corpus_is_an_error() -> None:
     with pytest.raises(DataError, match="empty"):
         LogLinearModel.create(Corpus.from_sentences(["a b"]).select(np.zeros(0, np.int64)))

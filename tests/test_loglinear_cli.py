@@ -1,4 +1,4 @@
-"""dragoman train log-linear: classes of words that features ask for, and features that the user defined."""
+"""dragoman train log-linear: word classes and user-defined features."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def train(run, text, tmp_path):  # type: ignore[no-untyped-def]  # noqa: F811
-    """Train for a step with these options."""
+    """Train for one update with these options."""
 
     def call(*options, output="model"):  # type: ignore[no-untyped-def]
         settings = ("--max-updates", "1", "--threads", "1", *options)
@@ -30,52 +30,52 @@ def train(run, text, tmp_path):  # type: ignore[no-untyped-def]  # noqa: F811
     return call
 
 
-def own(tmp_path: Path, body: str) -> Path:
-    path = tmp_path / "own.py"
+def feature_file(tmp_path: Path, body: str) -> Path:
+    path = tmp_path / "features.py"
     path.write_text(f"from dragoman.models.loglinear.features import atom, feature\n{body}\n")
     return path
 
 
-def test_a_small_text_has_fewer_classes(train, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_small_text_has_fewer_classes(train, tmp_path) -> None:  # type: ignore[no-untyped-def]
     trained = train("--features", "word1,class1")
     assert trained.code == 0, trained.err
-    names = dragoman.load(tmp_path / "model").contexts.tables["class"].names
+    names = dragoman.load(tmp_path / "model").extractor.tables["class"].names
     words = set(LINES.split())
     assert len(set(names) - {"", "<s>", "</s>", "<unk>"}) == len(words) // 2
 
 
-def test_a_text_of_one_word_has_the_class_of_that_word(train, text, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_text_with_one_word_has_one_class(train, text, tmp_path) -> None:  # type: ignore[no-untyped-def]
     text.write_text("so\nso so\n")
     trained = train("--features", "class1")
     assert trained.code == 0, trained.err
-    assert "so" in dragoman.load(tmp_path / "model").contexts.tables["class"].names
+    assert "so" in dragoman.load(tmp_path / "model").extractor.tables["class"].names
 
 
-def test_more_classes_asked_for_than_there_are_words_are_refused(train) -> None:  # type: ignore[no-untyped-def]
+def test_more_classes_than_words_are_an_error(train) -> None:  # type: ignore[no-untyped-def]
     refused = train("--features", "class1", "--classes", "brown:100")
     assert refused.code == 2
     assert is_one_line(refused.err)
     assert "only 7 different words" in refused.err
 
 
-def test_classes_that_no_feature_looks_at_are_refused(train, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_classes_without_a_feature_of_classes_are_an_error(train, tmp_path) -> None:  # type: ignore[no-untyped-def]
     refused = train("--features", "3-gram,bag", "--classes", "brown:3")
     assert refused.code == 2
     assert is_one_line(refused.err)
-    assert "--classes brown:3: none of the features looks at classes; add one" in refused.err
+    assert "--classes brown:3: no feature uses classes; add such a feature" in refused.err
     assert not (tmp_path / "model").exists()
 
 
-def test_an_atom_whose_name_speaks_of_classes_is_no_class(train, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    file = own(tmp_path, "@atom('subclass')\ndef subclass(word): return word[0]")
+def test_custom_atom_named_subclass_needs_no_classes(train, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    file = feature_file(tmp_path, "@atom('subclass')\ndef subclass(word): return word[0]")
     given = ("--features", "subclass1", "--features-from", file)
-    assert "none of the features looks at classes" in train(*given, "--classes", "brown:3").err
+    assert "no feature uses classes" in train(*given, "--classes", "brown:3").err
     assert train(*given).code == 0
-    assert set(dragoman.load(tmp_path / "model").contexts.tables) == {"word", "subclass"}
+    assert set(dragoman.load(tmp_path / "model").extractor.tables) == {"word", "subclass"}
 
 
-def test_features_of_the_file_that_the_environment_names(train, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    file = own(tmp_path, "@atom('ending')\ndef ending(word): return word[-1]")
+def test_feature_file_of_the_environment_variable(train, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    file = feature_file(tmp_path, "@atom('ending')\ndef ending(word): return word[-1]")
     monkeypatch.setenv("DRAGOMAN_FEATURES", str(file))
     trained = train("--features", "ending1")
     assert trained.code == 0, trained.err
@@ -90,9 +90,9 @@ def test_features_of_the_file_that_the_environment_names(train, tmp_path, monkey
         ("@atom('odd')\ndef odd(word): return 1 / 0", "failed (ZeroDivisionError"),
     ],
 )
-def test_what_is_wrong_with_the_users_file_is_told_in_a_line(train, tmp_path, body, problem) -> None:  # type: ignore[no-untyped-def]
+def test_errors_of_feature_files_are_one_line(train, tmp_path, body, problem) -> None:  # type: ignore[no-untyped-def]
     name = "odd1" if "atom" in body else "odd"
-    refused = train("--features", f"word1,{name}", "--features-from", own(tmp_path, body))
+    refused = train("--features", f"word1,{name}", "--features-from", feature_file(tmp_path, body))
     assert refused.code == 2
     assert is_one_line(refused.err)
     assert problem in refused.err

@@ -1,4 +1,4 @@
-"""Mixtures and ensembles: their weights, and what they refuse."""
+"""Mixtures: their weights, buckets, files and error messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 
 import dragoman
 from command import Outcome, is_one_line
-from dragoman import Corpus, DataError, LanguageModel, Mixture, NgramModel
+from dragoman import Corpus, DataError, Mixture, NgramModel
 from dragoman.combine import mixture
 from dragoman.combine.buckets import BUCKETINGS
 from dragoman.combine.mixture import fit_bucket_weights, fit_mixture_weights
@@ -22,6 +22,7 @@ from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
 from dragoman.data.vocabulary import END
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.cache import CacheModel
+from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.entropy import entropies
 from zoo import HELD_OUT, TRAINING, model
 
@@ -42,7 +43,7 @@ def log_likelihood(weights: np.ndarray, log_probs: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_weights_agree_with_a_grid(seed: int) -> None:
+def test_weights_agree_with_a_grid_search(seed: int) -> None:
     log_probs = random_members(2, 50, seed)
     grid = np.linspace(0, 1, 10_001)
     best = max(grid, key=lambda weight: log_likelihood(np.array([weight, 1 - weight]), log_probs))
@@ -59,20 +60,20 @@ def test_three_weights_are_not_beaten_by_a_grid() -> None:
 
 def test_likelihood_never_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     log_probs = random_members(4, 60, seed=4)
-    course = []
+    objectives = []
     for iterations in range(25):
         monkeypatch.setattr(mixture, "MAX_ITERATIONS", iterations)
-        course.append(log_likelihood(fit_mixture_weights(log_probs), log_probs))
-    assert all(later >= earlier - 1e-12 for earlier, later in zip(course[:-1], course[1:], strict=True))
-    assert course[-1] > course[0]
+        objectives.append(log_likelihood(fit_mixture_weights(log_probs), log_probs))
+    assert all(later >= earlier - 1e-12 for earlier, later in zip(objectives[:-1], objectives[1:], strict=True))
+    assert objectives[-1] > objectives[0]
 
 
-def test_very_small_probabilities_do_not_upset_the_weights() -> None:
+def test_weights_do_not_depend_on_the_scale_of_probabilities() -> None:
     log_probs = random_members(2, 50, seed=5)
     assert fit_mixture_weights(log_probs - 600) == pytest.approx(fit_mixture_weights(log_probs), abs=1e-9)
 
 
-def test_member_with_zeros_is_fine_if_another_covers() -> None:
+def test_a_member_may_assign_zero_probability() -> None:
     log_probs = np.log([[0.9, 0.9, 0.9, 0.2], [0.1, 0.1, 0.1, 0.8]])
     log_probs[0, 3] = -math.inf
     weights = fit_mixture_weights(log_probs)
@@ -80,7 +81,7 @@ def test_member_with_zeros_is_fine_if_another_covers() -> None:
     assert weights.sum() == pytest.approx(1)
 
 
-def test_a_word_no_member_can_explain_is_refused() -> None:
+def test_words_impossible_for_all_members_are_refused() -> None:
     with pytest.raises(DataError, match="every model gives probability 0"):
         fit_mixture_weights(np.array([[0.0, -math.inf], [-1.0, -math.inf]]))
 
@@ -89,20 +90,20 @@ def test_a_word_no_member_can_explain_is_refused() -> None:
 
 
 def test_probabilities_are_weighted_sums() -> None:
-    one, two = model("modified-kneser-ney, order 3"), model("cache")
-    both = Mixture([one, two], [0.3, 0.7])
+    first, second = model("modified-kneser-ney, order 3"), model("cache")
+    both = Mixture([first, second], [0.3, 0.7])
     batch = Batch.empty(2)
     words = torch.tensor([5, 7])
-    says = [m.log_probs(m.advance(m.start(batch), words)).exp() for m in (one, two, both)]
+    says = [m.log_probs(m.advance(m.start(batch), words)).exp() for m in (first, second, both)]
     torch.testing.assert_close(says[2], 0.3 * says[0] + 0.7 * says[1], rtol=0, atol=1e-12)
 
 
-def test_ensemble_weighs_all_alike() -> None:
+def test_uniform_mixtures_have_equal_weights() -> None:
     members = [model(f"witten-bell, order {order}") for order in (1, 2, 3)]
     assert Mixture.uniform(members).weights == pytest.approx([1 / 3] * 3)
 
 
-def test_zero_probabilities_of_one_member_leave_the_mixture_positive(held_out: Corpus) -> None:
+def test_a_smoothed_member_makes_the_mixture_positive(held_out: Corpus) -> None:
     fragile, safe = model("maximum-likelihood, order 3"), model("witten-bell, order 1")
     assert token_log_probs(fragile, held_out).min() == -math.inf
     fitted = Mixture.fit([fragile, safe], held_out)
@@ -137,29 +138,29 @@ def members() -> list[LanguageModel]:
     return [model("modified-kneser-ney, order 5"), forgetful, model("witten-bell, order 1")]
 
 
-def buckets_by_the_fold(mixed: Mixture, text: Corpus) -> list[int]:
-    carry, found = None, []
+def buckets_by_fold(mixed: Mixture, text: Corpus) -> list[int]:
+    carry, buckets = None, []
     for sentence in text:
         state = mixed.start(Batch.from_sentences([sentence]), carry)
         for word in [*sentence.tolist(), END]:
-            found.append(int(mixed.bucket(state)))
+            buckets.append(int(mixed.bucket(state)))
             state = mixed.advance(state, torch.tensor([word]))
         carry = mixed.finish(state)
-    return found
+    return buckets
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_bucket_of_a_state_is_that_of_its_token(kind: str) -> None:
+def test_buckets_of_states_and_corpora_agree(kind: str) -> None:
     mixed = Mixture(members(), buckets=kind)
     text = Corpus.from_sentences([*TRAINING, *HELD_OUT], mixed.vocab)
     buckets = mixed.bucketing.buckets_of_corpus(text)
-    assert buckets.tolist() == buckets_by_the_fold(mixed, text)
+    assert buckets.tolist() == buckets_by_fold(mixed, text)
     assert len(set(buckets.tolist())) >= (1 if kind == "none" else 3)
     assert len(set(mixed.bucketing.labels)) == len(mixed.bucketing.labels) > buckets.max()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_text_without_sentences_has_no_buckets(kind: str) -> None:
+def test_an_empty_corpus_has_no_buckets(kind: str) -> None:
     mixed = Mixture(members(), buckets=kind)
     assert mixed.bucketing.buckets_of_corpus(Corpus.from_sentences([], mixed.vocab)).shape == (0,)
 
@@ -169,18 +170,18 @@ def test_buckets_by_hand() -> None:
     two = NgramModel.train(Corpus.from_sentences(["a b a b", "c"], text.vocab), order=3, smoothing="witten-bell")
     parts = [two, CacheModel.train(text, order=3)]
 
-    def found(kind: str, lines: list[str]) -> list[str]:
+    def bucket_labels(kind: str, lines: list[str]) -> list[str]:
         mixed = Mixture(parts, buckets=kind)
         numbers = mixed.bucketing.buckets_of_corpus(Corpus.from_sentences(lines, text.vocab)).tolist()
         return [mixed.bucketing.labels[number].removeprefix(f"{kind} ") for number in numbers]
 
-    assert found("position", ["a b a b c", ""]) == ["1", "2", "3-4", "3-4", "5-8", "5-8", "1"]
+    assert bucket_labels("position", ["a b a b c", ""]) == ["1", "2", "3-4", "3-4", "5-8", "5-8", "1"]
     # In the vocabulary `a` was counted 4 times, `b` 4 times and `c` once.
-    assert found("frequency", ["a c zzz"]) == ["of <s>", "4-7", "1", "0"]
+    assert bucket_labels("frequency", ["a c zzz"]) == ["of <s>", "4-7", "1", "0"]
     # The bigrams known are <s>a, ab, ba, <s>c; `a a` and `c b` are not among them.
-    assert found("order", ["a b", "a a", "c b a"]) == ["1", "2", "2", "1", "2", "1", "1", "2", "1", "2"]
+    assert bucket_labels("order", ["a b", "a a", "c b a"]) == ["1", "2", "2", "1", "2", "1", "1", "2", "1", "2"]
     # `</s> a` was seen nowhere before, `a b` was; then `b </s>`, `</s> a` and `a b` were.
-    assert found("recent", ["a b", "a b", "a b"]) == ["0", "0", "0", "0", "1", "2", "2", "2", "2"]
+    assert bucket_labels("recent", ["a b", "a b", "a b"]) == ["0", "0", "0", "0", "1", "2", "2", "2", "2"]
 
 
 def test_entropy_is_that_of_the_distribution() -> None:
@@ -201,26 +202,26 @@ def test_entropy_is_that_of_the_distribution() -> None:
         np.testing.assert_allclose(entropies(ngram.table, contexts), expected, rtol=0, atol=2e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("strength", [0.0, 10.0])
-def test_posterior_never_falls(monkeypatch: pytest.MonkeyPatch, strength: float) -> None:
-    log_probs, towards = random_members(3, 40, seed=6), np.array([0.7, 0.2, 0.1])
-    course = []
+@pytest.mark.parametrize("prior_strength", [0.0, 10.0])
+def test_posterior_never_falls(monkeypatch: pytest.MonkeyPatch, prior_strength: float) -> None:
+    log_probs, prior_weights = random_members(3, 40, seed=6), np.array([0.7, 0.2, 0.1])
+    objectives = []
     for iterations in range(25):
         monkeypatch.setattr(mixture, "MAX_ITERATIONS", iterations)
-        weights = fit_mixture_weights(log_probs, towards, strength)
-        course.append(log_likelihood(weights, log_probs) + strength * float(towards @ np.log(weights)))
-    assert all(later >= earlier - 1e-12 for earlier, later in zip(course[:-1], course[1:], strict=True))
-    assert course[-1] > course[0]
+        weights = fit_mixture_weights(log_probs, prior_weights, prior_strength)
+        objectives.append(log_likelihood(weights, log_probs) + prior_strength * float(prior_weights @ np.log(weights)))
+    assert all(later >= earlier - 1e-12 for earlier, later in zip(objectives[:-1], objectives[1:], strict=True))
+    assert objectives[-1] > objectives[0]
 
 
-def test_the_prior_leads_towards_the_weights_of_all() -> None:
-    log_probs, towards = random_members(2, 30, seed=7), np.array([0.9, 0.1])
-    distances = [abs(fit_mixture_weights(log_probs, towards, s)[0] - 0.9) for s in (0.0, 10.0, 100.0, 1e4)]
+def test_a_stronger_prior_gives_weights_closer_to_it() -> None:
+    log_probs, prior_weights = random_members(2, 30, seed=7), np.array([0.9, 0.1])
+    distances = [abs(fit_mixture_weights(log_probs, prior_weights, s)[0] - 0.9) for s in (0.0, 10.0, 100.0, 1e4)]
     assert distances == sorted(distances, reverse=True)
     assert distances[0] > 0.1 and distances[-1] < 0.01
 
 
-def test_the_prior_counts_as_so_many_tokens() -> None:
+def test_the_prior_strength_is_a_number_of_tokens() -> None:
     """Where each token can come from one model only, weights are shares of tokens, and the prior's join them."""
     log_probs = np.log([[1.0, 1e-300, 1e-300], [1e-300, 1.0, 1.0]])
     assert fit_mixture_weights(log_probs, np.array([0.8, 0.2]), 10.0) == pytest.approx([9 / 13, 4 / 13])
@@ -237,29 +238,29 @@ def test_one_bucket_equals_the_plain_mixture(held_out: Corpus) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_buckets_make_the_dev_text_no_less_probable(kind: str, held_out: Corpus) -> None:
+def test_buckets_do_not_decrease_the_dev_likelihood(kind: str, held_out: Corpus) -> None:
     plain = perplexity(Mixture.fit(members(), held_out), held_out)
     bucketed = perplexity(Mixture.fit(members(), held_out, buckets=kind, prior_strength=0.0), held_out)
     assert bucketed <= plain + 1e-9
     assert kind == "none" or bucketed < 0.999 * plain
 
 
-def test_an_unseen_bucket_has_the_weights_of_all(held_out: Corpus) -> None:
-    for strength in (0.0, 10.0):
-        fitted = Mixture.fit(members(), held_out, buckets="position", prior_strength=strength)
+def test_unseen_buckets_have_the_global_weights(held_out: Corpus) -> None:
+    for prior_strength in (0.0, 10.0):
+        fitted = Mixture.fit(members(), held_out, buckets="position", prior_strength=prior_strength)
         unseen = ~np.isin(np.arange(8), fitted.bucketing.buckets_of_corpus(held_out))
         assert 0 < unseen.sum() < 8
         assert (fitted.bucket_weights[unseen] == fitted.weights).all()
         assert (fitted.bucket_weights[~unseen] != fitted.weights).any(axis=1).all()
 
 
-def test_weights_are_those_of_the_bucket(held_out: Corpus) -> None:
+def test_each_bucket_uses_its_weights(held_out: Corpus) -> None:
     """At the first word only one member is heard, afterwards only the other."""
-    one, two = model("witten-bell, order 1"), model("modified-kneser-ney, order 3")
-    mixed = Mixture([one, two], buckets="position", bucket_weights=[[1, 0], *[[0, 1]] * 7])
+    first, second = model("witten-bell, order 1"), model("modified-kneser-ney, order 3")
+    mixed = Mixture([first, second], buckets="position", bucket_weights=[[1, 0], *[[0, 1]] * 7])
     first = np.zeros(held_out.num_tokens, bool)
     first[held_out.token_offsets[:-1]] = True
-    expected = np.where(first, token_log_probs(one, held_out), token_log_probs(two, held_out))
+    expected = np.where(first, token_log_probs(first, held_out), token_log_probs(second, held_out))
     np.testing.assert_allclose(token_log_probs(mixed, held_out), expected, rtol=0, atol=1e-12)
 
 
@@ -276,7 +277,7 @@ def test_buckets_help_where_members_are_good_in_different_contexts() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_saved_and_loaded_the_weights_are_equal(kind: str, held_out: Corpus, tmp_path: Path) -> None:
+def test_saving_and_loading_changes_no_weight(kind: str, held_out: Corpus, tmp_path: Path) -> None:
     fitted = Mixture.fit(members(), held_out, buckets=kind)
     fitted.save(tmp_path / "m")
     loaded = dragoman.load(tmp_path / "m")
@@ -287,13 +288,13 @@ def test_saved_and_loaded_the_weights_are_equal(kind: str, held_out: Corpus, tmp
     assert np.array_equal(token_log_probs(loaded, held_out), token_log_probs(fitted, held_out))
 
 
-def test_plain_mixtures_are_kept_as_before(tmp_path: Path) -> None:
+def test_the_config_without_buckets_has_weights_only(tmp_path: Path) -> None:
     """A mixture without buckets says nothing of them on disk, as those written before there were any."""
     assert Mixture(members()).config() == {"weights": pytest.approx([1 / 3] * 3)}
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"buckets": "positon"}, "no buckets 'positon'; did you mean 'position'?"),
         ({"buckets": "weekday"}, "no buckets 'weekday'; choose from none, order, entropy"),
@@ -310,11 +311,11 @@ def test_plain_mixtures_are_kept_as_before(tmp_path: Path) -> None:
         ({"bukets": "order"}, "unknown key 'bukets'; did you mean 'buckets'?"),
     ],
 )
-def test_what_is_wrong_on_disk_is_refused(change: dict[str, object], says: str, tmp_path: Path) -> None:
+def test_invalid_configs_are_refused(change: dict[str, object], message: str, tmp_path: Path) -> None:
     Mixture(members(), buckets="position").save(tmp_path / "m")
     config = tmp_path / "m" / "config.yaml"
     config.write_text(yaml.safe_dump({**yaml.safe_load(config.read_text()), **change}))
-    with pytest.raises(DataError, match=says) as refused:
+    with pytest.raises(DataError, match=message) as refused:
         dragoman.load(tmp_path / "m")
     assert str(tmp_path / "m") in str(refused.value) and "\n" not in str(refused.value)
 
@@ -331,7 +332,7 @@ def directories(tmp_path: Path) -> list[Path]:
     return places
 
 
-def test_mixing_by_buckets_prints_them_and_keeps_them(
+def test_mix_prints_and_saves_buckets(
     good: Callable[..., Outcome], directories: list[Path], tmp_path: Path, held_out: Corpus
 ) -> None:
     dev = ("--dev-text", tmp_path / "dev.txt", "--buckets", "order+recent", "-o", tmp_path / "m")
@@ -348,7 +349,7 @@ def test_mixing_by_buckets_prints_them_and_keeps_them(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["--buckets", "odrer", "--dev-text", "DEV"], "did you mean 'order'?"),
         (["--buckets", "order", "--equal-weights"], "goes with --dev-text"),
@@ -356,25 +357,25 @@ def test_mixing_by_buckets_prints_them_and_keeps_them(
         (["--buckets", "frequency+entropy+position+order+recent", "--dev-text", "DEV"], "combine fewer"),
     ],
 )
-def test_buckets_that_make_no_sense_are_refused(
-    run: Callable[..., Outcome], directories: list[Path], tmp_path: Path, arguments: list[str], says: str
+def test_invalid_buckets_are_refused(
+    run: Callable[..., Outcome], directories: list[Path], tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     given = [str(tmp_path / "dev.txt") if argument == "DEV" else argument for argument in arguments]
     outcome = run("mix", *directories, *given, "-o", tmp_path / "m")
-    assert outcome.code == 2 and is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert outcome.code == 2 and is_one_line(outcome.err) and message in outcome.err, outcome.err
     assert not (tmp_path / "m").exists()
 
 
-def test_every_kind_of_buckets_is_explained(good: Callable[..., Outcome]) -> None:
-    told = " ".join(good("mix", "--help").out.replace("│", " ").split())
-    assert all(f"{kind} (" in told for kind in BUCKETINGS if kind != "none")
+def test_the_help_explains_all_buckets(good: Callable[..., Outcome]) -> None:
+    help_text = " ".join(good("mix", "--help").out.replace("│", " ").split())
+    assert all(f"{kind} (" in help_text for kind in BUCKETINGS if kind != "none")
 
 
 @pytest.mark.parametrize(
-    ("kind", "says"), [("order", "need an n-gram model"), ("entropy", "need an n-gram"), ("recent", "need a cache")]
+    ("kind", "message"), [("order", "need an n-gram model"), ("entropy", "need an n-gram"), ("recent", "need a cache")]
 )
-def test_buckets_without_their_model_are_refused(kind: str, says: str) -> None:
-    with pytest.raises(DataError, match=f"{says}.* which are class-ngram; .*leave {kind} out"):
+def test_buckets_need_their_kind_of_model(kind: str, message: str) -> None:
+    with pytest.raises(DataError, match=f"{message}.* which are class-ngram; .*leave {kind} out"):
         Mixture([model("classes")], buckets=kind)
 
 
@@ -404,18 +405,18 @@ def test_different_unknown_words_are_refused() -> None:
         Mixture([trained(["a b"]), trained(["a b"], unknown=UniformUnknownWords(3, 500))])
 
 
-def test_fit_refuses_before_it_scores() -> None:
-    one, two = trained(["a b"]), trained(["a c"])
+def test_fit_checks_vocabularies_first() -> None:
+    first, second = trained(["a b"]), trained(["a c"])
     with pytest.raises(DataError, match="entry 4"):
-        Mixture.fit([one, two], Corpus.from_sentences(["a"], one.vocab))
+        Mixture.fit([first, second], Corpus.from_sentences(["a"], first.vocab))
 
 
 @pytest.mark.parametrize("weights", [[0.5], [0.7, 0.7], [1.5, -0.5], [math.nan, 1.0], [0.2, 0.2, 0.6]])
-def test_weights_that_are_none_are_refused(weights: list[float]) -> None:
+def test_invalid_weights_are_refused(weights: list[float]) -> None:
     with pytest.raises(DataError, match="with a sum of 1"):
         Mixture([trained(["a b"]), trained(["a b"])], weights)
 
 
-def test_no_members_are_refused() -> None:
+def test_empty_mixtures_are_refused() -> None:
     with pytest.raises(DataError, match="at least one model"):
         Mixture([])

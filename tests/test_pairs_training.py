@@ -15,7 +15,6 @@ from dragoman.data.trees import Treebank
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.data.vocabulary import UNK
 from dragoman.models.translator import Translator
-from dragoman.models.translator_parts import M_SOURCE
 from dragoman.training import loop
 from dragoman.training.batch_order import SENTENCES
 from dragoman.training.objectives import UnknownWordReplacement, singletons, with_unknown_words_in_pairs
@@ -70,12 +69,12 @@ def test_long_sources_of_a_dev_text_are_pieces_of_their_own() -> None:
 def test_large_batches_are_gathered_from_pieces_that_no_source_swells(
     way: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "AT_ONCE", BUDGET)
+    monkeypatch.setattr(loop, "MAX_PREDICTIONS", BUDGET)
     model = Translator.create(SWOLLEN, attention="none", encoder="forward", embedding=1, hidden=1)
-    weight, read = next(iter(model.parameters().values())), []
+    weight, read = next(iter(model.parameters())), []
 
-    def watching(model: Any, pairs: ParallelCorpus, noise: Any) -> torch.Tensor:
-        if noise is not None:
+    def watching(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
+        if generator is not None:
             read.append(pairs)
         return weight.sum() * torch.zeros(int(pairs.sizes.sum()))
 
@@ -90,7 +89,7 @@ def test_losses_are_counted_by_what_is_predicted() -> None:
     model = Translator.create(pairs, **SMALL, dropout=0.0)
     moments: list[Any] = []
     fit(model, pairs, callback=moments.append, batch_size=0, max_updates=1, threads=1)
-    assert moments[-1].items == pairs.sizes.sum()
+    assert moments[-1].predictions == pairs.sizes.sum()
 
 
 # -- unknown words -----------------------------------------------------------------------------------------------------
@@ -115,10 +114,10 @@ def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: A
     """The share of words seen once that were unknown in training, of source and of target."""
     read: list[ParallelCorpus] = []
 
-    def watching(model: Any, pairs: ParallelCorpus, noise: Any) -> torch.Tensor:
-        if noise is not None:
+    def watching(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
+        if generator is not None:
             read.append(pairs)
-        return -model.batch_log_probs(pairs, noise)  # type: ignore[no-any-return]
+        return model(pairs, generator=generator).losses  # type: ignore[no-any-return]
 
     settings = {"batch_size": 0, "max_epochs": 60, "threads": 1, **settings}
     fit(model or made(pairs), pairs, objective=watching, learning_rate=1e-6, **settings)
@@ -167,9 +166,9 @@ def test_the_sides_are_drawn_apart() -> None:
     both = ParallelCorpus(PAIRS.target, PAIRS.target)
     read: list[ParallelCorpus] = []
 
-    def watching(model: Any, pairs: ParallelCorpus, noise: Any) -> torch.Tensor:
+    def watching(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
         read.append(pairs)
-        return -model.batch_log_probs(pairs, noise)  # type: ignore[no-any-return]
+        return model(pairs, generator=generator).losses  # type: ignore[no-any-return]
 
     fit(made(both), both, objective=watching, batch_size=0, max_epochs=10, threads=1)
     assert any((pairs.source.ids != pairs.target.ids).any() for pairs in read)
@@ -179,10 +178,10 @@ def test_the_sides_are_drawn_apart() -> None:
 @pytest.mark.parametrize("rate", [0.0, 0.5])
 def test_the_vectors_of_unknown_words_are_learned(pairs: ParallelCorpus, rate: float) -> None:
     model = made(pairs)
-    before = {name: tensor.clone() for name, tensor in model.parameters().items()}
+    before = {name: tensor.clone() for name, tensor in model.named_parameters()}
     fit(model, pairs, unknown_rate=rate, **TRAINING)
-    for name in (M_SOURCE, "M"):
-        after = model.parameters()[name]
+    for name in ("source_embedding.weight", "embedding.weight"):
+        after = model.state_dict()[name]
         assert torch.equal(after[UNK], before[name][UNK]) == (rate == 0), name
         assert not torch.equal(after, before[name])
 
@@ -215,5 +214,5 @@ def test_a_stopped_training_forgets_the_same_words(pairs: ParallelCorpus, tmp_pa
     with pytest.raises(PowerCut):
         fit(made(pairs), pairs, output=tmp_path / "parts", callback=Watch(2, cut), **settings)
     fit(parts, pairs, output=tmp_path / "parts", **settings)
-    for name, tensor in whole.parameters().items():
-        assert torch.equal(tensor, parts.parameters()[name]), name
+    for name, tensor in whole.named_parameters():
+        assert torch.equal(tensor, parts.state_dict()[name]), name

@@ -1,4 +1,4 @@
-"""Entropy pruning: what it costs to drop an n-gram, and that only cheap ones go."""
+"""Entropy pruning: losses of n-grams, and which ones are dropped."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_larger_threshold_drops_more_and_costs_more(trigrams: NgramModel, text
     assert perplexities[3] < 1.2 * perplexities[0]
 
 
-def test_dropped_are_those_of_little_loss_that_no_longer_ngram_needs(trigrams: NgramModel) -> None:
+def test_drops_ngrams_with_small_loss_that_are_not_contexts(trigrams: NgramModel) -> None:
     threshold = 2e-4
     table = trigrams.table
     pruned, loss = prune_by_entropy(table, threshold), np.expm1(pruning_losses(table))
@@ -107,7 +107,7 @@ def test_dropped_are_those_of_little_loss_that_no_longer_ngram_needs(trigrams: N
     assert _strings(pruned, 1) == _strings(table, 1)
 
 
-def test_everything_but_words_can_go(trigrams: NgramModel, text: Corpus) -> None:
+def test_all_ngrams_above_order_one_can_be_dropped(trigrams: NgramModel, text: Corpus) -> None:
     words = prune_by_entropy(trigrams.table, 10.0)
     assert words.trie.order == 1
     unigrams = NgramModel(trigrams.vocab, words, trigrams.unknown, trigrams.settings)
@@ -115,6 +115,6 @@ def test_everything_but_words_can_go(trigrams: NgramModel, text: Corpus) -> None
     assert len(unigrams.next_words("w1", k=None)) == len(text.vocab)
 
 
-def test_training_prunes_on_request(text: Corpus, trigrams: NgramModel) -> None:
+def test_training_applies_entropy_pruning(text: Corpus, trigrams: NgramModel) -> None:
     pruned = NgramModel.train(text, order=3, smoothing="witten-bell", entropy_prune=1e-4)
     assert pruned.table.trie.sizes() == prune_by_entropy(trigrams.table, 1e-4).trie.sizes()

@@ -1,4 +1,4 @@
-"""Tables in 8 bits: smaller, nearly the same, and still distributions."""
+"""Quantised tables: size, accuracy and normalisation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_perplexity_is_nearly_the_same(plain: NgramModel, small: NgramModel, tex
     assert after == pytest.approx(before, rel=0.01)
 
 
-def test_kept_on_disk_in_less_space(
+def test_quantised_model_is_smaller_on_disk(
     plain: NgramModel, small: NgramModel, texts: tuple[Corpus, Corpus], tmp_path: Path
 ) -> None:
     for name, model in (("plain", plain), ("small", small)):
@@ -64,14 +64,14 @@ def test_kept_on_disk_in_less_space(
     np.testing.assert_array_equal(again.token_log_probs(texts[1]), small.token_log_probs(texts[1]))
 
 
-def test_few_distinct_values_are_kept_as_they_are() -> None:
+def test_few_distinct_values_are_exact() -> None:
     values = np.array([-0.7, -2.3, -0.7, -np.inf, -1.4, 0.0], np.float32)
     bins = _bin(values)
     np.testing.assert_array_equal(bins.values[bins.codes], values)
     assert bins.codes.tolist() == [3, 1, 3, 0, 2, 4]
 
 
-def test_many_values_come_close_and_in_order() -> None:
+def test_many_values_are_approximated_in_order() -> None:
     values = np.random.default_rng(0).normal(-8, 2, 100_000).astype(np.float32)
     values[0] = -200.0  # one far away does not spoil the others
     bins = _bin(values)
@@ -82,12 +82,12 @@ def test_many_values_come_close_and_in_order() -> None:
     assert (np.diff(rounded[order]) >= 0).all()
 
 
-def test_nothing_possible_at_all() -> None:
+def test_all_values_minus_infinity() -> None:
     bins = _bin(np.full(3, -np.inf, np.float32))
     assert bins.values[bins.codes].tolist() == [-np.inf] * 3
 
 
-def test_impossible_words_stay_impossible(texts: tuple[Corpus, Corpus]) -> None:
+def test_zero_probabilities_stay_zero(texts: tuple[Corpus, Corpus]) -> None:
     model = NgramModel.train(texts[0], order=2, smoothing="maximum-likelihood", quantise=True)
     probs = {word.word: word.prob for word in model.next_words("w1", k=None)}
     assert probs["<s>"] == probs["<unk>"] == 0.0
@@ -115,13 +115,13 @@ def test_sums_stay_one_where_rounding_up_would_leave_nothing(tight: NgramTable) 
         np.testing.assert_allclose(sums, 1.0, atol=1e-5)
 
 
-def test_half_of_what_was_left_for_unseen_words_is_left_again(tight: NgramTable) -> None:
+def test_at_least_half_of_the_backoff_mass_remains(tight: NgramTable) -> None:
     listed = np.exp(quantise(tight).values(2), dtype=float).reshape(-1, 2).sum(axis=1)
     assert (1 - listed >= 0.499 * 0.001).all()
     assert (1 - listed).max() < 0.25  # and codes went down no further than needed
 
 
-def test_contexts_that_list_every_word_are_left_in_full() -> None:
+def test_table_with_full_contexts_is_not_quantised() -> None:
     """They have no back-off to even out the rounding."""
     source, words = np.random.default_rng(5), [f"w{number}" for number in range(30)]
     every_pair = [f"{one} {two} <unk> {one}" for one in words for two in words]

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 import dragoman
-from dragoman import Corpus, LanguageModel, NgramModel
+from dragoman import Corpus, NgramModel
 from dragoman.core.scorer import BatchedScorer, Scorer, State, fold, log_prob, select_rows
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START
 from dragoman.evaluation.log_probs import folded_log_probs, token_log_probs
+from dragoman.models.language_model import LanguageModel
 from zoo import GIVEN, HELD_OUT, MODELS, TRAINING, model
 
 LENGTH = 3  # words of the sequences that are all tried out
@@ -70,7 +71,7 @@ def assert_same_state(one: State, two: State) -> None:
 
 
 @every_model
-def test_it_is_a_scorer(scorer: LanguageModel) -> None:
+def test_every_model_is_a_scorer(scorer: LanguageModel) -> None:
     assert isinstance(scorer, Scorer)
     assert isinstance(scorer, BatchedScorer)
 
@@ -86,7 +87,7 @@ def test_probabilities_sum_to_one_in_every_state(scorer: LanguageModel, training
 
 
 @every_model
-def test_all_sequences_and_what_is_unfinished_sum_to_one(scorer: LanguageModel) -> None:
+def test_all_sequences_and_unfinished_prefixes_sum_to_one(scorer: LanguageModel) -> None:
     state = scorer.start(Batch.empty(1))
     prefix = torch.zeros(1, dtype=torch.float64)  # log P of each prefix
     finished = 0.0
@@ -124,7 +125,7 @@ def test_log_prob_is_the_sum_of_the_fold(scorer: LanguageModel, held_out: Corpus
 
 
 @every_model
-def test_rows_carry_their_own_history(scorer: LanguageModel, training: Corpus) -> None:
+def test_each_row_has_its_own_history(scorer: LanguageModel, training: Corpus) -> None:
     """Two streams side by side, sentences of equal length, say what each says alone."""
     by_length: dict[int, list[np.ndarray]] = {}
     for sentence in training:
@@ -147,7 +148,7 @@ def streams(scorer: Scorer, batches: list[list[np.ndarray]]) -> np.ndarray:
 
 
 @every_model
-def test_who_does_not_carry_reads_each_sentence_on_its_own(scorer: LanguageModel, held_out: Corpus) -> None:
+def test_models_without_a_carry_score_sentences_independently(scorer: LanguageModel, held_out: Corpus) -> None:
     """And who carries hands something on."""
     together = scorer.sentence_log_probs(held_out)
     alone = [scorer.sentence_log_probs(held_out.select(np.array([number])))[0] for number in range(len(held_out))]
@@ -158,7 +159,7 @@ def test_who_does_not_carry_reads_each_sentence_on_its_own(scorer: LanguageModel
 
 
 @every_model
-def test_advance_leaves_its_argument_alone(scorer: LanguageModel, held_out: Corpus) -> None:
+def test_advance_does_not_change_its_argument(scorer: LanguageModel, held_out: Corpus) -> None:
     for state in walk(scorer, held_out):
         before, says = copy.deepcopy(state), scorer.log_probs(state).clone()
         scorer.advance(state, torch.tensor([END + 1]))
@@ -181,7 +182,7 @@ def test_select_commutes_with_advance(scorer: LanguageModel, held_out: Corpus) -
 
 
 @every_model
-def test_same_text_scores_the_same_twice(scorer: LanguageModel, held_out: Corpus) -> None:
+def test_scores_are_reproducible(scorer: LanguageModel, held_out: Corpus) -> None:
     assert np.array_equal(token_log_probs(scorer, held_out), token_log_probs(scorer, held_out))
     assert scorer.score(HELD_OUT) == scorer.score(HELD_OUT)
 
@@ -197,7 +198,7 @@ def test_score_is_the_sum_of_its_words(scorer: LanguageModel, held_out: Corpus) 
 
 
 @every_model
-def test_unknown_words_pay_for_class_and_identity(scorer: LanguageModel) -> None:
+def test_unknown_words_include_the_probability_of_their_spelling(scorer: LanguageModel) -> None:
     (words,) = scorer.score_words("the unicorn sees a <unk> .")
     identity = scorer.unknown.log_probs(["unicorn"])[0]
     assert [word.log_prob_unknown for word in words] == [0, identity, 0, 0, 0, 0, 0]
@@ -213,7 +214,7 @@ def test_next_words_are_the_distribution(scorer: LanguageModel) -> None:
 
 
 @every_model_on_disk
-def test_saved_and_loaded_it_says_the_same(scorer: LanguageModel, training: Corpus, tmp_path: Path) -> None:
+def test_saving_and_loading_changes_no_score(scorer: LanguageModel, training: Corpus, tmp_path: Path) -> None:
     scorer.save(tmp_path / "model")
     files = sorted((tmp_path / "model").rglob("*"))
     for path in [*files, tmp_path / "model"]:

@@ -14,10 +14,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Corpus, DataError, LanguageModel, NgramModel
+from dragoman import Corpus, DataError, NgramModel
 from dragoman.core.scorer import Scorer, fold
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK
+from dragoman.models.language_model import LanguageModel
 from dragoman.search import (
     Hypothesis,
     LengthHandling,
@@ -60,20 +61,20 @@ def next_probs(scorer: LanguageModel, prefix: tuple[int, ...] = ()) -> np.ndarra
     return scorer.log_probs(state)[0].exp().numpy()
 
 
-def rescored(scorer: LanguageModel, found: Hypothesis) -> float:
+def true_log_prob(scorer: LanguageModel, hypothesis: Hypothesis) -> float:
     """log P of a hypothesis by the fold; without its `</s>` if it was cut off."""
-    steps = fold(scorer, Batch.from_sentences([found.ids]))[0][0]
-    return float(steps.sum() if found.finished else steps[:-1].sum())
+    steps = fold(scorer, Batch.from_sentences([hypothesis.ids]))[0][0]
+    return float(steps.sum() if hypothesis.finished else steps[:-1].sum())
 
 
 @several_sorts
 def test_frequencies_match_probabilities(scorer: LanguageModel) -> None:
     """Of 3,000 samples, first words, and the words after the most frequent first word, come as often as they should."""
     drawn = sample(scorer, 3000, seed=1, batch_size=1000, max_words=3)
-    firsts = Counter(found.ids[0] if found.ids else END for found in drawn)
+    firsts = Counter(hypothesis.ids[0] if hypothesis.ids else END for hypothesis in drawn)
     assert not too_far((firsts, next_probs(scorer)))
     ((most, _),) = firsts.most_common(1)
-    seconds = Counter((*found.ids, END)[1] for found in drawn if found.ids[:1] == (most,))
+    seconds = Counter((*hypothesis.ids, END)[1] for hypothesis in drawn if hypothesis.ids[:1] == (most,))
     assert not too_far((seconds, next_probs(scorer, (most,))))
 
 
@@ -82,12 +83,12 @@ def chi_square(tally: Counter[int], probs: np.ndarray) -> tuple[float, int]:
     total = sum(tally.values())
     observed = np.array([tally.get(word, 0) for word in range(len(probs))], float)
     often = probs * total >= 5
-    seen = np.append(observed[often], observed[~often].sum())
+    counts = np.append(observed[often], observed[~often].sum())
     expected = np.append(probs[often], probs[~often].sum()) * total
-    if seen[expected == 0].any():
+    if counts[expected == 0].any():
         return math.inf, 1  # what cannot happen happened
-    seen, expected = seen[expected > 0], expected[expected > 0]
-    return float(((seen - expected) ** 2 / expected).sum()), max(0, len(seen) - 1)
+    counts, expected = counts[expected > 0], expected[expected > 0]
+    return float(((counts - expected) ** 2 / expected).sum()), max(0, len(counts) - 1)
 
 
 def too_far(*tallies: tuple[Counter[int], np.ndarray]) -> bool:
@@ -100,97 +101,101 @@ def too_far(*tallies: tuple[Counter[int], np.ndarray]) -> bool:
 
 
 @several_sorts
-def test_log_prob_is_what_rescoring_gives(scorer: LanguageModel) -> None:
+def test_log_prob_is_that_of_the_sentence(scorer: LanguageModel) -> None:
     for temperature in (1.0, 0.5):
-        for found in sample(scorer, 20, seed=2, temperature=temperature, max_words=6):
-            assert found.log_prob == pytest.approx(rescored(scorer, found), abs=1e-9)
+        for hypothesis in sample(scorer, 20, seed=2, temperature=temperature, max_words=6):
+            assert hypothesis.log_prob == pytest.approx(true_log_prob(scorer, hypothesis), abs=1e-9)
 
 
 @several_sorts
-def test_sample_depends_on_its_number_and_the_seed_alone(scorer: LanguageModel) -> None:
+def test_a_sample_depends_only_on_its_number_and_the_seed(scorer: LanguageModel) -> None:
     many = sample(scorer, 30, seed=3, max_words=15)
     for fewer in (sample(scorer, 7, seed=3, max_words=15), sample(scorer, 30, seed=3, batch_size=4, max_words=15)):
-        assert [(found.ids, found.finished) for found in fewer] == [
-            (found.ids, found.finished) for found in many[: len(fewer)]
+        assert [(hypothesis.ids, hypothesis.finished) for hypothesis in fewer] == [
+            (hypothesis.ids, hypothesis.finished) for hypothesis in many[: len(fewer)]
         ]
-    assert [found.ids for found in many] != [found.ids for found in sample(scorer, 30, seed=4, max_words=15)]
+    assert [hypothesis.ids for hypothesis in many] != [
+        hypothesis.ids for hypothesis in sample(scorer, 30, seed=4, max_words=15)
+    ]
 
 
 @several_sorts
-def test_at_low_temperature_samples_are_greedy(scorer: LanguageModel) -> None:
+def test_low_temperature_gives_greedy_samples(scorer: LanguageModel) -> None:
     for temperature in (1e-6, 1e-300, 5e-324):
-        for found in sample(scorer, 3, seed=5, temperature=temperature, max_words=8):
-            whole = (*found.ids, END) if found.finished else found.ids
+        for hypothesis in sample(scorer, 3, seed=5, temperature=temperature, max_words=8):
+            whole = (*hypothesis.ids, END) if hypothesis.finished else hypothesis.ids
             for place, word in enumerate(whole):
                 probs = next_probs(scorer, whole[:place])
                 assert probs[word] == pytest.approx(probs.max(), rel=1e-6)  # one of the best, where several tie
 
 
 @several_sorts
-def test_at_high_temperature_possible_words_come_alike(scorer: LanguageModel) -> None:
+def test_high_temperature_makes_possible_words_uniform(scorer: LanguageModel) -> None:
     possible = next_probs(scorer) > 0
     drawn = sample(scorer, 2000, seed=6, temperature=1e9, max_words=1, batch_size=2000)
-    tally = Counter(found.ids[0] if found.ids else END for found in drawn)
+    tally = Counter(hypothesis.ids[0] if hypothesis.ids else END for hypothesis in drawn)
     assert not too_far((tally, possible / possible.sum()))
     assert too_far((tally, next_probs(scorer)))
 
 
 @several_sorts
-def test_temperature_shapes_the_score_not_the_log_prob(scorer: LanguageModel) -> None:
-    (found,) = sample(scorer, 1, seed=7, temperature=2.0, max_words=1)
+def test_temperature_changes_the_score_but_not_the_log_prob(scorer: LanguageModel) -> None:
+    (hypothesis,) = sample(scorer, 1, seed=7, temperature=2.0, max_words=1)
     tempered = next_probs(scorer) ** 0.5
-    word = found.ids[0] if found.ids else END
-    assert found.score == pytest.approx(math.log(tempered[word] / tempered.sum()), abs=1e-9)
+    word = hypothesis.ids[0] if hypothesis.ids else END
+    assert hypothesis.score == pytest.approx(math.log(tempered[word] / tempered.sum()), abs=1e-9)
     plain = sample(scorer, 5, seed=7, max_words=15)
-    assert [found.score for found in plain] == pytest.approx([found.log_prob for found in plain], abs=1e-5)
+    assert [hypothesis.score for hypothesis in plain] == pytest.approx(
+        [hypothesis.log_prob for hypothesis in plain], abs=1e-5
+    )
 
 
-def test_longest_length_is_kept_to_and_said() -> None:
+def test_samples_at_the_maximum_length_are_unfinished() -> None:
     talker = NgramModel.train(Corpus.from_sentences(["a " * 16]), order=1, smoothing="witten-bell")
     drawn = sample(talker, 50, seed=8, max_words=3)
-    assert {found.finished for found in drawn} == {True, False}
-    for found in drawn:
-        assert len(found.ids) == 3 if not found.finished else len(found.ids) < 3
+    assert {hypothesis.finished for hypothesis in drawn} == {True, False}
+    for hypothesis in drawn:
+        assert len(hypothesis.ids) == 3 if not hypothesis.finished else len(hypothesis.ids) < 3
     whole = sample(talker, 50, seed=8)
     assert all(short.ids == full.ids[:3] for short, full in zip(drawn, whole, strict=True))
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
-def test_bad_temperature_is_refused(temperature: float) -> None:
+def test_invalid_temperatures_are_refused(temperature: float) -> None:
     with pytest.raises(DataError, match="temperature"):
         sample(model(SORTS[0]), 1, temperature=temperature)
 
 
-def test_no_samples_are_no_samples() -> None:
+def test_zero_samples() -> None:
     assert sample(model(SORTS[0]), 0) == []
 
 
-def test_sampled_text_is_spelled_with_the_vocabulary() -> None:
+def test_sampled_text_consists_of_vocabulary_words() -> None:
     zebra = model(SORTS[0])
-    for text, found in zip(zebra.sample(10, seed=9), sample(zebra, 10, seed=9), strict=True):
-        assert Corpus.from_sentences([text], zebra.vocab).ids.tolist() == list(found.ids)
-    assert any(UNK in found.ids for found in sample(zebra, 100, seed=9))
+    for text, hypothesis in zip(zebra.sample(10, seed=9), sample(zebra, 10, seed=9), strict=True):
+        assert Corpus.from_sentences([text], zebra.vocab).ids.tolist() == list(hypothesis.ids)
+    assert any(UNK in hypothesis.ids for hypothesis in sample(zebra, 100, seed=9))
 
 
 # -- top-k and nucleus -----------------------------------------------------------------------------------------------
 
 
-def cut_down(probs: Any, temperature: float = 1.0, top_k: int | None = None, top_p: Any = 1) -> list[Any]:
+def warp_by_definition(probs: Any, temperature: float = 1.0, top_k: int | None = None, top_p: Any = 1) -> list[Any]:
     """What `narrowed` should leave of one distribution, by the definition: words in order of (probability, number)."""
     tempered = list(probs) if temperature == 1 else [p ** (1 / temperature) for p in probs]
     order = sorted(range(len(tempered)), key=lambda word: (-tempered[word], word))[:top_k]
     mass = sum(tempered[word] for word in order)
-    kept, held = set[int](), 0
+    chosen, mass = set[int](), 0
     for word in order:
-        if held < top_p * mass:
-            kept.add(word)
-            held += tempered[word]
-    return [p / held if word in kept else 0 for word, p in enumerate(tempered)]
+        if mass < top_p * mass:
+            chosen.add(word)
+            mass += tempered[word]
+    return [p / mass if word in chosen else 0 for word, p in enumerate(tempered)]
 
 
-def steps(found: Hypothesis) -> list[tuple[tuple[int, ...], int]]:
+def steps(hypothesis: Hypothesis) -> list[tuple[tuple[int, ...], int]]:
     """Each word of a hypothesis, `</s>` too if it got there, after the words before it."""
-    whole = (*found.ids, END) if found.finished else found.ids
+    whole = (*hypothesis.ids, END) if hypothesis.finished else hypothesis.ids
     return [(whole[:place], word) for place, word in enumerate(whole)]
 
 
@@ -198,22 +203,22 @@ COUNTS = st.lists(st.integers(0, 6), min_size=1, max_size=12).filter(any)  # tie
 
 
 @given(COUNTS, st.one_of(st.none(), st.integers(1, 14)), st.fractions(Fraction(1, 50), 1, max_denominator=60))
-def test_what_is_kept_is_what_the_definition_keeps(counts: list[int], top_k: int | None, top_p: Fraction) -> None:
+def test_top_k_and_top_p_follow_their_definition(counts: list[int], top_k: int | None, top_p: Fraction) -> None:
     """Also where a set reaches p exactly, and where the last word that is kept ties with the first that is not."""
     exact = [Fraction(count, sum(counts)) for count in counts]
     log_probs = torch.tensor([[float(p) for p in exact]], dtype=torch.float64).log()
-    found = warp_log_probs(log_probs, top_k=top_k, top_p=float(top_p))[0].exp().tolist()
-    assert found == pytest.approx([float(p) for p in cut_down(exact, top_k=top_k, top_p=top_p)], abs=1e-12)
+    warped = warp_log_probs(log_probs, top_k=top_k, top_p=float(top_p))[0].exp().tolist()
+    assert warped == pytest.approx([float(p) for p in warp_by_definition(exact, top_k=top_k, top_p=top_p)], abs=1e-12)
 
 
-def test_of_words_that_tie_the_first_are_kept() -> None:
+def test_of_equally_probable_words_the_first_are_kept() -> None:
     alike = torch.full((2, 4), 0.25, dtype=torch.float64).log()
     half = [[0.5, 0.5, 0, 0]] * 2
     for cut in ({"top_k": 2}, {"top_p": 0.5}, {"top_p": 0.26}, {"top_k": 3, "top_p": 0.5}):
         assert warp_log_probs(alike, **cut).exp().tolist() == [pytest.approx(row) for row in half], cut
 
 
-def test_a_set_that_reaches_p_but_for_rounding_reaches_it() -> None:
+def test_top_p_tolerates_rounding() -> None:
     """Of n words that are alike, k have the mass k/n, however their logarithms add up."""
     for n in range(1, 30):
         alike = torch.full((1, n), 1 / n, dtype=torch.float64).log()
@@ -222,7 +227,7 @@ def test_a_set_that_reaches_p_but_for_rounding_reaches_it() -> None:
         )
 
 
-def test_the_whole_mass_is_every_word() -> None:
+def test_top_p_of_one_keeps_every_word() -> None:
     """Also one that is so rare that the others have the whole mass but for rounding."""
     log_probs = torch.tensor([[0.0, -40.0, -50.0]], dtype=torch.float64).log_softmax(dim=1)
     assert warp_log_probs(log_probs, top_p=1.0).isfinite().all()
@@ -236,47 +241,47 @@ def test_the_most_probable_word_is_always_kept() -> None:
 
 
 @several_cuts
-def test_rows_are_narrowed_each_by_itself(cut: dict[str, Any]) -> None:
+def test_rows_are_warped_independently(cut: dict[str, Any]) -> None:
     several = torch.stack([torch.linspace(0, slope, 9, dtype=torch.float64) for slope in (-4, 0, 9)]).log_softmax(dim=1)
-    kept = several.clone()
+    original = several.clone()
     alone = torch.cat([warp_log_probs(row[None], **cut) for row in several])
     assert torch.equal(warp_log_probs(several, **cut), alone)
-    assert torch.equal(several, kept)  # the model's own distribution is left as it was
+    assert torch.equal(several, original)  # the model's own distribution is left as it was
 
 
 @several_sorts
 @several_cuts
-def test_frequencies_match_the_narrowed_probabilities(scorer: LanguageModel, cut: dict[str, Any]) -> None:
+def test_frequencies_match_the_warped_probabilities(scorer: LanguageModel, cut: dict[str, Any]) -> None:
     drawn = sample(scorer, 2000, seed=11, batch_size=1000, max_words=2, **cut)
-    firsts = Counter(found.ids[0] if found.ids else END for found in drawn)
-    assert not too_far((firsts, np.array(cut_down(next_probs(scorer), **cut))))
+    firsts = Counter(hypothesis.ids[0] if hypothesis.ids else END for hypothesis in drawn)
+    assert not too_far((firsts, np.array(warp_by_definition(next_probs(scorer), **cut))))
     ((most, _),) = firsts.most_common(1)
-    seconds = Counter((*found.ids, END)[1] for found in drawn if found.ids[:1] == (most,))
+    seconds = Counter((*hypothesis.ids, END)[1] for hypothesis in drawn if hypothesis.ids[:1] == (most,))
     if most != END:
-        assert not too_far((seconds, np.array(cut_down(next_probs(scorer, (most,)), **cut))))
+        assert not too_far((seconds, np.array(warp_by_definition(next_probs(scorer, (most,)), **cut))))
 
 
 @several_sorts
 @several_cuts
-def test_score_is_the_log_prob_of_what_was_drawn_from(scorer: LanguageModel, cut: dict[str, Any]) -> None:
+def test_score_is_the_log_prob_by_the_warped_distribution(scorer: LanguageModel, cut: dict[str, Any]) -> None:
     """So nothing that was cut off is ever drawn: its logarithm would be infinite."""
-    for found in sample(scorer, 20, seed=12, max_words=6, **cut):
-        probs = [cut_down(next_probs(scorer, before), **cut)[word] for before, word in steps(found)]
-        assert found.score == pytest.approx(sum(math.log(p) for p in probs), abs=1e-6)
-        assert found.log_prob == pytest.approx(rescored(scorer, found), abs=1e-9)
+    for hypothesis in sample(scorer, 20, seed=12, max_words=6, **cut):
+        probs = [warp_by_definition(next_probs(scorer, before), **cut)[word] for before, word in steps(hypothesis)]
+        assert hypothesis.score == pytest.approx(sum(math.log(p) for p in probs), abs=1e-6)
+        assert hypothesis.log_prob == pytest.approx(true_log_prob(scorer, hypothesis), abs=1e-9)
 
 
 @several_sorts
-def test_the_best_word_alone_is_greedy(scorer: LanguageModel) -> None:
-    for found in sample(scorer, 3, seed=13, top_k=1, max_words=8):
-        assert found.score == 0.0
-        assert [word for _, word in steps(found)] == [
-            int(next_probs(scorer, before).argmax()) for before, _ in steps(found)
+def test_top_k_of_one_is_greedy(scorer: LanguageModel) -> None:
+    for hypothesis in sample(scorer, 3, seed=13, top_k=1, max_words=8):
+        assert hypothesis.score == 0.0
+        assert [word for _, word in steps(hypothesis)] == [
+            int(next_probs(scorer, before).argmax()) for before, _ in steps(hypothesis)
         ]
 
 
 @several_sorts
-def test_a_cut_that_cuts_nothing_changes_nothing(scorer: LanguageModel) -> None:
+def test_top_k_of_the_whole_vocabulary_changes_nothing(scorer: LanguageModel) -> None:
     plain = sample(scorer, 20, seed=14, temperature=1.3, max_words=10)
     for size in (len(scorer.vocab), 10**9):
         assert sample(scorer, 20, seed=14, temperature=1.3, max_words=10, top_k=size, top_p=1.0) == plain
@@ -288,14 +293,14 @@ def test_a_cut_that_cuts_nothing_changes_nothing(scorer: LanguageModel) -> None:
 
 @several_sorts
 @several_cuts
-def test_cut_samples_depend_on_their_number_and_the_seed_alone(scorer: LanguageModel, cut: dict[str, Any]) -> None:
+def test_warped_samples_depend_only_on_their_number_and_the_seed(scorer: LanguageModel, cut: dict[str, Any]) -> None:
     many = sample(scorer, 12, seed=15, max_words=10, **cut)
     assert sample(scorer, 5, seed=15, max_words=10, **cut) == many[:5]
     assert sample(scorer, 12, seed=15, max_words=10, batch_size=1, **cut) == many
 
 
 @pytest.mark.parametrize("cut", [{"top_k": 0}, {"top_k": -1}, *({"top_p": p} for p in (0.0, -0.1, 1.1, math.nan))])
-def test_bad_cuts_are_refused(cut: dict[str, Any]) -> None:
+def test_invalid_top_k_and_top_p_are_refused(cut: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=next(iter(cut)).replace("_", "-")):
         sample(model(SORTS[0]), 1, **cut)
 
@@ -304,21 +309,21 @@ def test_bad_cuts_are_refused(cut: dict[str, Any]) -> None:
 
 
 @several_sorts
-def test_samples_go_on_from_a_prefix(scorer: LanguageModel) -> None:
+def test_samples_continue_a_prefix(scorer: LanguageModel) -> None:
     prefix = tuple(Corpus.from_sentences(["the dog"], scorer.vocab).ids.tolist())
     drawn = sample(scorer, 2000, seed=16, batch_size=1000, prefix=prefix, max_words=4)
-    assert {found.ids[:2] for found in drawn} == {prefix}
-    assert max(len(found.ids) for found in drawn) == 4
-    thirds = Counter((*found.ids, END)[2] for found in drawn)
+    assert {hypothesis.ids[:2] for hypothesis in drawn} == {prefix}
+    assert max(len(hypothesis.ids) for hypothesis in drawn) == 4
+    thirds = Counter((*hypothesis.ids, END)[2] for hypothesis in drawn)
     assert not too_far((thirds, next_probs(scorer, prefix)))
-    for found in drawn[:20]:
-        assert found.log_prob == pytest.approx(rescored(scorer, found), abs=1e-9)  # of the whole
+    for hypothesis in drawn[:20]:
+        assert hypothesis.log_prob == pytest.approx(true_log_prob(scorer, hypothesis), abs=1e-9)  # of the whole
         given = sum(math.log(next_probs(scorer, prefix[:place])[word]) for place, word in enumerate(prefix))
-        assert found.score == pytest.approx(found.log_prob - given, abs=1e-6)  # of what was drawn
+        assert hypothesis.score == pytest.approx(hypothesis.log_prob - given, abs=1e-6)  # of what was drawn
     assert sample(scorer, 5, seed=16, prefix=prefix, max_words=4, batch_size=2) == drawn[:5]
 
 
-def test_a_prefix_keeps_its_spelling_and_leaves_room() -> None:
+def test_a_prefix_keeps_its_spelling_and_counts_towards_the_limit() -> None:
     zebra = model(SORTS[0])
     drawn = zebra.sample(10, seed=17, prefix="the  zebra <s>", max_words=6)
     assert all(text.startswith("the zebra <s>") and len(text.split()) <= 6 for text in drawn)
@@ -345,9 +350,9 @@ def test_frequencies_match_probabilities_given_the_source() -> None:
     together = sample_translations(TOY, source_of(), 700, seed=1, batch_size=1500, max_words=2)
     for sentence, drawn in zip(SOURCES, together, strict=True):
         assert len(drawn) == 700
-        tallies.append((Counter((*found.ids, END)[0] for found in drawn), given_source(sentence)))
+        tallies.append((Counter((*hypothesis.ids, END)[0] for hypothesis in drawn), given_source(sentence)))
         for first in range(UNK + 1, len(TOY.vocab)):
-            seconds = Counter((*found.ids, END)[1] for found in drawn if found.ids[:1] == (first,))
+            seconds = Counter((*hypothesis.ids, END)[1] for hypothesis in drawn if hypothesis.ids[:1] == (first,))
             tallies.append((seconds, given_source(sentence, (first,))))
     assert not too_far(*tallies)
     counts, probs = zip(*tallies, strict=True)
@@ -355,26 +360,26 @@ def test_frequencies_match_probabilities_given_the_source() -> None:
     assert too_far(*zip(counts, (*probs[step:], *probs[:step]), strict=True))  # another sentence's distributions
 
 
-def test_translations_drawn_are_scored_and_attended_to() -> None:
+def test_sampled_translations_have_scores_and_attention() -> None:
     limits = torch.tensor([1, 2, 3, 4, 50, 50, 50])
     for narrow in ({}, {"top_k": 2, "temperature": 1.5}):
         together = sample_translations(TOY, source_of(), 4, seed=2, max_words=limits, **narrow)
         for sentence, limit, drawn in zip(SOURCES, limits.tolist(), together, strict=True):
-            for found in drawn:
-                assert len(found.ids) < limit if found.finished else len(found.ids) == limit
-                whole = Batch.from_sentences([found.ids], source_of([sentence]))
-                steps = fold(TOY, whole)[0][0, : len(found.ids) + found.finished]
-                assert found.log_prob == pytest.approx(float(steps.sum()), abs=1e-9)
+            for hypothesis in drawn:
+                assert len(hypothesis.ids) < limit if hypothesis.finished else len(hypothesis.ids) == limit
+                whole = Batch.from_sentences([hypothesis.ids], source_of([sentence]))
+                steps = fold(TOY, whole)[0][0, : len(hypothesis.ids) + hypothesis.finished]
+                assert hypothesis.log_prob == pytest.approx(float(steps.sum()), abs=1e-9)
                 (same,) = force_decode(TOY, whole)
-                assert found.attention is not None and same.attention is not None
-                torch.testing.assert_close(found.attention, same.attention[: len(steps)], rtol=0, atol=1e-12)
-                assert narrow or found.score == pytest.approx(found.log_prob, abs=1e-9)
+                assert hypothesis.attention is not None and same.attention is not None
+                torch.testing.assert_close(hypothesis.attention, same.attention[: len(steps)], rtol=0, atol=1e-12)
+                assert narrow or hypothesis.score == pytest.approx(hypothesis.log_prob, abs=1e-9)
 
 
-def test_a_translation_drawn_depends_on_its_numbers_and_the_seed_alone() -> None:
+def test_a_sampled_translation_depends_only_on_its_numbers_and_the_seed() -> None:
     """Its own and its sentence's; how many are drawn, of this sentence and after it, does not matter."""
     many = sample_translations(TOY, source_of(), 6, seed=3)
-    words = [[found.ids for found in drawn] for drawn in many]
+    words = [[hypothesis.ids for hypothesis in drawn] for drawn in many]
     assert len({tuple(drawn) for drawn in words}) == len(words)
     for fewer in (
         sample_translations(TOY, source_of(), 4, seed=3),
@@ -382,13 +387,15 @@ def test_a_translation_drawn_depends_on_its_numbers_and_the_seed_alone() -> None
         sample_translations(TOY, source_of(), 6, seed=3, batch_size=5),
         sample_translations(TOY, source_of(SOURCES[:3]), 6, seed=3),
     ):
-        assert [[found.ids for found in drawn] for drawn in fewer] == [
+        assert [[hypothesis.ids for hypothesis in drawn] for drawn in fewer] == [
             drawn[: len(fewer[0])] for drawn in words[: len(fewer)]
         ]
-    assert [[found.ids for found in drawn] for drawn in sample_translations(TOY, source_of(), 6, seed=4)] != words
+    assert [
+        [hypothesis.ids for hypothesis in drawn] for drawn in sample_translations(TOY, source_of(), 6, seed=4)
+    ] != words
 
 
-def test_no_translations_are_no_translations() -> None:
+def test_zero_sampled_translations() -> None:
     assert sample_translations(TOY, source_of(), 0) == [[]] * len(SOURCES)
     assert sample_translations(TOY, source_of([]), 3) == []
 
@@ -408,7 +415,7 @@ CASES = [
 every_case = pytest.mark.parametrize(("name", "length"), CASES, ids=lambda part: getattr(part, "name", part))
 
 
-def found_by(name: str, **how: Any) -> tuple[Scorer, list[str | None], list[list[Hypothesis]]]:
+def search_with(name: str, **how: Any) -> tuple[Scorer, list[str | None], list[list[Hypothesis]]]:
     """The scorer, the sources, and what a beam finds for each."""
     if name == "toy translator":
         return TOY, list(SOURCES), beam_search(TOY, Batch.empty(len(SOURCES), source_of()), **how)
@@ -428,22 +435,23 @@ def all_sentences(
     every = [sentence for size in range(longest + 1) for sentence in product(words, repeat=size)]
     scored = force_decode(scorer, batch_for(every, source), length=length)
     return sorted(
-        ((found.ids, found.score) for found in scored if found.log_prob > -math.inf), key=lambda pair: -pair[1]
+        ((hypothesis.ids, hypothesis.score) for hypothesis in scored if hypothesis.log_prob > -math.inf),
+        key=lambda pair: -pair[1],
     )
 
 
 @every_case
-def test_greedy_is_a_beam_of_one(name: str, length: LengthHandling) -> None:
+def test_greedy_search_is_a_beam_of_one(name: str, length: LengthHandling) -> None:
     """And takes the best word at every step."""
-    scorer, sources, beams = found_by(name, beam_size=1, length=length, max_words=12)
+    scorer, sources, beams = search_with(name, beam_size=1, length=length, max_words=12)
     if name == "toy translator":
         greedily = greedy_search(scorer, Batch.empty(len(sources), source_of()), length=length, max_words=12)
     else:
         greedily = greedy_search(scorer, Batch.empty(1), length=length, max_words=12)
     assert greedily == beams
-    for source, (found,) in zip(sources, beams, strict=True):
+    for source, (hypothesis,) in zip(sources, beams, strict=True):
         state = scorer.start(batch_for([()], source))
-        for _, word in steps(found):
+        for _, word in steps(hypothesis):
             log_probs = scorer.log_probs(state)[0]
             assert log_probs[word] == log_probs.max()  # one of the best, where several tie
             state = scorer.advance(state, torch.tensor([word]))
@@ -451,54 +459,60 @@ def test_greedy_is_a_beam_of_one(name: str, length: LengthHandling) -> None:
 
 @every_case
 def test_a_wide_beam_is_exhaustive_search(name: str, length: LengthHandling) -> None:
-    """Every sentence has a place in the beam, so the list of all is found; where scores tie, in some order."""
+    """Every sentence has a place in the beam, so the list is complete; equal scores may be in any order."""
     longest = 3 if name == "toy translator" else 2
     how = {"beam_size": 5000, "n_best": 5000, "length": length, "max_words": longest + 1}
-    for best, (scorer, source) in _each(found_by(name, **how)):
+    for best, (scorer, source) in _with_source(search_with(name, **how)):
         expected = all_sentences(scorer, source, longest, length)
         assert len(best) == len(expected)
-        assert [found.score for found in best] == pytest.approx([score for _, score in expected], abs=1e-9)
-        assert {found.words for found in best} == {words for words, _ in expected}
+        assert [hypothesis.score for hypothesis in best] == pytest.approx([score for _, score in expected], abs=1e-9)
+        assert {hypothesis.ids for hypothesis in best} == {words for words, _ in expected}
 
 
 @every_case
-def test_the_best_of_a_wide_beam_is_the_best_of_all(name: str, length: LengthHandling) -> None:
+def test_a_wide_beam_finds_the_best_sentence(name: str, length: LengthHandling) -> None:
     """Also when it stops as soon as nothing better can come."""
     longest = 3 if name == "toy translator" else 2
     how = {"beam_size": 5000, "n_best": 2, "length": length, "max_words": longest + 1}
-    for best, (scorer, source) in _each(found_by(name, **how)):
+    for best, (scorer, source) in _with_source(search_with(name, **how)):
         expected = [score for _, score in all_sentences(scorer, source, longest, length)[:2]]
-        assert [found.score for found in best] == pytest.approx(expected, abs=1e-9)
+        assert [hypothesis.score for hypothesis in best] == pytest.approx(expected, abs=1e-9)
 
 
-def _each(found: tuple[Scorer, list[str | None], list[list[Hypothesis]]]) -> list[Any]:
-    scorer, sources, lists = found
+def _with_source(results: tuple[Scorer, list[str | None], list[list[Hypothesis]]]) -> list[Any]:
+    scorer, sources, lists = results
     return [(best, (scorer, source)) for best, source in zip(lists, sources, strict=True)]
 
 
 @every_case
 @pytest.mark.parametrize("beam_size", [2, 5])
-def test_lists_are_sorted_distinct_and_rescored(name: str, length: LengthHandling, beam_size: int) -> None:
+def test_n_best_lists_are_sorted_and_distinct(name: str, length: LengthHandling, beam_size: int) -> None:
     for max_words in (2, 15):
         how = {"beam_size": beam_size, "n_best": beam_size, "length": length, "max_words": max_words}
-        for best, (scorer, source) in _each(found_by(name, **how)):
+        for best, (scorer, source) in _with_source(search_with(name, **how)):
             assert 1 <= len(best) <= beam_size
-            assert len({found.words for found in best}) == len(best)
-            assert [found.score for found in best] == sorted((found.score for found in best), reverse=True)
-            assert len({found.finished for found in best}) == 1
-            for found in best:
-                (same,) = force_decode(scorer, batch_for([found.words], source), length=length)
-                scored = fold(scorer, batch_for([found.words], source))[0][0]
-                if found.finished:
-                    assert found.log_prob == pytest.approx(float(scored.sum()), abs=1e-9)
-                    assert found.score == pytest.approx(same.score, abs=1e-9)
+            assert len({hypothesis.ids for hypothesis in best}) == len(best)
+            assert [hypothesis.score for hypothesis in best] == sorted(
+                (hypothesis.score for hypothesis in best), reverse=True
+            )
+            assert len({hypothesis.finished for hypothesis in best}) == 1
+            for hypothesis in best:
+                (same,) = force_decode(scorer, batch_for([hypothesis.ids], source), length=length)
+                scored = fold(scorer, batch_for([hypothesis.ids], source))[0][0]
+                if hypothesis.finished:
+                    assert hypothesis.log_prob == pytest.approx(float(scored.sum()), abs=1e-9)
+                    assert hypothesis.score == pytest.approx(same.score, abs=1e-9)
                 else:
-                    assert found.log_prob == pytest.approx(float(scored[:-1].sum()), abs=1e-9)
-                    assert len(found.words) == max_words
+                    assert hypothesis.log_prob == pytest.approx(float(scored[:-1].sum()), abs=1e-9)
+                    assert len(hypothesis.ids) == max_words
 
 
 @pytest.mark.parametrize("name", BEAM_SORTS)
-def test_rows_without_a_source_find_the_same(name: str) -> None:
+def test_rows_without_a_source_have_the_same_result(name: str) -> None:
     scorer = model(name)
-    one, two, three = beam_search(scorer, Batch.empty(3), 4, 2, max_words=9)
-    assert [found.ids for found in one] == [found.ids for found in two] == [found.ids for found in three]
+    first, second, third = beam_search(scorer, Batch.empty(3), 4, 2, max_words=9)
+    assert (
+        [hypothesis.ids for hypothesis in first]
+        == [hypothesis.ids for hypothesis in second]
+        == [hypothesis.ids for hypothesis in third]
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -43,10 +44,10 @@ def test_waiting_requests_are_translated_in_one_batch(registry: ModelRegistry) -
     assert service.queue.num_batches == 2, "the blocking job and one batch"
 
 
-def test_full_queue_and_timeout(registry: ModelRegistry) -> None:
-    service = Service(registry, LIMITS.model_copy(update={"queue": 1, "seconds": 2.0}))
+def test_full_queue_refuses_requests(registry: ModelRegistry) -> None:
+    service = Service(registry, LIMITS.model_copy(update={"queue": 1, "seconds": 60.0}))
     release = threading.Event()
-    with TestClient(create_app(service), base_url=BASE_URL) as client, ThreadPoolExecutor(4) as pool:
+    with TestClient(create_app(service), base_url=BASE_URL) as client, ThreadPoolExecutor(2) as pool:
         blocking = pool.submit(lambda: client.portal.call(service.queue.run, release.wait))
         wait_until(lambda: service.queue.num_batches)
         request = {"q": GERMAN[0], "source": "de", "target": "en"}
@@ -55,11 +56,22 @@ def test_full_queue_and_timeout(registry: ModelRegistry) -> None:
         refused = client.post("/translate", json=request)
         assert_error(refused, 503, "the queue is full")
         assert int(refused.headers["retry-after"]) >= 1
-        assert_error(waiting.result(), 504, "longer than 2 seconds")
         release.set()
-        assert blocking.exception() is not None, "it timed out as well"
-        wait_until(lambda: not service.queue.num_waiting)
-        assert client.portal.call(service.queue.run, lambda: "done") == "done", "the queue still works"
+        assert blocking.result() and waiting.result().status_code == 200
+
+
+def test_request_that_waits_too_long_times_out(registry: ModelRegistry) -> None:
+    service = Service(registry, LIMITS.model_copy(update={"seconds": 0.3}))
+    release = threading.Event()
+    with TestClient(create_app(service), base_url=BASE_URL) as client, ThreadPoolExecutor(1) as pool:
+        blocking = pool.submit(lambda: client.portal.call(service.queue.run, release.wait))
+        wait_until(lambda: service.queue.num_batches)
+        response = client.post("/translate", json={"q": GERMAN[0], "source": "de", "target": "en"})
+        assert_error(response, 504, "longer than 0.3 seconds")
+        assert blocking.exception() is not None, "the blocking job timed out as well"
+        assert not service.queue.num_waiting
+        release.set()
+    assert not service.queue.is_alive, "the worker ended with the application"
 
 
 def test_failing_job_does_not_fail_others_of_its_batch() -> None:
@@ -104,21 +116,27 @@ def test_translation_is_cancelled_when_no_client_waits(
     registry: ModelRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A translation checks at every search step whether a client waits."""
-    service = Service(registry, LIMITS.model_copy(update={"seconds": 0.3}))
-    steps = list[float]()
+    service, entry = Service(registry, LIMITS), registry.get("de-en")
+    steps = list[int]()
 
-    def search_forever(_: Any, *__: Any, on_step: Any, **___: Any) -> None:
+    def search_forever(*_: Any, on_step: Callable[[], None], **__: Any) -> None:
         while True:
             on_step()
-            steps.append(time.monotonic())
+            steps.append(1)
             time.sleep(0.001)
 
-    monkeypatch.setattr(service.pipeline(registry.get("de-en")), "translate", search_forever)
-    with TestClient(create_app(service), base_url=BASE_URL) as client:
-        assert_error(client.post("/translate", json={"q": "Ein Hund.", "source": "de", "target": "en"}), 504, "longer")
-        assert steps and client.portal is not None
-        wait_until(lambda: client.portal.call(service.queue.run, lambda: True))
-    assert service.queue.num_batches == 2
+    monkeypatch.setattr(service.pipeline(entry), "translate", search_forever)
+
+    async def cancel() -> str:
+        request = asyncio.create_task(service.translate(entry, ["Ein Hund."], 1, 1))
+        while not steps:
+            await asyncio.sleep(0.001)
+        request.cancel()
+        await asyncio.gather(request, return_exceptions=True)
+        return await service.queue.run(lambda: "next")
+
+    assert asyncio.run(cancel()) == "next", "the search ended"
+    service.queue.close()
 
 
 def test_search_can_be_cancelled_at_any_step() -> None:

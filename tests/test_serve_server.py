@@ -102,7 +102,6 @@ def test_slow_clients_are_disconnected(model_path: Path) -> None:
         status, response = running.request(POST + b"Content-Length: 10\r\n\r\n{")
         assert status == 408 and b"within 0.3 seconds" in response
         assert running.request(POST + b"Content-Length: 9999\r\n\r\n{")[0] == 413
-        assert running.request(post_next())[0] == 200
 
 
 def test_number_of_connections_is_limited(model_path: Path) -> None:

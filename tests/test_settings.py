@@ -1,4 +1,4 @@
-"""Settings: files read to the line, values taken at their word, one line about what will not do."""
+"""Settings: reading files, validating values, error messages of one line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Net(Settings):
         return self
 
 
-class Needy(Settings):
+class RequiredSettings(Settings):
     size: int
     """There is no default."""
 
@@ -58,7 +58,7 @@ KINDS = {"model": Net, "training": TrainingConfig}
 
 
 @pytest.fixture
-def written(tmp_path):
+def write_settings(tmp_path):
     """Write a file of settings."""
 
     def write(content: str | bytes) -> Path:
@@ -69,7 +69,7 @@ def written(tmp_path):
     return write
 
 
-def complaint(action, *arguments) -> str:
+def error_message(action, *arguments) -> str:
     """What is said, in one line, about something that will not do."""
     with pytest.raises(DataError) as caught:
         action(*arguments)
@@ -81,8 +81,10 @@ def complaint(action, *arguments) -> str:
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
-def test_values_remember_their_lines(written):
-    path = written("# an experiment\nmodel: {order: 5, hidden: [400, 200]}\n\ntraining:\n  optimizer: adam\n  clip:\n")
+def test_values_have_their_lines(write_settings):
+    path = write_settings(
+        "# an experiment\nmodel: {order: 5, hidden: [400, 200]}\n\ntraining:\n  optimizer: adam\n  clip:\n"
+    )
     read = read_settings(path)
     assert read == {
         "model": GivenValue(
@@ -94,8 +96,8 @@ def test_values_remember_their_lines(written):
     }
 
 
-def test_a_file_may_be_named_by_text_and_begin_with_a_mark(written):
-    path = written(b"\xef\xbb\xbfmodel:\r\n  order: 5\r\n")
+def test_paths_may_be_strings_and_files_may_begin_with_a_byte_order_mark(write_settings):
+    path = write_settings(b"\xef\xbb\xbfmodel:\r\n  order: 5\r\n")
     assert read_settings(str(path)) == {"model": GivenValue({"order": GivenValue(5, f"{path}:2")}, f"{path}:1")}
 
 
@@ -109,23 +111,23 @@ def test_a_file_may_be_named_by_text_and_begin_with_a_mark(written):
         *(("1_000", "1_000"), ("e5", "e5"), (".", "."), ("-", "-"), ("9" * 19, 1e19), ("٣", "٣")),
     ],
 )
-def test_unquoted_words(text, value):
+def test_unquoted_scalars(text, value):
     assert parse_scalar(text) == value and type(parse_scalar(text)) is type(value)
 
 
-def test_what_is_not_a_number_is_known_for_one():
+def test_nan_is_parsed():
     assert math.isnan(parse_scalar(".nan")) and math.isnan(parse_scalar("nan"))
 
 
-def test_quoted_words_are_text(written):
-    path = written("a: '5'\nb: \"true\"\nc: |\n  1e-3\nd: 1e-3\n")
-    assert [one.value for one in read_settings(path).values()] == ["5", "true", "1e-3\n", 0.001]
+def test_quoted_scalars_are_text(write_settings):
+    path = write_settings("a: '5'\nb: \"true\"\nc: |\n  1e-3\nd: 1e-3\n")
+    assert [given.value for given in read_settings(path).values()] == ["5", "true", "1e-3\n", 0.001]
 
 
-def test_what_pyyaml_writes_is_read_back(written):
+def test_files_written_by_pyyaml_are_read(write_settings):
     values = {"model": {"a": 1e-05, "b": None, "c": [1, 2], "d": "no", "e": "5", "f": True, "g": -0.5, "h": "x: y"}}
-    read = read_settings(written(yaml.safe_dump(values)))["model"].value
-    assert {name: one.value for name, one in read.items()} == values["model"]
+    read = read_settings(write_settings(yaml.safe_dump(values)))["model"].value
+    assert {name: given.value for name, given in read.items()} == values["model"]
 
 
 DEEP = "a: " + "[" * 50_000
@@ -159,15 +161,15 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
         ("a:\n" + "".join(" " * depth + "b:\n" for depth in range(1, 2000)), 9, "nested more than 8 deep"),
     ],
 )
-def test_damage(written, content, line, says):
-    path = written(content)
-    message = complaint(read_settings, path)
+def test_invalid_files_are_refused(write_settings, content, line, says):
+    path = write_settings(content)
+    message = error_message(read_settings, path)
     assert message.startswith(f"{path}:{line}: ") and says in message, message
 
 
-def test_no_file(tmp_path):
-    assert complaint(read_settings, tmp_path / "no.yaml") == f"{tmp_path / 'no.yaml'}: no such file"
-    assert complaint(read_settings, tmp_path).startswith(f"{tmp_path}: is a directory; ")
+def test_missing_files_are_refused(tmp_path):
+    assert error_message(read_settings, tmp_path / "no.yaml") == f"{tmp_path / 'no.yaml'}: no such file"
+    assert error_message(read_settings, tmp_path).startswith(f"{tmp_path}: is a directory; ")
 
 
 @drawn(st.binary(max_size=40) | st.text(alphabet="ab:{}[]-?&*!|>'\"#%@, \n\t\\x5.~", max_size=40).map(str.encode))
@@ -179,14 +181,14 @@ def test_any_file_is_read_or_refused_in_one_line(tmp_path_factory, content):
     except DataError as error:
         assert str(error).startswith(f"{path}:") and "\n" not in str(error)
         return
-    assert all(isinstance(one, GivenValue) for one in read.values())
+    assert all(isinstance(given, GivenValue) for given in read.values())
 
 
 # -- sections -------------------------------------------------------------------------------------------------------
 
 
-def test_sections_that_there_are(written):
-    path = written("model:\ntraining:\n  seed: 7\n")
+def test_known_sections(write_settings):
+    path = write_settings("model:\ntraining:\n  seed: 7\n")
     assert check_sections(read_settings(path), KINDS) == {"model": {}, "training": {"seed": GivenValue(7, f"{path}:3")}}
     assert check_sections({}, KINDS) == {}
 
@@ -201,20 +203,20 @@ def test_sections_that_there_are(written):
         ("model: [order, 5]\n", ":1: section model holds order,5; write"),
     ],
 )
-def test_sections_that_there_are_not(written, content, says):
-    assert says in complaint(check_sections, read_settings(written(content)), KINDS)
+def test_unknown_sections_are_refused(write_settings, content, says):
+    assert says in error_message(check_sections, read_settings(write_settings(content)), KINDS)
 
 
 # -- validating -----------------------------------------------------------------------------------------------------
 
 
 def read_section(path: Path, name: str) -> Settings:
-    found = check_sections(read_settings(path), KINDS)
-    return validate(KINDS[name], found[name], str(path), name)
+    sections = check_sections(read_settings(path), KINDS)
+    return validate(KINDS[name], sections[name], str(path), name)
 
 
-def test_good_values(written):
-    path = written(
+def test_valid_values(write_settings):
+    path = write_settings(
         "model: {order: 3, hidden: [400, 200], tied: true, start: a/b, shape: relu}\n"
         "training:\n  learning_rate: 1e-3\n  clip: 5\n  minutes: null\n"
     )
@@ -263,53 +265,60 @@ def test_good_values(written):
         ("{oder: 5, order: 1}", "unknown key 'oder' in model; did you mean 'order'?"),
     ],
 )
-def test_bad_values(written, line, says):
-    path = written(f"training:\n  seed: 1\nmodel:\n  {line}\n")
-    message = complaint(read_section, path, "model")
+def test_invalid_values_are_refused(write_settings, line, says):
+    path = write_settings(f"training:\n  seed: 1\nmodel:\n  {line}\n")
+    message = error_message(read_section, path, "model")
     assert message == f"{path}:4: {says}"
 
 
-def test_the_example_of_a_near_name(written):
-    path = written("training:\n  optimizer: adam\n\n  lerning_rate: 0.1\n")
+def test_a_misspelled_key_has_a_suggestion(write_settings):
+    path = write_settings("training:\n  optimizer: adam\n\n  lerning_rate: 0.1\n")
     expected = f"{path}:4: unknown key 'lerning_rate' in training; did you mean 'learning_rate'?"
-    assert complaint(read_section, path, "training") == expected
+    assert error_message(read_section, path, "training") == expected
 
 
-def test_values_that_do_not_go_together(written):
-    path = written("model:\n  tied: true\n  hidden: []\n")
-    assert complaint(read_section, path, "model") == f"{path}: model: tied needs a hidden layer"
+def test_conflicting_values_are_refused(write_settings):
+    path = write_settings("model:\n  tied: true\n  hidden: []\n")
+    assert error_message(read_section, path, "model") == f"{path}: model: tied needs a hidden layer"
 
 
-def test_values_that_are_missing():
-    assert complaint(validate, Needy, {}, "exp.yaml", "model") == "exp.yaml: size is missing in model; give it a value"
-    assert "unknown key 'sise'; did you mean 'size'?" in complaint(validate, Needy, {"sise": 5}, "exp.yaml")
+def test_missing_values_are_refused():
+    assert (
+        error_message(validate, RequiredSettings, {}, "exp.yaml", "model")
+        == "exp.yaml: size is missing in model; give it a value"
+    )
+    assert "unknown key 'sise'; did you mean 'size'?" in error_message(
+        validate, RequiredSettings, {"sise": 5}, "exp.yaml"
+    )
 
 
 def test_values_from_python():
     assert validate(Net, {"hidden": (3, 2), "start": Path("a")}, "fit") == Net(hidden=(3, 2), start=Path("a"))
-    assert complaint(validate, TrainingConfig, {"clip": 0}, "fit") == "fit: clip 0: must be above 0"
+    assert error_message(validate, TrainingConfig, {"clip": 0}, "fit") == "fit: clip 0: must be above 0"
 
 
-def test_values_from_options_are_named_by_these():
+def test_values_from_options_are_reported_with_the_option():
     wrong = {"order": GivenValue(1, "--order"), "hidden": GivenValue([1, "x"], "--hidden")}
-    assert complaint(validate, Net, wrong, "exp.yaml") == "--order 1: must be at least 2"
+    assert error_message(validate, Net, wrong, "exp.yaml") == "--order 1: must be at least 2"
     del wrong["order"]
-    assert complaint(validate, Net, wrong, "exp.yaml") == "--hidden 1,x: must be a whole number"
+    assert error_message(validate, Net, wrong, "exp.yaml") == "--hidden 1,x: must be a whole number"
 
 
-def test_an_instance_gives_the_defaults():
+def test_an_instance_provides_defaults():
     base = Net(order=3, hidden=(7, 8), start=Path("a"))
     assert validate(base, {"order": GivenValue(4, "--order")}, "x") == Net(order=4, hidden=(7, 8), start=Path("a"))
     assert validate(base, {}, "x") == base
 
 
-def test_long_values_are_cut_short():
-    assert complaint(validate, Net, {"order": "x" * 10_000}, "x").count("x") < 70
-    assert complaint(validate, Net, {"y" * 10_000: 5}, "x").count("y") < 70
-    assert complaint(validate, Net, {"order": "two\nlines"}, "x") == 'x: order "two\\nlines": must be a whole number'
+def test_long_values_are_truncated_in_messages():
+    assert error_message(validate, Net, {"order": "x" * 10_000}, "x").count("x") < 70
+    assert error_message(validate, Net, {"y" * 10_000: 5}, "x").count("y") < 70
+    assert (
+        error_message(validate, Net, {"order": "two\nlines"}, "x") == 'x: order "two\\nlines": must be a whole number'
+    )
 
 
-def test_settings_stand_still_and_are_finite():
+def test_settings_are_immutable_and_finite():
     with pytest.raises(ValidationError):
         Net().order = 7
     with pytest.raises(ValidationError):
@@ -322,7 +331,7 @@ def test_settings_stand_still_and_are_finite():
 # -- types, words of the command line ---------------------------------------------------------------------------------
 
 
-def test_types_taken_apart():
+def test_type_helpers():
     assert strip_optional(int | None) is int and strip_optional(None | int) is int and strip_optional(int) is int
     assert strip_optional(int | str | None) == int | str | None
     assert literal_choices(Literal["a", "b"] | None) == ("a", "b") and literal_choices(tuple[str, str]) == ()
@@ -342,14 +351,14 @@ def test_types_taken_apart():
         *((Literal[1, 2], "2", 2), (Literal["1", "2"], "2", "2"), (Literal["a"], "b", "b")),
     ],
 )
-def test_words_by_type(kind, text, value):
+def test_options_are_parsed_by_type(kind, text, value):
     assert parse_option(kind, text) == value and type(parse_option(kind, text)) is type(value)
 
 
 # -- differences ------------------------------------------------------------------------------------------------------
 
 
-def test_what_differs():
+def test_config_differences():
     one = {"model": {"order": 5, "hidden": (400, 200)}, "training": {"learning_rate": 0.001, "seed": 1, "clip": None}}
     two = {"model": {"order": 5, "hidden": [400]}, "training": {"learning_rate": 0.01, "seed": 1, "clip": 5.0}}
     assert config_differences(one, two) == [
@@ -372,11 +381,11 @@ def test_what_differs():
         ("two words", "two\nlines", 'two words -> "two\\nlines"'),
     ],
 )
-def test_differences_are_seen_and_can_be_told_apart(old, new, told):
+def test_different_values_are_shown_differently(old, new, told):
     assert config_differences({"a": old}, {"a": new}) == ([f"a: {told}"] if told else [])
 
 
-def test_what_is_in_one_alone_differs():
+def test_keys_of_one_config_differ():
     assert config_differences({"a": 1, "b": {"c": 2}}, {"d": {"e": 3}}) == [
         "a: 1 -> not set",
         "b.c: 2 -> not set",
@@ -386,7 +395,7 @@ def test_what_is_in_one_alone_differs():
 
 
 @drawn(st.floats(allow_nan=False), st.floats(allow_nan=False))
-def test_numbers_differ_to_the_last_digit(one, two):
+def test_numbers_are_compared_exactly(one, two):
     told = config_differences({"a": one}, {"a": two})
     assert bool(told) == (one != two or math.copysign(1, one) != math.copysign(1, two))
     assert float(format_value(one)) == one

@@ -1,4 +1,4 @@
-"""Shortlists: what is looked at, and that nothing else changes."""
+"""Shortlists: the allowed words, and the effect on translators and ensembles."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def everything() -> Shortlist:
 
 
 class Hidden:
-    """A scorer that does not tell how few words there are."""
+    """A scorer without the sparse interface."""
 
     def __init__(self, scorer: Any):
         self.vocab, self.unknown = scorer.vocab, scorer.unknown
@@ -58,27 +58,27 @@ class Hidden:
 # -- what is on it -----------------------------------------------------------------------------------------------------
 
 
-def test_allowed_are_translations_of_the_words_and_what_is_frequent() -> None:
+def test_translations_of_source_words_and_frequent_words_are_allowed() -> None:
     lines = [GERMAN[0], ""]
-    found = shortlist(common=2, each=1).allowed_words(SOURCE.encode(lines))
+    allowed = shortlist(common=2, each=1).allowed_words(SOURCE.encode(lines))
     words = np.array(TARGET.vocab.tokens)
     frequent = set(words[np.argsort(-TARGET.vocab.counts, kind="stable")[:2]])
-    from_nothing = {one.word for one in LEXICON.translations(None, 1)}
+    from_nothing = {entry.word for entry in LEXICON.translations(None, 1)}
     everywhere = {"</s>", "<unk>"} | frequent | from_nothing
-    assert set(words[found[1].numpy()]) == everywhere
-    own = {LEXICON.translations(word, 1)[0].word for word in GERMAN[0].split()}
-    assert set(words[found[0].numpy()]) == everywhere | own
+    assert set(words[allowed[1].numpy()]) == everywhere
+    of_source = {LEXICON.translations(word, 1)[0].word for word in GERMAN[0].split()}
+    assert set(words[allowed[0].numpy()]) == everywhere | of_source
 
 
-def test_a_lexicon_of_other_words_serves_as_far_as_it_goes() -> None:
+def test_the_lexicon_may_have_another_vocabulary() -> None:
     german = [*GERMAN, "ein einhorn ."]
     english = [*ENGLISH, "a unicorn ."]
     others = (Corpus.from_sentences(lines) for lines in (german, english))
     lexicon = Aligner.train(ParallelCorpus(*others), "ibm1").forward.lexicon
-    found = Shortlist.from_lexicon(lexicon, SOURCE.vocab, TARGET.vocab, 0, 3)
-    assert found.coverage == 1.0
-    assert int(found.starts[UNK + 1]) == 0  # nothing for what the translator does not know
-    assert ((found.translations > UNK) & (found.translations < len(TARGET.vocab))).all()
+    known = Shortlist.from_lexicon(lexicon, SOURCE.vocab, TARGET.vocab, 0, 3)
+    assert known.coverage == 1.0
+    assert int(known.starts[UNK + 1]) == 0  # nothing for what the translator does not know
+    assert ((known.translations > UNK) & (known.translations < len(TARGET.vocab))).all()
     strange = Shortlist.from_lexicon(LEXICON, Tokenizer.train("word", ["x y", "x y"]).vocab, TARGET.vocab)
     assert strange.coverage == 0.0
 
@@ -90,15 +90,15 @@ def test_a_lexicon_of_other_words_serves_as_far_as_it_goes() -> None:
 def test_a_shortlist_of_all_words_changes_nothing(settings: dict[str, Any]) -> None:
     model = trained(**settings)
     listed = ShortlistScorer(model, everything())
-    for one, two in zip(model.translate(GERMAN), listed.translate(GERMAN), strict=True):
-        assert one.tokens == two.tokens
-        assert one.log_prob == pytest.approx(two.log_prob)
+    for exact, short in zip(model.translate(GERMAN), listed.translate(GERMAN), strict=True):
+        assert exact.tokens == short.tokens
+        assert exact.log_prob == pytest.approx(short.log_prob)
     batch = Batch.from_sentences(TARGET.encode(ENGLISH[:3]), SOURCE.encode(GERMAN[:3]))
     mine, its = listed.start(batch), model.start(batch)
     torch.testing.assert_close(listed.log_probs(mine), model.log_probs(its))
 
 
-def test_probabilities_are_among_the_words_of_the_shortlist() -> None:
+def test_probabilities_are_normalised_over_the_shortlist() -> None:
     model = trained(lexicon=True)
     listed = ShortlistScorer(model, shortlist())
     batch = Batch.from_sentences(TARGET.encode(ENGLISH[:5]), SOURCE.encode(GERMAN[:5]))
@@ -109,17 +109,17 @@ def test_probabilities_are_among_the_words_of_the_shortlist() -> None:
     torch.testing.assert_close(listed.log_probs(state), expected)
 
 
-def test_the_search_finds_the_same_whether_it_is_told_how_few_there_are() -> None:
+def test_search_with_and_without_the_sparse_interface_agree() -> None:
     listed = ShortlistScorer(trained(), shortlist())
     source = SOURCE.encode(GERMAN)
     for beam in (1, 4):
-        told = beam_search(listed, Batch.empty(len(GERMAN), source), beam)
+        sparse = beam_search(listed, Batch.empty(len(GERMAN), source), beam)
         hidden = beam_search(Hidden(listed), Batch.empty(len(GERMAN), source), beam)
-        assert [[one.ids for one in best] for best in told] == [[one.ids for one in best] for best in hidden]
-        assert [best[0].log_prob for best in told] == pytest.approx([best[0].log_prob for best in hidden])
+        assert [[h.ids for h in best] for best in sparse] == [[h.ids for h in best] for best in hidden]
+        assert [best[0].log_prob for best in sparse] == pytest.approx([best[0].log_prob for best in hidden])
 
 
-def test_references_are_priced_by_the_translator_itself() -> None:
+def test_the_likelihood_of_references_ignores_the_shortlist() -> None:
     model = trained()
     listed = ShortlistScorer(model, shortlist(0, 0))
     assert listed.without_shortlist is model and listed.force_decode([GERMAN[0]], [ENGLISH[0]])[0].log_prob == -np.inf
@@ -130,9 +130,9 @@ def test_references_are_priced_by_the_translator_itself() -> None:
     assert together.perplexity == alone.likelihood(GERMAN, ENGLISH).perplexity
 
 
-def test_an_ensemble_of_shortlists_is_one_over_their_words() -> None:
-    one, two = trained(), trained(seed=2)
-    both = Ensemble([ShortlistScorer(model, shortlist()) for model in (one, two)])
+def test_an_ensemble_of_shortlists_allows_their_words() -> None:
+    first, second = trained(), trained(seed=2)
+    both = Ensemble([ShortlistScorer(model, shortlist()) for model in (first, second)])
     batch = Batch.empty(len(GERMAN), SOURCE.encode(GERMAN))
     probs = both.log_probs(both.start(batch)).exp()
     torch.testing.assert_close(probs.sum(dim=1), torch.ones(len(GERMAN), dtype=torch.float64))
@@ -140,37 +140,37 @@ def test_an_ensemble_of_shortlists_is_one_over_their_words() -> None:
     assert not probs[~allowed].any() and (probs[allowed] > 0).all()
 
 
-@pytest.mark.parametrize("how", ["linear", "log-linear"])
+@pytest.mark.parametrize("mode", ["linear", "log-linear"])
 @pytest.mark.parametrize("lists", [(2, 2), (2, 0), (2, None), (None, None)], ids=str)
-def test_an_ensemble_looks_at_no_more_words_than_it_has_to(how: Any, lists: tuple[int | None, ...]) -> None:
+def test_an_ensemble_computes_only_the_possible_words(mode: Any, lists: tuple[int | None, ...]) -> None:
     """Members of the same shortlist, of different ones, and with none: by all words it is the same."""
     members = [
         model if each is None else ShortlistScorer(model, shortlist(1, each))
         for model, each in zip((trained(), trained(seed=2)), lists, strict=True)
     ]
-    both = Ensemble(members, mode=how)
+    both = Ensemble(members, mode=mode)
     batch = Batch.empty(len(GERMAN), SOURCE.encode(GERMAN))
     state = both.start(batch)
     narrow, words = both.sparse_log_probs(state)
-    one, two = (member.log_probs(member.start(batch)) for member in members)
-    by_hand = ((one.exp() + two.exp()) / 2).log() if how == "linear" else (one + two).log_softmax(dim=1)
+    first, second = (member.log_probs(member.start(batch)) for member in members)
+    by_hand = ((first.exp() + second.exp()) / 2).log() if mode == "linear" else (first + second).log_softmax(dim=1)
     torch.testing.assert_close(both.log_probs(state), by_hand)
     possible = by_hand.isfinite().any(dim=0).nonzero()[:, 0]
     assert possible.tolist() == (list(range(1, len(TARGET.vocab))) if words is None else words.tolist())  # not <s>
     assert narrow.shape == (len(GERMAN), len(TARGET.vocab) if words is None else len(words))
 
 
-def test_what_words_bring_is_looked_up_and_the_same() -> None:
+def test_prepared_translators_have_the_same_scores() -> None:
     model = trained()
     quick = model.prepare_for_search()
     assert quick is not model and quick._inputs is not None and model._inputs is None
-    alike, known = (one.force_decode(GERMAN, ENGLISH) for one in (quick, model))
-    assert [one.log_prob for one in alike] == pytest.approx([one.log_prob for one in known])
+    alike, known = (translator.force_decode(GERMAN, ENGLISH) for translator in (quick, model))
+    assert [t.log_prob for t in alike] == pytest.approx([t.log_prob for t in known])
     without = trained(attention="none")
     assert without.prepare_for_search() is without, "nothing to look up"
 
 
-def test_a_prefix_is_of_words_that_may_come() -> None:
+def test_a_prefix_must_be_in_the_shortlist() -> None:
     listed = ShortlistScorer(trained(), shortlist(1, 1))
     outside = next(word for word in TARGET.vocab.tokens[3:] if not allowed_in(listed, word))
     with pytest.raises(DataError, match=f"{outside!r} is impossible there"):
@@ -183,44 +183,44 @@ def allowed_in(listed: ShortlistScorer, word: str) -> bool:
     return bool(listed.shortlist.allowed_words(SOURCE.encode(GERMAN[:1]))[0, TARGET.vocab.id(word)])
 
 
-def test_it_may_be_smaller_than_the_beam() -> None:
+def test_the_shortlist_may_be_smaller_than_the_beam() -> None:
     listed = ShortlistScorer(trained(), shortlist(0, 0))
     assert int(listed.shortlist.always_allowed.sum()) == 2  # </s> and <unk>
     [best] = beam_search(listed, Batch.empty(1, SOURCE.encode(GERMAN[:1])), 5, 5)
-    assert 1 <= len(best) <= 5 and all(set(one.ids) <= {UNK} for one in best)
+    assert 1 <= len(best) <= 5 and all(set(hypothesis.ids) <= {UNK} for hypothesis in best)
 
 
-def test_trees_have_the_words_at_their_leaves() -> None:
+def test_shortlists_of_trees_use_their_leaves() -> None:
     source = Tokenizer.train("word", ["(S (NP ein hund) bellt)"] * 2, format="tree")
     read = source.encode(["(S (NP ein hund) bellt)", "(S bellt)"])
-    found = Shortlist.from_lexicon(LEXICON, source.vocab, TARGET.vocab, 0, 1).allowed_words(read)
+    allowed = Shortlist.from_lexicon(LEXICON, source.vocab, TARGET.vocab, 0, 1).allowed_words(read)
     dog = TARGET.vocab.id(LEXICON.translations("hund", 1)[0].word)
-    assert found.shape == (2, len(TARGET.vocab)) and found[0, dog] and not found[1, dog]
+    assert allowed.shape == (2, len(TARGET.vocab)) and allowed[0, dog] and not allowed[1, dog]
 
 
-def test_the_likeliest_translations_are_kept() -> None:
+def test_the_most_probable_translations_are_used() -> None:
     entries = LEXICON.top_entries(2, 0.1)
     by_hand = []
     for number in range(len(LEXICON.source)):
-        own = range(*LEXICON.starts[number : number + 2].tolist())
-        best = sorted(own, key=lambda entry: (-LEXICON.probs[entry], entry))[:2]
+        entries_of_word = range(*LEXICON.starts[number : number + 2].tolist())
+        best = sorted(entries_of_word, key=lambda entry: (-LEXICON.probs[entry], entry))[:2]
         by_hand += sorted(entry for entry in best if LEXICON.probs[entry] >= 0.1)
     assert entries.tolist() == by_hand
 
 
-def test_what_it_is_not_for() -> None:
+def test_invalid_uses_are_refused() -> None:
     with pytest.raises(DataError, match="each member of an ensemble"):
         ShortlistScorer(Ensemble([trained(attention="none")]), shortlist())
-    with pytest.raises(DataError, match="cannot compare some words alone"):
+    with pytest.raises(DataError, match="cannot be limited to a shortlist"):
         ShortlistScorer(trained(softmax="brown", softmax_classes=3), shortlist())
-    with pytest.raises(DataError, match="give 0 or more"):
+    with pytest.raises(DataError, match="both must be 0 or more"):
         shortlist(common=-1)
 
 
 # -- the command line --------------------------------------------------------------------------------------------------
 
 
-def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
+def test_the_command_line_option(good: Any, run: Any, tmp_path: Path) -> None:
     for name, lines in (("t.de", GERMAN), ("t.en", ENGLISH)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     texts = ("--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en")
@@ -229,10 +229,10 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     Translator.create(PAIRS.reversed, TARGET, SOURCE, embedding=4, hidden=4).save(tmp_path / "back")
     good("align", *texts, "-o", tmp_path / "al", "--model", "ibm1")
     short = ("--shortlist", tmp_path / "al")
-    told = good("translate", tmp_path / "m", *short, "--text", tmp_path / "t.de")
-    assert "probabilities are among these" in told.err and told.out.count("\n") == len(GERMAN)
+    outcome = good("translate", tmp_path / "m", *short, "--text", tmp_path / "t.de")
+    assert "probabilities are among these" in outcome.err and outcome.out.count("\n") == len(GERMAN)
     report = good("evaluate", tmp_path / "m", *texts, *short)
-    assert "by shortlists (perplexities are by all words)" in report.out
+    assert "with shortlists (perplexities are over all words)" in report.out
     assert json.loads(good("evaluate", tmp_path / "m", *texts, *short, "--json").out)["shortlist"] == f"{tmp_path}/al"
     pieces = ("--units", "char", "--max-updates", 1, "-o", tmp_path / "letters")
     good("train", "translator", *texts, *pieces)

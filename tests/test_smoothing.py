@@ -63,13 +63,13 @@ def utah() -> Corpus:
     return Corpus.from_sentences(["i am from ohio .", "you are from utah ."])
 
 
-def test_whole_prefix_refuses_every_new_sentence(utah: Corpus) -> None:
+def test_whole_prefix_gives_new_sentences_probability_zero(utah: Corpus) -> None:
     seen, new = NgramModel.train(utah, smoothing="whole-prefix").score(["i am from ohio .", "i am from utah ."])
     assert seen == pytest.approx(math.log(1 / 2), abs=1e-6)
     assert new == -math.inf
 
 
-def test_bigrams_join_what_was_seen_apart(utah: Corpus) -> None:
+def test_bigrams_generalise_to_new_combinations(utah: Corpus) -> None:
     model = NgramModel.train(utah, order=2, smoothing="maximum-likelihood")
     words = model.score_words(["i am from utah ."])[0]
     # P(i | <s>) = P(utah | from) = 1/2; all else is certain
@@ -87,7 +87,7 @@ def test_fixed_interpolation(tiny: Corpus) -> None:
     assert _probs(model, "a") == pytest.approx(after_a, abs=1e-7)
 
 
-def test_as_many_coefficients_as_orders(tiny: Corpus) -> None:
+def test_number_of_coefficients_must_match_the_order(tiny: Corpus) -> None:
     with pytest.raises(DataError, match="2 coefficients given, but order 3 needs 3"):
         _train(tiny, order=3, smoothing="interpolated", coefficients=(0.2, 0.4))
 
@@ -136,7 +136,7 @@ def test_expectation_maximisation_never_loses_likelihood(text: Corpus, heldout: 
     assert likelihoods[-1] > likelihoods[0] + 1
 
 
-def test_no_fitted_coefficient_can_be_bettered(text: Corpus, heldout: Corpus) -> None:
+def test_fitted_coefficients_are_a_local_optimum(text: Corpus, heldout: Corpus) -> None:
     fitted = fit_coefficients(
         count_ngrams(text, 2), zerogram(text.vocab, UniformUnknownWords(text.vocab.num_known)), heldout, bucketed=False
     ).table[:, 0]
@@ -163,7 +163,7 @@ def test_fitted_coefficients_beat_all_fixed_ones_on_heldout_text(text: Corpus, h
     assert likelihood("interpolated-bucketed") > likelihood("interpolated-fitted")
 
 
-def test_without_heldout_text_every_tenth_sentence_serves(text: Corpus, tiny: Corpus) -> None:
+def test_every_tenth_sentence_is_held_out_by_default(text: Corpus, tiny: Corpus) -> None:
     number = np.arange(len(text))
     tenth = text.select(number[number % 10 == 9])
     rest = NgramModel.train(
@@ -267,7 +267,7 @@ def test_a_tiny_text_trains_every_model(smoothing: str, order: int, tmp_path: Pa
 
 @pytest.mark.filterwarnings("ignore:order 1")
 @pytest.mark.parametrize("smoothing", [name for name in SMOOTHINGS if name not in {"whole-prefix", *FITTED_SMOOTHINGS}])
-def test_order_one_knows_no_context(smoothing: str, text: Corpus) -> None:
+def test_order_one_ignores_context(smoothing: str, text: Corpus) -> None:
     model = NgramModel.train(text, order=1, smoothing=smoothing)
     assert _probs(model, "") == _probs(model, "w1 w2")
     assert model.table.trie.order == 1
@@ -280,7 +280,7 @@ def test_an_empty_line_is_a_sentence(tiny: Corpus) -> None:
     assert NgramModel.train(tiny, order=2, smoothing="maximum-likelihood").score([""]) == [-math.inf]
 
 
-def test_a_literal_unk_is_trained_like_a_word() -> None:
+def test_literal_unk_is_counted_like_a_word() -> None:
     corpus = Corpus.from_sentences(["the <unk> sat", "the cat sat"])
     model = NgramModel.train(corpus, order=2, smoothing="maximum-likelihood")
     assert _probs(model, "the")["<unk>"] == pytest.approx(1 / 2)
@@ -291,7 +291,7 @@ def test_a_literal_unk_is_trained_like_a_word() -> None:
 
 @pytest.mark.filterwarnings("ignore:order")
 @pytest.mark.parametrize("smoothing", ["witten-bell", "katz", "modified-kneser-ney", "stupid-backoff", "interpolated"])
-def test_unseen_contexts_fall_to_the_shorter_one(smoothing: str, text: Corpus) -> None:
+def test_unseen_contexts_back_off(smoothing: str, text: Corpus) -> None:
     model = NgramModel.train(text, order=3, smoothing=smoothing)
     pairs = {(text.vocab.tokens[one], text.vocab.tokens[two]) for one, two in count_ngrams(text, 2).trie.words(2)}
     strange = next(word for word in text.vocab.tokens[3:] if (word, "w59") not in pairs)

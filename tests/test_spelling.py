@@ -1,4 +1,4 @@
-"""Unknown words spelled out: a distribution over every spelling outside the vocabulary."""
+"""The spelling model of unknown words is a distribution over spellings outside the vocabulary."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_all_spellings_outside_the_vocabulary_sum_to_one(model: SpellingModel, c
     assert probs.sum() + longer == pytest.approx(1.0, abs=1e-5)
 
 
-def test_spellings_inside_are_impossible(model: SpellingModel) -> None:
+def test_spellings_of_known_words_have_probability_zero(model: SpellingModel) -> None:
     assert model.log_probs(["ab", "a", "", "<unk>"]) == [-math.inf] * 4
     assert all(math.isfinite(cost) for cost in model.log_probs(["ba", "<s>", "</s>", "abababababab"]))
 
 
-def test_the_normaliser_is_what_the_vocabulary_leaves(model: SpellingModel) -> None:
+def test_normaliser_is_the_mass_outside_the_vocabulary(model: SpellingModel) -> None:
     inside = np.exp(_log_probs(model.characters, ["", "ab", "a", "<unk>"])).sum()
     assert math.exp(model.log_outside) == pytest.approx(1 - inside)
     assert 0.1 < inside < 0.9
@@ -65,14 +65,14 @@ def test_likely_spellings_cost_less(model: SpellingModel) -> None:
     assert foreign < unlikely - math.log(NUM_CODE_POINTS) + math.log(100)  # any of a million characters
 
 
-def test_it_learns_from_words_cut_from_the_vocabulary() -> None:
+def test_learns_from_words_outside_the_vocabulary() -> None:
     corpus = Corpus.from_sentences(["the the the xyzzy"], min_count=2)
     assert corpus.spellings == ("xyzzy",)
     taught = SpellingModel.train(corpus)
     assert taught.log_probs(["xyzz"])[0] > taught.log_probs(["qqqq"])[0] + 10
 
 
-def test_odd_characters_are_characters() -> None:
+def test_unusual_characters_are_supported() -> None:
     """No-break space, carriage return, NUL and signs beyond the first plane stand in words like letters."""
     odd = ["a\u00a0b", "c\rd", "e\u2028", "f\r", "\U0001f600\U0001f600", "g\0"]
     corpus = Corpus.from_sentences([" ".join(odd) + " end"])
@@ -82,16 +82,16 @@ def test_odd_characters_are_characters() -> None:
     assert np.isfinite(model.log_probs(["a\r", "\U0001f600", "g\u00a0", "\U0001f601"])).all()
 
 
-def test_no_spellings_no_costs(model: SpellingModel) -> None:
+def test_empty_list_of_spellings(model: SpellingModel) -> None:
     assert model.log_probs([]) == []
 
 
-def test_a_model_keeps_its_spelling_model(corpus: Corpus, tmp_path: Path) -> None:
+def test_spelling_model_is_saved_with_the_model(corpus: Corpus, tmp_path: Path) -> None:
     model = NgramModel.train(corpus, order=2, smoothing="witten-bell", unknown=SpellingModel.train(corpus))
     model.save(tmp_path / "m")
     again = dragoman.load(tmp_path / "m")
     assert again.unknown.config() == model.unknown.config()
-    assert again.unknown.total == 10_000_000
+    assert again.unknown.language_size == 10_000_000
     assert again.score(["ab bbb zzz", "<unk> a"]) == model.score(["ab bbb zzz", "<unk> a"])
     known, unknown = model.score_words(["ab bbb"])[0][:2]
     assert known.log_prob_unknown == 0.0
@@ -106,9 +106,13 @@ def test_mixtures_need_one_spelling_model(corpus: Corpus) -> None:
     assert Mixture([models[0], models[0]]).score(["bbb"]) == pytest.approx(models[0].score(["bbb"]))
 
 
-def test_choices(corpus: Corpus) -> None:
+def test_create_unknown_word_model(corpus: Corpus) -> None:
     assert create_unknown_word_model("none", corpus) == ClosedVocabulary(corpus.vocab.num_known)
-    assert create_unknown_word_model("uniform", corpus, total=500) == UniformUnknownWords(corpus.vocab.num_known, 500)
+    assert create_unknown_word_model("uniform", corpus, language_size=500) == UniformUnknownWords(
+        corpus.vocab.num_known, 500
+    )
     assert isinstance(create_unknown_word_model("characters", corpus), SpellingModel)
-    with pytest.raises(DataError, match=r"no unknown-word model 'letters'; there are none, uniform, characters"):
+    with pytest.raises(
+        DataError, match=r"unknown-word model 'letters' does not exist; choose none, uniform, characters"
+    ):
         create_unknown_word_model("letters", corpus)

@@ -44,39 +44,39 @@ def assert_same(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> None:
 # -- arrays --------------------------------------------------------------------------------------------------------
 
 
-def test_safetensors_reads_what_we_write(tmp_path: Path) -> None:
+def test_safetensors_reads_written_arrays(tmp_path: Path) -> None:
     write_arrays(tmp_path / "a", some_arrays())
     assert_same(load_file(tmp_path / "a"), some_arrays())
 
 
-def test_we_read_what_safetensors_writes(tmp_path: Path) -> None:
+def test_files_of_safetensors_are_mapped(tmp_path: Path) -> None:
     save_file(some_arrays(), tmp_path / "a", metadata={"made": "elsewhere"})
     assert_same(map_arrays(tmp_path / "a"), some_arrays())
 
 
-def test_we_read_what_we_write(tmp_path: Path) -> None:
+def test_arrays_are_written_and_mapped(tmp_path: Path) -> None:
     write_arrays(tmp_path / "a", some_arrays())
     assert_same(map_arrays(tmp_path / "a"), some_arrays())
 
 
-def test_strided_arrays_are_written_as_they_look(tmp_path: Path) -> None:
+def test_strided_arrays_are_written_in_order(tmp_path: Path) -> None:
     write_arrays(tmp_path / "a", {"turned": cube().T, "every second": np.arange(9)[::2]})
     assert_same(map_arrays(tmp_path / "a"), {"turned": cube().T, "every second": np.arange(0, 9, 2)})
 
 
-def test_mapped_arrays_are_aligned_and_cannot_be_written(tmp_path: Path) -> None:
+def test_mapped_arrays_are_aligned_and_read_only(tmp_path: Path) -> None:
     write_arrays(tmp_path / "a", some_arrays())
     for array in map_arrays(tmp_path / "a").values():
         assert array.flags.aligned
         assert not array.flags.writeable
 
 
-def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing; this model directory is broken"):
         map_arrays(tmp_path / "nothing")
 
 
-def test_a_cut_file_is_damaged_wherever_it_was_cut(tmp_path: Path) -> None:
+def test_truncated_files_are_damaged(tmp_path: Path) -> None:
     write_arrays(tmp_path / "a", {"cube": cube(), "codes": np.arange(5, dtype=np.uint8)})
     whole = (tmp_path / "a").read_bytes()
     for length in range(len(whole)):
@@ -117,7 +117,7 @@ def test_garbage_is_damaged(tmp_path: Path, content: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_arrays_or_damaged(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(content)
     try:
@@ -128,7 +128,7 @@ def test_any_bytes_are_arrays_or_damaged(tmp_path_factory: pytest.TempPathFactor
         assert all(isinstance(array, np.ndarray) for array in arrays.values())
 
 
-def test_a_directory_is_damaged(tmp_path: Path) -> None:
+def test_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="damaged"):
         map_arrays(tmp_path)
 
@@ -146,7 +146,7 @@ def write_and_fail(path: Path, failure: BaseException) -> None:
         raise failure
 
 
-def test_a_new_file_appears_whole(tmp_path: Path) -> None:
+def test_an_atomic_file_appears_when_complete(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file.txt"
     with atomic_file(path) as temporary:
         temporary.write_text("new")
@@ -156,14 +156,14 @@ def test_a_new_file_appears_whole(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_new_file_has_ordinary_permissions(tmp_path: Path) -> None:
+def test_an_atomic_file_has_default_permissions(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     with atomic_file(tmp_path / "file") as temporary:
         temporary.write_text("new")
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_a_new_file_replaces_the_old_one(tmp_path: Path) -> None:
+def test_an_atomic_file_replaces_the_old_one(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
     with atomic_file(tmp_path / "file") as temporary:
         temporary.write_text("new")
@@ -171,7 +171,7 @@ def test_a_new_file_replaces_the_old_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt(), DataError("no")])
-def test_a_failure_leaves_the_old_file(tmp_path: Path, failure: BaseException) -> None:
+def test_after_an_error_the_old_file_remains(tmp_path: Path, failure: BaseException) -> None:
     (tmp_path / "file").write_text("old")
     with pytest.raises(type(failure)):
         write_and_fail(tmp_path / "file", failure)
@@ -179,7 +179,7 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, failure: BaseException) -
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
-def test_a_full_disk_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("old")
     monkeypatch.setattr(storage, "_sync", full_disk)
     with pytest.raises(DragomanError, match=r"file: could not be written \(No space left.*nothing was changed"):
@@ -211,20 +211,20 @@ def make(path: Path, *, replace: bool = False) -> None:
     model("mixture").save(path, replace=replace)
 
 
-def test_a_model_in_the_way_is_not_overwritten(saved: Path) -> None:
+def test_an_existing_model_is_not_overwritten(saved: Path) -> None:
     before = content(saved)
     with pytest.raises(DataError, match=r"model: holds a model already; .*--force"):
         make(saved / "model")
     assert content(saved) == before
 
 
-def test_a_model_is_replaced_when_asked_for(saved: Path) -> None:
+def test_a_model_is_replaced_on_request(saved: Path) -> None:
     make(saved / "model", replace=True)
     assert dragoman.load(saved / "model").kind == "mixture"
     assert [path.name for path in saved.iterdir()] == ["model"]
 
 
-def test_what_is_not_a_model_is_never_replaced(tmp_path: Path) -> None:
+def test_other_directories_are_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter").write_text("years of work")
     (tmp_path / "file").write_text("more work")
@@ -284,7 +284,7 @@ def test_a_full_disk_leaves_the_old_model(saved: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt(), DataError("no")])
-def test_a_failure_leaves_nothing_behind(tmp_path: Path, failure: BaseException) -> None:
+def test_after_an_error_no_files_remain(tmp_path: Path, failure: BaseException) -> None:
     with pytest.raises(type(failure)):
         fill_and_fail(tmp_path / "model", failure)
     assert list(tmp_path.iterdir()) == []
@@ -296,7 +296,7 @@ def fill_and_fail(path: Path, failure: BaseException) -> None:
         raise failure
 
 
-def test_a_file_where_a_directory_should_be_is_told_in_a_line(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DragomanError, match="model: could not be written"):
         make(tmp_path / "file" / "model")
@@ -325,7 +325,7 @@ def test_a_file_where_a_directory_should_be_is_told_in_a_line(tmp_path: Path) ->
         ("config.yaml", "kind: [ngram]\nformat: 1", "unknown kind of model"),
         ("vocab.tsv", None, "vocab.tsv: missing"),
         ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\na\t1\na\t1\n", "vocab.tsv:5: 'a' is already on line 4"),
-        ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\na\n", "vocab.tsv:4: expected `word TAB count`"),
+        ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\na\n", "vocab.tsv:4: expected `token TAB count`"),
         ("vocab.tsv", "a\t1\n", "vocab.tsv:1: a vocabulary begins with <s>"),
         ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\nother\t1\n", "do not fit together"),
         ("model.safetensors", None, "model.safetensors: missing"),
@@ -342,14 +342,14 @@ def test_broken_models_are_refused_in_one_line(saved: Path, file: str, text: str
     assert "\n" not in str(refusal.value)
 
 
-def test_no_model_directory_at_all(tmp_path: Path) -> None:
+def test_paths_without_a_model_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file.gz").write_bytes(gzip.compress(b"x"))
     for path in (tmp_path, tmp_path / "nothing", tmp_path / "file.gz"):
         with pytest.raises(DataError):
             dragoman.load(path)
 
 
-def test_a_way_through_what_is_not_there_does_not_hide_what_is(tmp_path: Path) -> None:
+def test_parent_references_do_not_hide_existing_files(tmp_path: Path) -> None:
     precious = tmp_path / "precious.txt"
     precious.write_text("all I have\n")
     for refused in (

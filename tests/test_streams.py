@@ -30,6 +30,7 @@ from dragoman.training.checkpoint import load_checkpoint, write_checkpoint
 from dragoman.training.fit import TrainingStarted
 from dragoman.training.loop import StepReport, TrainState
 from dragoman.training.progress import Progress
+from module_outputs import log_probs
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "that", "dog", "ran", "off", "to", "it"]
 RANDOM = np.random.default_rng(3)
@@ -81,8 +82,8 @@ def test_a_killed_training_ends_as_if_it_had_not_been(update: int, settings: Any
     again = made(**settings)
     fitted = fit(again, CORPUS, DEV, output=tmp_path / "cut", **training)
     assert fitted.progress.update > update
-    for name, tensor in whole.parameters().items():
-        assert torch.equal(tensor, again.parameters()[name]), name
+    for name, tensor in whole.named_parameters():
+        assert torch.equal(tensor, again.state_dict()[name]), name
     assert files(tmp_path / "whole") == files(tmp_path / "cut")
 
 
@@ -171,13 +172,7 @@ def test_words_seen_once_are_forgotten_in_streams_too() -> None:
     rare = Corpus.from_sentences(["once upon a time", "the cat sat", "the cat sat"] * 1)
     model = RecurrentModel.create(rare, embedding=4, hidden=4, carries=True)
     read: list[Segment] = []
-    original = model.segment_log_probs
-
-    def watched(segment: Segment, *others: Any) -> Any:
-        read.append(segment)
-        return original(segment, *others)
-
-    model.segment_log_probs = watched  # type: ignore[method-assign]
+    model.register_forward_pre_hook(lambda module, arguments: read.append(arguments[0]))
     fit(model, rare, batch_size=40, max_epochs=30, threads=1)
     seen = np.concatenate([segment.ids.reshape(-1) for segment in read])
     once = [rare.vocab.id(word) for word in ("once", "upon", "a", "time")]
@@ -207,13 +202,12 @@ def test_labels_of_other_models_are_not_smoothed() -> None:
 @pytest.mark.parametrize("carries", [True, False])
 def test_dynamic_evaluation_learns_and_leaves_the_model_alone(carries: bool) -> None:
     model = made(carries=carries, precision="float64")
-    before = {name: tensor.clone() for name, tensor in model.parameters().items()}
+    before = {name: tensor.clone() for name, tensor in model.named_parameters()}
     text = Corpus.from_sentences(["the cat sat on a mat"] * 40, CORPUS.vocab)
     still = token_log_probs(model, text)
     moving = dynamic_log_probs(model, text, DynamicEvaluation(rate=0.5))
-    for name, tensor in model.parameters().items():
+    for name, tensor in model.named_parameters():
         assert torch.equal(tensor, before[name])
-        assert not tensor.requires_grad
     assert moving.shape == still.shape
     np.testing.assert_allclose(moving[:7], still[:7], rtol=1e-9)  # nothing was learned yet
     assert moving[-70:].mean() > still[-70:].mean() + 0.1
@@ -225,16 +219,14 @@ def test_a_step_of_dynamic_evaluation_is_the_gradients() -> None:
     text = Corpus.from_sentences(["the cat sat", "a dog ran"], CORPUS.vocab)
     how = DynamicEvaluation(rate=0.05, words=4, decay=0.1, clip=1e9)
     found = dynamic_log_probs(model, text, how)[4:]
-    parameters = model.parameters()
-    trained = {name: tensor.clone() for name, tensor in parameters.items()}
-    for tensor in parameters.values():
-        tensor.requires_grad_(True)
-    loss = -model.batch_log_probs(text.select(np.array([0]))).mean()
+    parameters = dict(model.named_parameters())
+    trained = {name: tensor.detach().clone() for name, tensor in parameters.items()}
+    loss = -model(text.select(np.array([0]))).log_probs.mean()
     gradients = torch.autograd.grad(loss, list(parameters.values()))
     with torch.no_grad():
         for (name, tensor), gradient in zip(parameters.items(), gradients, strict=True):
             tensor.copy_(0.9 * (trained[name] - 0.05 * gradient) + 0.1 * trained[name])
-        expected = model.batch_log_probs(text.select(np.array([1])))
+        expected = log_probs(model, text.select(np.array([1])))
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
@@ -271,13 +263,9 @@ def test_the_dev_text_is_judged_by_the_average_and_without_smoothing(carries: bo
 
 def test_every_epoch_begins_with_nothing_carried_over() -> None:
     model, carried = made(carries=True), []
-    original = model.segment_log_probs
-
-    def watched(segment: Segment, carry: Any, *others: Any) -> Any:
-        carried.append(carry is None)
-        return original(segment, carry, *others)
-
-    model.segment_log_probs = watched  # type: ignore[method-assign]
+    model.register_forward_pre_hook(
+        lambda module, arguments, options: carried.append(options["carry"] is None), with_kwargs=True
+    )
     fit(model, CORPUS, **SETTINGS)
     batches = len(STREAM.epoch_batches(CORPUS, TrainingConfig(batch_size=40, steps=7), 0))
     assert carried == [number % batches == 0 for number in range(3 * batches)]
@@ -285,26 +273,26 @@ def test_every_epoch_begins_with_nothing_carried_over() -> None:
 
 def test_going_back_forgets_the_average_and_what_was_carried(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    original = loop._gradients
+    original = loop._compute_gradients
 
     def failing(learner: Any, *others: Any) -> Any:
         loss, norm, held = original(learner, *others)
         seen[:] = [learner]
-        return (float("inf") if learner.position.update == 9 and not learner.position.rolled_back else loss), norm, held
+        return (float("inf") if learner.progress.update == 9 and not learner.progress.rolled_back else loss), norm, held
 
     def watch(event: Any) -> None:
         if isinstance(event, StepReport) and event.rolled_back:
             (learner,) = seen
-            states.append((learner.average, learner.carry, learner.position.averaged_steps))
+            states.append((learner.average, learner.carry, learner.progress.averaged_steps))
         elif isinstance(event, StepReport) and event.progress.update == 9:
             (learner,) = seen
-            before.append((len(learner.average), learner.carry is None, learner.position.averaged_steps))
+            before.append((len(learner.average), learner.carry is None, learner.progress.averaged_steps))
 
     states: list[Any] = []
     before: list[Any] = []
-    monkeypatch.setattr(loop, "_gradients", failing)
+    monkeypatch.setattr(loop, "_compute_gradients", failing)
     model = made(carries=True)
     fit(model, CORPUS, DEV, average=0.9, callback=watch, **SETTINGS)
     assert states == [({}, None, 0)]
     ((size, nothing, averaged),) = before
-    assert size == len(model.parameters()) and not nothing and averaged > 3
+    assert size == len(list(model.parameters())) and not nothing and averaged > 3

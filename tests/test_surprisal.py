@@ -1,4 +1,4 @@
-"""What words cost by several models: the numbers, the table in colours and the picture."""
+"""Surprisals by several models: the numbers, the coloured table and the figure."""
 
 from __future__ import annotations
 
@@ -27,64 +27,64 @@ from dragoman.report.surprisal import (
 )
 from zoo import HELD_OUT, model
 
-SORTS = ["modified-kneser-ney, order 3", "maximum-likelihood, order 2", "unknown words spelled out", "cache"]
+MODEL_KINDS = ["modified-kneser-ney, order 3", "maximum-likelihood, order 2", "unknown words spelled out", "cache"]
 
 
 @pytest.fixture(scope="module")
-def stranger() -> NgramModel:
-    """A model with a vocabulary of its own."""
+def other_model() -> NgramModel:
+    """A model with another vocabulary."""
     return NgramModel.train(Corpus.from_sentences(["the unicorn hears nobody"]), order=1, smoothing="witten-bell")
 
 
 @pytest.fixture
-def found(stranger: NgramModel) -> SurprisalTable:
-    return surprisals({**{name: model(name) for name in SORTS}, "stranger": stranger}, HELD_OUT)
+def table(other_model: NgramModel) -> SurprisalTable:
+    return surprisals({**{name: model(name) for name in MODEL_KINDS}, "other_model": other_model}, HELD_OUT)
 
 
-def test_each_column_is_what_its_model_says(found: SurprisalTable, stranger: NgramModel) -> None:
-    assert found.models == (*SORTS, "stranger")
-    for column, one in enumerate([*map(model, SORTS), stranger]):
-        scores = [score for sentence in one.score_words(HELD_OUT) for score in sentence]
-        assert found.words == tuple(score.word for score in scores)
-        paid = [-(score.log_prob + score.log_prob_unknown) / math.log(2) for score in scores]
-        assert found.bits[:, column].tolist() == pytest.approx(paid, abs=1e-9)
+def test_each_column_has_the_scores_of_its_model(table: SurprisalTable, other_model: NgramModel) -> None:
+    assert table.models == (*MODEL_KINDS, "other_model")
+    for column, scorer in enumerate([*map(model, MODEL_KINDS), other_model]):
+        scores = [score for sentence in scorer.score_words(HELD_OUT) for score in sentence]
+        assert table.words == tuple(score.word for score in scores)
+        bits = [-(score.log_prob + score.log_prob_unknown) / math.log(2) for score in scores]
+        assert table.bits[:, column].tolist() == pytest.approx(bits, abs=1e-9)
 
 
-def test_the_sum_is_the_likelihood_in_full(found: SurprisalTable, stranger: NgramModel) -> None:
-    corpus = Corpus.from_sentences(HELD_OUT, stranger.vocab)
+def test_the_sum_is_the_total_log_likelihood(table: SurprisalTable, other_model: NgramModel) -> None:
+    corpus = Corpus.from_sentences(HELD_OUT, other_model.vocab)
     assert len(corpus.unknown_positions)
-    assert -math.log(2) * found.bits[:, -1].sum() == pytest.approx(
-        likelihood(stranger, corpus).log_likelihood_total, abs=1e-9
+    assert -math.log(2) * table.bits[:, -1].sum() == pytest.approx(
+        likelihood(other_model, corpus).log_likelihood_total, abs=1e-9
     )
 
 
-def test_sentences_are_the_lines_of_the_text(found: SurprisalTable) -> None:
-    sentences = list(found.sentences)
+def test_sentences_are_the_lines_of_the_text(table: SurprisalTable) -> None:
+    sentences = list(table.sentences)
     assert [" ".join(sentence.words) for sentence in sentences] == [f"{line} </s>".strip() for line in HELD_OUT]
-    assert np.array_equal(np.concatenate([sentence.bits for sentence in sentences]), found.bits)
+    assert np.array_equal(np.concatenate([sentence.bits for sentence in sentences]), table.bits)
 
 
-def test_what_cannot_occur_is_infinite_and_what_is_certain_costs_nothing() -> None:
+def test_impossible_and_certain_words() -> None:
     certain = NgramModel.train(Corpus.from_sentences(["a b"]), order=2, smoothing="maximum-likelihood")
     bits = surprisals({"certain": certain}, ["a b", "b"]).bits[:, 0]
     assert [f"{b:.1f}" for b in bits] == ["0.0", "0.0", "0.0", "inf", "0.0"]  # never -0.0
 
 
-def test_one_string_is_one_sentence_and_no_sentences_are_none() -> None:
-    toy = model(SORTS[0])
+def test_a_string_is_one_sentence() -> None:
+    toy = model(MODEL_KINDS[0])
     assert surprisals({"toy": toy}, "the dog").words == ("the", "dog", "</s>")
     nothing = surprisals({"toy": toy}, [])
     assert (nothing.words, nothing.bits.shape, list(nothing.sentences)) == ((), (0, 1), [])
 
 
-def test_different_texts_and_no_models_are_refused(stranger: NgramModel) -> None:
-    toy = model(SORTS[0])
-    readings = {
+def test_different_texts_and_no_models_are_rejected(other_model: NgramModel) -> None:
+    toy = model(MODEL_KINDS[0])
+    inputs = {
         "toy": ScorerInput(toy, Corpus.from_sentences(["the dog"], toy.vocab)),
-        "stranger": ScorerInput(stranger, Corpus.from_sentences(["the cat"], stranger.vocab)),
+        "other_model": ScorerInput(other_model, Corpus.from_sentences(["the cat"], other_model.vocab)),
     }
     with pytest.raises(DataError, match="different texts"):
-        surprisal_table(readings)
+        surprisal_table(inputs)
     with pytest.raises(DataError, match="no model"):
         surprisals({}, "the dog")
 
@@ -92,15 +92,15 @@ def test_different_texts_and_no_models_are_refused(stranger: NgramModel) -> None
 # -- as text ---------------------------------------------------------------------------------------------------------
 
 
-def by_hand(words: str, bits: list[list[float]], *lengths: int) -> SurprisalTable:
-    """Surprisals that no model said, of two models."""
+def make_table(words: str, bits: list[list[float]], *lengths: int) -> SurprisalTable:
+    """A table of two models with the given numbers."""
     offsets = np.cumsum([0, *(lengths or (len(bits),))])
     return SurprisalTable(("kn2", "lstm"), tuple(words.split()), np.array(bits), offsets)
 
 
 def test_tsv() -> None:
-    found = by_hand("a </s> </s>", [[1, 2], [0.5, math.inf], [3, 0]], 2, 1)
-    assert surprisal_tsv(found).split("\n") == [
+    table = make_table("a </s> </s>", [[1, 2], [0.5, math.inf], [3, 0]], 2, 1)
+    assert surprisal_tsv(table).split("\n") == [
         "word\tkn2\tlstm",
         "a\t1.000000\t2.000000",
         "</s>\t0.500000\tinf",
@@ -111,10 +111,10 @@ def test_tsv() -> None:
 
 def test_heat_rises_with_surprise() -> None:
     """Each number stands on the colour of its step; darker ones for more bits."""
-    found = by_hand("a b c </s>", [[0.1, 2], [5.5, 9], [13.9, 14], [1e9, math.inf]])
+    table = make_table("a b c </s>", [[0.1, 2], [5.5, 9], [13.9, 14], [1e9, math.inf]])
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, color_system="truecolor", width=60)
-    console.print(surprisal_grid(found))
+    console.print(surprisal_grid(table))
     grounds = [int(part.partition("m")[0].split(";")[-1]) for part in out.getvalue().split("48;2;")[1:]]
     steps = [int(style[-2:], 16) for _, style in SURPRISAL_STYLES]  # the blue of each ground
     assert grounds == [steps[number] for number in (0, 1, 2, 3, 3, 4, 4, 4)]
@@ -132,8 +132,8 @@ def texts_of(path: Path) -> list[str]:
 
 
 def test_a_picture_has_every_word_model_and_bar(tmp_path: Path) -> None:
-    found = by_hand("the $b $x$ " + "z" * 99 + " </s>", [[1, 2], [3, 4], [5, math.inf], [7, 8], [9, 10]])
-    draw_surprisals(found, tmp_path / "picture.svg", title="Costs & $more$")
+    table = make_table("the $b $x$ " + "z" * 99 + " </s>", [[1, 2], [3, 4], [5, math.inf], [7, 8], [9, 10]])
+    draw_surprisals(table, tmp_path / "picture.svg", title="Costs & $more$")
     texts = texts_of(tmp_path / "picture.svg")
     short = "z" * (MAX_WORD_LENGTH - 1) + "…"
     assert {"the", "$b", "$x$", short, "</s>", "kn2", "lstm", INFINITE, "Costs & $more$"} <= set(texts)
@@ -150,8 +150,8 @@ def heights_of_bars(path: Path, colour: str) -> list[float]:
 
 
 def test_bars_are_as_tall_as_their_bits_and_what_is_infinite_is_taller(tmp_path: Path) -> None:
-    found = by_hand("a b c </s>", [[1, 2], [3, 4], [5, math.inf], [7, 0]])
-    draw_surprisals(found, tmp_path / "picture.svg")
+    table = make_table("a b c </s>", [[1, 2], [3, 4], [5, math.inf], [7, 0]])
+    draw_surprisals(table, tmp_path / "picture.svg")
     one, other = (heights_of_bars(tmp_path / "picture.svg", colour.lower()) for colour in COLOURS[:2])
     bit = one[0]
     assert one == pytest.approx([bit, 3 * bit, 5 * bit, 7 * bit], rel=1e-4)
@@ -160,15 +160,15 @@ def test_bars_are_as_tall_as_their_bits_and_what_is_infinite_is_taller(tmp_path:
 
 
 def test_letters_that_the_font_has_not_are_no_trouble(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
-    draw_surprisals(by_hand("猫が </s>", [[1, 2], [3, 4]]), tmp_path / "picture.svg")
+    draw_surprisals(make_table("猫が </s>", [[1, 2], [3, 4]]), tmp_path / "picture.svg")
     assert "猫が" in texts_of(tmp_path / "picture.svg")
     assert not recwarn.list
 
 
 def test_the_same_numbers_make_the_same_picture(tmp_path: Path) -> None:
-    found = by_hand("a </s>", [[1, 2], [3, 4]])
+    table = make_table("a </s>", [[1, 2], [3, 4]])
     for name in ("one.svg", "two.svg", "one.png", "two.png"):
-        draw_surprisals(found, tmp_path / name)
+        draw_surprisals(table, tmp_path / name)
     for ending in ("svg", "png"):
         assert (tmp_path / f"one.{ending}").read_bytes() == (tmp_path / f"two.{ending}").read_bytes()
 
@@ -188,17 +188,17 @@ def test_lines_hold_all_words_in_order_and_no_more_than_fit(width: float) -> Non
 
 
 def test_what_no_picture_holds_is_refused(tmp_path: Path) -> None:
-    most = by_hand("x " * MAX_TOKENS, [[1, 2]] * MAX_TOKENS)
+    most = make_table("x " * MAX_TOKENS, [[1, 2]] * MAX_TOKENS)
     draw_surprisals(most, tmp_path / "most.png")
     (tmp_path / "most.png").unlink()
-    for found, problem in [
-        (by_hand("x " * (MAX_TOKENS + 1), [[1, 2]] * (MAX_TOKENS + 1)), "61 words and sentence ends"),
-        (by_hand("a", [[1, math.nan]]), "undefined"),
-        (surprisals({"toy": model(SORTS[0])}, []), "nothing to draw"),
-        (surprisals({str(number): model(SORTS[0]) for number in range(10)}, "yes"), "10 models"),
+    for table, problem in [
+        (make_table("x " * (MAX_TOKENS + 1), [[1, 2]] * (MAX_TOKENS + 1)), "61 words and sentence ends"),
+        (make_table("a", [[1, math.nan]]), "undefined"),
+        (surprisals({"toy": model(MODEL_KINDS[0])}, []), "nothing to draw"),
+        (surprisals({str(number): model(MODEL_KINDS[0]) for number in range(10)}, "yes"), "10 models"),
     ]:
         with pytest.raises(DataError, match=problem):
-            draw_surprisals(found, tmp_path / "picture.png")
+            draw_surprisals(table, tmp_path / "picture.png")
     with pytest.raises(DataError, match=r"end the name in \.svg or \.png"):
         draw_surprisals(most, tmp_path / "picture.pdf")
     assert list(tmp_path.iterdir()) == []

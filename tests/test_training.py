@@ -15,11 +15,10 @@ from dragoman.core.threads import available_cores, limit_threads
 from dragoman.data.ranges import split_by_size
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.training import loop
-from dragoman.training import regularization as penalties
 from dragoman.training.batch_order import epoch_batches
 from dragoman.training.objectives import negative_log_likelihood
+from dragoman.training.optimizers import SCHEDULES, add_penalty_gradients, scheduled_learning_rate
 from dragoman.training.progress import Progress
-from dragoman.training.schedule import SCHEDULES, scheduled_learning_rate
 from trainings import (
     CORPUS,
     DEV,
@@ -89,20 +88,20 @@ RULES: dict[str, Callable[[], Callable[[np.ndarray, int], np.ndarray]]] = {
 def test_steps_are_those_of_the_optimiser(name: str) -> None:
     bowl = Bowl(3.0, -0.2)
     fit(bowl, ORIGIN, objective=distance, optimizer=name, learning_rate=0.1, momentum=0.8, max_epochs=7, **ONE_THREAD)
-    np.testing.assert_allclose(bowl.theta, path(RULES[name](), (3.0, -0.2), 7), rtol=1e-9)
+    np.testing.assert_allclose(bowl.theta.detach(), path(RULES[name](), (3.0, -0.2), 7), rtol=1e-9)
 
 
 def test_gradients_are_clipped_to_their_norm() -> None:
     bowl = Bowl(3.0, 4.0)
     fit(bowl, ORIGIN, objective=distance, optimizer="sgd", learning_rate=0.1, clip=1.0, max_epochs=1)
-    np.testing.assert_allclose(bowl.theta, [3.0 - 0.06, 4.0 - 0.08])
+    np.testing.assert_allclose(bowl.theta.detach(), [3.0 - 0.06, 4.0 - 0.08])
 
 
 def test_l2_is_a_pull_of_its_strength_for_the_whole_text() -> None:
     points = Points(np.zeros((4, 2)))
     bowl = Bowl(3.0, -1.0)
     fit(bowl, points, objective=distance, optimizer="sgd", learning_rate=0.1, l2=2.0, batch_size=0, max_epochs=1)
-    np.testing.assert_allclose(bowl.theta, np.array([3.0, -1.0]) * (1 - 0.1 * (1 + 2.0 / 4)))
+    np.testing.assert_allclose(bowl.theta.detach(), np.array([3.0, -1.0]) * (1 - 0.1 * (1 + 2.0 / 4)))
 
 
 def test_l1_finds_the_optimum_and_its_zeros() -> None:
@@ -110,19 +109,22 @@ def test_l1_finds_the_optimum_and_its_zeros() -> None:
     points = Points(np.array([[1.0, -1.0, 0.1, -0.1]]))
     bowl = Bowl(0.0, 0.0, 0.5, -0.4)
     fit(bowl, points, objective=distance, optimizer="sgd", learning_rate=0.3, l1=0.25, max_epochs=60)
-    np.testing.assert_allclose(bowl.theta, [0.75, -0.75, 0.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(bowl.theta.detach(), [0.75, -0.75, 0.0, 0.0], atol=1e-6)
     assert bowl.theta[2:].tolist() == [0.0, 0.0]
 
 
 def test_penalties_leave_biases_alone() -> None:
     model = network()
-    assert {name for name in model.parameters() if name not in model.regularized_parameters()} == {"b_1", "b_s"}
+    assert {name for name, _ in model.named_parameters()} - set(model.regularized_parameters()) == {
+        "mlp.layers.0.bias",
+        "output.bias",
+    }
 
 
 def test_penalty_gradients_are_those_of_the_penalty() -> None:
     weight = torch.tensor([1.5, -0.5, 2.0], dtype=torch.float64, requires_grad=True)
     weight.grad = torch.zeros(3, dtype=torch.float64)
-    penalties.add_penalty_gradients([weight], l1=0.3, l2=0.7)
+    add_penalty_gradients([weight], l1=0.3, l2=0.7)
     by_hand = weight.grad.clone()
     weight.grad = None
     (0.3 * weight.abs().sum() + 0.7 * weight.square().sum() / 2).backward()
@@ -164,8 +166,8 @@ def test_a_batch_in_pieces_is_the_same_step(monkeypatch: pytest.MonkeyPatch) -> 
     fit(whole, CORPUS, **settings)
     monkeypatch.setattr(loop, "AT_ONCE", 13)
     fit(pieces, CORPUS, **settings)
-    for name, tensor in whole.parameters().items():
-        np.testing.assert_allclose(pieces.parameters()[name], tensor, rtol=0, atol=1e-12)
+    for name, tensor in whole.named_parameters():
+        np.testing.assert_allclose(pieces.state_dict()[name], tensor, rtol=0, atol=1e-12)
 
 
 # -- the loss ---------------------------------------------------------------------------------------------------------
@@ -203,8 +205,8 @@ def test_training_lowers_the_loss_and_turns_gradients_off_again() -> None:
     before = token_log_probs(model, CORPUS).mean()
     fit(model, CORPUS, max_epochs=20, learning_rate=0.02, batch_size=50, **ONE_THREAD)
     assert token_log_probs(model, CORPUS).mean() > before + 0.5
-    assert not any(tensor.requires_grad for tensor in model.parameters().values())
-    assert all(tensor.grad is None for tensor in model.parameters().values())
+    assert not model.training
+    assert all(tensor.grad is None for tensor in model.parameters())
 
 
 # -- rates, bounds, stopping -----------------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ def test_plateaus_lower_the_rate_and_then_end_the_training(monkeypatch: pytest.M
         **{"batch_size": 0, "max_epochs": 50, "patience": 3, "decay": 0.5, "learning_rate": 0.1, **ONE_THREAD},
         callback=watch,
     )
-    assert fitted.stop_reason == "no improvement in 3 looks at the dev text"
+    assert fitted.stop_reason == "3 evaluations without improvement"
     assert [moment.learning_rate for moment in watch.moments] == [0.1, 0.1, 0.1, 0.05, 0.05, 0.025, 0.0125]
     assert (fitted.progress.best_dev_loss, fitted.progress.best_update) == (1.5, 4)
 
@@ -263,7 +265,17 @@ def test_without_a_dev_text_the_last_model_stays() -> None:
 
 def test_looks_every_so_many_steps() -> None:
     watch = Watch()
-    fit(network(), CORPUS, DEV, batch_size=30, check_every=4, max_updates=10, callback=watch, patience=9, **ONE_THREAD)
+    fit(
+        network(),
+        CORPUS,
+        DEV,
+        batch_size=30,
+        check_every=4,
+        max_updates=10,
+        callback=watch,
+        patience=9,
+        **ONE_THREAD,
+    )
     assert [moment.progress.update for moment in watch.moments if moment.evaluated] == [4, 8, 10]
 
 

@@ -17,10 +17,10 @@ from dragoman import Corpus, DataError, DragomanError, fit
 from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE, map_arrays, map_arrays_with_metadata
 from dragoman.training import checkpoint
 from dragoman.training import fit as fit_module
+from dragoman.training.fit import StoppedError
 from dragoman.training.loop import DivergedError
 from dragoman.training.objectives import negative_log_likelihood
 from dragoman.training.optimizers import OPTIMIZERS
-from dragoman.training.signals import StoppedError
 from trainings import (
     CORPUS,
     DEV,
@@ -106,8 +106,8 @@ def test_a_finished_training_goes_on_with_wider_bounds(tmp_path: Path) -> None:
     fitted = fit(taken_up, CORPUS, DEV, output=tmp_path / "model", **longer)
     assert (fitted.already_finished, fitted.stop_reason) == (False, "3 epochs")
     fit(at_once, CORPUS, DEV, **longer)
-    for name, tensor in at_once.parameters().items():
-        assert torch.equal(tensor, taken_up.parameters()[name])
+    for name, tensor in at_once.named_parameters():
+        assert torch.equal(tensor, taken_up.state_dict()[name])
     assert fit(network(), CORPUS, DEV, output=tmp_path / "model", **longer).already_finished
     narrower = fit(network(), CORPUS, DEV, output=tmp_path / "model", **{**longer, "max_epochs": 2})
     assert (narrower.already_finished, narrower.stop_reason) == (True, "2 epochs")
@@ -337,9 +337,9 @@ def test_going_back_because_of_the_dev_text_is_told(monkeypatch: pytest.MonkeyPa
 
 def test_models_that_are_not_finite_are_not_loaded(tmp_path: Path) -> None:
     model = network()
-    model.parameters()["b_s"][3] = math.nan
+    model.state_dict()["output.bias"][3] = math.nan
     model.save(tmp_path / "model")
-    with pytest.raises(DataError, match="b_s"):
+    with pytest.raises(DataError, match=r"output\.bias"):
         dragoman.load(tmp_path / "model")
 
 

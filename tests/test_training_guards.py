@@ -1,4 +1,4 @@
-"""What training promises and no result would betray at once: fair noise, whole looks, fresh starts, flushed files."""
+"""Properties of training that results do not show: dropout, evaluation, roll-backs, flushed files, resuming."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from dragoman.io.storage import (
     atomic_file,
     map_arrays,
 )
-from dragoman.models.loglinear import likelihood
-from dragoman.nn.dropout import dropout
+from dragoman.models.loglinear import scoring
+from dragoman.nn.dropout import Dropout
 from dragoman.training import loop
 from dragoman.training.batch_order import SENTENCES, split_by_size
 from dragoman.training.objectives import negative_log_likelihood, stateless
@@ -45,13 +45,17 @@ from trainings import (
     stop_at,
 )
 
-# -- noise ------------------------------------------------------------------------------------------------------------
+# -- dropout ----------------------------------------------------------------------------------------------------------
+
+
+def generator(seed: int = 1) -> torch.Generator:
+    return loop.step_generator(seed, 0, 0, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
 def test_dropout_keeps_the_mean(rate: float) -> None:
     elements = 100_000
-    dropped = dropout(torch.ones(elements, dtype=torch.float64), rate, loop.step_generator(1, 0, 0, "cpu"))
+    dropped = Dropout(rate)(torch.ones(elements, dtype=torch.float64), generator())
     np.testing.assert_allclose(np.unique(dropped), [0.0, 1 / (1 - rate)], rtol=1e-4)  # one in 65,536 more or less
     deviation = math.sqrt(rate / (1 - rate) / elements)  # of the mean
     assert float(dropped.mean()) == pytest.approx(1.0, abs=5 * deviation)
@@ -59,16 +63,16 @@ def test_dropout_keeps_the_mean(rate: float) -> None:
 
 @pytest.mark.parametrize("shape", [(3,), (1, 1), (5, 0), (7, 9, 2)])
 def test_dropout_of_any_shape(shape: tuple[int, ...]) -> None:
-    dropped = dropout(torch.ones(shape), 0.5, loop.step_generator(1, 0, 0, "cpu"))
+    dropped = Dropout(0.5)(torch.ones(shape), generator())
     assert dropped.shape == shape and set(dropped.unique().tolist()) <= {0.0, 2.0}
-    rarely = dropout(torch.ones(9999), 1e-9, loop.step_generator(1, 0, 0, "cpu"))
+    rarely = Dropout(1e-9)(torch.ones(9999), generator())
     assert float((rarely > 0).float().mean()) > 0.99, "nor must so small a rate turn round"
 
 
-def test_elements_are_left_out_one_by_one() -> None:
+def test_elements_are_dropped_independently() -> None:
     """Four are drawn at once: none of them may know of another, or be likelier than another."""
     elements, rate = 400_000, 0.3
-    kept = (dropout(torch.ones(elements), rate, loop.step_generator(2, 0, 0, "cpu")) > 0).double().numpy()
+    kept = (Dropout(rate)(torch.ones(elements), generator(2)) > 0).double().numpy()
     quarters = kept.reshape(-1, 4)
     reach = 5 * math.sqrt(rate * (1 - rate) / len(quarters))
     np.testing.assert_allclose(quarters.mean(0), 1 - rate, rtol=0, atol=reach)
@@ -77,12 +81,12 @@ def test_elements_are_left_out_one_by_one() -> None:
     assert abs(np.corrcoef(quarters[1:, 0], quarters[:-1, 3])[0, 1]) < 5 / math.sqrt(len(quarters))
 
 
-def test_every_piece_of_every_update_has_noise_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_chunk_of_every_update_has_its_own_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     draws: list[tuple[float, ...]] = []
 
-    def objective(model: Bowl, points: Points, noise: torch.Generator | None = None) -> torch.Tensor:
-        if noise is not None:
-            draws.append(tuple(torch.rand(4, generator=noise).tolist()))
+    def objective(model: Bowl, points: Points, generator: torch.Generator | None = None) -> torch.Tensor:
+        if generator is not None:
+            draws.append(tuple(torch.rand(4, generator=generator).tolist()))
         return distance(model, points)
 
     def drawn(seed: int) -> list[tuple[float, ...]]:
@@ -93,18 +97,18 @@ def test_every_piece_of_every_update_has_noise_of_its_own(monkeypatch: pytest.Mo
         )
         return draws.copy()
 
-    monkeypatch.setattr(loop, "AT_ONCE", 2)
+    monkeypatch.setattr(loop, "MAX_PREDICTIONS", 2)
     first = drawn(seed=1)
     assert len(first) == 2 * 2 * 3  # epochs, batches, pieces
     assert drawn(seed=1) == first
     assert len({*first, *drawn(seed=2)}) == 2 * len(first)
 
 
-# -- looks at the dev text --------------------------------------------------------------------------------------------
+# -- evaluation ------------------------------------------------------------------------------------------------------
 
 
-def test_the_mean_loss_is_that_of_the_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "AT_ONCE", 13)
+def test_the_mean_loss_is_that_of_all_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "MAX_PREDICTIONS", 13)
     model = network(precision="float64")
     losses = -token_log_probs(model, CORPUS)
     objective = stateless(negative_log_likelihood)
@@ -127,15 +131,15 @@ def test_another_dev_text_is_refused(tmp_path: Path) -> None:
     assert not fit(network(dropout=0.3), CORPUS, DEV, output=directory, **settings).already_finished
 
 
-# -- going back -------------------------------------------------------------------------------------------------------
+# -- rolling back -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("optimizer", ["momentum", "adagrad", "adam"])
-def test_who_went_back_goes_on_like_a_beginner(optimizer: str) -> None:
+def test_a_roll_back_starts_with_a_new_optimizer(optimizer: str) -> None:
     """Two steps, which are kept; a third that fails; and two more, as if they were the first from there."""
     steps = [0]
 
-    def objective(model: Bowl, points: Points, noise: Any = None) -> torch.Tensor:
+    def objective(model: Bowl, points: Points, generator: Any = None) -> torch.Tensor:
         steps[0] += 1
         return distance(model, points) * (math.inf if steps[0] == 3 else 1.0)
 
@@ -200,10 +204,10 @@ def test_a_directory_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch
     assert renamed < disk.place("flushed", tmp_path)
 
 
-# -- every model goes on to the bit -----------------------------------------------------------------------------------
+# -- resuming ---------------------------------------------------------------------------------------------------------
 
 
-def assert_goes_on_to_the_bit(create: Callable[[], Any], directory: Path, **settings: Any) -> None:
+def assert_resumes_bit_identically(create: Callable[[], Any], directory: Path, **settings: Any) -> None:
     """Stopped at several steps, a model becomes the one of a training that nobody stopped."""
 
     def stop() -> None:
@@ -223,7 +227,7 @@ def assert_goes_on_to_the_bit(create: Callable[[], Any], directory: Path, **sett
 BRIEF: dict[str, Any] = {"batch_size": 30, "max_epochs": 2, "save_every": 3, "report_every": 2}
 
 
-def test_a_log_linear_model_goes_on_to_the_bit_with_two_threads(
+def test_a_log_linear_model_resumes_bit_identically_with_two_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared: list[int] = []
@@ -235,20 +239,22 @@ def test_a_log_linear_model_goes_on_to_the_bit_with_two_threads(
     def create() -> LogLinearModel:
         return LogLinearModel.create(CORPUS, features="word1,word1+word2,bag", dropout=0.2)
 
-    monkeypatch.setattr(likelihood, "SMALLEST", 1)
-    monkeypatch.setattr(likelihood, "share", noted_share)
-    assert_goes_on_to_the_bit(
+    monkeypatch.setattr(scoring, "MIN_THREAD_COST", 1)
+    monkeypatch.setattr(scoring, "parallel_map", noted_share)
+    assert_resumes_bit_identically(
         create, tmp_path, **BRIEF, optimizer="adagrad", learning_rate=0.3, l1=0.5, threads=2, patience=50
     )
     assert set(shared) == {2}
     arrays = map_arrays(tmp_path / "whole" / CHECKPOINT_FILE)
-    weights = np.concatenate([array for name, array in arrays.items() if name in ("now/pairs", "now/windows")])
+    weights = np.concatenate(
+        [array for name, array in arrays.items() if name in ("parameters/pairs", "parameters/windows")]
+    )
     assert 0 < np.count_nonzero(weights) < len(weights)  # the penalty has set some to zero, but not all
 
 
-def test_a_softmax_by_brown_classes_goes_on_to_the_bit(tmp_path: Path) -> None:
+def test_a_class_factored_softmax_resumes_bit_identically(tmp_path: Path) -> None:
     def create() -> FeedForwardModel:
         return network(softmax="brown", dropout=0.3)
 
-    assert "W_c" in create().parameters()
-    assert_goes_on_to_the_bit(create, tmp_path, **BRIEF, optimizer="adam", learning_rate=0.02, **ONE_THREAD)
+    assert "output.classes.weight" in create().state_dict()
+    assert_resumes_bit_identically(create, tmp_path, **BRIEF, optimizer="adam", learning_rate=0.02, **ONE_THREAD)

@@ -18,6 +18,7 @@ from dragoman.data.vocabulary import END, START
 from dragoman.models.translator import Translator
 from dragoman.nn.attention import Memory
 from dragoman.search import beam_search, beam_search_corpus
+from module_outputs import gradients, log_probs
 from naive_translator import naive_bias, naive_scores, naive_softmax, naive_steps
 from zoo import SAME, SINGLE, TRANSLATORS, batch_of, pairs_of, translator
 
@@ -76,7 +77,7 @@ def test_the_fold_is_the_batched_likelihood(model: Translator) -> None:
     pairs = pairs_of(model)
     batch = batch_of(pairs)
     folded, _ = fold(model, batch)
-    batched = model.batch_log_probs(pairs)
+    batched = log_probs(model, pairs)
     torch.testing.assert_close(folded[batch.mask], batched, **SAME)
     np.testing.assert_array_equal(model.pair_log_probs(pairs.source, pairs.target), batched.numpy())
 
@@ -94,9 +95,9 @@ def test_a_padded_source_is_the_sentence_alone(model: Any) -> None:
 @every_single_translator
 def test_training_does_not_see_the_padding_either(model: Translator) -> None:
     pairs = pairs_of(model)
-    together = np.split(model.batch_log_probs(pairs).numpy(), np.cumsum(pairs.sizes)[:-1])
+    together = np.split(log_probs(model, pairs).numpy(), np.cumsum(pairs.sizes)[:-1])
     for number, found in enumerate(together):
-        alone = model.batch_log_probs(pairs.select(np.array([number])))
+        alone = log_probs(model, pairs.select(np.array([number])))
         np.testing.assert_allclose(found, alone, rtol=1e-11, atol=1e-12)
 
 
@@ -112,25 +113,10 @@ def test_the_order_of_sentences_does_not_matter(model: Any) -> None:
 def test_gradients_do_not_know_of_neighbours(model: Translator) -> None:
     """The gradient of a batch is the sum of those of its pairs: nothing leaks through padding."""
     pairs = pairs_of(model)
-    whole = gradients(model, [pairs])
-    parts = gradients(model, [pairs.select(np.array([number])) for number in range(len(pairs))])
+    single = [model(pairs.select(np.array([number]))).log_probs.sum() for number in range(len(pairs))]
+    whole, parts = gradients(model, model(pairs).log_probs.sum()), gradients(model, torch.stack(single).sum())
     for name, gradient in whole.items():
         torch.testing.assert_close(gradient, parts[name], rtol=1e-9, atol=1e-11, msg=name)
-
-
-def gradients(model: Translator, parts: list[ParallelCorpus]) -> dict[str, Tensor]:
-    """Of log P of some pairs; a parameter that has none has no say."""
-    named = dict(model.parameters())
-    for tensor in named.values():
-        tensor.requires_grad_(True)
-    try:
-        loss = torch.stack([model.batch_log_probs(part).sum() for part in parts]).sum()
-        unused = model.settings.hard  # which word is looked at has no gradient, where none is drawn
-        found = torch.autograd.grad(loss, list(named.values()), allow_unused=unused, materialize_grads=unused)
-        return dict(zip(named, found, strict=True))
-    finally:
-        for tensor in named.values():
-            tensor.requires_grad_(False)
 
 
 @pytest.mark.parametrize(
@@ -158,17 +144,17 @@ def test_gradients_are_those_of_small_differences(settings: dict[str, Any], smoo
     lines = ParallelCorpus(Corpus.from_sentences(["x y", "", "y"]), Corpus.from_sentences(["a b", "b", ""]))
     model = Translator.create(lines, embedding=2, hidden=2, precision="float64", embedding_reach=1.0, **settings)
     weights = torch.randn(int(lines.sizes.sum()), generator=Generator().manual_seed(1), dtype=torch.float64)
-    named = dict(model.parameters())
 
     def loss() -> Tensor:
-        return (model.batch_log_probs(lines, None, smoothing) * weights).sum()
+        return (model(lines, label_smoothing=smoothing).log_probs * weights).sum()
 
-    chance, small = Generator().manual_seed(2), 1e-5
-    for tensor in named.values():  # far from 0, so that all of them have a say
-        tensor.copy_(torch.randn(tensor.shape, generator=chance, dtype=torch.float64)).requires_grad_(True)
-    found = dict(zip(named, torch.autograd.grad(loss(), list(named.values())), strict=True))
-    for name, tensor in named.items():
-        way = torch.randn(tensor.shape, generator=chance, dtype=torch.float64)
+    generator, small = Generator().manual_seed(2), 1e-5
+    with torch.no_grad():
+        for tensor in model.parameters():  # far from 0, so that all of them have an effect
+            tensor.copy_(torch.randn(tensor.shape, generator=generator, dtype=torch.float64))
+    found = gradients(model, loss())
+    for name, tensor in model.named_parameters():
+        way = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
         with torch.no_grad():
             tensor += small * way
             above = loss()
@@ -262,13 +248,13 @@ def test_attention_rows_sum_to_one_and_are_zero_on_padding(model: Translator) ->
 @pytest.mark.parametrize("model", [name for name in attending if name not in BELIEVING], indirect=True)
 def test_the_attention_told_is_the_one_used(model: Translator) -> None:
     """alpha_t computed anew from the state and the memory, and p_t from the context that it gives."""
-    state, found = reached(model), dict(model.parameters())
+    state, found = reached(model), dict(model.state_dict())
     alpha, memory = model.attention(state), Memory(*state.memory)
     h = state.rows[0][-1][0]  # (rows, H) of the last layer
     assert alpha is not None
     for row in range(len(h)):
         scores = naive_scores(model.settings.attention, found, memory.vectors[row], h[row])
-        scores[memory.barred[row] < 0] = -torch.inf
+        scores[memory.padding_mask[row] < 0] = -torch.inf
         torch.testing.assert_close(alpha[row], scores.softmax(dim=0), **SAME)
         context = memory.vectors[row].T @ alpha[row]
         if model.settings.hard:
@@ -304,7 +290,8 @@ def test_an_ensemble_looks_where_its_members_do_on_average() -> None:
 @every_single_translator
 def test_a_decoder_is_the_tutorials(model: Translator) -> None:
     pairs = pairs_of(model)
-    encoded = model.encode(pairs.source)
+    with torch.no_grad():
+        encoded = model.encode(pairs.source)
     folded, _ = fold(model, batch_of(pairs))
     for number, target in enumerate(pairs.target):
         words = [*target.tolist(), END]
@@ -316,17 +303,18 @@ def test_a_decoder_is_the_tutorials(model: Translator) -> None:
 def test_a_plain_encoder_decoder_is_one_network_after_the_other() -> None:
     """h^(e)_0 = h^(f)_{|F|} (eq. encdec:encdec): Elman's network over F and `</s>`, and then over E, by hand."""
     model = translator("forward, Elman, copied")
-    found, pairs = {name: part.numpy() for name, part in model.parameters().items()}, pairs_of(model)
+    found, pairs = {name: part.numpy() for name, part in model.state_dict().items()}, pairs_of(model)
     folded, _ = fold(model, batch_of(pairs))
+    names = ("input.weight", "recurrent.weight", "input.bias")
     for number in range(len(pairs)):
         h = np.zeros(8)
         for word in [*pairs.source[number].tolist(), END]:
-            W_x, W_h, b = (found[f"encoder.forward.{name}1"] for name in ("W_x", "W_h", "b"))
-            h = np.tanh(W_x @ found["M_f"][word] + W_h @ h + b)
+            W_x, W_h, b = (found[f"encoder.layers.0.left_to_right.{name}"] for name in names)
+            h = np.tanh(W_x @ found["source_embedding.weight"][word] + W_h @ h + b)
         words = [*pairs.target[number].tolist(), END]
         for t, (before, word) in enumerate(zip([START, *words], words, strict=False)):
-            W_x, W_h, b = (found[f"decoder.{name}1"] for name in ("W_x", "W_h", "b"))
-            h = np.tanh(W_x @ found["M"][before] + W_h @ h + b)
-            s = found["W_hs"] @ h + found["b_s"]
+            W_x, W_h, b = (found[f"decoder.layers.0.{name}"] for name in names)
+            h = np.tanh(W_x @ found["embedding.weight"][before] + W_h @ h + b)
+            s = found["output.weight.weight"] @ h + found["output.bias"]
             s[START] = -math.inf
             assert float(folded[number, t]) == pytest.approx(s[word] - math.log(np.exp(s).sum()), abs=1e-12)

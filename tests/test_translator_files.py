@@ -328,8 +328,8 @@ def test_a_killed_training_goes_on_to_the_bit(tmp_path: Path, trees: bool) -> No
         assert len(dragoman.load(tmp_path / "parts").vocab) == len(whole.vocab)
     parts = made()
     assert not fit(parts, pairs, dev, output=tmp_path / "parts", **settings).already_finished
-    for name, tensor in whole.parameters().items():
-        assert torch.equal(tensor, parts.parameters()[name]), name
+    for name, tensor in whole.named_parameters():
+        assert torch.equal(tensor, parts.state_dict()[name]), name
     assert (tmp_path / "whole" / ARRAYS_FILE).read_bytes() == (tmp_path / "parts" / ARRAYS_FILE).read_bytes()
     one, two = (map_arrays_with_metadata(tmp_path / name / CHECKPOINT_FILE)[0] for name in ("whole", "parts"))
     assert one.keys() == two.keys()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from dragoman import Corpus, DataError, fit
 from dragoman.data.corpus import ParallelCorpus
@@ -15,6 +15,7 @@ from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import START
 from dragoman.models.translator import Translator
 from dragoman.nn.attention import SCORES
+from module_outputs import log_probs, training_output
 from zoo import HELD_OUT, SAME, TRANSLATORS, batch_of, pairs_of, read_by, translator
 
 # -- what is asked for -------------------------------------------------------------------------------------------------
@@ -97,9 +98,9 @@ def test_it_learns_to_turn_sequences_round(settings: dict[str, Any]) -> None:
     model = Translator.create(
         pairs, source, target, embedding=8, hidden=16, dropout=0.0, embedding_reach=1.0, **settings
     )
-    before = -float(model.batch_log_probs(pairs).mean())
+    before = -float(log_probs(model, pairs).mean())
     fit(model, pairs, max_epochs=80, batch_size=60, learning_rate=0.02, clip=1.0, pool=4, threads=1)
-    after = -float(model.batch_log_probs(pairs).mean())
+    after = -float(log_probs(model, pairs).mean())
     assert before > 1.0
     assert after < 0.05
     assert [told.text for told in model.translate(lines)] == turned
@@ -118,32 +119,33 @@ def test_label_smoothing_is_the_definition() -> None:
         state, batch = model.start(batch_of(pairs)), batch_of(pairs)
         expected = torch.zeros(batch.ids.shape, dtype=torch.float64)
         for t, words in enumerate(batch.ids.T):
-            log_probs = model.log_probs(state)
-            possible = torch.cat([log_probs[:, :START], log_probs[:, START + 1 :]], dim=1)
-            right = log_probs.gather(1, words[:, None])[:, 0]
+            of_words = model.log_probs(state)
+            possible = torch.cat([of_words[:, :START], of_words[:, START + 1 :]], dim=1)
+            right = of_words.gather(1, words[:, None])[:, 0]
             expected[:, t] = 0.8 * right + 0.2 * possible.mean(dim=1)
             state = model.advance(state, words)
-        torch.testing.assert_close(model.batch_log_probs(pairs, None, 0.2), expected[batch.mask], **SAME)
+        torch.testing.assert_close(log_probs(model, pairs, label_smoothing=0.2), expected[batch.mask], **SAME)
 
 
 @pytest.mark.parametrize("rates", [{"dropout": 0.5}, {"dropout": 0.0, "embedding_dropout": 0.5}])
 @pytest.mark.parametrize("attention", ["none", "mlp"])
 def test_what_is_left_out_is_left_out_in_training_alone(rates: dict[str, float], attention: str) -> None:
     model, silent = (toy(attention=attention, layers=2, **own) for own in (rates, {"dropout": 0.0}))
-    plain = silent.batch_log_probs(TOY_PAIRS)
-    assert torch.equal(model.batch_log_probs(TOY_PAIRS), plain)
-    noisy = [model.batch_log_probs(TOY_PAIRS, Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    plain = log_probs(silent, TOY_PAIRS)
+    assert torch.equal(log_probs(model, TOY_PAIRS), plain)
+    noisy = [-training_output(model, TOY_PAIRS, seed).losses for seed in (1, 1, 2)]
     assert torch.equal(noisy[0], noisy[1])
     assert not torch.allclose(noisy[0], noisy[2])
     assert not torch.allclose(noisy[0], plain)
-    assert torch.equal(silent.batch_log_probs(TOY_PAIRS, Generator().manual_seed(1)), plain)
+    assert torch.equal(-training_output(silent, TOY_PAIRS, 1).losses, plain)
 
 
 def test_what_is_left_out_is_made_good_on_average() -> None:
     """So small a share that the mean over many draws is near what is said without noise."""
     model = toy(dropout=0.02, layers=2)
-    chance, plain = Generator().manual_seed(1), model.batch_log_probs(TOY_PAIRS)
-    drawn = torch.stack([model.batch_log_probs(TOY_PAIRS, chance) for _ in range(100)])
+    plain = log_probs(model, TOY_PAIRS)
+    with torch.no_grad():
+        drawn = torch.stack([training_output(model, TOY_PAIRS, seed).log_probs for seed in range(100)])
     torch.testing.assert_close(drawn.mean(dim=0), plain, rtol=0, atol=0.01)
 
 
@@ -151,7 +153,7 @@ def test_the_seed_is_all_that_chance_depends_on() -> None:
     def trained(seed: int) -> dict[str, Tensor]:
         model = toy(seed=seed)
         fit(model, TOY_PAIRS, max_epochs=3, seed=seed, batch_size=2, threads=1)
-        return dict(model.parameters())
+        return dict(model.state_dict())
 
     one, again, other = trained(1), trained(1), trained(2)
     assert all(torch.equal(one[name], again[name]) for name in one)
@@ -162,9 +164,9 @@ def test_training_changes_every_parameter() -> None:
     """Nothing is cut off from the loss."""
     for settings in ({"attention": "mlp", "layers": 2, "readout": 5}, {"attention": "bilinear", "tied": True}):
         model = toy(**settings)
-        before = {name: tensor.clone() for name, tensor in model.parameters().items()}
+        before = {name: tensor.clone() for name, tensor in model.named_parameters()}
         fit(model, TOY_PAIRS, max_epochs=2, threads=1)
-        assert not [name for name, tensor in model.parameters().items() if torch.equal(tensor, before[name])]
+        assert not [name for name, tensor in model.named_parameters() if torch.equal(tensor, before[name])]
 
 
 def test_held_out_text_of_the_zoo_has_no_surprises() -> None:

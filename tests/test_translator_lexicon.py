@@ -1,4 +1,4 @@
-"""The lexicon inside a translator: what it is made of, and what it changes. (Its laws are held in test_translator.)"""
+"""The lexicon of a translator. (Other laws are in test_translator.)"""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from dragoman import Corpus, DataError, fit
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import END, START
 from dragoman.models.translator import Translator
-from dragoman.models.translator_lexicon import LEAST, MOST, learned_table, table_arrays, table_from
-from dragoman.nn.lexicon_softmax import LexiconTable, boosts, candidates, word_log_probs
+from dragoman.models.translator_lexicon import MAX_TRANSLATIONS, MIN_PROB, learn_lexicon, saved_lexicon
+from dragoman.nn.lexicon import LexiconBias, LexiconTable
+from module_outputs import log_probs
 from small_translators import ENGLISH, GERMAN
 
 # words of the source: 3 has two translations, 4 one, 5 none
@@ -26,34 +27,35 @@ def pairs() -> ParallelCorpus:
     return ParallelCorpus(Corpus.from_sentences(GERMAN), Corpus.from_sentences(ENGLISH))
 
 
-def test_candidates_are_those_of_the_words_of_a_sentence() -> None:
-    found = candidates(TABLE, torch.tensor([[3, 4, END], [5, END, END], [4, 3, 3]]), 9)
+def test_candidates_are_the_translations_of_the_words_of_a_sentence() -> None:
+    found = LexiconBias(TABLE, 9, 0.01).candidates(torch.tensor([[3, 4, END], [5, END, END], [4, 3, 3]]))
     assert found.words.tolist() == [[5, 7], [START, START], [5, 7]]
-    assert found.table[0].tolist() == [[0.75, 0.25], [0.0, 0.5], [0.0, 0.0]]
-    assert not found.table[1].any()
-    assert found.table[2].tolist() == [[0.0, 0.5], [0.75, 0.25], [0.75, 0.25]]
-    assert candidates(TABLE, torch.tensor([[5]]), 9).table.shape == (1, 1, 1), "none at all"
+    assert found.probs[0].tolist() == [[0.75, 0.25], [0.0, 0.5], [0.0, 0.0]]
+    assert not found.probs[1].any()
+    assert found.probs[2].tolist() == [[0.0, 0.5], [0.75, 0.25], [0.75, 0.25]]
+    assert LexiconBias(TABLE, 9, 0.01).candidates(torch.tensor([[5]])).probs.shape == (1, 1, 1), "none at all"
 
 
-def test_boosted_is_the_softmax_with_a_bias() -> None:
+def test_boosts_equal_a_bias_of_the_softmax() -> None:
     """softmax(s + log(p_lex + floor)), written out over all words."""
     source, floor = torch.tensor([[3, 4, END], [5, END, END]]), 0.01
     alpha = torch.tensor([[[0.6, 0.3, 0.1], [0.1, 0.8, 0.1]], [[0.5, 0.2, 0.3], [1.0, 0.0, 0.0]]])
     scores = torch.randn(4, 9, generator=torch.Generator().manual_seed(1))
-    found = candidates(TABLE, source, 9)
-    boost = boosts(found, alpha, floor).flatten(0, 1)
-    told = word_log_probs(scores.log_softmax(dim=1), found.words.repeat_interleave(2, dim=0), boost)
+    lexicon = LexiconBias(TABLE, 9, floor)
+    found = lexicon.candidates(source)
+    boost = lexicon.boosts(found, alpha).flatten(0, 1)
+    result = lexicon.log_probs(scores.log_softmax(dim=1), found.words.repeat_interleave(2, dim=0), boost)
     p_lex = torch.zeros(4, 9)
     for row, weights in enumerate(alpha.flatten(0, 1)):
         for weight, word in zip(weights.tolist(), source[row // 2].tolist(), strict=True):
             for entry in range(int(TABLE.starts[word]), int(TABLE.starts[word + 1])):
                 p_lex[row, TABLE.words[entry]] += weight * TABLE.probs[entry]
-    torch.testing.assert_close(told, (scores + (p_lex + floor).log()).log_softmax(dim=1))
+    torch.testing.assert_close(result, (scores + (p_lex + floor).log()).log_softmax(dim=1))
 
 
-def test_the_table_has_the_likeliest_translations_of_each_word() -> None:
+def test_the_lexicon_has_the_most_probable_translations() -> None:
     text = pairs()
-    table = learned_table(text, torch.float64)
+    table = learn_lexicon(text, torch.float64)
     words, source = text.target.vocab.tokens, text.source.vocab
     for german, english in (("hund", "dog"), ("katze", "cat"), ("bellt", "barks")):
         first, last = table.starts[source.id(german)], table.starts[source.id(german) + 1]
@@ -62,8 +64,8 @@ def test_the_table_has_the_likeliest_translations_of_each_word() -> None:
             for word, prob in zip(table.words[first:last], table.probs[first:last], strict=True)
         }
         assert max(own, key=lambda word: own[word]) == english
-        assert 0 < len(own) <= MOST and min(own.values()) >= LEAST and sum(own.values()) <= 1 + 1e-9
-    assert table.probs.dtype == torch.float64 and learned_table(text, torch.float32).probs.dtype == torch.float32
+        assert 0 < len(own) <= MAX_TRANSLATIONS and min(own.values()) >= MIN_PROB and sum(own.values()) <= 1 + 1e-9
+    assert table.probs.dtype == torch.float64 and learn_lexicon(text, torch.float32).probs.dtype == torch.float32
     assert table.starts[END] == table.starts[END + 1], "an end is no word"
 
 
@@ -78,24 +80,24 @@ def test_the_table_has_the_likeliest_translations_of_each_word() -> None:
         ("probs", [0.5]),
     ],
 )
-def test_a_table_that_cannot_be_is_refused(name: str, value: list[Any]) -> None:
-    arrays = table_arrays(TABLE)
-    assert all(map(torch.equal, table_from(arrays, 6, 9), TABLE))
+def test_invalid_lexicons_are_refused(name: str, value: list[Any]) -> None:
+    arrays = {f"lexicon.{part}": tensor.numpy() for part, tensor in TABLE._asdict().items()}
+    assert all(map(torch.equal, saved_lexicon(arrays, 6, 9), TABLE))
     with pytest.raises(ValueError, match="lexicon"):
-        table_from({**arrays, name: np.array(value)}, 6, 9)
+        saved_lexicon({**arrays, f"lexicon.{name}": np.array(value)}, 6, 9)
 
 
-def test_it_is_there_again_after_loading(tmp_path: Path) -> None:
+def test_a_loaded_translator_has_its_lexicon(tmp_path: Path) -> None:
     model = Translator.create(pairs(), lexicon=True, embedding=8, hidden=8)
     assert model.lexicon is not None
     model.save(tmp_path / "model")
     back = dragoman.load(tmp_path / "model")
-    assert all(map(torch.equal, back.lexicon, model.lexicon))
+    assert all(map(torch.equal, back.lexicon.table, model.lexicon.table))
     assert [one.log_prob for one in back.translate(GERMAN[:3])] == [one.log_prob for one in model.translate(GERMAN[:3])]
     assert Translator.create(pairs(), embedding=8, hidden=8).lexicon is None
 
 
-def test_people_can_read_it(tmp_path: Path) -> None:
+def test_the_lexicon_is_written_as_text(tmp_path: Path) -> None:
     model = Translator.create(pairs(), lexicon=True, embedding=8, hidden=8)
     model.save(tmp_path / "model")
     rows = [line.split("\t") for line in (tmp_path / "model" / "lexicon.tsv").read_text(encoding="utf-8").splitlines()]
@@ -107,14 +109,14 @@ def test_people_can_read_it(tmp_path: Path) -> None:
     assert not (tmp_path / "without" / "lexicon.tsv").exists()
 
 
-def test_words_need_not_be_learned_by_the_network_alone() -> None:
+def test_a_lexicon_helps_in_the_first_updates() -> None:
     """With a lexicon, a few updates make the right words far likelier than without."""
     right = {}
     for lexicon in (False, True):
         text = pairs()
         model = Translator.create(text, lexicon=lexicon, embedding=16, hidden=16, dropout=0.0, embedding_reach=1.0)
         fit(model, text, max_updates=12, learning_rate=0.01, batch_size=60, threads=1)
-        right[lexicon] = -float(model.batch_log_probs(text).mean())
+        right[lexicon] = -float(log_probs(model, text).mean())
     assert right[True] < 0.9 * right[False]
 
 
@@ -122,7 +124,7 @@ def test_words_need_not_be_learned_by_the_network_alone() -> None:
     "settings",
     [{"attention": "none"}, {"softmax": "brown"}],
 )
-def test_where_a_lexicon_cannot_speak_it_is_refused(settings: dict[str, Any]) -> None:
+def test_a_lexicon_needs_attention_and_a_full_softmax(settings: dict[str, Any]) -> None:
     with pytest.raises(DataError, match="lexicon is for attention to words, and a full softmax"):
         Translator.create(pairs(), lexicon=True, embedding=4, hidden=4, **settings)
 

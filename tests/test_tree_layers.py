@@ -1,4 +1,4 @@
-"""Networks over trees: batched by height, they say of each node what the equations say, one node after the other."""
+"""Recursive networks over trees: batched by height, they equal the equations applied node by node."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor
 
 from dragoman.data.trees import Treebank, TreeBatch, parse_tree
 from dragoman.data.vocabulary import END, Vocab
-from dragoman.nn.recurrent import Layer, fold
-from dragoman.nn.tree import TREE_CELLS, EncodedTrees, TreeLayer, encode, first_parameters
+from dragoman.nn.recurrent import RecurrentLayer
+from dragoman.nn.tree import TREE_CELLS, EncodedTrees, TreeLayer
 
 INPUTS, HIDDEN = 3, 4
 LINES = [
@@ -30,10 +30,11 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def layer_of(cell: str) -> TreeLayer:
-    sums, leaf_sums = len(TREE_CELLS[cell].sums) * HIDDEN, TREE_CELLS[cell].leaf_sums * HIDDEN
-    return TreeLayer(
-        random(leaf_sums, INPUTS, seed=1), random(sums, HIDDEN, seed=2), random(sums, HIDDEN, seed=3), random(sums)
-    )
+    layer = TreeLayer(cell, INPUTS, HIDDEN, dtype=torch.float64)
+    with torch.no_grad():
+        for seed, parameter in enumerate(layer.parameters()):
+            parameter.copy_(random(*parameter.shape, seed=seed))
+    return layer
 
 
 M = random(len(TREES.vocab), INPUTS, seed=9)  # the vectors of the words
@@ -41,18 +42,20 @@ M = random(len(TREES.vocab), INPUTS, seed=9)  # the vectors of the words
 
 def encoded(cell: str, trees: Treebank, layer: TreeLayer | None = None, M: Tensor = M) -> EncodedTrees:
     batch = TreeBatch.from_trees(trees)
-    return encode(cell, layer or layer_of(cell), M[torch.from_numpy(batch.ids)], batch)
+    trees_of_batch: EncodedTrees = (layer or layer_of(cell))(M[torch.from_numpy(batch.ids)], batch)
+    return trees_of_batch
 
 
-class ByHand:
+class NodeEquations:
     """The equations a node at a time, with one matrix for each sum; of children that are not there, nothing."""
 
     def __init__(self, cell: str):
-        names = TREE_CELLS[cell].sums
+        names = TREE_CELLS[cell].gates
         layer = layer_of(cell)
-        self.W_x = dict(zip(names, layer.W_xp.split(HIDDEN), strict=False))
+        self.W_x = dict(zip(names, layer.word.weight.split(HIDDEN), strict=False))
         self.W_l, self.W_r, self.b = (
-            dict(zip(names, part.split(HIDDEN), strict=True)) for part in (layer.W_lp, layer.W_rp, layer.b_p)
+            dict(zip(names, part.split(HIDDEN), strict=True))
+            for part in (layer.left.weight, layer.right.weight, layer.bias)
         )
         self.cell = getattr(self, cell.replace("-", "_"))
 
@@ -85,10 +88,10 @@ class ByHand:
 
 
 @cells
-def test_every_node_is_what_the_equations_say(cell: str) -> None:
+def test_nodes_have_the_equations(cell: str) -> None:
     found = encoded(cell, TREES)
     for number, line in enumerate(LINES):
-        expected = ByHand(cell).nodes(line)
+        expected = NodeEquations(cell).nodes(line)
         own = found.vectors[number][found.mask[number]]
         torch.testing.assert_close(own, torch.stack([state[0] for state in expected]), rtol=1e-12, atol=1e-12)
         for part, right in zip(found.root, expected[-1], strict=True):
@@ -96,7 +99,7 @@ def test_every_node_is_what_the_equations_say(cell: str) -> None:
 
 
 @cells
-def test_a_padded_tree_is_that_tree_alone_and_order_does_not_matter(cell: str) -> None:
+def test_padding_and_order_have_no_effect(cell: str) -> None:
     together = encoded(cell, TREES)
     assert not together.vectors[~together.mask].any()
     shuffled = np.array([3, 0, 5, 2, 1, 4, 0])
@@ -112,7 +115,7 @@ def test_a_padded_tree_is_that_tree_alone_and_order_does_not_matter(cell: str) -
 
 
 @cells
-def test_the_roots_h_is_the_last_of_a_sentences_vectors(cell: str) -> None:
+def test_the_root_is_the_last_vector_of_a_sentence(cell: str) -> None:
     found = encoded(cell, TREES)
     columns = torch.from_numpy(TreeBatch.from_trees(TREES).root_columns)
     torch.testing.assert_close(found.root[0], found.vectors[torch.arange(len(TREES)), columns], rtol=0, atol=0)
@@ -123,12 +126,13 @@ def test_gradients(cell: str) -> None:
     """A leaf that waits for two heights, and a sentence without words."""
     trees = Treebank.from_lines(["(S (X a cat) sat)", ""], Vocab.build(["a", "cat", "sat"], [1, 1, 1]))
 
-    def outputs(M: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-        found = encoded(cell, trees, TreeLayer(*parts), M)
+    layer = layer_of(cell)
+
+    def outputs(M: Tensor, *parameters: Tensor) -> tuple[Tensor, ...]:
+        found = encoded(cell, trees, layer, M)
         return (found.vectors, *found.root)
 
-    inputs = [part.clone().requires_grad_() for part in (M[:6], *layer_of(cell))]
-    assert torch.autograd.gradcheck(outputs, inputs)  # every number of every parameter
+    assert torch.autograd.gradcheck(outputs, [M[:6].clone().requires_grad_(), *layer.parameters()])
 
 
 @cells
@@ -142,7 +146,7 @@ def test_gradients_are_those_of_the_equations(cell: str) -> None:
     assert isinstance(loss, Tensor)
     loss.backward()
     for number, line in enumerate(LINES):
-        root = ByHand(cell).nodes(line, by_hand)[-1]
+        root = NodeEquations(cell).nodes(line, by_hand)[-1]
         torch.stack(
             [(part * weight[number]).sum() for part, weight in zip(root, weights, strict=True)]
         ).sum().backward()
@@ -150,24 +154,29 @@ def test_gradients_are_those_of_the_equations(cell: str) -> None:
     torch.testing.assert_close(batched.grad, by_hand.grad, rtol=1e-12, atol=1e-12)
 
 
-def test_a_recursive_network_along_a_chain_is_an_elman_network() -> None:
+def test_a_recursive_network_over_a_chain_equals_an_elman_network() -> None:
     """Branching to the left, h_p = tanh(W_lp h_{t-1} + W_rp h_r + b): a recurrent network that reads the leaves."""
     layer, words = layer_of("recursive"), 6
     trees = Treebank.from_lines(["(S " * (words - 1) + "the" + " cat)" * (words - 1)], TREES.vocab)
     vectors = encoded("recursive", trees, layer).vectors[0]
     leaves = vectors[:words]
-    h, _ = fold("rnn", Layer(layer.W_rp, layer.W_lp, layer.b_p), leaves[1:, None], (leaves[:1],))
+    recurrent = RecurrentLayer("rnn", HIDDEN, HIDDEN, dtype=torch.float64)
+    with torch.no_grad():
+        recurrent.input.weight.copy_(layer.right.weight)
+        recurrent.recurrent.weight.copy_(layer.left.weight)
+        recurrent.input.bias.copy_(layer.bias)
+    h, _ = recurrent.fold(leaves[1:, None], (leaves[:1],))
     torch.testing.assert_close(vectors[words:], h[:, 0], rtol=1e-12, atol=1e-12)
 
 
-def test_a_tree_lstm_with_open_gates_adds_up_its_leaves() -> None:
+def test_a_tree_lstm_with_open_gates_sums_its_leaves() -> None:
     """All forget gates 1 and no input from inner nodes: the memory of the root is the sum of those of the leaves."""
-    layer = layer_of("tree-lstm")
-    W_l, W_r, b = (part.clone() for part in layer[1:])
-    W_l[3 * HIDDEN :], W_r[3 * HIDDEN :], b[3 * HIDDEN :] = 0.0, 0.0, 50.0
-    W_l[:HIDDEN], W_r[:HIDDEN] = 0.0, 0.0
-    W_l[HIDDEN : 2 * HIDDEN], W_r[HIDDEN : 2 * HIDDEN], b[HIDDEN : 2 * HIDDEN] = 0.0, 0.0, 0.0  # u = 0
-    opened = TreeLayer(layer.W_xp, W_l, W_r, b)
+    opened = layer_of("tree-lstm")
+    with torch.no_grad():
+        W_l, W_r, b = opened.left.weight, opened.right.weight, opened.bias
+        W_l[3 * HIDDEN :], W_r[3 * HIDDEN :], b[3 * HIDDEN :] = 0.0, 0.0, 50.0
+        W_l[:HIDDEN], W_r[:HIDDEN] = 0.0, 0.0
+        W_l[HIDDEN : 2 * HIDDEN], W_r[HIDDEN : 2 * HIDDEN], b[HIDDEN : 2 * HIDDEN] = 0.0, 0.0, 0.0  # u = 0
     line = LINES[0]
     _, c = encoded("tree-lstm", Treebank.from_lines([line], TREES.vocab), opened).root
     leaves = Treebank.from_lines([f"(S {word})" for word in parse_tree(line).words], TREES.vocab)
@@ -176,12 +185,13 @@ def test_a_tree_lstm_with_open_gates_adds_up_its_leaves() -> None:
 
 @cells
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_first_parameters(cell: str, dtype: torch.dtype) -> None:
-    layer = first_parameters(cell, INPUTS, HIDDEN, torch.Generator().manual_seed(1), dtype)
-    assert [part.shape for part in layer] == [part.shape for part in layer_of(cell)]
-    assert all(part.dtype == dtype for part in layer)
-    assert all(0.3 < float(W.abs().max()) <= 0.5 for W in layer[:3])  # 1 / sqrt(H) and not much less
-    biases = dict(zip(TREE_CELLS[cell].sums, layer.b_p.split(HIDDEN), strict=True))
+def test_initial_parameters(cell: str, dtype: torch.dtype) -> None:
+    layer = TreeLayer(cell, INPUTS, HIDDEN, dtype=dtype)
+    layer.reset_parameters(torch.Generator().manual_seed(1))
+    assert all(parameter.dtype == dtype for parameter in layer.parameters())
+    matrices = (layer.word.weight, layer.left.weight, layer.right.weight)
+    assert all(0.3 < float(W.detach().abs().max()) <= 0.5 for W in matrices)  # 1 / sqrt(H) and not much less
+    biases = dict(zip(TREE_CELLS[cell].gates, layer.bias.split(HIDDEN), strict=True))
     for name, b in biases.items():
         assert (b == (1.0 if name.startswith("f") else 0.0)).all()
     found = encoded(cell, TREES, layer, M.to(dtype))

@@ -1,4 +1,4 @@
-"""Bracketed trees: what is read, what is refused, how they become binary, and how they stand side by side."""
+"""Bracketed trees: parsing, errors, binarisation and batches."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_tree_is_made_binary_branching_to_the_right(nest: Any) -> None:
         ("(S a\u00a0b \u2028)", ("a\u00a0b", "\u2028")),  # words end at blank, TAB and bracket alone
     ],
 )
-def test_what_is_a_label_and_what_a_word(line: str, pairs: Any) -> None:
+def test_labels_are_dropped_and_words_are_kept(line: str, pairs: Any) -> None:
     assert spelled(*parse_tree(line)) == pairs
 
 
@@ -94,7 +94,7 @@ def test_what_is_a_label_and_what_a_word(line: str, pairs: Any) -> None:
         ("the cat sat", "no brackets: --src-format tree needs one bracketed tree per line", "with another --encoder"),
     ],
 )
-def test_what_is_no_tree_is_refused_with_its_place(tmp_path: Path, line: str, problem: str, remedy: str) -> None:
+def test_invalid_trees_raise_an_error_with_the_line(tmp_path: Path, line: str, problem: str, remedy: str) -> None:
     file = tmp_path / "source.trees"
     file.write_text(f"(S fine)\n\n{line}\n", encoding="utf-8")
     with pytest.raises(DataError) as error:
@@ -123,7 +123,7 @@ def test_deep_brackets_are_read(line: str, words: int) -> None:
 
 
 @pytest.mark.parametrize("line", ["(" * DEEP, "(" * DEEP + ")" * DEEP, ")" * DEEP], ids=["open", "empty", "closed"])
-def test_deep_brackets_that_are_no_tree_are_refused(line: str) -> None:
+def test_deep_invalid_brackets_raise_an_error(line: str) -> None:
     with pytest.raises(DataError) as error:
         parse_tree(line)
     assert len(str(error.value)) < 200
@@ -144,7 +144,7 @@ def test_the_words_of_trees_are_a_corpus() -> None:
     assert np.diff(trees.node_offsets).tolist() == [4, 0, 3, 0, 6]
 
 
-def test_a_vocabulary_given_or_cut() -> None:
+def test_given_and_limited_vocabularies() -> None:
     trees = Treebank.from_lines(LINES, min_count=2)
     assert trees.vocab.tokens[3:] == ("the",)
     assert trees.leaves.unknown_words[:2] == ["ein", "kurzer"]
@@ -156,7 +156,7 @@ def test_a_vocabulary_given_or_cut() -> None:
 
 
 @pytest.mark.parametrize("word", ["<s>", "</s>"])
-def test_sentence_marks_are_refused_in_training_text(word: str) -> None:
+def test_boundary_symbols_in_training_text_raise_an_error(word: str) -> None:
     lines = ["(S a)", f"(S b {word})"]
     with pytest.raises(DataError, match=f"^trees:2: {word} is reserved"):
         Treebank.from_lines(lines)
@@ -177,7 +177,7 @@ def test_reading_files(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, len(LINES) - 1), max_size=8))
-def test_selected_trees_are_those_read_alone(numbers: list[int]) -> None:
+def test_select_gives_the_same_trees_as_reading_them(numbers: list[int]) -> None:
     trees = Treebank.from_lines(LINES)
     chosen = trees.select(np.array(numbers, np.int64))
     alone = Treebank.from_lines([LINES[number] for number in numbers], trees.vocab)
@@ -186,7 +186,7 @@ def test_selected_trees_are_those_read_alone(numbers: list[int]) -> None:
         assert getattr(chosen, part).tolist() == getattr(alone, part).tolist()
 
 
-def test_words_made_unknown_leave_the_trees_alone() -> None:
+def test_with_unknown_does_not_change_the_trees() -> None:
     trees = Treebank.from_lines(LINES)
     mask = np.zeros(trees.leaves.num_words, bool)
     mask[1] = True
@@ -232,7 +232,7 @@ def words_under(node: Any) -> list[str]:
 
 
 @given(st.lists(NESTS.map(bracketed) | st.just(""), min_size=1, max_size=6))
-def test_a_batch_grows_each_tree_from_its_leaves(lines: list[str]) -> None:
+def test_batch_builds_each_tree_from_its_leaves(lines: list[str]) -> None:
     trees = Treebank.from_lines(lines)
     batch = TreeBatch.from_trees(trees)
     grid, roots = grown(batch, trees.vocab)
@@ -270,7 +270,7 @@ def test_attention_to_nodes_is_shared_among_their_words() -> None:
     np.testing.assert_array_equal(batch.word_shares.sum(axis=2).round(12), batch.mask)
 
 
-def test_deep_trees_make_a_batch_too() -> None:
+def test_deep_trees_can_be_batched() -> None:
     deep = 20_000
     batch = TreeBatch.from_trees(Treebank.from_lines(["(X " * deep + "a" + " b)" * deep]))
     assert len(batch.levels) == deep + 1

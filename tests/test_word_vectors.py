@@ -1,4 +1,4 @@
-"""Vectors of words: there and back, what is wrong with a file, and the way to them from the command line."""
+"""Word vectors: files, errors, and export on the command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def written(vectors: WordVectors, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["vectors.txt", "vectors.txt.gz"])
-def test_what_is_written_is_read_to_the_bit(vectors: WordVectors, tmp_path: Path, name: str) -> None:
+def test_written_vectors_are_read_exactly(vectors: WordVectors, tmp_path: Path, name: str) -> None:
     again = read_word_vectors(written(vectors, tmp_path / name))
     assert again.words == WORDS
     assert again.matrix.dtype == np.float32
@@ -44,18 +44,18 @@ def test_long_numbers_are_written_in_full(vectors: WordVectors) -> None:
     assert np.array_equal([[float(number) for number in line.split(" ")[1:]] for line in lines], long.matrix)
 
 
-def test_only_the_words_asked_for_are_kept(vectors: WordVectors, tmp_path: Path) -> None:
+def test_only_requested_words_are_read(vectors: WordVectors, tmp_path: Path) -> None:
     again = read_word_vectors(written(vectors, tmp_path / "vectors.txt"), {"the", "東京", "missing"})
     assert again.words == ("the", "東京")
     assert np.array_equal(again.matrix, vectors.matrix[[1, 5]])
 
 
-def test_none_of_the_words_asked_for(vectors: WordVectors, tmp_path: Path) -> None:
+def test_no_requested_word_present(vectors: WordVectors, tmp_path: Path) -> None:
     again = read_word_vectors(written(vectors, tmp_path / "vectors.txt"), {"missing"})
     assert (len(again), again.dimension) == (0, 5)
 
 
-def test_the_ways_of_other_programs(tmp_path: Path) -> None:
+def test_files_of_other_programs(tmp_path: Path) -> None:
     """word2vec itself ends every line with a space; others with CR and LF, and some begin with a byte order mark."""
     path = tmp_path / "vectors.txt"
     path.write_bytes("\ufeff2 3\r\na 1 -2.5e-3 3 \r\nb 0.1 .5 -0 \n".encode())
@@ -64,7 +64,7 @@ def test_the_ways_of_other_programs(tmp_path: Path) -> None:
     assert again.matrix.tolist() == np.array([[1, -0.0025, 3], [0.1, 0.5, 0]], np.float32).tolist()
 
 
-def test_a_vocabulary_takes_what_is_there(vectors: WordVectors) -> None:
+def test_vectors_for_a_vocabulary(vectors: WordVectors) -> None:
     vocab = Vocab.build(["東京", "cat", "the"], [1, 1, 1])
     matrix, found = vectors_for(vocab, vectors)
     assert found.tolist() == [False, True, False, True, False, True]  # </s> has one of its own
@@ -72,7 +72,7 @@ def test_a_vocabulary_takes_what_is_there(vectors: WordVectors) -> None:
     assert not matrix[~found].any()
 
 
-def test_neighbours_by_angle(vectors: WordVectors) -> None:
+def test_nearest_words(vectors: WordVectors) -> None:
     ray = np.array([[1.0, 0.0], [3.0, 0.1], [0.5, 0.5], [-9.0, 0.0], [0.0, 0.0]])
     near = nearest_words(WordVectors(("a", "b", "c", "d", "zero"), ray), "a", k=4)
     assert [found.word for found in near] == ["b", "c", "zero", "d"]
@@ -88,10 +88,10 @@ WRONG = {
     "no header": (b"the 0.1 0.2\n", ":1: word vectors begin with a line `N D`.*GloVe"),
     "a long first line": (b"9" * 30 + b" 2\n", ":1: word vectors begin with a line `N D`"),
     "nothing": (b"", ":1: word vectors begin with"),
-    "none announced": (b"0 5\n", ":1: no vectors are announced"),
+    "none announced": (b"0 5\n", ":1: the first line says there are no vectors"),
     "binary": (BINARY, ":2: .*word2vec's binary format; write it as text"),
     "binary with a line break": (b"1 2\nthe \n\x81\x3d\x3f\x3e\x0c\xbd\n", ":2: expected a word and 2 numbers"),
-    "too few numbers": (b"2 2\na 1 2\nb 1\n", ":3: expected a word and 2 numbers, .*, found 2 parts"),
+    "too few numbers": (b"2 2\na 1 2\nb 1\n", ":3: expected a word and 2 numbers .*, found 2 parts"),
     "too many numbers": (b"2 2\na 1 2\nb 1 2 3\n", ":3: expected a word and 2 numbers"),
     "an empty line": (b"2 2\na 1 2\n\n", ":3: expected a word and 2 numbers"),
     "two blanks": (b"1 2\na  1 2\n", ":2: expected a word and 2 numbers"),
@@ -100,15 +100,15 @@ WRONG = {
     "undefined": (b"1 2\na 1 nan\n", ":2: a number that is infinite, undefined or too large"),
     "too large": (b"1 2\na 1 1e99\n", ":2: a number that is infinite, undefined or too large"),
     "twice": (b"2 1\na 1\na 2\n", ":3: 'a' is already on line 2"),
-    "cut short": (b"3 1\na 1\nb 2\n", ":1: 3 vectors are announced, 2 are there"),
-    "too long": (b"1 1\na 1\nb 2\n", ":1: 1 vectors are announced, 2 are there"),
+    "cut short": (b"3 1\na 1\nb 2\n", ":1: the first line says 3 vectors, but there are 2"),
+    "too long": (b"1 1\na 1\nb 2\n", ":1: the first line says 1 vectors, but there are 2"),
     "not UTF-8": (b"1 1\n\xffa 1\n", ":2: a word that is not UTF-8"),
-    "packed": (gzip.compress(b"1 1\na 1\n"), ": this is gzip; give it a name that ends in .gz"),
+    "packed": (gzip.compress(b"1 1\na 1\n"), ": this is gzip data; give it a name that ends in .gz"),
 }
 
 
 @pytest.mark.parametrize(("content", "message"), WRONG.values(), ids=WRONG)
-def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_files_raise_an_error_with_the_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "vectors.txt"
     path.write_bytes(content)
     with pytest.raises(DataError, match=f"vectors.txt{message}") as caught:
@@ -118,7 +118,11 @@ def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, content: bytes, 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 1\na 1\n")[:-9])
-    for name, message in [("none.txt", "no such file"), (".", "is a directory"), ("cut.gz", "not a whole gzip file")]:
+    for name, message in [
+        ("none.txt", "no such file"),
+        (".", "is a directory"),
+        ("cut.gz", "not a complete gzip file"),
+    ]:
         with pytest.raises(DataError, match=message):
             read_word_vectors(tmp_path / name)
 
@@ -129,7 +133,7 @@ def test_words_with_blanks_are_not_written() -> None:
             list(WordVectors((word,), np.zeros((1, 2), np.float32)).lines())
 
 
-def test_as_many_vectors_as_words() -> None:
+def test_number_of_vectors_must_match_words() -> None:
     with pytest.raises(DataError, match="2 words but vectors of shape"):
         WordVectors(("a", "b"), np.zeros((3, 2)))
 
@@ -147,7 +151,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["vectors.txt", "vectors.txt.gz"])
-def test_a_model_gives_its_vectors(good, model: Path, tmp_path: Path, name: str) -> None:
+def test_export_vectors_of_a_model(good, model: Path, tmp_path: Path, name: str) -> None:
     told = good("export", model, "--word-vectors", tmp_path / name).err
     assert "8 vectors of 3 numbers" in told
     again, loaded = read_word_vectors(tmp_path / name), load(model)

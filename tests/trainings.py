@@ -30,7 +30,7 @@ def network(**settings: Any) -> FeedForwardModel:
 
 
 def parameters(model: FeedForwardModel) -> dict[str, np.ndarray]:
-    return {name: tensor.detach().numpy().copy() for name, tensor in model.parameters().items()}
+    return {name: tensor.detach().numpy().copy() for name, tensor in model.named_parameters()}
 
 
 def assert_same(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> None:
@@ -84,19 +84,18 @@ class Points:
         return Points(self.values[examples])
 
 
-class Bowl:
+class Bowl(torch.nn.Module):
     """A vector theta with the loss |theta - point|^2 / 2, whose gradient is theta - point."""
 
     def __init__(self, *start: float):
-        self.theta = torch.tensor(start, dtype=torch.float64)
+        super().__init__()
+        self.theta = torch.nn.Parameter(torch.tensor(start, dtype=torch.float64))
 
-    def parameters(self) -> dict[str, torch.Tensor]:
-        return {"theta": self.theta}
-
-    penalised = parameters
+    def regularized_parameters(self) -> dict[str, torch.nn.Parameter]:
+        return dict(self.named_parameters())
 
 
-def distance(model: Bowl, points: Points, noise: Any = None) -> torch.Tensor:
+def distance(model: Bowl, points: Points, generator: Any = None) -> torch.Tensor:
     return (model.theta - torch.from_numpy(points.values)).square().sum(dim=1) / 2
 
 

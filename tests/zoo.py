@@ -14,16 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman import (
-    Corpus,
-    FeedForwardModel,
-    LanguageModel,
-    LogLinearModel,
-    Mixture,
-    NgramModel,
-    RecurrentModel,
-    fit,
-)
+from dragoman import Corpus, FeedForwardModel, LogLinearModel, Mixture, NgramModel, RecurrentModel, fit
 from dragoman.align.aligner import Aligner
 from dragoman.combine.buckets import make_bucketing
 from dragoman.combine.ensemble import Ensemble
@@ -35,6 +26,7 @@ from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.models.cache import CacheModel
+from dragoman.models.language_model import LanguageModel
 from dragoman.models.translator import Translator
 from dragoman.models.translator_config import TREE_ENCODERS
 from dragoman.ngram.arpa import read_arpa, write_arpa
@@ -42,7 +34,15 @@ from dragoman.ngram.class_model import ClassNgramModel
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
 
-ORDERS = (1, 2, 3, 5)
+ORDERS = (2, 5)
+OTHER_ORDERS = (
+    ("katz", 3),
+    ("maximum-likelihood", 3),
+    ("modified-kneser-ney", 3),
+    ("stupid-backoff", 3),
+    ("whole-prefix", 3),
+    ("witten-bell", 1),
+)
 
 
 def _sentence(source: random.Random) -> str:
@@ -137,6 +137,12 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
         )
         for smoothing in SMOOTHINGS
         for order in ORDERS
+    },
+    **{
+        f"{smoothing}, order {order}": lambda text, smoothing=smoothing, order=order: _ngram(
+            text, smoothing=smoothing, order=order
+        )
+        for smoothing, order in OTHER_ORDERS
     },
     "with a closed vocabulary": lambda text: _ngram(
         text, order=2, unknown=ClosedVocabulary(text.corpus.vocab.num_known)

@@ -1,113 +1,99 @@
-"""dragoman: language models and translators, from counts to attention, that train on the machine you have.
+"""dragoman: language models and translators, from n-grams to attention, that train on one machine.
 
 >>> import dragoman
 >>> corpus = dragoman.Corpus.from_sentences(["the cat sat", "the dog sat", "the cat ran"])
 >>> model = dragoman.NgramModel.train(corpus, order=2, smoothing="witten-bell")
 >>> model.next_words("the", k=2)[0].word
 'cat'
+
+The names here cover ordinary use. They are imported on first use, so that `import dragoman` is fast. Everything else is
+in the packages, such as `dragoman.search` and `dragoman.combine`.
 """
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than `dragoman --version` may
 if TYPE_CHECKING:
+    from dragoman.align.aligner import Aligner
     from dragoman.combine.ensemble import Ensemble
     from dragoman.combine.mixture import Mixture
     from dragoman.core.errors import DataError, DragomanError
-    from dragoman.data.brown import BrownClustering, brown_clusters
-    from dragoman.data.corpus import BidirectionalCorpus, Corpus, ParallelCorpus
+    from dragoman.data.corpus import Corpus, ParallelCorpus
     from dragoman.data.tokenizer import Tokenizer
     from dragoman.data.vocabulary import Vocab
-    from dragoman.lab.laboratory import laboratory
     from dragoman.models.cache import CacheModel
+    from dragoman.models.evaluate import bleu, evaluate
     from dragoman.models.feedforward import FeedForwardModel
-    from dragoman.models.feedforward_config import FeedForwardConfig
-    from dragoman.models.language_model import LanguageModel
     from dragoman.models.loading import load
-    from dragoman.models.loglinear.config import LogLinearConfig
     from dragoman.models.loglinear.features import atom, feature
     from dragoman.models.loglinear.model import LogLinearModel
     from dragoman.models.recurrent import RecurrentModel
-    from dragoman.models.recurrent_config import RecurrentConfig
     from dragoman.models.translator import Translator
-    from dragoman.models.translator_config import TranslatorConfig
-    from dragoman.models.two_way import TwoWayTranslator
     from dragoman.ngram.arpa import read_arpa, write_arpa
     from dragoman.ngram.class_model import ClassNgramModel
-    from dragoman.ngram.model import NgramConfig, NgramModel
+    from dragoman.ngram.model import NgramModel
+    from dragoman.search.beam import beam_search
+    from dragoman.search.sampling import sample
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import fit
 
 __version__ = "0.1.0"
 
-# Where each public name lives. Imported when first used, so that the command line answers at once.
-_HOMES = {
-    "BidirectionalCorpus": "dragoman.data.corpus",
+_MODULES = {
+    "Aligner": "dragoman.align.aligner",
     "CacheModel": "dragoman.models.cache",
     "ClassNgramModel": "dragoman.ngram.class_model",
-    "BrownClustering": "dragoman.data.brown",
     "Corpus": "dragoman.data.corpus",
     "DataError": "dragoman.core.errors",
     "DragomanError": "dragoman.core.errors",
     "Ensemble": "dragoman.combine.ensemble",
-    "FeedForwardConfig": "dragoman.models.feedforward_config",
     "FeedForwardModel": "dragoman.models.feedforward",
-    "LanguageModel": "dragoman.models.language_model",
-    "LogLinearConfig": "dragoman.models.loglinear.config",
     "LogLinearModel": "dragoman.models.loglinear.model",
     "Mixture": "dragoman.combine.mixture",
-    "NgramConfig": "dragoman.ngram.model",
     "NgramModel": "dragoman.ngram.model",
     "ParallelCorpus": "dragoman.data.corpus",
-    "RecurrentConfig": "dragoman.models.recurrent_config",
     "RecurrentModel": "dragoman.models.recurrent",
     "Tokenizer": "dragoman.data.tokenizer",
     "TrainingConfig": "dragoman.training.config",
     "Translator": "dragoman.models.translator",
-    "TranslatorConfig": "dragoman.models.translator_config",
-    "TwoWayTranslator": "dragoman.models.two_way",
     "Vocab": "dragoman.data.vocabulary",
-    "brown_clusters": "dragoman.data.brown",
     "atom": "dragoman.models.loglinear.features",
+    "beam_search": "dragoman.search.beam",
+    "bleu": "dragoman.models.evaluate",
+    "evaluate": "dragoman.models.evaluate",
     "feature": "dragoman.models.loglinear.features",
     "fit": "dragoman.training.fit",
-    "laboratory": "dragoman.lab.laboratory",
     "load": "dragoman.models.loading",
     "read_arpa": "dragoman.ngram.arpa",
+    "sample": "dragoman.search.sampling",
     "write_arpa": "dragoman.ngram.arpa",
 }
 
 __all__ = [
-    "BidirectionalCorpus",
-    "BrownClustering",
+    "Aligner",
     "CacheModel",
     "ClassNgramModel",
     "Corpus",
     "DataError",
     "DragomanError",
     "Ensemble",
-    "FeedForwardConfig",
     "FeedForwardModel",
-    "LanguageModel",
-    "LogLinearConfig",
     "LogLinearModel",
     "Mixture",
-    "NgramConfig",
     "NgramModel",
     "ParallelCorpus",
-    "RecurrentConfig",
     "RecurrentModel",
     "Tokenizer",
     "TrainingConfig",
     "Translator",
-    "TranslatorConfig",
-    "TwoWayTranslator",
     "Vocab",
     "atom",
-    "brown_clusters",
+    "beam_search",
+    "bleu",
+    "evaluate",
     "feature",
     "fit",
-    "laboratory",
     "load",
     "read_arpa",
+    "sample",
     "write_arpa",
 ]
 
@@ -115,10 +101,10 @@ __all__ = [
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_MODULES])

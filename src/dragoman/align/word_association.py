@@ -1,7 +1,7 @@
-"""How well the words of two lines explain each other, by IBM Model 1, with the lines' own counts left out.
+"""How well the words of two lines explain each other, by IBM Model 1, with the lines' left_out counts left out.
 
 Model 1 gives expected counts c(f, e): how often target word e comes from source word f. A pair of lines is scored by
-how much more often its words occur together than expected by chance. Its own share is removed from the counts first:
+how much more often its words occur together than expected by chance. Its left_out share is removed from the counts first:
 otherwise two rare words that occur in one wrong pair only would count as evidence for this pair.
 """
 
@@ -111,33 +111,44 @@ def _score(  # type: ignore[no-untyped-def]
     """
     result = np.full(source_lines.size, np.nan)
     total = target_counts.sum()
-    joint, own = np.empty((longest, longest)), np.empty((longest, longest))
+    joint, left_out = np.empty((longest, longest)), np.empty((longest, longest))
     weights = np.empty(longest)
     for row in range(source_lines.size):
         a, b = source_lines[row], target_lines[row]
         m, n = f_at[a + 1] - f_at[a], e_at[b + 1] - e_at[b]
         if m == 0 or n == 0:
             continue
-        own[:m, :n] = 0.0
+        left_out[:m, :n] = 0.0
         for j in range(n):
             word = e[e_at[b] + j]
             for i in range(m):
                 index = _find(keys, starts, f[f_at[a] + i], word, width)
                 joint[i, j] = counts[index] if index >= 0 else 0.0
             if is_training_pair[a] and _position(e, e_at[a], e_at[a + 1], word) >= 0:
-                _add_own(own, j, f, f_at[a], m, f_at[a], f_at[a + 1], word, width, keys, starts, previous, weights)
+                _add_left_out(
+                    left_out, j, f, f_at[a], m, f_at[a], f_at[a + 1], word, width, keys, starts, previous, weights
+                )
             if a != b and is_training_pair[b]:
-                _add_own(own, j, f, f_at[a], m, f_at[b], f_at[b + 1], word, width, keys, starts, previous, weights)
+                _add_left_out(
+                    left_out, j, f, f_at[a], m, f_at[b], f_at[b + 1], word, width, keys, starts, previous, weights
+                )
         removed = 1.0 if is_training_pair[b] else 0.0
         result[row] = _gain(
-            joint, own, f[f_at[a] : f_at[a + 1]], e[e_at[b] : e_at[b + 1]], source_counts, target_counts, total, removed
+            joint,
+            left_out,
+            f[f_at[a] : f_at[a + 1]],
+            e[e_at[b] : e_at[b + 1]],
+            source_counts,
+            target_counts,
+            total,
+            removed,
         )
     return result
 
 
 @kernel
-def _add_own(own, j, f, f_first, m, first, last, word, width, keys, starts, previous, weights):  # type: ignore[no-untyped-def]
-    """Add to `own[:, j]` what a training pair with source words first..last contributed to the counts of `word`."""
+def _add_left_out(left_out, j, f, f_first, m, first, last, word, width, keys, starts, previous, weights):  # type: ignore[no-untyped-def]
+    """Add to `left_out[:, j]` what a training pair with source words first..last contributed to the counts of `word`."""
     norm = previous[_find(keys, starts, NULL, word, width)]
     for k in range(first, last):
         weights[k - first] = previous[_find(keys, starts, f[k], word, width)]
@@ -145,21 +156,21 @@ def _add_own(own, j, f, f_first, m, first, last, word, width, keys, starts, prev
     for i in range(m):
         k = _position(f, first, last, f[f_first + i])
         if k >= 0:
-            own[i, j] += weights[k - first] / norm
+            left_out[i, j] += weights[k - first] / norm
 
 
 @kernel
-def _gain(joint, own, source, target, source_counts, target_counts, total, removed):  # type: ignore[no-untyped-def]
+def _gain(joint, left_out, source, target, source_counts, target_counts, total, removed):  # type: ignore[no-untyped-def]
     """Mean over the words of both lines of log(chance + how much more often than by chance the other line has it)."""
     m, n = source.size, target.size
     by_target, by_source = np.zeros(n), np.zeros(m)
     for i in range(m):
         remaining = source_counts[source[i]]
         for j in range(n):
-            remaining -= own[i, j]
+            remaining -= left_out[i, j]
         for j in range(n):
             p = (target_counts[target[j]] - removed) / total
-            count = max(0.0, joint[i, j] - own[i, j])
+            count = max(0.0, joint[i, j] - left_out[i, j])
             ratio = (count / p + SMOOTHING) / (max(0.0, remaining) + SMOOTHING) if p > 0 else 1.0
             by_target[j] += ratio / m
             by_source[i] += ratio / n

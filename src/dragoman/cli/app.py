@@ -116,7 +116,8 @@ class SectionedCommand(TyperCommand):
             title = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
             if (record := parameter.get_help_record(ctx)) is not None:
                 sections.setdefault(title, []).append(record)
-        sections["Options"] = sections.pop("Options")  # these last: --help is one of them
+        for title in ("Output", "Options"):  # these last: --help is one of the options
+            sections[title] = sections.pop(title, [])
         for title, records in sections.items():
             if records:
                 with formatter.section(title):

@@ -10,99 +10,96 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.inspection import Picture, check_picture
 from dragoman.cli.messages import info
-from dragoman.cli.next import check_utf8_argument
-from dragoman.cli.translator_options import (
+from dragoman.cli.options import (
     BeamSize,
     Length,
+    Picture,
     Translators,
-    attention_matrix,
-    load_translators,
-    reads_characters,
-    require_attention,
+    argument,
+    check_picture,
+    check_utf8_argument,
+    option,
 )
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.models.translation import AttentionMatrix, BaseTranslator, Translation
+    from dragoman.models.translation import AttentionMatrix, Translation
 
-WIDTH = 100  # columns, where there is no terminal to ask
-TITLE = 60  # columns of a picture's title
+WIDTH = 100  # columns, if the output is not a terminal
+TITLE_WIDTH = 60  # characters of a figure's title
 
 
 def attention(
     models: Translators,
-    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="In quotes.", show_default=False)],
+    sentence: Annotated[str, argument("SENTENCE", "The source sentence, in quotes.")],
     target: Annotated[
-        str | None,
-        typer.Option(
-            "--target", metavar="TEXT", help="Draw it for this translation rather than for its own.", show_default=False
-        ),
+        str | None, option("--target", metavar="TEXT", help="Show the attention for this translation instead.")
     ] = None,
-    units: Annotated[bool, typer.Option("--units", help="The units of the model instead of words.")] = False,
+    units: Annotated[bool, typer.Option("--units", help="Show tokens of the model instead of words.")] = False,
     picture: Picture = None,
     beam_size: BeamSize = 5,
     length: Length = "norm",
 ) -> None:
     """Draw the attention of a translator for one sentence.
 
-    A row for each word of the translation: how its attention is spread over the words of the source, which adds up to
-    100%. </s> is the end of the sentence. Of subwords, a word gets what its pieces get; if the source is read letter by
-    letter, units are shown. A translator of trees looks at their nodes: a column is then a phrase.
+    Each row is a word of the translation, and shows how its attention is distributed over the words of the source, in
+    percent. </s> is the end of the sentence. The attention of a word is the sum over its subwords; for translators of
+    characters, tokens are shown. A translator of trees attends to nodes: a column is then a phrase.
 
     \b
     Example:
       dragoman attention de-en "ein hund bellt ."
       dragoman attention de-en "ein hund bellt ." --target "a dog barks ." --picture hund.svg
     """
+    from dragoman.combine.load_translators import check_attention, load_translators
+
     check_picture(picture)
-    for given in (sentence, target or ""):
-        check_utf8_argument(given, "sentence")
-    _check(models, sentence, target)
+    _check_arguments(models, sentence, target)
     model = load_translators(models)
-    require_attention(model, models[0])
-    told = _told(model, sentence, target, beam_size, length)
-    found = attention_matrix(model, told, units=units or reads_characters(model))
-    if found is None:
-        raise DataError("the sentence is so long that it is translated in pieces; give a shorter one")
-    _print(told, found)
+    check_attention(model, models[0])
+    if target is not None:
+        translation = model.force_decode([sentence], [target])[0]
+    else:
+        translation = model.translate(sentence, beam_size, length=length)[0]
+    matrix = model.attention_matrix(translation, tokens=units or model.source.segmenter.kind == "char")
+    if matrix is None:
+        raise DataError("the sentence is too long to be translated at once; give a shorter one")
+    _print(translation, matrix)
     if picture is not None:
-        _draw(sentence, told, found, picture)
+        _draw(sentence, translation, matrix, picture)
 
 
-def _check(models: list[Path], sentence: str, target: str | None) -> None:
-    missing = [path for path in models[1:] if not path.exists()]
-    if missing:
-        remedy = 'put the sentence in quotes, such as: dragoman attention DIR "ein hund bellt ."'
-        raise DataError(f"{missing[0]}: no such model; {remedy}")
+def _check_arguments(models: list[Path], sentence: str, target: str | None) -> None:
+    for path in models[1:]:
+        if not path.exists():
+            remedy = 'put the sentence in quotes, such as: dragoman attention DIR "ein hund bellt ."'
+            raise DataError(f"{path}: no such model; {remedy}")
     if not sentence.strip():
         raise DataError("the sentence is blank; give one with words")
-    if any("\n" in given for given in (sentence, target or "")):
-        raise DataError("the sentence contains a line break; give one sentence")
+    for text in (sentence, target or ""):
+        check_utf8_argument(text, "sentence")
+        if "\n" in text:
+            raise DataError("the sentence contains a line break; give one sentence")
 
 
-def _told(model: BaseTranslator, sentence: str, target: str | None, beam_size: int, length: str) -> Translation:
-    """Its own translation, or the one that is given (forced decoding)."""
-    if target is not None:
-        return model.force_decode([sentence], [target])[0]
-    return model.translate(sentence, beam_size, length=length)[0]
-
-
-def _print(told: Translation, found: AttentionMatrix) -> None:
+def _print(translation: Translation, attention: AttentionMatrix) -> None:
     from dragoman.report.attention import attention_text
     from dragoman.report.tables import printable
 
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
-    print(printable(told.text) + "\n")
-    print(attention_text(found.target, found.source, found.matrix, width, colour))
-    print(f"\nlog P(E | F) = {told.log_prob:.4f}{'' if told.finished else ', cut off before its end'}")
+    is_terminal = sys.stdout.isatty()
+    colour = is_terminal and "NO_COLOR" not in os.environ
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if is_terminal else WIDTH
+    print(printable(translation.text) + "\n")
+    print(attention_text(attention.target, attention.source, attention.matrix, width, colour))
+    unfinished = "" if translation.finished else ", cut off before its end"
+    print(f"\nlog P(E | F) = {translation.log_prob:.4f}{unfinished}")
 
 
-def _draw(sentence: str, told: Translation, found: AttentionMatrix, path: Path) -> None:
+def _draw(sentence: str, translation: Translation, attention: AttentionMatrix, path: Path) -> None:
     from dragoman.report.attention import draw_attention
     from dragoman.report.tables import printable, truncate
 
-    draw_attention(found.target, found.source, found.matrix, path, title=truncate(printable(told.text), TITLE))
-    info(f"{path}: the attention of {told.text!r} to {sentence!r}")
+    title = truncate(printable(translation.text), TITLE_WIDTH)
+    draw_attention(attention.target, attention.source, attention.matrix, path, title=title)
+    info(f"{path}: the attention of {translation.text!r} to {sentence!r}")

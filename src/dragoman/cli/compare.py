@@ -10,67 +10,49 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.messages import info, status
+from dragoman.cli.messages import info, status, warn
 from dragoman.cli.option_groups import OptionGroup, with_option_groups
-from dragoman.cli.pair_options import read_lines
+from dragoman.cli.options import file_option, option
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.evaluation.comparison import Comparison, ComparisonInput
+    from dragoman.evaluation.comparison import ComparisonInput
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonFiles(OptionGroup):
-    """The texts that belong together line by line, and what the systems are called."""
+    """Texts whose lines belong together, and the names of the systems."""
 
-    reference: Annotated[
-        str, typer.Option("--ref", metavar="FILE", help="The references, one sentence a line.", show_default=False)
-    ]
+    panel = "Data"
+
+    reference: Annotated[str, file_option("--ref", help="References, one sentence per line.")]
     systems: Annotated[
-        list[str],
-        typer.Option(
-            "--sys", metavar="FILE", help="Translations by one system, one a line. Give it twice.", show_default=False
-        ),
+        list[str], file_option("--sys", help="Translations of one system, one per line. Give this option twice.")
     ]
-    source: Annotated[
-        str | None,
-        typer.Option("--src", metavar="FILE", help="The source, for lengths and examples.", show_default=False),
-    ] = None
+    source: Annotated[str | None, file_option("--src", help="Source text, for lengths and examples.")] = None
     training: Annotated[
         str | None,
-        typer.Option(
-            "--train-tgt",
-            metavar="FILE",
-            help="Training text of the target language, to tell rare words. Default: by the references.",
-            show_default=False,
+        file_option(
+            "--train-tgt", help="Training text of the target language, for word frequencies. Default: the references."
         ),
     ] = None
     names: Annotated[
-        str, typer.Option("--names", metavar="A,B", help="What to call the systems. Default: as their files.")
+        str, typer.Option("--names", metavar="A,B", help="Names of the systems. Default: those of their files.")
     ] = ""
 
-    def texts(self) -> ComparisonInput:
-        """Read all files; those that belong together line by line must have as many lines."""
+    def read(self) -> ComparisonInput:
+        from dragoman.data.line_pairs import read_lines, read_parallel_lines
         from dragoman.evaluation.comparison import ComparisonInput
 
         if len(self.systems) != 2:
-            raise DataError(f"--sys: {len(self.systems)} given; two are compared: say --sys twice")
-        names = _names(self.systems, self.names)
+            raise DataError(f"--sys: {len(self.systems)} given; two systems are compared: give --sys twice")
+        names = _system_names(self.systems, self.names)
         references = read_lines(self.reference)
-        first, second = (_in_step(path, self.reference, len(references)) for path in self.systems)
-        sources = None if self.source is None else _in_step(self.source, self.reference, len(references))
+        expected = len(references)
+        first, second = (read_parallel_lines(path, expected, self.reference) for path in self.systems)
+        source = None if self.source is None else read_parallel_lines(self.source, expected, self.reference)
         training = None if self.training is None else read_lines(self.training)
-        return ComparisonInput(references, first, second, names, sources, training)
-
-
-@dataclass(frozen=True)
-class ComparisonOutput(OptionGroup):
-    """How much is shown, and how."""
-
-    examples: Annotated[int, typer.Option("--examples", min=0, metavar="N", help="Sentences shown each way.")] = 3
-    ngrams: Annotated[int, typer.Option("--ngrams", min=0, metavar="N", help="n-grams shown each way.")] = 10
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object; what is undefined is null.")] = False
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="The tables as Markdown.")] = False
+        return ComparisonInput(references, first, second, names, source, training)
 
 
 @with_option_groups
@@ -78,21 +60,29 @@ def compare(
     files: ComparisonFiles,
     tokenised: Annotated[
         bool | None,
-        typer.Option(
+        option(
             "--tokenised/--raw",
-            help="Take words as they are (tok:none), or let sacreBLEU split them (13a). Default: by looking.",
-            show_default=False,
+            help="Use words as they are (tok:none), or let sacreBLEU tokenise (13a). Default: detected from the text.",
         ),
     ] = None,
-    resamples: Annotated[int, typer.Option("--resamples", min=1, metavar="N", help="Of the paired bootstrap.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same resamples for the same seed.")] = 12345,
-    shown: ComparisonOutput = ComparisonOutput(),
+    resamples: Annotated[
+        int, typer.Option("--resamples", min=1, metavar="N", help="Resamples of the paired bootstrap.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of the resamples.")] = 12345,
+    examples: Annotated[
+        int, typer.Option("--examples", min=0, metavar="N", help="Number of example sentences for each system.")
+    ] = 3,
+    ngrams: Annotated[
+        int, typer.Option("--ngrams", min=0, metavar="N", help="Number of n-grams shown for each system.")
+    ] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; undefined values are null.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
 ) -> None:
     """Compare the translations of two systems.
 
-    Gives BLEU and chrF by sacreBLEU; whether the difference could be luck with the test sentences (paired bootstrap);
-    BLEU by sentence length; how well rare and frequent words are translated; n-grams that the second system gains and
-    loses; what is said twice or left out; and the sentences that differ most. The first system is the one to beat.
+    Prints BLEU and chrF by sacreBLEU; whether the difference is significant (paired bootstrap); BLEU by sentence
+    length; the accuracy of rare and frequent words; n-grams that the second system gains and loses; repeated and
+    dropped words; and the sentences that differ most. The first system is the baseline.
 
     \b
     Example:
@@ -100,63 +90,49 @@ def compare(
       dragoman compare --ref test.en --sys a.en --sys b.en --src test.de --train-tgt train.en --names old,new
       dragoman compare --ref test.en --sys a.en --sys b.en --json
     """
-    if shown.as_json and shown.as_markdown:
-        raise DataError("--json and --markdown: choose one")
-    texts = files.texts()
-    tokenised = _looks_tokenised(texts.references) if tokenised is None else tokenised
-    from dragoman.evaluation.comparison import compare_systems as compared
+    from dragoman.evaluation.comparison import compare_systems
+    from dragoman.report.comparison import comparison_markdown, comparison_text
 
+    if as_json and as_markdown:
+        raise DataError("--json and --markdown: choose one of them")
+    texts = files.read()
+    if tokenised is None:
+        tokenised = _detect_tokenised(texts.references)
     with status("comparing"):
-        found = compared(
+        comparison = compare_systems(
             texts,
             tokenised=tokenised,
             resamples=resamples,
             seed=seed,
-            max_ngrams=shown.ngrams,
-            max_examples=shown.examples,
+            max_ngrams=ngrams,
+            max_examples=examples,
         )
-    print(_written(found, shown))
+    if as_json:
+        print(json.dumps(comparison.as_dict(), allow_nan=False))
+    else:
+        print(comparison_markdown(comparison) if as_markdown else comparison_text(comparison))
 
 
-def _written(found: Comparison, shown: ComparisonOutput) -> str:
-    from dragoman.report.comparison import comparison_markdown, comparison_text
-
-    if shown.as_json:
-        return json.dumps(found.as_dict(), allow_nan=False)
-    return comparison_markdown(found) if shown.as_markdown else comparison_text(found)
-
-
-def _in_step(path: str, reference: str, wanted: int) -> list[str]:
-    """The lines of a file, as many as there are references."""
-    from dragoman.data.formats import display_name
-
-    lines = read_lines(path)
-    if len(lines) != wanted:
-        told = f"{display_name(path)} has {len(lines):,} lines, {display_name(reference)} has {wanted:,}"
-        raise DataError(f"{told}; line i of both must belong to the same sentence")
-    return lines
-
-
-def _names(systems: Sequence[str], names: str) -> tuple[str, str]:
-    """What the systems are called: as was said, else as their files, with the path if that tells them apart."""
+def _system_names(systems: Sequence[str], names: str) -> tuple[str, str]:
+    """Return the given names, or those of the files; whole paths if the file names are the same."""
     if names:
         given = [name.strip() for name in names.split(",")]
         if len(given) != 2 or not all(given) or given[0] == given[1]:
-            raise DataError(f"--names {names}: give two different names with a comma between them, such as old,new")
+            raise DataError(f"--names {names}: give two different names separated by a comma, such as old,new")
         return given[0], given[1]
-    for found in ([Path(path).name for path in systems], systems):
-        if found[0] != found[1]:
-            return found[0], found[1]
-    info(f"warning: {systems[0]}: the same file twice; nothing can differ")
+    for first, second in ([Path(path).name for path in systems], systems):
+        if first != second:
+            return first, second
+    warn(f"{systems[0]}: the same file twice; there are no differences")
     return "first", "second"
 
 
-def _looks_tokenised(lines: Sequence[str]) -> bool:
+def _detect_tokenised(lines: Sequence[str]) -> bool:
     from dragoman.data.words import looks_tokenised
 
-    found = looks_tokenised(lines)
-    if found:
-        info("the references look tokenised: words are taken as they are (--raw if they are not)")
+    tokenised = looks_tokenised(lines)
+    if tokenised:
+        info("the references look tokenised: words are used as they are (--raw if they are not)")
     else:
-        info("the references look like raw text: sacreBLEU splits it into words (--tokenised if it is)")
-    return found
+        info("the references look like raw text: sacreBLEU tokenises them (--tokenised if they are)")
+    return tokenised

@@ -1,93 +1,75 @@
-"""What `dragoman evaluate` does with translators."""
+"""Evaluation of translators by `dragoman evaluate`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from dragoman.cli.messages import info, status, warn_if_mostly_unknown
 from dragoman.cli.option_groups import OptionGroup
-from dragoman.cli.pair_options import LinePairs, SrcField, read_pairs
-from dragoman.cli.translator_options import (
+from dragoman.cli.options import (
     BeamSize,
     CoveragePenalty,
     Length,
     ShortlistFrom,
+    SrcField,
     Threads,
     UnknownReplacementOptions,
-    check_distinct,
     check_output_file,
-    check_tree,
-    combine_translators,
+    file_option,
     limited_threads,
-    reads_trees,
-    with_shortlists,
+    option,
 )
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.data.line_pairs import LinePairs
     from dragoman.evaluation.significance import BaselineComparison
     from dragoman.evaluation.translator import ReferenceData, TranslatorEvaluation
+    from dragoman.models.translation import BaseTranslator
 
 
 @dataclass(frozen=True)
 class TranslatorEvaluationOptions(OptionGroup):
-    """What is translated, how, and what is told of it."""
+    panel = "Translators"
 
-    src: Annotated[
-        str | None,
-        typer.Option("--src", metavar="FILE", help="Of translators: the text to translate.", show_default=False),
-    ] = None
+    src: Annotated[str | None, file_option("--src", help="Text to translate, one sentence per line.")] = None
     ref: Annotated[
-        str | None,
-        typer.Option(
-            "--ref", "--tgt", metavar="FILE", help="Its translation: line i translates line i.", show_default=False
-        ),
+        str | None, file_option("--ref", "--tgt", help="References: line i is the translation of line i of --src.")
     ] = None
     src_field: SrcField = None
     ref_field: Annotated[
         str | None,
-        typer.Option("--ref-field", metavar="NAME", help="The same of the translation.", show_default=False),
+        option("--ref-field", metavar="NAME", help="Column or key of the references, for .tsv and .jsonl files."),
     ] = None
-    ensemble: Annotated[
-        bool, typer.Option("--ensemble", help="Use several translators together, as one.", show_default=False)
-    ] = False
+    ensemble: Annotated[bool, option("--ensemble", help="Use several translators as an ensemble.")] = False
     beam_size: BeamSize = 5
     length: Length = "norm"
     coverage_penalty: CoveragePenalty = 0.0
     shortlist: ShortlistFrom = None
     tokenised: Annotated[
         bool | None,
-        typer.Option(
+        option(
             "--tokenised/--raw",
-            help="Take words as they are (tok:none), or let sacreBLEU split them (13a). Default: as the training text.",
-            show_default=False,
+            help="Use words as they are (tok:none), or let sacreBLEU tokenise (13a). Default: as the training text.",
         ),
     ] = None
-    by_length: Annotated[
-        bool, typer.Option("--by-length", help="Also BLEU by the length of the source.", show_default=False)
-    ] = False
+    by_length: Annotated[bool, option("--by-length", help="Also print BLEU by the length of the source.")] = False
     diagnose: Annotated[
         bool,
-        typer.Option(
+        option(
             "--diagnose",
-            help="Also how often the search is to blame (the reference has a better score than what was found), and "
-            "how often the model.",
-            show_default=False,
+            help="Also count search errors (the reference has a higher score than the translation) and model errors.",
         ),
     ] = False
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Keep the translations.", show_default=False)
-    ] = None
+    output: Annotated[Path | None, file_option("--output", help="Write the translations to this file.")] = None
     threads: Threads = None
 
     def given(self) -> list[str]:
-        """The options that are not as they are by themselves."""
+        """Return the names of the options that are not at their defaults."""
         default = type(self)()
         names = [field.name for field in fields(self) if getattr(self, field.name) != getattr(default, field.name)]
         return [f"--{name.replace('_', '-')}" for name in names]
@@ -95,103 +77,106 @@ class TranslatorEvaluationOptions(OptionGroup):
 
 def evaluate_translators(
     models: Sequence[Path],
-    choice: TranslatorEvaluationOptions,
+    options: TranslatorEvaluationOptions,
     unknowns: UnknownReplacementOptions,
     *,
     floor: bool,
     as_json: bool,
 ) -> None:
-    """Translate, judge, and print what there is to say of it."""
-    if choice.src is None or choice.ref is None:
-        raise DataError("--src and --ref go together: the text to translate, and its translation")
-    if choice.diagnose and choice.shortlist is not None:
-        raise DataError("--diagnose asks what the translator itself thinks of references; leave --shortlist out for it")
-    check_distinct(models)
-    if choice.output is not None:
-        if len(models) > 1 and not choice.ensemble:
-            raise DataError("--output keeps the translations of one system; evaluate one, or several with --ensemble")
-        check_output_file("--output", choice.output)
+    """Translate the text with each system, and print scores."""
     from dragoman.evaluation.significance import compare_to_first
 
-    with limited_threads(choice.threads):
-        systems = _systems(models, choice)
-        lines = _read(choice, systems.values())
-        answers = _answers(choice, lines, systems.values(), floor=floor)
-        named = {name: _measured(name, model, lines, answers, choice, unknowns) for name, model in systems.items()}
-    beside = compare_to_first({name: (own.bleu_statistics, own.chrf_statistics) for name, own in named.items()})
-    tell = _as_json if as_json else _written
-    print(tell(named, beside, choice, unknowns), flush=True)
-    if choice.output is not None:  # last, so that the scores are out whatever becomes of the file
-        _keep(next(iter(named.values())).texts, choice.output)
+    src, ref = _check_options(models, options)
+    with limited_threads(options.threads):
+        systems = _load_systems(models, options)
+        lines = _read_lines(src, ref, options, systems.values())
+        references = _reference_data(src, ref, lines, options, systems.values(), floor=floor)
+        evaluations = {
+            name: _evaluate(name, model, lines, references, options, unknowns) for name, model in systems.items()
+        }
+    comparisons = compare_to_first(
+        {name: (result.bleu_statistics, result.chrf_statistics) for name, result in evaluations.items()}
+    )
+    format_results = _format_json if as_json else _format_text
+    print(format_results(evaluations, comparisons, options, unknowns), flush=True)
+    if options.output is not None:  # last, so that the scores are printed even if the file cannot be written
+        _write(next(iter(evaluations.values())).texts, options.output)
 
 
-# -- what is to be done ------------------------------------------------------------------------------------------------
+def _check_options(models: Sequence[Path], options: TranslatorEvaluationOptions) -> tuple[str, str]:
+    """Return the files of source and references, or raise an error if options contradict each other."""
+    from dragoman.combine.load_translators import check_distinct
+
+    if options.src is None or options.ref is None:
+        raise DataError("--src and --ref belong together: the text to translate, and its translation")
+    if options.diagnose and options.shortlist is not None:
+        raise DataError("--diagnose scores references without a shortlist; remove --shortlist")
+    check_distinct(models)
+    if options.output is not None:
+        if len(models) > 1 and not options.ensemble:
+            raise DataError("--output is for the translations of one system; evaluate one, or use --ensemble")
+        check_output_file("--output", options.output)
+    return options.src, options.ref
 
 
-def _systems(models: Sequence[Path], choice: TranslatorEvaluationOptions) -> dict[str, Any]:
-    from dragoman.models.loading import load
-    from dragoman.models.translation import BaseTranslator
+def _load_systems(models: Sequence[Path], options: TranslatorEvaluationOptions) -> dict[str, BaseTranslator]:
+    from dragoman.combine.load_translators import ensemble_of, load_with_shortlists
+    from dragoman.models.loading import MODEL_CLASSES, read_model_kind
 
-    loaded = {path: load(path) for path in models}
-    for path, model in loaded.items():
-        if not isinstance(model, BaseTranslator):
-            raise DataError(
-                f"{path}: is a language model ({model.kind}), not a translator; evaluate it with --text FILE"
-            )
-    found = with_shortlists(models, list(loaded.values()), choice.shortlist)
-    if choice.ensemble and len(found) > 1:
-        return {" + ".join(map(str, models)): combine_translators(models, found)}
-    return {str(path): model for path, model in zip(models, found, strict=True)}
+    for path in models:
+        if (kind := read_model_kind(path)) in MODEL_CLASSES and kind != "translator":
+            raise DataError(f"{path}: is a language model ({kind}), not a translator; evaluate it with --text FILE")
+    loaded = load_with_shortlists(models, options.shortlist)
+    if options.ensemble and len(loaded) > 1:
+        return {" + ".join(map(str, models)): ensemble_of(models, loaded)}
+    return {str(path): model for path, model in zip(models, loaded, strict=True)}
 
 
-def _read(choice: TranslatorEvaluationOptions, models: Collection[Any]) -> LinePairs:
-    """The text, if all these translators can read it."""
+def _read_lines(
+    src: str, ref: str, options: TranslatorEvaluationOptions, models: Collection[BaseTranslator]
+) -> LinePairs:
+    """Read the texts and check that all translators can read the source."""
+    from dragoman.data.line_pairs import read_pairs
+    from dragoman.data.tokenizer import TREE
+    from dragoman.models.line_translation import check_tree
     from dragoman.models.segmented_line import MAX_TOKENS
 
-    assert choice.src is not None and choice.ref is not None
-    lines = read_pairs(choice.src, choice.ref, choice.src_field, choice.ref_field)
+    lines = read_pairs(src, ref, options.src_field, options.ref_field)
     for model in models:
-        model.length_handling(choice.length)
-        if reads_trees(model):
+        model.length_handling(options.length)
+        if model.source.format == TREE:
             for number, line in enumerate(lines.source, 1):
-                check_tree(line, choice.src, number, MAX_TOKENS, "leave the pair out")
+                check_tree(line, src, number, MAX_TOKENS, "remove the pair")
         else:
-            warn_if_mostly_unknown(model.source.encode(lines.source), choice.src)
+            warn_if_mostly_unknown(model.source.encode(lines.source), src)
     return lines
 
 
-def _answers(
-    choice: TranslatorEvaluationOptions, lines: LinePairs, models: Collection[Any], *, floor: bool
+def _reference_data(
+    src: str,
+    ref: str,
+    lines: LinePairs,
+    options: TranslatorEvaluationOptions,
+    models: Collection[BaseTranslator],
+    *,
+    floor: bool,
 ) -> ReferenceData:
-    from dragoman.cli.lab_reference import lab_reference_answers
+    from dragoman.evaluation.lab_text import reference_data_of
     from dragoman.evaluation.translator import ReferenceData
 
-    assert choice.src is not None and choice.ref is not None
-    known = lab_reference_answers(choice.src, choice.ref, lines.target) if floor else ReferenceData(lines.target)
-    return replace(known, tokenised=_is_tokenised(choice, models))
+    tokenised = {model.target.tokenised for model in models} if options.tokenised is None else {options.tokenised}
+    if len(tokenised) > 1:
+        raise DataError("some were trained on tokenised text and some on raw text; give --tokenised or --raw for all")
+    data = reference_data_of(src, ref, lines.target) if floor else ReferenceData(lines.target)
+    return replace(data, tokenised=tokenised.pop())
 
 
-def _is_tokenised(choice: TranslatorEvaluationOptions, models: Collection[Any]) -> bool:
-    """Whether words are taken as they are: as was said, else as the translators' own text has it."""
-    if choice.tokenised is not None:
-        return choice.tokenised
-    found = {model.target.tokenised for model in models}
-    if len(found) > 1:
-        raise DataError(
-            "some were trained on tokenised text and some on raw: say --tokenised or --raw, so that BLEU is one"
-        )
-    return bool(found.pop())
-
-
-# -- what is told ------------------------------------------------------------------------------------------------------
-
-
-def _measured(
+def _evaluate(
     name: str,
-    model: Any,
+    model: BaseTranslator,
     lines: LinePairs,
-    answers: ReferenceData,
-    choice: TranslatorEvaluationOptions,
+    references: ReferenceData,
+    options: TranslatorEvaluationOptions,
     unknowns: UnknownReplacementOptions,
 ) -> TranslatorEvaluation:
     from dragoman.evaluation.translator import evaluate_translator
@@ -200,51 +185,53 @@ def _measured(
         return evaluate_translator(
             model,
             lines.source,
-            answers,
-            choice.beam_size,
-            length=choice.length,
-            coverage=choice.coverage_penalty,
-            diagnose=choice.diagnose,
-            unknown_replacer=unknowns.rules(model),
+            references,
+            options.beam_size,
+            length=options.length,
+            coverage=options.coverage_penalty,
+            diagnose=options.diagnose,
+            unknown_replacer=unknowns.load(model),
         )
 
 
-def _as_json(
-    named: Mapping[str, TranslatorEvaluation],
-    beside: Sequence[BaselineComparison],
-    choice: TranslatorEvaluationOptions,
+def _format_json(
+    evaluations: Mapping[str, TranslatorEvaluation],
+    comparisons: Sequence[BaselineComparison],
+    options: TranslatorEvaluationOptions,
     unknowns: UnknownReplacementOptions,
 ) -> str:
-    how: dict[str, Any] = {"beam_size": choice.beam_size, "length": choice.length}
-    how |= {"coverage_penalty": choice.coverage_penalty, **unknowns.told()}
-    if choice.shortlist is not None:
-        how["shortlist"] = str(choice.shortlist)
-    reports = [{"model": name, **own.as_dict(), **how} for name, own in named.items()]
-    if not choice.by_length:
+    search: dict[str, Any] = {
+        "beam_size": options.beam_size,
+        "length": options.length,
+        "coverage_penalty": options.coverage_penalty,
+        **unknowns.as_dict(),
+        **({} if options.shortlist is None else {"shortlist": str(options.shortlist)}),
+    }
+    reports = [{"model": name, **result.as_dict(), **search} for name, result in evaluations.items()]
+    if not options.by_length:
         for report in reports:
             del report["by_length"]
-    several = {"models": reports, "paired_bootstrap": [pair.as_dict() for pair in beside]}
+    several = {"models": reports, "paired_bootstrap": [comparison.as_dict() for comparison in comparisons]}
     return json.dumps(reports[0] if len(reports) == 1 else several, allow_nan=False)
 
 
-def _written(
-    named: Mapping[str, TranslatorEvaluation],
-    beside: Sequence[BaselineComparison],
-    choice: TranslatorEvaluationOptions,
+def _format_text(
+    evaluations: Mapping[str, TranslatorEvaluation],
+    comparisons: Sequence[BaselineComparison],
+    options: TranslatorEvaluationOptions,
     unknowns: UnknownReplacementOptions,
 ) -> str:
     from dragoman.report.evaluation import SearchDescription, evaluation_text
 
-    replaced = bool(unknowns.told())
-    search = SearchDescription(
-        choice.beam_size, choice.length, choice.coverage_penalty, choice.shortlist is not None, replaced
-    )
-    return evaluation_text(named, beside, search, by_length=choice.by_length)
+    has_shortlist, is_replaced = options.shortlist is not None, bool(unknowns.as_dict())
+    penalty = options.coverage_penalty
+    search = SearchDescription(options.beam_size, options.length, penalty, has_shortlist, is_replaced)
+    return evaluation_text(evaluations, comparisons, search, by_length=options.by_length)
 
 
-def _keep(translations: Iterable[str], path: Path) -> None:
+def _write(translations: Sequence[str], path: Path) -> None:
     from dragoman.io.storage import atomic_file
 
     with atomic_file(path) as temporary:
-        temporary.write_text("".join(f"{told}\n" for told in translations), encoding="utf-8", newline="\n")
+        temporary.write_text("".join(f"{text}\n" for text in translations), encoding="utf-8", newline="\n")
     info(f"{path}: the translations")

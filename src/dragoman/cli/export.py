@@ -8,101 +8,91 @@ from contextlib import contextmanager, nullcontext
 from gzip import GzipFile
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO, cast
+from typing import Annotated, BinaryIO, TextIO, cast
 
-import typer
-
-from dragoman.cli import options
-from dragoman.cli.messages import info, status
+from dragoman.cli.messages import info, status, warn
+from dragoman.cli.options import ForceFile, Model, VocabPad, check_new_file, file_option
 from dragoman.core.errors import DataError
-
-if TYPE_CHECKING:
-    from dragoman.data.word_vectors import WordVectors
 
 STDOUT = Path("-")
 
 
 def export(
-    model: options.Model,
+    model: Model,
     arpa: Annotated[
         Path | None,
-        typer.Option(
-            "--arpa",
-            metavar="FILE",
-            help="Write an n-gram model to this ARPA file; .gz is packed, - is standard output.",
-            show_default=False,
-        ),
+        file_option("--arpa", help="ARPA file for an n-gram model; .gz is compressed, - is standard output."),
     ] = None,
     word_vectors: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--word-vectors",
-            metavar="FILE",
-            help="Write the words' vectors to this file, as text in word2vec's format; .gz is packed, - is standard "
-            "output.",
-            show_default=False,
+            help="File for word vectors, in the text format of word2vec; .gz is compressed, - is standard output.",
         ),
     ] = None,
-    vocab_pad: options.VocabPad = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is already there.")] = False,
+    vocab_pad: VocabPad = None,
+    force: ForceFile = False,
 ) -> None:
     """Export an n-gram model or word vectors for other tools.
 
     \b
-    Examples:
+    Example:
       dragoman export kn5 --arpa kn5.arpa.gz
       dragoman export ff5 --word-vectors ff5.vectors.txt
     """
-    if arpa is not None and word_vectors is None:
-        _export_arpa(model, arpa, vocab_pad, force)
-    elif word_vectors is not None and arpa is None and vocab_pad is None:
-        _export_vectors(model, word_vectors, force)
+    path = arpa if arpa is not None else word_vectors
+    if path is None or (arpa is not None and word_vectors is not None) or (arpa is None and vocab_pad is not None):
+        raise DataError("give either --arpa FILE, optionally with --vocab-pad, or --word-vectors FILE")
+    if path != STDOUT:
+        check_new_file(path, replace=force)
+    if arpa is not None:
+        _export_arpa(model, arpa, vocab_pad)
     else:
-        raise DataError("give either --arpa FILE, with --vocab-pad if you like, or --word-vectors FILE")
+        _export_vectors(model, path)
 
 
-def _export_arpa(model: Path, arpa: Path, vocab_pad: int | None, force: bool) -> None:
+def _export_arpa(model: Path, arpa: Path, vocab_pad: int | None) -> None:
     from dragoman.models.loading import load_language_model
     from dragoman.ngram.arpa import write_arpa
     from dragoman.ngram.model import NgramModel
 
-    if arpa != STDOUT:
-        check_file_free(arpa, replace=force)
     loaded = load_language_model(model)
     if not isinstance(loaded, NgramModel):
-        raise DataError(f"{model}: ARPA files hold n-gram models; this is a {loaded.kind} model")
+        raise DataError(f"{model}: ARPA files are for n-gram models; this is a {loaded.kind} model")
     with status("writing"):
         write_arpa(loaded, arpa, vocab_pad=vocab_pad)
-    info(f"{_named(arpa)}: written; {_meaning(vocab_pad)}")
+    if vocab_pad is None:
+        meaning = "<unk> is all unknown words together (--vocab-pad N writes the probability of one, as in KenLM)"
+    else:
+        meaning = f"<unk> is one unknown word of a language with {vocab_pad:,} words"
+    info(f"{_name(arpa)}: written; {meaning}")
     if loaded.unknown.config()["kind"] == "characters":
-        info("warning: the model that spells unknown words out has no place in an ARPA file and was left out")
+        warn("ARPA files cannot contain the character model of unknown words; it was left out")
 
 
-def _export_vectors(model: Path, path: Path, force: bool) -> None:
+def _export_vectors(model: Path, path: Path) -> None:
+    from dragoman.models.embedding_model import EmbeddingLanguageModel
     from dragoman.models.loading import load_language_model
 
-    if path != STDOUT:
-        check_file_free(path, replace=force)
     loaded = load_language_model(model)
-    if not hasattr(loaded, "word_vectors"):
-        raise DataError(
-            f"{model}: a {loaded.kind} model has no vectors of words; train feed-forward makes one that has"
-        )
-    vectors: WordVectors = loaded.word_vectors()
+    if not isinstance(loaded, EmbeddingLanguageModel):
+        remedy = "give a feed-forward or recurrent model"
+        raise DataError(f"{model}: a {loaded.kind} model has no word vectors; {remedy}")
+    vectors = loaded.word_vectors()
     with status("writing"), _text_file(path) as file:
         file.writelines(vectors.lines())
-    info(f"{_named(path)}: written; {len(vectors):,} vectors of {vectors.dimension} numbers")
+    info(f"{_name(path)}: written; {len(vectors):,} vectors of {vectors.dimension} numbers")
 
 
 @contextmanager
 def _text_file(path: Path) -> Iterator[TextIO]:
-    """A file to write text to, packed if its name ends in .gz; it is there when all is written."""
+    """Open a file for text, compressed if its name ends in .gz. It appears when it is complete."""
     from dragoman.io.storage import atomic_file
 
     if path == STDOUT:
         yield sys.stdout
         return
-    # No name and no date go into a packed file: the same vectors give the same bytes.
+    # Without name and date in the compressed file, the same vectors give the same bytes.
     with (
         atomic_file(path) as temporary,
         temporary.open("wb") as raw,
@@ -112,20 +102,5 @@ def _text_file(path: Path) -> Iterator[TextIO]:
         yield text
 
 
-def _named(path: Path) -> str:
+def _name(path: Path) -> str:
     return "standard output" if path == STDOUT else str(path)
-
-
-def check_file_free(path: Path, *, replace: bool) -> None:
-    """Refuse to write over what is there, unless it is a file that may be replaced."""
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path}: is not a file that can be replaced; name another")
-    if path.exists() and not replace:
-        raise DataError(f"{path}: exists already; choose another name, or --force to replace it")
-
-
-def _meaning(vocab_pad: int | None) -> str:
-    """What `<unk>` stands for in the file."""
-    if vocab_pad is None:
-        return "its <unk> is all unknown words together (--vocab-pad N writes one word's share, as KenLM pads)"
-    return f"its <unk> is one unknown word's share in a language of {vocab_pad:,} words"

@@ -1,4 +1,4 @@
-"""What the verbs that train by gradients have in common: going on where an earlier run stopped, and telling."""
+"""What the commands that train with gradients share: options, resuming, and choosing settings on the dev text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from dragoman.cli import options
-from dragoman.cli.messages import info
+from dragoman.cli.messages import info, warn
 from dragoman.cli.option_groups import OptionGroup
 from dragoman.cli.progress import format_perplexity, training_progress
 from dragoman.cli.training import (
-    TrainedModel,
     TrainingData,
     UnknownWordOptions,
     VocabOptions,
@@ -28,37 +25,33 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from dragoman.data.vocabulary import Vocab
     from dragoman.data.word_vectors import WordVectors
-    from dragoman.models.network import EmbeddingLanguageModel
+    from dragoman.models.embedding_model import EmbeddingLanguageModel
     from dragoman.models.network_config import NetworkConfig
     from dragoman.models.neural import NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
-    from dragoman.training.fit import FitResult
+    from dragoman.training.fit import FitResult, TrainingCallback
 
 Choose = Annotated[
     list[str] | None,
-    typer.Option(
+    options.option(
         "--choose",
         metavar="NAME=X,X,...",
-        help="Train with each of these values of a setting of training, such as l2=0.1,0.3,1, and keep the best by the "
-        "dev text; may be given for several settings.",
-        show_default=False,
+        help="Train with each of these values of a training setting, such as l2=0.1,0.3,1, and keep the model with the "
+        "lowest perplexity of the dev text. May be repeated for several settings.",
+        rich_help_panel="Training",
     ),
 ]
-
 InitialVectors = Annotated[
     str | None,
-    typer.Option(
-        "--word-vectors",
-        metavar="FILE",
-        help="Initial word vectors, in the text format of word2vec.",
-        show_default=False,
+    options.file_option(
+        "--word-vectors", help="Initial word vectors, in the text format of word2vec.", rich_help_panel="Data"
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(OptionGroup):
-    """What every verb that trains by gradients is asked for on the command line."""
+    """Options of all commands that train language models with gradients."""
 
     panel = "Data"
 
@@ -72,7 +65,7 @@ class TrainingOptions(OptionGroup):
     force: options.Force = False
 
 
-Create = Callable[[TrainingData], "NeuralLanguageModel"]
+CreateModel = Callable[[TrainingData], "NeuralLanguageModel"]
 
 
 def train_network(
@@ -101,112 +94,103 @@ def _read_vectors(path: str | None, vocab: Vocab) -> WordVectors | None:
     return vectors
 
 
-def train_with_gradients(job: TrainingOptions, create: Create, training: TrainingConfig) -> None:
-    """Read, train, tell. A training that was stopped goes on; one that is finished is left as it is."""
+def train_with_gradients(options: TrainingOptions, create: CreateModel, training: TrainingConfig) -> None:
+    """Read the texts, train and report. An interrupted training is resumed; a finished one is not changed."""
     from dragoman.io.storage import CHECKPOINT_FILE, check_output_directory
 
-    began = perf_counter()
-    if not (job.output / CHECKPOINT_FILE).is_file():
-        check_output_directory(job.output, replace=job.force)
-    choices = _choices(job.choose)
-    material = read_training_data(job.text, job.dev_text, job.field, job.vocab, job.unknown)
+    start_time = perf_counter()
+    if not (options.output / CHECKPOINT_FILE).is_file():
+        check_output_directory(options.output, replace=options.force)
+    choices = _parse_choices(options.choose)
+    data = read_training_data(options.text, options.dev_text, options.field, options.vocab, options.unknown)
     if choices:
-        _train_candidates(job, create, training, choices, material)
-        model = _kept(job)
+        model = _train_candidates(options, create, training, choices, data)
+        already_finished = False
     else:
-        model = create(material)
-        if _train_one(job, model, training, material):
-            suggest_next_commands(job.output, job.dev_text, job.field)
-            return
-    size = f"{sum(tensor.numel() for tensor in model.parameters().values()):,} parameters"
-    report_model(TrainedModel(model, size, began), job.output, dev_text=job.dev_text, material=material)
-    suggest_next_commands(job.output, job.dev_text, job.field)
+        model = create(data)
+        already_finished = _train(options, model, training, data)
+    if not already_finished:
+        size = f"{model.num_parameters:,} parameters"
+        report_model(model, size, options.output, data, start_time)
+    suggest_next_commands(options.output, options.dev_text, options.field)
 
 
-def _train_one(
-    job: TrainingOptions, model: NeuralLanguageModel, training: TrainingConfig, material: TrainingData
-) -> bool:
-    """Train a model; whether it was finished already."""
+def _train(options: TrainingOptions, model: NeuralLanguageModel, training: TrainingConfig, data: TrainingData) -> bool:
+    """Train a model. Return whether it was already finished."""
     from dragoman.training.fit import fit
 
-    with training_progress() as report:
-        fitted = fit(
-            model, material.corpus, material.dev, training, output=job.output, force=job.force, callback=report
+    with training_progress() as callback:
+        result = fit(
+            model, data.corpus, data.dev, training, output=options.output, force=options.force, callback=callback
         )
-    if fitted.already_finished:
-        info(f"{job.output}: finished already, after {_ended(fitted)}; --force trains anew")
+    if result.already_finished:
+        info(f"{options.output}: already finished, after {_describe_end(result)}; --force trains it again")
     else:
-        info(f"finished after {_ended(fitted)}")
-        _doubt(fitted, training, len(model.vocab))
-    return fitted.already_finished
+        info(f"finished after {_describe_end(result)}")
+        _check_result(result, training, len(model.vocab))
+    return result.already_finished
 
 
-def _doubt(fitted: FitResult, training: TrainingConfig, words: int) -> None:
-    """Warn of a training that came to nothing, or to no average."""
-    if training.average and not fitted.progress.averaged_steps:
-        info(
-            "warning: the training ended before parameters were averaged; bound it by --max-epochs, or raise --average"
-        )
-    if fitted.progress.best_dev_loss is not None and fitted.progress.best_dev_loss > math.log(words):
-        info(
-            "warning: this is worse than taking all words for equally probable; lower --learning-rate, or train longer"
-        )
+def _describe_end(result: FitResult) -> str:
+    progress = result.progress
+    best = f"; the best model is that of update {progress.best_update:,}" if progress.best_dev_loss is not None else ""
+    return f"{progress.update:,} updates ({result.stop_reason}){best}"
+
+
+def _check_result(result: FitResult, training: TrainingConfig, num_words: int) -> None:
+    """Warn if no parameters were averaged, or the model is worse than a uniform distribution."""
+    if training.average and not result.progress.averaged_steps:
+        warn("training ended before parameters were averaged; set --max-epochs, or raise --average")
+    if result.progress.best_dev_loss is not None and result.progress.best_dev_loss > math.log(num_words):
+        warn("this is worse than a uniform distribution over words; lower --learning-rate, or train longer")
 
 
 def _train_candidates(
-    job: TrainingOptions,
-    create: Create,
+    options: TrainingOptions,
+    create: CreateModel,
     training: TrainingConfig,
     choices: dict[str, list[Any]],
-    material: TrainingData,
-) -> None:
+    data: TrainingData,
+) -> NeuralLanguageModel:
+    """Train with each combination of settings, and return the best model."""
+    from dragoman.models.loading import load_language_model
+    from dragoman.models.neural import NeuralLanguageModel
     from dragoman.report.tables import format_table
     from dragoman.training.model_selection import fit_best
 
-    with training_progress() as report:
+    with training_progress() as callback:
 
-        def watched(name: str) -> Any:
+        def announce(name: str) -> TrainingCallback:
             info(f"with {name}:")
-            return report
+            return callback
 
-        tried = fit_best(
-            *(lambda: create(material), material.corpus, material.dev, training, choices, job.output),
-            force=job.force,
-            callback=watched,
+        candidates = fit_best(
+            *(lambda: create(data), data.corpus, data.dev, training, choices, options.output),
+            force=options.force,
+            callback=announce,
         )
-    rows = [[one.name, format_perplexity(one.dev_loss), one.updates] for one in tried]
-    info(f"{format_table(['settings', 'dev perplexity, by class', 'updates'], rows)}\n{tried[0].name} is the best")
-
-
-def _kept(job: TrainingOptions) -> NeuralLanguageModel:
-    from dragoman.models.loading import load_language_model
-    from dragoman.models.neural import NeuralLanguageModel
-
-    model = load_language_model(job.output)
-    assert isinstance(model, NeuralLanguageModel), "it was trained by gradients"
+    rows = [[candidate.name, format_perplexity(candidate.dev_loss), candidate.updates] for candidate in candidates]
+    info(format_table(["settings", "dev perplexity by class", "updates"], rows))
+    info(f"{candidates[0].name} is the best")
+    model = load_language_model(options.output)
+    assert isinstance(model, NeuralLanguageModel)
     return model
 
 
-def _choices(given: Sequence[str] | None) -> dict[str, list[Any]]:
-    """`l2=0.1,1` as a setting and its values."""
+def _parse_choices(given: Sequence[str] | None) -> dict[str, list[Any]]:
+    """Parse values such as `l2=0.1,1` to settings and their values."""
     from dragoman.core.settings import parse_option
     from dragoman.training.config import TrainingConfig
 
-    choices = {}
-    for one in given or ():
-        name, equals, values = one.partition("=")
+    choices: dict[str, list[Any]] = {}
+    for choice in given or ():
+        name, equals, values = choice.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not values:
-            raise DataError(f"--choose {one!r}: give a setting and its values, such as l2=0.1,0.3,1")
+            raise DataError(f"--choose {choice!r}: give a setting and its values, such as l2=0.1,0.3,1")
         if name in choices:
-            raise DataError(f"--choose {one!r}: {name} is given twice; put all its values into one")
+            raise DataError(f"--choose {choice!r}: {name} is given twice; give all its values at once")
         field = TrainingConfig.model_fields.get(name)
         kind = field.annotation if field else str
         choices[name] = [parse_option(kind, value.strip()) for value in values.split(",")]
     return choices
-
-
-def _ended(fitted: FitResult) -> str:
-    position = fitted.progress
-    kept = f"; the model kept is that of update {position.best_update:,}" if position.best_dev_loss is not None else ""
-    return f"{position.update:,} updates ({fitted.stop_reason}){kept}"

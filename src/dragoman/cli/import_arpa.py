@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli import options
 from dragoman.cli.messages import info, status, suggest_command
+from dragoman.cli.options import Force, Output, VocabPad, argument
 
 
 def import_arpa(
-    arpa: Annotated[Path, typer.Argument(metavar="FILE", help="An ARPA file; .gz is unpacked.", show_default=False)],
-    output: options.Output,
-    vocab_pad: options.VocabPad = None,
-    closed: Annotated[bool, typer.Option("--closed", help="No word outside the vocabulary can occur.")] = False,
-    force: options.Force = False,
+    arpa: Annotated[Path, argument("FILE", "An ARPA file, which may be compressed (.gz).")],
+    output: Output,
+    vocab_pad: VocabPad = None,
+    closed: Annotated[bool, typer.Option("--closed", help="Words outside the vocabulary have probability 0.")] = False,
+    force: Force = False,
 ) -> None:
     """Convert an ARPA file to a model directory.
 

@@ -9,52 +9,48 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import options
-from dragoman.cli.inspection import Picture, check_picture, load_recurrent, scan_text
+from dragoman.cli.inspection import load_recurrent, read_inspected_text
 from dragoman.cli.messages import info, suggest_command
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.models.inspection import Activations
 
-POSITION = "position"  # as in models.insight, which is not imported before a model is asked for
+POSITION = "position"  # the same as in dragoman.models.inspection, which takes long to import
 
 
 def inspect_cells(
     model: options.Model,
     text: options.Text = "-",
     field: options.Field = None,
-    cells: Annotated[
-        str, typer.Option("--cells", metavar="N,N,...", help="These cells; the first is 0.", show_default=False)
-    ] = "",
+    cells: Annotated[str, options.option("--cells", metavar="N,N,...", help="Cells to show, counted from 0.")] = "",
     follow: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--follow",
             metavar="WORD",
-            help="The cells that follow this best: whether the word has been read in the sentence or, for `position`, "
-            "how far the sentence is. Default: position, unless there are --cells.",
-            show_default=False,
+            help="Show the cells with the highest correlation with: whether this word occurred in the sentence so far "
+            "or, for `position`, the position in the sentence. Default: position, unless --cells is given.",
         ),
     ] = None,
-    most: Annotated[int, typer.Option("--most", min=1, metavar="N", help="How many cells that follow it.")] = 5,
+    most: Annotated[int, typer.Option("--most", min=1, metavar="N", help="Number of cells shown by --follow.")] = 5,
     part: Annotated[
-        str, typer.Option("--part", metavar="h|c", help="Of the state: h, or the memory c of an LSTM.")
+        str, typer.Option("--part", metavar="h|c", help="Part of the state: h, or the memory c of an LSTM.")
     ] = "h",
     layer: Annotated[
-        int | None,
-        typer.Option("--layer", metavar="N", help="Which layer, from 1. Default: the last.", show_default=False),
+        int | None, options.option("--layer", metavar="N", help="Layer, counted from 1. Default: the last.")
     ] = None,
-    picture: Picture = None,
+    picture: options.Picture = None,
 ) -> None:
     """Print the values of chosen cells after each word.
 
-    A recurrent model has nothing but its state to remember a sentence by. Some of its cells can be understood: one
-    counts the words, another is switched on by `he` and stays on. --follow finds them by their correlation over the
-    whole text, which is said on standard error; give it a few hundred sentences.
+    The state of a recurrent model is its only memory of the sentence. Some cells can be interpreted: one may count the
+    words, another may be active after `he`. --follow finds such cells by their correlation over the whole text, which
+    is printed on standard error; use a few hundred sentences.
 
-    Prints a row `word TAB value TAB value ...` a word, the cells' numbers above, and an empty line between sentences.
-    A picture has the first sentences that there is room for (those with the word, of a word), red for positive and
-    blue for negative values.
+    Prints rows `word TAB value TAB value ...` with the numbers of the cells above, and an empty line between sentences.
+    A picture shows the first sentences that fit (with a word: those that contain it), positive values in red and
+    negative ones in blue.
 
     \b
     Example:
@@ -62,71 +58,65 @@ def inspect_cells(
       dragoman inspect cells lstm --text test.txt --follow he --most 3
       echo "she sees herself" | dragoman inspect cells lstm --cells 3,17
     """
-    from dragoman.models.inspection import activations
+    from dragoman.models.inspection import activations, correlated_cells
 
-    check_picture(picture)
+    options.check_picture(picture)
     if cells and follow is not None:
-        raise DataError("--cells and --follow: both say which cells; leave one of them out")
-    wanted = options.parse_numbers("--cells", cells, int, "3,17")
+        raise DataError("--cells and --follow both choose cells; remove one of them")
+    chosen = options.parse_numbers("--cells", cells, int, "3,17")
     loaded = load_recurrent(model)
-    _check_cells(wanted, loaded.settings.hidden)
-    found = activations(loaded, scan_text(text, options.field_for(text, field)).by(loaded), part, layer)
-    follow = POSITION if follow is None and not cells else follow
-    named = _follow(found, follow, most) if follow is not None else {cell: f"cell {cell}" for cell in wanted}
+    _check_cells(chosen, loaded.settings.hidden)
+    values = activations(loaded, read_inspected_text(text, field).encode(loaded), part, layer)
+    names = {cell: f"cell {cell}" for cell in chosen}
+    if not cells:
+        follow = follow or POSITION
+        names = {
+            cell: f"cell {cell} follows {follow}: correlation {correlation:.2f}"
+            for cell, correlation in correlated_cells(values, follow, most)
+        }
     if picture is not None:
-        _draw(found, named, follow, picture)
-    for name in named.values() if follow is not None else ():
+        _draw(values, names, follow, picture)
+    for name in names.values() if not cells else ():
         info(name)
-    print("\n".join(_tsv(found, list(named))))
-    suggest_command("inspect", "saliency", model, " ".join(next(filter(None, found.words))))
+    print("\n".join(_rows(values, list(names))))
+    suggest_command("inspect", "saliency", model, " ".join(next(filter(None, values.words))))
 
 
 def _check_cells(cells: tuple[int, ...], hidden: int) -> None:
     for number, cell in enumerate(cells):
         if not 0 <= cell < hidden:
-            raise DataError(f"--cells {cell}: a layer has the cells 0 to {hidden - 1}; name some of these")
+            raise DataError(f"--cells {cell}: a layer has the cells 0 to {hidden - 1}; choose from these")
         if cell in cells[:number]:
             raise DataError(f"--cells {cell}: named twice; name each cell once")
 
 
-def _follow(found: Activations, what: str, most: int) -> dict[int, str]:
-    """The cells that follow something, and what to call them."""
-    from dragoman.models.inspection import correlated_cells
-
-    return {
-        cell: f"cell {cell} follows {what}: correlation {correlation:.2f}"
-        for cell, correlation in correlated_cells(found, what, most)
-    }
-
-
-def _tsv(found: Activations, cells: list[int]) -> Iterator[str]:
-    """Rows of a word and its values."""
+def _rows(values: Activations, cells: list[int]) -> Iterator[str]:
     yield "\t".join(["word", *map(str, cells)])
-    for number, (words, values) in enumerate(zip(found.words, found.values, strict=True)):
+    for number, (words, states) in enumerate(zip(values.words, values.values, strict=True)):
         if number:
             yield ""
-        for word, held in zip(words, values[:, cells].tolist(), strict=True):
-            yield "\t".join([word, *(f"{value:.6f}" for value in held)])
+        for word, state in zip(words, states[:, cells].tolist(), strict=True):
+            yield "\t".join([word, *(f"{value:.6f}" for value in state)])
 
 
-def _draw(found: Activations, named: Mapping[int, str], follow: str | None, path: Path) -> None:
+def _draw(values: Activations, names: Mapping[int, str], follow: str | None, path: Path) -> None:
     from dragoman.report.networks import MAX_WORDS, draw_cells
 
-    chosen = _telling(found, follow, MAX_WORDS)
-    title = f"{found.part} of layer {found.layer} after each word"
-    held = {name: [found.of_cell(cell)[number] for number in chosen] for cell, name in named.items()}
-    draw_cells([found.words[number] for number in chosen], held, path, title=title)
-    info(f"{path}: what they hold in {len(chosen)} of {len(found.words):,} sentences")
+    sentences = _fitting_sentences(values, follow, MAX_WORDS)
+    title = f"{values.part} of layer {values.layer} after each word"
+    by_cell = {name: [values.of_cell(cell)[number] for number in sentences] for cell, name in names.items()}
+    draw_cells([values.words[number] for number in sentences], by_cell, path, title=title)
+    info(f"{path}: the values in {len(sentences)} of {len(values.words):,} sentences")
 
 
-def _telling(found: Activations, follow: str | None, most: int) -> list[int]:
-    """The first sentences that show something, those with the word that is followed, up to so many words."""
+def _fitting_sentences(values: Activations, follow: str | None, max_words: int) -> list[int]:
+    """Return the first sentences with at most `max_words` words in total; those with the word that is followed."""
     import numpy as np
 
     from dragoman.data.ranges import split_by_size
 
-    everywhere = follow in (None, POSITION)
-    lengths = np.array([len(words) for words in found.words])
-    telling = [number for number, words in enumerate(found.words) if words and (everywhere or follow in words)]
-    fitting = [number for number in telling if lengths[number] <= most] or telling
-    return next(split_by_size(np.array(fitting), lengths, most)).tolist()
+    is_any = follow in (None, POSITION)
+    lengths = np.array([len(words) for words in values.words])
+    candidates = [number for number, words in enumerate(values.words) if words and (is_any or follow in words)]
+    fitting = [number for number in candidates if lengths[number] <= max_words] or candidates
+    return next(split_by_size(np.array(fitting), lengths, max_words)).tolist()

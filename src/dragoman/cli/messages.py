@@ -1,4 +1,4 @@
-"""What is said beside the results: on standard error, so that standard output holds results alone."""
+"""Messages for the user on standard error; standard output is for results."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
 
 
 def info(message: str) -> None:
-    """One line for the person at the terminal."""
+    """Print a line on standard error."""
     print(message, file=sys.stderr)
 
 
@@ -27,13 +27,24 @@ def warn(message: str) -> None:
     info(f"warning: {message}")
 
 
+def status(message: str) -> AbstractContextManager[object]:
+    """Show a spinner during a `with` block, if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(message)
+
+
 def suggest_command(*words: str | Path, line: str | None = None) -> None:
-    """The next command to try, ready to be pasted; `line` is what it is given to read."""
-    info("next: " + shell_command([_program(), *map(str, words)], line))
+    """Suggest the next command, ready to be pasted into a shell; `line` is its standard input."""
+    is_elsewhere = sys.argv[0].endswith("dragoman") and not shutil.which("dragoman")
+    program = os.path.relpath(sys.argv[0]) if is_elsewhere else "dragoman"
+    info("next: " + shell_command([program, *map(str, words)], line))
 
 
 def shell_command(command: Sequence[str], line: str | None = None) -> str:
-    """A command as it is typed into a shell.
+    """Return a command as it is typed into a shell.
 
     >>> shell_command(["dragoman", "translate", "de-en"], "ein hund bellt .")
     "echo 'ein hund bellt .' | dragoman translate de-en"
@@ -42,49 +53,33 @@ def shell_command(command: Sequence[str], line: str | None = None) -> str:
 
 
 def warn_if_mostly_unknown(corpus: Corpus, source: str) -> None:
-    """Warn of a text most of whose words a model does not know."""
+    """Warn if a model does not know most words of a text."""
     unknown = len(corpus.unknown_positions)
     if 2 * unknown > corpus.num_words:
-        found = f"{unknown:,} of {corpus.num_words:,} words are unknown"
-        info(f"warning: {source}: {found}; wrong column, language or tokenisation?")
+        problem = f"{unknown:,} of {corpus.num_words:,} words are unknown"
+        warn(f"{source}: {problem}; wrong column, language or tokenisation?")
 
 
 @contextmanager
 def grouped_warnings() -> Iterator[None]:
-    """Warnings that several orders share, said once."""
+    """Print warnings that several orders of n-grams share only once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
     for message in group_messages(str(warning.message) for warning in caught):
-        info(f"warning: {message}")
+        warn(message)
 
 
 def group_messages(messages: Iterable[str]) -> list[str]:
-    """Messages `order N: problem`, with those in a row that have the same problem made one.
+    """Merge consecutive messages `order N: problem` with the same problem.
 
     >>> group_messages(["order 1: odd", "order 3: too few", "order 4: too few", "order 5: too few"])
     ['order 1: odd', 'orders 3 to 5: too few']
     """
     result = []
-    for problem, same in groupby(messages, key=lambda message: message.partition(": ")[2]):
-        first, *others = (message.partition(": ")[0] for message in same)
+    for problem, group in groupby(messages, key=lambda message: message.partition(": ")[2]):
+        first, *others = (message.partition(": ")[0] for message in group)
         if others and first.startswith("order "):
             first = f"orders {first.removeprefix('order ')} to {others[-1].removeprefix('order ')}"
         result.append(f"{first}: {problem}" if problem else first)
     return result
-
-
-def _program() -> str:
-    """How to call this program again: by its name if that is on the path, else by its place."""
-    if shutil.which("dragoman") or not sys.argv[0].endswith("dragoman"):
-        return "dragoman"
-    return os.path.relpath(sys.argv[0])
-
-
-def status(message: str) -> AbstractContextManager[Any]:
-    """A sign of life while something takes long; only on a terminal."""
-    if not sys.stderr.isatty():
-        return nullcontext()
-    from rich.console import Console
-
-    return Console(stderr=True).status(message)

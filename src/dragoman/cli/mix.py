@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,17 +11,13 @@ from dragoman.cli.messages import status, suggest_command
 from dragoman.cli.training import read_dev
 from dragoman.core.errors import DataError
 
-if TYPE_CHECKING:
-    from dragoman.combine.mixture import Mixture
-    from dragoman.data.corpus import Corpus
-
 
 def mix(
     models: options.Models,
     output: options.Output,
     dev_text: options.DevText = None,
     equal_weights: Annotated[
-        bool, typer.Option("--equal-weights", help="An ensemble: every model the same weight, no dev text.")
+        bool, typer.Option("--equal-weights", help="Give all models the same weight, without a dev text.")
     ] = False,
     buckets: Annotated[
         str,
@@ -31,8 +25,8 @@ def mix(
             "--buckets",
             metavar="KIND",
             help="Weights that depend on the context, by: order (words of context that the first n-gram model knows), "
-            "entropy (how unsure it is), position (place in the sentence), frequency (of the word before), recent "
-            "(words of context that the first cache holds), or several crossed, as in entropy+recent.",
+            "entropy (of its distribution), position (in the sentence), frequency (of the word before), recent "
+            "(words of context in the first cache), or several combined, as in entropy+recent.",
         ),
     ] = "none",
     field: options.Field = None,
@@ -40,12 +34,13 @@ def mix(
 ) -> None:
     """Interpolate language models with weights fitted on a dev text.
 
-    P(w | h) = sum of weight_i P_i(w | h), with the weights that make the dev text most probable (EM); they are printed.
+    P(w | h) = sum of weight_i P_i(w | h), with the weights that maximise the likelihood of the dev text (EM). Prints
+    the weights.
 
-    With --buckets every sort of context has its own weights, led towards those of all contexts where the dev text has
-    little of that sort. Printed are the buckets, the dev tokens in each and their weights.
+    With --buckets each bucket of contexts has its own weights, smoothed towards those of all contexts. Prints the
+    buckets with the number of their dev tokens and their weights.
 
-    All must share one vocabulary: train the others with --vocab and the first one's directory.
+    All models must have the same vocabulary: train the others with --vocab and the directory of the first.
 
     \b
     Example:
@@ -54,48 +49,31 @@ def mix(
     """
     from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
     from dragoman.combine.mixture import Mixture
+    from dragoman.data.line_pairs import field_for
     from dragoman.io.storage import check_output_directory
     from dragoman.models.language_model import check_compatible
     from dragoman.models.loading import load_language_model
+    from dragoman.report.mixture_weights import format_bucket_weights, format_weights
 
     check_output_directory(output, replace=force)
     if (dev_text is None) is not equal_weights:
         raise DataError("give either --dev-text FILE to fit weights on, or --equal-weights")
     if dev_text is None and field is not None:
-        raise DataError(f"--field {field} goes with --dev-text; --equal-weights reads no text")
+        raise DataError(f"--field {field} is for --dev-text; --equal-weights reads no text")
     if equal_weights and buckets != NO_BUCKETS:
-        raise DataError(f"--buckets {buckets} goes with --dev-text; --equal-weights are the same in every context")
+        raise DataError(f"--buckets {buckets} needs --dev-text; --equal-weights are the same in all contexts")
+    names = list(map(str, models))
     members = [load_language_model(path) for path in models]
-    check_compatible(members, list(map(str, models)))
-    make_bucketing(buckets, members)  # refuses before the text is read
+    check_compatible(members, names)
+    make_bucketing(buckets, members)  # raises an error before the text is read
     with status("fitting weights"):
-        dev = None if dev_text is None else read_dev(dev_text, members[0].vocab, options.field_for(dev_text, field))
+        dev = None if dev_text is None else read_dev(dev_text, members[0].vocab, field_for(dev_text, field))
         mixture = Mixture.uniform(members) if dev is None else Mixture.fit(members, dev, buckets=buckets)
     mixture.save(output, replace=force)
     if dev is not None:
         mixture.write_card(output, [], {"dev, for the weights": dev.fingerprint()})
     if dev is None or buckets == NO_BUCKETS:
-        _print_weights(mixture, models)
+        print(format_weights(mixture, names))
     else:
-        _print_buckets(mixture, models, dev)
+        print(format_bucket_weights(mixture, names, dev))
     suggest_command("evaluate", *models, output, "--text", "FILE", *options.field_arguments(field))
-
-
-def _print_weights(mixture: Mixture, models: Sequence[Path]) -> None:
-    for path, weight in zip(models, mixture.weights.tolist(), strict=True):
-        print(f"{weight:.6f}\t{path}")
-
-
-def _print_buckets(mixture: Mixture, models: Sequence[Path], dev: Corpus) -> None:
-    """A table in TSV: all contexts first, then each bucket, with the dev tokens that its weights were fitted on."""
-    import numpy as np
-
-    labels = mixture.bucketing.labels
-    tokens = np.bincount(mixture.bucketing.buckets_of_corpus(dev), minlength=len(labels))
-    lines = [
-        ("all", dev.num_tokens, mixture.weights),
-        *zip(labels, tokens.tolist(), mixture.bucket_weights, strict=True),
-    ]
-    print("bucket", "tokens", *models, sep="\t")
-    for label, size, weights in lines:
-        print(label, size, *(f"{weight:.6f}" for weight in weights.tolist()), sep="\t")

@@ -7,20 +7,17 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli import options
-from dragoman.core.errors import DataError
+from dragoman.cli.options import Model, Prefix, check_utf8_argument
 
-BAR = 40  # columns of a bar for probability 1
+BAR_WIDTH = 40  # columns of a bar for probability 1
 
 
 def next_words(
-    model: options.Model,
-    prefix: Annotated[str, typer.Argument(help="The sentence so far.", show_default=False)] = "",
-    k: Annotated[int, typer.Option("-k", min=1, help="How many words.")] = 10,
+    model: Model, prefix: Prefix = "", k: Annotated[int, typer.Option("-k", min=1, help="Number of words.")] = 10
 ) -> None:
     """Print the most probable next words after a prefix.
 
-    </s>, the end, and <unk>, any unknown word, are among them.
+    </s> is the end of the sentence, and <unk> any unknown word.
 
     \b
     Example:
@@ -32,14 +29,7 @@ def next_words(
     check_utf8_argument(prefix)
     words = load_language_model(model).next_words(prefix, k)
     if sys.stdout.isatty():
-        print(format_table(["word", "probability", ""], [(w, f"{p:.6f}", "█" * round(BAR * p)) for w, p in words]))
+        rows = [(word, f"{prob:.6f}", "█" * round(BAR_WIDTH * prob)) for word, prob in words]
+        print(format_table(["word", "probability", ""], rows))
     else:
         print("\n".join(f"{word}\t{prob:.6g}" for word, prob in words))
-
-
-def check_utf8_argument(prefix: str, name: str = "prefix") -> None:
-    """What the shell hands over may be any bytes."""
-    try:
-        prefix.encode()
-    except UnicodeEncodeError:
-        raise DataError(f"the {name} is not UTF-8; check the terminal's encoding") from None

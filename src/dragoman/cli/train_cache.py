@@ -10,7 +10,7 @@ import typer
 from dragoman.cli import options
 from dragoman.cli.messages import suggest_command
 from dragoman.cli.option_groups import with_option_groups
-from dragoman.cli.training import TrainedModel, UnknownWordOptions, VocabOptions, read_training_data, save_and_report
+from dragoman.cli.training import UnknownWordOptions, VocabOptions, read_training_data, report_model
 
 
 @with_option_groups
@@ -19,17 +19,19 @@ def train_cache(
     output: options.Output,
     field: options.Field = None,
     decay: Annotated[
-        float, typer.Option("--decay", metavar="X", help="What each word's weight is multiplied by, a word.")
+        float, typer.Option("--decay", metavar="X", help="Factor by which the weight of a word decreases per word.")
     ] = 0.994,
-    prior: Annotated[float, typer.Option("--prior", metavar="X", help="Weight of what shorter contexts say.")] = 2.0,
-    order: Annotated[int, typer.Option("--order", metavar="N", help="Longest n-grams remembered.")] = 3,
+    prior: Annotated[
+        float, typer.Option("--prior", metavar="X", help="Weight of the distribution of shorter contexts.")
+    ] = 2.0,
+    order: Annotated[int, typer.Option("--order", metavar="N", help="Length of the longest n-grams.")] = 3,
     vocab: VocabOptions = VocabOptions(),
     unknown: UnknownWordOptions = UnknownWordOptions(),
     force: options.Force = False,
 ) -> None:
     """Create a cache model, which expects recent words again.
 
-    Of use in a mixture with another model.
+    It is useful in a mixture with another model.
 
     \b
     Example:
@@ -39,17 +41,16 @@ def train_cache(
     from dragoman.io.storage import check_output_directory
     from dragoman.models.cache import CacheModel
 
-    began = perf_counter()
+    start_time = perf_counter()
     check_output_directory(output, replace=force)
-    material = read_training_data(text, None, field, vocab, unknown)
-    model = CacheModel.train(material.corpus, unknown=material.unknown, decay=decay, prior=prior, order=order)
-    size = f"a cache of {model.size:,} words"
-    save_and_report(TrainedModel(model, size, began), output, force=force, dev_text=None, material=material)
+    data = read_training_data(text, None, field, vocab, unknown)
+    model = CacheModel.train(data.corpus, unknown=data.unknown, decay=decay, prior=prior, order=order)
+    model.save(output, replace=force)
+    report_model(model, f"a cache of {model.size:,} words", output, data, start_time)
     if vocab.vocab_from is not None:
-        suggest_command(
-            "mix", vocab.vocab_from, output, "--dev-text", "FILE", *options.field_arguments(field), "-o", "MIXED"
-        )
-    else:  # it needs a partner first
+        arguments = ("--dev-text", "FILE", *options.field_arguments(field), "-o", "MIXED")
+        suggest_command("mix", vocab.vocab_from, output, *arguments)
+    else:
         suggest_command(
             "train", "ngram", "--text", text, *options.field_arguments(field), "--vocab", output, "-o", "DIR"
         )

@@ -5,19 +5,16 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Annotated
 
-import typer
-
 from dragoman.cli import options
 from dragoman.cli.cluster import cluster_with_progress, parse_class_count
 from dragoman.cli.messages import grouped_warnings, status
 from dragoman.cli.option_groups import with_option_groups
 from dragoman.cli.training import (
-    TrainedModel,
     UnknownWordOptions,
     VocabOptions,
     format_coefficients,
     read_training_data,
-    save_and_report,
+    report_model,
     suggest_next_commands,
 )
 
@@ -27,12 +24,10 @@ def train_class_ngram(
     text: options.Text,
     classes: Annotated[
         str,
-        typer.Option(
+        options.file_option(
             "--classes",
-            metavar="FILE",
-            help="`word TAB class` a line, or what dragoman cluster writes; other words stand alone. brown:N finds N "
-            "classes in the text.",
-            show_default=False,
+            help="File with lines `word TAB class`, or from dragoman cluster; other words are classes of their own. "
+            "brown:N finds N classes in the text.",
         ),
     ],
     output: options.Output,
@@ -45,7 +40,7 @@ def train_class_ngram(
 ) -> None:
     """Train an n-gram model over word classes.
 
-    The class of the next word is predicted from the classes before it, then the word within its class. Smoothing
+    The class of the next word is predicted from the classes before it, then the word from its class. The smoothing
     methods are those of `dragoman train ngram`.
 
     \b
@@ -57,17 +52,19 @@ def train_class_ngram(
     from dragoman.ngram.class_model import ClassNgramModel, read_classes
     from dragoman.ngram.model import NgramModel
 
-    began = perf_counter()
+    start_time = perf_counter()
     check_output_directory(output, replace=force)
     config = ngrams.config()
-    wanted = parse_class_count(classes)
-    class_of = {} if wanted is not None else read_classes(classes)
-    material = read_training_data(text, dev_text, field, vocab, unknown)
-    if wanted is not None:
-        class_of = cluster_with_progress(material.corpus, wanted).as_mapping()
+    num_classes = parse_class_count(classes)
+    class_of = {} if num_classes is not None else read_classes(classes)
+    data = read_training_data(text, dev_text, field, vocab, unknown)
+    if num_classes is not None:
+        class_of = cluster_with_progress(data.corpus, num_classes).as_mapping()
     with status("counting"), grouped_warnings():
-        model = ClassNgramModel.train(material.corpus, class_of, config, unknown=material.unknown, heldout=material.dev)
+        model = ClassNgramModel.train(data.corpus, class_of, config, unknown=data.unknown, heldout=data.dev)
+    model.save(output, replace=force)
     size = f"{len(model.inner.vocab):,} classes and single words"
-    told = format_coefficients(model.inner, dev_text) if isinstance(model.inner, NgramModel) else ""
-    save_and_report(TrainedModel(model, size, began, told), output, force=force, dev_text=dev_text, material=material)
+    inner = model.inner
+    coefficients = format_coefficients(inner, dev_text) if isinstance(inner, NgramModel) else ""
+    report_model(model, size, output, data, start_time, coefficients)
     suggest_next_commands(output, dev_text, field)

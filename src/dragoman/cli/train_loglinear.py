@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dragoman.cli.gradient_training import TrainingOptions, train_with_gradients
 from dragoman.cli.messages import info, suggest_command
 from dragoman.cli.option_groups import with_option_groups
+from dragoman.cli.options import file_option, option
 from dragoman.cli.training import TrainingData
 from dragoman.core.errors import DataError
 from dragoman.models.loglinear.config import LogLinearConfig
@@ -20,42 +19,41 @@ if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
     from dragoman.models.loglinear.model import LogLinearModel
 
-CLASSES = 100  # that are found in the text, where features ask for classes and none are given
-
-Classes = Annotated[
-    str | None,
-    typer.Option(
-        "--classes",
-        metavar="FILE",
-        help="Classes of words for features such as class1: `word TAB class` a line, or what dragoman cluster writes; "
-        "brown:N finds N classes in the text. Default: brown:100, or less in a text of few words, where features ask "
-        "for classes.",
-        show_default=False,
-    ),
-]
-FeaturesFrom = Annotated[
-    Path | None,
-    typer.Option(
-        "--features-from", metavar="FILE.py", help="Python that defines features of your own.", show_default=False
-    ),
-]
+DEFAULT_CLASSES = 100
 
 
 @with_option_groups
 def train_loglinear(
-    job: TrainingOptions,
+    options: TrainingOptions,
     model: LogLinearConfig,
-    classes: Classes = None,
-    features_from: FeaturesFrom = None,
+    classes: Annotated[
+        str | None,
+        file_option(
+            "--classes",
+            help="Word classes for features such as class1: lines `word TAB class`, or from dragoman cluster; brown:N "
+            "finds N classes in the text. Default: brown:100, or fewer for a text of few words, if features use "
+            "classes.",
+            rich_help_panel="Data",
+        ),
+    ] = None,
+    features_from: Annotated[
+        Path | None,
+        option(
+            "--features-from",
+            metavar="FILE.py",
+            help="Python file that defines your own features.",
+            rich_help_panel="Model",
+        ),
+    ] = None,
     training: TrainingConfig = LOG_LINEAR,
 ) -> None:
     """Train a log-linear (maximum entropy) model.
 
-    Features of the words before push next words up and down; the softmax makes probabilities of the sums. Features are
-    what you can think of: the last word (word1), the one before (word2), both together (word1+word2), the class or the
-    ending of a word (class1, suffix1), all words of the sentence so far (bag), or your own in a few lines of Python.
+    The score of a next word is the sum of the weights of features of the words before it, and the softmax of the
+    scores gives probabilities. Features are the last word (word1), the one before (word2), both (word1+word2), the
+    class or suffix of a word (class1, suffix1), all words of the sentence so far (bag), or your own Python functions.
 
-    Training that is stopped (Ctrl-C) or killed goes on where it was when the same command is run again.
+    If training is interrupted, run the same command again to resume it.
 
     \b
     Example:
@@ -64,67 +62,62 @@ def train_loglinear(
       dragoman explain maxent "farmers eat"
 
     \b
-    Features of your own, in own.py:
+    Your own features, in own.py:
       import dragoman
-      @dragoman.atom("capital")        # of a word: then capital1 and capital1+word2 are features
+      @dragoman.atom("capital")        # of a word: capital1 and capital1+word2 are then features
       def capital(word):
           return "yes" if word[0].isupper() else None
       @dragoman.feature("question")    # of all words before
       def question(words):
           return ["question"] if words and words[0] in ("who", "what") else []
 
-    Then: --features-from own.py --features 5-gram,capital1,question; other verbs find own.py by the environment
-    variable DRAGOMAN_FEATURES.
+    Then: --features-from own.py --features 5-gram,capital1,question. Set the environment variable DRAGOMAN_FEATURES
+    to own.py for other commands.
     """
 
-    def create(material: TrainingData) -> LogLinearModel:
+    def create(data: TrainingData) -> LogLinearModel:
         from dragoman.models.loglinear.model import LogLinearModel
 
-        given = _classes(classes, material.corpus) if has_classes else None
-        created = LogLinearModel.create(material.corpus, model, unknown=material.unknown, classes=given)
+        word_classes = _read_classes(classes, data.corpus) if has_classes else None
+        created = LogLinearModel.create(data.corpus, model, unknown=data.unknown, classes=word_classes)
         for note in created.notes:
             info(note)
         return created
 
-    has_classes = _ask_for_classes(model.features, features_from)
+    has_classes = _use_classes(model.features, features_from)
     if classes is not None and not has_classes:
-        remedy = "add one that does to --features, such as class1, or leave --classes out"
-        raise DataError(f"--classes {classes}: none of the features looks at classes; {remedy}")
-    train_with_gradients(job, create, training)
+        remedy = "add such a feature to --features, for example class1, or remove --classes"
+        raise DataError(f"--classes {classes}: no feature uses classes; {remedy}")
+    train_with_gradients(options, create, training)
     if features_from is not None:
-        info(f"to use this model, tell where its features are: export DRAGOMAN_FEATURES={features_from}")
-    suggest_command("explain", job.output, "the")
+        info(f"to use this model, set the file of its features: export DRAGOMAN_FEATURES={features_from}")
+    suggest_command("explain", options.output, "the")
 
 
-def _ask_for_classes(features: tuple[str, ...], file: Path | None) -> bool:
-    """Whether any feature looks at the classes of words, once those that the user defined are known."""
-    from dragoman.models.loglinear.features import atoms_of, parse, read_environment_features, read_features
+def _use_classes(features: tuple[str, ...], file: Path | None) -> bool:
+    """Return whether any feature uses word classes, after reading the features that the user defined."""
+    from dragoman.models.loglinear.features import (
+        distinct_atoms,
+        load_environment_features,
+        load_feature_file,
+        parse_features,
+    )
 
-    read_environment_features()
+    load_environment_features()
     if file is not None:
-        read_features(file)
-    return any(atom.table == "class" for atom in atoms_of(parse(features)))
+        load_feature_file(file)
+    return any(atom.table == "class" for atom in distinct_atoms(parse_features(features)))
 
 
-def _classes(given: str | None, corpus: Corpus) -> dict[str, str]:
-    """The classes of words: from a file, or found in the text."""
+def _read_classes(choice: str | None, corpus: Corpus) -> dict[str, str]:
+    """Read word classes from a file, or find them in the text."""
     from dragoman.cli.cluster import cluster_with_progress, parse_class_count
+    from dragoman.data.vocabulary import SPECIALS
     from dragoman.ngram.class_model import read_classes
 
-    if given is None:
-        wanted = _usual_classes(corpus)
-        if wanted < 2:
-            return {}  # of two or three words, each is a class of its own
-    elif (number := parse_class_count(given)) is None:
-        return read_classes(given)
-    else:
-        wanted = number
-    return dict(cluster_with_progress(corpus, wanted).as_mapping())
-
-
-def _usual_classes(corpus: Corpus) -> int:
-    """How many classes to find if nobody says: fewer where the text has few words, that there be something to merge."""
-    from dragoman.data.vocabulary import SPECIALS
-
-    words = sum(word >= len(SPECIALS) for word in set(corpus.ids.tolist()))
-    return min(CLASSES, words // 2)
+    if choice is not None:
+        number = parse_class_count(choice)
+        return read_classes(choice) if number is None else dict(cluster_with_progress(corpus, number).as_mapping())
+    num_words = sum(word >= len(SPECIALS) for word in set(corpus.ids.tolist()))
+    number = min(DEFAULT_CLASSES, num_words // 2)
+    return {} if number < 2 else dict(cluster_with_progress(corpus, number).as_mapping())

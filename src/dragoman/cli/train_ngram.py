@@ -11,31 +11,30 @@ from dragoman.cli import options
 from dragoman.cli.messages import grouped_warnings, status
 from dragoman.cli.option_groups import with_option_groups
 from dragoman.cli.training import (
-    TrainedModel,
     UnknownWordOptions,
     VocabOptions,
     format_coefficients,
     format_ngram_counts,
     read_training_data,
-    save_and_report,
+    report_model,
     suggest_next_commands,
 )
 
-# The names are those of dragoman.ngram.smoothing.SMOOTHINGS, which would take long to import.
+# The keys are those of dragoman.ngram.smoothing.SMOOTHINGS, which takes long to import.
 SMOOTHING_SUMMARIES = {
-    "maximum-likelihood": "counts as they are; what was not seen cannot occur",
-    "whole-prefix": "maximum likelihood given the whole sentence so far: why not to",
-    "interpolated": "with shorter contexts, by fixed --coefficients",
+    "maximum-likelihood": "relative frequencies; unseen n-grams have probability 0",
+    "whole-prefix": "relative frequencies given the whole sentence so far",
+    "interpolated": "interpolation with shorter contexts, by --coefficients",
     "interpolated-fitted": "the same, fitted on --dev-text or every tenth sentence",
-    "interpolated-bucketed": "the same, by how often the context was seen",
-    "witten-bell": "by how many different words followed the context",
-    "katz": "Good-Turing discounts, backing off",
-    "absolute-discounting": "one discount an order",
-    "kneser-ney": "shorter contexts count in how many ways a word is preceded",
-    "modified-kneser-ney": "the same with three discounts an order: the best of these",
-    "stupid-backoff": "relative counts, times 0.4 for each word of context given up",
+    "interpolated-bucketed": "the same, depending on the count of the context",
+    "witten-bell": "by the number of different words after the context",
+    "katz": "back-off with Good-Turing discounts",
+    "absolute-discounting": "one discount per order",
+    "kneser-ney": "lower orders count different preceding words",
+    "modified-kneser-ney": "the same with three discounts per order; usually the best",
+    "stupid-backoff": "relative frequencies times 0.4 for each back-off",
 }
-WIDEST = max(map(len, SMOOTHING_SUMMARIES))
+WIDTH = max(map(len, SMOOTHING_SUMMARIES))
 HELP = "\n".join(
     [
         "Train an n-gram model.",
@@ -43,7 +42,7 @@ HELP = "\n".join(
         "\n\b\nExample:",
         "  dragoman train ngram --text train.txt --dev-text dev.txt --order 5 -o kn5",
         "\n\b\nSmoothing methods:",
-        *(f"  {name:{WIDEST}}  {meaning}" for name, meaning in SMOOTHING_SUMMARIES.items()),
+        *(f"  {name:{WIDTH}}  {summary}" for name, summary in SMOOTHING_SUMMARIES.items()),
     ]
 )
 
@@ -57,16 +56,24 @@ def train_ngram(
     ngrams: options.NgramOptions = options.NgramOptions(),
     entropy_prune: Annotated[
         float,
-        typer.Option("--entropy-prune", metavar="X", help="Drop n-grams worth less than this share of perplexity."),
+        typer.Option(
+            "--entropy-prune",
+            metavar="X",
+            help="Remove n-grams whose removal raises perplexity by less than this share.",
+        ),
     ] = 0.0,
     quantise: Annotated[
-        bool, typer.Option("--quantise", "--quantize", help="Keep each probability in 8 bits.")
+        bool, typer.Option("--quantise", "--quantize", help="Store each probability in 8 bits.")
     ] = False,
     gap: Annotated[
-        int, typer.Option("--gap", metavar="N", help="Words skipped between context and word, for a mixture's member.")
+        int,
+        typer.Option(
+            "--gap", metavar="N", help="Number of words between context and predicted word, for models in a mixture."
+        ),
     ] = 0,
     no_interpolate_unigrams: Annotated[
-        bool, typer.Option("--no-interpolate-unigrams", help="Give what the unigrams leave over to <unk> alone.")
+        bool,
+        typer.Option("--no-interpolate-unigrams", help="Give the mass that unigrams discount to <unk> only."),
     ] = False,
     vocab: VocabOptions = VocabOptions(),
     unknown: UnknownWordOptions = UnknownWordOptions(),
@@ -75,7 +82,7 @@ def train_ngram(
     from dragoman.io.storage import check_output_directory
     from dragoman.ngram.model import NgramModel
 
-    began = perf_counter()
+    start_time = perf_counter()
     check_output_directory(output, replace=force)
     config = ngrams.config(
         entropy_prune=entropy_prune,
@@ -83,13 +90,12 @@ def train_ngram(
         gap=gap,
         interpolate_unigrams=not no_interpolate_unigrams,
     )
-    material = read_training_data(text, dev_text, field, vocab, unknown)
+    data = read_training_data(text, dev_text, field, vocab, unknown)
     with status("counting"), grouped_warnings():
-        model = NgramModel.train(material.corpus, config, unknown=material.unknown, heldout=material.dev)
-    outcome = TrainedModel(
-        model, format_ngram_counts(model.table.trie.sizes()), began, format_coefficients(model, dev_text)
-    )
-    save_and_report(outcome, output, force=force, dev_text=dev_text, material=material)
+        model = NgramModel.train(data.corpus, config, unknown=data.unknown, heldout=data.dev)
+    model.save(output, replace=force)
+    counts = format_ngram_counts(model.table.trie.sizes())
+    report_model(model, counts, output, data, start_time, format_coefficients(model, dev_text))
     suggest_next_commands(output, dev_text, field)
 
 

@@ -7,42 +7,43 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli import options
-from dragoman.cli.input_lines import read_line_batches
-from dragoman.cli.translate import Text
-from dragoman.cli.translator_options import load_translator_model, reads_trees
+from dragoman.cli.options import Field, InputText, Model
 from dragoman.core.errors import DataError
 
 
 def units(
-    model: options.Model,
-    text: Text = "-",
-    field: options.Field = None,
+    model: Model,
+    text: InputText = "-",
+    field: Field = None,
     source: Annotated[
-        bool, typer.Option("--source", help="The units that it reads, instead of those that it writes.")
+        bool, typer.Option("--source", help="Use the tokens of the source language, not those of the target.")
     ] = False,
-    join: Annotated[bool, typer.Option("--join", help="Put units together again.")] = False,
+    join: Annotated[bool, typer.Option("--join", help="Join tokens to text instead.")] = False,
 ) -> None:
     """Split lines into the tokens of a translator.
 
-    So that a language model of these units can be trained, to have a say in translating.
+    Prints the tokens of each line, separated by spaces. A language model trained on such text can be combined with the
+    translator (fusion).
 
     \b
     Example:
-      dragoman units de-en < news.en > cut.en
-      dragoman train ngram --text cut.en --vocab de-en -o news
+      dragoman units de-en < news.en > tokens.en
+      dragoman train ngram --text tokens.en --vocab de-en -o news
       dragoman translate de-en --lm news < test.de
     """
+    from dragoman.data.input_lines import read_line_batches
+    from dragoman.data.tokenizer import TREE
     from dragoman.data.words import split_words
+    from dragoman.models.loading import load_translator
 
-    loaded = load_translator_model(model)
-    if source and reads_trees(loaded):
-        raise DataError(f"{model}: reads trees, whose words are its units; there is nothing to cut")
-    own = (loaded.source if source else loaded.target).segmenter
+    translator = load_translator(model)
+    tokenizer = translator.source if source else translator.target
+    if tokenizer.format == TREE:
+        raise DataError(f"{model}: reads trees, whose words are its tokens; there is nothing to split")
     for lines in read_line_batches(text, field):
         if join:
-            done = [own.join(split_words(line.text)) for line in lines]
+            printed = [tokenizer.join(split_words(line.text)) for line in lines]
         else:
-            done = [" ".join(cut) for cut in own.segment_all([line.text for line in lines])]
-        sys.stdout.writelines(f"{line}\n" for line in done)
+            printed = [" ".join(tokens) for tokens in tokenizer.segmenter.segment_all(line.text for line in lines)]
+        sys.stdout.writelines(f"{line}\n" for line in printed)
         sys.stdout.flush()

@@ -76,6 +76,11 @@ class Combination:
         _check_same_vocabularies(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
         self.vocab, self.unknown = members[0].vocab, members[0].unknown
 
+    def __repr__(self) -> str:
+        members = ", ".join(type(member).__name__ for member in self.members)
+        weights = [round(weight, 4) for weight in self.weights]
+        return f"{type(self).__name__}([{members}], weights={weights}, mode={self.mode!r})"
+
     # -- the scorer --------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:

@@ -1,4 +1,4 @@
-"""Classes of words that stand in like places, found in plain text: Brown clustering (Brown et al. 1992)."""
+"""Brown clustering: word classes learned from plain text (Brown et al. 1992)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.data.brown_merges import (
+    BOUNDARY,
     FIRST,
-    FRAME,
     REST,
     UNKNOWN,
     MergeTables,
@@ -27,48 +27,48 @@ from dragoman.data.brown_merges import (
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 
-MAX_TOKENS = 2**31 - 1  # tokens are counted in 32 bits
+MAX_TOKENS = 2**31 - 1  # counts have 32 bits
 DEFAULT_CLASSES, DEFAULT_PASSES = 200, 10
-PROGRESS_INTERVAL = 100  # words between two reports of progress
+PROGRESS_INTERVAL = 100  # words between two progress reports
 
-ProgressCallback = Callable[[str, int, int], None]  # what is being done, how much of it, out of how much
+ProgressCallback = Callable[[str, int, int], None]  # task, steps done, total steps
 
 
 @dataclass(frozen=True, eq=False)
 class BrownClustering:
-    """The class of each word, and the tree in which the classes were merged.
+    """The class of each word, and the tree of class merges.
 
-    Classes 0, 1 and 2 are those of `<s>`, `</s>` and `<unk>`, which stand alone; classes of words follow, neighbours
-    in the tree side by side. Words of the vocabulary that the text did not have are with `<unk>`.
+    Classes 0, 1 and 2 contain only `<s>`, `</s>` and `<unk>`. The classes of words follow in the order of the tree.
+    Words of the vocabulary that do not occur in the text are in the class of `<unk>`.
     """
 
     vocab: Vocab
     class_of: NDArray[np.int32]  # (|V|,)
-    paths: tuple[str, ...]  # (classes,) the turns from the root of the tree to each class; none for the first three
-    counts: NDArray[np.int64]  # (|V|,) how often the text has each word
-    mutual_information: float  # average mutual information of adjacent classes, in nats a token
+    paths: tuple[str, ...]  # (classes,) the path from the root of the tree as bits; empty for the first three
+    counts: NDArray[np.int64]  # (|V|,) how often each word occurs in the text
+    mutual_information: float  # average mutual information of adjacent classes, in nats per token
 
     @property
     def num_classes(self) -> int:
-        """How many classes of words there are."""
+        """Number of classes of words."""
         return len(self.paths) - len(SPECIALS)
 
     @cached_property
     def members(self) -> tuple[tuple[str, ...], ...]:
-        """The words of each class, the most frequent first; of the first three, the symbol itself."""
-        found: list[list[str]] = [[symbol] for symbol in SPECIALS]
-        found += [[] for _ in range(self.num_classes)]
+        """The words of each class, the most frequent first; the symbol itself for the first three."""
+        members: list[list[str]] = [[symbol] for symbol in SPECIALS]
+        members += [[] for _ in range(self.num_classes)]
         for word in np.argsort(-self.counts, kind="stable").tolist():
             if self.class_of[word] > UNK:
-                found[self.class_of[word]].append(self.vocab.tokens[word])
-        return tuple(map(tuple, found))
+                members[self.class_of[word]].append(self.vocab.tokens[word])
+        return tuple(map(tuple, members))
 
     def as_mapping(self) -> dict[str, str]:
         """The path of each clustered word: what `ClassModel.train` takes as classes."""
         return {word: path for path, words in zip(self.paths, self.members, strict=True) if path for word in words}
 
     def to_text(self) -> str:
-        """One `path TAB word TAB count` a line, as Brown clusterings are usually written."""
+        """Return one line `path TAB word TAB count` per word, the usual format of Brown clusters."""
         count = dict(zip(self.vocab.tokens, self.counts.tolist(), strict=True))
         return "".join(f"{path}\t{word}\t{count[word]}\n" for word, path in self.as_mapping().items())
 
@@ -80,17 +80,16 @@ def brown_clusters(
     passes: int = DEFAULT_PASSES,
     progress: ProgressCallback | None = None,
 ) -> BrownClustering:
-    """Divide the words of a text into classes that say as much as they can about the next word's class.
+    """Divide the words of a text into classes with high mutual information of adjacent classes.
 
-    The most frequent words start as classes. Each further word, in order of frequency, is added as one class more, and
-    the two classes are merged whose merging loses the least average mutual information of adjacent classes; words not
-    yet added are one class that stands still. Then, in so many passes or until nothing moves, each word goes to the
-    class where it brings the most information. At last the classes are merged down to one: that gives their paths.
+    The most frequent words are the first classes. Each further word, in order of frequency, is added as a new class,
+    and the two classes are merged whose merge loses the least average mutual information of adjacent classes; words
+    not yet added form one fixed class. Then, for `passes` passes or until nothing changes, each word is moved to the
+    class where it gives the most information. Finally the classes are merged down to one, which gives their paths.
 
-    Sentence ends take part as neighbours, and so does `<unk>`, but each stays a class of its own, as in class n-grams.
-    So the log-likelihood a token of a class bigram model by relative counts is the information less the entropy of
-    words. Words of equal frequency come in the vocabulary's order, and of equal merges the one of the earlier words is
-    done: the same text always gives the same classes.
+    Sentence ends and `<unk>` count as neighbours, but each stays a class of its own, as in class n-gram models. So the
+    log-likelihood per token of a class bigram model with relative counts is the information minus the entropy of
+    words. Ties are broken by the order of the vocabulary, so the result is deterministic.
 
     >>> corpus = Corpus.from_sentences(["she ran home", "he ran away", "she sat here", "he sat here", "he ran home"])
     >>> clustering = brown_clusters(corpus, classes=3)
@@ -102,54 +101,52 @@ def brown_clusters(
     words = _ranked_words(corpus, classes)
     items = FIRST + len(words)
     item_of = np.zeros(len(corpus.vocab), np.int32)
-    item_of[[START, END, UNK]] = FRAME, FRAME, UNKNOWN
+    item_of[[START, END, UNK]] = BOUNDARY, BOUNDARY, UNKNOWN
     item_of[words] = np.arange(FIRST, items)
-    text = item_of[corpus.ids_with_boundaries(starts=0)]  # goes round: one frame ends a sentence and begins the next
+    text = item_of[corpus.ids_with_boundaries(starts=0)]  # circular: one boundary ends a sentence and begins the next
     xlogx = xlogx_table(len(text))
-    tell = progress or _no_progress
+    report = progress or _no_progress
     bigrams = count_bigrams(text, items)
-    class_of_item = _merge_items(bigrams, classes, xlogx, tell)
-    class_of_item = _exchange(text, bigrams, class_of_item, passes, xlogx, tell)
+    class_of_item = _merge_items(bigrams, classes, xlogx, report)
+    class_of_item = _exchange(text, bigrams, class_of_item, passes, xlogx, report)
     paths = _tree_paths(class_of_item[text], classes, xlogx)
     return _build_clustering(corpus, words, class_of_item, paths)
 
 
 def mutual_information(corpus: Corpus, class_of: NDArray[np.int32]) -> float:
-    """Average mutual information of adjacent classes, in nats a token; `<s>` and `</s>` are one class, the frame."""
+    """Return the average mutual information of adjacent classes, in nats per token; `<s>` and `</s>` are one class."""
     classes = np.where(np.arange(len(class_of)) == START, class_of[END], class_of)
     joint = _count_adjacent(classes[corpus.ids_with_boundaries(starts=0)], int(class_of.max()) + 1) / corpus.num_tokens
-    apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    seen = joint > 0
-    return float((joint[seen] * np.log(joint[seen] / apart[seen])).sum())
+    independent = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    observed = joint > 0
+    return float((joint[observed] * np.log(joint[observed] / independent[observed])).sum())
 
 
 # -- the steps -----------------------------------------------------------------------------------------------------
 
 
 def _ranked_words(corpus: Corpus, classes: int) -> NDArray[np.int64]:
-    """The words that the text has, the most frequent first, once all is found fit to be clustered."""
+    """Return the words of the text, the most frequent first, or raise an error if it cannot be clustered."""
     if corpus.num_tokens > MAX_TOKENS:
-        raise DataError(
-            f"{corpus.num_tokens:,} tokens: texts of up to {MAX_TOKENS:,} can be clustered; divide the text"
-        )
+        raise DataError(f"{corpus.num_tokens:,} tokens: the limit for clustering is {MAX_TOKENS:,}; split the text")
     if classes < 2:
         raise DataError(f"{classes} classes: give 2 or more")
     counts = np.bincount(corpus.ids, minlength=len(corpus.vocab))
     counts[: len(SPECIALS)] = 0
     ranked = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     if len(ranked) < classes:
-        raise DataError(f"{classes} classes: the text has only {len(ranked)} different words; ask for fewer classes")
+        raise DataError(f"{classes} classes: the text has only {len(ranked)} different words; choose fewer classes")
     return ranked
 
 
-def _no_progress(doing: str, done: int, of: int) -> None:
+def _no_progress(task: str, done: int, total: int) -> None:
     pass
 
 
 def _merge_items(
     bigrams: Neighbours, classes: int, xlogx: NDArray[np.int64], progress: ProgressCallback
 ) -> NDArray[np.int64]:
-    """The class of each item after one merge for each item that is too many."""
+    """Return the class of each item after merging down to the number of classes."""
     items = len(bigrams.total)
     tables = empty_tables(classes + 1, xlogx)
     leaders, slot_of = _initial_leaders(items)
@@ -157,14 +154,14 @@ def _merge_items(
     for start in range(FIRST, items, PROGRESS_INTERVAL):
         progress("merging", start, items)
         free = add_items(tables, bigrams, leaders, slot_of, free, start, min(start + PROGRESS_INTERVAL, items))
-    for item in range(items):  # a leader comes before those it leads
+    for item in range(items):  # the first item of a class comes before its other items
         leaders[item] = leaders[leaders[item]]
     _, class_of_word = np.unique(leaders[FIRST:], return_inverse=True)
     return np.concatenate([np.arange(FIRST), FIRST + class_of_word])
 
 
 def _initial_leaders(items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The leader of each item, itself, and the slot of each leader: that of all words is the rest."""
+    """Return initial leaders (each item itself) and slots (all words are in the rest)."""
     return np.arange(items), np.minimum(np.arange(items), REST)
 
 
@@ -176,23 +173,23 @@ def _exchange(
     xlogx: NDArray[np.int64],
     progress: ProgressCallback,
 ) -> NDArray[np.int64]:
-    """The class of each item after every word has looked for a better one, several times."""
+    """Return the class of each item after moving words to better classes, for several passes."""
     class_of = class_of.copy()
     members = np.bincount(class_of)
-    beside = _count_adjacent(class_of[text], len(members))
+    adjacent = _count_adjacent(class_of[text], len(members))
     total = np.bincount(class_of[text], minlength=len(members))
-    tables = MergeTables(np.zeros((0, 0), np.int64), np.concatenate([beside.T, beside]), total, members, xlogx)
-    for number in range(passes):
-        progress("exchanging", number, passes)
+    tables = MergeTables(np.zeros((0, 0), np.int64), np.concatenate([adjacent.T, adjacent]), total, members, xlogx)
+    for index in range(passes):
+        progress("exchanging", index, passes)
         if not exchange_items(tables, bigrams, members, class_of, FIRST, len(class_of)):
             break
     return class_of
 
 
 def _tree_paths(text: NDArray[np.int64], classes: int, xlogx: NDArray[np.int64]) -> list[str]:
-    """Merge classes down to one; of each class, the turns that lead to it from the root.
+    """Merge classes down to one and return the path from the root to each class.
 
-    At each merge, 0 leads to the part that holds the first of the classes and 1 to the other.
+    At each merge, 0 leads to the part with the earlier class and 1 to the other.
     """
     bigrams = count_bigrams(text.astype(np.int32), FIRST + classes)
     tables = empty_tables(classes + 1, xlogx)
@@ -206,7 +203,7 @@ def _tree_paths(text: NDArray[np.int64], classes: int, xlogx: NDArray[np.int64])
 
 
 def _count_adjacent(text: NDArray[np.integer], classes: int) -> NDArray[np.int64]:
-    """How often class d follows class c in a text that goes round.  # (classes, classes)"""
+    """Count how often class d follows class c in a circular text.  # (classes, classes)"""
     pairs = text.astype(np.int64) * classes + np.roll(text, -1)
     return np.bincount(pairs, minlength=classes * classes).reshape(classes, classes)
 
@@ -214,13 +211,13 @@ def _count_adjacent(text: NDArray[np.integer], classes: int) -> NDArray[np.int64
 def _build_clustering(
     corpus: Corpus, words: NDArray[np.int64], class_of_item: NDArray[np.int64], paths: list[str]
 ) -> BrownClustering:
-    """The result in the vocabulary's numbers, with the classes in order of their paths."""
+    """Return the result in ids of the vocabulary, with the classes sorted by their paths."""
     order = sorted(range(len(paths)), key=paths.__getitem__)
-    number = np.empty(len(paths), np.int32)
-    number[order] = np.arange(len(SPECIALS), len(SPECIALS) + len(paths))
+    class_id = np.empty(len(paths), np.int32)
+    class_id[order] = np.arange(len(SPECIALS), len(SPECIALS) + len(paths))
     class_of = np.full(len(corpus.vocab), UNK, np.int32)
     class_of[: len(SPECIALS)] = START, END, UNK
-    class_of[words] = number[class_of_item[FIRST:] - FIRST]
+    class_of[words] = class_id[class_of_item[FIRST:] - FIRST]
     return BrownClustering(
         corpus.vocab,
         class_of,

@@ -304,7 +304,14 @@ class SourceCorpus(Protocol):
 
 @dataclass(frozen=True)
 class ParallelCorpus:
-    """A source and a target text with the same number of lines."""
+    """A source and a target text with the same number of lines.
+
+    >>> from dragoman import Corpus, ParallelCorpus
+    >>> german, english = Corpus.from_sentences(["ein hund", "ein vogel"]), Corpus.from_sentences(["a dog", "a bird"])
+    >>> pairs = ParallelCorpus(german, english)
+    >>> len(pairs), pairs.reversed.target.sentences_as_text()
+    (2, ['ein hund', 'ein vogel'])
+    """
 
     source: Any  # a `SourceCorpus`
     target: Corpus

@@ -1,7 +1,7 @@
-"""Text as it is printed, and as the words that a model reads: `"Stop!", he said.` and `" stop ! " , he said .`
+"""Tokenisation and detokenisation of punctuation: `"Stop!", he said.` and `" stop ! " , he said .`
 
-What becomes of punctuation, capitals and apostrophes is learned from the words that the model knows, whoever cut its
-training text: a word that it knows as it stands stays whole.
+The treatment of punctuation, capitals and apostrophes follows from the vocabulary of the model, however its training
+text was tokenised: a word that the model knows is not split.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from dragoman.data.words import split_words
 
 APOSTROPHES = "'’"
-HYPHEN_TOKEN = "@-@"  # how some tokenisers write a hyphen that they have cut at
+HYPHEN_TOKEN = "@-@"  # how some tokenisers write a hyphen at which they split a word
 NO_SPACE_BEFORE = frozenset([*",.!?;:)]}»”’%…。、，！？", "..."])
 NO_SPACE_AFTER = frozenset("([{«„“‚¿¡#$£€")
-MAX_WORD_LENGTH = 100  # characters; what is longer is none, and stays as it is
-NUMBER = re.compile(r"-[0-9]")
-STRAIGHT_QUOTES = frozenset("\"'")  # quotes that open and close alike
-# A sentence ends at a mark, whatever closes after it, and a space before what can begin one.
+MAX_WORD_LENGTH = 100  # characters; anything longer is left as it is
+NEGATIVE_NUMBER = re.compile(r"-[0-9]")
+STRAIGHT_QUOTES = frozenset("\"'")  # the same character opens and closes
+# A sentence ends at a mark and closing brackets or quotes, followed by a space and something that can start a sentence.
 END_OF_SENTENCE = re.compile(r"(?<=[.!?…])([\"'”’»)\]]*)(\s+)(?=[\"'“„«(¿¡]*[^\W_a-zß-öø-ÿ])|(?<=[。！？])(\s*)(?=\S)")
-CLITIC = re.compile(r"['’][^\W\d_]+|n['’]t", re.IGNORECASE)  # of dog 's, do n't
-ELIDED = re.compile(r"[^\W\d_]+['’]")  # of l' ami
-LINE_ENDS = re.compile(r"()(?<!\s)(\s*\n\s*)()")  # from the first space on: long gaps are read once
+CLITIC = re.compile(r"['’][^\W\d_]+|n['’]t", re.IGNORECASE)  # as in dog 's, do n't
+ELISION = re.compile(r"[^\W\d_]+['’]")  # as in l' ami
+LINE_ENDS = re.compile(r"()(?<!\s)(\s*\n\s*)()")  # starts at the first space, so that long gaps are scanned once
 ABBREVIATION = re.compile(
     r"(?:^|\s)(?:\w|\w\.\w|[Mm]rs?|[Mm]s|[DdPp]r|[Pp]rof|[Ss]t|[Nn]r|[Nn]o|[Vv]gl|bzw|usw|etc|vs|ca)\.$"
 )
@@ -32,39 +32,43 @@ ABBREVIATION = re.compile(
 
 @dataclass(frozen=True)
 class PunctuationTokenizer:
-    """How the words that a model knows are written."""
+    """Converts between printed text and the words of a model."""
 
     vocabulary: Container[str]
-    lowercase: bool  # no capitals
-    html_escaped: bool  # `&apos;` for an apostrophe, and so on
+    lowercase: bool  # the vocabulary has no capitals
+    html_escaped: bool  # the vocabulary has `&apos;` for an apostrophe, and so on
 
     @classmethod
     def from_vocabulary(cls, words: Iterable[str]) -> PunctuationTokenizer:
-        """By the vocabulary of a tokenised text."""
-        listed = frozenset(words)
-        lower = not any(word[:1].isupper() for word in listed)
-        return cls(listed, lower, any(mark in listed for mark in ("&apos;", "&apos;s", "&quot;", "&amp;")))
+        """Create from the vocabulary of a tokenised text."""
+        known = frozenset(words)
+        lowercase = not any(word[:1].isupper() for word in known)
+        return cls(known, lowercase, any(mark in known for mark in ("&apos;", "&apos;s", "&quot;", "&amp;")))
 
     def tokenize(self, line: str) -> str:
-        """A printed line as words.
+        """Convert a printed line to words separated by spaces.
 
-        >>> spelling = Spelling.of(["the", "dog", "'s", "mr.", "x", "-", "y", ","])
-        >>> spelling.words("Mr. X, the dog's x-y (The DOG)!")
+        >>> tokenizer = PunctuationTokenizer.from_vocabulary(["the", "dog", "'s", "mr.", "x", "-", "y", ","])
+        >>> tokenizer.tokenize("Mr. X, the dog's x-y (The DOG)!")
         "mr. x , the dog 's x - y ( the dog ) !"
         """
         cased = line.lower() if self.lowercase else line
         return " ".join(self._escape(part) for word in split_words(cased) for part in self._split_word(word))
 
     def detokenize(self, words: str, source_line: str = "", names: Mapping[int, str] | None = None) -> str:
-        """Words as a printed line; it begins with a capital if the line that it is like does.
+        """Convert words to a printed line, with a capital at the start if `source_line` has one.
 
-        # names: how the words of some places are to be spelled, such as names copied from a line with capitals
+        Args:
+            words: words separated by spaces.
+            source_line: the line that was translated.
+            names: spellings of the words at some positions, such as names copied from the source with capitals.
 
-        >>> Spelling.of(["the", "dog"]).printed('" stop " , said the dog ( 5 @-@ year @-@ old ) .', like="Halt")
+        >>> tokenizer = PunctuationTokenizer.from_vocabulary(["the", "dog"])
+        >>> tokenizer.detokenize('" stop " , said the dog ( 5 @-@ year @-@ old ) .', source_line="Halt")
         '"Stop", said the dog (5-year-old).'
         """
         tokens = [html.unescape(word) if self.html_escaped else word for word in split_words(words)]
-        tokens = [(names or {}).get(place, token) for place, token in enumerate(tokens)]
+        tokens = [(names or {}).get(position, token) for position, token in enumerate(tokens)]
         line = _join_tokens(tokens)
         return _capitalise(line) if self.lowercase and _starts_with_capital(source_line) else line
 
@@ -75,11 +79,11 @@ class PunctuationTokenizer:
         return html.escape(word).replace("&#x27;", "&apos;") if self.html_escaped else word
 
     def _split_word(self, word: str) -> list[str]:
-        """What is between spaces as words: marks off its ends, then at apostrophes and hyphens."""
+        """Split punctuation off both ends, then split at apostrophes and hyphens."""
         if len(word) > MAX_WORD_LENGTH:
             return [word]
         before, after = list[str](), list[str]()
-        while word and not self._knows(word) and not word[0].isalnum() and not NUMBER.match(word):
+        while word and not self._knows(word) and not word[0].isalnum() and not NEGATIVE_NUMBER.match(word):
             mark = self._leading_mark(word)
             before.append(mark)
             word = word[len(mark) :]
@@ -90,76 +94,76 @@ class PunctuationTokenizer:
         return [*before, *(self._split_inside(word) if word else []), *reversed(after)]
 
     def _leading_mark(self, word: str) -> str:
-        """The mark that a word begins with; several alike, such as `...`, if they are known together."""
+        """Return the mark that a word begins with; several equal marks, such as `...`, if they are known together."""
         run = word[: len(word) - len(word.lstrip(word[0]))]
         return run if self._knows(run) else word[0]
 
     def _split_inside(self, word: str) -> list[str]:
         if self._knows(word):
             return [word]
-        for place in (at for at, letter in enumerate(word) if at and letter in APOSTROPHES):
-            for cut in (place, place + 1, place - 1):  # dog 's, l' ami, do n't
-                one, other = word[:cut], word[cut:]
-                if one and other and (self._knows(other if cut <= place else one)):
-                    return [one, other]
+        for position in (i for i, letter in enumerate(word) if i and letter in APOSTROPHES):
+            for split in (position, position + 1, position - 1):  # dog 's, l' ami, do n't
+                first, second = word[:split], word[split:]
+                if first and second and (self._knows(second if split <= position else first)):
+                    return [first, second]
         parts = word.split("-")
         if len(parts) > 1 and all(map(self._knows, parts)):
             hyphen = HYPHEN_TOKEN if self._knows(HYPHEN_TOKEN) else "-"
-            return [part for number, part in enumerate(parts) for part in ([hyphen] if number else []) + [part]]
+            return [token for i, part in enumerate(parts) for token in ([hyphen, part] if i else [part])]
         return [word]
 
 
 def split_sentences(text: str) -> list[tuple[str, str]]:
-    """The sentences of a text, each with the space that comes after it: joined, they are the text.
+    """Split a text into sentences, each with the whitespace after it: joined, they are the text.
 
-    >>> sentences("Mr. X left. Why? It's late.\\n\\nGood night")
+    >>> split_sentences("Mr. X left. Why? It's late.\\n\\nGood night")
     [('Mr. X left.', ' '), ('Why?', ' '), ("It's late.", '\\n\\n'), ('Good night', '')]
     """
     body = text.strip()
     if not body:
         return [("", text)] if text else []
     before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    found: list[tuple[str, str]] = [("", before)] if before else []
+    sentences: list[tuple[str, str]] = [("", before)] if before else []
     for paragraph, gap in _split_at(body, LINE_ENDS):
         pending = ""
-        for one, space in _split_at(paragraph, END_OF_SENTENCE):
-            if ABBREVIATION.search(one) and space:
-                pending += one + space
+        for part, space in _split_at(paragraph, END_OF_SENTENCE):
+            if ABBREVIATION.search(part) and space:
+                pending += part + space
             else:
-                found.append((pending + one, space))
+                sentences.append((pending + part, space))
                 pending = ""
         if pending:
-            found.append((pending.rstrip(), pending[len(pending.rstrip()) :]))
-        found[-1] = (found[-1][0], found[-1][1] + gap)
-    found[-1] = (found[-1][0], found[-1][1] + after)
-    return found
+            sentences.append((pending.rstrip(), pending[len(pending.rstrip()) :]))
+        sentences[-1] = (sentences[-1][0], sentences[-1][1] + gap)
+    sentences[-1] = (sentences[-1][0], sentences[-1][1] + after)
+    return sentences
 
 
-def _split_at(text: str, at: re.Pattern[str]) -> list[tuple[str, str]]:
-    """A text in parts, each with the space after it."""
-    found, start = [], 0
-    for match in at.finditer(text):
+def _split_at(text: str, boundary: re.Pattern[str]) -> list[tuple[str, str]]:
+    """Split a text at matches of a pattern, each part with the whitespace after it."""
+    parts, start = [], 0
+    for match in boundary.finditer(text):
         closing, space = match[1] or "", match[2] or match[3] or ""
-        found.append((text[start : match.start()] + closing, space))
+        parts.append((text[start : match.start()] + closing, space))
         start = match.end()
-    return [*found, (text[start:], "")] if start < len(text) or not found else found
+    return [*parts, (text[start:], "")] if start < len(text) or not parts else parts
 
 
 def _join_tokens(tokens: list[str]) -> str:
-    """Words with spaces where there are some in print."""
-    line, glue, opened = "", True, set[str]()
-    for place, token in enumerate(tokens):
+    """Join tokens with spaces where printed text has them."""
+    line, attach_next, open_quotes = "", True, set[str]()
+    for position, token in enumerate(tokens):
         if token == HYPHEN_TOKEN:
-            line, glue = f"{line}-", True
+            line, attach_next = f"{line}-", True
             continue
-        attached = glue or token in NO_SPACE_BEFORE or CLITIC.fullmatch(token) is not None
-        glue = token in NO_SPACE_AFTER or ELIDED.fullmatch(token) is not None
-        if token == "'" and token not in opened and token not in tokens[place + 1 :]:
-            attached = True  # nothing closes it: an apostrophe
+        attach = attach_next or token in NO_SPACE_BEFORE or CLITIC.fullmatch(token) is not None
+        attach_next = token in NO_SPACE_AFTER or ELISION.fullmatch(token) is not None
+        if token == "'" and token not in open_quotes and token not in tokens[position + 1 :]:
+            attach = True  # there is no closing quote: this is an apostrophe
         elif token in STRAIGHT_QUOTES:
-            attached, glue = attached or token in opened, token not in opened
-            opened ^= {token}
-        line += token if attached else f" {token}"
+            attach, attach_next = attach or token in open_quotes, token not in open_quotes
+            open_quotes ^= {token}
+        line += token if attach else f" {token}"
     return line
 
 
@@ -169,5 +173,5 @@ def _starts_with_capital(line: str) -> bool:
 
 
 def _capitalise(line: str) -> str:
-    place = next((at for at, letter in enumerate(line) if letter.isalnum()), 0)
-    return line[:place] + line[place : place + 1].upper() + line[place + 1 :]
+    position = next((i for i, letter in enumerate(line) if letter.isalnum()), 0)
+    return line[:position] + line[position : position + 1].upper() + line[position + 1 :]

@@ -1,4 +1,4 @@
-"""Names of languages by their codes (ISO 639-1)."""
+"""English names of languages by their ISO 639-1 codes."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ LANGUAGE_NAMES: dict[str, str] = {
     code: name
     for line in _TABLE.split("\n")
     if line
-    for code, _, name in (one.partition(" ") for one in line.split("|"))
+    for code, _, name in (entry.partition(" ") for entry in line.split("|"))
 }

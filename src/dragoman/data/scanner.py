@@ -1,11 +1,14 @@
-"""From bytes to numbered words: the one place where text is split.
+"""Splitting text into words and numbering them.
 
-Lines end at the byte `\\n` alone and words at space and TAB alone, so that no other character (U+2028, vertical
-tab, no-break space) can ever shift a line of a parallel text.
+Lines end only at the byte `\\n`, words only at spaces and TABs, so no other character (U+2028, vertical tab, no-break
+space) can shift the lines of a parallel text.
 """
 
 from __future__ import annotations
 
+from array import array
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,63 +19,103 @@ from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map, split_range
 
 NEWLINE, RETURN, SPACE, TAB = 10, 13, 32, 9
+OTHER_WHITESPACE = (b"\r", b"\v", b"\f")  # separators for bytes.split, but not for words
+COMPILED_BYTES = 1 << 24  # texts from this size on are scanned by compiled code: smaller ones are not worth loading it
+CHUNK_BYTES = 1 << 21  # split at a time without compiled code
 
 
 @dataclass(frozen=True)
 class ScannedText:
-    """A text as word types in order of first use, and each token as the number of its type."""
+    """The distinct words (types) of a text in order of first use, and each token as the index of its type."""
 
     types: list[str]
     counts: NDArray[np.int64]  # (types,)
-    tokens: NDArray[np.int32]  # (tokens,) number of the type
+    tokens: NDArray[np.int32]  # (tokens,) index of the type
     offsets: NDArray[np.int64]  # (lines + 1,) first token of each line
 
     def first_line_with(self, word: str) -> int:
-        """The line, counted from 1, that first uses `word`."""
+        """Return the first line, counted from 1, that has `word`."""
         first = int(np.argmax(self.tokens == self.types.index(word)))
         return int(np.searchsorted(self.offsets, first, side="right"))
 
 
-def scan(text: bytes) -> ScannedText:
-    """Split a text into lines and words.
+def scan(text: bytes, compiled: bool | None = None) -> ScannedText:
+    """Split a text into lines and words, by compiled code or in Python (by default according to its size).
 
     >>> scan(b"the cat\\n\\nthe  dog\\r\\n").types
     ['the', 'cat', 'dog']
     >>> scan(b"the cat\\n\\nthe  dog\\r\\n").offsets.tolist()
     [0, 2, 2, 4]
     """
-    pieces = parallel_map(_scan_chunk, _split_at_lines(text))
-    number: dict[str, int] = {}
-    for piece in pieces:  # one numbering for all, still in order of first use
-        number.update({word: len(number) + new for new, word in enumerate(w for w in piece.types if w not in number)})
-    counts = np.zeros(len(number), np.int64)
+    if not (len(text) >= COMPILED_BYTES if compiled is None else compiled):
+        return _concatenate([_split_chunk(bytes(chunk)) for chunk in _chunks(text, len(text) // CHUNK_BYTES + 1)])
+    cores = len(split_range(0, len(text), min_size=1 << 18, per_core=1))
+    return _concatenate(parallel_map(_scan_chunk, _chunks(text, cores)))
+
+
+def _chunks(text: bytes, number: int) -> list[memoryview]:
+    """Divide a text between lines into about `number` parts of similar size."""
+    ends = [0]
+    for start in (len(text) * i // number for i in range(1, number)):
+        ends.append(max(ends[-1], text.find(b"\n", start) + 1))
+    view = memoryview(text)
+    return [view[a:b] for a, b in zip(ends, [*ends[1:], len(text)], strict=True) if b > a]
+
+
+def _concatenate(chunks: Sequence[ScannedText]) -> ScannedText:
+    """Join consecutive parts of a text, with one numbering of types."""
+    if len(chunks) == 1:
+        return chunks[0]
+    index: dict[str, int] = {}
+    for chunk in chunks:
+        for word in chunk.types:
+            index.setdefault(word, len(index))
+    counts = np.zeros(len(index), np.int64)
     tokens, offsets, before = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)], 0
-    for piece in pieces:
-        renumber = np.array([number[word] for word in piece.types], np.int32)
-        counts[renumber] += piece.counts
-        tokens.append(renumber[piece.tokens] if len(pieces) > 1 else piece.tokens)
-        offsets.append(piece.offsets[1:] + before)
-        before += len(piece.tokens)
-    return ScannedText(list(number), counts, np.concatenate(tokens), np.concatenate(offsets))
+    for chunk in chunks:
+        new_index = np.array([index[word] for word in chunk.types], np.int32)
+        counts[new_index] += chunk.counts
+        tokens.append(new_index[chunk.tokens])
+        offsets.append(chunk.offsets[1:] + before)
+        before += len(chunk.tokens)
+    return ScannedText(list(index), counts, np.concatenate(tokens), np.concatenate(offsets))
 
 
-def _split_at_lines(text: bytes) -> list[memoryview]:
-    """Cut a long text between lines, one piece for each core."""
-    cuts = [0]
-    for first, _ in split_range(0, len(text), min_size=1 << 18, per_core=1)[1:]:
-        cuts.append(max(cuts[-1], text.find(b"\n", first) + 1))
-    whole = memoryview(text)
-    return [whole[a:b] for a, b in zip(cuts, [*cuts[1:], len(text)], strict=True) if b > a]
+# -- small texts -------------------------------------------------------------------------------------------------------
+
+
+def _split_chunk(text: bytes) -> ScannedText:
+    """Scan with Python's own functions."""
+    split = _split_line if any(separator in text for separator in OTHER_WHITESPACE) else bytes.split
+    index: defaultdict[bytes, int] = defaultdict()
+    index.default_factory = index.__len__  # a new word gets the next index
+    tokens = array("i")
+    offsets = array("q", [0])
+    for line in text.removesuffix(b"\n").split(b"\n"):
+        tokens.extend(map(index.__getitem__, split(line)))
+        offsets.append(len(tokens))
+    types = [str(word, "utf-8") for word in index]
+    token_types = np.frombuffer(tokens, np.int32)
+    counts = np.bincount(token_types, minlength=len(types)).astype(np.int64)
+    return ScannedText(types, counts, token_types, np.frombuffer(offsets, np.int64))
+
+
+def _split_line(line: bytes) -> list[bytes]:
+    return [word for word in line.removesuffix(b"\r").replace(b"\t", b" ").split(b" ") if word]
+
+
+# -- large texts -------------------------------------------------------------------------------------------------------
 
 
 def _scan_chunk(text: memoryview) -> ScannedText:
+    """Scan with compiled code: a hash table of the words, by open addressing."""
     data = np.frombuffer(text, np.uint8)
-    most = data.size // 2 + 1  # tokens; memory is only taken as it is touched
-    token_type = np.empty(most, np.int32)
+    max_tokens = data.size // 2 + 1  # memory is used only where it is written
+    token_type = np.empty(max_tokens, np.int32)
     offsets = np.zeros(_count_lines(data) + 1, np.int64)
-    starts, lengths = np.empty(most, np.int64), np.empty(most, np.int32)  # of each type
-    counts, hashes = np.empty(most, np.int64), np.empty(most, np.uint64)
-    slots = np.full(1 << 15, -1, np.int32)  # open addressing: hash -> type
+    starts, lengths = np.empty(max_tokens, np.int64), np.empty(max_tokens, np.int32)  # of each type
+    counts, hashes = np.empty(max_tokens, np.int64), np.empty(max_tokens, np.uint64)
+    slots = np.full(1 << 15, -1, np.int32)  # hash -> type
     byte = line = token = types = 0
     while True:
         tables = slots, starts, lengths, counts, hashes
@@ -81,24 +124,24 @@ def _scan_chunk(text: memoryview) -> ScannedText:
             break
         slots = rehash(hashes[:types], 4 * slots.size)
     offsets[-1] = token
-    places = zip(starts[:types].tolist(), lengths[:types].tolist(), strict=True)
-    return ScannedText([str(text[a : a + n], "utf-8") for a, n in places], counts[:types], token_type[:token], offsets)
+    ranges = zip(starts[:types].tolist(), lengths[:types].tolist(), strict=True)
+    return ScannedText([str(text[a : a + n], "utf-8") for a, n in ranges], counts[:types], token_type[:token], offsets)
+
+
+def _count_lines(data: NDArray[np.uint8]) -> int:
+    """Count line breaks, and a last line without one."""
+    return int((data == NEWLINE).sum()) + int(data.size > 0 and data[-1] != NEWLINE)
 
 
 @kernel
 def _ends_word(data: Any, i: int) -> bool:
-    """A word ends at a blank, at the end of the line, and before the one `\\r` that may close a line."""
+    """A word ends at a blank, at the end of the line, and before a `\\r` that closes the line."""
     byte = data[i]
     if byte > SPACE:
         return False
     if byte == RETURN:
         return i + 1 == data.size or data[i + 1] == NEWLINE
-    return bool(byte == SPACE or byte == NEWLINE or byte == TAB)  # noqa: SIM109 - as fast as it gets
-
-
-def _count_lines(data: NDArray[np.uint8]) -> int:
-    """Line breaks, and a last line that has none."""
-    return int((data == NEWLINE).sum()) + int(data.size > 0 and data[-1] != NEWLINE)
+    return bool(byte == SPACE or byte == NEWLINE or byte == TAB)  # noqa: SIM109 - faster than `in`
 
 
 @kernel
@@ -146,7 +189,7 @@ def _assign_types(
 
 @kernel
 def _is_type(data: Any, a: int, length: int, key: Any, other: int, starts: Any, lengths: Any, hashes: Any) -> bool:
-    """Whether the word at byte `a` is the type `other`."""
+    """Return whether the word at byte `a` is the type `other`."""
     if key != hashes[other] or length != lengths[other]:
         return False
     b = starts[other]
@@ -158,11 +201,12 @@ def _is_type(data: Any, a: int, length: int, key: Any, other: int, starts: Any, 
 
 @kernel
 def rehash(hashes: Any, size: int) -> Any:
+    """Return a hash table of `size` slots for the types with these hashes."""
     slots = np.full(size, -1, np.int32)
     mask = np.uint64(size - 1)
-    for number in range(hashes.size):
-        slot = hashes[number] & mask
+    for index in range(hashes.size):
+        slot = hashes[index] & mask
         while slots[slot] >= 0:
             slot = (slot + np.uint64(1)) & mask
-        slots[slot] = number
+        slots[slot] = index
     return slots

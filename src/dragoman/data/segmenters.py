@@ -6,14 +6,13 @@ text. For every segmenter, `join(segment(line))` is the line up to its whitespac
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dragoman.core.errors import DataError
+from dragoman.core.errors import DataError, closest_match
 from dragoman.data.subwords import (
     ALGORITHMS,
     MODEL_FILE,
@@ -155,8 +154,8 @@ class SegmenterSpec:
         name, colon, number = text.partition(":")
         kind = ALIASES.get(name, name)
         if kind not in KINDS:
-            near = difflib.get_close_matches(name, [*KINDS, *ALIASES], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "choose auto, word, char, subword:N or unigram:N"
+            match = closest_match(name, [*KINDS, *ALIASES])
+            hint = f"did you mean {match!r}?" if match else "choose auto, word, char, subword:N or unigram:N"
             raise DataError(f"unknown units {text!r}; {hint}")
         if not colon:
             return cls(kind)

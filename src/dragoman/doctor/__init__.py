@@ -1,1 +1,1 @@
-"""The doctor: looks a text over before a model is trained on it."""
+"""Checks of training data: `examination.examine` reports findings, `fix.fix_documents` cleans the texts."""

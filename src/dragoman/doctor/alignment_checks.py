@@ -15,9 +15,9 @@ from dragoman.align.pair_grid import NULL, IdLines
 from dragoman.align.word_association import WordAssociations
 from dragoman.core.kernels import kernel
 from dragoman.data.scanner import scan
+from dragoman.doctor.documents import Document, join_lines
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.reader import Document, join_lines
-from dragoman.doctor.single_text import shortened
+from dragoman.doctor.text_checks import shortened
 
 MIN_PAIRS = 300  # fewer pairs teach too few words
 MAX_LINE_WORDS = 60  # further words of a line are ignored
@@ -162,12 +162,12 @@ class ScoreLimits:
         limits, midpoints = np.full(len(LENGTH_EDGES) + 1, -np.inf), np.full(len(LENGTH_EDGES) + 1, -np.inf)
         for bucket in range(1, len(limits)):
             values = scores[(buckets == bucket) & ~np.isnan(scores)]
-            chance = random_scores[(random_buckets == bucket) & ~np.isnan(random_scores)]
-            if min(len(values), len(chance)) >= MIN_BUCKET_PAIRS:
+            random_values = random_scores[(random_buckets == bucket) & ~np.isnan(random_scores)]
+            if min(len(values), len(random_values)) >= MIN_BUCKET_PAIRS:
                 low, median, high = np.percentile(values, [25, 50, 75])
-                by_chance = float(np.percentile(chance, CHANCE_PERCENTILES[bucket]))
+                by_chance = float(np.percentile(random_values, CHANCE_PERCENTILES[bucket]))
                 limits[bucket] = min(by_chance, low - OUTLIER_RANGES * (high - low))
-                midpoints[bucket] = (median + float(np.median(chance))) / 2
+                midpoints[bucket] = (median + float(np.median(random_values))) / 2
         return cls(words, limits, midpoints)
 
     def limit(self, lines: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Characters that do not belong in a text: where they are, and the text without them."""
+"""Characters that do not belong in a text: how to find them, and how to fix a line."""
 
 from __future__ import annotations
 
@@ -7,140 +7,140 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-# What the bytes 0x80 to 0xbf look like in Windows-1252 (in Latin-1 where that has nothing).
+# Bytes 0x80 to 0xbf decoded as Windows-1252, or as Latin-1 where Windows-1252 is undefined
 CP1252 = {byte: bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(0x80, 0xC0)}
 BYTE_OF = {letter: byte for byte, letter in CP1252.items()} | {chr(byte): byte for byte in range(0x80, 0x100)}
-FOLLOWERS = "".join(sorted({*CP1252.values(), *map(chr, CP1252)}))  # how UTF-8's further bytes look when misread
-QUOTES = "“”‘’„‚‹›«»–—…\u00a0"  # these follow a real Ä or Å now and then
-SURE_FOLLOWERS = "".join(sign for sign in FOLLOWERS if sign not in QUOTES)
-# Â and Ã followed by a sign, the same with Ä and Å, and the misread beginnings of typographic signs.
-MISREAD = re.compile(
-    f"[ÂÃ][{re.escape(FOLLOWERS)}]|[ÄÅ][{re.escape(SURE_FOLLOWERS)}]|â[€\x80\u201a\x82][{re.escape(FOLLOWERS)}]"
+CONTINUATIONS = "".join(sorted({*CP1252.values(), *map(chr, CP1252)}))  # continuation bytes of UTF-8, decoded wrongly
+QUOTES = "“”‘’„‚‹›«»–—…\u00a0"  # may follow a correct Ä or Å
+SURE_CONTINUATIONS = "".join(character for character in CONTINUATIONS if character not in QUOTES)
+# Â or Ã with a continuation, Ä or Å with a sure one, and the first bytes of typographic characters
+MOJIBAKE = re.compile(
+    f"[ÂÃ][{re.escape(CONTINUATIONS)}]|[ÄÅ][{re.escape(SURE_CONTINUATIONS)}]"
+    f"|â[€\x80\u201a\x82][{re.escape(CONTINUATIONS)}]"
 )
 SEPARATORS = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 CONTROLS = "".join(chr(code) for code in [*range(1, 32), *range(127, 160)] if chr(code) not in f"\t\n{SEPARATORS}")
-# Zero-width space, word joiner, soft hyphen, a byte order mark inside, directions, and joiners beside a plain letter.
-INVISIBLE_CHARACTERS = "".join(
-    ["\u200c\u200d\u00ad\u061c\u180e\u200b\u200e\u200f\ufeff\ufff9\ufffa\ufffb"]
+JOINERS = "\u200c\u200d"  # needed in some scripts and emoji, but not next to ASCII
+ALWAYS_INVISIBLE = "".join(
+    ["\u00ad\u061c\u180e\u200b\u200e\u200f\ufeff\ufff9\ufffa\ufffb"]  # soft hyphen, zero width space, BOM, directions
     + [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2060, 0x206A))]
 )
 INVISIBLE = re.compile(
-    f"[{INVISIBLE_CHARACTERS[2:]}]|[\u200c\u200d]+(?=[\x00-\x7f]|$)|(?<=[\x00-\x7f])[\u200c\u200d]+|^[\u200c\u200d]+",
-    re.MULTILINE,
+    f"[{ALWAYS_INVISIBLE}]|[{JOINERS}]+(?=[\x00-\x7f]|$)|(?<=[\x00-\x7f])[{JOINERS}]+|^[{JOINERS}]+", re.MULTILINE
 )
 SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 RESERVED = re.compile(r"(?<![^ \t\n])</?s>(?![^ \t\n])")
-BLANKS = ("  ", "\t", "\n ", " \n")
-UNTIDY = re.compile(r"^[ \t]+|[ \t]+$|\t|  +", re.MULTILINE)
+SUPERFLUOUS_SPACES = re.compile(r"^[ \t]+|[ \t]+$|\t|  +", re.MULTILINE)
 MARKUP = re.compile(
     r"&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,5}|#x[0-9a-fA-F]{1,5});|&(?: )?(?:amp|quot|apos|nbsp) ?;"
     r"|</?(?:a|b|i|u|br|p|em|strong|span|div|font|td|tr|table|li|ul|ref|sup|sub)(?: [^<>\n]*)?/?>",
     re.IGNORECASE,
 )
+CONTROL_NAMES = {0x85: "NEXT LINE", 0x0B: "VERTICAL TAB", 0x0C: "FORM FEED", 0x0D: "CARRIAGE RETURN", 0x1B: "ESCAPE"}
 
 
 @dataclass(frozen=True)
 class CharacterCheck:
-    """A kind of finding, how to see it, and how to say what was seen."""
+    """A kind of finding with the pattern to search for."""
 
     kind: str
     pattern: re.Pattern[str]
-    describe: Callable[[str], str]
-    hints: Sequence[str] = ()  # without one of these in the text there is nothing to see, which is quicker to tell
+    describe: Callable[[str], str]  # message for a match
+    required: Sequence[str] = ()  # a text without any of these has no match; searching for them is faster
 
 
-def character_name(sign: str) -> str:
-    """U+200B ZERO WIDTH SPACE"""
-    codes = {0x85: "NEXT LINE", 0x0B: "VERTICAL TAB", 0x0C: "FORM FEED", 0x0D: "CARRIAGE RETURN", 0x1B: "ESCAPE"}
-    name = unicodedata.name(sign[0], codes.get(ord(sign[0]), "control character"))
-    return f"U+{ord(sign[0]):04X} {name}"
+def character_name(text: str) -> str:
+    """Describe the first character: U+200B ZERO WIDTH SPACE"""
+    code = ord(text[0])
+    return f"U+{code:04X} {unicodedata.name(text[0], CONTROL_NAMES.get(code, 'control character'))}"
 
 
-def _misread(found: str) -> str:
-    return f"{found!r} is probably {demojibake(found)!r}"
+def _describe_mojibake(text: str) -> str:
+    return f"{text!r} is probably {demojibake(text)!r}"
+
+
+def _describe_spaces(text: str) -> str:
+    return "TAB" if "\t" in text else "spaces at the start or end, or several in a row"
 
 
 CHECKS = (
     CharacterCheck("nul", re.compile("\0"), character_name),
-    CharacterCheck("mojibake", MISREAD, _misread, "ÂÃÄÅâ"),
+    CharacterCheck("mojibake", MOJIBAKE, _describe_mojibake, "ÂÃÄÅâ"),
     CharacterCheck("replacement", re.compile("\ufffd"), character_name),
     CharacterCheck("control", re.compile(f"[{CONTROLS}]"), character_name),
     CharacterCheck("separator", re.compile(f"[{SEPARATORS}]"), character_name),
-    CharacterCheck("invisible", INVISIBLE, character_name, INVISIBLE_CHARACTERS),
+    CharacterCheck("invisible", INVISIBLE, character_name, JOINERS + ALWAYS_INVISIBLE),
     CharacterCheck("odd-space", re.compile(f"[{SPACES}]"), character_name),
     CharacterCheck("reserved", RESERVED, str, ("<s>", "</s>")),
-    CharacterCheck(
-        "spaces", UNTIDY, lambda found: "TAB" if "\t" in found else "spaces at an end, or several in a row", BLANKS
-    ),
+    CharacterCheck("spaces", SUPERFLUOUS_SPACES, _describe_spaces, ("  ", "\t", "\n ", " \n")),
     CharacterCheck("markup", MARKUP, str, "&<"),
     CharacterCheck("placeholder", re.compile(r"(?<![^ \t\n])<unk>(?![^ \t\n])"), str, ("<unk>",)),
 )
 
 
+def find_matches(text: str, check: CharacterCheck) -> Iterator[tuple[int, str]]:
+    """Yield the position and the text of each match of a check."""
+    framed = f"\n{text}\n"
+    if check.required and not any(required in framed for required in check.required):
+        return
+    for match in check.pattern.finditer(text):
+        if check.kind != "mojibake" or _decode_mojibake(match) != match[0]:
+            yield match.start(), match[0]
+
+
 def demojibake(line: str) -> str:
-    """UTF-8 that was taken for Windows-1252, decoded.
+    """Decode UTF-8 that was decoded as Windows-1252, as often as necessary.
 
     >>> demojibake("MÃ¤dchen â€“ grÃ¼n"), demojibake("Spaß“, Ähre")
     ('Mädchen – grün', 'Spaß“, Ähre')
     """
-    while (better := MISREAD.sub(_decoded, line)) != line:  # a text may have suffered more than once
+    while (better := MOJIBAKE.sub(_decode_mojibake, line)) != line:
         line = better
     return line
 
 
-def _decoded(match: re.Match[str]) -> str:
+def _decode_mojibake(match: re.Match[str]) -> str:
     try:
         return bytes(BYTE_OF[letter] for letter in match[0]).decode("utf-8")
     except (KeyError, UnicodeDecodeError):
         return match[0]
 
 
-_DELETED = re.compile(f"\0|[{CONTROLS}]")
-_BLANK = re.compile(f"[{SEPARATORS}{SPACES}\r]")
-_ROUGH = re.compile(
+_REMOVED = re.compile(f"\0|[{CONTROLS}]")
+_REPLACED_BY_SPACE = re.compile(f"[{SEPARATORS}{SPACES}\r]")
+_SUSPICIOUS = re.compile(  # lines without a match need no fix, except for normalisation
     f"[\0-\x1f\x7f-\x9f{SPACES}\u00ad\ufeff\u061c\u180e\u200b-\u206f\ufff9-\ufffb]|[ÂÃÄÅâ]|</?s>|^ | $|  "
 )
 
 
 def fix_line(line: str) -> str:
-    """A line with everything set right that surely can be.
+    """Return a line with all problems fixed that have an unambiguous fix.
 
-    >>> mended("  das  Ma\\u0308dchen\\u200b\\x07 ")
+    >>> fix_line("  das  Ma\\u0308dchen\\u200b\\x07 ")
     'das Mädchen'
     """
-    if not _ROUGH.search(line) and (line.isascii() or unicodedata.is_normalized("NFC", line)):
+    if not _SUSPICIOUS.search(line) and (line.isascii() or unicodedata.is_normalized("NFC", line)):
         return line
-    for _ in range(len(line) + 1):  # one step may uncover work for another
-        better = _mended_once(line)
+    for _ in range(len(line) + 1):  # one step may enable another
+        better = _fix_once(line)
         if better == line:
             break
         line = better
     return line
 
 
-def _mended_once(line: str) -> str:
-    if _ROUGH.search(line):
+def _fix_once(line: str) -> str:
+    if _SUSPICIOUS.search(line):
         line = demojibake(line)
-        line = _BLANK.sub(" ", line)
-        line = _DELETED.sub(_kept_sign, line)
+        line = _REPLACED_BY_SPACE.sub(" ", line)
+        line = _REMOVED.sub(_printable_or_nothing, line)
         line = INVISIBLE.sub("", line)
         line = RESERVED.sub(" ", line)
     composed = unicodedata.normalize("NFC", line)
     return " ".join(word for word in composed.replace("\t", " ").split(" ") if word)
 
 
-def _kept_sign(match: re.Match[str]) -> str:
-    """Nothing of a control character; of those that Windows-1252 uses for signs, the sign."""
-    code = ord(match[0])
-    sign = CP1252.get(code, "")
-    return sign if sign != match[0] else ""
-
-
-def find_matches(text: str, check: CharacterCheck) -> Iterator[tuple[int, str]]:
-    """Where in a text a check finds something, and what."""
-    framed = f"\n{text}\n"
-    if check.hints and not any(hint in framed for hint in check.hints):
-        return
-    for match in check.pattern.finditer(text):
-        if check.kind != "mojibake" or _decoded(match) != match[0]:
-            yield match.start(), match[0]
+def _printable_or_nothing(match: re.Match[str]) -> str:
+    """The character that Windows-1252 has for a control character, if any."""
+    character = CP1252.get(ord(match[0]), "")
+    return character if character != match[0] else ""

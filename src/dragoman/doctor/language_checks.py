@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.language_id import LetterModel, LetterText
+from dragoman.doctor.documents import Document
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.parallel_text import is_copied_sentence
-from dragoman.doctor.reader import Document
-from dragoman.doctor.single_text import TextStatistics, shortened
+from dragoman.doctor.pair_checks import is_copied_sentence
+from dragoman.doctor.text_checks import TextStatistics, shortened
 
 MIN_TEXT_LETTERS = 20_000  # a letter model trained on less is unreliable
 MIN_LINE_LETTERS = 12  # shorter lines are not checked

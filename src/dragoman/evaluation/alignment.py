@@ -1,7 +1,7 @@
-"""How far alignments are from those that people drew: precision, recall and alignment error rate (Och and Ney 2003).
+"""Precision, recall and alignment error rate of word alignments (Och and Ney 2003).
 
-A link says that a word of the source and a word of the target belong together: (source, target), both counted from 0.
-Gold links are sure or only possible; sure ones are possible too. The laboratory's are all sure.
+A link (source, target) connects two words, both counted from 0. Gold links are sure or possible; sure links are
+possible as well. Those of the lab are all sure.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dragoman.core.errors import DataError, error_at_line
 from dragoman.data.formats import display_name, read_utf8
+from dragoman.evaluation.likelihood import finite_or_none
 
 Link = tuple[int, int]  # source word, target word
 LINK_PATTERN = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
@@ -25,103 +25,111 @@ LINK_PATTERN = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
 
 @dataclass(frozen=True)
 class GoldAlignment:
-    """The links of a sentence pair as people drew them."""
+    """The manual alignment of a sentence pair."""
 
     sure: frozenset[Link]
-    possible: frozenset[Link]  # the sure ones among them
+    possible: frozenset[Link]  # including the sure ones
 
 
 @dataclass(frozen=True)
 class AlignmentCounts:
-    """Numbers that add up: the error on two sets of sentences comes from the sum of theirs.
+    """Numbers that add up: the error rate on two texts comes from the sum of theirs.
 
-    >>> gold = parse_gold("0-0 1-1 1?2")
-    >>> counts = count({(0, 0), (1, 2), (2, 2)}, gold)
+    >>> gold = parse_gold_alignment("0-0 1-1 1?2")
+    >>> counts = count_links({(0, 0), (1, 2), (2, 2)}, gold)
     >>> counts.precision, counts.recall, counts.error_rate
     (0.6666666666666666, 0.5, 0.4)
     """
 
-    found: int = 0  # |A|
+    predicted: int = 0  # |A|
     sure: int = 0  # |S|
     possible: int = 0  # |P|
-    found_sure: int = 0  # |A and S|
-    found_possible: int = 0  # |A and P|
+    predicted_sure: int = 0  # |A and S|
+    predicted_possible: int = 0  # |A and P|
 
     def __add__(self, other: AlignmentCounts) -> AlignmentCounts:
         return AlignmentCounts(
-            self.found + other.found,
+            self.predicted + other.predicted,
             self.sure + other.sure,
             self.possible + other.possible,
-            self.found_sure + other.found_sure,
-            self.found_possible + other.found_possible,
+            self.predicted_sure + other.predicted_sure,
+            self.predicted_possible + other.predicted_possible,
         )
 
     @property
     def precision(self) -> float:
-        """The share of the links found that are at least possible."""
-        return self.found_possible / self.found if self.found else math.nan
+        """The share of the predicted links that are possible."""
+        return self.predicted_possible / self.predicted if self.predicted else math.nan
 
     @property
     def recall(self) -> float:
-        """The share of the sure links that were found."""
-        return self.found_sure / self.sure if self.sure else math.nan
+        """The share of the sure links that are predicted."""
+        return self.predicted_sure / self.sure if self.sure else math.nan
 
     @property
     def error_rate(self) -> float:
-        """AER = 1 - (|A and S| + |A and P|) / (|A| + |S|): 0 is perfect. Undefined if there is nothing to count."""
-        links = self.found + self.sure
-        return 1 - (self.found_sure + self.found_possible) / links if links else math.nan
+        """AER = 1 - (|A and S| + |A and P|) / (|A| + |S|): 0 is perfect. Undefined without links."""
+        links = self.predicted + self.sure
+        return 1 - (self.predicted_sure + self.predicted_possible) / links if links else math.nan
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values; what is undefined is None."""
-        shares = {"precision": self.precision, "recall": self.recall, "error_rate": self.error_rate}
-        return asdict(self) | {name: None if math.isnan(share) else share for name, share in shares.items()}
+    def as_dict(self) -> dict[str, float | None]:
+        """Plain values; undefined ones are None."""
+        return {
+            "found": self.predicted,
+            "sure": self.sure,
+            "possible": self.possible,
+            "found_sure": self.predicted_sure,
+            "found_possible": self.predicted_possible,
+            "precision": finite_or_none(self.precision),
+            "recall": finite_or_none(self.recall),
+            "error_rate": finite_or_none(self.error_rate),
+        }
 
 
 def count_links(predicted: Iterable[Link], gold: GoldAlignment) -> AlignmentCounts:
-    """What the links found in one sentence pair have in common with the gold ones."""
+    """Compare the predicted links of a sentence pair with the gold ones."""
     links = frozenset(predicted)
-    return AlignmentCounts(
-        len(links), len(gold.sure), len(gold.possible), len(links & gold.sure), len(links & gold.possible)
-    )
+    matches = (len(links & gold.sure), len(links & gold.possible))
+    return AlignmentCounts(len(links), len(gold.sure), len(gold.possible), *matches)
 
 
 def count_all_links(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldAlignment]) -> AlignmentCounts:
-    """The sum over all sentence pairs of a text."""
+    """Return the sum over all sentence pairs of a text."""
     if len(predicted) != len(gold):
-        raise DataError(f"{len(predicted):,} alignments for {len(gold):,} gold ones; line i must be of the same pair")
-    return sum((count_links(links, own) for links, own in zip(predicted, gold, strict=True)), AlignmentCounts())
+        raise DataError(f"{len(predicted):,} alignments but {len(gold):,} gold alignments; give one for each pair")
+    pairs = zip(predicted, gold, strict=True)
+    return sum((count_links(links, alignment) for links, alignment in pairs), AlignmentCounts())
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
 def read_gold_alignments(path: str | Path) -> list[GoldAlignment]:
-    """The alignments of a file, one sentence pair a line: `0-0 1-2` are sure links, `1?2` is a possible one."""
+    """Read a file with one sentence pair per line: `0-0 1-2` are sure links, `1?2` is a possible one."""
     lines = read_utf8(path).decode().removesuffix("\n").split("\n")
     return [parse_gold_alignment(line, display_name(path), number) for number, line in enumerate(lines, 1)]
 
 
 def parse_gold_alignment(text: str, source: str = "alignment", line: int = 1) -> GoldAlignment:
-    """The links of one line.
+    """Parse the links of one line.
 
-    >>> gold = parse_gold("0-0 2?1")
+    >>> gold = parse_gold_alignment("0-0 2?1")
     >>> sorted(gold.sure), sorted(gold.possible)
     ([(0, 0)], [(0, 0), (2, 1)])
     """
     sure: set[Link] = set()
     possible: set[Link] = set()
     for word in text.split():
-        link = LINK_PATTERN.fullmatch(word)
-        if link is None:
-            remedy = "write source-target, both counted from 0, such as 0-0 1-2, or 1?2 if it is only possible"
+        match = LINK_PATTERN.fullmatch(word)
+        if match is None:
+            remedy = "write source-target, both counted from 0, such as 0-0 1-2, or 1?2 for a possible link"
             raise error_at_line(source, line, f"{word!r:.40} is not a link; {remedy}")
-        (sure if link[2] == "-" else possible).add((int(link[1]), int(link[3])))
+        (sure if match[2] == "-" else possible).add((int(match[1]), int(match[3])))
     return GoldAlignment(frozenset(sure), frozenset(sure | possible))
 
 
 def to_pharaoh(links: Iterable[Link]) -> str:
-    """Links as a line, sorted.
+    """Format links as a line, sorted.
 
     >>> to_pharaoh([(1, 2), (0, 0), (1, 1)])
     '0-0 1-1 1-2'
@@ -133,18 +141,18 @@ def to_pharaoh(links: Iterable[Link]) -> str:
 
 
 def argmax_links(attention: ArrayLike, source_words: int | None = None, target_words: int | None = None) -> list[Link]:
-    """Each target word with the source word that it attends to most (the first, if several), in order of the target.
+    """Link each target word to the source word with the most attention (the first, if several), in target order.
 
-    `attention` has a row for each target word and one for `</s>`, a column for each source word and one for `</s>`,
-    the last of both; if there is padding behind them, say how many words there are. The row of `</s>` is left out; a
-    word that attends to the source's `</s>` most is aligned to nothing.
+    `attention` has one row per target word and one for `</s>`, one column per source word and one for `</s>`, both
+    last. If there is padding after them, give the numbers of words. The row of `</s>` is ignored; a word whose maximum
+    is the column of `</s>` has no link.
 
     >>> argmax_links([[0.1, 0.7, 0.2], [0.2, 0.1, 0.7], [0.6, 0.3, 0.1], [0.0, 0.0, 1.0]])
     [(1, 0), (0, 2)]
     """
     matrix = np.asarray(attention, np.float64)
     if matrix.ndim != 2:
-        raise ValueError(f"attention of shape {matrix.shape}: a row for each target word is wanted")
+        raise ValueError(f"attention of shape {matrix.shape}: expected a matrix with one row per target word")
     sources = matrix.shape[1] - 1 if source_words is None else source_words
     targets = matrix.shape[0] - 1 if target_words is None else target_words
     if not (0 <= sources < matrix.shape[1] and 0 <= targets < matrix.shape[0]):

@@ -1,7 +1,7 @@
-"""Where two systems differ, in the spirit of compare-mt (Neubig et al. 2019).
+"""Where two systems differ, in the manner of compare-mt (Neubig et al. 2019).
 
-By how frequent words are, by how long sentences are, in which n-grams one system gets right and the other does not, in
-what they say twice or leave out, and in single sentences. Words are those that BLEU counts.
+By word frequency, by sentence length, by n-grams that only one system translates correctly, by repeated and missing
+words, and by single sentences. Words are those that BLEU counts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.evaluation.likelihood import finite_or_none
 from dragoman.evaluation.significance import RESAMPLES, SEED, PairedBootstrapResult, paired_bootstrap
 from dragoman.evaluation.translation_metrics import (
     Bucket,
@@ -28,7 +29,6 @@ from dragoman.evaluation.translation_metrics import (
     buckets,
     check_line_counts,
     chrf,
-    finite_metric_or_none,
     scores_from_statistics,
     word_counts,
 )
@@ -36,56 +36,66 @@ from dragoman.evaluation.translation_metrics import (
 Words = Sequence[str]  # of one sentence
 Ngram = tuple[str, ...]
 
-FREQUENCY_EDGES = (1, 2, 5, 10, 100, 1000)  # occurrences from which on a new class of words begins
+FREQUENCY_EDGES = (1, 2, 5, 10, 100, 1000)  # lowest word frequencies of the second and further buckets
 ORDERS = (1, 2, 3, 4)  # of the n-grams that BLEU counts
-LOOP_LENGTH = 3  # words in a row that are not said twice in a sentence by chance
-SMOOTHING = 1.0  # added to how often an n-gram was right and wrong: what was wanted once says little
+LOOP_LENGTH = 3  # a sequence of this many words that occurs twice in a sentence is counted as a loop
+SMOOTHING = 1.0  # added to the correct and incorrect counts of an n-gram, so that rare ones have small log odds
 
 
-# -- words by their frequency ----------------------------------------------------------------------------------------
+# -- words by frequency ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class WordMatches:
-    """Words said, words wanted and words that are both, sentence by sentence: numbers that add up.
+    """Words of the translations that are in the reference of their sentence: numbers that add up.
 
-    >>> hits = Hits(right=2, said=4, wanted=2)
-    >>> hits.precision, hits.recall, round(hits.f1, 3)
+    >>> matches = WordMatches(correct=2, predicted=4, expected=2)
+    >>> matches.precision, matches.recall, round(matches.f1, 3)
     (0.5, 1.0, 0.667)
     """
 
-    right: int = 0
-    said: int = 0  # in the translations
-    wanted: int = 0  # in the references
+    correct: int = 0
+    predicted: int = 0  # words in the translations
+    expected: int = 0  # words in the references
 
     def __add__(self, other: WordMatches) -> WordMatches:
-        return WordMatches(self.right + other.right, self.said + other.said, self.wanted + other.wanted)
+        return WordMatches(
+            self.correct + other.correct, self.predicted + other.predicted, self.expected + other.expected
+        )
 
     @property
     def precision(self) -> float:
-        return self.right / self.said if self.said else math.nan
+        return self.correct / self.predicted if self.predicted else math.nan
 
     @property
     def recall(self) -> float:
-        return self.right / self.wanted if self.wanted else math.nan
+        return self.correct / self.expected if self.expected else math.nan
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of both."""
-        return 2 * self.right / (self.said + self.wanted) if self.said + self.wanted else math.nan
+        """The harmonic mean of precision and recall."""
+        total = self.predicted + self.expected
+        return 2 * self.correct / total if total else math.nan
 
 
 @dataclass(frozen=True)
 class FrequencyBucket:
-    """Words about equally frequent, and how well they are translated."""
+    """Words whose frequency is in one range, and how well they are translated."""
 
     bucket: Bucket  # occurrences of the word
     matches: WordMatches
 
     def as_dict(self) -> dict[str, Any]:
-        shares = {"precision": self.matches.precision, "recall": self.matches.recall, "f1": self.matches.f1}
-        about = {"from": self.bucket.minimum, "to": self.bucket.maximum, **asdict(self.matches)}
-        return about | {name: finite_metric_or_none(share) for name, share in shares.items()}
+        return {
+            "from": self.bucket.minimum,
+            "to": self.bucket.maximum,
+            "right": self.matches.correct,
+            "said": self.matches.predicted,
+            "wanted": self.matches.expected,
+            "precision": finite_or_none(self.matches.precision),
+            "recall": finite_or_none(self.matches.recall),
+            "f1": finite_or_none(self.matches.f1),
+        }
 
 
 def matches_by_frequency(
@@ -94,112 +104,114 @@ def matches_by_frequency(
     frequencies: Mapping[str, int],
     edges: Sequence[int] = FREQUENCY_EDGES,
 ) -> tuple[FrequencyBucket, ...]:
-    """How many words of each class of frequency are right, rarest first; a word in any order, but of its sentence.
+    """Count the correct words of each frequency range, rarest first; the order of words in a sentence is ignored.
 
-    >>> rare, frequent = by_frequency([["a", "x"]], [["a", "b"]], {"a": 7}, edges=(5,))
-    >>> rare.hits, frequent.hits
-    (Hits(right=0, said=1, wanted=1), Hits(right=1, said=1, wanted=1))
+    >>> rare, frequent = matches_by_frequency([["a", "x"]], [["a", "b"]], {"a": 7}, edges=(5,))
+    >>> rare.matches, frequent.matches
+    (WordMatches(correct=0, predicted=1, expected=1), WordMatches(correct=1, predicted=1, expected=1))
     """
     by_word: dict[str, WordMatches] = {}
-    for said, wanted in _word_count_pairs(hypotheses, references):
-        for word in said.keys() | wanted.keys():
-            own = WordMatches(min(said[word], wanted[word]), said[word], wanted[word])
-            by_word[word] = by_word.get(word, WordMatches()) + own
-    total = [WordMatches()] * (len(edges) + 1)
-    places = bucket_indices([frequencies.get(word, 0) for word in by_word], edges).tolist()
-    for place, hits in zip(places, by_word.values(), strict=True):
-        total[place] += hits
-    return tuple(FrequencyBucket(span, hits) for span, hits in zip(buckets(edges), total, strict=True))
-
-
-def _word_count_pairs(
-    hypotheses: Sequence[Words], references: Sequence[Words]
-) -> Iterator[tuple[Counter[str], Counter[str]]]:
-    """Of each sentence how often each word is said, and how often it is wanted."""
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        yield Counter(hypothesis), Counter(reference)
+        predicted, expected = Counter(hypothesis), Counter(reference)
+        for word in predicted.keys() | expected.keys():
+            matches = WordMatches(min(predicted[word], expected[word]), predicted[word], expected[word])
+            by_word[word] = by_word.get(word, WordMatches()) + matches
+    totals = [WordMatches()] * (len(edges) + 1)
+    indices = bucket_indices([frequencies.get(word, 0) for word in by_word], edges).tolist()
+    for index, matches in zip(indices, by_word.values(), strict=True):
+        totals[index] += matches
+    return tuple(FrequencyBucket(bucket, matches) for bucket, matches in zip(buckets(edges), totals, strict=True))
 
 
 def word_frequencies(sentences: Iterable[Words]) -> Counter[str]:
-    """How often each word comes."""
+    """Count how often each word occurs."""
     return Counter(word for words in sentences for word in words)
 
 
-# -- n-grams gained and lost -----------------------------------------------------------------------------------------
+# -- n-grams ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class NgramDifference:
-    """An n-gram that one system gets right more often than the other."""
+    """An n-gram that one system translates correctly more often than the other."""
 
     words: Ngram
-    wanted: int  # times in the references
-    first: int  # times right
-    second: int
+    expected: int  # occurrences in the references
+    first: int  # correct in the first system
+    second: int  # correct in the second system
 
     @property
     def log_odds(self) -> float:
-        """By how much the odds that it is right are higher with the second system than with the first, as a log."""
+        """Log odds that it is correct in the second system, minus those in the first."""
         return self._log_odds(self.second) - self._log_odds(self.first)
 
-    def _log_odds(self, right: int) -> float:
-        return math.log((right + SMOOTHING) / (self.wanted - right + SMOOTHING))
+    def _log_odds(self, correct: int) -> float:
+        return math.log((correct + SMOOTHING) / (self.expected - correct + SMOOTHING))
 
     @property
     def standard_error(self) -> float:
-        """The standard error of the log odds: large where there is little to count."""
-        cells = (self.first, self.wanted - self.first, self.second, self.wanted - self.second)
+        """Standard error of the log odds: large where the counts are small."""
+        cells = (self.first, self.expected - self.first, self.second, self.expected - self.second)
         return math.sqrt(sum(1 / (cell + SMOOTHING) for cell in cells))
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"words": " ".join(self.words), "log_odds": self.log_odds, "error": self.standard_error}
+        return {
+            "words": " ".join(self.words),
+            "wanted": self.expected,
+            "first": self.first,
+            "second": self.second,
+            "log_odds": self.log_odds,
+            "error": self.standard_error,
+        }
 
 
 def ngram_differences(
     first: Sequence[Words], second: Sequence[Words], references: Sequence[Words], orders: Sequence[int] = ORDERS
 ) -> list[NgramDifference]:
-    """All n-grams of the references that one system gets right more often, the surest gains of the second first.
+    """Return the n-grams of the references that one system has more often, the most certain gains of the second first.
 
-    Sure is what is large beside its standard error: 30 of 40 against none rather than 2 of 2. An n-gram that is part
-    of a longer one, wanted and right just as often, says nothing new and is left out.
+    They are ordered by log odds divided by standard error: 30 of 40 against none comes before 2 of 2. An n-gram that
+    is part of a longer one with the same counts is left out.
 
-    >>> one, two = ["a", "c", "b"], ["a", "b", "d"]
-    >>> [(change.words, change.log_odds > 0) for change in changes([one], [two], [["a", "b", "c"]])]
+    >>> first, second = ["a", "c", "b"], ["a", "b", "d"]
+    >>> differences = ngram_differences([first], [second], [["a", "b", "c"]])
+    >>> [(difference.words, difference.log_odds > 0) for difference in differences]
     [(('a', 'b'), True), (('c',), False)]
     """
-    wanted = Counter(ngram for words in references for ngram in ngrams(words, orders))
-    right = [ngram_matches(system, references, orders) for system in (first, second)]
-    found = [
-        NgramDifference(ngram, wanted[ngram], right[0][ngram], right[1][ngram])
-        for ngram in right[0].keys() | right[1].keys()
-        if right[0][ngram] != right[1][ngram]
+    expected = Counter(ngram for words in references for ngram in ngrams(words, orders))
+    correct = [ngram_matches(system, references, orders) for system in (first, second)]
+    differences = [
+        NgramDifference(ngram, expected[ngram], correct[0][ngram], correct[1][ngram])
+        for ngram in correct[0].keys() | correct[1].keys()
+        if correct[0][ngram] != correct[1][ngram]
     ]
-    parts = _shorter_ngrams(found)
-    kept = (change for change in found if (change.words, change.wanted, change.first, change.second) not in parts)
-    return sorted(kept, key=lambda change: (-change.log_odds / change.standard_error, -len(change.words), change.words))
-
-
-def _shorter_ngrams(differences: Iterable[NgramDifference]) -> set[tuple[Ngram, int, int, int]]:
-    """What is one word shorter than an n-gram, with the counts of that n-gram."""
-    return {
-        (part, change.wanted, change.first, change.second)
-        for change in differences
-        for part in (change.words[:-1], change.words[1:])
+    parts = {
+        NgramDifference(words, difference.expected, difference.first, difference.second)
+        for difference in differences
+        for words in (difference.words[:-1], difference.words[1:])
     }
+    return sorted(
+        (difference for difference in differences if difference not in parts),
+        key=lambda difference: (
+            -difference.log_odds / difference.standard_error,
+            -len(difference.words),
+            difference.words,
+        ),
+    )
 
 
 def ngram_matches(
     hypotheses: Sequence[Words], references: Sequence[Words], orders: Sequence[int] = ORDERS
 ) -> Counter[Ngram]:
-    """How often each n-gram is right: as often as it is said in a sentence, at most as often as it is wanted there."""
-    right: Counter[Ngram] = Counter()
+    """Count how often each n-gram is correct; in a sentence at most as often as it is in the reference."""
+    correct: Counter[Ngram] = Counter()
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        right.update(Counter(ngrams(hypothesis, orders)) & Counter(ngrams(reference, orders)))
-    return right
+        correct.update(Counter(ngrams(hypothesis, orders)) & Counter(ngrams(reference, orders)))
+    return correct
 
 
 def ngrams(words: Words, orders: Sequence[int]) -> Iterator[Ngram]:
-    """All n-grams of a sentence.
+    """Return all n-grams of a sentence.
 
     >>> list(ngrams(["a", "b", "c"], (2, 3)))
     [('a', 'b'), ('b', 'c'), ('a', 'b', 'c')]
@@ -207,20 +219,20 @@ def ngrams(words: Words, orders: Sequence[int]) -> Iterator[Ngram]:
     return (tuple(words[start : start + n]) for n in orders for start in range(len(words) - n + 1))
 
 
-# -- said twice and left out -----------------------------------------------------------------------------------------
+# -- repeated and missing words --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class WordErrorCounts:
-    """What is said twice, missing or too much: numbers that add up.
+    """Repeated, missing and extra words: numbers that add up.
 
-    >>> faults(["a", "a", "b"], ["a", "b", "c"])
-    Faults(words=3, doubled=1, looped=0, missing=1, extra=1)
+    >>> count_word_errors(["a", "a", "b"], ["a", "b", "c"])
+    WordErrorCounts(words=3, doubled=1, looped=0, missing=1, extra=1)
     """
 
     words: int = 0
-    doubled: int = 0  # words right after themselves
-    looped: int = 0  # three words in a row that came before in the sentence
+    doubled: int = 0  # words directly after themselves
+    looped: int = 0  # sequences of `LOOP_LENGTH` words that occurred earlier in the sentence
     missing: int = 0  # words of the reference that are not in the translation
     extra: int = 0  # words of the translation that are not in the reference
 
@@ -235,20 +247,20 @@ class WordErrorCounts:
 
 
 def count_word_errors(hypothesis: Words, reference: Words) -> WordErrorCounts:
-    """Those of one sentence."""
-    said, wanted = Counter(hypothesis), Counter(reference)
-    in_a_row = list(ngrams(hypothesis, (LOOP_LENGTH,)))
+    """Count the errors of one sentence."""
+    predicted, expected = Counter(hypothesis), Counter(reference)
+    sequences = list(ngrams(hypothesis, (LOOP_LENGTH,)))
     return WordErrorCounts(
         words=len(hypothesis),
-        doubled=sum(word == before for before, word in zip(hypothesis[:-1], hypothesis[1:], strict=True)),
-        looped=len(in_a_row) - len(set(in_a_row)),
-        missing=(wanted - said).total(),
-        extra=(said - wanted).total(),
+        doubled=sum(word == previous for previous, word in zip(hypothesis[:-1], hypothesis[1:], strict=True)),
+        looped=len(sequences) - len(set(sequences)),
+        missing=(expected - predicted).total(),
+        extra=(predicted - expected).total(),
     )
 
 
 def count_all_word_errors(hypotheses: Sequence[Words], references: Sequence[Words]) -> WordErrorCounts:
-    """The sum over all sentences."""
+    """Return the sum over all sentences."""
     pairs = zip(hypotheses, references, strict=True)
     return sum((count_word_errors(hypothesis, reference) for hypothesis, reference in pairs), WordErrorCounts())
 
@@ -258,14 +270,14 @@ def count_all_word_errors(hypotheses: Sequence[Words], references: Sequence[Word
 
 @dataclass(frozen=True)
 class SentenceDifference:
-    """A sentence that the two systems translate differently well."""
+    """A sentence for which the two systems have different BLEU."""
 
     line: int  # counted from 1
     source: str | None
     reference: str
     first: str
     second: str
-    first_bleu: float  # of this sentence alone
+    first_bleu: float  # of this sentence only
     second_bleu: float
 
     @property
@@ -276,18 +288,18 @@ class SentenceDifference:
 def sentences_by_difference(
     bleu_statistics: tuple[MetricStatistics, MetricStatistics], sentence_metric: Metric
 ) -> list[tuple[int, float, float]]:
-    """(sentence, BLEU of the first, of the second) where these differ, the largest gains of the second first."""
+    """Return (index, BLEU of the first, BLEU of the second) where these differ, the largest gains of the second first."""
     first, second = (statistics.sentence_scores(sentence_metric) for statistics in bleu_statistics)  # (sentences,) each
     order = np.argsort(first - second, kind="stable")
     return [(int(n), float(first[n]), float(second[n])) for n in order if first[n] != second[n]]
 
 
-# -- all of it -------------------------------------------------------------------------------------------------------
+# -- the whole comparison --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class SystemReport:
-    """What is found about one system."""
+    """Results of one system."""
 
     name: str
     scores: TranslationScores
@@ -299,25 +311,25 @@ class SystemReport:
         return {
             "name": self.name,
             **self.scores.as_dict(),
-            "by_length": [own.as_dict() for own in self.by_length],
-            "by_frequency": [own.as_dict() for own in self.by_frequency],
+            "by_length": [bucket.as_dict() for bucket in self.by_length],
+            "by_frequency": [bucket.as_dict() for bucket in self.by_frequency],
             "faults": asdict(self.word_errors),
         }
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems side by side."""
+    """Two systems on the same sentences."""
 
     first: SystemReport
     second: SystemReport
     bleu: PairedBootstrapResult
     chrf: PairedBootstrapResult
-    gained: tuple[NgramDifference, ...]  # n-grams that the second gets right more often
-    lost: tuple[NgramDifference, ...]  # and those that the first does
-    better: tuple[SentenceDifference, ...]  # sentences of which the second has the better translation
-    worse: tuple[SentenceDifference, ...]  # and those of which the first has
-    reference_word_errors: WordErrorCounts  # what people say twice
+    gained: tuple[NgramDifference, ...]  # n-grams that the second has more often
+    lost: tuple[NgramDifference, ...]  # n-grams that the first has more often
+    better: tuple[SentenceDifference, ...]  # sentences that the second translates better
+    worse: tuple[SentenceDifference, ...]  # sentences that the first translates better
+    reference_word_errors: WordErrorCounts  # repeated words in the references
     tokenised: bool
     has_source: bool  # lengths are those of the source; else of the references
     has_training: bool  # frequencies are those in training text; else in the references
@@ -328,8 +340,8 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        lists = {"gained": self.gained, "lost": self.lost}
-        examples = {"better": self.better, "worse": self.worse}
+        ngram_lists = {"gained": self.gained, "lost": self.lost}
+        sentence_lists = {"better": self.better, "worse": self.worse}
         return {
             "tokenised": self.tokenised,
             "lengths": "source" if self.has_source else "references",
@@ -337,27 +349,26 @@ class Comparison:
             "systems": [system.as_dict() for system in self.systems],
             "paired_bootstrap": {"bleu": self.bleu.as_dict(), "chrf": self.chrf.as_dict()},
             "reference_faults": asdict(self.reference_word_errors),
-            **{name: [change.as_dict() for change in found] for name, found in lists.items()},
-            **{name: [asdict(example) for example in found] for name, found in examples.items()},
+            **{name: [ngram.as_dict() for ngram in differences] for name, differences in ngram_lists.items()},
+            **{name: [asdict(sentence) for sentence in differences] for name, differences in sentence_lists.items()},
         }
 
 
 @dataclass(frozen=True)
 class ComparisonInput:
-    """What is compared, line by line: two systems' translations, with their references."""
+    """The translations of two systems with their references, line by line."""
 
     references: Sequence[str]
     first: Sequence[str]
     second: Sequence[str]
     names: tuple[str, str] = ("first", "second")
     sources: Sequence[str] | None = None
-    training: Sequence[str] | None = None  # text of the target language, for how frequent words are
+    training: Sequence[str] | None = None  # text in the target language, for word frequencies
 
     def __post_init__(self) -> None:
-        for lines in (self.first, self.second):
-            check_line_counts(lines, self.references)
-        if self.sources is not None:
-            check_line_counts(self.sources, self.references)
+        for lines in (self.first, self.second, self.sources):
+            if lines is not None:
+                check_line_counts(lines, self.references)
 
 
 def compare_systems(
@@ -369,53 +380,56 @@ def compare_systems(
     max_ngrams: int = 10,
     max_examples: int = 3,
 ) -> Comparison:
-    """Everything there is to say about two systems."""
-    measures = bleu(tokenised=tokenised), chrf()
-    both = (texts.first, texts.second)
-    by_bleu, by_chrf = ([measure.statistics(lines, texts.references) for lines in both] for measure in measures)
-    words = [bleu_tokens(lines, tokenised=tokenised) for lines in both]
-    wanted = bleu_tokens(texts.references, tokenised=tokenised)
-    frequencies = word_frequencies(
-        wanted if texts.training is None else bleu_tokens(texts.training, tokenised=tokenised)
+    """Compare two systems in all respects."""
+    systems = (texts.first, texts.second)
+    bleu_statistics, chrf_statistics = (
+        [metric.statistics(lines, texts.references) for lines in systems]
+        for metric in (bleu(tokenised=tokenised), chrf())
     )
+    words = [bleu_tokens(lines, tokenised=tokenised) for lines in systems]
+    expected = bleu_tokens(texts.references, tokenised=tokenised)
+    counted = expected if texts.training is None else bleu_tokens(texts.training, tokenised=tokenised)
+    frequencies = word_frequencies(counted)
     lengths = word_counts(texts.references if texts.sources is None else texts.sources)
     first, second = (
         SystemReport(
             name,
-            scores_from_statistics(by_bleu[place], by_chrf[place]),
-            bleu_by_length(by_bleu[place], lengths),
-            matches_by_frequency(words[place], wanted, frequencies),
-            count_all_word_errors(words[place], wanted),
+            scores_from_statistics(bleu_statistics[n], chrf_statistics[n]),
+            bleu_by_length(bleu_statistics[n], lengths),
+            matches_by_frequency(words[n], expected, frequencies),
+            count_all_word_errors(words[n], expected),
         )
-        for place, name in enumerate(texts.names)
+        for n, name in enumerate(texts.names)
     )
-    found = ngram_differences(words[0], words[1], wanted)
-    differing = sentences_by_difference((by_bleu[0], by_bleu[1]), bleu(tokenised=tokenised, sentences=True))
+    ngram_list = ngram_differences(words[0], words[1], expected)
+    sentence_metric = bleu(tokenised=tokenised, sentence_level=True)
+    sentence_list = sentences_by_difference((bleu_statistics[0], bleu_statistics[1]), sentence_metric)
     return Comparison(
         first,
         second,
-        bleu=paired_bootstrap(by_bleu[0], by_bleu[1], resamples=resamples, seed=seed),
-        chrf=paired_bootstrap(by_chrf[0], by_chrf[1], resamples=resamples, seed=seed),
-        gained=tuple(change for change in found[:max_ngrams] if change.log_odds > 0),
-        lost=tuple(change for change in found[::-1][:max_ngrams] if change.log_odds < 0),
-        better=tuple(_sentence_difference(texts, *one) for one in differing[:max_examples] if one[2] > one[1]),
-        worse=tuple(_sentence_difference(texts, *one) for one in differing[::-1][:max_examples] if one[2] < one[1]),
-        reference_word_errors=count_all_word_errors(wanted, wanted),
+        bleu=paired_bootstrap(*bleu_statistics, resamples=resamples, seed=seed),
+        chrf=paired_bootstrap(*chrf_statistics, resamples=resamples, seed=seed),
+        gained=tuple(ngram for ngram in ngram_list[:max_ngrams] if ngram.log_odds > 0),
+        lost=tuple(ngram for ngram in ngram_list[::-1][:max_ngrams] if ngram.log_odds < 0),
+        better=_examples(texts, [row for row in sentence_list[:max_examples] if row[2] > row[1]]),
+        worse=_examples(texts, [row for row in sentence_list[::-1][:max_examples] if row[2] < row[1]]),
+        reference_word_errors=count_all_word_errors(expected, expected),
         tokenised=tokenised,
         has_source=texts.sources is not None,
         has_training=texts.training is not None,
     )
 
 
-def _sentence_difference(
-    texts: ComparisonInput, number: int, first_bleu: float, second_bleu: float
-) -> SentenceDifference:
-    return SentenceDifference(
-        number + 1,
-        None if texts.sources is None else texts.sources[number],
-        texts.references[number],
-        texts.first[number],
-        texts.second[number],
-        first_bleu,
-        second_bleu,
+def _examples(texts: ComparisonInput, rows: Iterable[tuple[int, float, float]]) -> tuple[SentenceDifference, ...]:
+    return tuple(
+        SentenceDifference(
+            index + 1,
+            None if texts.sources is None else texts.sources[index],
+            texts.references[index],
+            texts.first[index],
+            texts.second[index],
+            first_bleu,
+            second_bleu,
+        )
+        for index, first_bleu, second_bleu in rows
     )

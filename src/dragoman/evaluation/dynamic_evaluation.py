@@ -1,7 +1,7 @@
-"""Dynamic evaluation: a model that goes on learning from the very text it is judged by (Mikolov et al. 2010).
+"""Dynamic evaluation: the model is updated on the text that it is evaluated on (Mikolov et al. 2010).
 
-Every word is predicted before it is learned from, so no probability is cheated for; but what is measured is no longer
-the model that was trained, and no longer one model: reports have to say so.
+Each word is predicted before the model is updated on it. But the result is not that of the trained model, nor of any
+single model, and reports have to say so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.likelihood import TokenScores
 from dragoman.evaluation.log_probs import unknown_log_probs
-from dragoman.training.protocols import Trainable
+from dragoman.training.protocols import LikelihoodModel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,61 +28,62 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DynamicEvaluation:
-    """How a model goes on learning."""
+    """Settings of the updates."""
 
-    rate: float  # of learning: theta <- theta - rate * gradient of the mean loss of some words
-    words: int = 20  # that many at a time
-    decay: float = 0.001  # share of the way back to the trained parameters that is gone after each step
-    clip: float = 1.0  # the longest gradient
+    rate: float  # learning rate: theta <- theta - rate * gradient of the mean loss
+    words: int = 20  # tokens per update
+    decay: float = 0.001  # share of the distance to the trained parameters that each update goes back
+    clip: float = 1.0  # maximum norm of the gradient
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < math.inf:
-            raise DataError(f"a rate of {self.rate} for dynamic evaluation: it must be a number above 0")
+            raise DataError(f"a learning rate of {self.rate} for dynamic evaluation: give a number above 0")
 
 
 def dynamic_token_scores(scorer: Scorer, corpus: Corpus, settings: DynamicEvaluation) -> TokenScores:
-    """What each token costs by a model that learns on the way. The model is the same afterwards."""
+    """Score each token with a model that is updated on the way. Its parameters are restored afterwards."""
     corpus.require_vocab(scorer.vocab)
     return TokenScores(corpus, dynamic_log_probs(scorer, corpus, settings), unknown_log_probs(scorer, corpus))
 
 
 def dynamic_log_probs(model: Any, corpus: Corpus, settings: DynamicEvaluation) -> NDArray[np.float64]:
-    """log P of every token, said before the model learned from it.  # (tokens,)"""
-    if not hasattr(model, "batch_log_probs"):
-        raise DataError(f"dynamic evaluation is for models trained by gradients; a {model.kind} model has none")
+    """Compute log P of each token, before the model was updated on it.  # (tokens,)"""
+    if not isinstance(model, LikelihoodModel):
+        raise DataError(f"dynamic evaluation needs a model trained by gradient descent; {model.kind} models are not")
     parts = [np.zeros(0)]
-    with _trainable_parameters(model) as trained:
+    with _restored_parameters(model) as trained:
         for log_probs in _log_prob_chunks(model, corpus, settings.words):
             parts.append(log_probs.detach().double().cpu().numpy())
             _update(model, -log_probs.mean(), settings, trained)
     return np.concatenate(parts)
 
 
-def _log_prob_chunks(model: Any, corpus: Corpus, words: int) -> Iterator[Tensor]:
-    """log P of some words at a time, in the text's order, by the parameters of the moment.
+def _log_prob_chunks(model: Any, corpus: Corpus, tokens: int) -> Iterator[Tensor]:
+    """log P of a few tokens at a time, in the order of the text, with the current parameters.
 
-    A model that carries its state over is asked about the next words; another about the next sentences.
+    Chunks are whole sentences, or segments of the stream for a model that carries its state over.
     """
     from dragoman.data.batches import TextStream
 
     if not model.carries:
-        yield from (model.batch_log_probs(piece) for piece in corpus.chunks(words))
+        yield from (model(chunk).log_probs for chunk in corpus.chunks(tokens))
         return
     carry = None
-    for segment in TextStream.from_corpus(corpus, rows=1, steps=words) if corpus.num_tokens else ():
-        log_probs, carry = model.segment_log_probs(segment, carry)
-        yield log_probs
+    for segment in TextStream.from_corpus(corpus, rows=1, steps=tokens) if corpus.num_tokens else ():
+        output = model(segment, carry=carry)
+        carry = output.carry
+        yield output.log_probs
 
 
-def _update(model: Trainable, loss: Tensor, settings: DynamicEvaluation, trained: dict[str, Tensor]) -> None:
-    """One step, and a little of the way back to what was trained."""
+def _update(model: LikelihoodModel, loss: Tensor, settings: DynamicEvaluation, trained: dict[str, Tensor]) -> None:
+    """Take one gradient step, and a small step back towards the trained parameters."""
     import torch
 
-    parameters = model.parameters()
+    parameters = dict(model.named_parameters())
     gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
     norm = float(torch.nn.utils.get_total_norm([gradient for gradient in gradients if gradient is not None]))
     if not math.isfinite(norm):
-        raise DataError(f"dynamic evaluation diverged at a rate of {settings.rate:g}; take a lower one")
+        raise DataError(f"dynamic evaluation diverged at a learning rate of {settings.rate:g}; give a lower one")
     rate = settings.rate * min(1.0, settings.clip / max(norm, 1e-12))
     with torch.no_grad():
         for (name, tensor), gradient in zip(parameters.items(), gradients, strict=True):
@@ -91,14 +92,14 @@ def _update(model: Trainable, loss: Tensor, settings: DynamicEvaluation, trained
 
 
 @contextmanager
-def _trainable_parameters(model: Trainable) -> Iterator[dict[str, Tensor]]:
-    """The parameters with gradients, and as they were afterwards, which is what is given."""
-    trained = {name: tensor.detach().clone() for name, tensor in model.parameters().items()}
-    for tensor in model.parameters().values():
-        tensor.requires_grad_(True)
+def _restored_parameters(model: LikelihoodModel) -> Iterator[dict[str, Tensor]]:
+    """Yield copies of the parameters and restore them afterwards."""
+    import torch
+
+    trained = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     try:
         yield trained
     finally:
-        for name, tensor in model.parameters().items():
-            tensor.requires_grad_(False)
-            tensor.copy_(trained[name])
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.copy_(trained[name])

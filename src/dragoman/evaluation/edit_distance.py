@@ -1,4 +1,4 @@
-"""How many words are wrong: edits between translations and references, as phonemes and inflections are judged."""
+"""Edits between translations and references, the usual measure for phonemes and inflected forms."""
 
 from __future__ import annotations
 
@@ -14,87 +14,88 @@ from dragoman.evaluation.translation_metrics import check_line_counts
 
 @dataclass(frozen=True)
 class EditCounts:
-    """What has to be changed in translations to make them the references."""
+    """What has to be changed in translations to obtain the references."""
 
     sentences: int
-    exact_matches: int  # translations that are the reference itself
-    edits: int  # words put in, left out or replaced
+    exact_matches: int  # translations that equal the reference
+    edits: int  # words to insert, delete or replace
     words: int  # of the references
-    repeated: int  # words that come again and again: more often than in the reference, and than once
-    dropped: int  # words of the references in whose place the translations have nothing
+    repeated: int  # words that occur more often than in the reference, and more than once
+    dropped: int  # words of the references to insert
 
     @property
     def exact_match(self) -> float:
-        """Share of the translations that are exactly right."""
+        """Share of the translations that equal the reference."""
         return self.exact_matches / self.sentences
 
     @property
     def word_error_rate(self) -> float:
-        """Edits for each word of the references; of phonemes, the phoneme error rate."""
+        """Edits per word of the references; for phonemes, the phoneme error rate."""
         return self.edits / max(1, self.words)
 
 
 def count_edits(hypotheses: Sequence[str], references: Sequence[str]) -> EditCounts:
-    """
+    """Count the edits of all sentences.
+
     >>> count_edits(["AA K AH N", "B AH"], ["AA K AH N", "B IY T"])
-    Edits(sentences=2, right=1, edits=2, words=7, repeated=0, dropped=1)
+    EditCounts(sentences=2, exact_matches=1, edits=2, words=7, repeated=0, dropped=1)
     """
     check_line_counts(hypotheses, references)
-    pairs = [(split_words(one), split_words(other)) for one, other in zip(hypotheses, references, strict=True)]
-    found = [edit_distance(one, other) for one, other in pairs]
+    lines = zip(hypotheses, references, strict=True)
+    pairs = [(split_words(hypothesis), split_words(reference)) for hypothesis, reference in lines]
+    distances = [edit_distance(hypothesis, reference) for hypothesis, reference in pairs]
     return EditCounts(
         sentences=len(pairs),
-        exact_matches=[edits for edits, _ in found].count(0),
-        edits=sum(edits for edits, _ in found),
-        words=sum(len(other) for _, other in pairs),
-        repeated=sum(count_repeated_words(one, other) for one, other in pairs),
-        dropped=sum(dropped for _, dropped in found),
+        exact_matches=sum(edits == 0 for edits, _ in distances),
+        edits=sum(edits for edits, _ in distances),
+        words=sum(len(reference) for _, reference in pairs),
+        repeated=sum(count_repeated_words(hypothesis, reference) for hypothesis, reference in pairs),
+        dropped=sum(insertions for _, insertions in distances),
     )
 
 
 def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> tuple[int, int]:
-    """The fewest words of one to put in, leave out or replace so that it is the other (Levenshtein's distance), and how
-    many of these are put in: as few as may be.
+    """Return the Levenshtein distance, and the smallest number of insertions among that many edits.
 
-    >>> distance("kitten", "sitting")
+    >>> edit_distance("kitten", "sitting")
     (3, 1)
     """
-    whole = len(reference) + 1  # an edit, where a word that is put in counts one more
-    above = [place * (whole + 1) for place in range(whole)]
+    edit_cost = len(reference) + 1  # so large that the insertions, which cost one more, never matter more than an edit
+    row = [n * (edit_cost + 1) for n in range(len(reference) + 1)]
     for number, word in enumerate(hypothesis, 1):
-        row = [number * whole]
-        for place, wanted in enumerate(reference, 1):
-            replaced = above[place - 1] + (whole if word != wanted else 0)
-            row.append(min(above[place] + whole, row[-1] + whole + 1, replaced))
-        above = row
-    return divmod(above[-1], whole)
+        previous, row = row, [number * edit_cost]
+        for n, reference_word in enumerate(reference, 1):
+            replaced = previous[n - 1] + (edit_cost if word != reference_word else 0)
+            row.append(min(previous[n] + edit_cost, row[-1] + edit_cost + 1, replaced))
+    return divmod(row[-1], edit_cost)
 
 
 class WordRecall(NamedTuple):
-    """How many of certain words of the references the translations have."""
+    """How many words of a kind in the references are also in the translations."""
 
     words: int
     recalled: int
 
 
 def word_recall(hypotheses: Sequence[str], references: Sequence[str], is_counted: Callable[[str], bool]) -> WordRecall:
-    """Each counts as often as it comes.
+    """Compute the recall of the words for which `is_counted` is true; each counts as often as it occurs.
 
-    >>> recalled(["meet Ada", "Bob and Bob"], ["meet Ada", "meet Eve and Bob"], str.istitle)
-    Recalled(words=3, found=2)
+    >>> word_recall(["meet Ada", "Bob and Bob"], ["meet Ada", "meet Eve and Bob"], str.istitle)
+    WordRecall(words=3, recalled=2)
     """
-    words = found = 0
-    for one, other in zip(hypotheses, references, strict=True):
-        there, sought = Counter(split_words(one)), Counter(filter(is_counted, split_words(other)))
-        words, found = words + sought.total(), found + (there & sought).total()
-    return WordRecall(words, found)
+    words = recalled = 0
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        expected = Counter(filter(is_counted, split_words(reference)))
+        words += expected.total()
+        recalled += (Counter(split_words(hypothesis)) & expected).total()
+    return WordRecall(words, recalled)
 
 
 def count_repeated_words(translation: Sequence[str], reference: Sequence[str]) -> int:
-    """Words that come again where the reference does not have them so often; unknown words need not be the same.
+    """Count words that occur more often than in the reference, and more than once; `<unk>` is not counted.
 
-    >>> repeated("a dog sees a cat a cat cat".split(), "a dog sees a cat".split())
+    >>> count_repeated_words("a dog sees a cat a cat cat".split(), "a dog sees a cat".split())
     3
     """
-    wanted, found = Counter(reference), Counter(translation)
-    return sum(max(0, times - max(1, wanted[word])) for word, times in found.items() if word != SPECIALS[UNK])
+    expected, counts = Counter(reference), Counter(translation)
+    return sum(max(0, count - max(1, expected[word])) for word, count in counts.items() if word != SPECIALS[UNK])

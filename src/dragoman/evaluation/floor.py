@@ -1,13 +1,13 @@
-"""The floor: what a text costs by the truth itself, where that is known, and how far above it a model is.
+"""The floor: the likelihood of a text by the true distribution, where it is known, and a model's distance to it.
 
-In expectation nothing is cheaper than the distribution that a text was drawn from: a model that pays log P(E) pays
-the Kullback-Leibler divergence on top. On the sentences at hand the floor wavers, as they do. So every number here
-has a standard error, and a model is compared to the floor sentence by sentence, which takes out most of what wavers:
-a sentence that is improbable by the truth is improbable by every model.
+In expectation no model has a higher likelihood than the distribution that a text was drawn from: the difference is the
+Kullback-Leibler divergence. On a sample both vary with the sentences. So every number has a standard error, and a model
+is compared to the floor sentence by sentence, which removes most of the variation: a sentence that is improbable by the
+true distribution is improbable by every model.
 
-Standard errors are over sentences, which are drawn independently of each other (tokens are not). A price a token is
-a ratio of two sums over sentences, and its error is that of the ratio estimator; a perplexity is the exponential of
-such a price, and has the price's error times its slope there, the perplexity itself (the delta method).
+Standard errors are over sentences, which are drawn independently of each other (tokens are not). A loss per token is
+the ratio of two sums over sentences, and its error is that of the ratio estimator; a perplexity is the exponential of
+such a ratio, and its error is that of the ratio times the perplexity (the delta method).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.likelihood import Likelihood, TokenScores, finite_or_none, token_scores
 
-ROUNDING_ERROR = 1e-9  # nats a token: what sums of rounded logarithms may differ by
+ROUNDING_ERROR = 1e-9  # nats per token by which sums of rounded logarithms may differ
 
 
 class PointEstimate(NamedTuple):
-    """A number known from a sample, and its standard error."""
+    """A number estimated from a sample, and its standard error."""
 
     value: float
     standard_error: float
@@ -36,60 +36,59 @@ class PointEstimate(NamedTuple):
 
 @dataclass(frozen=True)
 class RatioEstimator:
-    """A sum of costs over a sum of counts, kept as numbers that add up: of two texts it is the sum of theirs.
+    """A sum of losses divided by a sum of counts, as numbers that add up: of two texts it is the sum of theirs.
 
-    With c_i and n_i the cost and the count of sentence i of N, the ratio is r = sum c_i / sum n_i, and its error the
-    root of N / (N - 1) * sum (c_i - r n_i)^2 / (sum n_i)^2: the spread of what is left of a sentence's cost after r
-    for each of its counts.
+    With c_i and n_i the loss and the count of sentence i of N, the ratio is r = sum c_i / sum n_i, and its standard
+    error is sqrt(N / (N - 1) * sum (c_i - r n_i)^2) / sum n_i.
 
-    >>> Ratio.of(np.array([1.0, 5.0]), np.array([1, 3])).estimate
-    Estimate(value=1.5, error=0.25)
+    >>> RatioEstimator.from_sentences(np.array([1.0, 5.0]), np.array([1, 3])).estimate
+    PointEstimate(value=1.5, standard_error=0.25)
     """
 
     sentences: int = 0  # N
-    cost: float = 0.0
-    count: float = 0.0
-    cost_cost: float = 0.0  # the sum of squared costs
-    cost_count: float = 0.0  # the sum of products
-    count_count: float = 0.0  # the sum of squared counts
+    loss: float = 0.0  # sum of c_i
+    count: float = 0.0  # sum of n_i
+    loss_squares: float = 0.0  # sum of c_i c_i
+    products: float = 0.0  # sum of c_i n_i
+    count_squares: float = 0.0  # sum of n_i n_i
 
     @classmethod
-    def from_sentences(cls, costs: NDArray[np.float64], counts: NDArray[np.integer]) -> Self:
-        """One cost and one count a sentence."""
+    def from_sentences(cls, losses: NDArray[np.float64], counts: NDArray[np.integer]) -> Self:
+        """Use one loss and one count per sentence."""
         n = counts.astype(np.float64)
-        sums = (costs.sum(), n.sum(), (costs * costs).sum(), (costs * n).sum(), (n * n).sum())
-        return cls(len(costs), *map(float, sums))
+        sums = (losses.sum(), n.sum(), (losses * losses).sum(), (losses * n).sum(), (n * n).sum())
+        return cls(len(losses), *map(float, sums))
 
     def __add__(self, other: RatioEstimator) -> RatioEstimator:
         return RatioEstimator(
             self.sentences + other.sentences,
-            self.cost + other.cost,
+            self.loss + other.loss,
             self.count + other.count,
-            self.cost_cost + other.cost_cost,
-            self.cost_count + other.cost_count,
-            self.count_count + other.count_count,
+            self.loss_squares + other.loss_squares,
+            self.products + other.products,
+            self.count_squares + other.count_squares,
         )
 
     @property
     def estimate(self) -> PointEstimate:
-        """The ratio; of nothing it is undefined, and so is the error of a single sentence or of an infinite cost."""
+        """The ratio; undefined without counts; its error is undefined for one sentence or an infinite loss."""
         if not self.count:
             return PointEstimate(math.nan, math.nan)
-        ratio = self.cost / self.count
+        ratio = self.loss / self.count
         if self.sentences < 2 or not math.isfinite(ratio):
             return PointEstimate(ratio, math.nan)
-        left = self.cost_cost - 2 * ratio * self.cost_count + ratio * ratio * self.count_count
-        error = math.sqrt(max(0.0, left) * self.sentences / (self.sentences - 1)) / self.count
+        residuals = self.loss_squares - 2 * ratio * self.products + ratio * ratio * self.count_squares
+        error = math.sqrt(max(0.0, residuals) * self.sentences / (self.sentences - 1)) / self.count
         return PointEstimate(ratio, error)
 
     def scaled(self, unit: float) -> PointEstimate:
-        """The ratio with costs counted in another unit."""
+        """The ratio with the loss in another unit."""
         ratio, error = self.estimate
         return PointEstimate(ratio / unit, error / unit)
 
     @property
     def exponential(self) -> PointEstimate:
-        """The perplexity where costs are in nats, by the delta method."""
+        """The perplexity, if losses are in nats, by the delta method."""
         ratio, error = self.estimate
         perplexity = math.exp(ratio)
         return PointEstimate(perplexity, perplexity * error)
@@ -97,54 +96,53 @@ class RatioEstimator:
 
 @dataclass(frozen=True, eq=False)
 class TrueLogProbs:
-    """The true log-probability of each sentence of a text, and how long the sentences are.
+    """The true log-probability of each sentence of a text, and the lengths of the sentences.
 
-    Refused if a sentence is impossible: then the text was not drawn from this distribution, and has no floor.
+    Raises an error if a sentence is impossible: then the text was not drawn from this distribution.
     """
 
-    log_probs_class: NDArray[np.float64]  # (sentences,) words outside a model's vocabulary collapsed to `<unk>`
-    log_probs: NDArray[np.float64]  # (sentences,) every word spelled out
+    log_probs_class: NDArray[np.float64]  # (sentences,) words outside the vocabulary counted as `<unk>`
+    log_probs: NDArray[np.float64]  # (sentences,) including the spelling of every word
     words: NDArray[np.integer]  # (sentences,)
-    characters: NDArray[np.integer]  # (sentences,) spaces and the line break among them
-    source: str = "sentences"  # what messages call the text
+    characters: NDArray[np.integer]  # (sentences,) including spaces and the line break
+    source: str = "sentences"  # name of the text in messages
 
     def __post_init__(self) -> None:
         impossible = np.flatnonzero(~(np.isfinite(self.log_probs_class) & np.isfinite(self.log_probs)))
         if len(impossible):
-            raise error_at_line(
-                *(self.source, int(impossible[0]) + 1),
-                "impossible by the distribution that the text is said to come from; give the text as it was drawn",
-            )
+            problem = "impossible by the distribution that the text is said to come from; give the text as it was drawn"
+            raise error_at_line(self.source, int(impossible[0]) + 1, problem)
 
     @property
     def tokens(self) -> NDArray[np.integer]:
-        """Words and the sentence's end."""
+        """Words and the sentence end."""
         return self.words + 1
 
 
 @dataclass(frozen=True)
 class Floor:
-    """What a text costs by the truth, in each convention of `Likelihood` that the truth has a price in.
+    """The perplexities of `Likelihood` by the true distribution.
 
-    `perplexity_known` has none: what a text costs without its unknown words is no probability of anything.
+    There is none for `perplexity_known`: the text without its unknown words has no probability.
 
-    >>> halves = Truth(np.log([0.5, 0.5]), np.log([0.25, 0.25]), np.array([1, 1]), np.array([4, 4]))
-    >>> floor = Floor.of(halves)
+    >>> halves = TrueLogProbs(np.log([0.5, 0.5]), np.log([0.25, 0.25]), np.array([1, 1]), np.array([4, 4]))
+    >>> floor = Floor.from_true_log_probs(halves)
     >>> round(floor.perplexity.value, 9), round(floor.perplexity_words.value, 9), floor.bits_per_character.value
     (2.0, 4.0, 0.5)
     """
 
-    per_token: RatioEstimator  # the full price, a token
-    per_word: RatioEstimator  # the full price, a word
-    per_character: RatioEstimator  # the full price, a character
-    per_token_class: RatioEstimator  # a token, where a word outside the vocabulary costs only its class
+    per_token: RatioEstimator  # including the spellings of unknown words
+    per_word: RatioEstimator
+    per_character: RatioEstimator
+    per_token_class: RatioEstimator  # counting only the class of unknown words
 
     @classmethod
     def from_true_log_probs(cls, true_log_probs: TrueLogProbs) -> Self:
+        loss = -true_log_probs.log_probs
         return cls(
-            per_token=RatioEstimator.from_sentences(-true_log_probs.log_probs, true_log_probs.tokens),
-            per_word=RatioEstimator.from_sentences(-true_log_probs.log_probs, true_log_probs.words),
-            per_character=RatioEstimator.from_sentences(-true_log_probs.log_probs, true_log_probs.characters),
+            per_token=RatioEstimator.from_sentences(loss, true_log_probs.tokens),
+            per_word=RatioEstimator.from_sentences(loss, true_log_probs.words),
+            per_character=RatioEstimator.from_sentences(loss, true_log_probs.characters),
             per_token_class=RatioEstimator.from_sentences(-true_log_probs.log_probs_class, true_log_probs.tokens),
         )
 
@@ -173,56 +171,57 @@ class Floor:
         return self.per_character.scaled(math.log(2))
 
     def as_dict(self) -> dict[str, float | None]:
-        """Each price and its standard error as plain values; what is undefined is None."""
-        names = ("perplexity", "perplexity_words", "perplexity_class", "bits_per_character")
-        return _with_errors({name: getattr(self, name) for name in names})
+        """Each value and its standard error as plain values; undefined ones are None."""
+        return _with_errors(
+            {
+                "perplexity": self.perplexity,
+                "perplexity_words": self.perplexity_words,
+                "perplexity_class": self.perplexity_class,
+                "bits_per_character": self.bits_per_character,
+            }
+        )
 
 
 @dataclass(frozen=True)
 class FloorGap:
-    """How many nats a token a model pays more than the truth, sentence by sentence.
+    """Nats per token by which a model's loss exceeds the floor.
 
-    Below zero only by chance: by more than the standard error, and the model knew more of these sentences than it
-    should, or its probabilities add up to more than one.
+    Below zero only by chance. If it is below by more than a few standard errors, the model was trained on these
+    sentences, or its probabilities sum to more than one.
     """
 
-    full: RatioEstimator  # unknown words paid for in full
-    by_class: RatioEstimator  # an unknown word costs only its class
+    full: RatioEstimator  # including the spellings of unknown words
+    by_class: RatioEstimator  # counting only the class of unknown words
 
     @classmethod
     def from_token_scores(cls, true_log_probs: TrueLogProbs, scores: TokenScores) -> Self:
-        return cls(
-            full=RatioEstimator.from_sentences(
-                true_log_probs.log_probs - scores.sentence_log_probs, true_log_probs.tokens
-            ),
-            by_class=RatioEstimator.from_sentences(
-                true_log_probs.log_probs_class - scores.sentence_class_log_probs, true_log_probs.tokens
-            ),
-        )
+        full = true_log_probs.log_probs - scores.sentence_log_probs
+        by_class = true_log_probs.log_probs_class - scores.sentence_class_log_probs
+        return cls(*(RatioEstimator.from_sentences(gap, true_log_probs.tokens) for gap in (full, by_class)))
 
     def __add__(self, other: FloorGap) -> FloorGap:
         return FloorGap(self.full + other.full, self.by_class + other.by_class)
 
     def is_below(self, errors: float = 1.0) -> bool:
-        """Whether the model beats the floor by more than so many standard errors, by either price."""
+        """Whether the model is below the floor by more than this many standard errors, in either respect."""
         estimates = (ratio.estimate for ratio in (self.full, self.by_class))
         return any(gap < -(errors * error + ROUNDING_ERROR) for gap, error in estimates)
 
     def as_dict(self) -> dict[str, float | None]:
-        """Nats a token and their standard errors as plain values; what is infinite or undefined is None."""
+        """Nats per token and their standard errors; infinite and undefined ones are None."""
         return _with_errors({"nats": self.full.estimate, "nats_class": self.by_class.estimate})
 
 
 @dataclass(frozen=True)
 class LanguageModelEvaluation:
-    """What a text costs by a model and, where the truth is known, by the truth."""
+    """The likelihood of a text by a model and, where the true distribution is known, the floor."""
 
     likelihood: Likelihood
     floor: Floor | None = None
     gap: FloorGap | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values: those of the likelihood, then `floor` and `above_floor`."""
+        """The values of the likelihood, then `floor` and `above_floor`."""
         report = self.likelihood.as_dict()
         if self.floor is not None and self.gap is not None:
             report |= {"floor": self.floor.as_dict(), "above_floor": self.gap.as_dict()}
@@ -232,19 +231,19 @@ class LanguageModelEvaluation:
 def evaluate_language_model(
     scorer: Scorer, corpus: Corpus, true_log_probs: TrueLogProbs | None = None
 ) -> LanguageModelEvaluation:
-    """A model against the truth about a text, which must be that of the model's own vocabulary."""
+    """Evaluate a language model on a text, which must be encoded with the model's vocabulary.
+
+    With the true log-probabilities of the text, the result includes the floor. These must be for the same vocabulary.
+    """
     return evaluate_token_scores(token_scores(scorer, corpus), true_log_probs)
 
 
 def evaluate_token_scores(scores: TokenScores, true_log_probs: TrueLogProbs | None = None) -> LanguageModelEvaluation:
-    """The same, by what a model says the text costs."""
+    """Evaluate the scores of a text that a model has given before."""
     if true_log_probs is None:
         return LanguageModelEvaluation(scores.likelihood())
-    return LanguageModelEvaluation(
-        scores.likelihood(),
-        Floor.from_true_log_probs(true_log_probs),
-        FloorGap.from_token_scores(true_log_probs, scores),
-    )
+    floor = Floor.from_true_log_probs(true_log_probs)
+    return LanguageModelEvaluation(scores.likelihood(), floor, FloorGap.from_token_scores(true_log_probs, scores))
 
 
 def _with_errors(estimates: dict[str, PointEstimate]) -> dict[str, float | None]:

@@ -1,8 +1,8 @@
 """What the lab knows exactly about its own text: true probabilities, the floor, and accuracy on minimal pairs.
 
->>> from dragoman.lab.laboratory import laboratory
+>>> from dragoman.lab.lab import german_english_lab
 >>> from dragoman.data.corpus import Corpus
->>> corpus = Corpus.from_sentences(laboratory().text("en", 20, seed=1, part="test"))
+>>> corpus = Corpus.from_sentences(german_english_lab().sentences("en", 20, seed=1, split="test"))
 >>> floor = lab_floor("en", corpus)
 >>> floor.perplexity_class == floor.perplexity  # every word is known
 True
@@ -18,8 +18,8 @@ from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.floor import Floor, TrueLogProbs
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
-from dragoman.lab.laboratory import laboratory
-from dragoman.lab.minimal_pairs import DISTANCES, Contrast, distance_class
+from dragoman.lab.lab import german_english_lab
+from dragoman.lab.minimal_pairs import DISTANCE_CLASSES, MinimalPair, distance_class
 
 PhenomenonAccuracies = dict[tuple[str, int], MinimalPairAccuracy]  # by phenomenon and smallest distance of its class
 
@@ -31,10 +31,10 @@ def lab_true_log_probs(language: str, corpus: Corpus, source: str = "sentences")
         language: `de` or `en`.
         source: name of the text in the error that is raised if the grammar cannot have generated a sentence.
     """
-    lab = laboratory()
+    lab = german_english_lab()
     return TrueLogProbs(
         lab.log_probs(language, corpus),
-        lab.log_probs_spelled(language, corpus),
+        lab.log_probs_with_spelling(language, corpus),
         np.diff(corpus.offsets),
         np.array([len(sentence) + 1 for sentence in corpus.sentences_as_text()], np.int64),
         source,
@@ -46,7 +46,7 @@ def lab_floor(language: str, corpus: Corpus) -> Floor:
     return Floor.from_true_log_probs(lab_true_log_probs(language, corpus))
 
 
-def minimal_pair_accuracies(model: Scorer, pairs: Sequence[Contrast]) -> PhenomenonAccuracies:
+def minimal_pair_accuracies(model: Scorer, pairs: Sequence[MinimalPair]) -> PhenomenonAccuracies:
     """Return the accuracy of a model on minimal pairs, by phenomenon and class of distance."""
     return accuracy_by_kind(model, pairs, lambda pair: (pair.phenomenon, distance_class(pair.distance)))
 
@@ -57,7 +57,7 @@ def distance_label(minimum: int) -> str:
     >>> [distance_label(minimum) for minimum in (0, 1, 16)]
     ['0', '1 to 3', '16 and more']
     """
-    following = [start for start in DISTANCES if start > minimum]
+    following = [start for start in DISTANCE_CLASSES if start > minimum]
     if not following:
         return f"{minimum} and more"
     return f"{minimum} to {following[0] - 1}" if following[0] - 1 > minimum else str(minimum)

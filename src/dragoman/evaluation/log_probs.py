@@ -1,23 +1,21 @@
-"""Log-probabilities of whole texts and of given translations, by any scorer."""
+"""Log-probabilities of the tokens of texts and of given translations, by any scorer."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.scorer import BatchedScorer, PairScorer, Scorer, fold
-from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.corpus import Corpus, ParallelCorpus, SourceCorpus
 from dragoman.data.ranges import split_by_size
 
-MAX_BATCH_TOKENS = 4096  # while given translations are scored
+MAX_BATCH_TOKENS = 4096  # when translations are scored
 
 
 def token_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
-    """log P of every token of a text, in order, the class `<unk>` for unknown words.  # (tokens,)
+    """Compute log P of each token of a text, that of `<unk>` for unknown words.  # (tokens,)
 
-    The text is one stream: what a model carries from a sentence reaches the next.
+    The text is one stream: the state that a model carries over from a sentence reaches the next.
     """
     corpus.require_vocab(scorer.vocab)
     if isinstance(scorer, BatchedScorer):
@@ -26,7 +24,7 @@ def token_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
 
 
 def folded_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
-    """The same by the fold, sentence by sentence."""
+    """Compute the same with the fold, sentence by sentence.  # (tokens,)"""
     from dragoman.data.batches import Batch
 
     carry, parts = None, [np.zeros(0)]
@@ -37,29 +35,28 @@ def folded_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
     return np.concatenate(parts)
 
 
-def pair_log_probs(scorer: Scorer, source: Any, target: Corpus) -> NDArray[np.float64]:
-    """log P of every token of translations given their sources, in order, `<unk>` for unknown words.  # (tokens,)
+def pair_log_probs(scorer: Scorer, source: SourceCorpus, target: Corpus) -> NDArray[np.float64]:
+    """Compute log P of each token of translations given their sources, that of `<unk>` for unknown words.  # (tokens,)
 
-    Pairs of like lengths are read together, whatever their order. # source: a `Source`
+    Pairs of similar lengths are batched, whatever their order.
     """
     target.require_vocab(scorer.vocab)
-    pairs, found = ParallelCorpus(source, target), np.zeros(target.num_tokens)
-    for run in split_by_size(
-        np.argsort(pairs.sort_keys, kind="stable"), pairs.weights, MAX_BATCH_TOKENS, 4 * MAX_BATCH_TOKENS
-    ):
-        own = target.select(run)
-        found[_token_positions(target, run)] = _batch_pair_log_probs(scorer, source.select(run), own)
-    return found
+    pairs, log_probs = ParallelCorpus(source, target), np.zeros(target.num_tokens)
+    order = np.argsort(pairs.sort_keys, kind="stable")
+    for batch in split_by_size(order, pairs.weights, MAX_BATCH_TOKENS, 4 * MAX_BATCH_TOKENS):
+        positions = _token_positions(target, batch)
+        log_probs[positions] = _batch_pair_log_probs(scorer, source.select(batch), target.select(batch))
+    return log_probs
 
 
 def _token_positions(corpus: Corpus, sentences: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Where the tokens of these sentences are among all tokens.  # (tokens of these sentences,)"""
+    """The positions of the tokens of these sentences among all tokens.  # (tokens of these sentences,)"""
     sizes = corpus.sizes[sentences]
-    first = np.cumsum(sizes) - sizes
-    return np.repeat(corpus.token_offsets[sentences] - first, sizes) + np.arange(sizes.sum())
+    starts = np.cumsum(sizes) - sizes
+    return np.repeat(corpus.token_offsets[sentences] - starts, sizes) + np.arange(sizes.sum())
 
 
-def _batch_pair_log_probs(scorer: Scorer, source: Any, target: Corpus) -> NDArray[np.float64]:
+def _batch_pair_log_probs(scorer: Scorer, source: SourceCorpus, target: Corpus) -> NDArray[np.float64]:
     from dragoman.data.batches import Batch
 
     if isinstance(scorer, PairScorer):
@@ -69,9 +66,7 @@ def _batch_pair_log_probs(scorer: Scorer, source: Any, target: Corpus) -> NDArra
 
 
 def unknown_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
-    """What the identity of each unknown word costs.  # (unknown words,)"""
-    return (
-        np.array(scorer.unknown.log_probs(corpus.spellings))[corpus.unknown_spelling_ids]
-        if corpus.spellings
-        else np.zeros(0)
-    )
+    """Compute log P of the spelling of each unknown word.  # (unknown words,)"""
+    if not corpus.spellings:
+        return np.zeros(0)
+    return np.array(scorer.unknown.log_probs(corpus.spellings))[corpus.unknown_spelling_ids]

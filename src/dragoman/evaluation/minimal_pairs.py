@@ -1,11 +1,11 @@
-"""How often a model finds the right one of two sentences more probable."""
+"""Accuracy on minimal pairs: how often a model gives the correct one of two sentences a higher probability."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,11 @@ from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.likelihood import token_scores
 
+RELATIVE_TOLERANCE = 1e-9  # by which log-probabilities of the same words in another order may differ
+
 
 class MinimalPairLike(Protocol):
-    """A right sentence and a wrong one."""
+    """A correct sentence and an incorrect one."""
 
     @property
     def right(self) -> str: ...
@@ -26,28 +28,34 @@ class MinimalPairLike(Protocol):
 
     @property
     def group(self) -> int:
-        """Contrasts that belong together have one number."""
+        """The same for pairs that belong together, such as the two orders of one contrast."""
         ...
 
 
-RELATIVE_TOLERANCE = 1e-9  # of a log-probability, as the order of adding up may change it
+@runtime_checkable
+class CarryingScorer(Protocol):
+    """A scorer that says whether it carries state from one sentence to the next."""
 
-C = TypeVar("C", bound=MinimalPairLike)
+    @property
+    def carries(self) -> bool: ...
+
+
+P = TypeVar("P", bound=MinimalPairLike)
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
 class MinimalPairAccuracy:
-    """Numbers that add up: the accuracy on two sets of contrasts is the sum of theirs.
+    """Numbers that add up: the accuracy on two sets of pairs is that of the sum.
 
-    >>> (Accuracy(4, 3.0, 1, 0) + Accuracy(4, 4.0, 1, 1)).share
+    >>> (MinimalPairAccuracy(4, 3.0, 1, 0) + MinimalPairAccuracy(4, 4.0, 1, 1)).accuracy
     0.875
     """
 
     pairs: int = 0
-    right: float = 0.0  # where the right sentence is more probable; one half where both are alike
+    right: float = 0.0  # pairs of which the correct sentence is more probable; 1/2 for each tie
     groups: int = 0
-    groups_right: int = 0  # where all contrasts of the group are right
+    groups_right: int = 0  # groups of which all pairs are right
 
     def __add__(self, other: MinimalPairAccuracy) -> MinimalPairAccuracy:
         return MinimalPairAccuracy(
@@ -67,30 +75,27 @@ class MinimalPairAccuracy:
 
 
 def pair_outcomes(scorer: Scorer, pairs: Sequence[MinimalPairLike]) -> NDArray[np.float64]:
-    """1 where the right sentence is the more probable one, 0 where the wrong one is, 1/2 where neither is.
-
-    The same words in another order may differ by rounding alone: that is not more probable.
-    """
-    right = _log_probs(scorer, [contrast.right for contrast in pairs])
-    wrong = _log_probs(scorer, [contrast.wrong for contrast in pairs])
-    alike = np.isclose(right, wrong, rtol=RELATIVE_TOLERANCE, atol=0)
-    return np.where(alike, 0.5, (right > wrong).astype(np.float64))
+    """Return 1 for pairs of which the correct sentence is more probable, 0 for the others, 1/2 for ties.  # (pairs,)"""
+    right = _log_probs(scorer, [pair.right for pair in pairs])
+    wrong = _log_probs(scorer, [pair.wrong for pair in pairs])
+    is_tie = np.isclose(right, wrong, rtol=RELATIVE_TOLERANCE, atol=0)
+    return np.where(is_tie, 0.5, (right > wrong).astype(np.float64))
 
 
 def _log_probs(scorer: Scorer, sentences: list[str]) -> NDArray[np.float64]:
-    """Unknown words are paid for in full. Each sentence is a text of its own, where a model would carry over."""
-    if not getattr(scorer, "carries", True):
+    """log P of each sentence, including the spellings of unknown words; no state is carried over."""
+    if isinstance(scorer, CarryingScorer) and not scorer.carries:
         return token_scores(scorer, Corpus.from_sentences(sentences, scorer.vocab)).sentence_log_probs
     texts = (Corpus.from_sentences([sentence], scorer.vocab) for sentence in sentences)
     return np.array([token_scores(scorer, text).sentence_log_probs[0] for text in texts])
 
 
-def accuracy_by_kind(scorer: Scorer, pairs: Sequence[C], kind: Callable[[C], K]) -> dict[K, MinimalPairAccuracy]:
-    """The accuracy on each kind of contrast, in the order in which the kinds are met."""
-    found: dict[K, MinimalPairAccuracy] = {}
-    judged = zip(pairs, pair_outcomes(scorer, pairs).tolist(), strict=True)
-    for (name, _), group in groupby(judged, key=lambda pair: (kind(pair[0]), pair[0].group)):
-        right = [share for _, share in group]
-        own = MinimalPairAccuracy(len(right), sum(right), 1, int(min(right) == 1.0))
-        found[name] = found.get(name, MinimalPairAccuracy()) + own
-    return found
+def accuracy_by_kind(scorer: Scorer, pairs: Sequence[P], kind: Callable[[P], K]) -> dict[K, MinimalPairAccuracy]:
+    """Compute the accuracy on each kind of pair, in the order in which the kinds first occur."""
+    accuracies: dict[K, MinimalPairAccuracy] = {}
+    outcomes = zip(pairs, pair_outcomes(scorer, pairs).tolist(), strict=True)
+    for (name, _), group in groupby(outcomes, key=lambda pair: (kind(pair[0]), pair[0].group)):
+        right = [outcome for _, outcome in group]
+        accuracy = MinimalPairAccuracy(len(right), sum(right), 1, int(min(right) == 1.0))
+        accuracies[name] = accuracies.get(name, MinimalPairAccuracy()) + accuracy
+    return accuracies

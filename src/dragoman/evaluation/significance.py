@@ -1,8 +1,8 @@
-"""Is one system better than another, or was it lucky with the test sentences? Paired bootstrap resampling (Koehn 2004).
+"""Paired bootstrap resampling (Koehn 2004): is one system better than another, or is the difference due to chance?
 
-The test set is drawn again and again from its own sentences, with replacement, and both systems are scored on each
-draw. What was counted in a sentence adds up, so a draw is a sum weighted by how often each sentence was drawn, and all
-draws together are one product of matrices.
+The test set is resampled many times from its own sentences, with replacement, and both systems are scored on each
+resample. Statistics add up over sentences, so those of a resample are a sum weighted by how often each sentence was
+drawn, and those of all resamples are one matrix product.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from dragoman.core.errors import DataError
 from dragoman.evaluation.translation_metrics import MetricStatistics
 
 RESAMPLES = 1000
-SEED = 12345  # sacreBLEU's default, so that both draw the same sentences
-MAX_DRAWS = 1 << 22  # sentences drawn before they are summed: keeps memory small on large test sets
-TAIL = 40  # one in so many resamples lies beyond each end of an interval of 95%
+SEED = 12345  # sacreBLEU's default: both draw the same sentences
+MAX_DRAWS = 1 << 22  # sentences drawn before they are summed, to limit memory on large test sets
+TAIL = 40  # one resample in this many lies beyond each end of a 95% interval
+SIGNIFICANCE_LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class ConfidenceInterval:
-    """Where a number lies in 95% of the resamples, and its mean over all of them."""
+    """The mean over all resamples, and the interval that contains 95% of them."""
 
     mean: float
     low: float
@@ -33,21 +34,21 @@ class ConfidenceInterval:
 
     @classmethod
     def from_samples(cls, values: NDArray[np.float64]) -> ConfidenceInterval:
-        ordered, beyond = np.sort(values), len(values) // TAIL
-        return cls(float(values.mean()), float(ordered[beyond]), float(ordered[len(values) - beyond - 1]))
+        ordered, tail = np.sort(values), len(values) // TAIL
+        return cls(float(values.mean()), float(ordered[tail]), float(ordered[len(values) - tail - 1]))
 
 
 @dataclass(frozen=True)
 class PairedBootstrapResult:
-    """Two systems on the same sentences. Differences are those of the second from the first: above 0, it is better."""
+    """Two systems on the same sentences. Differences are second minus first: above 0, the second is better."""
 
     metric: str
-    first: float  # the scores on the test set itself
+    first: float  # scores on the test set itself
     second: float
     first_interval: ConfidenceInterval
     second_interval: ConfidenceInterval
     difference_interval: ConfidenceInterval
-    p_value: float  # how probable a difference this large would be if there were none: see `p_value`
+    p_value: float  # probability of a difference this large if the systems were equal: see `p_value`
     wins: int  # resamples in which the second is better
     losses: int  # resamples in which the first is better
     resamples: int
@@ -59,8 +60,7 @@ class PairedBootstrapResult:
 
     @property
     def significant(self) -> bool:
-        """At the usual level of 5%."""
-        return self.p_value < 0.05
+        return self.p_value < SIGNIFICANCE_LEVEL
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"difference": self.difference, "significant": self.significant}
@@ -69,19 +69,20 @@ class PairedBootstrapResult:
 def paired_bootstrap(
     first: MetricStatistics, second: MetricStatistics, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> PairedBootstrapResult:
-    """Compare two systems by what one metric counted in their translations of the same sentences."""
+    """Compare two systems by the statistics of one metric on the same sentences."""
     _check(first, second, resamples)
-    one, two = resampled_scores([first, second], resamples, seed)  # (resamples,) each
+    first_scores, second_scores = resampled_scores([first, second], resamples, seed)  # (resamples,) each
+    differences = second_scores - first_scores
     return PairedBootstrapResult(
         metric=first.metric.name,
         first=first.score,
         second=second.score,
-        first_interval=ConfidenceInterval.from_samples(one),
-        second_interval=ConfidenceInterval.from_samples(two),
-        difference_interval=ConfidenceInterval.from_samples(two - one),
-        p_value=p_value(two - one, second.score - first.score),
-        wins=int((two > one).sum()),
-        losses=int((one > two).sum()),
+        first_interval=ConfidenceInterval.from_samples(first_scores),
+        second_interval=ConfidenceInterval.from_samples(second_scores),
+        difference_interval=ConfidenceInterval.from_samples(differences),
+        p_value=p_value(differences, second.score - first.score),
+        wins=int((differences > 0).sum()),
+        losses=int((differences < 0).sum()),
         resamples=resamples,
         seed=seed,
     )
@@ -89,7 +90,7 @@ def paired_bootstrap(
 
 @dataclass(frozen=True)
 class BaselineComparison:
-    """A system beside the first: whether the difference could be luck with the sentences."""
+    """A system compared to the first one."""
 
     names: tuple[str, str]
     bleu: PairedBootstrapResult
@@ -100,8 +101,10 @@ class BaselineComparison:
         return {"first": first, "second": second, "bleu": self.bleu.as_dict(), "chrf": self.chrf.as_dict()}
 
 
-def compare_to_first(statistics: Mapping[str, tuple[MetricStatistics, MetricStatistics]]) -> list[BaselineComparison]:
-    """Each system but the first beside the first, by what BLEU and chrF counted."""
+def compare_to_first(
+    statistics: Mapping[str, tuple[MetricStatistics, MetricStatistics]],
+) -> list[BaselineComparison]:
+    """Compare each system to the first one, by the BLEU and chrF statistics of each."""
     (name, first), *others = statistics.items()
     return [BaselineComparison((name, other), *map(paired_bootstrap, first, second)) for other, second in others]
 
@@ -109,8 +112,8 @@ def compare_to_first(statistics: Mapping[str, tuple[MetricStatistics, MetricStat
 def _check(first: MetricStatistics, second: MetricStatistics, resamples: int) -> None:
     if len(first) != len(second):
         raise DataError(f"{len(first):,} and {len(second):,} translations; compare systems on the same sentences")
-    if first.metric.signature != second.metric.signature:
-        raise DataError(f"{first.metric.signature} and {second.metric.signature} are different measures")
+    if first.metric != second.metric:
+        raise DataError(f"cannot compare {first.metric.signature} with {second.metric.signature}; use one metric")
     if not len(first):
         raise DataError("no translations to compare; give at least one line")
     if resamples < 1:
@@ -118,11 +121,11 @@ def _check(first: MetricStatistics, second: MetricStatistics, resamples: int) ->
 
 
 def p_value(differences: NDArray[np.float64], difference: float) -> float:
-    """How often chance alone gives more than the difference that was seen, as sacreBLEU (and Moses) define it.
+    """Estimate how often chance gives more than the observed difference, as defined in sacreBLEU (and Moses).
 
-    The sizes of the resampled differences are shifted to mean 0, as if the systems were alike, and those above the
-    size of the difference that was seen are counted. Systems that never differ have 1: there is nothing to explain.
-    (sacreBLEU gives them the smallest value there is.)
+    The absolute resampled differences are shifted to mean 0, as if the systems were equal, and those above the
+    absolute observed difference are counted. Systems that never differ have 1, while sacreBLEU gives them the smallest
+    possible value.
 
     >>> p_value(np.zeros(99), 0.0), p_value(np.array([1.0, 1.1, 0.9]), 1.0)
     (1.0, 0.25)
@@ -135,23 +138,21 @@ def p_value(differences: NDArray[np.float64], difference: float) -> float:
 
 
 def resampled_scores(systems: Sequence[MetricStatistics], resamples: int, seed: int) -> list[NDArray[np.float64]]:
-    """The scores of each system on the same resamples."""
-    # as floating-point numbers, whose product is fast; whole numbers stay exact up to 2 ** 53
-    counts = [system.counts.astype(np.float64) for system in systems]  # (sentences, numbers) each
-    sums = [[weights @ own for own in counts] for weights in _weights(len(systems[0]), resamples, seed)]
-    return [_scores(system, own) for system, own in zip(systems, zip(*sums, strict=True), strict=True)]
+    """Score all systems on the same resamples.  # (resamples,) each"""
+    counts = [system.counts.astype(np.float64) for system in systems]  # for a fast product; exact up to 2 ** 53
+    sums = [[draws @ numbers for numbers in counts] for draws in _draws(len(systems[0]), resamples, seed)]
+    return [
+        system.metric.scores(np.concatenate(parts))
+        for system, parts in zip(systems, zip(*sums, strict=True), strict=True)
+    ]
 
 
-def _scores(system: MetricStatistics, sums: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.array([system.metric.score(row) for some in sums for row in some])  # (resamples,)
-
-
-def _weights(sentences: int, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
-    """How often each sentence is drawn in each resample, some resamples at a time.  # (some, sentences)"""
-    rng = np.random.default_rng(seed)
-    most = max(1, MAX_DRAWS // sentences)
-    for start in range(0, resamples, most):
-        rows = min(most, resamples - start)
-        drawn = rng.choice(sentences, size=(rows, sentences), replace=True)  # (rows, sentences)
-        drawn += sentences * np.arange(rows)[:, None]  # each resample counts for itself
+def _draws(sentences: int, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """How often each sentence is drawn in each resample, in chunks of resamples.  # (chunk, sentences)"""
+    generator = np.random.default_rng(seed)
+    chunk = max(1, MAX_DRAWS // sentences)
+    for start in range(0, resamples, chunk):
+        rows = min(chunk, resamples - start)
+        drawn = generator.choice(sentences, size=(rows, sentences), replace=True)  # (rows, sentences)
+        drawn += sentences * np.arange(rows)[:, None]  # so that one bincount counts each resample separately
         yield np.bincount(drawn.ravel(), minlength=rows * sentences).reshape(rows, sentences).astype(np.float64)

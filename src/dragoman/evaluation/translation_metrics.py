@@ -1,63 +1,61 @@
-"""How good translations are beside their references: BLEU and chrF, both by sacreBLEU.
+"""BLEU and chrF of translations, computed with sacreBLEU.
 
-A metric maps each sentence to numbers that add up, and a score is a function of their sum. So the score of a text, of
-its resamples and of its sentences of one length all come from the same statistics, which are extracted once.
-sacreBLEU is imported inside functions: that takes a while, and most commands do without.
+A metric counts sufficient statistics in each sentence: numbers that add up. A score is a function of their sum. So the
+scores of a text, of its bootstrap resamples and of its sentences of one length all come from the same statistics.
+sacreBLEU is imported inside functions because that takes a while and most commands do not need it.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dragoman.core.errors import DataError
+from dragoman.evaluation.likelihood import finite_or_none
 
 if TYPE_CHECKING:
-    from sacrebleu import BLEU
-    from sacrebleu.metrics.base import Metric as Rule
+    from sacrebleu import BLEU, CHRF
+    from sacrebleu.metrics.bleu import BLEUScore
 
-LENGTH_EDGES = (6, 11, 16, 21, 31, 41)  # words from which on a new class of lengths begins
-FEW_SENTENCES = 20  # sentences, below which a score says little
+LENGTH_EDGES = (6, 11, 16, 21, 31, 41)  # lowest source lengths of the second and further buckets
+FEW_SENTENCES = 20  # below this number a score says little
+BLEU_ORDER = 4  # longest n-grams that BLEU counts
+
+Counts = NDArray[Any]  # integers, or floating-point numbers in bootstraps
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A way to judge translations: one of sacreBLEU's, with the settings that its signature tells."""
+class Metric(Protocol):
+    """A metric with all its settings."""
 
-    name: str  # BLEU or chrF
-    rule: Rule
-
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> MetricStatistics:
-        """What the metric counts in each sentence."""
-        check_line_counts(hypotheses, references)
-        counts = self.rule._extract_corpus_statistics(hypotheses, [references])
-        return MetricStatistics(self, np.array(counts, np.int64))  # (sentences, numbers)
-
-    def score(self, counts: NDArray[Any]) -> float:
-        """The score, from 0 to 100, of all that was counted together.  # counts: (numbers,)"""
-        return float(self.details(counts).score)
-
-    def details(self, counts: NDArray[Any]) -> Any:
-        """sacreBLEU's own result: of BLEU with precisions, brevity penalty and lengths.  # counts: (numbers,)"""
-        return self.rule._compute_score_from_stats(counts.tolist())
+    @property
+    def name(self) -> str: ...
 
     @property
     def signature(self) -> str:
-        """The settings and sacreBLEU's version: scores may be compared if these are the same."""
-        return str(self.rule.get_signature())
+        """Settings and version of sacreBLEU: scores with the same signature are comparable."""
+        ...
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> MetricStatistics:
+        """Count what the metric needs in each sentence."""
+        ...
+
+    def scores(self, counts: Counts) -> NDArray[np.float64]:
+        """Compute the score, from 0 to 100, of each row of counts.  # counts: (rows, numbers); returns (rows,)"""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class MetricStatistics:
-    """What a metric counted in each sentence: numbers that add up.
+    """The sufficient statistics of each sentence.
 
-    >>> some = bleu(tokenised=True).statistics(["a b c d e", "a b"], ["a b c d e", "x y"])
-    >>> round(some.score, 2), round(some.select([0]).score, 2)
+    >>> statistics = bleu(tokenised=True).statistics(["a b c d e", "a b"], ["a b c d e", "x y"])
+    >>> round(statistics.score, 2), round(statistics.select([0]).score, 2)
     (86.94, 100.0)
     """
 
@@ -73,63 +71,150 @@ class MetricStatistics:
 
     @property
     def score(self) -> float:
-        return self.metric.score(self.total)
+        return float(self.metric.scores(self.total[None])[0])
 
     def select(self, sentences: ArrayLike) -> MetricStatistics:
-        """Those of these sentences alone: their numbers, or True and False for each."""
+        """Return the statistics of these sentences: indices, or a boolean for each."""
         return MetricStatistics(self.metric, self.counts[np.asarray(sentences)])  # (selected, numbers)
 
     def sentence_scores(self, metric: Metric | None = None) -> NDArray[np.float64]:
-        """The score of each sentence by itself, if wanted by another metric that counts the same."""
-        return np.array([(metric or self.metric).score(row) for row in self.counts])  # (sentences,)
+        """Score each sentence, optionally with another metric that has the same statistics.  # (sentences,)"""
+        return (metric or self.metric).scores(self.counts)
 
 
-def bleu(*, tokenised: bool, sentences: bool = False) -> Metric:
-    """BLEU: of tokenised text the words as they are (`tok:none`), of raw text those of sacreBLEU's default (13a).
-
-    `sentences`: for single sentences, where the orders for which a sentence is too short are left out of the mean.
-    """
-    return _ready("BLEU", _bleu(tokenised=tokenised, sentences=sentences))
+# -- BLEU ------------------------------------------------------------------------------------------------------------
 
 
-def _bleu(*, tokenised: bool, sentences: bool = False) -> BLEU:
+@dataclass(frozen=True)
+class Bleu:
+    """BLEU. The statistics of a sentence: hypothesis and reference length, matching n-grams, all n-grams by order."""
+
+    tokenised: bool  # take words as they are (`tok:none`) instead of sacreBLEU's default tokenisation (13a)
+    sentence_level: bool = False  # leave out the orders for which a sentence is too short
+    name: str = "BLEU"
+
+    @property
+    def signature(self) -> str:
+        return _signature(_sacrebleu_bleu(self.tokenised, self.sentence_level))
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> MetricStatistics:
+        check_line_counts(hypotheses, references)
+        count = _sacrebleu_bleu(self.tokenised, sentence_level=True).sentence_score
+        pairs = zip(hypotheses, references, strict=True)
+        scores = [count(hypothesis, [reference]) for hypothesis, reference in pairs]
+        counts = [[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in scores]
+        return MetricStatistics(self, np.array(counts, np.int64))  # (sentences, 2 + 2 * BLEU_ORDER)
+
+    def scores(self, counts: Counts) -> NDArray[np.float64]:
+        return np.array([self.details(row).score for row in counts], np.float64)
+
+    def details(self, counts: Counts) -> BLEUScore:
+        """Return sacreBLEU's result: score, precisions, brevity penalty, lengths.  # counts: (numbers,)"""
+        from sacrebleu import BLEU
+
+        hypothesis_length, reference_length, *numbers = counts.astype(np.int64).tolist()
+        return BLEU.compute_bleu(
+            correct=numbers[:BLEU_ORDER],
+            total=numbers[BLEU_ORDER:],
+            sys_len=hypothesis_length,
+            ref_len=reference_length,
+            smooth_method="exp",
+            effective_order=self.sentence_level,
+        )
+
+
+def bleu(*, tokenised: bool, sentence_level: bool = False) -> Bleu:
+    """Create BLEU for tokenised or for raw text, for corpora or for single sentences."""
+    return Bleu(tokenised, sentence_level)
+
+
+def _sacrebleu_bleu(tokenised: bool, sentence_level: bool = False) -> BLEU:
     from sacrebleu import BLEU
 
     tokenize = "none" if tokenised else BLEU.TOKENIZER_DEFAULT
-    # force: tokenised text is not a mistake here, so that sacreBLEU need not warn of it
-    return BLEU(tokenize=tokenize, force=True, effective_order=sentences)
+    return BLEU(tokenize=tokenize, force=True, effective_order=sentence_level)  # force: no warning of tokenised text
+
+
+def _signature(metric: BLEU | CHRF) -> str:
+    metric.corpus_score([""], [[""]])  # the signature includes the number of references, known after a first score
+    return str(metric.get_signature())
 
 
 def bleu_tokens(lines: Iterable[str], *, tokenised: bool) -> list[list[str]]:
-    """The words of each line, as BLEU counts them.
+    """Split lines into words as BLEU does.
 
-    >>> words_of(["No, thanks."], tokenised=False), words_of(["No, thanks."], tokenised=True)
+    >>> bleu_tokens(["No, thanks."], tokenised=False), bleu_tokens(["No, thanks."], tokenised=True)
     ([['No', ',', 'thanks', '.']], [['No,', 'thanks.']])
     """
-    tokenise = _bleu(tokenised=tokenised).tokenizer
-    return [tokenise(line.rstrip()).split() for line in lines]
+    tokenize = _sacrebleu_bleu(tokenised).tokenizer
+    return [tokenize(line.rstrip()).split() for line in lines]
 
 
-def chrf() -> Metric:
-    """chrF2: the F-score of character n-grams up to six, spaces left out, recall counting twice."""
-    from sacrebleu import CHRF
+# -- chrF ------------------------------------------------------------------------------------------------------------
 
-    return _ready("chrF", CHRF())
+CHRF_ORDER = 6  # longest character n-grams
+CHRF_BETA = 2  # weight of recall
 
 
-def _ready(name: str, rule: Rule) -> Metric:
-    """sacreBLEU can give its signature only after it has seen how many references there are: here always one."""
-    rule.corpus_score([""], [[""]])
-    return Metric(name, rule)
+@dataclass(frozen=True)
+class Chrf:
+    """chrF2 (Popović 2015): F-score of character n-grams without spaces.
+
+    The statistics of a sentence: for each order the n-grams of the hypothesis, of the reference, and the matching ones.
+    """
+
+    name: str = "chrF"
+
+    @property
+    def signature(self) -> str:
+        from sacrebleu import CHRF
+
+        return _signature(CHRF())
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> MetricStatistics:
+        check_line_counts(hypotheses, references)
+        pairs = zip(hypotheses, references, strict=True)
+        counts = [_chrf_counts(hypothesis, reference) for hypothesis, reference in pairs]
+        return MetricStatistics(self, np.array(counts, np.int64))  # (sentences, 3 * CHRF_ORDER)
+
+    def scores(self, counts: Counts) -> NDArray[np.float64]:
+        """Precision and recall are averaged over the orders that both sides have."""
+        by_order = np.asarray(counts, np.float64).reshape(len(counts), CHRF_ORDER, 3)
+        hypothesis, reference, matching = np.moveaxis(by_order, 2, 0)  # (rows, orders) each
+        used = (hypothesis > 0) & (reference > 0)
+        orders = np.maximum(used.sum(1), 1)
+        precision = np.divide(matching, hypothesis, out=np.zeros_like(matching), where=used).sum(1) / orders  # (rows,)
+        recall = np.divide(matching, reference, out=np.zeros_like(matching), where=used).sum(1) / orders
+        factor = CHRF_BETA**2
+        denominator = factor * precision + recall
+        f_score = (1 + factor) * precision * recall
+        return 100 * np.divide(f_score, denominator, out=np.zeros_like(f_score), where=denominator > 0)
+
+
+def chrf() -> Chrf:
+    """Create chrF2 with sacreBLEU's default settings."""
+    return Chrf()
+
+
+def _chrf_counts(hypothesis: str, reference: str) -> list[int]:
+    from sacrebleu import extract_char_ngrams
+
+    counts = []
+    for order in range(1, CHRF_ORDER + 1):
+        ngrams, reference_ngrams = (Counter(extract_char_ngrams(line, order)) for line in (hypothesis, reference))
+        matching = sum(min(count, reference_ngrams[ngram]) for ngram, count in ngrams.items())
+        # as in sacreBLEU, n-grams do not count against a reference that is too short to have any of this order
+        counts += [ngrams.total() if reference_ngrams else 0, reference_ngrams.total(), matching]
+    return counts
 
 
 def check_line_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Refuse nothing at all, and texts that cannot be paired line by line."""
+    """Raise `DataError` unless there are as many hypotheses as references, and at least one."""
     if len(hypotheses) != len(references):
         problem = f"{len(hypotheses):,} translations for {len(references):,} references"
-        raise DataError(f"{problem}; line i of one must translate what line i of the other does")
+        raise DataError(f"{problem}; line i of both must be translations of the same sentence")
     if not references:
-        raise DataError("no translations to judge; give at least one line")
+        raise DataError("no translations to evaluate; give at least one line")
 
 
 # -- a whole text ----------------------------------------------------------------------------------------------------
@@ -137,73 +222,62 @@ def check_line_counts(hypotheses: Sequence[str], references: Sequence[str]) -> N
 
 @dataclass(frozen=True)
 class TranslationScores:
-    """How good the translations of a text are."""
+    """Scores of the translations of a text."""
 
     sentences: int
     bleu: float  # from 0 to 100
     chrf: float  # from 0 to 100
     signature: str  # of BLEU
     chrf_signature: str
-    length_ratio: float  # words of the translations by words of the references; not a number if there are none
-    brevity_penalty: float  # what BLEU is multiplied by for being shorter than the references
+    length_ratio: float  # words of the translations / words of the references; NaN if there are none
+    brevity_penalty: float  # factor of BLEU for translations shorter than the references
     precisions: tuple[float, ...]  # of n-grams, n = 1 to 4, in percent
     words: int  # of the translations, as BLEU counts them
     reference_words: int
     empty: int  # translations without any word
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; what is undefined is None."""
-        return asdict(self) | {
-            "precisions": list(self.precisions),
-            "length_ratio": finite_metric_or_none(self.length_ratio),
-        }
+        """Plain values; undefined ones are None."""
+        return asdict(self) | {"precisions": list(self.precisions), "length_ratio": finite_or_none(self.length_ratio)}
 
 
 def score_translations(hypotheses: Sequence[str], references: Sequence[str], tokenised: bool) -> TranslationScores:
-    """BLEU and chrF of translations, one reference each.
+    """Compute BLEU and chrF of translations with one reference each.
 
-    >>> judged = judge(["the cat sat on a mat .", ""], ["the cat sat on the mat .", "yes"], tokenised=True)
-    >>> round(judged.bleu, 2), judged.words, judged.reference_words, judged.empty
+    >>> scores = score_translations(["the cat sat on a mat .", ""], ["the cat sat on the mat .", "yes"], tokenised=True)
+    >>> round(scores.bleu, 2), scores.words, scores.reference_words, scores.empty
     (42.38, 7, 8, 1)
-    >>> judged.signature.split("|")[3]
+    >>> scores.signature.split("|")[3]
     'tok:none'
     """
-    by_bleu = bleu(tokenised=tokenised).statistics(hypotheses, references)
-    return scores_from_statistics(by_bleu, chrf().statistics(hypotheses, references))
+    bleu_statistics = bleu(tokenised=tokenised).statistics(hypotheses, references)
+    return scores_from_statistics(bleu_statistics, chrf().statistics(hypotheses, references))
 
 
 def scores_from_statistics(bleu_statistics: MetricStatistics, chrf_statistics: MetricStatistics) -> TranslationScores:
-    """The same from statistics that were extracted before."""
-    details = bleu_statistics.metric.details(bleu_statistics.total)
+    """Compute the scores of a text from the statistics of its sentences."""
+    metric = bleu_statistics.metric
+    assert isinstance(metric, Bleu), "the first statistics are those of BLEU"
+    details = metric.details(bleu_statistics.total)
     return TranslationScores(
         sentences=len(bleu_statistics),
         bleu=float(details.score),
         chrf=chrf_statistics.score,
-        signature=bleu_statistics.metric.signature,
+        signature=metric.signature,
         chrf_signature=chrf_statistics.metric.signature,
         length_ratio=length_ratio(bleu_statistics),
         brevity_penalty=float(details.bp),
         precisions=tuple(map(float, details.precisions)),
         words=int(details.sys_len),
         reference_words=int(details.ref_len),
-        empty=int((_lengths(bleu_statistics)[:, 0] == 0).sum()),
+        empty=int((bleu_statistics.counts[:, 0] == 0).sum()),
     )
 
 
 def length_ratio(bleu_statistics: MetricStatistics) -> float:
-    """Words of the translations by words of the references, as BLEU counts them."""
-    said, wanted = _lengths(bleu_statistics).sum(0).tolist()
-    return said / wanted if wanted else math.nan
-
-
-def _lengths(bleu_statistics: MetricStatistics) -> NDArray[np.int64]:
-    """What sacreBLEU counts first: the words of the translation, and of the reference.  # (sentences, 2)"""
-    return bleu_statistics.counts[:, :2]
-
-
-def finite_metric_or_none(number: float) -> float | None:
-    """For JSON, which has no sign for what is undefined."""
-    return number if math.isfinite(number) else None
+    """Words of the translations / words of the references, as BLEU counts them."""
+    hypothesis_length, reference_length = bleu_statistics.total[:2].tolist()
+    return hypothesis_length / reference_length if reference_length else math.nan
 
 
 # -- by sentence length ----------------------------------------------------------------------------------------------
@@ -211,16 +285,16 @@ def finite_metric_or_none(number: float) -> float | None:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A class of whole numbers.
+    """A range of whole numbers.
 
-    >>> [span.name for span in spans((1, 2, 10))]
+    >>> [bucket.name for bucket in buckets((1, 2, 10))]
     ['0', '1', '2 to 9', '10 and more']
-    >>> spans((6,))[0].name
+    >>> buckets((6,))[0].name
     'up to 5'
     """
 
     minimum: int
-    maximum: int | None  # None: without end
+    maximum: int | None  # None: no upper limit
 
     @property
     def name(self) -> str:
@@ -232,23 +306,23 @@ class Bucket:
 
 
 def buckets(edges: Sequence[int]) -> list[Bucket]:
-    """The classes of which a new one begins at each edge; the first begins at 0, the last has no end."""
+    """Return the ranges between edges: the first begins at 0, one more at each edge, the last has no end."""
     starts = [0, *edges]
     if any(start >= following for start, following in zip(starts[:-1], starts[1:], strict=True)):
-        raise DataError(f"edges {', '.join(map(str, edges))}: give whole numbers above 0 that grow, such as 6, 11, 21")
-    return [Bucket(start, below - 1) for start, below in zip(starts[:-1], starts[1:], strict=True)] + [
-        Bucket(starts[-1], None)
-    ]
+        listed = ", ".join(map(str, edges))
+        raise DataError(f"edges {listed}: give increasing whole numbers above 0, such as 6, 11, 21")
+    ends = [*(edge - 1 for edge in edges), None]
+    return [Bucket(start, end) for start, end in zip(starts, ends, strict=True)]
 
 
 def bucket_indices(values: ArrayLike, edges: Sequence[int]) -> NDArray[np.int64]:
-    """Of each value the number of its class among `spans(edges)`."""
+    """Return the index of each value's bucket among `buckets(edges)`."""
     return np.searchsorted(np.asarray(edges, np.int64), np.asarray(values, np.int64), side="right")
 
 
 @dataclass(frozen=True)
 class LengthBucket:
-    """The translations of sentences of about one length."""
+    """BLEU of the sentences whose source length is in one range."""
 
     bucket: Bucket  # words of the source
     sentences: int
@@ -257,46 +331,33 @@ class LengthBucket:
 
     @property
     def is_small(self) -> bool:
-        """Whether there are so few sentences that the score says little."""
+        """Whether there are too few sentences for a reliable score."""
         return self.sentences < FEW_SENTENCES
 
     def as_dict(self) -> dict[str, Any]:
-        about = {
+        return {
             "from": self.bucket.minimum,
             "to": self.bucket.maximum,
             "sentences": self.sentences,
             "few": self.is_small,
+            "bleu": self.bleu,
+            "length_ratio": finite_or_none(self.length_ratio),
         }
-        return {**about, "bleu": self.bleu, "length_ratio": finite_metric_or_none(self.length_ratio)}
-
-
-def by_length(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    source_lengths: Sequence[int],
-    edges: Sequence[int] = LENGTH_EDGES,
-    *,
-    tokenised: bool,
-) -> tuple[LengthBucket, ...]:
-    """BLEU for each class of source length (`word_counts` of the source), shortest first; empty classes left out."""
-    by_bleu = bleu(tokenised=tokenised).statistics(hypotheses, references)
-    return bleu_by_length(by_bleu, source_lengths, edges)
 
 
 def bleu_by_length(
     bleu_statistics: MetricStatistics, lengths: Sequence[int], edges: Sequence[int] = LENGTH_EDGES
 ) -> tuple[LengthBucket, ...]:
-    """The same from statistics that were extracted before."""
+    """Compute BLEU for each range of source lengths, shortest first; empty ranges are left out."""
     if len(lengths) != len(bleu_statistics):
         raise DataError(f"{len(lengths):,} source lengths for {len(bleu_statistics):,} translations; give one for each")
-    classes = buckets(edges)
-    number = bucket_indices(lengths, edges)  # (sentences,)
-    own = [(span, bleu_statistics.select(number == place)) for place, span in enumerate(classes)]
-    return tuple(LengthBucket(span, len(part), part.score, length_ratio(part)) for span, part in own if len(part))
+    indices = bucket_indices(lengths, edges)  # (sentences,)
+    parts = [(bucket, bleu_statistics.select(indices == index)) for index, bucket in enumerate(buckets(edges))]
+    return tuple(LengthBucket(bucket, len(part), part.score, length_ratio(part)) for bucket, part in parts if len(part))
 
 
 def word_counts(lines: Sequence[str]) -> list[int]:
-    """Words between spaces in each line.
+    """Count the words between spaces in each line.
 
     >>> word_counts(["the cat", "", "no"])
     [2, 0, 1]

@@ -1,8 +1,7 @@
-"""What a translator makes of a text: BLEU and chrF, what the references cost, whose fault errors are; and, where the
-truth is known, the floor of P(E | F) and the attention beside the true alignment.
+"""Evaluation of a translator on sentence pairs.
 
-The floor of P(E | F) is what the references cost by the distribution that they were drawn from, given their sources;
-see `dragoman.evaluation.floor` for what holds of floors, and of their standard errors.
+BLEU and chrF, the likelihood of the references, kinds of errors; on lab text also the floor of P(E | F) and the
+alignment error rate of the attention. See `dragoman.evaluation.floor` for floors and their standard errors.
 """
 
 from __future__ import annotations
@@ -42,19 +41,61 @@ from dragoman.evaluation.translation_metrics import (
 
 DEFAULT_BEAM = 5
 DEFAULT_LENGTH = "norm"
-CONDITIONAL_COLUMN = 2  # the column of log P(E | F) in the laboratory's .logprob files
+CONDITIONAL_COLUMN = 2  # the column of log P(E | F) in the lab's .logprob files
 ERROR_KINDS = ("none", "search", "model")  # see `dragoman.search.diagnosis`
 
 
+class TranslationLike(Protocol):
+    """A translation of a line, such as `dragoman.models.translation.Translation`."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def tokens(self) -> tuple[str, ...]: ...
+
+    @property
+    def finished(self) -> bool:
+        """False if it was cut off at the maximum length."""
+        ...
+
+    @property
+    def attention(self) -> NDArray[np.float64] | None:
+        """Attention weights, if the translator has attention.  # (tokens and `</s>`, source tokens and `</s>`)"""
+        ...
+
+
+class ReferenceLikelihood(Protocol):
+    """The likelihood of references given their sources."""
+
+    @property
+    def log_likelihood(self) -> float: ...
+
+    @property
+    def log_likelihood_unknown(self) -> float: ...
+
+    @property
+    def unknown(self) -> int: ...
+
+    @property
+    def perplexity(self) -> float: ...
+
+    @property
+    def perplexity_class(self) -> float: ...
+
+    @property
+    def perplexity_characters(self) -> float: ...
+
+
 class EvaluableTranslator(Protocol):
-    """What is asked of a translator here; `dragoman.models.translation.Translating` has it."""
+    """The methods of a translator that are needed for its evaluation."""
 
     source: Tokenizer
     target: Tokenizer
 
     @property
     def without_shortlist(self) -> EvaluableTranslator:
-        """The same by which no word is impossible."""
+        """The translator with all words allowed."""
         ...
 
     def translate(
@@ -70,7 +111,7 @@ class EvaluableTranslator(Protocol):
 
     def force_decode(self, sources: Sequence[str], targets: Sequence[str]) -> list[Any]: ...
 
-    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> Any: ...
+    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> ReferenceLikelihood: ...
 
     def diagnose(
         self,
@@ -84,22 +125,22 @@ class EvaluableTranslator(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ReferenceData:
-    """What is known about sentences to translate: references and, of laboratory text, the truth."""
+    """The references of a text; of lab text also their true probabilities and alignments."""
 
     references: Sequence[str]
     true_log_probs: NDArray[np.float64] | None = None  # (sentences,) the true log P(E | F) of each reference
-    gold_alignments: Sequence[GoldAlignment] | None = None  # the true alignment of source and reference
-    tokenised: bool = True  # whether words are taken as they are, or BLEU splits them
+    gold_alignments: Sequence[GoldAlignment] | None = None  # the true alignments of source and reference
+    tokenised: bool = True  # whether words are those between spaces, or BLEU tokenises the text
 
     def __post_init__(self) -> None:
-        wanted = len(self.references)
-        for what, known in (("log-probabilities", self.true_log_probs), ("alignments", self.gold_alignments)):
-            if known is not None and len(known) != wanted:
-                raise DataError(f"{wanted:,} references but {len(known):,} {what}; give as many")
+        sentences = len(self.references)
+        for name, values in (("log-probabilities", self.true_log_probs), ("alignments", self.gold_alignments)):
+            if values is not None and len(values) != sentences:
+                raise DataError(f"{sentences:,} references but {len(values):,} {name}; give one for each reference")
 
     @cached_property
     def floor(self) -> PointEstimate | None:
-        """The perplexity of the truth: exp(-sum log P(E | F) / (words and sentence ends)), and its standard error."""
+        """The true perplexity exp(-sum log P(E | F) / (words and sentence ends)), and its standard error."""
         if self.true_log_probs is None:
             return None
         tokens = np.array([len(line.split()) + 1 for line in self.references], np.int64)
@@ -107,60 +148,57 @@ class ReferenceData:
 
 
 def read_log_probs(path: Path, column: int = CONDITIONAL_COLUMN) -> NDArray[np.float64]:
-    """A column of a file of log-probabilities, as the laboratory writes them: numbers with TABs between."""
+    """Read a column of a file of log-probabilities that `dragoman lab` wrote: numbers separated by TABs."""
     lines = read_utf8(path).decode().removesuffix("\n").split("\n")
-    return np.array([_number(line, column, path, place) for place, line in enumerate(lines, 1)])
+    return np.array([_parse_number(line, column, path, number) for number, line in enumerate(lines, 1)])
 
 
-def _number(line: str, column: int, path: Path, place: int) -> float:
+def _parse_number(line: str, column: int, path: Path, number: int) -> float:
     try:
         return float(line.split("\t")[column])
     except (ValueError, IndexError):
-        raise error_at_line(
-            str(path), place, f"no number in column {column + 1}; draw the corpus anew with dragoman lab"
-        ) from None
+        problem = f"no number in column {column + 1}; generate the corpus again with dragoman lab"
+        raise error_at_line(str(path), number, problem) from None
 
 
-# -- what is measured ------------------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class TranslatorEvaluation:
-    """How a translator does on a text."""
+    """Results of a translator on a text."""
 
     reference_data: ReferenceData
-    translations: tuple[Any, ...]  # of `dragoman.models.translation.Translated`
-    seconds: float  # that translating took
+    translations: tuple[TranslationLike, ...]
+    seconds: float  # for translating
     bleu_statistics: MetricStatistics
     chrf_statistics: MetricStatistics
-    reference_likelihood: Any  # of the references: a `dragoman.models.translation.PairLikelihood`
+    reference_likelihood: ReferenceLikelihood
     by_length: tuple[LengthBucket, ...]  # by words of the source
-    alignment: (
-        AlignmentCounts | None
-    )  # where it looks beside the true alignment; none without attention, or if that is unknown
-    unknown_word_recall: (
-        WordRecall | None
-    )  # words of the references that it does not know; none if it writes parts of words
-    errors: Mapping[str, int]  # how many of each of `ERRORS`, if that was asked for
+    # of the attention compared with the gold alignment; None without attention or gold alignment
+    alignment: AlignmentCounts | None
+    # of words of the references that are unknown to the translator; None if it does not write words
+    unknown_word_recall: WordRecall | None
+    errors: Mapping[str, int]  # counts of `ERROR_KINDS`; empty without diagnosis
 
     @property
     def perplexity(self) -> float:
-        """Of the references given their sources, unknown words paid for in full."""
-        return float(self.reference_likelihood.perplexity)
+        """Of the references given their sources, including the spellings of unknown words."""
+        return self.reference_likelihood.perplexity
 
     @property
     def perplexity_class(self) -> float:
-        """The same, but an unknown word only costs being unknown: the floor has no such price."""
-        return float(self.reference_likelihood.perplexity_class)
+        """The same, counting only the class of unknown words; there is no floor for it."""
+        return self.reference_likelihood.perplexity_class
 
     @property
     def floor(self) -> PointEstimate | None:
-        """Their perplexity by the truth, where that is known."""
+        """The perplexity of the references by the true distribution, if it is known."""
         return self.reference_data.floor
 
     @property
     def above_floor(self) -> float | None:
-        """Nats a token more than the truth."""
+        """Nats per token above the floor."""
         return None if self.floor is None else math.log(self.perplexity / self.floor.value)
 
     @cached_property
@@ -169,20 +207,20 @@ class TranslatorEvaluation:
 
     @cached_property
     def edits(self) -> EditCounts:
-        """How far the translations are from the references, word by word."""
+        """Edits between translations and references."""
         return count_edits(self.texts, self.reference_data.references)
 
     @property
     def texts(self) -> list[str]:
-        return [told.text for told in self.translations]
+        return [translation.text for translation in self.translations]
 
     @property
     def unfinished(self) -> int:
-        """Translations that were cut off."""
-        return sum(not told.finished for told in self.translations)
+        """Translations that were cut off at the maximum length."""
+        return sum(not translation.finished for translation in self.translations)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; what is infinite or undefined is None, and what is not known or asked for is left out."""
+        """Plain values; infinite and undefined ones are None, unknown ones are left out."""
         return {
             **self.scores.as_dict(),
             "exact_match": self.edits.exact_match,
@@ -199,88 +237,83 @@ class TranslatorEvaluation:
             "unfinished": self.unfinished,
             "seconds": self.seconds,
             "sentences_per_second": len(self.translations) / self.seconds,
-            "by_length": [own.as_dict() for own in self.by_length],
+            "by_length": [bucket.as_dict() for bucket in self.by_length],
             **self._optional_values(),
         }
 
     def _optional_values(self) -> dict[str, Any]:
-        """What not every text has, and not everyone asks for."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         if self.floor is not None:
-            found |= {
-                "perplexity_floor": finite_or_none(self.floor.value),
-                "perplexity_floor_error": finite_or_none(self.floor.standard_error),
-            }
+            values["perplexity_floor"] = finite_or_none(self.floor.value)
+            values["perplexity_floor_error"] = finite_or_none(self.floor.standard_error)
         if self.alignment is not None:
-            counted = self.alignment.as_dict()
-            found |= {"alignment_error_rate": counted["error_rate"], "alignment": counted}
+            values["alignment_error_rate"] = finite_or_none(self.alignment.error_rate)
+            values["alignment"] = self.alignment.as_dict()
         if self.unknown_word_recall is not None:
-            found |= {
-                "unknown_words": self.unknown_word_recall.words,
-                "unknown_words_found": self.unknown_word_recall.recalled,
-            }
+            values["unknown_words"] = self.unknown_word_recall.words
+            values["unknown_words_found"] = self.unknown_word_recall.recalled
         if self.errors:
-            found["errors"] = dict(self.errors)
-        return found
+            values["errors"] = dict(self.errors)
+        return values
 
 
 def evaluate_translator(
     model: EvaluableTranslator,
     lines: Sequence[str],
-    reference_data: ReferenceData,
-    beam: int = DEFAULT_BEAM,
+    reference_data: ReferenceData | Sequence[str],
+    beam_size: int = DEFAULT_BEAM,
     *,
     length: Any = DEFAULT_LENGTH,
     coverage: float = 0.0,
     diagnose: bool = False,
     **how: Any,
 ) -> TranslatorEvaluation:
-    """Translate lines, and compare with what is known. How: see `Translating.n_best`."""
-    references = reference_data.references
-    began = perf_counter()
-    told = model.translate(lines, beam, length=length, coverage=coverage, **how)
-    seconds = perf_counter() - began
-    texts = [one.text for one in told]
-    by_bleu = bleu(tokenised=reference_data.tokenised).statistics(texts, references)
+    """Translate lines and compare the translations with references, one per line.
+
+    `length` is a length handling or its name, `coverage` the weight of the coverage penalty. With `diagnose`, search
+    errors and model errors are counted. Further arguments are those of the model's `n_best`.
+    """
+    data = reference_data if isinstance(reference_data, ReferenceData) else ReferenceData(reference_data)
+    references, gold_alignments = data.references, data.gold_alignments
+    start = perf_counter()
+    translations = model.translate(lines, beam_size, length=length, coverage=coverage, **how)
+    seconds = perf_counter() - start
+    texts = [translation.text for translation in translations]
+    bleu_statistics = bleu(tokenised=data.tokenised).statistics(texts, references)
+    errors = model.diagnose(lines, references, translations, length, coverage) if diagnose else []
     return TranslatorEvaluation(
-        reference_data=reference_data,
-        translations=tuple(told),
+        reference_data=data,
+        translations=tuple(translations),
         seconds=seconds,
-        bleu_statistics=by_bleu,
+        bleu_statistics=bleu_statistics,
         chrf_statistics=chrf().statistics(texts, references),
         reference_likelihood=model.without_shortlist.likelihood(lines, references),
-        by_length=bleu_by_length(by_bleu, source_lengths(model.source, lines)),
-        alignment=None
-        if reference_data.gold_alignments is None
-        else attention_alignment_counts(model, lines, references, reference_data.gold_alignments),
+        by_length=bleu_by_length(bleu_statistics, source_lengths(model.source, lines)),
+        alignment=(
+            None if gold_alignments is None else attention_alignment_counts(model, lines, references, gold_alignments)
+        ),
         unknown_word_recall=recall_of_unknown_words(model.target, texts, references),
-        errors=count_errors(model.diagnose(lines, references, told, length, coverage)) if diagnose else {},
+        errors={kind: Counter(errors)[kind] for kind in ERROR_KINDS} if diagnose else {},
     )
 
 
 def recall_of_unknown_words(
     target: Tokenizer, translations: Sequence[str], references: Sequence[str]
 ) -> WordRecall | None:
-    """Of the words of references that are unknown, how many came through all the same: names that were copied."""
+    """Compute the recall of words that are outside the vocabulary, such as copied names."""
     if target.segmenter.kind != "word":
         return None
     return word_recall(translations, references, lambda word: word not in SPECIALS and target.vocab.id(word) == UNK)
 
 
 def source_lengths(source: Tokenizer, lines: Sequence[str]) -> list[int]:
-    """What is between spaces; of trees, their leaves."""
+    """Count the words between spaces in each line; of trees, the leaves."""
     if source.format == TREE:
         return [int(size) - 1 for size in source.encode(lines).sizes]
     return word_counts(lines)
 
 
-def count_errors(errors: Sequence[str | None]) -> Mapping[str, int]:
-    """How many translations are the reference, the search's fault, or the model's."""
-    counts = Counter(errors)
-    return {error: counts[error] for error in ERROR_KINDS}
-
-
-# -- where it looks --------------------------------------------------------------------------------------------------
+# -- attention -------------------------------------------------------------------------------------------------------
 
 
 def attention_alignment_counts(
@@ -289,33 +322,34 @@ def attention_alignment_counts(
     references: Sequence[str],
     gold_alignments: Sequence[GoldAlignment],
 ) -> AlignmentCounts | None:
-    """How far the attention that predicts the references is from the true alignment; none without attention.
+    """Compare the attention in forced decoding of the references with gold alignments; None without attention.
 
-    Each word of a reference is linked to the source word with most attention, `</s>` left out on both sides.
+    Each word of a reference is linked to the source word with the most attention, ignoring `</s>` on both sides.
     """
-    told = model.force_decode(lines, references)
-    if any(one.attention is None for one in told):
-        return None
-    found = [argmax_links(_word_attention(model, one, line)) for one, line in zip(told, lines, strict=True)]
-    return count_all_links(found, gold_alignments)
+    links = []
+    for line, translation in zip(lines, model.force_decode(lines, references), strict=True):
+        if translation.attention is None:
+            return None
+        links.append(argmax_links(_word_attention(model, translation, translation.attention, line)))
+    return count_all_links(links, gold_alignments)
 
 
-def _word_attention(model: EvaluableTranslator, told: Any, line: str) -> NDArray[np.float64]:
-    """The attention of a whole reference, whatever the units.  # (target words + 1, source words + 1)"""
-    columns = attention_over_source_words(told.attention, model.source, line)
-    return attention_to_words(
-        columns, append_end(model.target.segmenter.word_indices(told.words)), list(range(columns.shape[1]))
-    )
+def _word_attention(
+    model: EvaluableTranslator, translation: TranslationLike, attention: NDArray[np.float64], line: str
+) -> NDArray[np.float64]:
+    """The attention between words, for any segmentation.  # (target words + 1, source words + 1)"""
+    by_source_word = attention_over_source_words(attention, model.source, line)
+    rows = append_end(model.target.segmenter.word_indices(translation.tokens))
+    return attention_to_words(by_source_word, rows, list(range(by_source_word.shape[1])))
 
 
 def attention_over_source_words(attention: NDArray[np.float64], source: Tokenizer, line: str) -> NDArray[np.float64]:
-    """Attention with a column for each word of the source and one for `</s>`.  # (target units, source words + 1)
+    """Sum the attention over the tokens of each source word.  # (target tokens, source words + 1)
 
-    What the pieces of a word receive is added up. What a node of a tree receives goes in equal parts to the words under
-    it; trees have no `</s>` to look at.
+    The attention of a node of a tree is divided equally among the words under it; trees have no `</s>`.
     """
     if source.format != TREE:
-        numbers = append_end(source.segmenter.word_indices(source.segmenter.segment(line)))
-        return attention_to_words(attention, list(range(len(attention))), numbers)
+        columns = append_end(source.segmenter.word_indices(source.segmenter.segment(line)))
+        return attention_to_words(attention, list(range(len(attention))), columns)
     shares = TreeBatch.from_trees(source.encode([line])).word_shares[0]  # (nodes, words)
     return np.pad(attention @ shares, ((0, 0), (0, 1)))  # (target words, words + 1)

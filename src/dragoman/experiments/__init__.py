@@ -1,1 +1,1 @@
-"""The ladder: every kind of model on one text, made, measured and told of."""
+"""Experiments that compare models: the demo and the ladder. One pipeline prepares data, trains, measures and reports."""

@@ -1,322 +1,350 @@
-"""The ladder on one's own text, within a time: models are made, measured, and the tutorial's story told with them."""
+"""The ladder on the user's text, within a time limit: all kinds of models that there is time for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from dragoman.experiments.callbacks import SILENT, Callbacks
-from dragoman.experiments.corpus_models import (
+from dragoman.experiments.corpus_data import CorpusFiles, CorpusNames, CorpusPart, CorpusSplit, split_corpus
+from dragoman.experiments.directory import check_settings, claim_directory
+from dragoman.experiments.lab_ladder import RESUME
+from dragoman.experiments.pipeline import ExperimentReport, run_experiment
+from dragoman.experiments.recipes import (
     ATTENTION,
     CORPUS_LANGUAGE_MODELS,
     CORPUS_TRANSLATORS,
     ENSEMBLE,
-    NAMES,
     SEARCHING,
     SECOND,
     time_weights,
     translator_names,
 )
-from dragoman.experiments.corpus_split import CorpusPart, CorpusSplit, write_split
+from dragoman.experiments.results import (
+    AttentionExample,
+    LanguageModelRung,
+    TranslatorRung,
+    choose_example,
+    measure_language_model,
+    measure_translator,
+)
 from dragoman.experiments.time_budget import TimeBudget
-from dragoman.experiments.trainer import ModelTrainer, TrainedRung, TrainingContext, megabytes
-from dragoman.experiments.translators import measure_trained_translator, measure_translator_rung
+from dragoman.experiments.trainer import SILENT, Callbacks, ModelTrainer, Recipe, TrainedRung, TrainingContext
 
 if TYPE_CHECKING:
-    from dragoman.align.aligner import Aligner
     from dragoman.align.lexicon import Lexicon
-    from dragoman.data.corpus import ParallelCorpus
+    from dragoman.evaluation.translation_metrics import TranslationScores
     from dragoman.evaluation.translator import ReferenceData
     from dragoman.models.translator import Translator
-    from dragoman.report.corpus_translation import AttentionExample, LexiconExample, SearchVariant
-    from dragoman.report.ladder import LanguageModelRung
-    from dragoman.report.translators import TranslatorRung
 
-TEXT, RUNGS_PLACE, ALIGNER = "text", "rungs", "aligner"  # directories
-ALIGNED_A_MINUTE = 2500  # pairs that are aligned, at most, for each minute that there is
-ENTRIES, ALTERNATIVES = 10, 3  # of the lexicon that are shown: words, and translations of each
-SEEN_OFTEN = 5  # times, from which on a word's translations are worth showing
-PROBED = 48  # sentences, by which the speed of the search is found
-FEWEST_TRANSLATED = 20  # test sentences
-CAREFUL = 1.2  # how much longer than it looks the search is taken to last
-WIDEST = 40  # words of a sentence whose attention is shown, at most
+MINUTES = 20.0  # for everything, by default
+TEXT_DIRECTORY, MODELS_DIRECTORY, ALIGNER_DIRECTORY = "text", "rungs", "aligner"
+ALIGNED_PER_MINUTE = 2500  # pairs that are aligned at most, for each minute of the experiment
+LEXICON_WORDS, LEXICON_TRANSLATIONS = 10, 3  # that are shown
+FREQUENT = 5  # occurrences, from which on a word's translations are shown
+TIMED_SENTENCES = 48  # by which the speed of the search is measured
+MIN_TRANSLATED = 20  # test sentences
+TIME_MARGIN = 1.2  # the search is expected to take this much longer than measured
+MAX_ATTENTION_WORDS = 40  # of a sentence whose attention is shown
 OTHER_SEARCHES = ((2, "norm"), (10, "norm"), (5, "none"), (10, "none"), (5, "prior"))  # beam and length handling
+
+
+# -- results ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LexiconExample:
+    """A source word and its most probable translations."""
+
+    word: str
+    count: int
+    translations: tuple[tuple[str, float], ...]  # with probabilities
+
+
+@dataclass(frozen=True)
+class LexiconSummary:
+    pairs: int  # that it was estimated from
+    examples: list[LexiconExample]
+    certain_share: float  # of the frequent words: those with a translation more probable than all others together
+
+
+@dataclass(frozen=True)
+class SearchVariant:
+    """Scores of one way to search."""
+
+    beam: int
+    length: str  # length handling
+    scores: TranslationScores
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"beam": self.beam, "length": self.length, **self.scores.as_dict()}
 
 
 @dataclass
 class CorpusResults:
-    """All that was found out, as far as it is known."""
-
-    text: CorpusSplit
-    rungs: list[LanguageModelRung] = field(default_factory=list)
-    aligned: int = 0  # pairs that the lexicon is from
-    entries: list[LexiconExample] = field(default_factory=list)
-    certain_share: float = (
-        0.0  # share of the words seen often whose likeliest translation is more probable than all others
-    )
-    units: tuple[str, str] = ("", "")
+    language_models: list[LanguageModelRung] = field(default_factory=list)
+    lexicon: LexiconSummary | None = None
+    units: tuple[str, str] = ("", "")  # of source and target
     translated: CorpusPart = field(default_factory=lambda: CorpusPart([], []))  # test sentences
     translators: list[TranslatorRung] = field(default_factory=list)
     searches: list[SearchVariant] = field(default_factory=list)
-    bleu_by_replacement: dict[str, float] = field(default_factory=dict)  # BLEU by how unknown words were replaced
+    bleu_by_replacement: dict[str, float] = field(default_factory=dict)  # how unknown words are replaced
     attention_example: AttentionExample | None = None
+
+
+# -- experiment ------------------------------------------------------------------------------------------------------
+
+
+def run_corpus_ladder(
+    output: Path, files: CorpusFiles, *, minutes: float = MINUTES, seed: int = 1, callbacks: Callbacks = SILENT
+) -> ExperimentReport:
+    """Train and compare models on the user's text, or continue a run that was stopped.
+
+    Args:
+        output: directory of texts, models and reports.
+        files: the user's texts.
+        minutes: for everything together.
+        seed: random seed of the held-out lines and of all models.
+    """
+    start = perf_counter()
+    files.check()
+    parts = files.read()
+    split = split_corpus(*parts, seed, minutes)
+    claim_directory(output, "ladder", RESUME)
+    checksums = {
+        f"{name} text": None if part is None else part.checksum
+        for name, part in zip(("training", "dev", "test"), parts, strict=True)
+    }
+    check_settings(output, {"minutes": minutes, "seed": seed, **checksums})
+    budget = TimeBudget(output, minutes, time_weights(split.is_parallel, minutes), start=start)
+    return run_experiment(CorpusExperiment(output, split, files.names, seed, budget, callbacks))
 
 
 @dataclass(frozen=True)
 class CorpusExperiment:
-    """Where a ladder is made, of what, and within which time."""
+    """All kinds of models on the user's text; see `dragoman.experiments.pipeline.Experiment`."""
 
     output: Path
-    text: CorpusSplit
+    split: CorpusSplit
+    names: CorpusNames
     seed: int
     budget: TimeBudget
-    voice: Callbacks
+    callbacks: Callbacks
 
-    def workshop(self, train: Any, dev: Any, recipes: Any, load: Callable[[Path], Any]) -> ModelTrainer[Any, Any]:
-        place = self.output / RUNGS_PLACE
-        ground = TrainingContext(train, dev, self.seed, None, place, self.voice)
-        return ModelTrainer(place, ground, recipes, load, self.budget)
+    def prepare(self) -> CorpusSplit:
+        self.split.write(self.output / TEXT_DIRECTORY)
+        lines = ", ".join(f"{name} {len(part):,}" for name, part in self.split.parts.items())
+        self.callbacks.info(f"{self.output}: lines: {lines}; {self.budget.minutes:g} minutes for everything")
+        return self.split
 
+    def train(self, split: CorpusSplit) -> Iterator[TrainedRung[Any]]:
+        from dragoman.models.loading import load_language_model, load_translator
 
-def run_corpus_ladder(
-    output: Path,
-    text: CorpusSplit,
-    *,
-    seed: int,
-    minutes: float,
-    callbacks: Callbacks = SILENT,
-    began: float | None = None,
-) -> tuple[CorpusResults, TimeBudget]:
-    """Make and measure all rungs that there is time for.  # began: by `perf_counter`, if not now"""
-    budget = TimeBudget(output, minutes, time_weights(text.is_parallel, minutes), began=began)
-    climber = CorpusExperiment(output, text, seed, budget, callbacks)
-    write_split(text, output / TEXT)
-    found = CorpusResults(text)
-    for rung in _language_models(climber):
-        found.rungs.append(rung)
-        budget.save()
-    if text.is_parallel:
-        _align(climber, found)
-        _translate(climber, found)
-    budget.finish()
-    return found, budget
+        train, dev, _ = split.target_words
+        language_models = self._trainer(train, dev, CORPUS_LANGUAGE_MODELS, load_language_model)
+        yield from language_models.train_all(CORPUS_LANGUAGE_MODELS)
+        if split.is_parallel:
+            self._train_aligner(split)
+            translators = self._trainer(split, split, CORPUS_TRANSLATORS, load_translator)
+            yield from translators.train_all(translator_names(self.budget.minutes))
 
+    def _trainer(
+        self, train: Any, dev: Any, recipes: Mapping[str, Recipe[Any]], load: Callable[[Path], Any]
+    ) -> ModelTrainer[Any, Any]:
+        directory = self.output / MODELS_DIRECTORY
+        context = TrainingContext(train, dev, self.seed, directory, callbacks=self.callbacks)
+        return ModelTrainer(directory, context, recipes, load, self.budget)
 
-# -- language models -------------------------------------------------------------------------------------------------
+    @property
+    def _aligned_pairs(self) -> int:
+        return min(len(self.split.train), max(1, int(ALIGNED_PER_MINUTE * self.budget.minutes)))
 
+    def _train_aligner(self, split: CorpusSplit) -> None:
+        """Estimate word alignments, unless that is done."""
+        from dragoman.align.aligner import Aligner
+        from dragoman.data.corpus import Corpus, ParallelCorpus
 
-def _language_models(climber: CorpusExperiment) -> Iterator[LanguageModelRung]:
-    from dragoman.evaluation.floor import evaluate_language_model
-    from dragoman.models.loading import load_language_model
-    from dragoman.report.ladder import LanguageModelRung
+        path = self.output / ALIGNER_DIRECTORY
+        if path.exists():  # it is written atomically
+            self.callbacks.info(f"aligner: already trained, in {path}")
+            return
+        part = split.train.spread(self._aligned_pairs)
+        self.callbacks.info(f"aligner: estimating word alignments from {len(part):,} pairs")
+        pairs = ParallelCorpus(Corpus.from_sentences(part.sources), Corpus.from_sentences(part.target))
+        with self.callbacks.status("aligning words"):
+            Aligner.train(pairs).save(path)
+        self.budget.save()
 
-    train, dev, test = climber.text.words
-    for made in climber.workshop(train, dev, CORPUS_LANGUAGE_MODELS, load_language_model).train_all(NAMES):
-        with climber.voice.status(f"measuring {made.name}"):
-            result = evaluate_language_model(made.model, test)
-        climber.voice.info(f"{made.name}: perplexity {result.likelihood.perplexity:,.2f}")
-        yield LanguageModelRung(made.name, result, {}, made.seconds, megabytes(made.path))
+    def measure(self, split: CorpusSplit, rungs: Iterator[TrainedRung[Any]]) -> CorpusResults:
+        results = CorpusResults()
+        translators: dict[str, TrainedRung[Translator]] = {}
+        for rung in rungs:
+            if rung.name in CORPUS_LANGUAGE_MODELS:
+                test = split.target_words[2]
+                results.language_models.append(measure_language_model(rung, test, callbacks=self.callbacks))
+            else:
+                translators[rung.name] = rung
+            self.budget.save()
+        if translators:
+            lexicon = self._load_lexicon()
+            results.lexicon = summarise_lexicon(lexicon, self._aligned_pairs)
+            self._measure_translators(split, translators, lexicon, results)
+        self.budget.finish()
+        return results
 
+    def _load_lexicon(self) -> Lexicon:
+        from dragoman.align.aligner import Aligner
 
-# -- word alignment --------------------------------------------------------------------------------------------------
+        return Aligner.load(self.output / ALIGNER_DIRECTORY).forward.lexicon
 
+    def _measure_translators(
+        self,
+        split: CorpusSplit,
+        rungs: Mapping[str, TrainedRung[Translator]],
+        lexicon: Lexicon,
+        results: CorpusResults,
+    ) -> None:
+        """Translate as many test sentences as there is time for, with each translator and in several ways."""
+        from dragoman.combine.ensemble import Ensemble
+        from dragoman.evaluation.translator import ReferenceData
 
-def _align(climber: CorpusExperiment, found: CorpusResults) -> None:
-    """Which words belong together, and what the lexicon that comes of it says of some."""
-    pairs = _word_pairs(climber)
-    aligner = _aligner(climber, pairs)
-    climber.budget.save()
-    lexicon = aligner.forward.lexicon
-    shown = _words_to_show(lexicon)
-    found.aligned = len(pairs)
-    found.entries = [_entry(lexicon, word) for word in shown]
-    found.certain_share = _certain(lexicon)
+        model = rungs[ATTENTION].model
+        results.units = (model.source.segmenter.spec, model.target.segmenter.spec)
+        results.translated = part = self._choose_sentences(split.test, model, len(rungs))
+        references = ReferenceData(part.target, tokenised=model.target.tokenised)
+        for rung in rungs.values():
+            results.translators.append(
+                measure_translator(rung.name, rung.model, part.sources, references, rung.seconds, self.callbacks)
+            )
+        if SECOND in rungs:
+            members = [rungs[ATTENTION], rungs[SECOND]]
+            ensemble = Ensemble([member.model for member in members])
+            seconds = sum(member.seconds for member in members)
+            results.translators.append(
+                measure_translator(ENSEMBLE, ensemble, part.sources, references, seconds, self.callbacks)
+            )
+        with_attention = next(rung for rung in results.translators if rung.name == ATTENTION)
+        results.searches = self._compare_searches(with_attention, model, part, references)
+        if _has_unknown_words(model):
+            results.bleu_by_replacement = _compare_replacements(with_attention, model, part, references, lexicon)
+        results.attention_example = _attention_example(model, part)
 
+    def _choose_sentences(self, test: CorpusPart, model: Translator, translators: int) -> CorpusPart:
+        """Return all test sentences, or as many as there is time for, from the speed on a few."""
 
-def _word_pairs(climber: CorpusExperiment) -> ParallelCorpus:
-    from dragoman.data.corpus import Corpus, ParallelCorpus
+        def affordable_sentences() -> float:
+            sample = test.spread(TIMED_SENTENCES).sources
+            model.translate(sample[:2])  # so that compilation is not counted
+            start = perf_counter()
+            model.translate(sample)
+            seconds = (perf_counter() - start) / len(sample)
+            cost = TIME_MARGIN * seconds * _search_cost(translators, _has_unknown_words(model))
+            return self.budget.seconds_for(SEARCHING) / max(1e-9, cost)
 
-    some = climber.text.train.spread(max(1, int(ALIGNED_A_MINUTE * climber.budget.minutes)))
-    return ParallelCorpus(Corpus.from_sentences(some.sources), Corpus.from_sentences(some.target))
+        number = self.budget.decide_once("translated", affordable_sentences)
+        return test.spread(max(MIN_TRANSLATED, number))
 
+    def _compare_searches(
+        self, rung: TranslatorRung, model: Translator, part: CorpusPart, references: ReferenceData
+    ) -> list[SearchVariant]:
+        """Return scores with other beams and length handling, beside the two that are measured already."""
+        from dragoman.evaluation.translation_metrics import score_translations
+        from dragoman.evaluation.translator import DEFAULT_BEAM, DEFAULT_LENGTH
 
-def _aligner(climber: CorpusExperiment, pairs: ParallelCorpus) -> Aligner:
-    from dragoman.align.aligner import Aligner
+        variants = [
+            SearchVariant(1, DEFAULT_LENGTH, rung.greedy),
+            SearchVariant(DEFAULT_BEAM, DEFAULT_LENGTH, rung.evaluation.scores),
+        ]
+        for beam, length in OTHER_SEARCHES:
+            with self.callbacks.status(f"translating with a beam of {beam}, length {length}"):
+                texts = [translation.text for translation in model.translate(part.sources, beam, length=length)]
+            scores = score_translations(texts, references.references, tokenised=references.tokenised)
+            variants.append(SearchVariant(beam, length, scores))
+        return sorted(variants, key=lambda variant: (variant.length != DEFAULT_LENGTH, variant.length, variant.beam))
 
-    path = climber.output / ALIGNER
-    if path.exists():  # it is written whole
-        climber.voice.info(f"{ALIGNER}: finished already, in {path}")
-        return Aligner.load(path)
-    climber.voice.info(f"{ALIGNER}: learning which words belong together from {len(pairs):,} pairs")
-    with climber.voice.status("aligning words"):
-        aligner = Aligner.train(pairs)
-    aligner.save(path)
-    return aligner
+    def report(self, split: CorpusSplit, results: CorpusResults) -> ExperimentReport:
+        from dragoman.experiments.corpus_report import corpus_report
 
-
-def _words_to_show(lexicon: Lexicon) -> list[str]:
-    """Words from the most frequent ones to rarer ones, each about twice as rare as the one before."""
-    from dragoman.data.vocabulary import UNK
-
-    vocab = lexicon.source
-    often = [
-        (int(count), word)
-        for word, count in zip(vocab.tokens[UNK + 1 :], vocab.counts[UNK + 1 :].tolist(), strict=True)
-        if count >= SEEN_OFTEN and any(sign.isalpha() for sign in word)
-    ]
-    ranked = [word for _, word in sorted(often, key=lambda one: -one[0])]
-    places = sorted({min(len(ranked) - 1, 2**power - 1) for power in range(2, 2 + ENTRIES)} if ranked else set())
-    return [ranked[place] for place in places]
-
-
-def _entry(lexicon: Lexicon, word: str) -> LexiconExample:
-    from dragoman.report.corpus_translation import LexiconExample
-
-    times = int(lexicon.source.counts[lexicon.source.id(word)])
-    return LexiconExample(word, times, tuple((one.word, one.prob) for one in lexicon.translations(word, ALTERNATIVES)))
-
-
-def _certain(lexicon: Lexicon) -> float:
-    """The share of the words seen often that have one translation more probable than all others together."""
-    from dragoman.data.vocabulary import UNK
-
-    vocab = lexicon.source
-    often = [word for word in vocab.tokens[UNK + 1 :] if vocab.counts[vocab.id(word)] >= SEEN_OFTEN]
-    best = [lexicon.translations(word, 1) for word in often]
-    return sum(bool(one) and one[0].prob > 0.5 for one in best) / len(often) if often else 0.0
-
-
-# -- translators -----------------------------------------------------------------------------------------------------
-
-
-def _translate(climber: CorpusExperiment, found: CorpusResults) -> None:
-    """Train translators, then translate as many test sentences as there is time for."""
-    from dragoman.evaluation.translator import ReferenceData
-
-    made = {one.name: one for one in _translators(climber)}
-    attention: Translator = made[ATTENTION].model
-    found.units = (attention.source.segmenter.spec, attention.target.segmenter.spec)
-    found.translated = some = _to_translate(climber, attention, len(made))
-    answers = ReferenceData(some.target, tokenised=attention.target.tokenised)
-    for one in made.values():
-        found.translators.append(measure_trained_translator(one, some.sources, answers, climber.voice))
-    if SECOND in made:
-        found.translators.append(_ensemble(climber, [made[ATTENTION], made[SECOND]], some, answers))
-    found.searches = _searches(climber, found, attention, answers)
-    found.bleu_by_replacement = _replaced(climber, found, attention, answers)
-    found.attention_example = _looked_at(attention, some)
-
-
-def _translators(climber: CorpusExperiment) -> Iterator[TrainedRung[Translator]]:
-    from dragoman.models.loading import load_translator
-
-    text = climber.text
-    for made in climber.workshop(text, text, CORPUS_TRANSLATORS, load_translator).train_all(
-        translator_names(climber.budget.minutes)
-    ):
-        climber.budget.save()
-        yield made
+        return corpus_report(self, split, results)
 
 
-def _to_translate(climber: CorpusExperiment, model: Translator, translators: int) -> CorpusPart:
-    """Test sentences: all, or as many as there is time for by the speed of a few."""
-    test = climber.text.test
-
-    def sentences() -> float:
-        few = test.spread(PROBED).sources
-        model.translate(few[:2])  # what happens only once is not to be counted
-        began = perf_counter()
-        model.translate(few)
-        each = (perf_counter() - began) / len(few)
-        return climber.budget.seconds_for(SEARCHING) / max(
-            1e-9, CAREFUL * each * _cost(translators, _writes_words(model))
-        )
-
-    number = climber.budget.decide_once("translated", sentences)
-    return test.spread(max(FEWEST_TRANSLATED, number))
-
-
-def _writes_words(model: Translator) -> bool:
-    """Whether there are unknown words to be replaced, and words to replace them by."""
+def _has_unknown_words(model: Translator) -> bool:
+    """Return whether the translator reads and writes words, so that unknown words can be replaced."""
     return model.source.segmenter.kind == model.target.segmenter.kind == "word"
 
 
-def _cost(translators: int, words: bool) -> float:
-    """Of all searches for a sentence, where that with a beam of five costs one: each translator's, an ensemble's, which
-    are two translators', others of one, and those that replace unknown words."""
-    alone = 1.0 + 0.4
-    searches = sum(0.2 + 0.16 * beam for beam, _ in OTHER_SEARCHES)
-    return translators * alone + (2 * alone if translators > 2 else 0) + searches + 2 * words
+def _search_cost(translators: int, replaces_words: bool) -> float:
+    """Return the cost of all searches per sentence, in units of a search with a beam of five."""
+    beam_and_greedy = 1.0 + 0.4
+    ensemble = 2 * beam_and_greedy if translators > 2 else 0.0
+    variants = sum(0.2 + 0.16 * beam for beam, _ in OTHER_SEARCHES)
+    return translators * beam_and_greedy + ensemble + variants + 2 * replaces_words
 
 
-def _ensemble(
-    climber: CorpusExperiment, made: Sequence[TrainedRung[Translator]], some: CorpusPart, answers: ReferenceData
-) -> TranslatorRung:
-    from dragoman.combine.ensemble import Ensemble
-
-    together = Ensemble([one.model for one in made])
-    with climber.voice.status("measuring the ensemble"):
-        seconds = sum(one.seconds for one in made)
-        return measure_translator_rung(ENSEMBLE, together, some.sources, answers, seconds)
-
-
-def _searches(
-    climber: CorpusExperiment, found: CorpusResults, model: Translator, answers: ReferenceData
-) -> list[SearchVariant]:
-    """The same translator by other searches, beside the two that it was measured by."""
-    from dragoman.evaluation.translation_metrics import score_translations
-    from dragoman.evaluation.translator import DEFAULT_BEAM, DEFAULT_LENGTH
-    from dragoman.report.corpus_translation import SearchVariant
-
-    own = next(rung for rung in found.translators if rung.name == ATTENTION)
-    searches = [
-        SearchVariant(1, DEFAULT_LENGTH, own.greedy),
-        SearchVariant(DEFAULT_BEAM, DEFAULT_LENGTH, own.measured.scores),
-    ]
-    for beam, length in OTHER_SEARCHES:
-        with climber.voice.status(f"translating with a beam of {beam}, length {length}"):
-            told = model.translate(found.translated.sources, beam, length=length)
-        judged = score_translations([one.text for one in told], answers.references, tokenised=answers.tokenised)
-        searches.append(SearchVariant(beam, length, judged))
-    return sorted(searches, key=lambda one: (one.length != DEFAULT_LENGTH, one.length, one.beam))
-
-
-def _replaced(
-    climber: CorpusExperiment, found: CorpusResults, model: Translator, answers: ReferenceData
+def _compare_replacements(
+    rung: TranslatorRung, model: Translator, part: CorpusPart, references: ReferenceData, lexicon: Lexicon
 ) -> dict[str, float]:
-    """BLEU with unknown words left alone, copied, and translated by the lexicon; nothing where there are none."""
-    from dragoman.align.aligner import Aligner
+    """Return BLEU with unknown words unchanged, copied, and translated by the lexicon."""
     from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.evaluation.translation_metrics import score_translations
 
-    if not _writes_words(model):
-        return {}
-    lexicon = Aligner.load(climber.output / ALIGNER).forward.lexicon
-    own = next(rung for rung in found.translators if rung.name == ATTENTION)
-    bleu = {"left alone": own.measured.scores.bleu}
-    for name, rules in (
-        ("copied from the source", UnknownReplacer()),
-        ("by the lexicon, else copied", UnknownReplacer(lexicon)),
-    ):
-        told = model.translate(found.translated.sources, unknown_replacer=rules)
-        texts = [one.text for one in told]
-        bleu[name] = score_translations(texts, answers.references, tokenised=answers.tokenised).bleu
+    bleu = {"left alone": rung.bleu}
+    replacers = {"copied from the source": UnknownReplacer(), "by the lexicon, else copied": UnknownReplacer(lexicon)}
+    for name, replacer in replacers.items():
+        texts = [translation.text for translation in model.translate(part.sources, unknown_replacer=replacer)]
+        bleu[name] = score_translations(texts, references.references, tokenised=references.tokenised).bleu
     return bleu
 
 
-def _looked_at(model: Translator, some: CorpusPart) -> AttentionExample | None:
-    """A sentence that is not long, if there is one, and where attention looked as it was translated."""
-    from dragoman.report.corpus_translation import AttentionExample
-    from dragoman.report.translators import choose_example
+def _attention_example(model: Translator, part: CorpusPart) -> AttentionExample | None:
+    """Return the attention of a test sentence, or None if it is too long."""
+    from dragoman.data.vocabulary import END, SPECIALS
 
-    number = choose_example(some.sources, None)
-    told = model.translate([some.sources[number]])[0]
-    words = model.attention_matrix(told)
-    if words is None or len(words.source) > WIDEST:
+    number = choose_example(part.sources)
+    translation = model.translate([part.sources[number]])[0]
+    words = model.attention_matrix(translation)
+    if words is None or len(words.source) > MAX_ATTENTION_WORDS:
         return None
+    targets, sources = words.matrix.shape
     return AttentionExample(
-        some.sources[number], some.target[number], told.text, words.target, words.source, words.matrix
+        name=ATTENTION,
+        source=part.sources[number],
+        reference=part.target[number],
+        translation=translation.text,
+        target_words=[*words.target, SPECIALS[END]][:targets],
+        source_words=[*words.source, SPECIALS[END]][:sources],
+        matrix=words.matrix,
     )
+
+
+# -- lexicon ---------------------------------------------------------------------------------------------------------
+
+
+def summarise_lexicon(lexicon: Lexicon, pairs: int) -> LexiconSummary:
+    """Return examples of frequent and rarer words, and the share of words with a certain translation."""
+    counts = _frequent_words(lexicon)
+    words = [word for word in counts if any(character.isalpha() for character in word)]
+    ranks = sorted({min(len(words) - 1, 2**power - 1) for power in range(2, 2 + LEXICON_WORDS)}) if words else []
+    examples = [
+        LexiconExample(
+            words[rank],
+            counts[words[rank]],
+            tuple((entry.word, entry.prob) for entry in lexicon.translations(words[rank], LEXICON_TRANSLATIONS)),
+        )
+        for rank in ranks
+    ]
+    best = [lexicon.translations(word, 1) for word in counts]
+    certain = sum(bool(entries) and entries[0].prob > 0.5 for entries in best)
+    return LexiconSummary(pairs, examples, certain / len(counts) if counts else 0.0)
+
+
+def _frequent_words(lexicon: Lexicon) -> dict[str, int]:
+    """Return the counts of frequent source words, the most frequent first."""
+    from dragoman.data.vocabulary import UNK
+
+    vocab = lexicon.source
+    counts = zip(vocab.tokens[UNK + 1 :], vocab.counts[UNK + 1 :].tolist(), strict=True)
+    frequent: Sequence[tuple[str, int]] = [(word, int(count)) for word, count in counts if count >= FREQUENT]
+    return dict(sorted(frequent, key=lambda item: -item[1]))

@@ -1,245 +1,185 @@
-"""The ladder on the laboratory's text: every rung made, held to the floor, the contrasts and the true alignment."""
+"""The ladder on the lab's text: every kind of model, compared with the floor, minimal pairs and true alignments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from dragoman.experiments.callbacks import SILENT, Callbacks
-from dragoman.experiments.language_models import LANGUAGE_MODELS
-from dragoman.experiments.messages import ReportContents, write_report
-from dragoman.experiments.trainer import ModelTrainer, TrainedRung, TrainingContext, megabytes
-from dragoman.experiments.translators import PAIRS, TRANSLATORS, attention_heatmap, measure_trained_translator
-from dragoman.experiments.work_directory import LabBitext, LabTexts, read_answers, read_bitext, read_texts, write_corpus
+from dragoman.experiments.directory import check_settings, claim_directory
+from dragoman.experiments.lab import LabData, LabExperiment, LabResults
+from dragoman.experiments.pipeline import ExperimentReport, FigureWriter, SuggestedCommand, run_experiment
+from dragoman.experiments.recipes import LAB_TRANSLATORS, LANGUAGE_MODELS, MAX_LAB_PAIRS
+from dragoman.experiments.results import NGRAM_WINDOW, LanguageModelRung, TranslatorRung
+from dragoman.experiments.trainer import SILENT, Callbacks, select_models
+from dragoman.report.page import PagePart, PageTable
 
-if TYPE_CHECKING:
-    from dragoman.models.language_model import LanguageModel
-    from dragoman.models.translator import Translator
-    from dragoman.report.ladder import LanguageModelRung
-    from dragoman.report.page import Heatmap, PageFigure, PageSection
-    from dragoman.report.translators import TranslatorRung
-
+PAIRS = 20_000  # to train on, by default
 DEV, TEST = 1000, 2000  # sentence pairs
-CONTRASTS = 300  # for each phenomenon and class of distance
-BY_DISTANCE = ("kn-2", "kn-5", "feed-forward", "rnn", "gru", "lstm")  # rungs in the picture of distances
-MOST = 9  # lines in it, if none of these is there
-BY_LENGTH = (  # translators in the picture of lengths, if there are too many for it
+MINIMAL_PAIRS = 300  # per phenomenon and class of distance
+RESUME = "continues them when it runs again"
+MAX_LINES = 9  # in a figure
+DISTANCE_MODELS = ("kn-2", "kn-5", "feed-forward", "rnn", "gru", "lstm")  # in the figure of distances, if present
+LENGTH_MODELS = (  # in the figure of sentence lengths, if there are too many
     *("encdec-forward", "encdec-reverse", "encdec-bidirectional", "encdec-convolutional", "encdec-tree-lstm"),
     *("attn-dot", "attn-mlp", "attn-convolutional", "attn-tree-lstm"),
 )
-CAPTIONS = {
-    "ladder.svg": "Perplexity of each model against the floor, and how often it is right",
-    "distances.svg": "Accuracy by distance",
-    "translators.svg": "Perplexity of each translator against the floor, and BLEU by sentence length",
-    "lengths.svg": "BLEU by words of the German sentence",
-}
 
 
 def run_lab_ladder(
-    output: Path, names: Sequence[str], settings: dict[str, Any], callbacks: Callbacks = SILENT
-) -> tuple[list[LanguageModelRung], LabTranslators, ReportContents]:
-    """Make and measure these rungs, and write what is to be told of them.  # settings: pairs, seed, minutes"""
-    with callbacks.status("drawing sentences from the laboratory's grammar"):
-        texts = _texts(output / "lab", settings["pairs"], settings["seed"])
-    train = texts.train
-    sizes = (
-        f"{train.num_sentences:,} sentences to train on, {train.num_words:,} words, {train.vocab.num_known - 1:,} types"
+    output: Path,
+    *,
+    pairs: int = PAIRS,
+    models: str = "",
+    seed: int = 1,
+    minutes: float | None = None,
+    callbacks: Callbacks = SILENT,
+) -> ExperimentReport:
+    """Train and compare models on the lab's text, or continue a run that was stopped.
+
+    Args:
+        output: directory of texts, models and reports.
+        pairs: sentence pairs to train on.
+        models: names of models, separated by commas; empty for all.
+        seed: random seed of the text and of all models.
+        minutes: time limit of each training by gradient descent.
+    """
+    from dragoman.lab.corpus_files import GRAMMAR_VERSION
+
+    names = select_models(models, [*LANGUAGE_MODELS, *LAB_TRANSLATORS])
+    settings = {"pairs": pairs, "seed": seed, "minutes": minutes}
+    claim_directory(output, "ladder", RESUME)
+    check_settings(output, {**settings, "grammar": GRAMMAR_VERSION})
+    experiment = LabExperiment(
+        output=output,
+        models=output / "rungs",
+        seed=seed,
+        sizes={"train": pairs, "dev": DEV, "test": TEST},
+        language_models=LANGUAGE_MODELS,
+        translators=LAB_TRANSLATORS,
+        names=names,
+        make_report=lab_ladder_report,
+        minutes=minutes,
+        minimal_pairs=MINIMAL_PAIRS,
+        callbacks=callbacks,
     )
-    callbacks.info(f"{output}: {sizes}")
-    bench = LabExperiment(output, settings["seed"], settings["minutes"], callbacks)
-    rungs = _language_models(bench, texts, names)
-    climb = _translators(bench, names)
-    return rungs, climb, _write(output, rungs, climb, settings)
+    return run_experiment(experiment)
 
 
-def _texts(corpus: Path, pairs: int, seed: int) -> LabTexts:
-    """The laboratory's corpus, drawn if it is not there; it is written whole, so one that is there is complete."""
-    if not corpus.exists():
-        write_corpus(corpus, {"train": pairs, "dev": DEV, "test": TEST}, seed)
-    return read_texts(corpus)
+def lab_ladder_report(experiment: LabExperiment, data: LabData, results: LabResults) -> ExperimentReport:
+    from dragoman.evaluation.translator import DEFAULT_BEAM
+    from dragoman.report.document import render_document
 
-
-# -- making and measuring --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LabExperiment:
-    """Where a ladder is made, and how."""
-
-    output: Path
-    seed: int
-    minutes: float | None  # most minutes that each model is trained by gradients
-    voice: Callbacks
-
-    @property
-    def place(self) -> Path:
-        """Of the models' directories."""
-        return self.output / "rungs"
-
-    def ground(self, train: Any, dev: Any) -> TrainingContext[Any]:
-        return TrainingContext(train, dev, self.seed, self.minutes, self.place, self.voice)
-
-
-@dataclass(frozen=True)
-class LabTranslators:
-    """The translators, measured, and where those with attention look as they translate one sentence."""
-
-    rungs: Sequence[TranslatorRung]
-    german: str = ""
-    english: str = ""
-    heatmaps: Sequence[Heatmap] = ()
-
-
-def _language_models(bench: LabExperiment, texts: LabTexts, names: Sequence[str]) -> list[LanguageModelRung]:
-    from dragoman.models.loading import load_language_model
-
-    workshop = ModelTrainer(bench.place, bench.ground(texts.train, texts.dev), LANGUAGE_MODELS, load_language_model)
-    return list(_measured(workshop.train_all(name for name in names if name in LANGUAGE_MODELS), texts, bench))
-
-
-def _measured(
-    made: Iterator[TrainedRung[LanguageModel]], texts: LabTexts, bench: LabExperiment
-) -> Iterator[LanguageModelRung]:
-    """Each rung against the floor and the contrasts."""
-    from dragoman.evaluation.floor import evaluate_language_model
-    from dragoman.evaluation.lab_reference import minimal_pair_accuracies
-    from dragoman.lab.minimal_pairs import contrasts
-    from dragoman.report.ladder import LanguageModelRung
-
-    found = contrasts("en", CONTRASTS, bench.seed)
-    for one in made:
-        with bench.voice.status(f"measuring {one.name}"):
-            result = evaluate_language_model(one.model, texts.test, texts.truth)
-            accuracies = minimal_pair_accuracies(one.model, found)
-        bench.voice.info(f"{one.name}: perplexity {result.likelihood.perplexity:,.2f}")
-        yield LanguageModelRung(one.name, result, accuracies, one.seconds, megabytes(one.path))
-
-
-def _translators(bench: LabExperiment, names: Sequence[str]) -> LabTranslators:
-    from dragoman.models.loading import load_translator
-    from dragoman.report.translators import choose_example
-
-    wanted = [name for name in names if name in TRANSLATORS]
-    if not wanted:
-        return LabTranslators([])
-    corpus = bench.output / "lab"
-    train, dev, test = (read_bitext(corpus, part) for part in ("train", "dev", "test"))
-    answers = read_answers(corpus)
-    ground = bench.ground(train.first(PAIRS), dev)
-    workshop: ModelTrainer[LabBitext, Translator] = ModelTrainer(bench.place, ground, TRANSLATORS, load_translator)
-    number = choose_example(test.german, answers.gold_alignments)
-    rungs, heatmaps = [], []
-    for made in workshop.train_all(wanted):
-        lines = test.sources(made.model.source.format)
-        rungs.append(measure_trained_translator(made, lines, answers, bench.voice))
-        if rungs[-1].measured.alignment is not None:
-            heatmaps.append(attention_heatmap(made.name, made.model, test.german[number], lines[number]))
-    return LabTranslators(rungs, test.german[number], test.english[number], heatmaps)
-
-
-# -- telling ---------------------------------------------------------------------------------------------------------
-
-
-def _write(
-    output: Path, rungs: Sequence[LanguageModelRung], climb: LabTranslators, settings: dict[str, Any]
-) -> ReportContents:
-    """What there is to tell, written into the directory."""
-    halves = []
-    if rungs:
-        halves.append(_told_of_language_models(output, rungs, settings))
-    if climb.rungs:
-        halves.append(_told_of_translators(output, climb, settings))
-    told = ReportContents(
-        "\n\n".join(half.text for half in halves),
-        "\n".join(half.markdown for half in halves),
-        [section for half in halves for section in half.sections],
-        {**settings, **{name: value for half in halves for name, value in half.values.items()}},
-        [name for half in halves for name in half.drawn],
+    figures = FigureWriter(experiment.output)
+    pairs = experiment.sizes["train"]
+    parts: dict[str, PagePart | list[PagePart] | None] = {}
+    values: dict[str, object] = {"pairs": pairs, "seed": experiment.seed, "minutes": experiment.minutes}
+    if rungs := results.language_models:
+        parts |= _language_model_parts(rungs, figures, pairs)
+        assert rungs[0].floor is not None, "text of the lab"
+        values |= {"floor": rungs[0].floor.as_dict(), "models": [rung.as_dict() for rung in rungs]}
+    if results.translators:
+        parts |= _translator_parts(results, data, figures, min(MAX_LAB_PAIRS, pairs))
+        values["translators"] = [rung.as_dict() for rung in results.translators]
+    sections = render_document(
+        "lab_ladder.txt.j2",
+        parts,
+        language_models=bool(results.language_models),
+        translators=bool(results.translators),
+        attention=bool(results.attention),
+        window=NGRAM_WINDOW,
+        beam=DEFAULT_BEAM,
     )
-    write_report(output, "The ladder", told)
-    return told
+    commands = suggested_commands(experiment.output, results)
+    return ExperimentReport("The ladder", sections, figures.files, commands, values)
 
 
-def _told_of_language_models(
-    output: Path, rungs: Sequence[LanguageModelRung], settings: dict[str, Any]
-) -> ReportContents:
-    from dragoman.report.charts import draw_ladder
-    from dragoman.report.ladder import distances_text, ladder_dict, ladder_markdown, ladder_section, ladder_text
+def _language_model_parts(
+    rungs: Sequence[LanguageModelRung], figures: FigureWriter, pairs: int
+) -> dict[str, PagePart | list[PagePart] | None]:
+    from dragoman.report.charts import draw_accuracy_by_distance, draw_ladder
+    from dragoman.report.ladder import accuracy_table, distance_proportions, distance_tables, perplexity_table
 
-    perplexities = {rung.name: rung.measured.likelihood.perplexity for rung in rungs}
-    title = f"Models after {settings['pairs']:,} sentences of the laboratory's English"
-    picture = output / "ladder.svg"
-    draw_ladder(
-        perplexities,
-        rungs[0].floor.perplexity.value,
-        {r.name: r.accuracy_by_column for r in rungs},
-        picture,
-        title=title,
+    perplexities = {rung.name: rung.perplexity for rung in rungs}
+    shares = {rung.name: rung.accuracy_by_column for rung in rungs}
+    floor = rungs[0].floor.perplexity.value if rungs[0].floor is not None else None
+    proportions = distance_proportions([rung for rung in rungs if rung.name in DISTANCE_MODELS] or rungs[-MAX_LINES:])
+    title = f"Models after {pairs:,} sentences of English from the lab"
+    ladder = figures.draw(
+        "ladder.svg",
+        "Perplexity of each model, the floor, and accuracy on minimal pairs",
+        lambda path: draw_ladder(perplexities, floor, shares, path, title=title),
     )
-    drawn = [picture.name, *_draw_distances(output / "distances.svg", rungs)]
-    return ReportContents(
-        "\n\n".join(filter(None, (ladder_text(rungs), distances_text(rungs)))),
-        ladder_markdown(rungs),
-        [_illustrated(ladder_section(rungs), output, drawn)],
-        ladder_dict(rungs, {}),
-        drawn,
-    )
+    distances = None
+    if proportions:
+        distances = figures.draw(
+            "distances.svg",
+            "Accuracy by distance",
+            lambda path: draw_accuracy_by_distance(proportions, path, title="Accuracy by distance, in words"),
+        )
+    return {
+        "perplexities": perplexity_table(rungs, "English"),
+        "accuracies": accuracy_table(rungs),
+        "distances": [*distance_tables(rungs)],
+        "ladder_figure": ladder,
+        "distances_figure": distances,
+    }
 
 
-def _told_of_translators(output: Path, climb: LabTranslators, settings: dict[str, Any]) -> ReportContents:
-    from dragoman.report.demo import section_text
-    from dragoman.report.page import Page, to_markdown
-    from dragoman.report.translators import attention_section, lengths_section, scores_section, translators_dict
-
-    scores, lengths = scores_section(climb.rungs), lengths_section(climb.rungs)
-    drawn = _draw_translators(output, climb.rungs, min(PAIRS, settings["pairs"]))
-    looked = [attention_section(climb.german, climb.english, climb.heatmaps)] if climb.heatmaps else []
-    return ReportContents(
-        f"\n{section_text(scores)}\n\n{section_text(lengths)}",
-        to_markdown(Page("Translators of the ladder", [scores, lengths])),
-        [_illustrated(scores, output, drawn[:1]), _illustrated(lengths, output, drawn[1:]), *looked],
-        {"translators": translators_dict(climb.rungs)},
-        drawn,
-    )
-
-
-def _illustrated(section: PageSection, output: Path, drawn: Sequence[str]) -> PageSection:
-    """A section with pictures at its end."""
-    return replace(section, parts=[*section.parts, *(_picture(output / name) for name in drawn)])
-
-
-def _picture(path: Path) -> PageFigure:
-    from dragoman.report.page import PageFigure
-
-    return PageFigure(path.read_text(encoding="utf-8"), CAPTIONS[path.name])
-
-
-def _draw_translators(output: Path, rungs: Sequence[TranslatorRung], pairs: int) -> list[str]:
-    """Perplexity and BLEU of all, and BLEU by length of some."""
+def _translator_parts(
+    results: LabResults, data: LabData, figures: FigureWriter, pairs: int
+) -> dict[str, PagePart | list[PagePart] | None]:
     from dragoman.report.charts import draw_bleu_by_length, draw_ladder
-    from dragoman.report.translators import bleu_as_shares, bleu_by_class, class_sizes, translation_floor
+    from dragoman.report.ladder import attention_heatmap, bleu_by_class, class_sizes, lengths_table, score_table
 
-    perplexities = {rung.name: rung.measured.perplexity for rung in rungs}
-    title = f"Translators after {pairs:,} pairs of the laboratory's German and English"
-    note, floor = "BLEU by words of the German sentence", translation_floor(rungs).value
-    ladder, lengths = output / "translators.svg", output / "lengths.svg"
-    draw_ladder(perplexities, floor, bleu_as_shares(rungs), ladder, title=title, note=note)
-    told = rungs if len(rungs) <= MOST else [rung for rung in rungs if rung.name in BY_LENGTH]
-    draw_bleu_by_length(class_sizes(told), bleu_by_class(told), lengths, title="BLEU by sentence length")
-    return [ladder.name, lengths.name]
+    rungs = results.translators
+    floor = rungs[0].floor.value if rungs[0].floor is not None else None
+    perplexities = {rung.name: rung.perplexity for rung in rungs}
+    classes = class_sizes(rungs)
+    shares = {
+        name: dict(zip(classes, (bleu / 100 for bleu in bleus), strict=True))
+        for name, bleus in bleu_by_class(rungs).items()
+    }
+    title, note = f"Translators after {pairs:,} pairs from the lab", "BLEU by words of the German sentence"
+    selected = rungs if len(rungs) <= MAX_LINES else [rung for rung in rungs if rung.name in LENGTH_MODELS]
+    example = data.example
+    return {
+        "scores": score_table(rungs, "German to English"),
+        "translators_figure": figures.draw(
+            "translators.svg",
+            "Perplexity of each translator, the floor, and BLEU by sentence length",
+            lambda path: draw_ladder(perplexities, floor, shares, path, title=title, note=note),
+        ),
+        "lengths": lengths_table(rungs),
+        "lengths_figure": figures.draw(
+            "lengths.svg",
+            note,
+            lambda path: draw_bleu_by_length(classes, bleu_by_class(selected), path, title="BLEU by sentence length"),
+        ),
+        "sentence": PageTable(
+            ["", "a test sentence"],
+            [["German", data.test.german[example]], ["reference", data.test.english[example]]],
+        ),
+        "heatmaps": [
+            attention_heatmap(attention, f"{attention.name}: each row sums to 1") for attention in results.attention
+        ],
+    }
 
 
-def _draw_distances(picture: Path, rungs: Sequence[LanguageModelRung]) -> list[str]:
-    """The name of the picture of accuracy by distance, if there are contrasts enough to draw one."""
-    from dragoman.report.charts import draw_accuracy_by_distance
-    from dragoman.report.ladder import distance_shares
+def suggested_commands(output: Path, results: LabResults) -> list[SuggestedCommand]:
+    """Return commands to try with the best model of either kind."""
+    from dragoman.models.translator_config import TREE_ENCODERS
 
-    told = [rung for rung in rungs if rung.name in BY_DISTANCE] or rungs[-MOST:]
-    shares = distance_shares(told)
-    if not shares:
-        return []
-    title = "Right, by the words between what decides and what is decided"
-    draw_accuracy_by_distance(shares, picture, title=title)
-    return [picture.name]
+    test, commands = output / "lab" / "test", []
+    if results.language_models:
+        path = str(output / "rungs" / min(results.language_models, key=lambda rung: rung.perplexity).name)
+        commands += [
+            SuggestedCommand(["contrast", path]),
+            SuggestedCommand(["evaluate", path, "--text", f"{test}.en"]),
+            SuggestedCommand(["next", path, "the farmers"]),
+        ]
+    if results.translators:
+        best: TranslatorRung = max(results.translators, key=lambda rung: rung.bleu)
+        german = f"{test}.de.trees" if best.name.endswith(TREE_ENCODERS) else f"{test}.de"
+        path = str(output / "rungs" / best.name)
+        commands.append(SuggestedCommand(["evaluate", path, "--src", german, "--ref", f"{test}.en"]))
+    return commands

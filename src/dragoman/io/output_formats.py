@@ -128,6 +128,10 @@ class SpelledNode:
     score: float
     fate: str
 
+    @property
+    def token(self) -> str:
+        return self.word
+
 
 class LatticeWriter(_LineWriter):
     """The hypotheses of each search, as JSON lines or as text."""

@@ -1,12 +1,12 @@
-"""The laboratory: German-English text whose truth is known.
+"""The lab: a German-English corpus sampled from a grammar, so that every probability is known exactly.
 
-To read it from the bottom up:
+The corpus comes from a weighted synchronous context-free grammar. One derivation gives a German sentence F and an
+English sentence E, with trees and word alignment, and P(E), P(F) and P(E | F) can be computed.
 
-- `synchronous`: what a weighted synchronous grammar is; `meaning`: drawing from one, and saying what was drawn;
-- `word_tables`, `lexicon`, `words`, `names`: the words; `inflection`, `lexical`, `noun_phrases`, `clauses`: the rules;
-  `german_english`: all of them together;
-- `exact`: P(E), P(F), P(E | F) and entropies; `side` and `inside`: the same by summing over all trees, for any sentence
-  and any vocabulary;
-- `laboratory`: what is asked from outside; `contrasts` (by `grafting`), `writing` and `place`: sentences to tell apart,
-  and the corpus on disk.
+- `grammar` defines synchronous grammars; `derivation` samples derivations and realizes them as sentences.
+- `lexicon` reads the word lists in `word_lists/`; `word_distributions` says how probable each word is.
+- `lexical_rules`, `noun_phrase_rules` and `sentence_rules` are the rules of the German-English grammar.
+- `probabilities` computes probabilities of a derivation's sentences, and entropies. `monolingual` and `inside` compute
+  the probability of any sentence by summing over all of its trees.
+- `lab` is the interface to all of these; `corpus_files` writes the corpus; `minimal_pairs` samples minimal pairs.
 """

@@ -1,9 +1,9 @@
-"""The exact probability of a sentence under one side of a grammar: the inside algorithm.
+"""The inside algorithm: the exact probability of a sentence under a monolingual grammar.
 
-The inside probability of a part over a span of words is the sum, over all trees that derive those words from it, of the
-product of their rules' probabilities. Spans are filled column by column: for each end, from the latest start to the
-earliest. A span that is complete looks to its left for what it may be paired with, and adds what comes out to the
-longer span; so only what the words build is ever touched. Sums are kept as logarithms, and no length underflows.
+The inside probability of a symbol over a span is the sum, over all trees that derive the span's words from the symbol,
+of the product of their rules' probabilities. The chart is filled column by column: for each end position, from the
+last start to the first. A complete item combines with adjacent items on its left and adds to the longer span, so only
+items that the words support are ever visited. Sums are in log space, so long sentences do not underflow.
 """
 
 from __future__ import annotations
@@ -18,90 +18,90 @@ from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import SPECIALS, Vocab
-from dragoman.lab.side_grammar import SideGrammar, Table
+from dragoman.lab.monolingual import MonolingualGrammar, SparseRows
 
-FEW = 1024  # items to begin with
+INITIAL_ITEMS = 1024  # capacity of the item arrays, which grow as needed
 
 
-def inside(side: SideGrammar, corpus: Corpus) -> NDArray[np.float64]:
-    """log P of each sentence, words outside the corpus' vocabulary collapsed to `<unk>` with their true mass.
+def inside_log_probs(grammar: MonolingualGrammar, corpus: Corpus) -> NDArray[np.float64]:
+    """Return log P of each sentence, where `<unk>` stands for any word outside the corpus' vocabulary.
 
-    That is the probability of all sentences that look the same through this vocabulary, added up.
+    This is the total probability of all sentences that have the same ids in this vocabulary.
     """
-    return _log_probs(side, side.collapsed(corpus.vocab), corpus.ids, corpus.offsets)
+    return _log_probs(grammar, grammar.lexicon_for_vocabulary(corpus.vocab), corpus.ids, corpus.offsets)
 
 
-def inside_full(side: SideGrammar, sentences: Iterable[str]) -> NDArray[np.float64]:
-    """log P of each sentence in full spelling; a word that the grammar does not have makes it impossible."""
-    corpus = Corpus.from_sentences(sentences, Vocab(SPECIALS))  # every word is unknown and has its spelling
+def inside_log_probs_with_spelling(grammar: MonolingualGrammar, sentences: Iterable[str]) -> NDArray[np.float64]:
+    """Return log P of each sentence with all words spelled out, -inf if the grammar lacks one of them."""
+    corpus = Corpus.from_sentences(sentences, Vocab(SPECIALS))  # all words are unknown and have a spelling
     tokens = np.full(corpus.num_words, len(corpus.spellings), np.int32)
     tokens[corpus.unknown_positions] = corpus.unknown_spelling_ids
-    return _log_probs(side, side.spelled(corpus.spellings), tokens, corpus.offsets)
+    return _log_probs(grammar, grammar.lexicon_for_words(corpus.spellings), tokens, corpus.offsets)
 
 
 def _log_probs(
-    side: SideGrammar, lexicon: Table, tokens: NDArray[np.int32], offsets: NDArray[np.int64]
+    grammar: MonolingualGrammar, lexicon: SparseRows, tokens: NDArray[np.int32], offsets: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     log_probs = np.full(len(offsets) - 1, -np.inf)
+    rules, closure, start = grammar.binary_rules, grammar.unary_closure, grammar.start
 
     def work(span: tuple[int, int]) -> None:
-        _inside_all(lexicon, side.pairs, side.ancestors, side.start, tokens, offsets, *span, log_probs)
+        _inside_all(lexicon, rules, closure, start, tokens, offsets, *span, log_probs)
 
     parallel_map(work, split_range(0, len(log_probs), min_size=64))
     return log_probs
 
 
-# -- kernels -----------------------------------------------------------------------------------------------------
+# -- kernels ----------------------------------------------------------------------------------------------------------
 
 
-class _Column(NamedTuple):
-    """The spans that end at one place. Rows are starts; between columns everything is empty."""
+class _ChartColumn(NamedTuple):
+    """Items that end at one position, by their start; empty between columns."""
 
-    sums: NDArray[np.float64]  # (starts, parts) log inside probabilities, -inf for what is not built
-    built: NDArray[np.int32]  # (starts, parts) the parts that are built, in order of appearance
-    size: NDArray[np.int64]  # (starts,) how many there are
+    log_probs: NDArray[np.float64]  # (starts, symbols) log inside probabilities, -inf for absent symbols
+    symbols: NDArray[np.int32]  # (starts, symbols) the symbols present, in order of insertion
+    size: NDArray[np.int64]  # (starts,) how many symbols are present
 
 
-class _Items(NamedTuple):
-    """Everything in the sentence that is complete; those of one part that end at one place are linked.
+class _ChartItems(NamedTuple):
+    """All complete items of a sentence; items of the same symbol and end position form a linked list.
 
-    Numbers go on from sentence to sentence, so that the links of earlier sentences, which are all smaller than the
-    first number of this one, need not be wiped out.
+    Item numbers increase from sentence to sentence, so links of earlier sentences, which are all smaller than the first
+    number of this one, need not be cleared.
     """
 
     start: NDArray[np.int64]
     log_prob: NDArray[np.float64]
-    before: NDArray[np.int64]  # the number of the item of the same part and end that was made before this one
+    previous: NDArray[np.int64]  # number of the previous item of the same symbol and end
 
 
 @kernel
 def _inside_all(
-    lexicon: Any, pairs: Any, ancestors: Any, goal: int, tokens: Any, offsets: Any, first: int, last: int, out: Any
+    lexicon: Any, rules: Any, closure: Any, goal: int, tokens: Any, offsets: Any, first: int, last: int, out: Any
 ) -> None:
-    """The sentences first..last; what has a word that cannot be said is left as it is."""
+    """Compute log P of the sentences first..last; sentences with impossible words are left unchanged."""
     possible = np.zeros(last - first, np.bool_)
     longest = 0
     for sentence in range(first, last):
         words = tokens[offsets[sentence] : offsets[sentence + 1]]
-        possible[sentence - first] = _all_known(lexicon, words)
+        possible[sentence - first] = _all_in_lexicon(lexicon, words)
         if possible[sentence - first]:
             longest = max(longest, words.size)
-    parts = pairs.begin.size - 1
-    column = _Column(
-        np.full((longest, parts), -np.inf), np.empty((longest, parts), np.int32), np.zeros(longest, np.int64)
+    symbols = rules.begin.size - 1
+    column = _ChartColumn(
+        np.full((longest, symbols), -np.inf), np.empty((longest, symbols), np.int32), np.zeros(longest, np.int64)
     )
-    latest = np.full((longest + 1, parts), -1, np.int64)  # (ends, parts) the last item made
-    items = _Items(np.empty(FEW, np.int64), np.empty(FEW), np.empty(FEW, np.int64))
-    made = 0
+    latest = np.full((longest + 1, symbols), -1, np.int64)  # (ends, symbols) the last item inserted
+    items = _ChartItems(np.empty(INITIAL_ITEMS, np.int64), np.empty(INITIAL_ITEMS), np.empty(INITIAL_ITEMS, np.int64))
+    count = 0
     for sentence in range(first, last):
         if possible[sentence - first]:
             words = tokens[offsets[sentence] : offsets[sentence + 1]]
-            out[sentence], made, items = _inside(lexicon, pairs, ancestors, goal, words, column, latest, items, made)
+            out[sentence], count, items = _inside(lexicon, rules, closure, goal, words, column, latest, items, count)
 
 
 @kernel
-def _all_known(lexicon: Any, words: Any) -> bool:
-    """Whether the grammar has each of the words: if not, there is nothing to build."""
+def _all_in_lexicon(lexicon: Any, words: Any) -> bool:
     for word in words:
         if lexicon.begin[word] == lexicon.begin[word + 1]:
             return False
@@ -110,76 +110,78 @@ def _all_known(lexicon: Any, words: Any) -> bool:
 
 @kernel
 def _inside(
-    lexicon: Any, pairs: Any, ancestors: Any, goal: int, words: Any, column: Any, latest: Any, items: Any, zero: int
+    lexicon: Any, rules: Any, closure: Any, goal: int, words: Any, column: Any, latest: Any, items: Any, zero: int
 ) -> tuple[float, int, Any]:
-    """log P of one sentence, the number for the next one's first item, and the items' store, which may have grown."""
-    made = zero
+    """Return log P of one sentence, the first item number of the next one, and the items, which may have grown."""
+    count = zero
     total = -np.inf
     for end in range(1, words.size + 1):
         for start in range(end - 1, -1, -1):
             if start == end - 1:
-                _read(lexicon, words[start], start, column)
+                _add_word(lexicon, words[start], start, column)
             else:
-                _climb(ancestors, start, column)
+                _add_ancestors(closure, start, column)
             if end == words.size and start == 0:
-                total = column.sums[0, goal]
-            while made - zero + column.size[start] > items.start.size:
-                items = _Items(_doubled(items.start), _doubled(items.log_prob), _doubled(items.before))
-            for place in range(column.size[start]):
-                part = column.built[start, place]
-                log_prob = column.sums[start, part]
-                column.sums[start, part] = -np.inf
-                new = made - zero
-                items.start[new], items.log_prob[new], items.before[new] = start, log_prob, latest[end, part]
-                latest[end, part] = made
-                made += 1
-                _join(pairs, part, start, log_prob, column, latest, items, zero)
+                total = column.log_probs[0, goal]
+            while count - zero + column.size[start] > items.start.size:
+                items = _ChartItems(_doubled(items.start), _doubled(items.log_prob), _doubled(items.previous))
+            for i in range(column.size[start]):
+                symbol = column.symbols[start, i]
+                log_prob = column.log_probs[start, symbol]
+                column.log_probs[start, symbol] = -np.inf
+                new = count - zero
+                items.start[new], items.log_prob[new], items.previous[new] = start, log_prob, latest[end, symbol]
+                latest[end, symbol] = count
+                count += 1
+                _combine(rules, symbol, start, log_prob, column, latest, items, zero)
             column.size[start] = 0
-    return total, made, items
+    return total, count, items
 
 
 @kernel
-def _read(lexicon: Any, word: int, start: int, column: Any) -> None:
-    """What a word may be."""
+def _add_word(lexicon: Any, word: int, start: int, column: Any) -> None:
+    """Add the symbols of a word."""
     for entry in range(lexicon.begin[word], lexicon.begin[word + 1]):
-        _add(column, start, lexicon.part[entry], lexicon.log_prob[entry])
+        _add(column, start, lexicon.symbol[entry], lexicon.log_prob[entry])
 
 
 @kernel
-def _climb(ancestors: Any, start: int, column: Any) -> None:
-    """Add the ancestors of what pairs have built; the sums of the pairs alone are what they are taken of."""
+def _add_ancestors(closure: Any, start: int, column: Any) -> None:
+    """Add the unary ancestors of the symbols that binary rules derived, by the probabilities before this step."""
     count = column.size[start]
-    alone = np.empty(count)
-    for place in range(count):
-        alone[place] = column.sums[start, column.built[start, place]]
-    for place in range(count):
-        part = column.built[start, place]
-        for entry in range(ancestors.begin[part], ancestors.begin[part + 1]):
-            _add(column, start, ancestors.part[entry], alone[place] + ancestors.log_prob[entry])
+    before = np.empty(count)
+    for i in range(count):
+        before[i] = column.log_probs[start, column.symbols[start, i]]
+    for i in range(count):
+        symbol = column.symbols[start, i]
+        for entry in range(closure.begin[symbol], closure.begin[symbol + 1]):
+            _add(column, start, closure.symbol[entry], before[i] + closure.log_prob[entry])
 
 
 @kernel
-def _join(pairs: Any, part: int, start: int, log_prob: float, column: Any, latest: Any, items: Any, zero: int) -> None:
-    """Pair a complete item with everything on its left that ends where it starts."""
-    for rule in range(pairs.begin[part], pairs.begin[part + 1]):
-        number = latest[start, pairs.left[rule]]
+def _combine(
+    rules: Any, symbol: int, start: int, log_prob: float, column: Any, latest: Any, items: Any, zero: int
+) -> None:
+    """Combine a complete item with all items on its left that end where it starts."""
+    for rule in range(rules.begin[symbol], rules.begin[symbol + 1]):
+        number = latest[start, rules.left[rule]]
         while number >= zero:
             item = number - zero
-            _add(column, items.start[item], pairs.parent[rule], log_prob + pairs.log_prob[rule] + items.log_prob[item])
-            number = items.before[item]
+            _add(column, items.start[item], rules.parent[rule], log_prob + rules.log_prob[rule] + items.log_prob[item])
+            number = items.previous[item]
 
 
 @kernel
-def _add(column: Any, start: int, part: int, log_prob: float) -> None:
-    """Another way to build a part."""
-    so_far = column.sums[start, part]
-    if so_far == -np.inf:
-        column.built[start, column.size[start]] = part
+def _add(column: Any, start: int, symbol: int, log_prob: float) -> None:
+    """Add probability to a symbol."""
+    current = column.log_probs[start, symbol]
+    if current == -np.inf:
+        column.symbols[start, column.size[start]] = symbol
         column.size[start] += 1
-        column.sums[start, part] = log_prob
+        column.log_probs[start, symbol] = log_prob
     else:
-        more, less = max(so_far, log_prob), min(so_far, log_prob)
-        column.sums[start, part] = more + np.log1p(np.exp(less - more))
+        more, less = max(current, log_prob), min(current, log_prob)
+        column.log_probs[start, symbol] = more + np.log1p(np.exp(less - more))
 
 
 @kernel

@@ -1,26 +1,49 @@
-"""The entries of the laboratory's word tables, read into forms. How a table is written: see `word_tables`."""
+"""The lab's German-English word lists, and German inflection.
+
+Each topic has a word list `word_lists/TOPIC.txt`, and `word_lists/general.txt` holds the words of all topics. A line is one
+entry: flags, kind, German columns, `=`, English columns. Columns are separated by spaces, the words of an expression
+by `_`, and synonyms by `/`, the most frequent first; all columns of one language have the same number of synonyms.
+`#` starts a comment. Within a kind, earlier entries are more frequent.
+
+- Flags: `formal` or `casual` (used in that register only), `rare`, `sein` (a verb whose perfect tense takes "sein").
+- Nouns: `man`, `woman`, `animal` or `thing`; German gender m, f or n, singular, plural and, for weak nouns, the
+  singular of the other cases; English singular and plural.
+- Verbs: the frame (`person>thing`: a person does it to a thing); German third person singular, third person plural and
+  participle; English third person singular, base form and participle. `+` separates the particle of a separable verb
+  from the rest; all synonyms have the same particle.
+- `crossed`: two verbs, two subjects and two objects from the same list. The first subject prefers the first object
+  with the first verb and the second object with the second verb; the second subject prefers the opposite.
+- Phrases: `place`, `time`, `adjective`, `conjunction`, `number`.
+
+The grammar relies on four properties, which the tests check. No form is shared between topics or kinds, so the words
+determine the topic. Number is visible on every English noun, and the participle of every verb differs from its other
+forms, so a sentence determines its tense. No English noun or adjective begins with u or a silent h, so the first letter
+decides between "a" and "an". No word can be confused with the generated names. Words of phrases that are always
+capitalised are capitalised here; German nouns are capitalised only in detokenized text.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import Final, Literal
 
-from dragoman.lab.word_tables import GENERAL, TOPICS
-
-Words = tuple[str, ...]
+Tokens = tuple[str, ...]
 Register = Literal["formal", "casual"]
 Gender = Literal["m", "f", "n"]
 
-NOUN_KINDS: Final = ("man", "woman", "beast", "thing")
+TOPICS: Final = ("farm", "kitchen", "sea", "school", "town", "hospital")
+GENERAL: Final = "general"  # the list of words used with every topic
+NOUN_KINDS: Final = ("man", "woman", "animal", "thing")
 VERB_KINDS: Final = (
     "person",
-    "beast",
+    "animal",
     "person>thing",
-    "person>beast",
+    "person>animal",
     "person>person",
-    "beast>thing",
-    "beast>beast",
+    "animal>thing",
+    "animal>animal",
     "person>self",
     "person~",
     "quad",
@@ -30,6 +53,9 @@ PHRASE_KINDS: Final = ("place", "time", "adjective", "conjunction", "number")
 ADJECTIVE_ENDINGS: Final = ("e", "em", "en", "er", "es")
 _GENDERS: Final[dict[str, Gender]] = {"m": "m", "f": "f", "n": "n"}
 _REGISTERS: Final[dict[str, Register]] = {"formal": "formal", "casual": "casual"}
+
+
+# -- entries ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -42,7 +68,7 @@ class GermanNoun:
 
     @property
     def dative_plural(self) -> str:
-        """The plural after a dative article: with an n, unless it ends in n or s.
+        """The plural in the dative: with a final n, unless the plural ends in n or s.
 
         >>> GermanNoun("tisch", "tische", "tisch").dative_plural, GermanNoun("test", "tests", "test").dative_plural
         ('tischen', 'tests')
@@ -52,18 +78,18 @@ class GermanNoun:
 
 @dataclass(frozen=True)
 class EnglishNoun:
-    """The forms of an English noun, each of one word or more."""
+    """The forms of an English noun, each of one or more words."""
 
-    singular: Words
-    plural: Words
+    singular: Tokens
+    plural: Tokens
 
 
 @dataclass(frozen=True)
 class GermanVerb:
-    """The forms of a German verb without its particle, which is empty unless the verb is separable.
+    """The forms of a German verb without its particle, which is empty for inseparable verbs.
 
-    The finite forms are used as they are in a main clause (the particle at its end) and joined to the particle in a
-    verb-final one; infinitive and participle are always joined to it.
+    In main clauses the particle of a finite form stands at the end of the clause. In verb-final clauses, infinitives
+    and participles it is joined to the verb.
     """
 
     particle: str
@@ -72,7 +98,7 @@ class GermanVerb:
     participle: str
 
     def joined(self, form: str) -> str:
-        """One of the forms with the particle before it.
+        """Return a form with the particle attached.
 
         >>> verb = GermanVerb("auf", "macht", "machen", "gemacht")
         >>> verb.joined(verb.singular), verb.joined(verb.participle)
@@ -83,16 +109,16 @@ class GermanVerb:
 
 @dataclass(frozen=True)
 class EnglishVerb:
-    """The forms of an English verb, each of one word or more: picks up, pick up, picked up."""
+    """The forms of an English verb, each of one or more words: picks up, pick up, picked up."""
 
-    singular: Words
-    base: Words
-    participle: Words
+    singular: Tokens
+    base: Tokens
+    participle: Tokens
 
 
 @dataclass(frozen=True)
 class Noun:
-    """A meaning expressed by nouns: German and English synonyms, the most usual first."""
+    """German and English synonyms that translate each other, the most frequent first."""
 
     kind: str
     gender: Gender
@@ -105,7 +131,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Verb:
-    """A meaning expressed by verbs; `kind` is the frame and `sein` says how the German perfect is formed."""
+    """German and English verbs; `kind` is the frame, `sein` the auxiliary of the German perfect."""
 
     kind: str
     register: Register | None
@@ -118,19 +144,19 @@ class Verb:
 
 @dataclass(frozen=True)
 class Phrase:
-    """A meaning expressed by words that do not change; of an adjective, the German word is the stem."""
+    """Uninflected expressions; for adjectives the German word is the stem."""
 
     kind: str
     register: Register | None
     rare: bool
-    german: tuple[Words, ...]
-    english: tuple[Words, ...]
+    german: tuple[Tokens, ...]
+    english: tuple[Tokens, ...]
     line: int
 
 
 @dataclass(frozen=True)
-class Crossed:
-    """A crossed quadruple, named by German forms: subject i, doing verb j, prefers object i xor j."""
+class CrossedQuadruple:
+    """Two verbs, subjects and objects by their German forms: subject i with verb j prefers object i xor j."""
 
     verbs: tuple[str, str]
     subjects: tuple[str, str]
@@ -138,12 +164,15 @@ class Crossed:
     line: int
 
 
-Entry = Noun | Verb | Phrase | Crossed
+Entry = Noun | Verb | Phrase | CrossedQuadruple
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Flags:
-    """What may stand before the kind of an entry."""
+    """The flags before the kind of an entry."""
 
     register: Register | None
     rare: bool
@@ -152,30 +181,28 @@ class _Flags:
 
 @cache
 def entries(topic: str) -> tuple[Entry, ...]:
-    """The entries of a topic's table, in its order; those of every topic under the name `general`."""
-    table = GENERAL if topic == "general" else TOPICS[topic]
-    return parse(table)
+    """Return the entries of a topic's word list, or of `GENERAL`, in the order of the file."""
+    return parse((files("dragoman.lab") / "word_lists" / f"{topic}.txt").read_text(encoding="utf-8"))
 
 
 def parse(table: str) -> tuple[Entry, ...]:
-    """Read a table; a malformed line raises ValueError with its number and text.
+    """Parse a word list; a malformed line raises ValueError with its number and text.
 
     >>> parse("casual man m typ typen = guy/chap guys/chaps")[0].english[1].plural
     ('chaps',)
     """
-    found: list[Entry] = []
+    parsed: list[Entry] = []
     for number, line in enumerate(table.splitlines(), 1):
         content = line.partition("#")[0].strip()
         if content:
             try:
-                found.append(_entry(content, number))
+                parsed.append(_entry(content, number))
             except ValueError as problem:
                 raise ValueError(f"lexicon line {number}, {content!r}: {problem}") from problem
-    return tuple(found)
+    return tuple(parsed)
 
 
 def _entry(content: str, line: int) -> Entry:
-    """Read one entry, by its kind."""
     left, equals, right = content.partition("=")
     flags, fields = _flags(left.split())
     if not fields:
@@ -186,40 +213,42 @@ def _entry(content: str, line: int) -> Entry:
     if not equals:
         raise ValueError("no = between German and English")
     if flags.sein and (kind not in VERB_KINDS or kind == "quad"):
-        raise ValueError("the flag sein is for verbs, and not for quad")
+        raise ValueError("the flag sein is only for verbs other than quad")
     if kind in NOUN_KINDS and columns and columns[0] in _GENDERS:
         return _noun(kind, columns, english, flags, line)
     if kind in VERB_KINDS:
         return _verb(kind, columns, english, flags, line)
     if kind in PHRASE_KINDS:
-        sides = [tuple(words for (words,) in _synonyms(side, (1,))) for side in (columns, english)]
-        return Phrase(kind, flags.register, flags.rare, sides[0], sides[1], line)
-    raise ValueError(f"{kind} is no kind of entry, or the gender of a noun is missing")
+        german_phrases, english_phrases = (
+            tuple(words for (words,) in _synonyms(side, (1,))) for side in (columns, english)
+        )
+        return Phrase(kind, flags.register, flags.rare, german_phrases, english_phrases, line)
+    raise ValueError(f"{kind} is not a kind of entry, or the gender of a noun is missing")
 
 
 def _flags(fields: list[str]) -> tuple[_Flags, list[str]]:
-    """The flags at the beginning of an entry, and the fields after them."""
-    given: list[str] = []
-    while len(given) < len(fields) and fields[len(given)] in (*_REGISTERS, "rare", "sein"):
-        given.append(fields[len(given)])
-    registers = [_REGISTERS[flag] for flag in given if flag in _REGISTERS]
-    if len(registers) > 1 or len(set(given)) < len(given):
-        raise ValueError("a flag is given twice, or two registers")
-    flags = _Flags(registers[0] if registers else None, "rare" in given, "sein" in given)
-    return flags, fields[len(given) :]
+    """Split an entry into its flags and the other fields."""
+    names: list[str] = []
+    while len(names) < len(fields) and fields[len(names)] in (*_REGISTERS, "rare", "sein"):
+        names.append(fields[len(names)])
+    registers = [_REGISTERS[name] for name in names if name in _REGISTERS]
+    if len(registers) > 1 or len(set(names)) < len(names):
+        raise ValueError("a flag is given twice, or two registers are given")
+    flags = _Flags(registers[0] if registers else None, "rare" in names, "sein" in names)
+    return flags, fields[len(names) :]
 
 
-def _synonyms(columns: list[str], allowed: tuple[int, ...]) -> list[tuple[Words, ...]]:
-    """The columns of one side as a list of synonyms, each the tuple of its forms.
+def _synonyms(columns: list[str], allowed: tuple[int, ...]) -> list[tuple[Tokens, ...]]:
+    """Split the columns of one language into synonyms, each a tuple of forms.
 
     >>> _synonyms(["goes_out/leaves", "go_out/leave"], (2,))
     [(('goes', 'out'), ('go', 'out')), (('leaves',), ('leave',))]
     """
     if len(columns) not in allowed:
-        raise ValueError(f"{len(columns)} columns where {' or '.join(map(str, allowed))} should be")
+        raise ValueError(f"{len(columns)} columns instead of {' or '.join(map(str, allowed))}")
     by_column = [[tuple(form.split("_")) for form in column.split("/")] for column in columns]
     if len({len(column) for column in by_column}) > 1:
-        raise ValueError("columns of one side with different numbers of synonyms")
+        raise ValueError("columns of one language have different numbers of synonyms")
     if any("" in form for column in by_column for form in column):
         raise ValueError("an empty word")
     synonyms = list(zip(*by_column, strict=True))
@@ -228,16 +257,15 @@ def _synonyms(columns: list[str], allowed: tuple[int, ...]) -> list[tuple[Words,
     return synonyms
 
 
-def _single(forms: tuple[Words, ...]) -> Words:
-    """German nouns and verbs are single words: the forms of one, without the tuple around each."""
+def _single_words(forms: tuple[Tokens, ...]) -> Tokens:
+    """Return German forms, each of which is a single word."""
     if any(len(form) > 1 for form in forms):
-        raise ValueError("a German noun or verb of several words")
+        raise ValueError("a German noun or verb has several words")
     return tuple(form[0] for form in forms)
 
 
 def _noun(kind: str, columns: list[str], english: list[str], flags: _Flags, line: int) -> Noun:
-    """Read the columns of a noun; one that is not weak has its singular in every case."""
-    synonyms = [_single(forms) for forms in _synonyms(columns[1:], (2, 3))]
+    synonyms = [_single_words(forms) for forms in _synonyms(columns[1:], (2, 3))]
     return Noun(
         kind,
         _GENDERS[columns[0]],
@@ -250,8 +278,8 @@ def _noun(kind: str, columns: list[str], english: list[str], flags: _Flags, line
 
 
 def _verb(kind: str, columns: list[str], english: list[str], flags: _Flags, line: int) -> Verb:
-    """Read the columns of a verb, whose synonyms must have the same particle: the grammar places it once for all."""
-    german = tuple(_german_verb(_single(forms)) for forms in _synonyms(columns, (3,)))
+    """Parse a verb; synonyms must have the same particle because a rule places it once for all of them."""
+    german = tuple(_german_verb(_single_words(forms)) for forms in _synonyms(columns, (3,)))
     if len({word.particle for word in german}) > 1:
         raise ValueError("synonyms with different particles")
     return Verb(
@@ -265,16 +293,69 @@ def _verb(kind: str, columns: list[str], english: list[str], flags: _Flags, line
     )
 
 
-def _german_verb(forms: Words) -> GermanVerb:
-    """Part the particle of a separable verb, which must be the same in all columns."""
+def _german_verb(forms: Tokens) -> GermanVerb:
     particles, _, heads = zip(*(form.rpartition("+") for form in forms), strict=True)
     if len(set(particles)) > 1:
-        raise ValueError("the particle of a separable verb must stand in all its columns")
+        raise ValueError("the particle of a separable verb must be in all columns")
     return GermanVerb(particles[0], *heads)
 
 
-def _crossed(names: list[str], flags: _Flags, equals: bool, line: int) -> Crossed:
-    """Read the six names of a crossed quadruple."""
+def _crossed(names: list[str], flags: _Flags, equals: bool, line: int) -> CrossedQuadruple:
     if len(names) != 6 or equals or flags != _Flags(None, rare=False, sein=False):
         raise ValueError("a crossed line has six German names, no flags and no English")
-    return Crossed((names[0], names[1]), (names[2], names[3]), (names[4], names[5]), line)
+    return CrossedQuadruple((names[0], names[1]), (names[2], names[3]), (names[4], names[5]), line)
+
+
+# -- German articles and endings, by gender (or plural) and case -----------------------------------------------------
+
+CASES = ("nom", "acc", "dat")
+GENDERS = ("m", "f", "n")
+
+DEFINITE = {
+    "m": {"nom": "der", "acc": "den", "dat": "dem"},
+    "f": {"nom": "die", "acc": "die", "dat": "der"},
+    "n": {"nom": "das", "acc": "das", "dat": "dem"},
+    "pl": {"nom": "die", "acc": "die", "dat": "den"},
+}
+STRONG = {  # the endings of "dieser"
+    "m": {"nom": "er", "acc": "en", "dat": "em"},
+    "f": {"nom": "e", "acc": "e", "dat": "er"},
+    "n": {"nom": "es", "acc": "es", "dat": "em"},
+    "pl": {"nom": "e", "acc": "e", "dat": "en"},
+}
+INDEFINITE = {
+    "m": {"nom": "ein", "acc": "einen", "dat": "einem"},
+    "f": {"nom": "eine", "acc": "eine", "dat": "einer"},
+    "n": {"nom": "ein", "acc": "ein", "dat": "einem"},
+}
+WEAK_E_ENDINGS = {("m", "nom"), ("f", "nom"), ("n", "nom"), ("f", "acc"), ("n", "acc")}  # "der alte", "die alte", ...
+
+
+def agreement_class(gender: str, number: str) -> str:
+    """Return what articles and adjectives agree with: the gender in the singular, "pl" in the plural."""
+    return "pl" if number == "pl" else gender
+
+
+def weak_ending(gender: str, number: str, case: str) -> str:
+    """Return the ending of an adjective after "der", "dieser" or "jeder".
+
+    >>> weak_ending("m", "sg", "nom"), weak_ending("m", "sg", "acc"), weak_ending("f", "pl", "nom")
+    ('e', 'en', 'en')
+    """
+    return "e" if number == "sg" and (gender, case) in WEAK_E_ENDINGS else "en"
+
+
+def mixed_ending(gender: str, number: str, case: str) -> str:
+    """Return the ending of an adjective after "ein": strong where "ein" has no ending.
+
+    >>> mixed_ending("m", "sg", "nom"), mixed_ending("n", "sg", "acc"), mixed_ending("f", "sg", "dat")
+    ('er', 'es', 'en')
+    """
+    if INDEFINITE[gender][case] == "ein":
+        return STRONG[gender][case]
+    return weak_ending(gender, number, case)
+
+
+def strong_ending(gender: str, number: str, case: str) -> str:
+    """Return the ending of an adjective that no article precedes, as in bare plurals and after numbers."""
+    return STRONG[agreement_class(gender, number)][case]

@@ -1,7 +1,7 @@
-"""Pairs of sentences, a right one and a minimally wrong one, for each thing that the laboratory's grammar does.
+"""Minimal pairs: a correct sentence and one with a single error, for each phenomenon of the lab's grammar.
 
-The wrong one is impossible in the grammar, or far less probable: a model that has learnt what the pair is about finds
-the right one more probable.
+The wrong sentence is impossible in the grammar or much less probable, so a model that has learned the phenomenon gives
+the right sentence a higher probability.
 """
 
 from __future__ import annotations
@@ -15,344 +15,377 @@ from itertools import count as count_from
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from dragoman.lab.german_english import grammar
-from dragoman.lab.inflection import DEFINITE
-from dragoman.lab.laboratory import side_of
-from dragoman.lab.meaning import Meanings, Node, Said, say, words_of
-from dragoman.lab.synchronous import GERMAN, Grammar
-from dragoman.lab.tree_edits import (
-    Place,
-    features,
-    graft,
-    head,
-    places,
-    positions,
-    renamed,
-    said_otherwise,
+from dragoman.lab.derivation import (
+    AnnotatedSentence,
+    Derivation,
+    DerivationSampler,
+    Subtree,
+    features_of,
+    head_of,
+    realize,
+    realize_words,
+    replace_subtree,
+    subtrees,
     with_feature,
+    with_renamed_feature,
+    with_word_order,
+    word_positions,
 )
-from dragoman.lab.word_tables import TOPICS
-from dragoman.lab.words import CROSSED_OBJECTS, CROSSED_SUBJECTS, NUMBERS, PEOPLE, REGISTERS, Words
+from dragoman.lab.grammar import GERMAN, Grammar, Terminal
+from dragoman.lab.lab import language_index
+from dragoman.lab.lexicon import DEFINITE, TOPICS
+from dragoman.lab.sentence_rules import VERB_FINAL_MODES, german_english_grammar
+from dragoman.lab.word_distributions import (
+    CROSSED_OBJECTS,
+    CROSSED_SUBJECTS,
+    NUMBERS,
+    PERSON_SHARES,
+    REGISTER_SHARES,
+    LabLexicon,
+)
 
-DISTANCES = (0, 1, 4, 8, 16)  # classes of distance begin here: 0, 1 to 3, 4 to 7, 8 to 15, 16 and more
-NESTING = 0.45  # more relative clauses than usual, so that there are long distances
-MANY = 60  # meanings drawn for each contrast wanted, at most
-TOPICAL = ("N", "AN", "V", "PLACE")  # words that tell the topic
+DISTANCE_CLASSES = (0, 1, 4, 8, 16)  # the smallest distances of the classes 0, 1 to 3, 4 to 7, 8 to 15, 16 and more
+RELATIVE_CLAUSE_SHARE = 0.45  # more relative clauses than in the corpus, for long distances
+MAX_DERIVATIONS_PER_PAIR = 60
+TOPIC_CATEGORIES = ("N", "AN", "V", "PLACE")  # words that show the topic
+REGISTER_CATEGORIES = ("N", "AN", "V", "TIME", "CONJ", "SAY")  # words that may show the register
+
+WordPair = tuple[tuple[str, ...], tuple[str, ...]]  # words of the right and of the wrong sentence
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """Two sentences that differ in one thing."""
+class MinimalPair:
+    """Two sentences that differ in one respect."""
 
     phenomenon: str
-    distance: int  # words between what decides and what is decided
+    distance: int  # number of words between the word that determines the correct form and the form itself
     right: str
     wrong: str
-    group: int  # the four contrasts of a crossed quadruple have one number
+    group: int  # the same for the four pairs of a crossed quadruple
+
+
+class MinimalPairSet(NamedTuple):
+    """Minimal pairs that belong together."""
+
+    distance: int
+    pairs: list[WordPair]
+    kind: str = ""  # sets of different kinds, such as singulars and plurals, are sampled equally often
+
+
+@dataclass(frozen=True)
+class DerivedSentence:
+    """A derivation and its sentence in one language, with the random generator for choosing errors."""
+
+    grammar: Grammar
+    derivation: Derivation
+    language: int
+    generator: random.Random
+
+    @cached_property
+    def sentence(self) -> AnnotatedSentence:
+        return realize(self.derivation, self.language)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.sentence.words
+
+    @cached_property
+    def subtrees(self) -> list[Subtree]:
+        return list(subtrees(self.derivation))
+
+    def clauses(self) -> Iterator[Subtree]:
+        return (subtree for subtree in self.subtrees if subtree.category == "CL")
+
+    def positions(self, node: Derivation) -> list[int]:
+        return word_positions(self.sentence, node)
+
+    def words_with(self, subtree: Subtree, new: Derivation) -> tuple[str, ...]:
+        """Return the words of the sentence with another subtree in the place of one."""
+        return realize_words(replace_subtree(self.derivation, subtree.path, new), self.language)
+
+    def words_with_word(self, position: int, word: str) -> tuple[str, ...]:
+        """Return the words of the sentence with one word replaced."""
+        return (*self.words[:position], word, *self.words[position + 1 :])
+
+    def distance(self, node: Derivation, position: int) -> int:
+        """Return the number of words between the last word of a node and a position."""
+        return max(0, abs(position - self.positions(node)[-1]) - 1)
+
+    def minimal_pair(self, wrong: tuple[str, ...], distance: int = 0, kind: str = "") -> MinimalPairSet:
+        """Return a set of one pair, with this sentence as the right one."""
+        return MinimalPairSet(distance, [(self.words, wrong)], kind)
+
+    def differences(self, wrong: tuple[str, ...]) -> list[int]:
+        """Return the positions at which another sentence of the same length differs."""
+        pairs = zip(self.words, wrong, strict=True)
+        return [position for position, (right, other) in enumerate(pairs) if right != other]
+
+
+Phenomenon = Callable[[DerivedSentence], Iterator[MinimalPairSet]]
 
 
 def distance_class(distance: int) -> int:
-    """The smallest distance of the class."""
-    return max(least for least in DISTANCES if least <= distance)
+    """Return the smallest distance of a distance's class."""
+    return max(smallest for smallest in DISTANCE_CLASSES if smallest <= distance)
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """What the phenomena look at: a meaning, how one side says it, and chance."""
-
-    grammar: Grammar
-    meaning: Node
-    side: int
-    chance: random.Random
-
-    @cached_property
-    def said(self) -> Said:
-        return say(self.meaning, self.side)
-
-    @cached_property
-    def places(self) -> list[Place]:
-        return list(places(self.meaning))
-
-    def clauses(self) -> Iterator[Place]:
-        return (place for place in self.places if place.category == "CL")
-
-    def with_node(self, place: Place, new: Node) -> tuple[str, ...]:
-        """The words with another node there."""
-        return words_of(graft(self.meaning, place.path, new), self.side)
-
-    def distance(self, decides: Node, place: int) -> int:
-        """Words between the word that decides and another place."""
-        return max(0, abs(place - positions(self.said, decides)[-1]) - 1)
-
-    def against(self, wrong: tuple[str, ...], distance: int = 0) -> Set:
-        """This sentence as the right one."""
-        return Set(distance, [(self.said.words, wrong)])
-
-    def differences(self, wrong: tuple[str, ...]) -> list[int]:
-        """Where the other sentence has another word."""
-        return [place for place, (one, other) in enumerate(zip(self.said.words, wrong, strict=True)) if one != other]
-
-
-class Set(NamedTuple):
-    """Contrasts that belong together: right and wrong words."""
-
-    distance: int
-    pairs: list[tuple[tuple[str, ...], tuple[str, ...]]]
-    kind: str = ""  # of which there shall be as many as of the other: singulars and plurals
-
-
-Phenomenon = Callable[[Sentence], Iterator[Set]]
-
-
-def contrasts(language: str, count: int = 100, seed: int = 1) -> list[Contrast]:
-    """About `count` contrasts for each phenomenon and class of distance, or as many as the meanings drawn have."""
-    side, rules = side_of(language), grammar(Words(nesting=NESTING))
-    meanings, chance = Meanings(rules), random.Random(f"{seed} contrasts {language}")
-    phenomena, have, groups = PHENOMENA[language], Counter[tuple[str, int, str]](), count_from(1)
-    found: dict[str, list[Contrast]] = {name: [] for name in phenomena}
-    seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
-    for _ in range(MANY * count):
-        sentence = Sentence(rules, meanings.draw(chance.random), side, chance)
+def sample_minimal_pairs(language: str, count: int = 100, seed: int = 1) -> list[MinimalPair]:
+    """Sample about `count` pairs for each phenomenon and distance class, fewer where they are hard to find."""
+    index, grammar = language_index(language), _grammar()
+    sampler, generator = DerivationSampler(grammar), random.Random(f"{seed} contrasts {language}")
+    phenomena, counts, groups = PHENOMENA[language], Counter[tuple[str, int, str]](), count_from(1)
+    sampled: dict[str, list[MinimalPair]] = {name: [] for name in phenomena}
+    used: set[WordPair] = set()
+    for _ in range(MAX_DERIVATIONS_PER_PAIR * count):
+        sentence = DerivedSentence(grammar, sampler.sample(generator.random), index, generator)
         for name, phenomenon in phenomena.items():
-            for distance, pairs, balanced in phenomenon(sentence):
-                kind = (name, distance_class(distance), balanced)
-                if have[kind] < (count / 2 if balanced else count) and seen.isdisjoint(pairs):
-                    have[kind] += len(pairs)
-                    seen.update(pairs)
-                    found[name] += _contrasts(name, distance, pairs, next(groups))
-    return [contrast for some in found.values() for contrast in some]
+            for distance, pairs, kind in phenomenon(sentence):
+                key = (name, distance_class(distance), kind)
+                if counts[key] < (count / 2 if kind else count) and used.isdisjoint(pairs):
+                    counts[key] += len(pairs)
+                    used.update(pairs)
+                    group = next(groups)
+                    for right, wrong in pairs:
+                        sampled[name].append(MinimalPair(name, distance, " ".join(right), " ".join(wrong), group))
+    return [pair for pairs_of_phenomenon in sampled.values() for pair in pairs_of_phenomenon]
 
 
-def _contrasts(
-    name: str, distance: int, pairs: list[tuple[tuple[str, ...], tuple[str, ...]]], group: int
-) -> Iterator[Contrast]:
-    for right, wrong in pairs:
-        yield Contrast(name, distance, " ".join(right), " ".join(wrong), group)
+def _grammar() -> Grammar:
+    return german_english_grammar(LabLexicon(relative_clause_share=RELATIVE_CLAUSE_SHARE))
 
 
-def to_tsv(found: Iterable[Contrast]) -> str:
-    """Contrasts as a table with a header."""
-    columns = [field.name for field in fields(Contrast)]
-    rows = [columns, *([str(getattr(contrast, column)) for column in columns] for contrast in found)]
+def to_tsv(pairs: Iterable[MinimalPair]) -> str:
+    """Return minimal pairs as a table with a header."""
+    columns = [field.name for field in fields(MinimalPair)]
+    rows = [columns, *([str(getattr(pair, column)) for column in columns] for pair in pairs)]
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
-# -- what both languages have -----------------------------------------------------------------------------------------
+# -- phenomena of both languages --------------------------------------------------------------------------------------
 
 
-def agreement(sentence: Sentence) -> Iterator[Set]:
-    """The verb has the number of its subject: the dog that sees the cats barks, not bark."""
-    for place in sentence.clauses():
-        kind, key, subject, number, obj, *rest = place.node.rule.name
-        other = NUMBERS[1 - NUMBERS.index(number)]
-        rule = sentence.grammar.named(place.node.rule.parent, (kind, key, subject, other, obj, *rest))
-        noun, verb, *others = place.node.children
-        if rule is None or _of_any_number(sentence, noun):
+def agreement(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
+    """The verb agrees with its subject in number: the dog that sees the cats barks, not bark."""
+    for clause in sentence.clauses():
+        kind, key, subject, number, obj, *rest = clause.derivation.rule.name
+        other_number = NUMBERS[1 - NUMBERS.index(number)]
+        parent = clause.derivation.rule.parent
+        rule = sentence.grammar.rule_named(parent, (kind, key, subject, other_number, obj, *rest))
+        noun, verb, *others = clause.derivation.children
+        if rule is None or _is_ambiguous_in_number(sentence, noun):
             continue
-        other_verb = sentence.grammar.named(rule.children[1], verb.rule.name)
+        other_verb = sentence.grammar.rule_named(rule.children[1], verb.rule.name)
         assert other_verb is not None, "every verb has both numbers"
-        disagreeing = Node(rule, place.node.ways, (noun, verb._replace(rule=other_verb), *others))
-        wrong = sentence.with_node(place, disagreeing)
-        if differences := sentence.differences(wrong):  # "will" has no number
-            found = sentence.against(wrong, sentence.distance(head(noun), differences[0]))
-            yield found._replace(kind=number)
+        disagreeing = Derivation(rule, clause.derivation.choices, (noun, verb._replace(rule=other_verb), *others))
+        wrong = sentence.words_with(clause, disagreeing)
+        if differences := sentence.differences(wrong):  # none for "will"
+            yield sentence.minimal_pair(wrong, sentence.distance(head_of(noun), differences[0]), kind=number)
 
 
-def _of_any_number(sentence: Sentence, noun: Node) -> bool:
-    """German "sie" is both she and they: only the verb tells."""
-    return "sie" in (sentence.said.words[place] for place in positions(sentence.said, head(noun)))
+def _is_ambiguous_in_number(sentence: DerivedSentence, noun: Derivation) -> bool:
+    """German "sie" is both "she" and "they"."""
+    return "sie" in (sentence.words[position] for position in sentence.positions(head_of(noun)))
 
 
-def selection(sentence: Sentence) -> Iterator[Set]:
-    """Subject and verb together prefer an object; all four of a crossed quadruple."""
-    for place in sentence.clauses():
-        if place.node.rule.name[1].startswith("quad"):
-            pairs = [_one_of_four(sentence, place, *which) for which in product((0, 1), repeat=2)]
-            subject, obj = (head(place.node.children[child]) for child in (0, 2))
-            yield Set(sentence.distance(subject, positions(sentence.said, obj)[-1]), pairs)
+def selection(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
+    """Subject and verb of a crossed quadruple together prefer an object; a set has all four combinations."""
+    for clause in sentence.clauses():
+        if clause.derivation.rule.name[1].startswith("quad"):
+            pairs = [_crossed_pair(sentence, clause, subject, verb) for subject, verb in product((0, 1), repeat=2)]
+            subject, obj = (head_of(clause.derivation.children[child]) for child in (0, 2))
+            yield MinimalPairSet(sentence.distance(subject, sentence.positions(obj)[-1]), pairs)
 
 
-def _one_of_four(sentence: Sentence, place: Place, subject: int, verb: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The sentence with one of the subjects and one of the verbs: with the object they prefer, and with the other."""
-    g, (noun, does, what, *rest) = sentence.grammar, place.node.children
-    said = []
-    for preferred in (subject ^ verb, 1 - (subject ^ verb)):
+def _crossed_pair(sentence: DerivedSentence, clause: Subtree, subject: int, verb: int) -> WordPair:
+    """Return the sentence with one subject and verb of the quadruple, with the preferred and with the other object."""
+    grammar, (subject_node, verb_node, object_node, *rest) = sentence.grammar, clause.derivation.children
+    words = []
+    for obj in (subject ^ verb, 1 - (subject ^ verb)):
         children = (
-            _exchanged(g, noun, CROSSED_SUBJECTS, subject),
-            _of_verb(g, does, verb),
-            _exchanged(g, what, CROSSED_OBJECTS, preferred),
+            _with_crossed_noun(grammar, subject_node, CROSSED_SUBJECTS, subject),
+            _with_crossed_verb(grammar, verb_node, verb),
+            _with_crossed_noun(grammar, object_node, CROSSED_OBJECTS, obj),
         )
-        said.append(sentence.with_node(place, place.node._replace(children=(*children, *rest))))
-    return said[0], said[1]
+        words.append(sentence.words_with(clause, clause.derivation._replace(children=(*children, *rest))))
+    return words[0], words[1]
 
 
-def _exchanged(g: Grammar, node: Node, kinds: tuple[str, str], which: int) -> Node:
-    """A noun phrase about the other noun of a crossed pair: only its noun is exchanged."""
-    for place in places(node):
+def _with_crossed_noun(grammar: Grammar, node: Derivation, kinds: tuple[str, str], index: int) -> Derivation:
+    """Return a noun phrase of a quadruple with one of the two nouns."""
+    for subtree in subtrees(node):
         for kind in kinds:
-            if place.category in ("N", "AN") and kind in features(place.node.rule):
-                (rule,) = g.rules[with_feature(place.node.rule.parent, kind, kinds[which])]
-                ways = tuple(min(way, len(rule.ways[side]) - 1) for side, way in enumerate(place.node.ways))
-                return graft(node, place.path, Node(rule, (ways[0], ways[1]), ()))
-    raise AssertionError("a crossed noun phrase has its noun")
+            if subtree.category in ("N", "AN") and kind in features_of(subtree.derivation.rule):
+                (rule,) = grammar.rules[with_feature(subtree.derivation.rule.parent, kind, kinds[index])]
+                german, english = (
+                    min(choice, len(rule.right_sides[language]) - 1)
+                    for language, choice in enumerate(subtree.derivation.choices)
+                )
+                return replace_subtree(node, subtree.path, Derivation(rule, (german, english), ()))
+    raise AssertionError("a noun phrase of a crossed quadruple has its noun")
 
 
-def _of_verb(g: Grammar, node: Node, which: int) -> Node:
-    old = "quad0" if "quad0" in features(node.rule) else "quad1"
-    (rule,) = g.rules[with_feature(node.rule.parent, old, f"quad{which}")]
-    return Node(rule, (0, 0), ())
+def _with_crossed_verb(grammar: Grammar, node: Derivation, index: int) -> Derivation:
+    old = "quad0" if "quad0" in features_of(node.rule) else "quad1"
+    (rule,) = grammar.rules[with_feature(node.rule.parent, old, f"quad{index}")]
+    return Derivation(rule, (0, 0), ())
 
 
-def topic(sentence: Sentence) -> Iterator[Set]:
+def topic(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """All nouns of a sentence belong to its topic."""
-    order = {id(place.node): positions(sentence.said, place.node) for place in sentence.places}
-    topical = [place for place in sentence.places if place.category in TOPICAL and order[id(place.node)]]
-    topical.sort(key=lambda place: order[id(place.node)][0])
-    for before, place in pairwise(topical):
-        if place.category == "N":
-            other = _of_another_topic(sentence, place.node)
-            wrong = sentence.with_node(place, other) if other else ()
-            if len(wrong) == len(sentence.said.words):
-                there, here = order[id(before.node)][-1], order[id(place.node)][0]
-                yield sentence.against(wrong, max(0, here - there - 1))
+    positions = {id(subtree.derivation): sentence.positions(subtree.derivation) for subtree in sentence.subtrees}
+    topical = [
+        subtree
+        for subtree in sentence.subtrees
+        if subtree.category in TOPIC_CATEGORIES and positions[id(subtree.derivation)]
+    ]
+    topical.sort(key=lambda subtree: positions[id(subtree.derivation)][0])
+    for previous, subtree in pairwise(topical):
+        if subtree.category == "N":
+            noun = _noun_of_another_topic(sentence, subtree.derivation)
+            wrong = sentence.words_with(subtree, noun) if noun else ()
+            if len(wrong) == len(sentence.words):
+                distance = positions[id(subtree.derivation)][0] - positions[id(previous.derivation)][-1] - 1
+                yield sentence.minimal_pair(wrong, max(0, distance))
 
 
-def _of_another_topic(sentence: Sentence, noun: Node) -> Node | None:
-    """A noun that is used elsewhere as often as this one may be here; nothing, if that topic has none."""
-    own = features(noun.rule)[0]
-    other = sentence.chance.choice([name for name in TOPICS if name != own])
-    rules = sentence.grammar.rules.get(with_feature(noun.rule.parent, own, other))
+def _noun_of_another_topic(sentence: DerivedSentence, noun: Derivation) -> Derivation | None:
+    """Sample a noun from the corresponding distribution of another topic; None if that topic has none."""
+    noun_topic = features_of(noun.rule)[0]
+    other = sentence.generator.choice([name for name in TOPICS if name != noun_topic])
+    rules = sentence.grammar.rules.get(with_feature(noun.rule.parent, noun_topic, other))
     if rules is None:
         return None
-    return Node(sentence.chance.choices(rules, [rule.prob for rule in rules])[0], (0, 0), ())
+    return Derivation(sentence.generator.choices(rules, [rule.prob for rule in rules])[0], (0, 0), ())
 
 
-def register(sentence: Sentence) -> Iterator[Set]:
-    """A sentence that has formal words ends with a full stop, one that has casual words with an exclamation mark."""
-    end = next(place for place in sentence.places if place.category == "END")
-    marked = [place.node for place in sentence.places if _is_marked(sentence.grammar, place)]
-    if end.node.rule.name == ("tag",) or not marked:
+def register(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
+    """A sentence with formal words ends with a full stop, one with casual words with an exclamation mark."""
+    end = next(subtree for subtree in sentence.subtrees if subtree.category == "END")
+    specific = [s.derivation for s in sentence.subtrees if _is_register_specific(sentence.grammar, s)]
+    if end.derivation.rule.name == ("tag",) or not specific:
         return
-    words = sentence.said.words
-    last = max(positions(sentence.said, node)[-1] for node in marked)
-    yield sentence.against((*words[:-1], {".": "!", "!": "."}[words[-1]]), len(words) - last - 2)
+    last = len(sentence.words) - 1
+    wrong = sentence.words_with_word(last, {".": "!", "!": "."}[sentence.words[last]])
+    yield sentence.minimal_pair(wrong, last - 1 - max(sentence.positions(node)[-1] for node in specific))
 
 
-def _is_marked(g: Grammar, place: Place) -> bool:
-    """Whether a word belongs to one register only."""
-    rule = place.node.rule
-    if place.category not in ("N", "AN", "V", "TIME", "CONJ", "SAY"):
+def _is_register_specific(grammar: Grammar, subtree: Subtree) -> bool:
+    """Whether a word belongs to only one register."""
+    if subtree.category not in REGISTER_CATEGORIES:
         return False
-    own = next(register for register in REGISTERS if register in features(rule))
-    other = next(register for register in REGISTERS if register != own)
-    return g.named(with_feature(rule.parent, own, other), rule.name) is None
+    rule = subtree.derivation.rule
+    rule_register = next(register for register in REGISTER_SHARES if register in features_of(rule))
+    other = next(register for register in REGISTER_SHARES if register != rule_register)
+    return grammar.rule_named(with_feature(rule.parent, rule_register, other), rule.name) is None
 
 
-# -- English ----------------------------------------------------------------------------------------------------------
+# -- English phenomena ------------------------------------------------------------------------------------------------
 
 
-def reflexive(sentence: Sentence) -> Iterator[Set]:
-    """He ... himself, she ... herself, whatever stands between."""
-    for place in sentence.clauses():
-        kind, key, subject, number, obj, *rest = place.node.rule.name
-        if obj == "self" and subject in PEOPLE:
-            other = next(who for who in PEOPLE if who != subject)
-            rule = sentence.grammar.named(place.node.rule.parent, (kind, key, other, number, obj, *rest))
-            assert rule is not None, "men and women alike"
-            wrong = sentence.with_node(place, place.node._replace(rule=rule))
-            (there,) = sentence.differences(wrong)
-            yield sentence.against(wrong, sentence.distance(head(place.node.children[0]), there))
+def reflexive(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
+    """The reflexive pronoun agrees with the subject in gender: he ... himself, she ... herself."""
+    for clause in sentence.clauses():
+        kind, key, subject, number, obj, *rest = clause.derivation.rule.name
+        if obj == "self" and subject in PERSON_SHARES:
+            other = next(person for person in PERSON_SHARES if person != subject)
+            parent = clause.derivation.rule.parent
+            rule = sentence.grammar.rule_named(parent, (kind, key, other, number, obj, *rest))
+            assert rule is not None, "every reflexive verb has subjects of both genders"
+            wrong = sentence.words_with(clause, clause.derivation._replace(rule=rule))
+            (position,) = sentence.differences(wrong)
+            yield sentence.minimal_pair(wrong, sentence.distance(head_of(clause.derivation.children[0]), position))
 
 
-def article(sentence: Sentence) -> Iterator[Set]:
-    """An old dog, a young dog."""
-    words = sentence.said.words
-    for place, word in enumerate(words):
-        if word in ("a", "an") and sentence.said.tags[place] == "DT":
-            yield sentence.against((*words[:place], "an" if word == "a" else "a", *words[place + 1 :]))
+def article(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
+    """The indefinite article depends on the next word: an old dog, a young dog."""
+    for position, word in enumerate(sentence.words):
+        if word in ("a", "an") and sentence.sentence.tags[position] == "DT":
+            yield sentence.minimal_pair(sentence.words_with_word(position, "an" if word == "a" else "a"))
 
 
-# -- German -----------------------------------------------------------------------------------------------------------
+# -- German phenomena -------------------------------------------------------------------------------------------------
 
 
-def case(sentence: Sentence) -> Iterator[Set]:
-    """What is done to is in the accusative: den Hund."""
-    for place in sentence.places:
-        if place.category == "BASE" and features(place.node.rule)[3:] == ["m", "sg", "acc"]:
-            new = renamed(sentence.grammar, place.node, "acc", "nom")
-            if place.node.rule.name == ("the", "noun") and new:
-                yield sentence.against(sentence.with_node(place, new))
+def case(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
+    """A direct object is in the accusative: den Hund, not der Hund."""
+    for subtree in sentence.subtrees:
+        node = subtree.derivation
+        if subtree.category == "BASE" and features_of(node.rule)[3:] == ["m", "sg", "acc"]:
+            nominative = with_renamed_feature(sentence.grammar, node, "acc", "nom")
+            if node.rule.name == ("the", "noun") and nominative:
+                yield sentence.minimal_pair(sentence.words_with(subtree, nominative))
 
 
-def gender(sentence: Sentence) -> Iterator[Set]:
-    """Der Hund, die Katze, das Pferd."""
-    for place in sentence.places:
-        if place.category == "BASE" and place.node.rule.name == ("the", "noun"):
-            *_, own, number, in_case = features(place.node.rule)
-            there = positions(sentence.said, place.node)[0]
-            forms = {DEFINITE[g][in_case] for g in "mfn"} - {DEFINITE[own][in_case]}
-            if number == "sg" and in_case == "nom":
-                words = sentence.said.words
-                yield sentence.against((*words[:there], sentence.chance.choice(sorted(forms)), *words[there + 1 :]))
+def gender(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
+    """The article agrees with the noun in gender: der Hund, die Katze, das Pferd."""
+    for subtree in sentence.subtrees:
+        if subtree.category == "BASE" and subtree.derivation.rule.name == ("the", "noun"):
+            *_, noun_gender, number, noun_case = features_of(subtree.derivation.rule)
+            position = sentence.positions(subtree.derivation)[0]
+            wrong_articles = {DEFINITE[g][noun_case] for g in "mfn"} - {DEFINITE[noun_gender][noun_case]}
+            if number == "sg" and noun_case == "nom":
+                wrong_article = sentence.generator.choice(sorted(wrong_articles))
+                yield sentence.minimal_pair(sentence.words_with_word(position, wrong_article))
 
 
-def verb_final(sentence: Sentence) -> Iterator[Set]:
-    """The finite verb of a subordinate clause comes last, not second."""
-    for place in sentence.clauses():
-        items = place.node.rule.ways[GERMAN][place.node.ways[GERMAN]].items
-        verb_final_mode = {"subordinate", "conditional"} & set(features(place.node.rule))
-        if verb_final_mode and "+" not in place.node.rule.name[1] and len(items) > 2:
-            wrong = sentence.with_node(place, said_otherwise(place.node, GERMAN, (items[0], items[-1], *items[1:-1])))
+def verb_final(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
+    """The finite verb of a subordinate clause is last, not second."""
+    for clause in sentence.clauses():
+        node = clause.derivation
+        items = node.rule.right_sides[GERMAN][node.choices[GERMAN]].items
+        is_verb_final = not set(VERB_FINAL_MODES).isdisjoint(features_of(node.rule))
+        if is_verb_final and "+" not in node.rule.name[1] and len(items) > 2:
+            verb_second = with_word_order(node, GERMAN, (items[0], items[-1], *items[1:-1]))
+            wrong = sentence.words_with(clause, verb_second)
             last = sentence.differences(wrong)[-1]
-            yield sentence.against(wrong, sentence.distance(head(place.node.children[0]), last))
+            yield sentence.minimal_pair(wrong, sentence.distance(head_of(node.children[0]), last))
 
 
-def inversion(sentence: Sentence) -> Iterator[Set]:
-    """After an adverbial the verb comes before the subject."""
-    for place in sentence.clauses():
-        ways = place.node.rule.ways[GERMAN]
-        if "main" in features(place.node.rule) and place.node.ways[GERMAN] == 1:
-            first, verb, subject, *rest = ways[1].items
-            otherwise = said_otherwise(place.node, GERMAN, (first, subject, verb, *rest))
-            yield sentence.against(sentence.with_node(place, otherwise))
+def inversion(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
+    """After a fronted adverbial the verb precedes the subject."""
+    for clause in sentence.clauses():
+        node = clause.derivation
+        if "main" in features_of(node.rule) and node.choices[GERMAN] == 1:
+            adverbial, verb, subject, *rest = node.rule.right_sides[GERMAN][1].items
+            uninverted = with_word_order(node, GERMAN, (adverbial, subject, verb, *rest))
+            yield sentence.minimal_pair(sentence.words_with(clause, uninverted))
 
 
-def particle(sentence: Sentence) -> Iterator[Set]:
-    """The particle of a separable verb waits at the end of the clause."""
-    for place in sentence.clauses():
-        verb = place.node.children[1]
-        there = positions(sentence.said, verb)
-        if len(there) == 2 and sentence.said.tags[there[1]] == "PTKVZ":
-            words = sentence.said.words
-            fitting = _particles_of(sentence.grammar, verb, words[there[0]])
-            others = {other: share for other, share in _particle_shares().items() if other not in fitting}
-            (other,) = sentence.chance.choices(list(others), list(others.values()))
-            wrong = (*words[: there[1]], other, *words[there[1] + 1 :])
-            yield sentence.against(wrong, there[1] - there[0] - 1)
+def particle(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
+    """The particle of a separable verb stands at the end of the clause and belongs to the verb."""
+    for clause in sentence.clauses():
+        verb = clause.derivation.children[1]
+        positions = sentence.positions(verb)
+        if len(positions) == 2 and sentence.sentence.tags[positions[1]] == "PTKVZ":
+            possible = _particles_of(sentence.grammar, verb, sentence.words[positions[0]])
+            others = {other: share for other, share in _particle_shares().items() if other not in possible}
+            (other,) = sentence.generator.choices(list(others), list(others.values()))
+            wrong = sentence.words_with_word(positions[1], other)
+            yield sentence.minimal_pair(wrong, positions[1] - positions[0] - 1)
 
 
 @cache
 def _particle_shares() -> dict[str, float]:
-    """How often each particle is met, so that wrong ones are as frequent as right ones."""
+    """Return the frequency of each particle, so that wrong particles are as frequent as right ones."""
     shares: dict[str, float] = defaultdict(float)
-    for symbol, rules in grammar(Words(nesting=NESTING)).rules.items():
+    for symbol, rules in _grammar().rules.items():
         for rule in rules if symbol.startswith("CL[") else ():
-            for item in rule.ways[GERMAN][0].items:
-                if not isinstance(item, int) and item.tag == "PTKVZ":
+            for item in rule.right_sides[GERMAN][0].items:
+                if isinstance(item, Terminal) and item.tag == "PTKVZ":
                     shares[item.word] += rule.prob
     return shares
 
 
-def _particles_of(g: Grammar, verb: Node, form: str) -> set[str]:
-    """The particles that this form of a verb goes with, whatever the frame."""
-    ends = tuple(features(verb.rule)[-1:])
-    found = set()
-    for symbol, rules in g.rules.items():
-        if symbol.startswith("V[") and symbol.rstrip("]").endswith(ends) and "+" in symbol:
-            said = {way.items[0][0] for rule in rules for way in rule.ways[GERMAN] if not isinstance(way.items[0], int)}
-            if form in said:
-                found.add(symbol.split("+")[1].partition(",")[0])
-    return found
+def _particles_of(grammar: Grammar, verb: Derivation, form: str) -> set[str]:
+    """Return the particles that this form of a verb occurs with, in any frame."""
+    form_feature = tuple(features_of(verb.rule)[-1:])
+    particles = set()
+    for symbol, rules in grammar.rules.items():
+        if symbol.startswith("V[") and symbol.rstrip("]").endswith(form_feature) and "+" in symbol:
+            first_items = {side.items[0] for rule in rules for side in rule.right_sides[GERMAN]}
+            if form in {item.word for item in first_items if isinstance(item, Terminal)}:
+                particles.add(symbol.split("+")[1].partition(",")[0])
+    return particles
 
 
 PHENOMENA: dict[str, dict[str, Phenomenon]] = {

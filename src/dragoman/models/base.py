@@ -54,8 +54,8 @@ class Model(ABC):
     unknown: UnknownWordModel
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{size:,} {name}" for name, size in self.sizes().items())
-        return f"<{type(self).__name__}: {sizes}>"
+        sizes = ", ".join(f"{name.replace(' ', '_')}={size}" for name, size in self.sizes().items())
+        return f"{type(self).__name__}({sizes})"
 
     @abstractmethod
     def start(self, batch: Batch, carry: Carry = None) -> State: ...

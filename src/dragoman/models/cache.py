@@ -1,8 +1,7 @@
-"""The cache: what was said lately is likely to be said again (Kuhn and De Mori 1990).
+"""A cache language model: words that occurred recently are likely to occur again (Kuhn and De Mori 1990).
 
-A newspaper that wrote `guterman` once will soon write it again, and after `guterman` what came after it before. The
-model forgets by exponential decay and has learned nothing but how frequent words are, so it is of use as a member of
-a mixture.
+A newspaper that mentioned `guterman` will soon mention it again, followed by the same words as before. Words are
+forgotten by exponential decay. The model has learned only word frequencies, so it is useful as a member of a mixture.
 """
 
 from __future__ import annotations
@@ -13,13 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from dragoman.core.errors import DataError
 from dragoman.core.kernels import kernel
 from dragoman.core.scorer import Carry, State
+from dragoman.core.settings import Settings, validate
 from dragoman.data.corpus import Corpus
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
+from dragoman.io.storage import CONFIG_FILE
 from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
 
@@ -28,46 +30,42 @@ if TYPE_CHECKING:
 
     from dragoman.data.batches import Batch
 
-MIN_WEIGHT = 1e-3  # a word whose weight has decayed to this leaves the cache
+MIN_WEIGHT = 1e-3  # a word whose weight has decayed to this is removed from the cache
+
+
+class CacheConfig(Settings):
+    """The settings of a cache."""
+
+    decay: float = Field(0.994, gt=0, lt=1)
+    """Factor by which the weight of a word decreases with each further word."""
+    prior: float = Field(2.0, gt=0)
+    """Weight of the lower-order distribution."""
+    order: int = Field(3, ge=1)
+    """Length of the longest n-grams that are counted."""
 
 
 class CacheModel(LanguageModel):
-    """P_m(w | h) = (sum_i d^i [w = e_{t-i}, its m-1 words before = ours] + k P_{m-1}(w | h)) / (sum_i d^i [...] + k).
+    """P_m(w | h) = (sum_i d^i [w = e_{t-i} after the same m-1 words] + k P_{m-1}(w | h)) / (sum_i d^i [...] + k).
 
-    Here d is the `decay` and k the `prior`; the sums go over the words that the cache holds, and P_0 is the training
-    text's unigram distribution. With `order` 1 this is the classical cache of single words; from 2 on, it also knows
-    what followed the present word lately. The cache holds `</s>` like any word and runs on across sentences: it is
-    what `finish` hands over and `start` takes up.
+    Here d is the `decay` and k the `prior`. The sums are over the words in the cache, and P_0 is the unigram
+    distribution of the training text. With `order` 1 this is the classical cache of single words; from 2 on, it also
+    predicts the words that recently followed the current word. The cache also holds `</s>`, and continues across
+    sentences by `finish` and `start`.
 
-    >>> from dragoman.data import Corpus
+    >>> from dragoman import CacheModel, Corpus
     >>> model = CacheModel.train(Corpus.from_sentences(["the cat sat", "the dog sat"]), prior=1.0)
-    >>> once, again = model.score_words(["the dog", "the dog"])
-    >>> again[1].log_prob > once[1].log_prob
+    >>> first, second = model.score_words(["the dog", "the dog"])
+    >>> second[1].log_prob > first[1].log_prob
     True
     """
 
     kind: ClassVar[str] = "cache"
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        unigram: NDArray[np.float64],
-        unknown: UnknownWordModel,
-        *,
-        decay: float,
-        prior: float,
-        order: int,
-    ):
-        if not 0 < decay < 1:
-            raise DataError(f"a decay of {decay}: it must lie between 0 and 1, for example 0.994")
-        if not 0 < prior < math.inf:
-            raise DataError(f"a prior of {prior}: it must be above 0, for example 2")
-        if order < 1:
-            raise DataError(f"order {order}: a cache counts one word or more")
-        self.vocab, self.unknown = vocab, unknown
+    def __init__(self, vocab: Vocab, unigram: NDArray[np.float64], unknown: UnknownWordModel, settings: CacheConfig):
+        self.vocab, self.unknown, self.settings = vocab, unknown, settings
         self.unigram = unigram  # (|V|,)
-        self.decay, self.prior, self.order = float(decay), float(prior), int(order)
-        self.size = math.ceil(math.log(MIN_WEIGHT) / math.log(decay))  # words the cache holds
+        self.decay, self.prior, self.order = settings.decay, settings.prior, settings.order
+        self.size = math.ceil(math.log(MIN_WEIGHT) / math.log(self.decay))  # words in the cache
 
     @classmethod
     def train(
@@ -79,9 +77,10 @@ class CacheModel(LanguageModel):
         prior: float = 2.0,
         order: int = 3,
     ) -> Self:
-        """A cache over the words of a text, with the text's unigram distribution as what it falls back on."""
+        """Return a cache over the vocabulary of a corpus, with the unigram distribution of the corpus."""
+        settings = validate(CacheConfig, {"decay": decay, "prior": prior, "order": order}, "cache")
         unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
-        return cls(corpus.vocab, _unigram(corpus), unknown, decay=decay, prior=prior, order=order)
+        return cls(corpus.vocab, _unigram_probs(corpus), unknown, settings)
 
     # -- the scorer ------------------------------------------------------------------------------------------------
 
@@ -98,7 +97,7 @@ class CacheModel(LanguageModel):
         weights = self.decay ** torch.arange(words, 0, -1, dtype=torch.float64).expand(rows, words)
         probs = torch.from_numpy(np.array(self.unigram)).expand(rows, -1)  # (rows, |V|)
         for context in range(min(self.order, words + 1)):
-            if context:  # keep the words that had the same word as now, `context` places before them
+            if context:  # keep the words whose previous `context` words are the last ones of the history
                 before = history.roll(context, dims=1)
                 before[:, :context] = -1
                 weights = weights * (before == history[:, -context, None])
@@ -121,12 +120,12 @@ class CacheModel(LanguageModel):
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         tokens = corpus.ids_with_boundaries(starts=0)
         weights = self.decay ** np.arange(self.size + 1)  # by age; the last word has age 1
-        return np.log(_stream(tokens, np.array(self.unigram), weights, self.prior, self.order))
+        return np.log(_stream_probs(tokens, np.array(self.unigram), weights, self.prior, self.order))
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
     def config(self) -> dict[str, Any]:
-        return {"decay": self.decay, "prior": self.prior, "order": self.order}
+        return self.settings.model_dump(mode="json")
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         return {"unigram": self.unigram}
@@ -135,58 +134,63 @@ class CacheModel(LanguageModel):
     def from_saved(cls, saved: SavedModel) -> Self:
         unigram = saved.arrays["unigram"]
         if unigram.shape != (len(saved.vocab),):
-            raise DataError(f"{saved.path}: table and vocabulary do not fit together; the model directory is broken")
-        return cls(saved.vocab, unigram, saved.unknown, **saved.config)
+            raise DataError(f"{saved.path}: table and vocabulary do not match; train or copy the model again")
+        settings = validate(CacheConfig, saved.config, str(saved.path / CONFIG_FILE))
+        return cls(saved.vocab, unigram, saved.unknown, settings)
 
 
-def _unigram(corpus: Corpus) -> NDArray[np.float64]:
-    """How frequent words and `</s>` are, each counted once more than it was seen; `<s>` never comes.  # (|V|,)"""
+def _unigram_probs(corpus: Corpus) -> NDArray[np.float64]:
+    """Return add-one unigram probabilities of words and `</s>`; 0 for `<s>`.  # (|V|,)"""
     counts = np.bincount(corpus.ids_with_boundaries(starts=0), minlength=len(corpus.vocab)) + 1.0
     counts[START] = 0.0
     return counts / counts.sum()
 
 
 @kernel
-def _stream(tokens: Any, unigram: Any, weights: Any, prior: float, order: int) -> Any:
-    """P of every token given all before it; the work a token takes is the use of its last word in the cache."""
+def _stream_probs(tokens: Any, unigram: Any, weights: Any, prior: float, order: int) -> Any:
+    """Return P of each token given all before it. The cost per token is the number of its occurrences in the cache."""
     size = weights.size - 1
-    held = np.cumsum(weights) - weights[0]  # the weight of a cache of so many words
+    cache_weights = np.cumsum(weights) - weights[0]  # total weight of a cache of n words
     probs = np.empty(tokens.size)
-    last = np.full(unigram.size, -1)  # the last place of each word so far
-    before = np.empty(tokens.size, np.int64)  # the place where each token's word stood before
+    last = np.full(unigram.size, -1)  # the last position of each word
+    previous = np.empty(tokens.size, np.int64)  # the previous position of each token's word
     mass, total = np.empty(order), np.empty(order)
     for t in range(tokens.size):
         w = tokens[t]
         mass[:], total[:] = 0.0, 0.0
-        total[0] = held[min(t, size)]
-        place = last[w]
-        while place >= 0 and t - place <= size:
-            mass[0] += weights[t - place]
-            place = before[place]
-        _add_followers(tokens, before, weights, t, mass, total)
+        total[0] = cache_weights[min(t, size)]
+        position = last[w]
+        while position >= 0 and t - position <= size:
+            mass[0] += weights[t - position]
+            position = previous[position]
+        _add_followers(tokens, previous, weights, t, mass, total)
         p = unigram[w]
         for k in range(order):
             p = (mass[k] + prior * p) / (total[k] + prior)
         probs[t] = p
-        before[t] = last[w]
+        previous[t] = last[w]
         last[w] = t
     return probs
 
 
 @kernel
-def _add_followers(tokens: Any, before: Any, weights: Any, t: int, mass: Any, total: Any) -> None:
-    """For each length k of context, the weight of what followed it in the cache, and of token t among that."""
+def _add_followers(tokens: Any, previous: Any, weights: Any, t: int, mass: Any, total: Any) -> None:
+    """For each context length k, add the weight of the words that followed the context, and of token t among them."""
     if t == 0 or mass.size == 1:
         return
     size = weights.size - 1
-    first = max(0, t - size)  # the oldest word of the cache
-    place = before[t - 1]
-    while place >= first:
-        weight = weights[t - place - 1]
-        same = 1
-        while same < mass.size and place - same + 1 >= first and tokens[place - same + 1] == tokens[t - same]:
-            total[same] += weight
-            if tokens[place + 1] == tokens[t]:
-                mass[same] += weight
-            same += 1
-        place = before[place]
+    first = max(0, t - size)  # position of the oldest word in the cache
+    position = previous[t - 1]
+    while position >= first:
+        weight = weights[t - position - 1]
+        matched = 1
+        while (
+            matched < mass.size
+            and position - matched + 1 >= first
+            and tokens[position - matched + 1] == tokens[t - matched]
+        ):
+            total[matched] += weight
+            if tokens[position + 1] == tokens[t]:
+                mass[matched] += weight
+            matched += 1
+        position = previous[position]

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
-from torch.nn.functional import embedding
 
 from dragoman.core.scorer import Carry, State
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus, context_windows
 from dragoman.data.vocabulary import START
+from dragoman.models.embedding_model import EmbeddingLanguageModel
 from dragoman.models.feedforward_config import FeedForwardConfig
-from dragoman.models.network import EmbeddingLanguageModel
-from dragoman.nn.dropout import dropout
-from dragoman.nn.init import glorot
-from dragoman.nn.mlp import ACTIVATIONS, hidden
+from dragoman.models.neural import LanguageModelOutput
+from dragoman.nn.dropout import Dropout
+from dragoman.nn.mlp import MLP
 
 
 class FeedForwardModel(EmbeddingLanguageModel):
@@ -26,7 +24,7 @@ class FeedForwardModel(EmbeddingLanguageModel):
     >>> from dragoman import Corpus, fit
     >>> corpus = Corpus.from_sentences(["cows eat hay", "farmers grow hay", "farmers eat meat"] * 20)
     >>> model = FeedForwardModel.create(corpus, order=3, embedding=8, hidden=(16,))
-    >>> fitted = fit(model, corpus, max_epochs=20, learning_rate=0.02)
+    >>> result = fit(model, corpus, max_epochs=20, learning_rate=0.02)
     >>> model.next_words("farmers eat")[0].word
     'meat'
     """
@@ -35,46 +33,43 @@ class FeedForwardModel(EmbeddingLanguageModel):
     config_class = FeedForwardConfig
     settings: FeedForwardConfig
 
-    @classmethod
-    def _inner_parameters(cls, settings: Any, chance: Generator, dtype: torch.dtype) -> tuple[dict[str, Tensor], int]:
+    def _create_body(self, dtype: torch.dtype) -> tuple[int, int]:
+        settings = self.settings
         sizes = [settings.embedding * (settings.order - 1), *settings.hidden]
-        inner = {}
-        for layer, (inputs, outputs) in enumerate(pairwise(sizes), 1):
-            inner[f"W_{layer}"] = glorot(outputs, inputs, chance, dtype)
-            inner[f"b_{layer}"] = torch.zeros(outputs, dtype=dtype)
-        return inner, sizes[-1]
+        self.embedding_dropout = Dropout(settings.embedding_dropout)
+        self.mlp = MLP(sizes, settings.activation, settings.dropout, dtype=dtype)
+        return sizes[-1], sizes[0] if settings.direct else 0
 
-    @classmethod
-    def _past_hidden(cls, settings: Any) -> int:
-        return settings.embedding * (settings.order - 1) if settings.direct else 0
+    def _reset_body(self, generator: Generator) -> None:
+        self.mlp.reset_parameters(generator)
 
-    # -- the network -------------------------------------------------------------------------------------------------
+    def _hidden(self, contexts: Tensor, generator: Generator | None = None) -> Tensor:
+        """Return the input of the output layer.  # (rows, n - 1) -> (rows, inputs)"""
+        m = self.embedding(contexts.to(self.device)).flatten(1)  # (rows, (n - 1) L_m)
+        m = self.embedding_dropout(m, generator)
+        h = self._project(self.mlp(m, generator))
+        return torch.cat([h, m], dim=1) if self.settings.direct else h
 
-    def _hidden(self, contexts: Tensor, noise: Generator | None) -> Tensor:
-        """What the output layer sees of a context.  # (rows, n - 1) -> (rows, outputs)"""
-        settings, parameters = self.settings, self._parameters
-        m = embedding(contexts, parameters["M"]).flatten(1)  # (rows, (n - 1) L_m)
-        m = dropout(m, settings.embedding_dropout, noise)
-        h = m
-        for layer in range(1, len(settings.hidden) + 1):
-            W, b = parameters[f"W_{layer}"], parameters[f"b_{layer}"]
-            h = hidden(h, W, b, ACTIVATIONS[settings.activation])  # (rows, hidden)
-            h = dropout(h, settings.dropout, noise)
-        h = self._outward(h)  # (rows, L_m) if tied
-        return torch.cat([h, m], dim=1) if settings.direct else h
+    def forward(
+        self, batch: Corpus, *, generator: Generator | None = None, label_smoothing: float = 0.0
+    ) -> LanguageModelOutput:
+        """Return log P of every token of some sentences, with label smoothing if asked for."""
+        contexts = torch.from_numpy(context_windows(batch, self.settings.order - 1)).long()
+        x = self._hidden(contexts, generator)
+        return LanguageModelOutput(self._target_log_probs(x, batch.ids_with_boundaries(starts=0), label_smoothing))
 
-    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
-        contexts = torch.from_numpy(context_windows(corpus, self.settings.order - 1)).long().to(self.device)
-        return self._target_log_probs(self._hidden(contexts, noise), corpus.ids_with_boundaries(starts=0), smoothing)
+    def shape(self) -> dict[str, object]:
+        settings = self.settings
+        return {"order": settings.order, "embedding": settings.embedding, "hidden": settings.hidden}
 
-    # -- the scorer ------------------------------------------------------------------------------------------------
+    # -- the scorer ----------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         return State(torch.full((batch.num_rows, self.settings.order - 1), START))
 
     def log_probs(self, state: State) -> Tensor:
-        contexts: Tensor = state.rows  # (rows, n - 1)
-        return self._word_log_probs(self._hidden(contexts.to(self.device), None))
+        with self.scoring():
+            return self.output.log_probs(self._hidden(state.rows), self.tied_weight).cpu()
 
     def advance(self, state: State, words: Tensor) -> State:
         return State(torch.cat([state.rows[:, 1:], words[:, None]], dim=1))

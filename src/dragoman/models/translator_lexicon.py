@@ -1,4 +1,4 @@
-"""The lexicon inside a translator: learned from its training pairs, in its own units, before the first step."""
+"""The lexicon of a translator: learned from its training pairs, in its own tokens, before training."""
 
 from __future__ import annotations
 
@@ -12,45 +12,40 @@ from numpy.typing import NDArray
 from dragoman.align.em import train_directional_model
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import Vocab
-from dragoman.nn.lexicon_softmax import LexiconTable
+from dragoman.nn.lexicon import LexiconTable
 
-MODEL = "hmm"
-MOST = 20  # translations kept of each source word
-LEAST = 0.01  # and each at least so probable
-
-
-def learned_table(pairs: ParallelCorpus, dtype: torch.dtype) -> LexiconTable:
-    """P(e | f) by an alignment model, the likeliest translations of each word."""
-    lexicon = train_directional_model(pairs, MODEL).lexicon
-    kept = lexicon.top_entries(MOST, LEAST)
-    owner, target = np.divmod(lexicon.keys[kept], len(pairs.target.vocab))
-    starts = np.searchsorted(owner, np.arange(len(pairs.source.vocab) + 1))
-    return LexiconTable(
-        torch.from_numpy(starts), torch.from_numpy(target), torch.from_numpy(lexicon.probs[kept]).to(dtype)
-    )
+ALIGNMENT_MODEL = "hmm"
+MAX_TRANSLATIONS = 20  # per source word
+MIN_PROB = 0.01  # of a translation
 
 
-def table_arrays(table: LexiconTable) -> dict[str, NDArray[Any]]:
-    return {name: part.numpy() for name, part in table._asdict().items()}
+def learn_lexicon(pairs: ParallelCorpus, dtype: torch.dtype) -> LexiconTable:
+    """Estimate P(e | f) with an alignment model and return the most probable translations of each word."""
+    lexicon = train_directional_model(pairs, ALIGNMENT_MODEL).lexicon
+    entries = lexicon.top_entries(MAX_TRANSLATIONS, MIN_PROB)
+    source, target = np.divmod(lexicon.keys[entries], len(pairs.target.vocab))
+    starts = np.searchsorted(source, np.arange(len(pairs.source.vocab) + 1))
+    probs = torch.from_numpy(lexicon.probs[entries]).to(dtype)
+    return LexiconTable(torch.from_numpy(starts), torch.from_numpy(target), probs)
 
 
-def table_text(table: LexiconTable, source: Vocab, target: Vocab) -> str:
-    """For people: source TAB target TAB P(target | source), the likeliest translation of each source word first."""
-    owner = np.repeat(np.arange(len(source)), table.starts.diff().numpy())  # (entries,)
-    probs = table.probs.double().numpy()
-    order = np.lexsort((-probs, owner))
-    entries = zip(owner[order].tolist(), table.words.numpy()[order].tolist(), probs[order].tolist(), strict=True)
-    return "".join(f"{source.tokens[one]}\t{target.tokens[other]}\t{prob:.6f}\n" for one, other, prob in entries)
+def lexicon_text(table: LexiconTable, source: Vocab, target: Vocab) -> str:
+    """Return lines of source TAB target TAB P(target | source), the most probable translation of a word first."""
+    source_ids = np.repeat(np.arange(len(source)), table.starts.diff().cpu().numpy())  # (entries,)
+    probs = table.probs.double().cpu().numpy()
+    order = np.lexsort((-probs, source_ids))
+    columns = (source_ids, table.words.cpu().numpy(), probs)
+    entries = zip(*(column[order].tolist() for column in columns), strict=True)
+    return "".join(f"{source.tokens[f]}\t{target.tokens[e]}\t{prob:.6f}\n" for f, e, prob in entries)
 
 
-def table_from(arrays: Mapping[str, NDArray[Any]], sources: int, words: int) -> LexiconTable:
-    """From what is on disk, looked over."""
-    table = LexiconTable(*(torch.from_numpy(np.array(arrays[name])) for name in LexiconTable._fields))
+def saved_lexicon(arrays: Mapping[str, NDArray[Any]], source_size: int, target_size: int) -> LexiconTable:
+    """Return the lexicon in the arrays of a model directory, after checking it."""
+    table = LexiconTable(*(torch.from_numpy(np.array(arrays[f"lexicon.{name}"])) for name in LexiconTable._fields))
     starts, entries = table.starts, len(table.words)
-    if len(starts) != sources + 1 or int(starts[0]) != 0 or int(starts[-1]) != entries or len(table.probs) != entries:
+    fits = len(starts) == source_size + 1 and int(starts[0]) == 0 and int(starts[-1]) == entries == len(table.probs)
+    if not fits or bool((starts.diff() < 0).any()):
         raise ValueError("the lexicon does not fit its vocabularies")
-    if bool((starts.diff() < 0).any()) or (
-        entries and not 0 <= int(table.words.min()) <= int(table.words.max()) < words
-    ):
-        raise ValueError("the lexicon has words that there are not")
+    if entries and not 0 <= int(table.words.min()) <= int(table.words.max()) < target_size:
+        raise ValueError("the lexicon has words outside the vocabulary")
     return table

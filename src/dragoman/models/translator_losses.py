@@ -1,4 +1,4 @@
-"""What the attention of a translator is taught besides predicting words, as its settings have it."""
+"""Auxiliary losses on the attention of a translator, as its settings ask for."""
 
 from __future__ import annotations
 
@@ -9,48 +9,28 @@ from dragoman.core.errors import DataError
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.models.translator_config import TranslatorConfig
 from dragoman.nn.attention import Memory
-from dragoman.nn.attention_losses import fertility, reinforced, supervision
-from dragoman.nn.decoder import Unrolled
+from dragoman.nn.attention_losses import fertility_loss, supervision_loss
 
 
-def taught(
-    log_probs: Tensor,
-    unrolled: Unrolled,
-    own: Tensor,
-    pairs: ParallelCorpus,
-    memory: Memory,
-    settings: TranslatorConfig,
-    baseline: Tensor | None = None,
-) -> Tensor:
-    """log P of every token, with what training has to pay for attention.  # (tokens,)
+def attention_loss(
+    attention: Tensor, batch: ParallelCorpus, memory: Memory, settings: TranslatorConfig
+) -> Tensor | None:
+    """Return the weighted sum of the losses on attention, or None without any.
 
-    # own: (tokens,) where the tokens stand among steps * rows; baseline: (tokens,) log P by soft attention, for hard
+    # attention: (steps, pairs, longest) -> (steps, pairs)
     """
-    if unrolled.alphas is None:
-        return log_probs
-
-    def of_tokens(part: Tensor) -> Tensor:  # (steps, rows, ...) -> (tokens, ...)
-        return part.flatten(0, 1).index_select(0, own)
-
-    if unrolled.chosen is not None:
-        assert baseline is not None, "hard attention is taught beside soft"
-        log_probs = reinforced(log_probs, of_tokens(unrolled.alphas), of_tokens(unrolled.chosen), baseline)
-    for penalty in _penalties(unrolled.alphas, pairs, memory, settings):
-        log_probs = log_probs - of_tokens(penalty)
-    return log_probs
-
-
-def _penalties(alphas: Tensor, pairs: ParallelCorpus, memory: Memory, settings: TranslatorConfig) -> list[Tensor]:
-    """Those that the settings ask for.  # (steps, rows) each"""
-    found = []
+    losses = []
     if settings.supervision:
-        if pairs.alignments is None:
-            raise DataError("supervision: these pairs have no alignment; give one, or find one with dragoman align")
-        found.append(settings.supervision * supervision(alphas, pairs.alignments))
+        if batch.alignments is None:
+            remedy = "give one, or create one with dragoman align"
+            raise DataError(f"supervision: the sentence pairs have no word alignment; {remedy}")
+        losses.append(settings.supervision * supervision_loss(attention, batch.alignments))
     if settings.fertility_penalty:
-        phi = memory.believed[list(settings.priors).index("fertility")]
-        assert phi is not None, "fertility remembers it"
-        read, said = (torch.from_numpy(side.sizes).to(alphas.device) for side in (pairs.source, pairs.target))
-        mask = torch.arange(len(alphas), device=alphas.device)[:, None] < said  # (steps, rows)
-        found.append(settings.fertility_penalty * fertility(alphas, mask.to(alphas), phi, read - 1))
-    return found
+        phi = memory.prior_features[list(settings.priors).index("fertility")]
+        assert phi is not None
+        sizes = (torch.from_numpy(side.sizes).to(attention.device) for side in (batch.source, batch.target))
+        source_tokens, target_tokens = sizes
+        mask = torch.arange(len(attention), device=attention.device)[:, None] < target_tokens  # (steps, pairs)
+        loss = fertility_loss(attention, mask.to(attention), phi, source_tokens - 1)
+        losses.append(settings.fertility_penalty * loss)
+    return sum(losses[1:], losses[0]) if losses else None

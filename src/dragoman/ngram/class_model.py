@@ -1,4 +1,4 @@
-"""Class-based n-grams: predict the class of the next word, then the word within its class (Brown et al. 1992)."""
+"""Class-based n-gram models: predict the class of the next word, then the word in its class (Brown et al. 1992)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from dragoman.data.vocabulary import SPECIALS, Vocab
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
-from dragoman.ngram.model import NgramConfig, NgramModel
+from dragoman.ngram.config import NgramConfig
+from dragoman.ngram.model import NgramModel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,17 +36,17 @@ class ClassNgramModel(LanguageModel):
 
     >>> corpus = Corpus.from_sentences(["fly to rome .", "drive to paris .", "fly to oslo ."])
     >>> cities = {"rome": "CITY", "paris": "CITY", "oslo": "CITY"}
-    >>> model = ClassModel.train(corpus, cities, order=3, smoothing="witten-bell")
+    >>> model = ClassNgramModel.train(corpus, cities, order=3, smoothing="witten-bell")
     >>> model.score(["drive to oslo ."]) == model.score(["drive to paris ."])
     True
 
-    Classes can be found in the text itself:
+    Classes can be learned from the text itself:
 
     >>> from dragoman.data.brown import brown_clusters
-    >>> found = brown_clusters(corpus, classes=4).as_mapping()
-    >>> found["rome"] == found["paris"] == found["oslo"]
+    >>> classes = brown_clusters(corpus, classes=4).as_mapping()
+    >>> classes["rome"] == classes["paris"] == classes["oslo"]
     True
-    >>> model = ClassModel.train(corpus, found, order=3, smoothing="witten-bell")
+    >>> model = ClassNgramModel.train(corpus, classes, order=3, smoothing="witten-bell")
     """
 
     kind: ClassVar[str] = "class-ngram"
@@ -59,8 +60,8 @@ class ClassNgramModel(LanguageModel):
         unknown: UnknownWordModel,
     ):
         self.vocab = vocab
-        self.inner = inner  # over the names of the classes
-        self.class_of = class_of  # (|V|,) each word's class in the inner vocabulary
+        self.inner = inner  # an n-gram model over the names of the classes
+        self.class_of = class_of  # (|V|,) the class of each word in the inner vocabulary
         self.log_emission = log_emission  # (|V|,) log P(w | class of w)
         self.unknown = unknown
 
@@ -75,21 +76,19 @@ class ClassNgramModel(LanguageModel):
         heldout: Corpus | None = None,
         **settings: Any,
     ) -> Self:
-        """Replace words by their classes, then train an n-gram model. Settings are those of `NgramConfig`."""
+        """Replace words by their classes and train an n-gram model. Settings are those of `NgramModel.train`."""
         vocab = corpus.vocab
         unknown = unknown or UniformUnknownWords(vocab.num_known)
         names, class_of = _number_classes(vocab, classes)
         counts = np.bincount(corpus.ids, minlength=len(vocab))
         class_counts = np.bincount(class_of, counts, minlength=len(names)).astype(np.int64)
         inner_vocab = Vocab(names, class_counts)
-        # As many unknown words as before stand beside the classes.
-        inner_unknown = UniformUnknownWords(
-            inner_vocab.num_known, inner_vocab.num_known + unknown.language_size - vocab.num_known
-        )
+        # The number of unknown words stays the same.
+        inner_size = inner_vocab.num_known + unknown.language_size - vocab.num_known
         inner = NgramModel.train(
             _map_to_classes(corpus, inner_vocab, class_of),
             config,
-            unknown=inner_unknown,
+            unknown=UniformUnknownWords(inner_vocab.num_known, inner_size),
             heldout=None if heldout is None else _map_to_classes(heldout, inner_vocab, class_of),
             **settings,
         )
@@ -97,7 +96,7 @@ class ClassNgramModel(LanguageModel):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What training had to say."""
+        """Messages of training."""
         return self.inner.notes if isinstance(self.inner, NgramModel) else ()
 
     # -- the scorer ------------------------------------------------------------------------------------------------
@@ -108,8 +107,8 @@ class ClassNgramModel(LanguageModel):
     def log_probs(self, state: State) -> Tensor:
         import torch
 
-        of_classes = self.inner.log_probs(state)  # (rows, classes)
-        return of_classes[:, torch.from_numpy(self.class_of)] + torch.from_numpy(self.log_emission)  # (rows, |V|)
+        class_log_probs = self.inner.log_probs(state)  # (rows, classes)
+        return class_log_probs[:, torch.from_numpy(self.class_of)] + torch.from_numpy(self.log_emission)  # (rows, |V|)
 
     def advance(self, state: State, words: Tensor) -> State:
         import torch
@@ -120,8 +119,8 @@ class ClassNgramModel(LanguageModel):
         return self.inner.finish(state)
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        of_classes = token_log_probs(self.inner, _map_to_classes(corpus, self.inner.vocab, self.class_of))
-        return of_classes + self.log_emission[corpus.ids_with_boundaries(starts=0)]
+        class_log_probs = token_log_probs(self.inner, _map_to_classes(corpus, self.inner.vocab, self.class_of))
+        return class_log_probs + self.log_emission[corpus.ids_with_boundaries(starts=0)]
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
@@ -136,25 +135,24 @@ class ClassNgramModel(LanguageModel):
         class_of, log_emission = (np.array(saved.arrays[name]) for name in ("class_of", "log_emission"))
         inner = saved.members[CLASSES_DIR]
         if not len(class_of) == len(log_emission) == len(saved.vocab) or class_of.max() >= len(inner.vocab):
-            raise DataError(f"{saved.path}: classes and vocabulary do not fit together; the model directory is broken")
+            raise DataError(f"{saved.path}: classes and vocabulary do not match; the model directory is damaged")
         return cls(saved.vocab, inner, class_of, log_emission, saved.unknown)
 
 
 def read_classes(path: str | Path) -> dict[str, str]:
-    """The class of each word, from lines `word TAB class`, or `bits TAB word TAB count` as Brown clustering writes."""
+    """Read the class of each word from lines `word TAB class`, or `bits TAB word TAB count` of Brown clustering."""
     classes: dict[str, str] = {}
-    first_line: dict[str, int] = {}
-    for number, word, name in _entries(str(path)):
+    line_of: dict[str, int] = {}
+    for number, word, name in _read_entries(str(path)):
         if word in classes:
-            raise error_at_line(
-                str(path), number, f"{word!r} has a class on line {first_line[word]} already; remove one of the two"
-            )
-        classes[word], first_line[word] = name, number
+            problem = f"{word!r} already has a class on line {line_of[word]}; remove one of the two"
+            raise error_at_line(str(path), number, problem)
+        classes[word], line_of[word] = name, number
     return classes
 
 
-def _entries(path: str) -> Iterator[tuple[int, str, str]]:
-    """Line number, word and class; all lines have as many fields as the first."""
+def _read_entries(path: str) -> Iterator[tuple[int, str, str]]:
+    """Yield line number, word and class. All lines must have as many fields as the first."""
     width = 0
     for number, line in enumerate(read_utf8(path).decode().removesuffix("\n").split("\n"), 1):
         fields = line.removesuffix("\r").split("\t")
@@ -167,27 +165,27 @@ def _entries(path: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _number_classes(vocab: Vocab, classes: Mapping[str, str]) -> tuple[list[str], NDArray[np.int32]]:
-    """The names of the inner vocabulary, and each word's number in it.
+    """Return the tokens of the inner vocabulary and the class of each word.
 
-    Names say whether they are a class or a word on its own, so a class can be called like a word.
+    The prefixes `class:` and `word:` keep a class apart from a word of the same name.
     """
     words = vocab.tokens[len(SPECIALS) :]
     for name in set(classes.values()):
         if not name or set(name) & set(" \t\n"):
-            raise DataError(f"class {name!r}: the name of a class is one word, without spaces, TABs or line breaks")
+            raise DataError(f"class {name!r}: the name of a class is one word without spaces, TABs or line breaks")
     names = [f"class:{classes[word]}" if word in classes else f"word:{word}" for word in words]
-    number = {name: place for place, name in enumerate(dict.fromkeys([*SPECIALS, *names]))}
-    return list(number), np.array([number[name] for name in (*SPECIALS, *names)], np.int32)
+    index = {name: i for i, name in enumerate(dict.fromkeys([*SPECIALS, *names]))}
+    return list(index), np.array([index[name] for name in (*SPECIALS, *names)], np.int32)
 
 
 def _emission_probs(counts: NDArray[np.int64], class_of: NDArray[np.int32]) -> NDArray[np.float64]:
-    """P(w | class of w): the word's share of its class; with an unseen word in it, each counts one more.  # (|V|,)"""
-    lacking = np.bincount(class_of, counts == 0) > 0
-    smoothed = counts + lacking[class_of]
-    return smoothed / np.bincount(class_of, smoothed)[class_of]
+    """Return P(w | class of w) by relative counts; if a class has unseen words, all its counts are raised by one."""
+    has_unseen = np.bincount(class_of, counts == 0) > 0
+    smoothed = counts + has_unseen[class_of]
+    return smoothed / np.bincount(class_of, smoothed)[class_of]  # (|V|,)
 
 
 def _map_to_classes(corpus: Corpus, classes: Vocab, class_of: NDArray[np.int32]) -> Corpus:
-    """The text with each word replaced by its class; which unknown word it was is no matter of classes."""
-    nothing = np.zeros(0, np.int64)
-    return Corpus(classes, class_of[corpus.ids], corpus.offsets, nothing, nothing.astype(np.int32), ())
+    """Replace each word by its class; spellings of unknown words are dropped."""
+    empty = np.zeros(0, np.int64)
+    return Corpus(classes, class_of[corpus.ids], corpus.offsets, empty, empty.astype(np.int32), ())

@@ -1,27 +1,24 @@
-"""How much to take from a count: the discounts of absolute discounting, Kneser-Ney and Katz."""
+"""Discounts of absolute discounting, Kneser-Ney and Katz smoothing."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.kernels import kernel
 from dragoman.data.vocabulary import START
 from dragoman.ngram.counting import NgramCounts
 
 Floats = NDArray[np.float64]
-FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # where the counts of counts give no discounts
+FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # used if the counts of counts give no discounts
 
 
 class DiscountError(ValueError):
     """The counts of counts give no usable discounts; the message says why."""
 
 
-def count_of_counts(counts: NDArray[np.integer], most: int) -> Floats:
-    """n_1, n_2, ..., n_most: how many n-grams occur once, twice, ... Index 0 is not used."""
-    return np.array([0.0, *(np.count_nonzero(counts == count) for count in range(1, most + 1))])
+def count_of_counts(counts: NDArray[np.integer], max_count: int) -> Floats:
+    """Return n_1, n_2, ..., n_max: how many n-grams occur once, twice, ... Index 0 is not used."""
+    return np.array([0.0, *(np.count_nonzero(counts == count) for count in range(1, max_count + 1))])
 
 
 def absolute_discount(n: Floats) -> Floats:
@@ -45,14 +42,14 @@ def modified_discounts(n: Floats) -> Floats:
     return D
 
 
-def good_turing(n: Floats, most: int) -> Floats:
-    """Katz's ratio d_r = (r* / r - A) / (1 - A) for counts r up to `most`, 1 above; r* = (r + 1) n_{r+1} / n_r."""
+def good_turing(n: Floats, max_count: int) -> Floats:
+    """Katz's ratio d_r = (r* / r - A) / (1 - A) for counts r up to `max_count`, 1 above; r* = (r + 1) n_{r+1} / n_r."""
     if n[1] == 0:
         raise DiscountError("no n-gram occurs once")
-    A = (most + 1) * n[most + 1] / n[1]
-    ratios = np.ones(most + 2)
+    A = (max_count + 1) * n[max_count + 1] / n[1]
+    ratios = np.ones(max_count + 2)
     ratios[0] = 0.0
-    for r in range(1, most + 1):
+    for r in range(1, max_count + 1):
         if n[r] == 0 or n[r + 1] == 0 or A >= 1:
             raise DiscountError(f"too few n-grams occur {r} or {r + 1} times")
         ratios[r] = ((r + 1) * n[r + 1] / (r * n[r]) - A) / (1 - A)
@@ -65,7 +62,7 @@ def good_turing(n: Floats, most: int) -> Floats:
 
 
 def adjusted_counts(counts: NgramCounts, order: int) -> NDArray[np.int32]:
-    """In how many different words an n-gram can be preceded.
+    """Return the number of different words that precede each n-gram.
 
     The highest order, and n-grams that begin with `<s>` and so have no left neighbour, keep their raw counts.
     """
@@ -74,23 +71,16 @@ def adjusted_counts(counts: NgramCounts, order: int) -> NDArray[np.int32]:
     if order == trie.order:
         return raw
     longer = trie.span(order + 1)
-    adjusted = np.zeros(len(raw), np.int32)
-    _count_suffixes(trie.suffix[longer], counts.count[longer], span.start, adjusted)
-    begun = count_sentence_starts(counts, order)
-    adjusted[:begun] = raw[:begun]
+    suffix = trie.suffix[longer]
+    suffix = suffix[(counts.count[longer] > 0) & (suffix >= span.start)] - np.int32(span.start)
+    adjusted = np.bincount(suffix, minlength=len(raw)).astype(np.int32)
+    starts = count_sentence_starts(counts, order)
+    adjusted[:starts] = raw[:starts]
     return adjusted
 
 
-@kernel
-def _count_suffixes(suffix: Any, count: Any, first: int, tally: Any) -> None:
-    """How many n-grams that occur end in each string from node `first` on."""
-    for ngram in range(suffix.size):
-        if count[ngram] > 0 and suffix[ngram] >= first:
-            tally[suffix[ngram] - first] += 1
-
-
 def count_sentence_starts(counts: NgramCounts, order: int) -> int:
-    """How many n-grams of this order begin with `<s>`; sorted as they are, they come first."""
+    """Return how many n-grams of this order begin with `<s>`. They are sorted first."""
     trie = counts.trie
     node = 1 + START + 1  # the first unigram after <s>
     for _ in range(1, order):
@@ -98,25 +88,26 @@ def count_sentence_starts(counts: NgramCounts, order: int) -> int:
     return node - trie.levels[order]
 
 
-def adjusted_count_of_counts(counts: NgramCounts, order: int, most: int = 4) -> Floats:
-    """The counts of adjusted counts, as KenLM's `lmplz` gathers them.
+def adjusted_count_of_counts(
+    counts: NgramCounts, order: int, adjusted: NDArray[np.int32], max_count: int = 4
+) -> Floats:
+    """Return the counts of adjusted counts, as KenLM's `lmplz` computes them.
 
-    `lmplz` takes the suffixes of the very last n-gram, in order of the words from right to left, at their raw counts.
-    The estimate hardly feels it; agreement to the last digit does.
+    `lmplz` takes the suffixes of the very last n-gram (comparing words from right to left) at their raw counts. The
+    effect on the estimate is tiny, but needed to agree with `lmplz` to the last digit.
     """
-    adjusted = adjusted_counts(counts, order)
-    statistics = count_of_counts(adjusted, most)
+    statistics = count_of_counts(adjusted, max_count)
     if order < counts.trie.order:
         for node in _last_suffixes(counts):
-            place = node - counts.trie.levels[order]
-            if 0 <= place < len(adjusted):
-                statistics += count_of_counts(counts.count[node : node + 1], most)
-                statistics -= count_of_counts(adjusted[place : place + 1], most)
+            position = node - counts.trie.levels[order]
+            if 0 <= position < len(adjusted):
+                statistics += count_of_counts(counts.count[node : node + 1], max_count)
+                statistics -= count_of_counts(adjusted[position : position + 1], max_count)
     return statistics
 
 
 def _last_suffixes(counts: NgramCounts) -> list[int]:
-    """The suffixes, from one word up, of the last n-gram when words are compared from right to left."""
+    """Return the suffixes, from one word up, of the last n-gram when words are compared from right to left."""
     trie = counts.trie
     used = np.flatnonzero(counts.count[trie.span(1)])
     node = trie.levels[1] + int(used.max(initial=0))

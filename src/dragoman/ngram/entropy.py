@@ -1,4 +1,4 @@
-"""How sure an n-gram model is: the entropy of its distributions, without writing any of them out."""
+"""The entropy of n-gram distributions, without computing whole distributions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dragoman.ngram.trie import ROOT, Trie
 
 
 def entropies(table: NgramTable, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """H = -sum_w P(w | h) log P(w | h) of each context node, in nats.  # (contexts,)
+    """Return H = -sum_w P(w | h) log P(w | h) of each context node, in nats.  # (contexts,)
 
-    The words not listed after h have beta(h) times their probability after the shorter context h', so their part of
-    the sum comes from that of h': the work a context takes is the number of words listed, not that of the vocabulary.
+    Words that are not listed after h have beta(h) times their probability after the shorter context h', so their part
+    of the sum follows from the sum of h'. The work per context is proportional to the words listed, not to |V|.
     """
     nodes = _with_suffixes(table.trie, contexts)
     shorter = np.searchsorted(nodes, table.trie.suffix[nodes])
@@ -26,13 +26,13 @@ def entropies(table: NgramTable, contexts: NDArray[np.int64]) -> NDArray[np.floa
 
 
 def _with_suffixes(trie: Trie, contexts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """These contexts and all shorter ones that they back off to, each once, the empty one first."""
-    found = [np.array([ROOT], np.int64)]
+    """Return these contexts and all contexts that they back off to, sorted and distinct, the empty one first."""
+    nodes = [np.array([ROOT], np.int64)]
     while len(contexts):
         contexts = np.unique(contexts)
-        found.append(contexts)
+        nodes.append(contexts)
         contexts = trie.suffix[contexts[contexts != ROOT]].astype(np.int64)
-    return np.unique(np.concatenate(found))
+    return np.unique(np.concatenate(nodes))
 
 
 # -- kernels -----------------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def _with_suffixes(trie: Trie, contexts: NDArray[np.int64]) -> NDArray[np.int64]
 
 @kernel
 def _p_log_p(log_p: float) -> float:
-    """p log p, which is 0 where p is."""
+    """p log p, which is 0 if p is 0."""
     return np.exp(log_p) * log_p if log_p > -np.inf else 0.0
 
 
@@ -57,18 +57,18 @@ def _sum_p_log_p(
     shorter: Any,
     sums: Any,
 ) -> None:
-    """The sum of p log p after each node. Its suffix stands before it among the nodes: `shorter` says where."""
+    """Sum p log p after each node. `shorter` is the index of its suffix, which comes before it in `nodes`."""
     sums[0] = 0.0
     for node in range(levels[1], levels[2]):
         sums[0] += _p_log_p(stored_log_prob(levels, log_prob, codebook, node))
     for i in range(1, nodes.size):
         node = nodes[i]
         listed = 0.0  # sum of p log p over the words listed after this context
-        rest, free = sums[shorter[i]], 1.0  # what the shorter context gives to all the others: sum of q log q, and of q
+        rest, free = sums[shorter[i]], 1.0  # sum of q log q and of q over the other words, after the shorter context
         for child in range(begin[node], begin[node + 1]):
             listed += _p_log_p(stored_log_prob(levels, log_prob, codebook, child))
             q, _ = lookup(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
             rest -= _p_log_p(q)
             free -= np.exp(q)
-        spread = log_backoff[node]
-        sums[i] = listed + (np.exp(spread) * (rest + spread * free) if spread > -np.inf else 0.0)
+        backoff = log_backoff[node]
+        sums[i] = listed + (np.exp(backoff) * (rest + backoff * free) if backoff > -np.inf else 0.0)

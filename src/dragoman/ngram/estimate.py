@@ -1,29 +1,29 @@
-"""From counts to probabilities: the recursions that every smoothing method shares.
+"""From counts to probabilities: the two recursions that all smoothing methods share.
 
-A method says, for each order, how much mass every n-gram keeps and what it is divided by (a `Level`). What happens to
-the rest is one of two things: interpolation adds the shorter context's probability to everything, back-off gives it
-to unseen words alone.
+A smoothing method gives, for each order, the mass that every n-gram keeps and the total to divide it by (`OrderMasses`).
+The remaining mass is used in one of two ways: interpolation adds the probability given the shorter context to all
+words, back-off gives it only to words that were not seen after the context.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.kernels import kernel
-from dragoman.core.threads import parallel_map, split_range
+from dragoman.core.threads import parallel_map
 from dragoman.ngram.counting import NgramCounts
 
 Floats = NDArray[np.float64]
+BLOCK_NGRAMS = 1 << 16  # computed at a time: temporary arrays of this size stay in the cache
 
 
 @dataclass(frozen=True)
 class OrderMasses:
-    """The n-grams of one order: P(w | h) keeps mass(hw) / total(h); a total of 0 means h was never seen."""
+    """The n-grams of one order: P(w | h) keeps mass(hw) / total(h). A total of 0 means that h was never seen."""
 
     mass: NDArray[np.floating]  # (n-grams,)
     total: Floats  # (contexts,)
@@ -31,7 +31,7 @@ class OrderMasses:
 
 @dataclass(frozen=True)
 class BackoffEstimate:
-    """Probabilities and back-off weights of all nodes: P(w | h) = prob[hw], else backoff[h] P(w | h')."""
+    """Probabilities and back-off weights: P(w | h) = prob[hw] if the trie has hw, else backoff[h] P(w | h')."""
 
     prob: NDArray[np.float32]  # (nodes,)
     backoff: NDArray[np.float32]  # (contexts,)
@@ -41,122 +41,127 @@ class BackoffEstimate:
 MassFunction = Callable[[int], OrderMasses]
 
 
-def context_totals(counts: NgramCounts, order: int, value: NDArray[Any]) -> Floats:
-    """Sum a value of the n-grams of one order over each context."""
+def context_totals(counts: NgramCounts, order: int, value: NDArray[np.generic]) -> Floats:
+    """Sum a value of the n-grams of one order over each context.  # (contexts,)"""
     contexts = counts.trie.span(order - 1)
-    return _sums(counts.trie.begin, contexts.start, contexts.stop, value)
+    return _context_sums(counts.trie.begin[contexts.start : contexts.stop + 1], value)
 
 
 def interpolate(
-    counts: NgramCounts, zerogram: Floats, method: MassFunction, keep: NDArray[np.bool_] | None = None
+    counts: NgramCounts, zerogram: Floats, masses: MassFunction, keep: NDArray[np.bool_] | None = None
 ) -> BackoffEstimate:
     """P(w | h) = mass(hw) / total(h) + alpha(h) P(w | h'): eq. ngramlm:recursiveinterpolation.
 
-    alpha(h), the mass that is left over, becomes the back-off weight; below the unigrams stands the zerogram
-    distribution (eq. ngramlm:unkinterpolation). N-grams not to `keep` give their mass to alpha.
+    alpha(h), the remaining mass, becomes the back-off weight. Below the unigrams is the zerogram distribution (eq.
+    ngramlm:unkinterpolation). N-grams that are not in `keep` give their mass to alpha.
     """
-    return _estimate(counts, zerogram, method, keep, _interpolate)
+    return _estimate(counts, zerogram, masses, keep, _interpolate)
 
 
 def back_off(
-    counts: NgramCounts, zerogram: Floats, method: MassFunction, keep: NDArray[np.bool_] | None = None
+    counts: NgramCounts, zerogram: Floats, masses: MassFunction, keep: NDArray[np.bool_] | None = None
 ) -> BackoffEstimate:
-    """P(w | h) = mass(hw) / total(h) where hw was seen, else beta(h) P(w | h'): Katz's form."""
-    return _estimate(counts, zerogram, method, keep, _back_off)
+    """P(w | h) = mass(hw) / total(h) if hw was seen, else beta(h) P(w | h'): Katz's form."""
+    return _estimate(counts, zerogram, masses, keep, _back_off)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Consecutive contexts of one order, and the n-grams that continue them."""
+
+    begin: NDArray[np.int32]  # (contexts + 1,) first n-gram of each context
+    total: Floats  # (contexts,)
+    mass: NDArray[np.floating]  # (n-grams,)
+    lower: NDArray[np.floating]  # (n-grams,) P(w | h')
+
+    def sums(self, value: NDArray[np.generic]) -> Floats:
+        """Sum over the n-grams of each context.  # (contexts,)"""
+        return _context_sums(self.begin, value)
+
+    def repeat(self, value: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Repeat the value of each context for its n-grams.  # (n-grams,)"""
+        return np.repeat(value, np.diff(self.begin))
+
+
+def _context_sums(begin: NDArray[np.int32], value: NDArray[np.generic]) -> Floats:
+    sums = np.zeros(len(begin) - 1)
+    has_children = begin[:-1] < begin[1:]
+    starts = begin[:-1][has_children] - begin[0]
+    if len(starts):
+        sums[has_children] = np.add.reduceat(value, starts, dtype=np.float64)
+    return sums
 
 
 def _estimate(
     counts: NgramCounts,
     zerogram: Floats,
-    method: MassFunction,
+    masses: MassFunction,
     keep: NDArray[np.bool_] | None,
-    kernel: Callable[..., None],
+    rule: Callable[[_Block], tuple[NDArray[np.floating], Floats]],
 ) -> BackoffEstimate:
+    """Apply a rule, which returns probabilities and back-off weights of a block, from order 1 upwards."""
     trie = counts.trie
     prob = np.zeros(trie.nodes, np.float32)
     backoff = np.ones(trie.contexts, np.float32)
     for order in range(1, trie.order + 1):
-        level = method(order)
+        level = masses(order)
         mass = level.mass if keep is None or order == 1 else np.where(keep[trie.span(order)], level.mass, 0.0)
-        # A unigram's shorter self is the word in the zerogram distribution.
+        # The lower probability of a unigram is that of the word in the zerogram distribution.
         lower, index = (zerogram, trie.word) if order == 1 else (prob, trie.suffix)
-        starts = trie.levels[order - 1], trie.levels[order]
+        first, last = trie.levels[order - 1], trie.levels[order]
 
-        def fill(span: tuple[int, int], args: tuple[Any, ...] = (index, lower, level.total, mass, *starts)) -> None:
-            kernel(trie.begin, prob, backoff, *args, *span)
+        def fill(
+            span: tuple[int, int],
+            level: OrderMasses = level,
+            mass: NDArray[np.floating] = mass,
+            lower: NDArray[np.floating] = lower,
+            index: NDArray[np.int32] = index,
+            first: int = first,
+            last: int = last,
+        ) -> None:
+            start, stop = span
+            begin = trie.begin[start : stop + 1]
+            ngrams = slice(int(begin[0]), int(begin[-1]))
+            block = _Block(
+                begin,
+                level.total[start - first : stop - first],
+                mass[ngrams.start - last : ngrams.stop - last],
+                lower[index[ngrams]],
+            )
+            prob[ngrams], backoff[start:stop] = rule(block)
 
-        parallel_map(fill, split_range(*starts))
+        parallel_map(fill, _context_blocks(trie.begin, first, last))
     return BackoffEstimate(prob, backoff)
 
 
-@kernel
-def _sums(begin: Any, first: int, last: int, value: Any) -> Any:
-    sums = np.zeros(last - first)
-    for context in range(first, last):
-        for child in range(begin[context], begin[context + 1]):
-            sums[context - first] += value[child - begin[first]]
-    return sums
+def _context_blocks(begin: NDArray[np.int32], first: int, last: int) -> list[tuple[int, int]]:
+    """Split the contexts first..last into blocks with about BLOCK_NGRAMS n-grams each."""
+    targets = np.arange(int(begin[first]) + BLOCK_NGRAMS, int(begin[last]), BLOCK_NGRAMS)
+    ends = first + np.searchsorted(begin[first:last], targets)
+    return list(pairwise([first, *np.unique(ends[(ends > first) & (ends < last)]).tolist(), last]))
 
 
-@kernel
-def _interpolate(
-    begin: Any,
-    prob: Any,
-    backoff: Any,
-    index: Any,
-    lower: Any,
-    totals: Any,  # of the contexts from first_context on
-    mass: Any,  # of the n-grams from first_child on
-    first_context: int,
-    first_child: int,
-    start: int,
-    stop: int,
-) -> None:
-    for context in range(start, stop):
-        total = totals[context - first_context]
-        if total == 0.0:
-            total, alpha = 1.0, 1.0
-        else:
-            kept = 0.0
-            for child in range(begin[context], begin[context + 1]):
-                kept += mass[child - first_child]
-            alpha = max(0.0, 1.0 - kept / total)
-        backoff[context] = alpha
-        for child in range(begin[context], begin[context + 1]):
-            prob[child] = mass[child - first_child] / total + alpha * lower[index[child]]
+def _interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
+    seen = block.total != 0.0
+    total = np.where(seen, block.total, 1.0)
+    alpha = np.where(seen, np.maximum(0.0, 1.0 - block.sums(block.mass) / total), 1.0)
+    prob, lower = block.mass / block.repeat(total), block.repeat(alpha)
+    lower *= block.lower
+    prob += lower
+    return prob, alpha
 
 
-@kernel
-def _back_off(
-    begin: Any,
-    prob: Any,
-    backoff: Any,
-    index: Any,
-    lower: Any,
-    totals: Any,
-    mass: Any,
-    first_context: int,
-    first_child: int,
-    start: int,
-    stop: int,
-) -> None:
-    noise = 1e-12 if lower.itemsize == 8 else 1e-6  # a sum of lower probabilities is only so exact
-    for context in range(start, stop):
-        total = totals[context - first_context]
-        kept = covered = 0.0
-        for child in range(begin[context], begin[context + 1]):
-            if mass[child - first_child] > 0.0:
-                kept += mass[child - first_child]
-                covered += lower[index[child]]
-        free = max(0.0, 1.0 - covered)  # what the shorter context gives to unseen words
-        beta = 1.0
-        if free <= noise:  # there are none to speak of: words that were seen share all the rest
-            total = kept / (1.0 - free)
-        elif total > 0.0:
-            beta = max(0.0, 1.0 - kept / total) / free
-        backoff[context] = beta
-        for child in range(begin[context], begin[context + 1]):
-            if mass[child - first_child] > 0.0:
-                prob[child] = mass[child - first_child] / total
-            else:
-                prob[child] = beta * lower[index[child]]
+def _back_off(block: _Block) -> tuple[NDArray[np.floating], Floats]:
+    seen = block.mass > 0.0
+    kept = block.sums(np.where(seen, block.mass, 0.0))
+    covered = block.sums(np.where(seen, block.lower, 0.0))
+    free = np.maximum(0.0, 1.0 - covered)  # what the shorter context gives to unseen words
+    precision = 1e-12 if block.lower.dtype == np.float64 else 1e-6  # of a sum of lower probabilities
+    all_seen = free <= precision  # there are no unseen words to speak of: seen words share all of the mass
+    total = np.where(all_seen, kept / (1.0 - np.where(all_seen, free, 0.0)), block.total)
+    share = np.maximum(0.0, 1.0 - kept / np.where(total > 0.0, total, 1.0))
+    beta = np.where(all_seen | (total <= 0.0), 1.0, share / np.where(all_seen, 1.0, free))
+    prob = np.where(
+        seen, block.mass / block.repeat(np.where(total > 0.0, total, 1.0)), block.repeat(beta) * block.lower
+    )
+    return prob, beta

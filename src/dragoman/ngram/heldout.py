@@ -18,32 +18,33 @@ from dragoman.ngram.trie import ROOT, advance, find_child
 Floats = NDArray[np.float64]
 BUCKETS = 20
 ITERATIONS = 100
-TOLERANCE = 1e-9  # relative gain of the likelihood at which EM stops
+TOLERANCE = 1e-9  # EM stops at this relative gain of the likelihood
 
 
 def bucket_of(context_count: NDArray[Any]) -> NDArray[np.int64]:
-    """Contexts seen once, 2-3, 4-7, 8-15, ... times share a coefficient."""
+    """Return the bucket of each count: contexts that occur once, 2-3, 4-7, 8-15, ... times share a coefficient."""
     return np.minimum(np.log2(np.maximum(context_count, 1)).astype(np.int64), BUCKETS - 1)
 
 
 @dataclass(frozen=True)
 class InterpolationCoefficients:
-    """alpha_m, by the count of the context: what goes to the shorter context."""
+    """alpha_m, by the count of the context: the weight of the shorter context."""
 
     table: Floats  # (order, BUCKETS)
 
     @classmethod
     def fixed(cls, alphas: tuple[float, ...]) -> InterpolationCoefficients:
+        """Use one coefficient per order for all buckets."""
         return cls(np.repeat(np.array(alphas)[:, None], BUCKETS, axis=1))
 
     def alpha(self, order: int, context_count: Floats) -> Floats:
-        """Orders that the fitted text did not reach take the coefficient of the longest that it did."""
+        """Return alpha of each context. Orders above the fitted ones use the coefficient of the highest."""
         return self.table[min(order, len(self.table)) - 1, bucket_of(context_count)]
 
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What the held-out tokens say: P_ML at every order and the bucket of its context (-1: context not seen)."""
+    """P_ML of the held-out tokens at every order, and the bucket of their contexts (-1: context not seen)."""
 
     likelihood: NDArray[np.float32]  # (tokens, order)
     bucket: NDArray[np.int8]  # (tokens, order)
@@ -53,7 +54,7 @@ class _Evidence:
 def fit_coefficients(
     counts: NgramCounts, zerogram: Floats, heldout: Corpus, *, bucketed: bool
 ) -> InterpolationCoefficients:
-    """Fit one coefficient an order, then, if asked for, one for each bucket of context counts."""
+    """Fit one coefficient per order and, if `bucketed`, then one per bucket of context counts."""
     order = counts.trie.order
     evidence = _collect_evidence(counts, zerogram, heldout)
     pooled = _Evidence(evidence.likelihood, np.minimum(evidence.bucket, np.int8(0)), evidence.zerogram)
@@ -69,9 +70,11 @@ def _collect_evidence(counts: NgramCounts, zerogram: Floats, heldout: Corpus) ->
     contexts = np.zeros((len(tokens), order), np.int32)  # count of its context
     totals = _context_counts(trie.begin, counts.count)
     _trace(trie.word, trie.begin, trie.suffix, counts.count, totals, tokens, counts.gap, matches, contexts)
-    seen = contexts > 0
-    likelihood = np.divide(matches, contexts, out=np.zeros(matches.shape, np.float32), where=seen, casting="same_kind")
-    return _Evidence(likelihood, np.where(seen, bucket_of(contexts), -1).astype(np.int8), zerogram[tokens])
+    is_seen = contexts > 0
+    likelihood = np.divide(
+        matches, contexts, out=np.zeros(matches.shape, np.float32), where=is_seen, casting="same_kind"
+    )
+    return _Evidence(likelihood, np.where(is_seen, bucket_of(contexts), -1).astype(np.int8), zerogram[tokens])
 
 
 def _expectation_maximisation(table: Floats, evidence: _Evidence) -> Floats:
@@ -85,24 +88,24 @@ def _expectation_maximisation(table: Floats, evidence: _Evidence) -> Floats:
 
 
 def _iterate(table: Floats, evidence: _Evidence) -> tuple[Floats, float]:
-    """One step: how often, in expectation, was each coefficient asked, and how often did it pass on?"""
+    """Do one step: compute how often, in expectation, each context was visited and passed on to a shorter one."""
 
-    def gather(span: tuple[int, int]) -> tuple[Floats, Floats, float]:
-        asked, passed = np.zeros_like(table), np.zeros_like(table)
+    def expect(span: tuple[int, int]) -> tuple[Floats, Floats, float]:
+        visits, passes = np.zeros_like(table), np.zeros_like(table)
         arrays = evidence.likelihood, evidence.bucket, evidence.zerogram
-        return asked, passed, _expect(table, *arrays, *span, asked, passed)
+        return visits, passes, _expect(table, *arrays, *span, visits, passes)
 
-    parts = parallel_map(gather, split_range(0, len(evidence.zerogram), per_core=1))
-    asked, passed = (sum(part[k] for part in parts) for k in (0, 1))
-    new = np.clip(passed / np.maximum(asked, 1e-300), 1e-6, 1 - 1e-6)
-    return np.where(asked > 0, new, table), sum(part[2] for part in parts)
+    parts = parallel_map(expect, split_range(0, len(evidence.zerogram), per_core=1))
+    visits, passes = (sum(part[k] for part in parts) for k in (0, 1))
+    new = np.clip(passes / np.maximum(visits, 1e-300), 1e-6, 1 - 1e-6)
+    return np.where(visits > 0, new, table), sum(part[2] for part in parts)
 
 
 @kernel
 def _expect(
     table: Any, likelihood: Any, bucket: Any, zerogram: Any, first: int, last: int, visits: Any, passes: Any
 ) -> float:
-    """Add up how often these tokens ask each coefficient and are passed on; return their log-likelihood."""
+    """Add the expected visits and passes of these tokens, and return their log-likelihood."""
     order = likelihood.shape[1]
     prob = np.empty(order + 1)  # prob[m]: up to order m
     log_likelihood = 0.0
@@ -111,13 +114,13 @@ def _expect(
         for m in range(order):
             alpha = table[m, bucket[t, m]] if bucket[t, m] >= 0 else 1.0
             prob[m + 1] = (1.0 - alpha) * likelihood[t, m] + alpha * prob[m]
-        arrived = 1.0
+        posterior = 1.0
         for m in range(order - 1, -1, -1):
             if bucket[t, m] >= 0:
-                visits[m, bucket[t, m]] += arrived
+                visits[m, bucket[t, m]] += posterior
                 if prob[m + 1] > 0.0:
-                    arrived *= table[m, bucket[t, m]] * prob[m] / prob[m + 1]
-                passes[m, bucket[t, m]] += arrived
+                    posterior *= table[m, bucket[t, m]] * prob[m] / prob[m + 1]
+                passes[m, bucket[t, m]] += posterior
         log_likelihood += np.log(prob[order])
     return log_likelihood
 
@@ -135,11 +138,11 @@ def _context_counts(begin: Any, count: Any) -> Any:
 def _trace(
     word: Any, begin: Any, suffix: Any, count: Any, totals: Any, tokens: Any, gap: int, matches: Any, contexts: Any
 ) -> None:
-    """For every token the counts of its n-gram and of its context, at every order."""
+    """For every token, look up the counts of its n-gram and of its context at every order."""
     order = matches.shape[1]
     start = 1 + START if order > 1 else ROOT
     node = start
-    since = 0  # tokens of this sentence so far
+    position = 0  # tokens of this sentence so far
     for t in range(tokens.size):
         depth = _depth(suffix, node)
         context = node
@@ -149,11 +152,11 @@ def _trace(
             if child >= 0:
                 matches[t, k] = count[child]
             context = suffix[context]
-        since += 1
+        position += 1
         if tokens[t] == END:
-            node, since = start, 0
+            node, position = start, 0
         elif order > 1:
-            node = advance(word, begin, suffix, node, START if since <= gap else tokens[t - gap])
+            node = advance(word, begin, suffix, node, START if position <= gap else tokens[t - gap])
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Entropy pruning: n-grams go whose loss the model hardly feels (Stolcke 1998)."""
+"""Entropy pruning: remove n-grams whose removal hardly changes the model (Stolcke 1998)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,24 @@ from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.vocabulary import END, START
 from dragoman.ngram.table import NgramTable, keep_nodes, lookup, renormalise, stored_log_prob
+from dragoman.ngram.trie import keep_with_contexts
 
 Floats = NDArray[np.float64]
 
 
 def prune_by_entropy(table: NgramTable, threshold: float) -> NgramTable:
-    """The table without the n-grams whose loss raises the perplexity by less than the share `threshold`.
+    """Remove the n-grams whose removal raises the perplexity by less than the share `threshold`.
 
-    Words all stay, and so does an n-gram that is the context of a longer one that stays. Each n-gram is judged as if
-    it alone were dropped; the back-off weights are chosen anew when all are gone.
+    Unigrams and the contexts of longer n-grams that stay are kept. The effect of each n-gram is computed as if only it
+    were removed; the back-off weights are recomputed after all have been removed.
     """
-    trie, loss = table.trie, pruning_losses(table)
-    keep = np.ones(trie.nodes, bool)
-    above = np.zeros(0, np.int64)  # contexts of the n-grams that stay, one order up
-    for order in range(trie.order, 1, -1):
-        span = trie.span(order)
-        keep[span] = np.expm1(loss[span]) >= threshold
-        keep[above] = True
-        above = trie.parents(order)[keep[span]]
-    return renormalise(keep_nodes(table, keep))
+    keep = np.expm1(pruning_losses(table)) >= threshold
+    keep[: table.trie.levels[2]] = True
+    return renormalise(keep_nodes(table, keep_with_contexts(table.trie, keep)))
 
 
 def pruning_losses(table: NgramTable) -> Floats:
-    """D(p || p') for every n-gram of two words or more: the relative entropy between the model with and without it."""
+    """Return D(p || p') of every n-gram of two words or more: the relative entropy of the models with and without it."""
     trie = table.trie
     marginal = np.exp(context_log_probs(table))
     loss = np.zeros(trie.nodes)
@@ -47,9 +42,9 @@ def pruning_losses(table: NgramTable) -> Floats:
 
 
 def context_log_probs(table: NgramTable) -> Floats:
-    """log p(h) of every context: the model's own probabilities along the string.  # (contexts,)
+    """Return log p(h) of every context by the model's probabilities along the string.  # (contexts,)
 
-    `<s>` is never predicted; there are as many of it as of `</s>`, so it borrows that probability.
+    `<s>` is never predicted. It occurs as often as `</s>`, so it is given the same probability.
     """
     trie = table.trie
     log_prob = np.zeros(trie.contexts)
@@ -85,27 +80,27 @@ def _losses(
         free = 1.0  # what the shorter context gives to words that are not listed here
         for child in range(begin[node], begin[node + 1]):
             lower, _ = lookup(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
-            loss[child] = np.exp(lower)  # kept here until the sum is known
+            loss[child] = np.exp(lower)  # stored here until the sum is known
             free -= loss[child]
         free = max(free, 0.0)
         left = np.exp(log_backoff[node]) * free
         for child in range(begin[node], begin[node + 1]):
-            kept = np.exp(stored_log_prob(levels, log_prob, codebook, child))
-            loss[child] = _divergence(kept, loss[child], left, free) * marginal[node] if marginal[node] > 0.0 else 0.0
+            prob = np.exp(stored_log_prob(levels, log_prob, codebook, child))
+            loss[child] = _divergence(prob, loss[child], left, free) * marginal[node] if marginal[node] > 0.0 else 0.0
 
 
 @kernel
-def _divergence(kept: float, lower: float, left: float, free: float) -> float:
-    """sum_w P(w | h) log P(w | h) / P'(w | h), where P' backs off for one listed word more.
+def _divergence(prob: float, lower: float, left: float, free: float) -> float:
+    """sum_w P(w | h) log P(w | h) / P'(w | h), where P' backs off for one more listed word.
 
-    That word has P(w | h) = kept and P(w | h') = lower. The unlisted words have the mass `left` in P, `free` in the
-    shorter context, so that the back-off weight goes from left / free to (left + kept) / (free + lower).
+    That word has P(w | h) = prob and P(w | h') = lower. The unlisted words have the mass `left` in P and `free` in the
+    shorter context, so the back-off weight changes from left / free to (left + prob) / (free + lower).
     """
-    if kept > 0.0 and lower == 0.0:
+    if prob > 0.0 and lower == 0.0:
         return np.inf  # nothing else gives this word a probability
     divergence = 0.0
-    if kept > 0.0:
-        divergence += kept * np.log(kept * (free + lower) / (lower * (left + kept)))
+    if prob > 0.0:
+        divergence += prob * np.log(prob * (free + lower) / (lower * (left + prob)))
     if left > 0.0:
-        divergence += left * np.log(left * (free + lower) / (free * (left + kept)))
+        divergence += left * np.log(left * (free + lower) / (free * (left + prob)))
     return max(divergence, 0.0)  # rounding can make it negative

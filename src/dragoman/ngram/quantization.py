@@ -1,4 +1,4 @@
-"""Probabilities in 8 bits."""
+"""Quantisation of probabilities to 8 bits."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dragoman.core.threads import parallel_map, split_range
 from dragoman.ngram.table import NgramTable, renormalise
 
 NUM_CODES = 256
-ZERO_CODE = 0  # the code of probability 0; the others go from small to large
+ZERO_CODE = 0  # the code of probability 0; the other codes are in increasing order of probability
 
 
 def quantise(table: NgramTable) -> NgramTable:
-    """The table with each log-probability replaced by one of 255 values of its order.
+    """Replace each log-probability by one of 255 values of its order.
 
-    Back-off weights stay in full and are chosen anew: they are what makes every distribution sum to one. Words alone
-    have nothing to back off to, so their 255 values are scaled instead. Where a context lists every word, and so backs
-    off to none, there is no such freedom: such a table is left as it is, with a warning.
+    Back-off weights stay in full precision and are recomputed so that every distribution sums to one. Unigrams have
+    nothing to back off to, so their 255 values are scaled instead. If a context lists every word, there is no back-off
+    weight to adjust: such a table is returned unchanged, with a warning.
     """
     trie = table.trie
     codebook = np.zeros((trie.order + 1, NUM_CODES), np.float32)
@@ -38,7 +38,7 @@ def quantise(table: NgramTable) -> NgramTable:
     rounded = renormalise(NgramTable(trie, codes, table.log_backoff, codebook))
     if (np.isneginf(rounded.log_backoff) & np.isfinite(table.log_backoff)).any():
         warnings.warn(
-            "not quantised: some contexts list every word there is, and nothing would be left to even out the rounding",
+            "not quantised: some contexts list every word, so there is no back-off weight to correct the rounding",
             stacklevel=2,
         )
         return table
@@ -47,37 +47,37 @@ def quantise(table: NgramTable) -> NgramTable:
 
 @dataclass(frozen=True)
 class _Bins:
-    """Numbers sorted into bins: values[codes] are nearly the numbers."""
+    """Numbers sorted into bins: values[codes] approximates the numbers."""
 
-    values: NDArray[np.float32]  # (CODES,) the mean of each bin, rising
+    values: NDArray[np.float32]  # (NUM_CODES,) the mean of each bin, increasing
     codes: NDArray[np.uint8]  # (numbers,)
 
 
 def _bin(values: NDArray[np.float32]) -> _Bins:
-    """Codes 1 to 255 for finite log-probabilities; with so many distinct ones or fewer, each is kept as it is."""
-    possible = np.isfinite(values)
-    finite = values[possible]
-    number = np.searchsorted(_edges(np.sort(finite)), finite, side="right")
-    members = np.bincount(number, minlength=NUM_CODES - 1)
-    used = members > 0  # bins without members have no code
+    """Assign codes 1 to 255 to finite log-probabilities. If there are at most 255 distinct ones, they are exact."""
+    is_finite = np.isfinite(values)
+    finite = values[is_finite]
+    bin_index = np.searchsorted(_edges(np.sort(finite)), finite, side="right")
+    members = np.bincount(bin_index, minlength=NUM_CODES - 1)
+    used = members > 0  # empty bins have no code
     code_of_bin = np.cumsum(used).astype(np.uint8)
     means = np.zeros(NUM_CODES, np.float32)
-    means[1 : 1 + used.sum()] = np.bincount(number, finite, minlength=NUM_CODES - 1)[used] / members[used]
+    means[1 : 1 + used.sum()] = np.bincount(bin_index, finite, minlength=NUM_CODES - 1)[used] / members[used]
     means[ZERO_CODE] = -np.inf
     codes = np.full(len(values), ZERO_CODE, np.uint8)
-    codes[possible] = code_of_bin[number]
+    codes[is_finite] = code_of_bin[bin_index]
     return _Bins(means, codes)
 
 
 def _edges(ordered: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Where sorted numbers are cut: half of the cuts make equal shares, half equal widths.
+    """Return the bin edges for sorted numbers: half of them divide into equal shares, half into equal widths.
 
-    Shares alone would put the few frequent words, which matter most, into one wide bin; widths alone would waste
-    nearly all codes if one number lay far from the others.
+    With only equal shares, the few frequent words, which matter most, would be in one wide bin. With only equal widths,
+    one outlier would waste nearly all codes.
     """
-    fresh = np.ones(len(ordered), bool)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    distinct = ordered[fresh]
+    is_new = np.ones(len(ordered), bool)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    distinct = ordered[is_new]
     if len(distinct) < NUM_CODES:
         return distinct[1:]
     parts = NUM_CODES // 2
@@ -89,7 +89,7 @@ def _edges(ordered: NDArray[np.float32]) -> NDArray[np.float32]:
 def _round_down(
     table: NgramTable, order: int, values: NDArray[np.float32], codes: NDArray[np.uint8], book: NDArray[np.float32]
 ) -> None:
-    """Lower the codes after contexts that rounding has left too little for unseen words."""
+    """Lower the codes after contexts where rounding leaves too little mass for unseen words."""
     first, last = table.trie.levels[order - 1], table.trie.levels[order]
 
     def lower(span: tuple[int, int]) -> None:
@@ -100,15 +100,15 @@ def _round_down(
 
 @kernel
 def _lower(begin: Any, values: Any, first_child: int, codes: Any, book: Any, first: int, last: int) -> None:
-    """Go down code by code until at least half of what was left after each context is left again."""
+    """Lower all codes after a context by one until at least half of the original remaining mass is left."""
     for node in range(first, last):
-        kept = rounded = 0.0
+        exact = rounded = 0.0
         for child in range(begin[node], begin[node + 1]):
-            kept += np.exp(values[child - first_child])
+            exact += np.exp(values[child - first_child])
             rounded += np.exp(book[codes[child]])
-        limit = min(1.0, 0.5 * (1.0 + kept))
+        limit = min(1.0, 0.5 * (1.0 + exact))
         lowest = False
-        while rounded > max(kept, limit) and not lowest:
+        while rounded > max(exact, limit) and not lowest:
             rounded, lowest = 0.0, True
             for child in range(begin[node], begin[node + 1]):
                 if codes[child] > 1:

@@ -1,4 +1,4 @@
-"""Unknown words spelled out by a character n-gram model, and the choice among all unknown-word models."""
+"""An unknown-word model that spells words with a character n-gram model."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
+from dragoman.data.ranges import offsets_of
 from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
@@ -22,15 +23,14 @@ from dragoman.ngram.model import NgramModel
 
 SPELLING_DIR = "spelling"  # the directory of the character model
 UNKNOWN_WORD_MODELS = ("none", "uniform", "characters")
-# The code points that can stand in a word: all but surrogates, space, TAB and line break.
-NUM_CODE_POINTS = 0x110000 - 0x800 - 3
+NUM_CODE_POINTS = 0x110000 - 0x800 - 3  # that can be in a word: not surrogates, space, TAB and line break
 
 
 @dataclass(frozen=True)
 class SpellingModel:
-    """P(spelling | it is unknown) = P(its characters, then the end) / P(not a word of the vocabulary).
+    """P(spelling | unknown) = P(its characters, then the end) / P(not a word of the vocabulary).
 
-    A character that the model never saw is one of the remaining code points of Unicode, all alike.
+    Characters that the model has never seen are all equally likely code points of Unicode.
 
     >>> corpus = Corpus.from_sentences(["lower slower slowest", "newer newest"])
     >>> near, far = SpellingModel.train(corpus, order=3).log_probs(["lowest", "zzzzzz"])
@@ -44,32 +44,30 @@ class SpellingModel:
 
     @classmethod
     def train(cls, corpus: Corpus, order: int = 6) -> SpellingModel:
-        """Learn from the words of a training text, those cut from the vocabulary too, each taken once.
+        """Train on the distinct words of a text, including those outside the vocabulary.
 
-        Words once each, because an unknown word looks like a type, not like a token. (Rare words alone would look
-        still more like it, but they are too few: with them, each unknown word costs one or two bits more.)
+        Each word is used once, because an unknown word resembles a type more than a token. Using only rare words
+        would resemble unknown words even more, but they are too few: each unknown word then costs one or two bits more.
         """
         spellings = [*corpus.spellings, *corpus.vocab.tokens[len(SPECIALS) :]]
-        seen, counts = np.unique(_code_points(spellings), return_counts=True)
-        vocab = Vocab([*SPECIALS, *(chr(point) for point in seen)], [0] * len(SPECIALS) + counts.tolist())
-        unknown = UniformUnknownWords(
-            vocab.num_known, NUM_CODE_POINTS + 1
-        )  # </s> ends a spelling like one more character
+        code_points, counts = np.unique(_code_points(spellings), return_counts=True)
+        vocab = Vocab([*SPECIALS, *(chr(point) for point in code_points)], [0] * len(SPECIALS) + counts.tolist())
+        unknown = UniformUnknownWords(vocab.num_known, NUM_CODE_POINTS + 1)  # </s> counts like one more character
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an alphabet is often too small for discounts of its own, and no harm done
+            warnings.simplefilter("ignore")  # an alphabet is often too small for its own discounts, which is harmless
             characters = NgramModel.train(_as_characters(spellings, vocab), order=order, unknown=unknown)
         return cls.from_character_model(corpus.vocab, characters)
 
     @classmethod
     def from_character_model(cls, vocab: Vocab, characters: LanguageModel) -> SpellingModel:
-        """The spellings outside a vocabulary: those of its words, of nothing and of `<unk>` itself are left out."""
+        """Exclude the words of the vocabulary, the empty string and `<unk>` from the spellings."""
         if vocab.num_known >= DEFAULT_LANGUAGE_SIZE:
             raise DataError(
-                f"the vocabulary has {vocab.num_known} words, but a language is taken to have {DEFAULT_LANGUAGE_SIZE}"
+                f"the vocabulary has {vocab.num_known} words, but a language is assumed to have {DEFAULT_LANGUAGE_SIZE}"
             )
         inside = ["", SPECIALS[UNK], *vocab.tokens[len(SPECIALS) :]]
         covered = math.fsum(np.exp(_log_probs(characters, inside)).tolist())
-        assert covered < 1.0  # smoothing leaves something for every other spelling
+        assert covered < 1.0  # smoothing leaves mass for every other spelling
         return cls(vocab, characters, math.log1p(-covered))
 
     @property
@@ -77,13 +75,13 @@ class SpellingModel:
         return DEFAULT_LANGUAGE_SIZE
 
     def log_probs(self, spellings: Iterable[str]) -> list[float]:
-        asked = list(spellings)
-        outside = _log_probs(self.characters, asked) - self.log_outside
-        known = np.array([not word or word == SPECIALS[UNK] or self.vocab.id(word) != UNK for word in asked], bool)
+        words = list(spellings)
+        outside = _log_probs(self.characters, words) - self.log_outside
+        known = np.array([not word or word == SPECIALS[UNK] or self.vocab.id(word) != UNK for word in words], bool)
         return np.where(known, -np.inf, outside).tolist()
 
     def config(self) -> dict[str, Any]:
-        """The checksum tells two spelling models apart; a mixture needs members that share one."""
+        """The checksum tells spelling models apart: the members of a mixture must share one."""
         tables = b"".join(np.ascontiguousarray(array).tobytes() for array in self.characters.arrays().values())
         return {"kind": "characters", "checksum": zlib.crc32(tables)}
 
@@ -91,36 +89,37 @@ class SpellingModel:
         return {SPELLING_DIR: self.characters}
 
 
-def create_unknown_word_model(choice: str, corpus: Corpus, total: int = DEFAULT_LANGUAGE_SIZE) -> UnknownWordModel:
-    """The unknown-word model of that name for the vocabulary of a training text."""
-    match choice:
+def create_unknown_word_model(
+    name: str, corpus: Corpus, language_size: int = DEFAULT_LANGUAGE_SIZE
+) -> UnknownWordModel:
+    """Create the unknown-word model of this name for the vocabulary of a training text."""
+    match name:
         case "none":
             return ClosedVocabulary(corpus.vocab.num_known)
         case "uniform":
-            return UniformUnknownWords(corpus.vocab.num_known, total)
+            return UniformUnknownWords(corpus.vocab.num_known, language_size)
         case "characters":
             return SpellingModel.train(corpus)
         case _:
-            raise DataError(f"no unknown-word model {choice!r}; there are {', '.join(UNKNOWN_WORD_MODELS)}")
+            raise DataError(f"unknown-word model {name!r} does not exist; choose {', '.join(UNKNOWN_WORD_MODELS)}")
 
 
 def _code_points(spellings: Sequence[str]) -> NDArray[np.uint32]:
     return np.frombuffer("".join(spellings).encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
-def _as_characters(spellings: Sequence[str], characters: Vocab) -> Corpus:
-    """Spellings as sentences of characters."""
-    alphabet, which = np.unique(_code_points(spellings), return_inverse=True)
+def _as_characters(spellings: Sequence[str], vocab: Vocab) -> Corpus:
+    """Return spellings as sentences of characters."""
+    alphabet, character_index = np.unique(_code_points(spellings), return_inverse=True)
     letters = [chr(point) for point in alphabet]
-    number = characters.ids(letters)
-    unknown_at = np.flatnonzero(number[which] == UNK)
-    lengths = np.fromiter((len(word) for word in spellings), np.int64, len(spellings))
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return Corpus(characters, number[which], offsets, unknown_at, which[unknown_at].astype(np.int32), tuple(letters))
+    ids = vocab.ids(letters)[character_index]
+    unknown = np.flatnonzero(ids == UNK)
+    offsets = offsets_of(np.fromiter((len(word) for word in spellings), np.int64, len(spellings)))
+    return Corpus(vocab, ids, offsets, unknown, character_index[unknown].astype(np.int32), tuple(letters))
 
 
 def _log_probs(characters: LanguageModel, spellings: Sequence[str]) -> NDArray[np.float64]:
-    """log P of each string of characters and its end.  # (spellings,)"""
+    """Return log P of each string of characters and its end.  # (spellings,)"""
     if not spellings:
         return np.zeros(0)
     text = _as_characters(spellings, characters.vocab)

@@ -1,7 +1,7 @@
 """The tables of a trained n-gram model: log-probabilities and back-off weights on a trie.
 
-log P(w | h) is `log_prob[hw]` if the trie has hw, else `log_backoff[h] + log P(w | h')` with h' = suffix(h): the ARPA
-form, to which every smoothing method comes down.
+log P(w | h) is `log_prob[hw]` if the trie has hw, else `log_backoff[h] + log P(w | h')` with h' = suffix(h). All
+smoothing methods can be written in this form, which is that of ARPA files.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ NO_CODEBOOK = np.zeros((0, 256), np.float32)  # the codebook of a table that is 
 
 @dataclass(frozen=True)
 class NgramTable:
-    """A trie with its numbers. In a quantised table `log_prob` holds codes, looked up by order in the codebook."""
+    """A trie with probabilities. In a quantised table `log_prob` has codes that index the codebook of their order."""
 
     trie: Trie
     log_prob: NDArray[Any]  # (nodes,) float32, or uint8 codes
     log_backoff: NDArray[np.float32]  # (contexts,)
     codebook: NDArray[np.float32] = field(default_factory=lambda: NO_CODEBOOK)  # (order + 1, 256) or PLAIN
-    log_normaliser: NDArray[np.float32] | None = None  # (contexts,) what stupid back-off was divided by
+    log_normaliser: NDArray[np.float32] | None = None  # (contexts,) the normaliser of stupid back-off
 
     @classmethod
     def from_estimate(cls, trie: Trie, estimate: BackoffEstimate) -> NgramTable:
-        """The logarithms take the place of the estimate's probabilities, to save memory."""
+        """Take logarithms, in place to save memory."""
         normaliser = None if estimate.normaliser is None else np.log(estimate.normaliser)
         with np.errstate(divide="ignore"):
             np.log(estimate.prob, out=estimate.prob)
@@ -46,7 +46,7 @@ class NgramTable:
         return self.codebook.shape[0] > 0
 
     def values(self, order: int) -> NDArray[np.float32]:
-        """The log-probabilities of the n-grams of one order, codes looked up."""
+        """Return the log-probabilities of the n-grams of one order, decoded if quantised."""
         stored = self.log_prob[self.trie.span(order)]
         return self.codebook[order][stored] if self.quantised else stored
 
@@ -56,7 +56,7 @@ class NgramTable:
         return levels, trie.word, trie.begin, trie.suffix, self.log_prob, self.log_backoff, self.codebook
 
     def trace(self, corpus: Corpus, gap: int = 0) -> NgramTrace:
-        """Walk through all sentences of a corpus, on all cores."""
+        """Score all tokens of a corpus, in parallel."""
         size = corpus.num_tokens
         arrays = self.arrays()
         trace = NgramTrace(np.empty(size), np.empty(size, np.int32), np.empty(size, np.int32))
@@ -69,13 +69,13 @@ class NgramTable:
         return trace
 
     def distributions(self, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """log P(. | h) for each context node.  # (rows, |V|)"""
+        """Return log P(. | h) of each context node.  # (rows, |V|)"""
         out = np.empty((len(contexts), self.trie.levels[2] - 1))
         _distributions(*self.arrays(), contexts, out)
         return out
 
     def advance(self, contexts: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The context nodes after these words."""
+        """Return the context nodes after these words."""
         if len(words) and not (words.min() >= 0 and words.max() < self.trie.levels[2] - 1):
             raise ValueError(f"words {words.tolist()}: ids go from 0 to {self.trie.levels[2] - 2}")
         following = np.empty_like(contexts)
@@ -85,25 +85,25 @@ class NgramTable:
 
 @dataclass(frozen=True)
 class NgramTrace:
-    """What happened at each token."""
+    """The result of scoring each token."""
 
     log_prob: NDArray[np.float64]  # (tokens,)
-    context: NDArray[np.int32]  # (tokens,) the node it was asked of
-    matched: NDArray[np.int32]  # (tokens,) the n-gram that answered
+    context: NDArray[np.int32]  # (tokens,) the context node
+    matched: NDArray[np.int32]  # (tokens,) the longest matching n-gram
 
     def matched_orders(self, trie: Trie) -> NDArray[np.int64]:
-        """How many words the n-gram had that answered for each token."""
+        """Return the order of the matching n-gram of each token."""
         return np.searchsorted(np.array(trie.levels), self.matched, side="right") - 1
 
 
 def renormalise(table: NgramTable) -> NgramTable:
-    """Choose every back-off weight anew, so that each context's distribution sums to one.
+    """Recompute all back-off weights so that every distribution sums to one.
 
     beta(h) = (1 - sum of P(w | h)) / (1 - sum of P(w | h')), both over the words listed after h.
     """
     trie = table.trie
     new = NgramTable(trie, table.log_prob, np.zeros(trie.contexts, np.float32), table.codebook)
-    for order in range(1, trie.order):  # contexts of `order` words lean on those of fewer
+    for order in range(1, trie.order):  # needs the weights of shorter contexts
 
         def fill(span: tuple[int, int]) -> None:
             _renormalise(*new.arrays(), *span)
@@ -113,11 +113,11 @@ def renormalise(table: NgramTable) -> NgramTable:
 
 
 def keep_nodes(table: NgramTable, keep: NDArray[np.bool_]) -> NgramTable:
-    """The table without the n-grams that are not kept. What is kept must have its prefix kept too."""
+    """Return a table of the nodes in `keep`, which must include the context of every node in it."""
     trie = table.trie
-    before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int32)  # kept nodes before each node
+    before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int32)  # number of kept nodes before each node
     levels = [int(before[level]) for level in trie.levels]
-    while levels[-1] == levels[-2]:  # an order of which nothing is left
+    while levels[-1] == levels[-2]:  # an order without n-grams
         levels.pop()
     contexts = np.flatnonzero(keep[: trie.contexts])[: levels[-2]]
     begin = np.append(before[trie.begin[contexts]], levels[-1]).astype(np.int32)
@@ -131,7 +131,7 @@ def keep_nodes(table: NgramTable, keep: NDArray[np.bool_]) -> NgramTable:
 
 @kernel
 def stored_log_prob(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
-    """The log-probability stored for an n-gram."""
+    """Return the stored log-probability of an n-gram."""
     if codebook.shape[0] == 0:
         return float(log_prob[node])
     order = 0
@@ -144,9 +144,9 @@ def stored_log_prob(levels: Any, log_prob: Any, codebook: Any, node: int) -> flo
 def lookup(
     levels: Any, word: Any, begin: Any, suffix: Any, log_prob: Any, log_backoff: Any, codebook: Any, node: int, w: int
 ) -> tuple[float, int]:
-    """log P(w | the string of `node`), and the n-gram that answered."""
-    spent, child = descend(word, begin, suffix, log_backoff, node, w)
-    return spent + stored_log_prob(levels, log_prob, codebook, child), child
+    """Return log P(w | the string of `node`) and the longest matching n-gram."""
+    backoff, child = descend(word, begin, suffix, log_backoff, node, w)
+    return backoff + stored_log_prob(levels, log_prob, codebook, child), child
 
 
 @kernel
@@ -167,7 +167,7 @@ def _walk(
     contexts: Any,
     found: Any,
 ) -> None:
-    deepest = begin.size - 1  # nodes from here on cannot be continued
+    deepest = begin.size - 1  # nodes from here on have no children
     start = 1 + START if deepest > 1 else ROOT
     for sentence in range(first, last):
         node = start
@@ -176,8 +176,8 @@ def _walk(
             token = offsets[sentence] + sentence + t
             w = ids[offsets[sentence] + t] if t < length else END
             contexts[token] = node
-            spent, child = descend(word, begin, suffix, log_backoff, node, w)
-            out[token] = spent + stored_log_prob(levels, log_prob, codebook, child)
+            backoff, child = descend(word, begin, suffix, log_backoff, node, w)
+            out[token] = backoff + stored_log_prob(levels, log_prob, codebook, child)
             found[token] = child
             if gap == 0:
                 node = child if child < deepest else suffix[child]

@@ -1,11 +1,11 @@
-"""All n-grams of a model as one flat trie, and the walks over it.
+"""All n-grams of a model as one flat trie, and walks over it.
 
-Node 0 is the empty string; nodes 1 to |V| are the words (word w is node 1 + w); then come all bigrams, all trigrams
-and so on, each order sorted by its words from left to right. So the children of a node, the n-grams that continue it,
-stand side by side in order of their last word: `begin[node]` up to `begin[node + 1]`. `suffix[node]` is the same
-string without its first word, which is where a back-off goes.
+Node 0 is the empty string. Nodes 1 to |V| are the words (word w is node 1 + w). Then come all bigrams, all trigrams and
+so on, each order sorted by its words from left to right. So the children of a node (the n-grams that continue it) are
+consecutive and sorted by their last word: `begin[node]` up to `begin[node + 1]`. `suffix[node]` is the same string
+without its first word, which is where a back-off goes.
 
-A node of less than the highest order is at once an n-gram with a probability and a context with a back-off weight.
+A node below the highest order is both an n-gram with a probability and a context with a back-off weight.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ROOT = 0
 
 @dataclass(frozen=True)
 class Trie:
-    """The strings of an n-gram model, without their numbers."""
+    """The strings of an n-gram model, without their probabilities."""
 
-    levels: tuple[int, ...]  # levels[k] is the first node of order k; the last entry closes the highest order
+    levels: tuple[int, ...]  # levels[k] is the first node of order k; the last entry is the number of nodes
     word: NDArray[np.int32]  # (nodes,) the last word of each string
     begin: NDArray[np.int32]  # (contexts + 1,) the first child of each context
     suffix: NDArray[np.int32]  # (nodes,) the string without its first word
@@ -41,26 +41,26 @@ class Trie:
 
     @property
     def contexts(self) -> int:
-        """Nodes below this number have less than the highest order and can be continued."""
+        """The number of nodes below the highest order, which can be continued."""
         return self.levels[-2]
 
     def span(self, order: int) -> slice:
-        """The nodes of one order."""
+        """Return the nodes of one order."""
         return slice(self.levels[order], self.levels[order + 1])
 
     def sizes(self) -> list[int]:
-        """How many n-grams there are of order 1, 2, ..."""
+        """Return the number of n-grams of order 1, 2, ..."""
         return [self.levels[k + 1] - self.levels[k] for k in range(1, self.order + 1)]
 
     def parents(self, order: int) -> NDArray[np.int64]:
-        """The context of each n-gram of this order."""
+        """Return the context of each n-gram of this order."""
         contexts = self.span(order - 1)
         return np.repeat(
             np.arange(contexts.start, contexts.stop), np.diff(self.begin[contexts.start : contexts.stop + 1])
         )
 
     def words(self, order: int) -> NDArray[np.int32]:
-        """All n-grams of one order as rows of words.  # (n-grams, order)"""
+        """Return all n-grams of one order as rows of words.  # (n-grams, order)"""
         rows = np.empty((self.levels[order + 1] - self.levels[order], order), np.int32)
         node = np.arange(self.levels[order], self.levels[order + 1])
         for k in range(order, 0, -1):
@@ -71,7 +71,7 @@ class Trie:
 
 
 def build_trie(levels: list[int], word: NDArray[np.int32], begin: NDArray[np.int32]) -> Trie:
-    """Complete a trie by its suffix links."""
+    """Build a trie by computing its suffix links."""
     suffix = np.zeros(len(word), np.int32)
     for order in range(2, len(levels) - 1):
 
@@ -82,9 +82,17 @@ def build_trie(levels: list[int], word: NDArray[np.int32], begin: NDArray[np.int
     return Trie(tuple(levels), word, begin, suffix)
 
 
+def keep_with_contexts(trie: Trie, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Extend a mask of nodes by the contexts of all nodes in it.  # (nodes,)"""
+    keep = keep.copy()
+    for order in range(trie.order, 2, -1):
+        keep[trie.parents(order)[keep[trie.span(order)]]] = True
+    return keep
+
+
 @kernel
 def find_child(word: Any, begin: Any, node: int, w: int) -> int:
-    """The child of `node` by word `w`, or -1."""
+    """Return the child of `node` by word `w`, or -1."""
     if node == ROOT:
         return w + 1
     low = begin[node]
@@ -100,11 +108,11 @@ def find_child(word: Any, begin: Any, node: int, w: int) -> int:
 
 @kernel
 def descend(word: Any, begin: Any, suffix: Any, log_backoff: Any, node: int, w: int) -> tuple[float, int]:
-    """The longest string in the trie that ends `node` continued by `w`, and the back-off weights paid on the way.
+    """Return the sum of back-off weights and the longest string in the trie that ends `node` continued by `w`.
 
-    This is where scoring spends its time, so the search of `find` is written out: it saves a third.
+    Scoring spends its time here, so the search of `find_child` is written out, which saves a third.
     """
-    spent = 0.0
+    backoff = 0.0
     while node != ROOT:
         low = begin[node]
         size = begin[node + 1] - low
@@ -114,15 +122,15 @@ def descend(word: Any, begin: Any, suffix: Any, log_backoff: Any, node: int, w: 
                 low = low + half if word[low + half - 1] < w else low
                 size -= half
             if word[low] == w:
-                return spent, low
-        spent += log_backoff[node]
+                return backoff, low
+        backoff += log_backoff[node]
         node = suffix[node]
-    return spent, w + 1
+    return backoff, w + 1
 
 
 @kernel
 def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
-    """The longest string in the trie that ends `node` continued by `w`."""
+    """Return the longest string in the trie that ends `node` continued by `w`."""
     while True:
         child = find_child(word, begin, node, w)
         if child >= 0:
@@ -132,14 +140,14 @@ def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
 
 @kernel
 def advance(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
-    """The context after `w`: the longest known string that ends the history and can be continued."""
+    """Return the context after `w`: the longest known string that ends the history and can be continued."""
     child = longest(word, begin, suffix, node, w)
     return child if child + 1 < begin.size else suffix[child]
 
 
 @kernel
 def _link_suffixes(word: Any, begin: Any, suffix: Any, first: int, last: int) -> None:
-    """Suffixes of the children of the contexts first..last; those of the contexts are known."""
+    """Compute the suffixes of the children of the contexts first..last from those of the contexts."""
     for node in range(first, last):
         shorter = suffix[node]
         for child in range(begin[node], begin[node + 1]):

@@ -1,228 +1,273 @@
-"""Attention: how much each word of the source matters for the next word (tutorial, section "Attentional Neural MT").
+"""Attention to source words (tutorial, section "Attentional Neural MT").
 
 alpha_t = softmax(a_t), a_{t,j} = attn_score(h^(f)_j, h^(e)_t), c_t = H^(f) alpha_t (eqs. attention:attnscore,
-attention:softmax, attention:context). Every score is computed over the whole source at once, from keys: what of it does
-not depend on the decoder, computed once for each sentence. (The tutorial asks what the combined versions look like.
-With the source's vectors as rows of H: dot, H h; bilinear, (H W_a) h; perceptron, tanh(H W_f^T + 1 (W_e h)^T) w_a2.)
+attention:softmax, attention:context). Scores are computed for the whole source at once, from keys: the part that does
+not depend on the decoder, computed once per sentence. (The tutorial asks for the combined forms. With the source
+vectors as rows of H: dot, H h; bilinear, (H W_a) h; perceptron, tanh(H W_f^T + 1 (W_e h)^T) w_a2.)
 
-Several hypotheses may attend to one sentence: queries come as a grid (sentences, rows of each, length).
+Several hypotheses can attend to one sentence: queries are arranged as (sentences, rows per sentence, length).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from dragoman.core.errors import DataError
-from dragoman.nn.init import glorot, uniform
-from dragoman.nn.step_products import Products
+from dragoman.nn.attention_priors import AttentionHistory, AttentionPrior, PriorInput
+from dragoman.nn.containers import TypedModuleDict
+from dragoman.nn.init import empty_linear, glorot_, uniform_
+from dragoman.nn.step_products import PLAIN, StepProducts
+
+SOFT_SHARE = 0.5  # share of the rows that use soft attention while hard attention is trained
 
 
 class Memory(NamedTuple):
-    """What is known of the source sentences before the first word is predicted."""
+    """What the decoder needs of the source sentences, computed once."""
 
     vectors: Tensor  # H (sentences, longest, D)
     keys: Tensor  # (sentences, longest, K)
-    barred: Tensor  # (sentences, longest) 0, and -inf where padded
-    lexical: tuple[Tensor, ...] | None = None  # what a lexicon has for their words: see `layers.lexical`
-    believed: tuple[Tensor | None, ...] = ()  # what priors remember of them: see `layers.priors`
+    padding_mask: Tensor  # (sentences, longest) 0 at words, -inf at padding
+    prior_features: tuple[Tensor | None, ...] = ()  # of each attention prior  # (sentences, longest, ...)
+    candidates: tuple[Tensor, ...] | None = None  # translations in the lexicon: `dragoman.nn.lexicon.Candidates`
 
 
-class Score(Protocol):
-    """One way of scoring: a function of keys and queries, and the parameters in both."""
+class AttentionOutput(NamedTuple):
+    """Attention of some rows."""
 
-    def first(self, query: int, vector: int, hidden: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        """Parameters for queries and source vectors of these lengths."""
-        ...
-
-    def keys(self, parameters: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
-        """(sentences, longest, D) -> (sentences, longest, K)"""
-        ...
-
-    def query(self, parameters: Mapping[str, Tensor], h: Tensor, products: Products) -> Tensor:
-        """What of h^(e)_t is compared with keys.  # (rows, H) -> (rows, K)"""
-        ...
-
-    def score(self, parameters: Mapping[str, Tensor], keys: Tensor, q: Tensor, products: Products) -> Tensor:
-        """a_t.  # keys: (sentences, longest, K), q: (sentences, rows, K) -> (sentences, rows, longest)"""
-        ...
+    weights: Tensor  # alpha_t (rows, longest)
+    context: Tensor  # c_t (rows, D)
+    choice: Tensor | None = None  # hard attention: 1 at the chosen word, or alpha_t where none was chosen
 
 
-class Dot:
-    """attn_score = h^(f)_j . h^(e)_t: no parameters, but both must be of one length."""
+# -- scores ------------------------------------------------------------------------------------------------------------
 
-    def first(self, query: int, vector: int, hidden: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        if query != vector:
-            sizes = f"the decoder's has {query} numbers, the source's {vector}"
-            remedy = "make them the same, or take bilinear or mlp attention"
-            raise DataError(f"dot attention multiplies vectors of one length ({sizes}); {remedy}")
-        return {}
 
-    def keys(self, parameters: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
+class AttentionScore(nn.Module):
+    """A scoring function of keys and queries. This one is the dot product h^(f)_j . h^(e)_t.
+
+    Args:
+        query_size: Length of the decoder's state.
+        vector_size: Length of the source vectors.
+        hidden_size: Hidden units; used by `MLPScore` only.
+    """
+
+    def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__()
+
+    def reset_parameters(self, generator: Generator) -> None:
+        """Draw initial parameters."""
+
+    def keys(self, vectors: Tensor) -> Tensor:
+        """# (sentences, longest, D) -> (sentences, longest, K)"""
         return vectors
 
-    def query(self, parameters: Mapping[str, Tensor], h: Tensor, products: Products) -> Tensor:
+    def query(self, h: Tensor, products: StepProducts) -> Tensor:
+        """# (rows, H) -> (rows, K)"""
         return h
 
-    def score(self, parameters: Mapping[str, Tensor], keys: Tensor, q: Tensor, products: Products) -> Tensor:
-        return products.by_sentence("score", q, keys.transpose(1, 2))  # (sentences, rows, longest)
+    def forward(self, keys: Tensor, query: Tensor, products: StepProducts = PLAIN) -> Tensor:
+        """a_t.  # keys: (sentences, longest, K), query: (sentences, rows, K) -> (sentences, rows, longest)"""
+        return products.per_sentence("score", keys.transpose(1, 2), query)
 
 
-class Bilinear(Dot):
+class DotScore(AttentionScore):
+    """attn_score = h^(f)_j . h^(e)_t: no parameters, but both vectors need the same length."""
+
+    def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__(query_size, vector_size, hidden_size)
+        if query_size != vector_size:
+            sizes = f"the decoder's have {query_size} numbers, the encoder's {vector_size}"
+            raise DataError(
+                f"dot attention needs vectors of the same length ({sizes}); use equal sizes, or bilinear or mlp"
+            )
+
+
+class BilinearScore(AttentionScore):
     """attn_score = h^(f)_j W_a h^(e)_t."""
 
-    def first(self, query: int, vector: int, hidden: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        return {"W_a": glorot(vector, query, chance, dtype)}
+    def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__(query_size, vector_size, hidden_size)
+        self.bilinear = empty_linear(query_size, vector_size, bias=False, dtype=dtype)  # W_a
 
-    def keys(self, parameters: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
-        return vectors @ parameters["W_a"]  # (sentences, longest, H)
+    def reset_parameters(self, generator: Generator) -> None:
+        glorot_(self.bilinear.weight, generator)
+
+    def keys(self, vectors: Tensor) -> Tensor:
+        return vectors @ self.bilinear.weight  # (sentences, longest, H)
 
 
-class Perceptron:
+class MLPScore(AttentionScore):
     """attn_score = w_a2 . tanh(W_a1 [h^(e)_t; h^(f)_j]), W_a1 = [W_e, W_f] (Bahdanau et al. 2015)."""
 
-    def first(self, query: int, vector: int, hidden: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        return {
-            "W_e": glorot(hidden, query, chance, dtype),
-            "W_f": glorot(hidden, vector, chance, dtype),
-            "w_a2": uniform((hidden,), 1 / math.sqrt(hidden), chance, dtype),
-        }
+    def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__(query_size, vector_size, hidden_size)
+        self.query_input = empty_linear(query_size, hidden_size, bias=False, dtype=dtype)  # W_e
+        self.key_input = empty_linear(vector_size, hidden_size, bias=False, dtype=dtype)  # W_f
+        self.output = nn.Parameter(torch.zeros(hidden_size, dtype=dtype))  # w_a2
 
-    def keys(self, parameters: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
-        return vectors @ parameters["W_f"].t()  # (sentences, longest, A)
+    def reset_parameters(self, generator: Generator) -> None:
+        glorot_(self.query_input.weight, generator)
+        glorot_(self.key_input.weight, generator)
+        uniform_(self.output, 1 / math.sqrt(len(self.output)), generator)
 
-    def query(self, parameters: Mapping[str, Tensor], h: Tensor, products: Products) -> Tensor:
-        return products.linear("query", h, parameters["W_e"])
+    def keys(self, vectors: Tensor) -> Tensor:
+        return self.key_input(vectors)  # (sentences, longest, A)
 
-    def score(self, parameters: Mapping[str, Tensor], keys: Tensor, q: Tensor, products: Products) -> Tensor:
-        scores: Tensor = _PerceptronScore.apply(keys, q, parameters["w_a2"])  # type: ignore[no-untyped-call]
+    def query(self, h: Tensor, products: StepProducts) -> Tensor:
+        return products.linear("query", self.query_input.weight, h)
+
+    def forward(self, keys: Tensor, query: Tensor, products: StepProducts = PLAIN) -> Tensor:
+        scores: Tensor = _TanhScore.apply(keys, query, self.output)  # type: ignore[no-untyped-call]
         return scores
 
 
-class _PerceptronScore(torch.autograd.Function):
-    """tanh(keys + q) w: far more numbers than all else in a step of the decoder, so passes over them are counted."""
+class _TanhScore(torch.autograd.Function):
+    """tanh(keys + query) w: the largest tensors of a decoder's step, so passes over them are kept few."""
 
     @staticmethod
-    def forward(ctx: Any, keys: Tensor, q: Tensor, w: Tensor) -> Tensor:
-        y = (keys[:, None] + q[:, :, None]).tanh_()  # (sentences, rows, longest, A)
+    def forward(ctx: Any, keys: Tensor, query: Tensor, w: Tensor) -> Tensor:
+        y = (keys[:, None] + query[:, :, None]).tanh_()  # (sentences, rows, longest, A)
         ctx.save_for_backward(y, w)
-        return y @ w  # (sentences, rows, longest)
+        return y @ w.to(y.dtype)  # (sentences, rows, longest)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (da,) = gradients  # (sentences, rows, longest)
         y, w = ctx.saved_tensors
+        w, da = w.to(y.dtype), da.to(y.dtype)
         dw = da.reshape(-1) @ y.flatten(0, 2)  # (A,)
         slope = torch.addcmul(w, y * w, y, value=-1).mul_(da[..., None])  # da w (1 - y^2)
         return slope.sum(dim=1) if slope.shape[1] > 1 else slope[:, 0], slope.sum(dim=2), dw
 
 
-SCORES: dict[str, Score] = {"dot": Dot(), "bilinear": Bilinear(), "mlp": Perceptron()}
+SCORES: dict[str, type[AttentionScore]] = {"dot": DotScore, "bilinear": BilinearScore, "mlp": MLPScore}
 
 
-def remember(score: Score, parameters: Mapping[str, Tensor], vectors: Tensor, mask: Tensor) -> Memory:
-    """What attention needs of the source, once for each sentence.  # mask: (sentences, longest)"""
-    barred = torch.zeros_like(mask, dtype=vectors.dtype).masked_fill_(~mask, -torch.inf)
-    return Memory(vectors, score.keys(parameters, vectors), barred)
+# -- attention ---------------------------------------------------------------------------------------------------------
 
 
-class Attended(NamedTuple):
-    """What some rows look at."""
+class Attention(nn.Module):
+    """alpha_t and c_t from the decoder's state.
 
-    alpha: Tensor  # (rows, longest)
-    context: Tensor  # (rows, D)
-    chosen: Tensor | None = None  # (rows, longest) of hard attention: 1 at the word chosen, or alpha, if none was
+    Args:
+        score: The scoring function.
+        priors: Terms added to the scores, by name.
+        hard: Use the vector of one word instead of the average: the most probable one, in training a sampled one.
+    """
+
+    def __init__(
+        self, score: AttentionScore, priors: Mapping[str, AttentionPrior] | None = None, *, hard: bool = False
+    ):
+        super().__init__()
+        self.score, self.hard = score, hard
+        self.priors = TypedModuleDict(priors or {})
+
+    def reset_parameters(self, generator: Generator) -> None:
+        self.score.reset_parameters(generator)
+        for prior in self.priors.values():
+            prior.reset_parameters(generator)
+
+    def memory(self, vectors: Tensor, mask: Tensor) -> Memory:
+        """Return what attention needs of source sentences.  # (sentences, longest, D), (sentences, longest)"""
+        padding_mask = torch.zeros_like(mask, dtype=vectors.dtype).masked_fill_(~mask, -torch.inf)
+        features = tuple(prior.features(vectors) for prior in self.priors.values())
+        return Memory(vectors, self.score.keys(vectors), padding_mask, features)
+
+    def forward(
+        self,
+        memory: Memory,
+        h: Tensor,
+        layout: RowLayout,
+        previous: Tensor | None = None,
+        history: AttentionHistory | None = None,
+        products: StepProducts = PLAIN,
+        generator: Generator | None = None,
+    ) -> AttentionOutput:
+        """Attend with some rows.
+
+        # h: (rows, H); previous: (rows, longest) attention of the word before, for priors, as is history
+        """
+        query = layout.to_grid(self.score.query(h, products))  # (sentences, rows per sentence, K)
+        a = self.score(memory.keys, query, products) + memory.padding_mask[:, None]  # (sentences, rows, longest)
+        if previous is not None and history is not None:
+            a = a + layout.to_grid(self._prior_bias(memory, h, previous, history, layout))
+        alpha = a.softmax(dim=2)
+        choice = None if not self.hard else sample(alpha, generator) if self.training else most_probable(alpha)
+        context = products.per_sentence("context", memory.vectors, alpha if choice is None else choice)
+        return AttentionOutput(
+            layout.to_rows(alpha), layout.to_rows(context), None if choice is None else layout.to_rows(choice)
+        )
+
+    def _prior_bias(
+        self, memory: Memory, h: Tensor, previous: Tensor, history: AttentionHistory, layout: RowLayout
+    ) -> Tensor:
+        """The sum of the terms of all priors.  # (rows, longest)"""
+        sizes = layout.expand((memory.padding_mask == 0).sum(dim=1)).to(h)  # (rows,)
+        terms = []
+        for prior, features in zip(self.priors.values(), memory.prior_features, strict=True):
+            of_rows = None if features is None else layout.expand(features)
+            terms.append(prior(PriorInput(h, previous, history, sizes, of_rows)))
+        return torch.stack(terms).sum(dim=0)
 
 
-Choose = Callable[
-    [Tensor], Tensor
-]  # from alpha to the weights of the context, of hard attention  # (..., longest) both
-EXPECTED = 0.5  # share of the rows that look at all words while hard attention is trained
-
-
-def likeliest(alpha: Tensor) -> Tensor:
-    """The word of the highest weight: 1 there, 0 elsewhere."""
+def most_probable(alpha: Tensor) -> Tensor:
+    """Return 1 at the word of the highest weight and 0 elsewhere."""
     return torch.zeros_like(alpha).scatter_(-1, alpha.argmax(dim=-1, keepdim=True), 1.0)
 
 
-def drawn(chance: Generator) -> Choose:
-    """A word drawn by its weight; or, half of the time, all words by their weights, which is what is drawn on average
-    (Xu et al. 2015). So attention learns where to look before it knows how to choose."""
+def sample(alpha: Tensor, generator: Generator | None = None) -> Tensor:
+    """Sample a word by its weight; for a share of the rows return the weights instead (Xu et al. 2015).
 
-    def choose(alpha: Tensor) -> Tensor:
-        weights = alpha.detach().flatten(0, -2)  # (rows, longest)
-        flat = torch.multinomial(weights, 1, generator=chance)
-        chosen = torch.zeros_like(weights).scatter_(1, flat, 1.0).view_as(alpha)
-        average = torch.rand(alpha.shape[:-1], generator=chance, device=alpha.device) < EXPECTED
-        return torch.where(average[..., None], alpha, chosen)
-
-    return choose
-
-
-def attend(
-    score: Score,
-    parameters: Mapping[str, Tensor],
-    memory: Memory,
-    h: Tensor,
-    places: Places,
-    products: Products,
-    bias: Tensor | None = None,
-    choose: Choose | None = None,
-) -> Attended:
-    """alpha_t and c_t of some rows.  # h: (rows, H), bias: (rows, longest)
-
-    c_t = H^(f) alpha_t, or with `choose`, the vector of the one word that is chosen by alpha_t (hard attention).
+    The weights are the expectation of the samples, so attention learns before single choices are good.
     """
-    q = places.grid(score.query(parameters, h, products))  # (sentences, rows of each, K)
-    a = score.score(parameters, memory.keys, q, products) + memory.barred[:, None]  # (sentences, rows of each, longest)
-    if bias is not None:
-        a = a + places.grid(bias)
-    alpha = a.softmax(dim=2)
-    chosen = None if choose is None else choose(alpha)
-    context = products.by_sentence("context", alpha if chosen is None else chosen, memory.vectors)
-    return Attended(places.rows(alpha), places.rows(context), None if chosen is None else places.rows(chosen))
+    weights = alpha.detach().flatten(0, -2)  # (rows, longest)
+    words = torch.multinomial(weights, 1, generator=generator)
+    choice = torch.zeros_like(weights).scatter_(1, words, 1.0).view_as(alpha)
+    soft = torch.rand(alpha.shape[:-1], generator=generator, device=alpha.device) < SOFT_SHARE
+    return torch.where(soft[..., None], alpha, choice)
 
 
-class Places(NamedTuple):
-    """Where the rows of sentences stand in a grid of (sentences, rows of each)."""
+class RowLayout(NamedTuple):
+    """Places of rows in a grid (sentences, rows per sentence)."""
 
     sentences: int
     width: int  # most rows that a sentence has
-    at: Tensor | None  # (rows,) place of each row in the flat grid; None: they fill it in order
+    places: Tensor | None = None  # (rows,) place of each row in the flat grid; None: rows fill the grid in order
 
     @classmethod
-    def of(cls, sentence: Tensor, sentences: int) -> Places:
-        """By the sentence of each row."""
+    def of(cls, sentence: Tensor, sentences: int) -> RowLayout:
+        """Return the layout of rows by the sentence of each.  # sentence: (rows,)"""
         counts = torch.bincount(sentence, minlength=sentences)  # (sentences,)
         width = int(counts.max())
         order = torch.argsort(sentence, stable=True)
-        first = counts.cumsum(0) - counts  # (sentences,) where a sentence's rows begin among the sorted
+        first = counts.cumsum(0) - counts  # (sentences,) first row of each sentence after sorting
         within = torch.empty_like(sentence)
         within[order] = torch.arange(len(sentence)) - first[sentence[order]]
-        at = sentence * width + within
-        full = len(sentence) == sentences * width and bool((at == torch.arange(len(at))).all())
-        return cls(sentences, width, None if full else at)
+        places = sentence * width + within
+        full = len(sentence) == sentences * width and bool((places == torch.arange(len(places))).all())
+        return cls(sentences, width, None if full else places)
 
-    def grid(self, x: Tensor) -> Tensor:
-        """(rows, n) -> (sentences, width, n), 0 where there is no row."""
-        if self.at is None:
+    def to_grid(self, x: Tensor) -> Tensor:
+        """# (rows, n) -> (sentences, width, n), 0 where there is no row"""
+        if self.places is None:
             return x.view(self.sentences, self.width, -1)
-        flat = x.new_zeros(self.sentences * self.width, x.shape[1]).index_copy_(0, self.at.to(x.device), x)
+        flat = x.new_zeros(self.sentences * self.width, x.shape[1]).index_copy_(0, self.places.to(x.device), x)
         return flat.view(self.sentences, self.width, -1)
 
-    def spread(self, x: Tensor) -> Tensor:
-        """What belongs to sentences, for each of their rows.  # (sentences, ...) -> (rows, ...)"""
-        if self.at is not None:
-            return x.index_select(0, (self.at // self.width).to(x.device))
+    def expand(self, x: Tensor) -> Tensor:
+        """Repeat values of sentences for their rows.  # (sentences, ...) -> (rows, ...)"""
+        if self.places is not None:
+            return x.index_select(0, (self.places // self.width).to(x.device))
         return x if self.width == 1 else x.repeat_interleave(self.width, dim=0)
 
-    def rows(self, grid: Tensor) -> Tensor:
-        """(sentences, width, n) -> (rows, n)"""
+    def to_rows(self, grid: Tensor) -> Tensor:
+        """# (sentences, width, n) -> (rows, n)"""
         flat = grid.flatten(0, 1)
-        return flat if self.at is None else flat.index_select(0, self.at.to(flat.device))
+        return flat if self.places is None else flat.index_select(0, self.places.to(flat.device))

@@ -1,12 +1,10 @@
-"""What attention is taught besides predicting words: penalties of training, each a number for every token; and how it
-is taught to choose.
+"""Losses on attention, each with a value per token, and the gradient of hard attention.
 
-- `supervision`: -sum_j gold_{t,j} log alpha_{t,j} of words whose alignment is known (Mi et al. 2016).
-- `fertility`: (sum_t alpha_{t,j} - phi_j)^2 of each source word, phi_j being what it is expected to become (Cohn et al.
-  2016), in equal parts for the tokens of its sentence.
-
-And what is won: `agreement`, sum_j alpha_{t,j} beta_{j,t} of each target word t, beta being the attention of a
-translator back. Over the words of a sentence that is the trace of the product of the two matrices (Cohn et al. 2016).
+- `supervision_loss`: -sum_j gold_{t,j} log alpha_{t,j} of words whose alignment is known (Mi et al. 2016).
+- `fertility_loss`: (sum_t alpha_{t,j} - phi_j)^2 of each source word, where phi_j is its expected number of
+  translations (Cohn et al. 2016), in equal parts for the tokens of its sentence.
+- `agreement`: sum_j alpha_{t,j} beta_{j,t} of each target word t, where beta is the attention of a translator in the
+  other direction. Summed over a sentence, it is the trace of the product of the two matrices (Cohn et al. 2016).
 """
 
 from __future__ import annotations
@@ -17,54 +15,54 @@ from torch import Tensor
 
 from dragoman.data.alignments import WordAlignments
 
-LEAST = 1e-6  # attention whose logarithm is taken
+MIN_ATTENTION = 1e-6  # lower values are raised before a logarithm
 
 
-def gold_attention(links: WordAlignments, steps: int, longest: int) -> Tensor:
-    """Where each word is known to come from, in equal parts; 0 where that is not known.  # (steps, pairs, longest)"""
-    gold = torch.zeros(steps, len(links), longest)
-    places = (torch.from_numpy(part.astype(np.int64)) for part in (links.target, links.pair_indices, links.source))
-    gold[tuple(places)] = 1.0
+def gold_attention(alignments: WordAlignments, steps: int, longest: int) -> Tensor:
+    """Return uniform attention to the aligned words; 0 where there are none.  # (steps, pairs, longest)"""
+    gold = torch.zeros(steps, len(alignments), longest)
+    links = (alignments.target, alignments.pair_indices, alignments.source)
+    gold[tuple(torch.from_numpy(part.astype(np.int64)) for part in links)] = 1.0
     return gold / gold.sum(dim=2, keepdim=True).clamp(min=1.0)
 
 
-def supervision(alphas: Tensor, links: WordAlignments) -> Tensor:
-    """# alphas: (steps, pairs, longest) -> (steps, pairs)"""
-    gold = gold_attention(links, *alphas.shape[::2]).to(alphas)
-    return -(gold * alphas.clamp(min=LEAST).log()).sum(dim=2)
+def supervision_loss(attention: Tensor, alignments: WordAlignments) -> Tensor:
+    """# attention: (steps, pairs, longest) -> (steps, pairs)"""
+    gold = gold_attention(alignments, *attention.shape[::2]).to(attention)
+    return -(gold * attention.clamp(min=MIN_ATTENTION).log()).sum(dim=2)
 
 
-def fertility(alphas: Tensor, mask: Tensor, phi: Tensor, source_words: Tensor) -> Tensor:
-    """# alphas: (steps, pairs, longest), mask: (steps, pairs), phi: (pairs, longest) -> (steps, pairs)
+def fertility_loss(attention: Tensor, mask: Tensor, phi: Tensor, source_words: Tensor) -> Tensor:
+    """# attention: (steps, pairs, longest), mask: (steps, pairs), phi: (pairs, longest) -> (steps, pairs)
 
-    Source words are counted without `</s>`.
+    `</s>` of the source is left out.  # source_words: (pairs,)
     """
-    coverage = (alphas * mask[:, :, None]).sum(dim=0)  # (pairs, longest)
-    own = torch.arange(alphas.shape[2], device=alphas.device) < source_words[:, None]
-    whole = ((coverage - phi) ** 2 * own).sum(dim=1)  # (pairs,)
-    return mask * whole / mask.sum(dim=0)
+    coverage = (attention * mask[:, :, None]).sum(dim=0)  # (pairs, longest)
+    is_word = torch.arange(attention.shape[2], device=attention.device) < source_words[:, None]
+    per_sentence = ((coverage - phi) ** 2 * is_word).sum(dim=1)  # (pairs,)
+    return mask * per_sentence / mask.sum(dim=0)
 
 
-def agreement(alphas: Tensor, back: Tensor, words: Tensor, source_words: Tensor) -> Tensor:
-    """# alphas: (steps, pairs, longest), back: (longest, pairs, steps) -> (steps, pairs)
+def agreement(attention: Tensor, reverse_attention: Tensor, target_words: Tensor, source_words: Tensor) -> Tensor:
+    """# attention: (steps, pairs, longest), reverse_attention: (longest, pairs, steps) -> (steps, pairs)
 
-    Over words alone: neither side's `</s>` counts, nor what is padded.  # words, source_words: (pairs,)
+    `</s>` of both sides and padding are left out.  # target_words, source_words: (pairs,)
     """
-    steps, _, longest = alphas.shape
-    of_target = torch.arange(steps, device=alphas.device)[:, None] < words  # (steps, pairs)
-    of_source = torch.arange(longest, device=alphas.device) < source_words[:, None]  # (pairs, longest)
-    return (alphas * back.permute(2, 1, 0) * of_source).sum(dim=2) * of_target
+    steps, _, longest = attention.shape
+    is_target = torch.arange(steps, device=attention.device)[:, None] < target_words  # (steps, pairs)
+    is_source = torch.arange(longest, device=attention.device) < source_words[:, None]  # (pairs, longest)
+    return (attention * reverse_attention.permute(2, 1, 0) * is_source).sum(dim=2) * is_target
 
 
-def reinforced(log_probs: Tensor, alphas: Tensor, chosen: Tensor, baseline: Tensor) -> Tensor:
-    """log P of the words, through which hard attention learns by what came of its choices (Williams 1992).
+def reinforce(log_probs: Tensor, attention: Tensor, choice: Tensor, baseline: Tensor) -> Tensor:
+    """Return log_probs with the gradient of sampled attention added (Williams 1992).
 
-    The value is log P as it is. Its gradient has a part more, that of log alpha of the word chosen, times how much
-    better the next word was predicted then than by a look at all words: the baseline.  # (tokens,) each
+    The gradient has an additional term: that of log alpha of the chosen word, times how much better the next word was
+    predicted than by soft attention, the baseline.
 
-    # alphas and chosen: (tokens, longest); chosen is 1 at one word, or alphas where none was chosen
+    # log_probs, baseline: (tokens,); attention, choice: (tokens, longest), choice is 1 at one word, or attention
     """
-    choices = chosen * (chosen == 1)
-    picked = (alphas.clamp(min=LEAST).log() * choices.detach()).sum(dim=1)
-    bonus = picked * (log_probs - baseline).detach()
-    return log_probs + bonus - bonus.detach()
+    sampled = choice * (choice == 1)
+    log_choice = (attention.clamp(min=MIN_ATTENTION).log() * sampled.detach()).sum(dim=1)
+    term = log_choice * (log_probs - baseline).detach()
+    return log_probs + term - term.detach()

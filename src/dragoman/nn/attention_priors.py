@@ -1,164 +1,197 @@
-"""Priors on attention (tutorial, section "Intuitive Priors on Attention"; Cohn et al. 2016): what is believed of
-alignments before looking at the words. Each is added to the scores a_t before their softmax, so they go together.
+"""Priors on attention (tutorial, section "Intuitive Priors on Attention"; Cohn et al. 2016).
 
-- `Position`: near the diagonal, -strength |j/|F| - t/|E||, |E| being what |F| is usually translated to.
-- `Markov`: at the words after those that the last word came from, strength log(sum_k alpha_{t-1,k} jump(j - k)).
-- `Fertility`: no longer where a word has had its share, -strength coverage_j / phi_j, phi_j = 3 sigmoid(u . h_j + b)
-  being how many words it is expected to become.
-- `Coverage`: whatever can be learned from it (Tu et al. 2016), v . tanh(U h_j + u coverage_j).
-- `Local`: around a place that the decoder predicts (Luong et al. 2015), -(j - p_t)^2 / (2 sigma^2),
+Each prior is a term added to the scores a_t before their softmax, so priors can be combined.
+
+- `PositionPrior`: near the diagonal, -strength |j/|F| - t/|E||, where |E| is the expected length of the translation.
+- `MarkovPrior`: after the words attended to last, strength log(sum_k alpha_{t-1,k} jump(j - k)).
+- `FertilityPrior`: less where a word has been translated, -strength coverage_j / phi_j, where
+  phi_j = 3 sigmoid(u . h_j + b) is the expected number of its translations.
+- `CoveragePrior`: a learned function of coverage (Tu et al. 2016), v . tanh(U h_j + u coverage_j).
+- `LocalPrior`: around a position predicted by the decoder (Luong et al. 2015), -(j - p_t)^2 / (2 sigma^2),
   p_t = |F| sigmoid(v . tanh(W h_t)).
 
-Coverage is how much a source word was looked at so far: sum_{t' < t} alpha_{t'}. Strengths are learned, beginning with
-those of the settings.
+The coverage of a source word is the attention it has had so far, sum_{t' < t} alpha_{t'}. Strengths are learned,
+starting from those of the settings.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from abc import abstractmethod
+from typing import NamedTuple
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 from torch.nn.functional import conv1d
 
-from dragoman.nn.init import glorot, uniform
+from dragoman.nn.init import empty_linear, glorot_, uniform_
 
-REACH = 3  # words that a jump is told apart by, forwards and backwards
-LEAST = 1e-3  # of the probability of a jump, so that none is impossible
-MOST = 3.0  # words that a word may become, as far as fertility goes
-
-Parameters = Mapping[str, Tensor]
+MAX_JUMP = 3  # jumps of more words, in both directions, have no weight of their own
+MIN_JUMP_PROB = 1e-3  # so that no jump is impossible
+MAX_FERTILITY = 3.0  # target words per source word
 
 
-class History(NamedTuple):
-    """What the decoder has looked at so far, one row a hypothesis."""
+class AttentionHistory(NamedTuple):
+    """What a hypothesis has attended to so far."""
 
-    t: Tensor  # (rows,) words said
+    t: Tensor  # (rows,) number of target words
     coverage: Tensor  # (rows, longest) sum of all alpha before
 
 
-class Seen(NamedTuple):
-    """All that a prior may go by."""
+class PriorInput(NamedTuple):
+    """All that a prior may depend on."""
 
     h: Tensor  # (rows, H) the decoder's state
-    alpha: Tensor  # (rows, longest) of the word before; 0 before the first
-    history: History
-    sizes: Tensor  # (rows,) places of the source, `</s>` among them
-    remembered: Tensor | None  # (rows, longest, ...) what the prior remembers of the source
+    alpha: Tensor  # (rows, longest) attention of the word before; 0 before the first
+    history: AttentionHistory
+    sizes: Tensor  # (rows,) positions of the source, including `</s>`
+    features: Tensor | None  # (rows, longest, ...) the prior's features of the source
+
+    def positions(self) -> Tensor:
+        """0, 1, 2, ...  # (longest,)"""
+        return torch.arange(self.alpha.shape[1], dtype=self.alpha.dtype, device=self.alpha.device)
 
 
-class Prior(Protocol):
-    """One of them."""
+class AttentionPrior(nn.Module):
+    """A term added to attention scores.
 
-    def first(self, query: int, vector: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        """Parameters for states and source vectors of these lengths."""
-        ...
+    Args:
+        value: Initial strength, or size, from the settings.
+        query_size: Length of the decoder's state.
+        vector_size: Length of the source vectors.
+    """
 
-    def remember(self, parameters: Parameters, vectors: Tensor) -> Tensor | None:
-        """What it needs of the source, once for each sentence.  # (sentences, longest, D) -> (..., longest, ...)"""
-        ...
+    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__()
+        self.value = value
 
-    def bias(self, parameters: Parameters, seen: Seen) -> Tensor:
-        """What is added to a_t.  # (rows, longest)"""
-        ...
+    @abstractmethod
+    def reset_parameters(self, generator: Generator) -> None:
+        """Draw initial parameters."""
 
-
-class _Forgetful:
-    """Those that need nothing of the source."""
-
-    def remember(self, parameters: Parameters, vectors: Tensor) -> Tensor | None:
+    def features(self, vectors: Tensor) -> Tensor | None:
+        """Return the prior's features of source words, or None.  # (sentences, longest, D) -> (..., longest, ...)"""
         return None
 
-
-@dataclass(frozen=True)
-class Position(_Forgetful):
-    strength: float
-
-    def first(self, query: int, vector: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        return {"log_strength": _scalar(math.log(self.strength), dtype), "log_ratio": _scalar(0.0, dtype)}
-
-    def bias(self, parameters: Parameters, seen: Seen) -> Tensor:
-        ratio = parameters["log_ratio"].exp()  # |E| / |F|
-        aimed = (seen.history.t + 0.5) / (ratio * seen.sizes)  # (rows,)
-        there = (_places(seen) + 0.5) / seen.sizes[:, None]  # (rows, longest)
-        return -parameters["log_strength"].exp() * (there - aimed[:, None]).abs()
+    @abstractmethod
+    def forward(self, given: PriorInput) -> Tensor:
+        """Return the term added to a_t.  # (rows, longest)"""
 
 
-@dataclass(frozen=True)
-class Markov(_Forgetful):
-    strength: float
-
-    def first(self, query: int, vector: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        """To begin with, a step to the next word is likeliest."""
-        jumps = -(torch.arange(-REACH, REACH + 1, dtype=dtype) - 1).abs()
-        return {"log_strength": _scalar(math.log(self.strength), dtype), "jumps": jumps}
-
-    def bias(self, parameters: Parameters, seen: Seen) -> Tensor:
-        """Before the first word, as if the word before the source's first had been looked at."""
-        jump = parameters["jumps"].softmax(dim=0)  # (2 REACH + 1,) from -REACH to REACH
-        begins = (seen.history.t == 0).to(seen.alpha)[:, None]
-        before = torch.cat([begins, seen.alpha], dim=1)[:, None]  # (rows, 1, 1 + longest)
-        arrived = conv1d(before, jump.flip(0)[None, None], padding=REACH)[:, 0, 1:]  # (rows, longest)
-        return parameters["log_strength"].exp() * (arrived + LEAST).log()
+def _scalar(dtype: torch.dtype | None) -> nn.Parameter:
+    return nn.Parameter(torch.zeros((), dtype=dtype))
 
 
-@dataclass(frozen=True)
-class Fertility:
-    strength: float
+class PositionPrior(AttentionPrior):
+    """Attention near the diagonal."""
 
-    def first(self, query: int, vector: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        """To begin with, a word is expected to become about one."""
-        about_one = _scalar(math.log(1 / (MOST - 1)), dtype)
-        u = uniform((vector,), 0.1 / math.sqrt(vector), chance, dtype)
-        return {"log_strength": _scalar(math.log(self.strength), dtype), "u": u, "b": about_one}
+    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__(value, query_size, vector_size)
+        self.log_strength = _scalar(dtype)
+        self.log_ratio = _scalar(dtype)  # log of |E| / |F|
 
-    def remember(self, parameters: Parameters, vectors: Tensor) -> Tensor | None:
-        return MOST * (vectors @ parameters["u"] + parameters["b"]).sigmoid()  # phi (sentences, longest)
+    def reset_parameters(self, generator: Generator) -> None:
+        nn.init.constant_(self.log_strength, math.log(self.value))
+        nn.init.zeros_(self.log_ratio)
 
-    def bias(self, parameters: Parameters, seen: Seen) -> Tensor:
-        assert seen.remembered is not None
-        return -parameters["log_strength"].exp() * seen.history.coverage / seen.remembered
-
-
-@dataclass(frozen=True)
-class Coverage:
-    hidden: int
-
-    def first(self, query: int, vector: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        return {
-            "U": glorot(self.hidden, vector, chance, dtype),
-            "u": uniform((self.hidden,), 1.0, chance, dtype),
-            "v": uniform((self.hidden,), 1 / math.sqrt(self.hidden), chance, dtype),
-        }
-
-    def remember(self, parameters: Parameters, vectors: Tensor) -> Tensor | None:
-        return vectors @ parameters["U"].t()  # (sentences, longest, hidden)
-
-    def bias(self, parameters: Parameters, seen: Seen) -> Tensor:
-        assert seen.remembered is not None
-        return torch.tanh(seen.remembered + seen.history.coverage[..., None] * parameters["u"]) @ parameters["v"]
+    def forward(self, given: PriorInput) -> Tensor:
+        diagonal = (given.history.t + 0.5) / (self.log_ratio.exp() * given.sizes)  # (rows,)
+        places = (given.positions() + 0.5) / given.sizes[:, None]  # (rows, longest)
+        return -self.log_strength.exp() * (places - diagonal[:, None]).abs()
 
 
-@dataclass(frozen=True)
-class Local(_Forgetful):
-    width: float
+class MarkovPrior(AttentionPrior):
+    """Attention to the words after those attended to last."""
 
-    def first(self, query: int, vector: int, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        return {"W": glorot(query, query, chance, dtype), "v": uniform((query,), 1 / math.sqrt(query), chance, dtype)}
+    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__(value, query_size, vector_size)
+        self.log_strength = _scalar(dtype)
+        self.jumps = nn.Parameter(torch.zeros(2 * MAX_JUMP + 1, dtype=dtype))  # from -MAX_JUMP to MAX_JUMP
 
-    def bias(self, parameters: Parameters, seen: Seen) -> Tensor:
-        at = seen.sizes * ((seen.h @ parameters["W"].t()).tanh() @ parameters["v"]).sigmoid()  # (rows,) p_t
-        off = _places(seen) + 0.5 - at[:, None]  # (rows, longest)
-        return -2 * (off / self.width) ** 2  # sigma is half of the width
+    def reset_parameters(self, generator: Generator) -> None:
+        """At first, a step to the next word is most probable."""
+        nn.init.constant_(self.log_strength, math.log(self.value))
+        with torch.no_grad():
+            self.jumps.copy_(-(torch.arange(-MAX_JUMP, MAX_JUMP + 1) - 1).abs())
+
+    def forward(self, given: PriorInput) -> Tensor:
+        """Before the first word, attention is taken to be at the position before the first source word."""
+        first = (given.history.t == 0).to(given.alpha)[:, None]
+        before = torch.cat([first, given.alpha], dim=1)[:, None]  # (rows, 1, 1 + longest)
+        kernel = self.jumps.softmax(dim=0).flip(0)[None, None]
+        expected = conv1d(before, kernel, padding=MAX_JUMP)[:, 0, 1:]  # (rows, longest)
+        return self.log_strength.exp() * (expected + MIN_JUMP_PROB).log()
 
 
-def _scalar(value: float, dtype: torch.dtype) -> Tensor:
-    return torch.tensor(value, dtype=dtype)
+class FertilityPrior(AttentionPrior):
+    """Less attention to words that have had their share."""
+
+    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__(value, query_size, vector_size)
+        self.log_strength = _scalar(dtype)
+        self.u = nn.Parameter(torch.zeros(vector_size, dtype=dtype))
+        self.b = _scalar(dtype)
+
+    def reset_parameters(self, generator: Generator) -> None:
+        """At first, every word is expected to have about one translation."""
+        nn.init.constant_(self.log_strength, math.log(self.value))
+        uniform_(self.u, 0.1 / math.sqrt(len(self.u)), generator)
+        nn.init.constant_(self.b, math.log(1 / (MAX_FERTILITY - 1)))
+
+    def features(self, vectors: Tensor) -> Tensor | None:
+        """phi.  # (sentences, longest)"""
+        return MAX_FERTILITY * (vectors @ self.u + self.b).sigmoid()
+
+    def forward(self, given: PriorInput) -> Tensor:
+        assert given.features is not None
+        return -self.log_strength.exp() * given.history.coverage / given.features
 
 
-def _places(seen: Seen) -> Tensor:
-    """0, 1, 2, ...  # (longest,)"""
-    return torch.arange(seen.alpha.shape[1], dtype=seen.alpha.dtype, device=seen.alpha.device)
+class CoveragePrior(AttentionPrior):
+    """A learned function of coverage. Its value is the number of hidden units."""
+
+    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__(value, query_size, vector_size)
+        hidden_size = int(value)
+        self.vector_input = empty_linear(vector_size, hidden_size, bias=False, dtype=dtype)  # U
+        self.u = nn.Parameter(torch.zeros(hidden_size, dtype=dtype))
+        self.v = nn.Parameter(torch.zeros(hidden_size, dtype=dtype))
+
+    def reset_parameters(self, generator: Generator) -> None:
+        glorot_(self.vector_input.weight, generator)
+        uniform_(self.u, 1.0, generator)
+        uniform_(self.v, 1 / math.sqrt(len(self.v)), generator)
+
+    def features(self, vectors: Tensor) -> Tensor | None:
+        return self.vector_input(vectors)  # (sentences, longest, hidden)
+
+    def forward(self, given: PriorInput) -> Tensor:
+        assert given.features is not None
+        return torch.tanh(given.features + given.history.coverage[..., None] * self.u) @ self.v
+
+
+class LocalPrior(AttentionPrior):
+    """Attention around a position that the decoder predicts. Its value is the width of the window in words."""
+
+    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__(value, query_size, vector_size)
+        self.state_input = empty_linear(query_size, query_size, bias=False, dtype=dtype)  # W
+        self.v = nn.Parameter(torch.zeros(query_size, dtype=dtype))
+
+    def reset_parameters(self, generator: Generator) -> None:
+        glorot_(self.state_input.weight, generator)
+        uniform_(self.v, 1 / math.sqrt(len(self.v)), generator)
+
+    def forward(self, given: PriorInput) -> Tensor:
+        p = given.sizes * (self.state_input(given.h).tanh() @ self.v).sigmoid()  # (rows,)
+        distance = given.positions() + 0.5 - p[:, None]  # (rows, longest)
+        return -2 * (distance / self.value) ** 2  # sigma is half of the width
+
+
+PRIORS: dict[str, type[AttentionPrior]] = {
+    "position": PositionPrior,
+    "markov": MarkovPrior,
+    "fertility": FertilityPrior,
+    "coverage": CoveragePrior,
+    "local": LocalPrior,
+}

@@ -1,71 +1,73 @@
-"""Recurrent cells, each written once as a step (tutorial, section "Recurrent Neural Network Language Models").
+"""Recurrent cells: each is one pure step function (tutorial, section "Recurrent Neural Network Language Models").
 
-A step goes from the state before a word to the state after it. What of the sum W_x x_t + W_h h_{t-1} + b does not
-depend on the state, p = W_x x_t + b, comes in computed: for a whole text at once where it is known. The matrices of a
-cell's several sums (its gates) stand on top of each other in the order of `Cell.sums`.
+A step goes from the state before a word to the state after it. The input part of its affine transforms,
+p = W_x x_t + b, is computed before, for all words at once where they are known. The recurrent part is added by
+callables (p, h) -> p + W_h h, so that the caller decides how matrices are multiplied: with gathered gradients in
+training, or with packed or quantised weights in search. The matrices of a cell's transforms (its gates) are stacked
+in the order of `Cell.gates`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 CellState = tuple[Tensor, ...]  # h, or h and c, each (rows, H)
-Step = Callable[[Tensor, CellState, Tensor], CellState]  # p (rows, sums * H), state, W_h (sums * H, H) -> state
+AddProduct = Callable[[Tensor, Tensor], Tensor]  # (p, x) -> p + W x
+CellStep = Callable[[Tensor, CellState, Sequence[AddProduct]], CellState]  # p: (rows, gates * H)
 
 
 class Cell(NamedTuple):
     """One kind of recurrence."""
 
-    step: Step
-    sums: tuple[str, ...]  # what its affine transforms are for, by the tutorial's letters
-    state: tuple[str, ...]  # the vectors it hands on; the first, h, is what the outside sees
-    first_biases: tuple[tuple[str, float], ...] = ()  # of sums, where they are not 0
-    holds: tuple[tuple[str, float], ...] = ()  # signs of sums that, large, keep c as it is
-    all_from_h: bool = True  # all sums are p + W_h h: no other vector is multiplied by W_h
+    step: CellStep
+    gates: tuple[str, ...]  # its affine transforms, by the tutorial's letters
+    state: tuple[str, ...]  # the vectors of its state; the first, h, is the output
+    products: tuple[int, ...]  # gates computed by each product with W_h
+    initial_biases: tuple[tuple[str, float], ...] = ()  # of gates, where they are not 0
 
 
-def elman(p: Tensor, state: CellState, W_h: Tensor) -> CellState:
+def elman(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellState:
     """h_t = tanh(W_xh x_t + W_hh h_{t-1} + b_h) (eq. rnnlm:rnn)."""
-    (h,) = state
-    return (torch.addmm(p, h, W_h.t()).tanh(),)
+    (add_h,), (h,) = products, state
+    return (add_h(p, h).tanh(),)
 
 
-def lstm_without_forget_gate(p: Tensor, state: CellState, W_h: Tensor) -> CellState:
-    """Long short-term memory as it is first written (eqs. rnnlm:lstmupdate to rnnlm:lstmhidden): dc_t/dc_{t-1} = 1."""
-    h, c = state
-    i, u, o = torch.addmm(p, h, W_h.t()).chunk(3, dim=1)  # (rows, H) each
+def lstm_without_forget_gate(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellState:
+    """The original long short-term memory (eqs. rnnlm:lstmupdate to rnnlm:lstmhidden): dc_t/dc_{t-1} = 1."""
+    (add_h,), (h, c) = products, state
+    i, u, o = add_h(p, h).chunk(3, dim=1)  # (rows, H) each
     c = i.sigmoid() * u.tanh() + c
     return o.sigmoid() * c.tanh(), c
 
 
-def lstm(p: Tensor, state: CellState, W_h: Tensor) -> CellState:
+def lstm(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellState:
     """Long short-term memory with a forget gate: c_t = i_t * u_t + f_t * c_{t-1} (eq. rnnlm:lstmforget)."""
-    h, c = state
-    i, f, u, o = torch.addmm(p, h, W_h.t()).chunk(4, dim=1)  # (rows, H) each
+    (add_h,), (h, c) = products, state
+    i, f, u, o = add_h(p, h).chunk(4, dim=1)  # (rows, H) each
     c = i.sigmoid() * u.tanh() + f.sigmoid() * c
     return o.sigmoid() * c.tanh(), c
 
 
-def gru(p: Tensor, state: CellState, W_h: Tensor) -> CellState:
-    """The gated recurrent unit (eqs. rnnlm:grureset to rnnlm:gruhidden).
+def gru(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellState:
+    """Gated recurrent unit (eqs. rnnlm:grureset to rnnlm:gruhidden).
 
-    The reset gate is applied to h before its matrix. torch.nn.GRU applies it after, and has z the other way round.
+    The reset gate is applied to h before its matrix. torch.nn.GRU applies it after, and swaps z and 1 - z.
     """
-    (h,) = state
-    gates, candidate = 2 * h.shape[1], h.shape[1]
-    p_gates, p_candidate = p.split([gates, candidate], dim=1)
-    r, z = torch.addmm(p_gates, h, W_h[:gates].t()).sigmoid().chunk(2, dim=1)  # (rows, H) each
-    new = torch.addmm(p_candidate, r * h, W_h[gates:].t()).tanh()  # (rows, H)
-    return (torch.lerp(h, new, z),)  # (1 - z) h + z new
+    (add_h, add_reset_h), (h,) = products, state
+    H = h.shape[1]
+    p_gates, p_new = p.split([2 * H, H], dim=1)
+    r, z = add_h(p_gates, h).sigmoid().chunk(2, dim=1)  # (rows, H) each
+    new = add_reset_h(p_new, r * h).tanh()  # (rows, H)
+    return (torch.lerp(h, new.to(h.dtype), z.to(h.dtype)),)  # (1 - z) h + z new
 
 
 CELLS: dict[str, Cell] = {
-    "rnn": Cell(elman, ("h",), ("h",)),
-    "lstm-without-forget-gate": Cell(lstm_without_forget_gate, ("i", "u", "o"), ("h", "c"), holds=(("i", -1.0),)),
-    "lstm": Cell(lstm, ("i", "f", "u", "o"), ("h", "c"), (("f", 1.0),), (("i", -1.0), ("f", 1.0))),
-    "gru": Cell(gru, ("r", "z", "h"), ("h",), all_from_h=False),
+    "rnn": Cell(elman, ("h",), ("h",), (1,)),
+    "lstm-without-forget-gate": Cell(lstm_without_forget_gate, ("i", "u", "o"), ("h", "c"), (3,)),
+    "lstm": Cell(lstm, ("i", "f", "u", "o"), ("h", "c"), (4,), (("f", 1.0),)),
+    "gru": Cell(gru, ("r", "z", "h"), ("h",), (2, 1)),
 }

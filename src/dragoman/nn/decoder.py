@@ -1,152 +1,232 @@
 """The recurrent network that predicts the translation (tutorial, "Encoder-decoder Models" and "Calculating Attention
-Scores"): a step that search takes word by word, and training over whole sentences."""
+Scores"): one step for search, and all steps of known sentences for training."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
-from dragoman.nn import recurrent as recurrence
-from dragoman.nn.attention import Memory, Places, Score, attend, drawn, likeliest
-from dragoman.nn.attention_priors import History, Prior, Seen
+from dragoman.nn.attention import Attention, Memory, RowLayout
+from dragoman.nn.attention_priors import AttentionHistory
 from dragoman.nn.cells import CELLS, CellState
-from dragoman.nn.recurrent import Layer, unroll
-from dragoman.nn.step_products import PLAIN, Gathering, Products
+from dragoman.nn.containers import TypedModuleDict, TypedModuleList
+from dragoman.nn.dropout import Dropout
+from dragoman.nn.init import empty_linear, reset_linear, uniform_
+from dragoman.nn.recurrent import RecurrentLayer
+from dragoman.nn.step_products import PLAIN, GatheredProducts, StepProducts
 
-CONTEXT, STATE = "context to state", "state {}"  # names of products of a step
-
-
-class Decoder(NamedTuple):
-    """The parameters of a decoder. Without a score it does not attend to the source at all."""
-
-    cell: str
-    layers: tuple[Layer, ...]  # W_x of the first is what multiplies the word's vector
-    score: Score | None = None
-    W_c: Tensor | None = None  # and this multiplies the context  # (sums * H, D)
-    attention: Mapping[str, Tensor] = {}  # the parameters of the score
-    priors: tuple[tuple[Prior, Mapping[str, Tensor]], ...] = ()  # what is added to it, with their parameters
-    hard: bool = False  # whether one word is looked at, rather than all by their weights
+CONTEXT = "context to state"  # the name of a product of a step
 
 
-class DecoderRows(NamedTuple):
-    """Where a decoder is, one row a hypothesis: h_t of each layer (and c_t of a cell that has it), and what it read."""
+class DecoderState(NamedTuple):
+    """The state of a decoder, one row per hypothesis."""
 
-    layers: tuple[CellState, ...]
+    layers: tuple[CellState, ...]  # of each layer
     context: Tensor  # c_t (rows, D)
-    alpha: Tensor  # alpha_t (rows, longest source)
-    history: tuple[Tensor, ...] | None = None  # what priors go by, if there are any: see `layers.priors`
-    chosen: Tensor | None = None  # of hard attention: 1 at the word looked at, or alpha  # (rows, longest source)
+    attention: Tensor  # alpha_t (rows, longest source)
+    history: tuple[Tensor, ...] | None = None  # `AttentionHistory`, if there are attention priors
+    choice: Tensor | None = None  # hard attention: see `AttentionOutput`  # (rows, longest source)
 
 
-def step(
-    decoder: Decoder,
-    p: Tensor,
-    rows: DecoderRows,
-    memory: Memory,
-    places: Places,
-    products: Products,
-    masks: Sequence[Tensor] = (),
-    chance: Generator | None = None,
-) -> DecoderRows:
-    """h_t = enc([embed(e_{t-1}); c_{t-1}], h_{t-1}), then alpha_t and c_t by it.
-
-    # p: (rows, sums * H), W_x embed(e_{t-1}) + b of the first layer. In training, masks: dropout between layers, and
-    # chance: by which hard attention draws a word; otherwise it takes the likeliest
-    """
-    assert decoder.score is not None, "it attends"
-    assert decoder.W_c is not None, "it attends"
-    aside, W_c = products.aside(CONTEXT, p, rows.context, decoder.W_c)
-    p = torch.addmm(aside, rows.context, W_c.t())
-    states: list[CellState] = []
-    for number, (layer, state) in enumerate(zip(decoder.layers, rows.layers, strict=True), 1):
-        if number > 1:
-            h = states[-1][0] * masks[number - 2] if masks else states[-1][0]
-            p = products.linear(f"up to {number}", h, layer.W_x) + layer.b
-        states.append(_cell_step(decoder.cell, STATE.format(number), p, state, layer.W_h, products))
-    h, history = states[-1][0], None if rows.history is None else History(*rows.history)
-    bias = None if history is None else _believed(decoder, memory, h, rows.alpha, history, places)
-    choose = None if not decoder.hard else likeliest if chance is None else drawn(chance)
-    looked = attend(decoder.score, decoder.attention, memory, h, places, products, bias, choose)
-    if history is not None:
-        history = History(history.t + 1, history.coverage + looked.alpha)
-    return DecoderRows(tuple(states), looked.context, looked.alpha, history, looked.chosen)
-
-
-def _believed(decoder: Decoder, memory: Memory, h: Tensor, alpha: Tensor, history: History, places: Places) -> Tensor:
-    """What all priors together add to the scores.  # (rows, longest)"""
-    sizes = places.spread((memory.barred == 0).sum(dim=1)).to(h)  # (rows,)
-    biases = []
-    for (prior, parameters), own in zip(decoder.priors, memory.believed, strict=True):
-        remembered = None if own is None else places.spread(own)
-        biases.append(prior.bias(parameters, Seen(h, alpha, history, sizes, remembered)))
-    return torch.stack(biases).sum(dim=0)
-
-
-def _added(decoder: Decoder) -> dict[str, Tensor]:
-    """The products that a step adds to the first layer's sums, by name."""
-    assert decoder.W_c is not None, "it attends"
-    added = {CONTEXT: decoder.W_c}
-    return added | {STATE.format(1): decoder.layers[0].W_h} if CELLS[decoder.cell].all_from_h else added
-
-
-def _cell_step(cell: str, name: str, p: Tensor, state: CellState, W_h: Tensor, products: Products) -> CellState:
-    if CELLS[cell].all_from_h:
-        p, W_h = products.aside(name, p, state[0], W_h)
-    return CELLS[cell].step(p, state, W_h)
-
-
-class Unrolled(NamedTuple):
-    """What a decoder says of all words of some sentences."""
+class DecoderOutput(NamedTuple):
+    """Outputs of a decoder for all words of some sentences."""
 
     h: Tensor  # (steps, rows, H) of the last layer
-    contexts: Tensor | None  # (steps, rows, D)
-    alphas: Tensor | None  # (steps, rows, longest source)
-    chosen: Tensor | None = None  # of hard attention (steps, rows, longest source)
+    contexts: Tensor | None = None  # (steps, rows, D)
+    attention: Tensor | None = None  # (steps, rows, longest source)
+    choices: Tensor | None = None  # hard attention (steps, rows, longest source)
 
 
-def unroll_attending(
-    decoder: Decoder,
-    m: Tensor,
-    rows: DecoderRows,
-    memory: Memory,
-    masks: Sequence[Tensor] = (),
-    chance: Generator | None = None,
-) -> Unrolled:
-    """All steps of sentences whose words are known, gradients of shared matrices gathered.  # m: (steps, rows, L_m)"""
-    first = decoder.layers[0]
-    p = torch.addmm(first.b, m.flatten(0, 1), first.W_x.t()).unflatten(0, m.shape[:2])  # (steps, rows, sums * H)
-    places = Places(m.shape[1], 1, None)  # one row a sentence
-    products: Products = Gathering(len(m)) if torch.is_grad_enabled() else PLAIN
-    steps = []
-    for t, p_t in enumerate(products.ahead(p, _added(decoder)).unbind()):
-        rows = step(decoder, p_t, rows, memory, places, products, [layer[t] for layer in masks], chance)
-        steps.append(rows)
-        products.step()
-    return Unrolled(
-        torch.stack([rows.layers[-1][0] for rows in steps]),
-        torch.stack([rows.context for rows in steps]),
-        torch.stack([rows.alpha for rows in steps]),
-        torch.stack([rows.chosen for rows in steps if rows.chosen is not None]) if decoder.hard else None,
-    )
+class Decoder(nn.Module):
+    """h_t = RNN([embed(e_{t-1}); c_{t-1}], h_{t-1}), and alpha_t and c_t from h_t.
+
+    Args:
+        cell: One of `dragoman.nn.cells.CELLS`.
+        num_layers: Number of layers.
+        input_size: Length of the word vectors, L_m.
+        hidden_size: Length of the hidden state, H.
+        attention: The attention, or None for a decoder without.
+        context_size: Length of the context, D.
+        dropout: Dropout rate between layers.
+    """
+
+    def __init__(
+        self,
+        cell: str,
+        num_layers: int,
+        input_size: int,
+        hidden_size: int,
+        attention: Attention | None = None,
+        context_size: int = 0,
+        *,
+        dropout: float = 0.0,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        self.hidden_size = hidden_size
+        sizes = [input_size] + [hidden_size] * (num_layers - 1)
+        self.layers = TypedModuleList(RecurrentLayer(cell, size, hidden_size, dtype=dtype) for size in sizes)
+        self.attention = attention
+        self.context_input: nn.Linear | None = None  # W_c
+        if attention is not None:
+            gates = self.layers[0].input.out_features
+            self.context_input = empty_linear(context_size, gates, bias=False, dtype=dtype)
+        self.dropout = Dropout(dropout)
+
+    def reset_parameters(self, generator: Generator) -> None:
+        for layer in self.layers:
+            layer.reset_parameters(generator)
+        if self.context_input is not None:
+            uniform_(self.context_input.weight, self.hidden_size**-0.5, generator)
+        if self.attention is not None:
+            self.attention.reset_parameters(generator)
+
+    def word_inputs(self, m: Tensor) -> Tensor:
+        """W_x embed(e_{t-1}) + b of the first layer.  # (..., L_m) -> (..., gates * H)"""
+        return self.layers[0].input(m)
+
+    def initial_state(self, layers: tuple[CellState, ...], vectors: Tensor) -> DecoderState:
+        """Return the state before the first word; c_0 = 0.  # vectors: (sentences, longest, D)"""
+        sentences, longest, D = vectors.shape
+        zeros = vectors.new_zeros
+        history = None
+        if self.attention is not None and len(self.attention.priors):
+            history = AttentionHistory(zeros(sentences), zeros(sentences, longest))
+        return DecoderState(layers, zeros(sentences, D), zeros(sentences, longest), history)
+
+    # -- with attention ------------------------------------------------------------------------------------------------
+
+    def attention_step(
+        self,
+        p: Tensor,
+        state: DecoderState,
+        memory: Memory,
+        layout: RowLayout,
+        products: StepProducts = PLAIN,
+        masks: Sequence[Tensor] = (),
+        generator: Generator | None = None,
+    ) -> DecoderState:
+        """Return the state after one more word.
+
+        # p: (rows, gates * H), `word_inputs` of the word; masks: dropout between layers, in training
+        """
+        assert self.attention is not None and self.context_input is not None
+        p = products.add(CONTEXT, self.context_input.weight, p, state.context)
+        states: list[CellState] = []
+        for number, (layer, before) in enumerate(zip(self.layers, state.layers, strict=True), 1):
+            if number > 1:
+                h = states[-1][0] * masks[number - 2] if masks else states[-1][0]
+                p = products.linear(f"input {number}", layer.input.weight, h) + layer.input.bias
+            states.append(layer.step(p, before, products, f"state {number}"))
+        h, history = states[-1][0], None if state.history is None else AttentionHistory(*state.history)
+        attended = self.attention(memory, h, layout, state.attention, history, products, generator)
+        if history is not None:
+            history = AttentionHistory(history.t + 1, history.coverage + attended.weights)
+        return DecoderState(tuple(states), attended.context, attended.weights, history, attended.choice)
+
+    def forward(
+        self, m: Tensor, state: DecoderState, memory: Memory | None, generator: Generator | None = None
+    ) -> DecoderOutput:
+        """Read all words of known sentences, one row per sentence.  # m: (steps, rows, L_m)"""
+        masks = self._dropout_masks(m, generator)
+        if memory is None:
+            return DecoderOutput(self._run_layers(m, state.layers, masks))
+        layout = RowLayout(m.shape[1], 1)
+        products: StepProducts = GatheredProducts(len(m)) if torch.is_grad_enabled() else PLAIN
+        p = products.prepare(self.word_inputs(m), self._added_matrices())  # (steps, rows, gates * H)
+        states: list[DecoderState] = []
+        for t, p_t in enumerate(p.unbind()):
+            step_masks = [mask[t] for mask in masks]
+            state = self.attention_step(p_t, state, memory, layout, products, step_masks, generator)
+            states.append(state)
+            products.next_step()
+        choices = [state.choice for state in states if state.choice is not None]
+        return DecoderOutput(
+            torch.stack([state.layers[-1][0] for state in states]),
+            torch.stack([state.context for state in states]),
+            torch.stack([state.attention for state in states]),
+            torch.stack(choices) if choices else None,
+        )
+
+    def _added_matrices(self) -> dict[str, Tensor]:
+        """Products that a step adds to all of the first layer's sums, by name."""
+        assert self.context_input is not None
+        recurrent = self.layers[0].recurrent_matrices("state 1")
+        return {CONTEXT: self.context_input.weight} | (recurrent if len(recurrent) == 1 else {})
+
+    def _dropout_masks(self, m: Tensor, generator: Generator | None) -> list[Tensor]:
+        """Dropout between layers, for all steps.  # (steps, rows, H) each"""
+        if not self.training or not self.dropout.rate:
+            return []
+        ones = m.new_ones(*m.shape[:2], self.hidden_size)
+        return [self.dropout(ones, generator) for _ in range(len(self.layers) - 1)]
+
+    # -- without attention ---------------------------------------------------------------------------------------------
+
+    def _run_layers(self, x: Tensor, states: Sequence[CellState], masks: Sequence[Tensor]) -> Tensor:
+        """# (steps, rows, L_m) -> (steps, rows, H)"""
+        for number, (layer, state) in enumerate(zip(self.layers, states, strict=True)):
+            if number and masks:
+                x = x * masks[number - 1]
+            x, _ = layer(x, state)
+        return x
+
+    def plain_step(self, x: Tensor, states: Sequence[CellState]) -> tuple[CellState, ...]:
+        """Return the states of a decoder without attention after one more word.  # x: (rows, L_m)"""
+        after: list[CellState] = []
+        for layer, state in zip(self.layers, states, strict=True):
+            after.append(layer.step(layer.input(x), state))
+            x = after[-1][0]
+        return tuple(after)
 
 
-def unroll_alone(decoder: Decoder, m: Tensor, states: Sequence[CellState], masks: Sequence[Tensor] = ()) -> Unrolled:
-    """The same without attention: layer after layer.  # m: (steps, rows, L_m)"""
-    x = m
-    for number, (layer, state) in enumerate(zip(decoder.layers, states, strict=True)):
-        if number and masks:
-            x = x * masks[number - 1]
-        x, _ = unroll(decoder.cell, layer, x, state)
-    return Unrolled(x, None, None)
+class Bridge(nn.Module):
+    """The initial state of the decoder from the final states of the encoder: h_0 = tanh(W h + b), or h itself.
 
+    The last layers correspond, and so on downwards. If the encoder has fewer layers, its lowest is used several times.
+    An encoder without c uses h for both.
 
-def step_alone(decoder: Decoder, x: Tensor, states: Sequence[CellState]) -> tuple[CellState, ...]:
-    """One word on, without attention.  # x: (rows, L_m)"""
-    after: list[CellState] = []
-    for layer, state in zip(decoder.layers, states, strict=True):
-        after.append(recurrence.step(decoder.cell, layer, x, state))
-        x = after[-1][0]
-    return tuple(after)
+    Args:
+        cell: The decoder's cell.
+        num_layers: Number of layers of the decoder.
+        input_size: Length of the encoder's states.
+        hidden_size: Length of the decoder's states.
+        copy: Copy the states; they must have the same length.
+    """
+
+    def __init__(
+        self,
+        cell: str,
+        num_layers: int,
+        input_size: int,
+        hidden_size: int,
+        *,
+        copy: bool = False,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        self.names, self.num_layers, self.copy = CELLS[cell].state, num_layers, copy
+        self.layers = TypedModuleList(
+            TypedModuleDict({name: empty_linear(input_size, hidden_size, dtype=dtype) for name in self.names})
+            for _ in range(0 if copy else num_layers)
+        )
+
+    def reset_parameters(self, generator: Generator) -> None:
+        for layer in self.layers:
+            for linear in layer.values():
+                reset_linear(linear, generator)
+
+    def forward(self, final_states: Sequence[CellState]) -> tuple[CellState, ...]:
+        """# (sentences, inputs) each -> (sentences, H) each"""
+        below = len(final_states) - self.num_layers
+        states = []
+        for number in range(self.num_layers):
+            final = final_states[max(0, below + number)]
+            parts = {name: final[min(place, len(final) - 1)] for place, name in enumerate(self.names)}
+            if not self.copy:
+                parts = {name: self.layers[number][name](part).tanh() for name, part in parts.items()}
+            states.append(tuple(parts.values()))
+        return tuple(states)

@@ -1,187 +1,174 @@
-"""From a source sentence to vectors (tutorial, "Encoder-decoder Models" and "Other Ways of Encoding Sequences").
+"""Encoders of source sentences (tutorial, "Encoder-decoder Models" and "Other Ways of Encoding Sequences").
 
-Every encoder gives the state that the decoder may begin with, and vectors to attend to: one for each word and for
-`</s>`, of trees one for each node.
+Every encoder returns a state from which the decoder can start, and vectors for attention: one for each word and for
+`</s>`, or for trees one for each node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from torch import Generator, Tensor
-from torch.nn.functional import embedding, pad
+from torch import Generator, Tensor, nn
+from torch.nn.functional import pad
 
 from dragoman.data.batches import Batch
 from dragoman.data.trees import TreeBatch
-from dragoman.nn import tree
-from dragoman.nn.cells import CELLS, CellState
+from dragoman.nn.cells import CellState
+from dragoman.nn.containers import TypedModuleDict, TypedModuleList
 from dragoman.nn.convolution import POOLINGS, convolve, pooled_size
-from dragoman.nn.dropout import dropout
-from dragoman.nn.init import glorot
-from dragoman.nn.recurrent import Layer, first_layer, unroll_sentences
+from dragoman.nn.dropout import Dropout
+from dragoman.nn.init import empty_linear, reset_linear
+from dragoman.nn.recurrent import PackedOrder, RecurrentLayer
+from dragoman.nn.tree import TreeLayer
 
-Parameters = Mapping[str, Tensor]
+LEFT_TO_RIGHT, RIGHT_TO_LEFT = "left_to_right", "right_to_left"
 
 
 class EncoderOutput(NamedTuple):
-    """What is known of some sentences, once they are read."""
+    """Encoded sentences."""
 
     vectors: Tensor  # H^(f) (sentences, longest, D)
-    mask: Tensor  # (sentences, longest) where there is a vector
-    ends: tuple[CellState, ...]  # the state of each layer when all has been read: h, or h and c  # (sentences, ...)
-
-
-class Noise(NamedTuple):
-    """What is left out at random in training; nothing without `chance`."""
-
-    embedding: float
-    hidden: float
-    chance: Generator | None
+    mask: Tensor  # (sentences, longest) True where there is a vector
+    final_states: tuple[CellState, ...]  # of each layer: h, or h and c  # (sentences, state_size) each
 
 
 class Encoder(Protocol):
-    """One way of reading."""
+    """The interface of encoders, which are torch modules."""
 
-    def first(self, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        """Parameters before training, but for the words' vectors."""
+    output_size: int  # D, length of the vectors
+    state_size: int  # length of the vectors of final states
+    num_layers: int  # number of final states
+
+    def reset_parameters(self, generator: Generator) -> None:
+        """Draw initial parameters."""
         ...
 
-    def sizes(self) -> Sizes:
-        """How long its vectors and states are."""
-        ...
-
-    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> EncoderOutput:
-        """The source read.  # M: (|V_f|, L_m)"""
+    def __call__(self, source: Any, embedding: nn.Embedding, generator: Generator | None = None) -> EncoderOutput:
+        """Encode source sentences."""
         ...
 
 
-class Sizes(NamedTuple):
-    """How long an encoder's vectors and states are."""
+class RecurrentEncoder(nn.Module):
+    """h_t = RNN(m_t, h_{t-1}) in one or two directions, whose vectors are concatenated.
 
-    vectors: int
-    ends: int
-    state: tuple[str, ...]  # what an end consists of
-    layers: int
-
-
-FORWARD, BACKWARD = "forward", "backward"
-
-
-@dataclass(frozen=True)
-class RecurrentEncoder:
-    """h_t = RNN(m_t, h_{t-1}) from the left, from the right (`reverse`), or both and their vectors side by side."""
-
-    directions: tuple[str, ...]
-    cell: str
-    layers: int
-    inputs: int  # L_m
-    hidden: int  # of each direction
-
-    def first(self, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
-        for number in range(1, self.layers + 1):
-            inputs = self.inputs if number == 1 else len(self.directions) * self.hidden
-            for direction in self.directions:
-                layer = first_layer(self.cell, inputs, self.hidden, chance, dtype)
-                found |= {f"{direction}.{name}{number}": tensor for name, tensor in layer._asdict().items()}
-        return found
-
-    def sizes(self) -> Sizes:
-        width = len(self.directions) * self.hidden
-        return Sizes(width, width, CELLS[self.cell].state, self.layers)
-
-    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> EncoderOutput:
-        batch = Batch.from_sentences(source)
-        mask = batch.mask.T.to(M.device)  # (longest, sentences)
-        x = dropout(embedding(batch.ids.T.to(M.device), M), noise.embedding, noise.chance)  # (longest, sentences, L_m)
-        backwards = _backwards(batch.lengths, len(x)).to(M.device) if BACKWARD in self.directions else None
-        ends = []
-        for number in range(1, self.layers + 1):
-            read = [self._read(parameters, direction, number, x, mask, backwards) for direction in self.directions]
-            ends.append(tuple(torch.cat(parts, dim=1) for parts in zip(*(end for _, end in read), strict=True)))
-            x = dropout(torch.cat([h for h, _ in read], dim=2), noise.hidden, noise.chance)
-        return EncoderOutput(x.transpose(0, 1).contiguous(), mask.T, tuple(ends))
-
-    def _read(
-        self, parameters: Parameters, direction: str, number: int, x: Tensor, mask: Tensor, backwards: Tensor | None
-    ) -> tuple[Tensor, CellState]:
-        """One layer in one direction.  # x: (longest, sentences, inputs)"""
-        layer = Layer(*(parameters[f"{direction}.{name}{number}"] for name in Layer._fields))
-        state = tuple(x.new_zeros(x.shape[1], self.hidden) for _ in CELLS[self.cell].state)
-        if direction == FORWARD or backwards is None:
-            return unroll_sentences(self.cell, layer, x, state, mask)
-        h, end = unroll_sentences(self.cell, layer, _reordered(x, backwards), state, mask)
-        return _reordered(h, backwards), end
-
-
-def _backwards(lengths: Tensor, longest: int) -> Tensor:
-    """Where to look for each sentence's words from the last to the first; padding stays.  # (longest * sentences,)
-
-    Flat places in a batch that has steps first.
-    """
-    steps = torch.arange(longest)[:, None]  # (longest, 1)
-    from_end = lengths[None] - 1 - steps  # (longest, sentences)
-    return (torch.where(from_end >= 0, from_end, steps) * len(lengths) + torch.arange(len(lengths))).flatten()
-
-
-def _reordered(x: Tensor, places: Tensor) -> Tensor:
-    return x.flatten(0, 1).index_select(0, places).view_as(x)
-
-
-@dataclass(frozen=True)
-class ConvolutionalEncoder:
-    """n filters of width w over the words: a vector for each word, by the words around it, and what pooling leaves.
-
-    The sentence is set between zeros, so that there is a window around each of its words.
+    Args:
+        directions: `LEFT_TO_RIGHT`, `RIGHT_TO_LEFT` or both, in the order of concatenation.
+        cell: One of `dragoman.nn.cells.CELLS`.
+        num_layers: Number of layers.
+        input_size: Length of the word vectors, L_m.
+        hidden_size: Length of the hidden state of each direction.
     """
 
-    filters: int
-    width: int
-    pooling: str
-    k: int
-    inputs: int  # L_m
+    def __init__(
+        self,
+        directions: tuple[str, ...],
+        cell: str,
+        num_layers: int,
+        input_size: int,
+        hidden_size: int,
+        *,
+        embedding_dropout: float = 0.0,
+        dropout: float = 0.0,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        self.num_layers = num_layers
+        self.output_size = self.state_size = len(directions) * hidden_size
+        sizes = [input_size] + [self.output_size] * (num_layers - 1)
+        self.layers = TypedModuleList(
+            TypedModuleDict({name: RecurrentLayer(cell, size, hidden_size, dtype=dtype) for name in directions})
+            for size in sizes
+        )
+        self.embedding_dropout, self.dropout = Dropout(embedding_dropout), Dropout(dropout)
 
-    def first(self, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        return {
-            "W": glorot(self.filters, self.width * self.inputs, chance, dtype),
-            "b": torch.zeros(self.filters, dtype=dtype),
-        }
+    def reset_parameters(self, generator: Generator) -> None:
+        for directions in self.layers:
+            for layer in directions.values():
+                layer.reset_parameters(generator)
 
-    def sizes(self) -> Sizes:
-        return Sizes(self.filters, pooled_size(self.pooling, self.filters, self.k), ("h",), 1)
-
-    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> EncoderOutput:
+    def forward(self, source: Any, embedding: nn.Embedding, generator: Generator | None = None) -> EncoderOutput:
         batch = Batch.from_sentences(source)
-        m = dropout(embedding(batch.ids.to(M.device), M), noise.embedding, noise.chance)  # (sentences, longest, L_m)
-        own = m * batch.mask[..., None].to(m)
+        device = embedding.weight.device
+        order = PackedOrder.of(batch.lengths, device)
+        x = embedding(batch.ids.T.to(device))  # (longest, sentences, L_m)
+        x = self.embedding_dropout(x, generator)
+        final_states: list[CellState] = []
+        for directions in self.layers:
+            outputs = [order.run(layer, x, reverse=name == RIGHT_TO_LEFT) for name, layer in directions.items()]
+            parts = zip(*(state for _, state in outputs), strict=True)
+            final_states.append(tuple(torch.cat(part, dim=1) for part in parts))
+            x = self.dropout(torch.cat([h for h, _ in outputs], dim=2), generator)  # (longest, sentences, D)
+        return EncoderOutput(x.transpose(0, 1).contiguous(), batch.mask.to(device), tuple(final_states))
+
+
+class ConvolutionalEncoder(nn.Module):
+    """n filters of width w: a vector for each word, from the words around it, and the pooled vector of the sentence.
+
+    Sentences are padded with zeros on both sides, so that there is a window around each word.
+    """
+
+    num_layers = 1
+
+    def __init__(
+        self,
+        filters: int,
+        width: int,
+        pooling: str,
+        k: int,
+        input_size: int,
+        *,
+        embedding_dropout: float = 0.0,
+        dropout: float = 0.0,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        self.width, self.pooling, self.k = width, pooling, k
+        self.output_size, self.state_size = filters, pooled_size(pooling, filters, k)
+        self.filters = empty_linear(width * input_size, filters, dtype=dtype)
+        self.embedding_dropout, self.dropout = Dropout(embedding_dropout), Dropout(dropout)
+
+    def reset_parameters(self, generator: Generator) -> None:
+        reset_linear(self.filters, generator)
+
+    def forward(self, source: Any, embedding: nn.Embedding, generator: Generator | None = None) -> EncoderOutput:
+        batch = Batch.from_sentences(source)
+        device = embedding.weight.device
+        m = self.embedding_dropout(embedding(batch.ids.to(device)), generator)  # (sentences, longest, L_m)
+        m = m * batch.mask[..., None].to(m)
         before = (self.width - 1) // 2
-        framed = pad(own, (0, 0, before, self.width - 1 - before))  # (sentences, longest + w - 1, L_m)
-        lengths = (batch.lengths + self.width - 1).to(M.device)
-        convolved = convolve(framed, lengths, parameters["W"], parameters["b"], torch.tanh)
-        vectors = dropout(convolved.h, noise.hidden, noise.chance)  # (sentences, longest, n)
-        return EncoderOutput(vectors, convolved.mask, ((POOLINGS[self.pooling](convolved, self.k),),))
+        m = pad(m, (0, 0, before, self.width - 1 - before))  # (sentences, longest + w - 1, L_m)
+        convolved = convolve(m, (batch.lengths + self.width - 1).to(device), self.filters)
+        convolved = convolved._replace(h=convolved.h.tanh())  # (sentences, longest, n)
+        pooled = POOLINGS[self.pooling](convolved, self.k)
+        return EncoderOutput(self.dropout(convolved.h, generator), convolved.mask, ((pooled,),))
 
 
-@dataclass(frozen=True)
-class TreeEncoder:
-    """From the words up along a binary tree: a vector for each node, and the root's state."""
+class TreeEncoder(nn.Module):
+    """A recursive network over binary trees: a vector for each node, and the state of the root."""
 
-    cell: str  # of TREE_CELLS
-    inputs: int  # L_m
-    hidden: int
+    num_layers = 1
 
-    def first(self, chance: Generator, dtype: torch.dtype) -> dict[str, Tensor]:
-        return tree.first_parameters(self.cell, self.inputs, self.hidden, chance, dtype)._asdict()
+    def __init__(
+        self,
+        cell: str,
+        input_size: int,
+        hidden_size: int,
+        *,
+        embedding_dropout: float = 0.0,
+        dropout: float = 0.0,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        self.output_size = self.state_size = hidden_size
+        self.layer = TreeLayer(cell, input_size, hidden_size, dtype=dtype)
+        self.embedding_dropout, self.dropout = Dropout(embedding_dropout), Dropout(dropout)
 
-    def sizes(self) -> Sizes:
-        return Sizes(self.hidden, self.hidden, tree.TREE_CELLS[self.cell].state, 1)
+    def reset_parameters(self, generator: Generator) -> None:
+        self.layer.reset_parameters(generator)
 
-    def encode(self, parameters: Parameters, M: Tensor, source: Any, noise: Noise) -> EncoderOutput:
+    def forward(self, source: Any, embedding: nn.Embedding, generator: Generator | None = None) -> EncoderOutput:
         batch = TreeBatch.from_trees(source)
-        m = embedding(torch.from_numpy(batch.ids).to(M.device), M)  # (leaves, L_m)
-        layer = tree.TreeLayer(*(parameters[name] for name in tree.TreeLayer._fields))
-        encoded = tree.encode(self.cell, layer, dropout(m, noise.embedding, noise.chance), batch)
-        return EncoderOutput(dropout(encoded.vectors, noise.hidden, noise.chance), encoded.mask, (encoded.root,))
+        m = embedding(torch.from_numpy(batch.ids).to(embedding.weight.device))  # (leaves, L_m)
+        trees = self.layer(self.embedding_dropout(m, generator), batch)
+        return EncoderOutput(self.dropout(trees.vectors, generator), trees.mask, (trees.root,))

@@ -1,4 +1,8 @@
-"""What parameters are before training."""
+"""Creation and initial values of parameters.
+
+Layers are created without values, so nothing is drawn from torch's global generator. Their `reset_parameters` draws
+from an explicit generator. Numbers are drawn in 64 bits, so that models of both precisions start from the same values.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,46 @@ import math
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
+from torch.nn.utils import skip_init
 
 from dragoman.data.corpus import Corpus
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
-def uniform(shape: tuple[int, ...], reach: float, chance: Generator, dtype: torch.dtype) -> Tensor:
-    """Numbers from -reach to reach. Drawn in 64 bits, so that either precision starts from the same."""
-    return ((torch.rand(shape, generator=chance, dtype=torch.float64) * 2 - 1) * reach).to(dtype)
+def empty_linear(inputs: int, outputs: int, *, bias: bool = True, dtype: torch.dtype | None = None) -> nn.Linear:
+    """Return a linear layer without initial values."""
+    return skip_init(nn.Linear, inputs, outputs, bias=bias, dtype=dtype)
 
 
-def glorot(outputs: int, inputs: int, chance: Generator, dtype: torch.dtype) -> Tensor:
-    """A matrix that keeps the size of what passes through it, forth and back (Glorot and Bengio 2010)."""
-    return uniform((outputs, inputs), math.sqrt(6 / (outputs + inputs)), chance, dtype)
+def empty_embedding(words: int, size: int, *, dtype: torch.dtype | None = None) -> nn.Embedding:
+    """Return an embedding without initial values."""
+    return skip_init(nn.Embedding, words, size, dtype=dtype)
+
+
+@torch.no_grad()
+def uniform_(tensor: Tensor, bound: float, generator: Generator) -> None:
+    """Fill a tensor with numbers between -bound and bound."""
+    tensor.copy_((torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1) * bound)
+
+
+def glorot_(weight: Tensor, generator: Generator) -> None:
+    """Fill a matrix so that it preserves the variance of values and gradients (Glorot and Bengio 2010)."""
+    uniform_(weight, math.sqrt(6 / sum(weight.shape)), generator)
+
+
+def reset_linear(layer: nn.Linear, generator: Generator) -> None:
+    """Give a linear layer a Glorot matrix and zero biases."""
+    glorot_(layer.weight, generator)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
 
 
 def log_unigram(corpus: Corpus, dtype: torch.dtype) -> Tensor:
-    """log of how frequent words are, each counted once more than it was seen: with these as biases and all else near
-    0, a model starts as a unigram model.  # (|V|,)"""
+    """Return the log of the relative frequency of each word, with one added to each count.  # (|V|,)
+
+    With these as output biases and small weights, a model starts as a unigram model.
+    """
     counts = np.bincount(corpus.ids_with_boundaries(starts=0), minlength=len(corpus.vocab)) + 1.0
     return torch.from_numpy(np.log(counts / counts.sum())).to(dtype)

@@ -1,103 +1,250 @@
-"""A cell over time: the fold of its step, and faster ways to the same where there are some."""
+"""Recurrent layers: a cell folded over time, or a fused kernel of torch where there is one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
-from dragoman.nn.cells import CELLS, CellState
-from dragoman.nn.init import uniform
+from dragoman.nn.cells import CELLS, AddProduct, CellState
+from dragoman.nn.containers import TypedModuleList
+from dragoman.nn.dropout import Dropout
+from dragoman.nn.init import empty_linear, uniform_
+from dragoman.nn.step_products import PLAIN, StepProducts
 
-
-class Layer(NamedTuple):
-    """The parameters of one recurrent layer."""
-
-    W_x: Tensor  # (sums * H, inputs)
-    W_h: Tensor  # (sums * H, H)
-    b: Tensor  # (sums * H,)
+FUSED = ("lstm", "rnn")  # cells whose equations are those of torch.lstm and torch.rnn_tanh
+STATE = "state"  # the name of the recurrent products of a step
 
 
-def first_layer(cell: str, inputs: int, H: int, chance: Generator, dtype: torch.dtype) -> Layer:
-    """Matrices between -1/sqrt(H) and 1/sqrt(H), as is usual for recurrent networks; biases 0 or the cell's own."""
-    sums, biases, reach = CELLS[cell].sums, dict(CELLS[cell].first_biases), 1 / math.sqrt(H)
-    W_x = uniform((len(sums) * H, inputs), reach, chance, dtype)
-    W_h = uniform((len(sums) * H, H), reach, chance, dtype)
-    b = torch.cat([torch.full((H,), biases.get(name, 0.0), dtype=dtype) for name in sums])
-    return Layer(W_x, W_h, b)
+class RecurrentLayer(nn.Module):
+    """h_t = RNN(x_t, h_{t-1}) for one layer and one direction.
 
-
-LARGE = 1e4  # a sum whose sigmoid is 1 to the last bit
-Unrolled = tuple[Tensor, CellState]  # h of all steps (steps, rows, H), and the state after the last
-
-
-def step(cell: str, layer: Layer, x: Tensor, state: CellState) -> CellState:
-    """One word on.  # x: (rows, inputs)"""
-    return CELLS[cell].step(torch.addmm(layer.b, x, layer.W_x.t()), state, layer.W_h)
-
-
-def unroll(cell: str, layer: Layer, x: Tensor, state: CellState) -> Unrolled:
-    """All words of some rows of text, one after the other.  # x: (steps, rows, inputs)"""
-    fast = FAST.get(cell)
-    return fold(cell, layer, x, state) if fast is None else fast(layer, x, state)
-
-
-def fold(cell: str, layer: Layer, x: Tensor, state: CellState) -> Unrolled:
-    """The definition. What the inputs contribute is one product of matrices for all steps."""
-    p = torch.addmm(layer.b, x.flatten(0, 1), layer.W_x.t()).unflatten(0, x.shape[:2])  # (steps, rows, sums * H)
-    h = []
-    for p_t in p.unbind():
-        state = CELLS[cell].step(p_t, state, layer.W_h)
-        h.append(state[0])
-    return torch.stack(h), state
-
-
-def unroll_sentences(cell: str, layer: Layer, x: Tensor, state: CellState, mask: Tensor) -> Unrolled:
-    """The same for rows of different lengths, and the state of each after its own last word.
-
-    Padding comes last in a row. There the gates are held such that c stays what it was: no gate is ever as open as with
-    a sum this large. h is looked up where the row ends.  # mask: (steps, rows)
+    Args:
+        cell: One of `CELLS`.
+        input_size: Length of the input vectors.
+        hidden_size: Length of the state's vectors, H.
+        learned_state: Learn the initial state; otherwise it is zero.
+        weight_dropout: Dropout rate of the recurrent weights.
     """
-    if bool(mask.all()):
-        return unroll(cell, layer, x, state)
-    holding = _holding(cell, layer)  # (sums * H, 1)
-    padded = Layer(torch.cat([layer.W_x, holding], dim=1), layer.W_h, layer.b)
-    h, ended = unroll(cell, padded, torch.cat([x, (~mask)[..., None].to(x)], dim=2), state)
-    last = mask.sum(dim=0) - 1  # (rows,)
-    return h, (h[last, torch.arange(len(last), device=h.device)], *ended[1:])
+
+    def __init__(
+        self,
+        cell: str,
+        input_size: int,
+        hidden_size: int,
+        *,
+        learned_state: bool = False,
+        weight_dropout: float = 0.0,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        self.cell_name, self.cell, self.hidden_size = cell, CELLS[cell], hidden_size
+        gates = len(self.cell.gates) * hidden_size
+        self.input = empty_linear(input_size, gates, dtype=dtype)  # W_x and b
+        self.recurrent = empty_linear(hidden_size, gates, bias=False, dtype=dtype)  # W_h
+        names = self.cell.state if learned_state else ()
+        self.initial = nn.ParameterDict({name: torch.zeros(hidden_size, dtype=dtype) for name in names})
+        self.weight_dropout = Dropout(weight_dropout)
+
+    def reset_parameters(self, generator: Generator) -> None:
+        """Draw matrices between -1/sqrt(H) and 1/sqrt(H), as usual for recurrent networks."""
+        biases = dict(self.cell.initial_biases)
+        for layer in (self.input, self.recurrent):
+            uniform_(layer.weight, 1 / math.sqrt(self.hidden_size), generator)
+        with torch.no_grad():
+            for name, bias in zip(self.cell.gates, self.input.bias.split(self.hidden_size), strict=True):
+                bias.fill_(biases.get(name, 0.0))
+            for vector in self.initial.values():
+                vector.zero_()
+
+    def initial_state(self, rows: int) -> CellState:
+        """Return the state before the first word.  # (rows, H) each"""
+        if not self.initial:
+            return tuple(self.input.weight.new_zeros(rows, self.hidden_size) for _ in self.cell.state)
+        return tuple(self.initial[name].expand(rows, -1) for name in self.cell.state)
+
+    def step(self, p: Tensor, state: CellState, products: StepProducts = PLAIN, name: str = STATE) -> CellState:
+        """Return the state after one more word, given p = W_x x + b.  # p: (rows, gates * H)"""
+        return self.cell.step(p, state, self._add_products(self.recurrent.weight, products, name))
+
+    def recurrent_matrices(self, name: str = STATE) -> dict[str, Tensor]:
+        """Return the parts of W_h by the names of their products in a step."""
+        return self._split(self.recurrent.weight, name)
+
+    def forward(self, x: Tensor, state: CellState, generator: Generator | None = None) -> tuple[Tensor, CellState]:
+        """Read rows of equal length.
+
+        # x: (steps, rows, inputs) -> h of all steps (steps, rows, H), state after the last step
+        """
+        W_h = self.weight_dropout(self.recurrent.weight, generator)
+        if self.cell_name in FUSED:
+            return self._fused(x, None, state, W_h)
+        return self.fold(x, state, W_h)
+
+    def fold(self, x: Tensor, state: CellState, W_h: Tensor | None = None) -> tuple[Tensor, CellState]:
+        """Read rows of equal length step by step: the definition of `forward`."""
+        products = self._add_products(self.recurrent.weight if W_h is None else W_h, PLAIN, STATE)
+        h = []
+        for p in self.input(x).unbind():  # (rows, gates * H)
+            state = self.cell.step(p, state, products)
+            h.append(state[0])
+        return torch.stack(h), state
+
+    def forward_packed(self, x: Tensor, batch_sizes: Tensor, state: CellState) -> tuple[Tensor, CellState]:
+        """Read rows of different lengths, given in the order of a `PackedOrder`.
+
+        # x: (tokens, inputs) -> h (tokens, H), state of each row after its last token
+        """
+        if self.cell_name in FUSED:
+            return self._fused(x, batch_sizes, state, self.recurrent.weight)
+        products = self._add_products(self.recurrent.weight, PLAIN, STATE)
+        h: list[Tensor] = []
+        ended: list[CellState] = []  # states of rows that have ended, the shortest rows first
+        for p in self.input(x).split(batch_sizes.tolist()):  # (rows that go on, gates * H)
+            if len(p) < len(state[0]):
+                ended.append(tuple(part[len(p) :] for part in state))
+                state = tuple(part[: len(p)] for part in state)
+            state = self.cell.step(p, state, products)
+            h.append(state[0])
+        parts = zip(state, *reversed(ended), strict=True)
+        return torch.cat(h), tuple(torch.cat(rows) for rows in parts)
+
+    def _split(self, W_h: Tensor, name: str) -> dict[str, Tensor]:
+        """One matrix for each product of the cell's step."""
+        if len(self.cell.products) == 1:
+            return {name: W_h}
+        parts = W_h.split([gates * self.hidden_size for gates in self.cell.products])
+        return {f"{name}.{number}": part for number, part in enumerate(parts)}
+
+    def _add_products(self, W_h: Tensor, products: StepProducts, name: str) -> list[AddProduct]:
+        return [partial(products.add, part, W) for part, W in self._split(W_h, name).items()]
+
+    def _fused(self, x: Tensor, batch_sizes: Tensor | None, state: CellState, W_h: Tensor) -> tuple[Tensor, CellState]:
+        """Run torch's kernel, whose equations are those of the cell, in the precision of the weights."""
+        W_x, b = self.input.weight, self.input.bias
+        weights = [W_x, W_h, b, torch.zeros_like(b)]  # torch adds a second bias
+        options = (weights, True, 1, 0.0, torch.is_grad_enabled(), False)  # has biases, one layer, no dropout
+        first = tuple(part[None].to(W_x.dtype).contiguous() for part in state)  # CUDA requires contiguous states
+        hidden = first if self.cell_name == "lstm" else first[0]
+        kernel: Any = torch.lstm if self.cell_name == "lstm" else torch.rnn_tanh
+        with torch.autocast(x.device.type, enabled=False):
+            if batch_sizes is None:
+                h, *last = kernel(x.to(W_x.dtype), hidden, *options, False)
+            else:
+                h, *last = kernel(x.to(W_x.dtype), batch_sizes, hidden, *options)
+        return h, tuple(part[0] for part in last)
+
+    def extra_repr(self) -> str:
+        return self.cell_name
 
 
-def _holding(cell: str, layer: Layer) -> Tensor:
-    """What a padded step adds to the sums of each gate.  # (sums * H, 1)"""
-    signs = dict(CELLS[cell].holds)
-    H = layer.W_h.shape[1]
-    return torch.cat([layer.b.new_full((H, 1), LARGE * signs.get(name, 0.0)) for name in CELLS[cell].sums])
+class PackedOrder(NamedTuple):
+    """The order of a packed sequence: rows from the longest to the shortest, all first tokens, all second ones, ...
+
+    See torch.nn.utils.rnn.PackedSequence. Kernels compute nothing for padding in this order.
+    """
+
+    places: Tensor  # (tokens,) places of the tokens in the flat padded batch (longest * rows)
+    reversed_places: Tensor  # (tokens,) the same where each row is read from its last token to its first
+    batch_sizes: Tensor  # (longest,) on the CPU: rows that have a token at each step
+    restored: Tensor  # (rows,) place of each row in the sorted order
+
+    @classmethod
+    def of(cls, lengths: Tensor, device: torch.device) -> Self:
+        """Return the order of rows of these lengths.  # lengths: (rows,)"""
+        order = torch.argsort(lengths, descending=True, stable=True)
+        steps = torch.arange(int(lengths.max()))
+        step, row = torch.nonzero(steps[:, None] < lengths[order], as_tuple=True)  # (tokens,) each
+        row, rows = order[row], len(lengths)
+        places, reversed_places = step * rows + row, (lengths[row] - 1 - step) * rows + row
+        batch_sizes = (steps[:, None] < lengths).sum(dim=1)
+        restored = torch.argsort(order)
+        return cls(places.to(device), reversed_places.to(device), batch_sizes, restored.to(device))
+
+    def run(self, layer: RecurrentLayer, x: Tensor, *, reverse: bool = False) -> tuple[Tensor, CellState]:
+        """Read padded rows with a layer.
+
+        # x: (longest, rows, inputs) -> h (longest, rows, H), zero at padding; state of each row after its last token
+        """
+        places = self.reversed_places if reverse else self.places
+        tokens = x.flatten(0, 1).index_select(0, places)
+        h, last = layer.forward_packed(tokens, self.batch_sizes, layer.initial_state(x.shape[1]))
+        flat = h.new_zeros(len(x) * x.shape[1], layer.hidden_size).index_copy(0, places, h)
+        return flat.unflatten(0, x.shape[:2]), tuple(part.index_select(0, self.restored) for part in last)
 
 
-def _torch_lstm(layer: Layer, x: Tensor, state: CellState) -> Unrolled:
-    """By torch's LSTM, whose equations are `cells.lstm`: compiled, all its steps are one call."""
-    out, h, c = torch.lstm(x, _first(state), *_as_torch_has_them(layer))
-    return out, (h[0], c[0])
+LayerStates = tuple[CellState, ...]  # of each layer, from the first to the last
 
 
-def _torch_rnn(layer: Layer, x: Tensor, state: CellState) -> Unrolled:
-    """By torch's Elman network, whose equation is `cells.elman`."""
-    out, h = torch.rnn_tanh(x, _first(state)[0], *_as_torch_has_them(layer))
-    return out, (h[0],)
+class RecurrentStack(nn.Module):
+    """Recurrent layers on top of each other.
 
+    Args:
+        cell: One of `dragoman.nn.cells.CELLS`.
+        num_layers: Number of layers.
+        input_size: Length of the input vectors.
+        hidden_size: Length of the state's vectors of each layer, H.
+        residual: Add the input of each layer to its output.
+        learned_state: Learn the initial state; otherwise it is zero.
+        dropout: Dropout rate of the output of each layer.
+        variational: Drop the same elements at all steps.
+        weight_dropout: Dropout rate of the recurrent weights.
+    """
 
-def _first(state: CellState) -> CellState:
-    """One state expanded to all rows is not contiguous, as CUDA's must be."""
-    return tuple(part[None].contiguous() for part in state)
+    def __init__(
+        self,
+        cell: str,
+        num_layers: int,
+        input_size: int,
+        hidden_size: int,
+        *,
+        residual: bool = False,
+        learned_state: bool = False,
+        dropout: float = 0.0,
+        variational: bool = False,
+        weight_dropout: float = 0.0,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        self.residual = residual
+        sizes = [input_size] + [hidden_size] * (num_layers - 1)
+        self.layers = TypedModuleList(
+            [
+                RecurrentLayer(
+                    *(cell, size, hidden_size), learned_state=learned_state, weight_dropout=weight_dropout, dtype=dtype
+                )
+                for size in sizes
+            ]
+        )
+        self.dropout = Dropout(dropout, shared_dim=0 if variational else None)
 
+    def reset_parameters(self, generator: Generator) -> None:
+        for layer in self.layers:
+            layer.reset_parameters(generator)
 
-def _as_torch_has_them(layer: Layer) -> tuple[list[Tensor], bool, int, float, bool, bool, bool]:
-    """Weights and biases, to which torch adds a second one; one layer, no dropout, forwards, steps first."""
-    weights = [layer.W_x, layer.W_h, layer.b, torch.zeros_like(layer.b)]
-    return weights, True, 1, 0.0, torch.is_grad_enabled(), False, False
+    def initial_states(self, rows: int) -> LayerStates:
+        """Return h_0, and c_0 where there is one, of every layer."""
+        return tuple(layer.initial_state(rows) for layer in self.layers)
 
+    def forward(self, x: Tensor, states: LayerStates, generator: Generator | None = None) -> tuple[Tensor, LayerStates]:
+        """Read rows of equal length.
 
-FAST: dict[str, Callable[[Layer, Tensor, CellState], Unrolled]] = {"lstm": _torch_lstm, "rnn": _torch_rnn}
+        # x: (steps, rows, inputs) -> output of the last layer (steps, rows, H), states after the last step
+        """
+        after: list[CellState] = []
+        for layer, state in zip(self.layers, states, strict=True):
+            h, state = layer(x, state, generator)
+            after.append(state)
+            x = self.dropout(h + x if self.residual else h, generator)
+        return x, tuple(after)
+
+    def step(self, x: Tensor, states: LayerStates) -> tuple[Tensor, LayerStates]:
+        """Read one word, without dropout.  # x: (rows, inputs) -> (rows, H)"""
+        after: list[CellState] = []
+        for layer, state in zip(self.layers, states, strict=True):
+            after.append(layer.step(layer.input(x), state))
+            x = after[-1][0] + x if self.residual else after[-1][0]
+        return x, tuple(after)

@@ -1,10 +1,8 @@
-"""Products by matrices that every step shares, and how training gathers the gradients of such matrices.
+"""Products with matrices that all steps of a recurrence share, and gathered gradients of these matrices.
 
-A step multiplies what it reads by a matrix that is the same at every step. Left to itself, automatic differentiation
-adds up a gradient of that matrix step by step: as many small products, and as many passes over the whole matrix, as
-there are steps. With `Gathering` the matrix takes no part in the steps' own differentiation: what each step read is
-noted, and when the gradients of all steps' sums have arrived where these began, the matrix gets its own from all of
-them in one product. A sum begins with what was computed for all steps ahead, or with a zero.
+Automatic differentiation adds up the gradient of a shared matrix step by step: one small product and one pass over the
+whole matrix for each step. `GatheredProducts` takes the matrix out of the steps' differentiation: it records the input
+of each step, and when the gradients of all steps' outputs are known, computes the matrix's gradient in one product.
 """
 
 from __future__ import annotations
@@ -17,133 +15,134 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-class Products(Protocol):
-    """How a step multiplies. Each product within a step has a name of its own."""
+class StepProducts(Protocol):
+    """How a step multiplies by matrices. Each product within a step has a name."""
 
-    def ahead(self, p: Tensor, matrices: Mapping[str, Tensor]) -> Tensor:
-        """The sums that steps begin with, where to each just the products `aside` of these names will be added.
+    def prepare(self, p: Tensor, matrices: Mapping[str, Tensor]) -> Tensor:
+        """Return the terms that the sums of all steps start with, where `add` will add exactly these products.
 
         # p: (steps, rows, outputs), matrices: (outputs, inputs) each
         """
         ...
 
-    def aside(self, name: str, p: Tensor, x: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
-        """p and W such that p + W x is the sum wanted.  # (rows, outputs), (rows, inputs), (outputs, inputs)"""
+    def add(self, name: str, W: Tensor, p: Tensor, x: Tensor) -> Tensor:
+        """Return p + W x for each row.  # (outputs, inputs), (rows, outputs), (rows, inputs) -> (rows, outputs)"""
         ...
 
-    def linear(self, name: str, x: Tensor, W: Tensor) -> Tensor:
-        """W x in each row.  # (rows, inputs) -> (rows, outputs)"""
+    def linear(self, name: str, W: Tensor, x: Tensor) -> Tensor:
+        """Return W x for each row.  # (outputs, inputs), (rows, inputs) -> (rows, outputs)"""
         ...
 
-    def by_sentence(self, name: str, x: Tensor, M: Tensor) -> Tensor:
-        """x M, every sentence with its own M.  # (sentences, rows, inputs), (sentences, inputs, outputs)"""
+    def per_sentence(self, name: str, M: Tensor, x: Tensor) -> Tensor:
+        """Return x M with a matrix for each sentence.  # (sentences, inputs, outputs), (sentences, rows, inputs)"""
         ...
 
-    def step(self) -> None:
+    def next_step(self) -> None:
         """Go on to the next step."""
         ...
 
 
-class Plain:
-    """Products as they are."""
+class PlainProducts:
+    """Ordinary products, differentiated step by step."""
 
-    def ahead(self, p: Tensor, matrices: Mapping[str, Tensor]) -> Tensor:
+    def prepare(self, p: Tensor, matrices: Mapping[str, Tensor]) -> Tensor:
         return p
 
-    def aside(self, name: str, p: Tensor, x: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
-        return p, W
+    def add(self, name: str, W: Tensor, p: Tensor, x: Tensor) -> Tensor:
+        return torch.addmm(p, x, W.t())
 
-    def linear(self, name: str, x: Tensor, W: Tensor) -> Tensor:
+    def linear(self, name: str, W: Tensor, x: Tensor) -> Tensor:
         return x @ W.t()
 
-    def by_sentence(self, name: str, x: Tensor, M: Tensor) -> Tensor:
+    def per_sentence(self, name: str, M: Tensor, x: Tensor) -> Tensor:
         return torch.bmm(x, M)
 
-    def step(self) -> None:
-        """Nothing is noted, so nothing changes."""
+    def next_step(self) -> None:
+        pass
 
 
-PLAIN = Plain()
+PLAIN = PlainProducts()
 
 
-class Gathering:
-    """The products of so many steps, taken one after the other: `step` goes on to the next."""
+class GatheredProducts:
+    """Products of a given number of steps, whose matrices get their gradients from all steps at once."""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
-        self._now = 0
-        self._read: dict[str, list[Tensor]] = {}
-        self._zeros: dict[str, tuple[Tensor, ...]] = {}
-        self._ahead: set[str] = set()
+        self._step = 0
+        self._inputs: dict[str, list[Tensor]] = {}  # by product: the input of each step
+        self._zeros: dict[str, tuple[Tensor, ...]] = {}  # by product: a zero term for each step
+        self._prepared: set[str] = set()
 
-    def step(self) -> None:
-        self._now += 1
+    def next_step(self) -> None:
+        self._step += 1
 
-    def ahead(self, p: Tensor, matrices: Mapping[str, Tensor]) -> Tensor:
+    def prepare(self, p: Tensor, matrices: Mapping[str, Tensor]) -> Tensor:
         for name, W in matrices.items():
-            self._ahead.add(name)
-            self._read[name] = []
-            p = _gathered(_Gathered, p, W, self._read[name])
+            self._prepared.add(name)
+            self._inputs[name] = []
+            p = _apply(_GatheredGradient, p, W, self._inputs[name])
         return p
 
-    def aside(self, name: str, p: Tensor, x: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
-        if name in self._ahead:
-            self._note(name, x)
-            return p, W.detach()
-        return p + self._noted(name, x, W, _Gathered, (len(x), len(W))), W.detach()
+    def add(self, name: str, W: Tensor, p: Tensor, x: Tensor) -> Tensor:
+        if name in self._prepared:
+            self._record(name, x)
+        else:
+            p = p + self._zero_term(name, x, W, _GatheredGradient, (len(x), len(W)))
+        return torch.addmm(p, x, W.detach().t())
 
-    def linear(self, name: str, x: Tensor, W: Tensor) -> Tensor:
-        return torch.addmm(self._noted(name, x, W, _Gathered, (len(x), len(W))), x, W.detach().t())
+    def linear(self, name: str, W: Tensor, x: Tensor) -> Tensor:
+        return torch.addmm(self._zero_term(name, x, W, _GatheredGradient, (len(x), len(W))), x, W.detach().t())
 
-    def by_sentence(self, name: str, x: Tensor, M: Tensor) -> Tensor:
-        zero = self._noted(name, x, M, _GatheredBySentence, (*x.shape[:2], M.shape[2]))
+    def per_sentence(self, name: str, M: Tensor, x: Tensor) -> Tensor:
+        zero = self._zero_term(name, x, M, _GatheredGradientPerSentence, (*x.shape[:2], M.shape[2]))
         return torch.baddbmm(zero, x, M.detach())
 
-    def _note(self, name: str, x: Tensor) -> None:
-        self._read[name].append(x.detach())
+    def _record(self, name: str, x: Tensor) -> None:
+        self._inputs[name].append(x.detach())
 
-    def _noted(self, name: str, x: Tensor, W: Tensor, gather: Any, shape: tuple[int, ...]) -> Tensor:
-        """Note what a product reads; the zero that its gradient will arrive at."""
+    def _zero_term(self, name: str, x: Tensor, W: Tensor, function: Any, shape: tuple[int, ...]) -> Tensor:
+        """Record the input of a product and return a zero term at which the gradient of its output arrives."""
         if name not in self._zeros:
-            self._read[name] = []
-            self._zeros[name] = _gathered(gather, x.new_zeros(self._steps, *shape), W, self._read[name]).unbind()
-        self._note(name, x)
-        return self._zeros[name][self._now]
+            self._inputs[name] = []
+            zeros = x.new_zeros(self._steps, *shape)
+            self._zeros[name] = _apply(function, zeros, W, self._inputs[name]).unbind()
+        self._record(name, x)
+        return self._zeros[name][self._step]
 
 
-def _gathered(gather: Any, p: Tensor, W: Tensor, read: list[Tensor]) -> Tensor:
-    """p, past which the gradient of W is gathered."""
-    past: Tensor = gather.apply(p, W, read)
-    return past
+def _apply(function: Any, p: Tensor, W: Tensor, inputs: list[Tensor]) -> Tensor:
+    result: Tensor = function.apply(p, W, inputs)
+    return result
 
 
-class _Gathered(torch.autograd.Function):
-    """dW = sum_t dp_t x_t^T."""
+class _GatheredGradient(torch.autograd.Function):
+    """The identity of p, which gives W the gradient dW = sum_t dp_t x_t^T."""
 
     @staticmethod
-    def forward(ctx: Any, p: Tensor, W: Tensor, read: list[Tensor]) -> Tensor:
-        ctx.read = read
+    def forward(ctx: Any, p: Tensor, W: Tensor, inputs: list[Tensor]) -> Tensor:
+        ctx.inputs = inputs
         return p
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (dp,) = gradients  # (steps, rows, outputs)
-        x, ctx.read = torch.cat(ctx.read), None  # (steps * rows, inputs)
-        return dp, dp.flatten(0, 1).t() @ x, None
+        x, ctx.inputs = torch.cat(ctx.inputs), None  # (steps * rows, inputs)
+        return dp, dp.flatten(0, 1).t().to(x.dtype) @ x, None
 
 
-class _GatheredBySentence(torch.autograd.Function):
-    """dM = sum_t x_t^T dp_t for every sentence."""
+class _GatheredGradientPerSentence(torch.autograd.Function):
+    """The identity of p, which gives the matrix of each sentence the gradient dM = sum_t x_t^T dp_t."""
 
     @staticmethod
-    def forward(ctx: Any, p: Tensor, M: Tensor, read: list[Tensor]) -> Tensor:
-        ctx.read = read
+    def forward(ctx: Any, p: Tensor, M: Tensor, inputs: list[Tensor]) -> Tensor:
+        ctx.inputs = inputs
         return p
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (dp,) = gradients  # (steps, sentences, rows, outputs)
-        x, ctx.read = torch.cat(ctx.read, dim=1), None  # (sentences, steps * rows, inputs)
-        return None, torch.bmm(x.transpose(1, 2), dp.transpose(0, 1).flatten(1, 2)), None
+        x, ctx.inputs = torch.cat(ctx.inputs, dim=1), None  # (sentences, steps * rows, inputs)
+        return None, torch.bmm(x.transpose(1, 2), dp.transpose(0, 1).flatten(1, 2).to(x.dtype)), None

@@ -1,9 +1,8 @@
-"""Networks over binary trees, each cell written once as a step (tutorial, section "Tree-structured Networks").
+"""Recursive networks over binary trees (tutorial, section "Tree-structured Networks").
 
-A step goes from the children of a node to the node. Leaves have a word and no children, inner nodes two children and no
-word: of the sum W_xp x + W_lp h_l + W_rp h_r + b_p each has its own part, which comes in computed, for all nodes of one
-height at once. The matrices of a cell's several sums (its gates) stand on top of each other in the order of
-`TreeCell.sums`.
+A step goes from the children of a node to the node. Leaves have a word and no children, inner nodes have two children
+and no word, so each has a part of the sum W_xp x + W_lp h_l + W_rp h_r + b_p. The matrices of a cell's transforms
+(its gates) are stacked in the order of `TreeCell.gates`.
 """
 
 from __future__ import annotations
@@ -15,39 +14,30 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from dragoman.data.trees import TreeBatch, TreeLevel
 from dragoman.nn.cells import CellState
-from dragoman.nn.init import uniform
+from dragoman.nn.init import empty_linear, uniform_
 
-Step = Callable[[Tensor, tuple[CellState, ...]], CellState]  # p (rows, sums * H), states of the children -> state
+TreeStep = Callable[[Tensor, tuple[CellState, ...]], CellState]  # sums (rows, gates * H), states of the children
 
 
 class TreeCell(NamedTuple):
-    """One way to put a phrase together from its parts."""
+    """One way to compute the state of a phrase from its parts."""
 
-    step: Step
-    sums: tuple[str, ...]  # what the affine transforms of an inner node are for
-    leaf_sums: int  # so many of them, the first, a leaf has too
-    state: tuple[str, ...]  # the vectors handed up; the first, h, is what the outside sees
-    first_biases: tuple[tuple[str, float], ...] = ()  # of sums, where they are not 0
-
-
-class TreeLayer(NamedTuple):
-    """The parameters of a network over trees."""
-
-    W_xp: Tensor  # (leaf sums * H, inputs)
-    W_lp: Tensor  # (sums * H, H)
-    W_rp: Tensor  # (sums * H, H)
-    b_p: Tensor  # (sums * H,) leaves take the first of it
+    step: TreeStep
+    gates: tuple[str, ...]  # affine transforms of an inner node
+    leaf_gates: int  # the first of them that a leaf has as well
+    state: tuple[str, ...]  # the vectors of the state; the first, h, is the output
+    initial_biases: tuple[tuple[str, float], ...] = ()  # of gates, where they are not 0
 
 
 class EncodedTrees(NamedTuple):
-    """What a network makes of some trees."""
+    """States of the nodes of some trees."""
 
     vectors: Tensor  # (sentences, most nodes, H) h of each node; 0 in padding
-    mask: Tensor  # (sentences, most nodes) bool: where a sentence's own nodes stand
+    mask: Tensor  # (sentences, most nodes) bool: True at nodes
     root: CellState  # of each sentence, (sentences, H) each
 
 
@@ -59,7 +49,7 @@ def recursive(p: Tensor, children: tuple[CellState, ...]) -> CellState:
 def tree_lstm(p: Tensor, children: tuple[CellState, ...]) -> CellState:
     """c_p = i * u + f_l * c_l + f_r * c_r, h_p = o * tanh(c_p): the binary tree-LSTM (Tai et al. 2015, eqs. 9 to 14).
 
-    There is a forget gate for each child, which sees both children.
+    There is a forget gate for each child. Each depends on both children.
     """
     i, u, o, *f = p.chunk(3 + len(children), dim=1)  # (rows, H) each
     c = i.sigmoid() * u.tanh()
@@ -74,70 +64,85 @@ TREE_CELLS: dict[str, TreeCell] = {
 }
 
 
-def first_parameters(cell: str, inputs: int, H: int, chance: Generator, dtype: torch.dtype) -> TreeLayer:
-    """Matrices between -1/sqrt(H) and 1/sqrt(H), as for recurrent networks; biases 0 or the cell's own."""
-    kind, reach = TREE_CELLS[cell], 1 / math.sqrt(H)
-    sums, first_biases = len(kind.sums), dict(kind.first_biases)
-    return TreeLayer(
-        W_xp=uniform((kind.leaf_sums * H, inputs), reach, chance, dtype),
-        W_lp=uniform((sums * H, H), reach, chance, dtype),
-        W_rp=uniform((sums * H, H), reach, chance, dtype),
-        b_p=torch.cat([torch.full((H,), first_biases.get(name, 0.0), dtype=dtype) for name in kind.sums]),
-    )
+class TreeLayer(nn.Module):
+    """A recursive network over binary trees.
 
-
-def encode(cell: str, layer: TreeLayer, x: Tensor, trees: TreeBatch) -> EncodedTrees:
-    """The vectors of all nodes, from the leaves up: one product of matrices a height.
-
-    # x: (leaves, inputs), of the words in `trees.ids`
-
-    A height takes the states of its children from those below and hands its own up (see `text.trees.Level`); each
-    state is so copied a few times, and not once for every height, forth and back.
+    Args:
+        cell: One of `TREE_CELLS`.
+        input_size: Length of the word vectors.
+        hidden_size: Length of the state's vectors, H.
     """
-    step = TREE_CELLS[cell].step
-    W = torch.cat([layer.W_lp, layer.W_rp], dim=1).t()  # (2 H, sums * H)
-    waiting: list[list[CellState]] = [[] for _ in range(len(trees.levels) + 1)]  # by the height they are handed to
-    h = []
-    for height, level in enumerate(trees.levels):
-        if height == 0:
-            b, leaves = layer.b_p[: len(layer.W_xp)], x.index_select(0, _on(x, level.inputs))
-            state = step(torch.addmm(b, leaves, layer.W_xp.t()), ())
-        else:
-            both = _taken(waiting[height], level.inputs)  # (2 nodes, H) each: left, right, left, right, ...
-            p = torch.addmm(layer.b_p, both[0].unflatten(0, (-1, 2)).flatten(1), W)  # (nodes, sums * H)
-            state = step(p, _left_and_right(both))
-        waiting[height] = []  # done with
-        h.append(state[0])
-        _hand_up(state, level, waiting)
-    return EncodedTrees(_grid(torch.cat(h), trees), _on(x, trees.mask), _taken(waiting[-1], trees.roots))
+
+    def __init__(self, cell: str, input_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
+        super().__init__()
+        self.cell, self.hidden_size = TREE_CELLS[cell], hidden_size
+        gates = len(self.cell.gates) * hidden_size
+        self.word = empty_linear(input_size, self.cell.leaf_gates * hidden_size, bias=False, dtype=dtype)  # W_xp
+        self.left = empty_linear(hidden_size, gates, bias=False, dtype=dtype)  # W_lp
+        self.right = empty_linear(hidden_size, gates, bias=False, dtype=dtype)  # W_rp
+        self.bias = nn.Parameter(torch.zeros(gates, dtype=dtype))  # b_p; leaves use the first part
+
+    def reset_parameters(self, generator: Generator) -> None:
+        """Draw matrices between -1/sqrt(H) and 1/sqrt(H), as for recurrent networks."""
+        for layer in (self.word, self.left, self.right):
+            uniform_(layer.weight, 1 / math.sqrt(self.hidden_size), generator)
+        biases = dict(self.cell.initial_biases)
+        with torch.no_grad():
+            for name, bias in zip(self.cell.gates, self.bias.split(self.hidden_size), strict=True):
+                bias.fill_(biases.get(name, 0.0))
+
+    def forward(self, x: Tensor, trees: TreeBatch) -> EncodedTrees:
+        """Compute the states of all nodes from the leaves up, one product of matrices per height.
+
+        # x: (leaves, inputs), of the words in `trees.ids`
+
+        A height takes the states of its children from the heights below and passes its own on (see
+        `dragoman.data.trees.TreeLevel`), so that each state is copied a few times rather than once per height.
+        """
+        W = torch.cat([self.left.weight, self.right.weight], dim=1)  # (gates * H, 2 H)
+        waiting: list[list[CellState]] = [[] for _ in range(len(trees.levels) + 1)]  # states by the height they go to
+        h = []
+        for height, level in enumerate(trees.levels):
+            if height == 0:
+                leaves = x.index_select(0, _to_device(level.inputs, x))
+                state = self.cell.step(self.word(leaves) + self.bias[: self.word.out_features], ())
+            else:
+                children = _take(waiting[height], level.inputs)  # (2 nodes, H) each: left, right, left, right, ...
+                pairs = children[0].unflatten(0, (-1, 2)).flatten(1)  # (nodes, 2 H)
+                state = self.cell.step(nn.functional.linear(pairs, W, self.bias), _left_and_right(children))
+            waiting[height] = []
+            h.append(state[0])
+            _pass_on(state, level, waiting)
+        root = _take(waiting[-1], trees.roots)
+        return EncodedTrees(_padded(torch.cat(h), trees), _to_device(trees.mask, x), root)
 
 
-def _taken(arrived: list[CellState], places: NDArray[np.int64]) -> CellState:
-    """These of the states that were handed up, from the lowest to the highest.  # (places, H) each"""
-    parts = (torch.cat(parts) for parts in zip(*arrived, strict=True))
-    return tuple(part.index_select(0, _on(part, places)) for part in parts)
+def _take(states: list[CellState], places: NDArray[np.int64]) -> CellState:
+    """Select states among those passed on, from the lowest height to the highest.  # (places, H) each"""
+    parts = (torch.cat(parts) for parts in zip(*states, strict=True))
+    return tuple(part.index_select(0, _to_device(places, part)) for part in parts)
 
 
-def _left_and_right(both: CellState) -> tuple[CellState, ...]:
-    """The states of the left children, and those of the right.  # (2 nodes, H) each -> (nodes, H) each"""
-    pairs = (part.unflatten(0, (-1, 2)).unbind(1) for part in both)
+def _left_and_right(children: CellState) -> tuple[CellState, ...]:
+    """Return the states of the left children and of the right children.  # (2 nodes, H) each -> (nodes, H) each"""
+    pairs = (part.unflatten(0, (-1, 2)).unbind(1) for part in children)
     return tuple(zip(*pairs, strict=True))
 
 
-def _hand_up(state: CellState, level: TreeLevel, waiting: list[list[CellState]]) -> None:
-    """Give the nodes of a level, run by run, to the heights of their parents."""
+def _pass_on(state: CellState, level: TreeLevel, waiting: list[list[CellState]]) -> None:
+    """Pass the nodes of a level, run by run, to the heights of their parents."""
     heights, sizes = zip(*level.outputs, strict=True)
     for height, run in zip(heights, zip(*(part.split(sizes) for part in state), strict=True), strict=True):
         waiting[height].append(run)
 
 
-def _grid(h: Tensor, trees: TreeBatch) -> Tensor:
-    """The vectors of the nodes, height after height, at their places.  # (nodes, H) -> (sentences, most nodes, H)"""
-    sentences, most = trees.mask.shape
-    flat = h.new_zeros(sentences * most, h.shape[1]).index_copy(0, _on(h, trees.grid_positions), h)
-    return flat.unflatten(0, (sentences, most))
+def _padded(h: Tensor, trees: TreeBatch) -> Tensor:
+    """Place the vectors of nodes, given height by height.  # (nodes, H) -> (sentences, most nodes, H)"""
+    sentences, nodes = trees.mask.shape
+    flat = h.new_zeros(sentences * nodes, h.shape[1]).index_copy(0, _to_device(trees.grid_positions, h), h)
+    return flat.unflatten(0, (sentences, nodes))
 
 
-def _on(x: Tensor, numbers: NDArray[np.int64] | NDArray[np.bool_]) -> Tensor:
-    """Numbers where a tensor is."""
-    return torch.from_numpy(numbers).to(x.device)
+def _to_device(array: NDArray[np.int64] | NDArray[np.bool_], x: Tensor) -> Tensor:
+    """Return an array as a tensor on the device of x."""
+    return torch.from_numpy(array).to(x.device)

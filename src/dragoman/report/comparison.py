@@ -115,13 +115,13 @@ def frequencies_section(comparison: Comparison) -> TableSection:
     rows = [
         [
             first.bucket.name,
-            first.matches.wanted,
+            first.matches.expected,
             *(_format_percent(system.matches.f1) for system in (first, second)),
             *(_format_percent(system.matches.precision) for system in (first, second)),
             *(_format_percent(system.matches.recall) for system in (first, second)),
         ]
         for first, second in zip(*(system.by_frequency for system in comparison.systems), strict=True)
-        if first.matches.wanted + first.matches.said + second.matches.said
+        if first.matches.expected + first.matches.predicted + second.matches.predicted
     ]
     measures = [f"{measure} {name}" for measure in ("F1", "precision", "recall") for name in names]
     text = "training text" if comparison.has_training else "references"
@@ -161,7 +161,7 @@ def ngrams_section(title: str, differences: Sequence[NgramDifference], names: tu
     rows = [
         [
             " ".join(difference.words),
-            difference.wanted,
+            difference.expected,
             difference.first,
             difference.second,
             format_with_error(difference.log_odds, difference.standard_error),

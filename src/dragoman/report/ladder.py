@@ -1,217 +1,201 @@
-"""The ladder: every kind of model on the same laboratory text, a row each, down to the floor.
-
-A row says what the test text costs by the model, how far that is above the floor, how often the model is right about
-contrasts, and what it took: seconds and megabytes. The same rows become plain text, Markdown and JSON.
-"""
+"""Tables of the models of an experiment: perplexities, accuracies, translation scores, examples."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from textwrap import fill
-from typing import Any
+from dataclasses import replace
 
-from dragoman.evaluation.floor import Floor, LanguageModelEvaluation
-from dragoman.evaluation.lab_reference import PhenomenonAccuracies as Accuracies
-from dragoman.evaluation.lab_reference import accuracies_as_dicts, distance_label
+from dragoman.evaluation.lab_reference import distance_label
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
-from dragoman.report.charts import FLOOR_LABEL as FLOOR
-from dragoman.report.charts import Proportion
+from dragoman.evaluation.translator import DEFAULT_BEAM
+from dragoman.experiments.results import ACCURACY_COLUMNS, AttentionExample, LanguageModelRung, TranslatorRung
+from dragoman.report.charts import FLOOR_LABEL, Proportion
 from dragoman.report.evaluation import MIN_PAIRS
-from dragoman.report.page import PageSection, PageTable, Paragraphs, without_empty_columns
-from dragoman.report.tables import format_cell, format_table, format_with_error
+from dragoman.report.page import Heatmap, PageTable
+from dragoman.report.tables import format_with_error
 
-WINDOW = 4  # words that a model of order 5 sees: what is decided farther away is beyond its window
-NATS = 3  # digits
-BY_DISTANCE = ("agreement", "reflexive")  # phenomena whose distances are told apart
-PAIR_COUNT = "of how many"  # the row that says it
-ABOVE = "nats above the floor"
-COSTS = ("perplexity", "by class", ABOVE, "seconds", "MB")
-LEGEND = f"""\
-Perplexity: out of how many words, on average, does the model pick the next one? An unknown word is paid for in full, \
-as one of 10,000,000; by class, it only costs being unknown. No model can be expected below the floor, which is what \
-the text costs by the grammar it was drawn from; nats above it are a token's, by class; ± is a standard error. \
-Seconds are those of training, a mixture's with those of its members; MB are those of the model on disk.
-
-% of contrasts whose right sentence is the more probable one; guessing gives 50. Near: fewer than {WINDOW} words \
-between what decides and what is decided, so that models of order 5 see both; far: {WINDOW} or more. All four: % of \
-the crossed quadruples (who does what to what) that are right altogether; guessing gives 6."""
-
-
-@dataclass(frozen=True)
-class AccuracyColumn:
-    """What models are asked: contrasts of a phenomenon, all of them or those near or far."""
-
-    name: str
-    phenomenon: str
-    least: int = 0  # words between, at least
-    below: float = math.inf  # and fewer than this
-    all_four: bool = False  # count whole quadruples
-
-    def accuracy(self, accuracies: Accuracies) -> MinimalPairAccuracy:
-        own = (
-            accuracy
-            for (phenomenon, distance), accuracy in accuracies.items()
-            if phenomenon == self.phenomenon and self.least <= distance < self.below
-        )
-        return sum(own, MinimalPairAccuracy())
-
-    def share(self, accuracies: Accuracies) -> float:
-        """How often a model is right, from 0 to 1; undefined where nothing was asked."""
-        accuracy = self.accuracy(accuracies)
-        return accuracy.group_accuracy if self.all_four else accuracy.accuracy
-
-
-ACCURACY_COLUMNS = (
-    AccuracyColumn("agreement", "agreement"),
-    AccuracyColumn("reflexive, near", "reflexive", below=WINDOW),
-    AccuracyColumn("reflexive, far", "reflexive", least=WINDOW),
-    AccuracyColumn("selection, near", "selection", below=WINDOW),
-    AccuracyColumn("all four, near", "selection", below=WINDOW, all_four=True),
-    AccuracyColumn("all four, far", "selection", least=WINDOW, all_four=True),
-    AccuracyColumn("topic", "topic"),
-    AccuracyColumn("register", "register"),
-    AccuracyColumn("article", "article"),
+ABOVE_FLOOR = "nats above the floor"
+DISTANCE_PHENOMENA = ("agreement", "reflexive")  # that are shown by distance
+PERPLEXITY_COLUMNS = ("perplexity", "by class", ABOVE_FLOOR, "seconds", "MB")
+SCORE_COLUMNS = (
+    *("perplexity", "by class", ABOVE_FLOOR, f"BLEU, beam {DEFAULT_BEAM}", "greedy", "length", "alignment error"),
+    *("parameters", "seconds"),
 )
+OVERVIEW_COLUMNS = ("model", "predicts", "perplexity", "its floor", "BLEU", "seconds")
+
+Row = list[object]
 
 
-@dataclass(frozen=True)
-class LanguageModelRung:
-    """One model of the ladder, measured."""
-
-    name: str
-    measured: LanguageModelEvaluation
-    accuracies: Accuracies
-    seconds: float  # of training
-    megabytes: float  # on disk
-
-    @property
-    def accuracy_by_column(self) -> dict[str, float]:
-        """How often it is right, by the name of the question."""
-        return {question.name: question.share(self.accuracies) for question in ACCURACY_COLUMNS}
-
-    @property
-    def floor(self) -> Floor:
-        assert self.measured.floor is not None, "the truth is known"
-        return self.measured.floor
-
-    def cost_cells(self) -> list[object]:
-        """The cells of `COSTS`; without a floor nothing is above it."""
-        gap, likelihood = self.measured.gap, self.measured.likelihood
-        above = None if gap is None else format_with_error(*gap.by_class.estimate, NATS)
-        took = [f"{self.seconds:,.1f}", f"{self.megabytes:,.1f}"]
-        return [likelihood.perplexity, likelihood.perplexity_class, above, *took]
-
-    def accuracy_cells(self) -> list[object]:
-        """The cells of `QUESTIONS`, in percent."""
-        return [None if math.isnan(share) else f"{100 * share:.1f}" for share in self.accuracy_by_column.values()]
-
-    def as_dict(self) -> dict[str, Any]:
-        about = {"model": self.name, "seconds": round(self.seconds, 3), "megabytes": round(self.megabytes, 3)}
-        asked = {"contrasts": accuracies_as_dicts(self.accuracies)} if self.accuracies else {}
-        return {**about, **self.measured.as_dict(), **asked}
+# -- language models -------------------------------------------------------------------------------------------------
 
 
-def ladder_text(rungs: Sequence[LanguageModelRung]) -> str:
-    """The table in two halves, so that it fits a terminal: what models cost, and what they get right."""
-    tables = (format_table(half.headers, half.rows) for half in _halves(rungs))
-    return "\n\n".join([*tables, *(fill(paragraph, 120) for paragraph in LEGEND.split("\n\n"))])
+def perplexity_table(rungs: Sequence[LanguageModelRung], header: str = "model") -> PageTable:
+    """Return perplexities, training time and size, with a last row for the floor if it is known."""
+    rows: list[Row] = [[rung.name, *_perplexity_cells(rung)] for rung in rungs]
+    if (floor := rungs[0].floor) is not None:
+        perplexities = (format_with_error(*estimate) for estimate in (floor.perplexity, floor.perplexity_class))
+        rows.append([FLOOR_LABEL, *perplexities, "0", None, None])
+    return PageTable([header, *PERPLEXITY_COLUMNS], rows).without_empty_columns()
 
 
-def costs_table(rungs: Sequence[LanguageModelRung], name: str, caption: str = "") -> PageTable:
-    """What models cost, and what they took; of any text, so that there is no floor.  # name: of the first column"""
-    return without_empty_columns(
-        PageTable([name, *COSTS], [[rung.name, *rung.cost_cells()] for rung in rungs], caption)
-    )
-
-
-def ladder_section(rungs: Sequence[LanguageModelRung]) -> PageSection:
-    """The same, and by distance, for a page."""
-    return PageSection("Language models", [*_halves(rungs), Paragraphs(LEGEND), *_distance_tables(rungs)])
-
-
-def _halves(rungs: Sequence[LanguageModelRung]) -> tuple[PageTable, PageTable]:
-    costs = [[rung.name, *rung.cost_cells()] for rung in rungs]
-    right = [[rung.name, *rung.accuracy_cells()] for rung in rungs]
-    return (
-        PageTable(["English", *COSTS], [*costs, [FLOOR, *_costs_of_truth(rungs[0].floor)]]),
-        PageTable(["% right", *_names()], [*right, [PAIR_COUNT, *_asked(rungs[0])]]),
-    )
-
-
-def distances_text(rungs: Sequence[LanguageModelRung]) -> str:
-    """How often each model is right by how far what decides is from what is decided."""
-    return "\n\n".join(format_table(own.headers, own.rows) for own in _distance_tables(rungs))
-
-
-def _distance_tables(rungs: Sequence[LanguageModelRung]) -> list[PageTable]:
+def _perplexity_cells(rung: LanguageModelRung) -> Row:
+    likelihood, gap = rung.evaluation.likelihood, rung.evaluation.gap
+    above = None if gap is None else format_with_error(*gap.by_class.estimate, digits=3)
     return [
-        PageTable([f"% right, {phenomenon}", *names], [[rung.name, *_by_distance(rung, phenomenon)] for rung in rungs])
-        for phenomenon, names in _distances(rungs[0]).items()
+        likelihood.perplexity,
+        likelihood.perplexity_class,
+        above,
+        f"{rung.seconds:,.1f}",
+        f"{rung.megabytes:,.1f}",
     ]
 
 
-def distance_shares(rungs: Sequence[LanguageModelRung]) -> dict[str, dict[str, dict[str, Proportion]]]:
-    """The same for a picture: {phenomenon: {model: {distance: share}}}."""
+def accuracy_table(rungs: Sequence[LanguageModelRung]) -> PageTable:
+    """Return accuracies on minimal pairs in percent, with a last row for the number of pairs."""
+    rows: list[Row] = [[rung.name, *map(_percent, rung.accuracy_by_column.values())] for rung in rungs]
+    counts = [column.count(rungs[0].accuracies) for column in ACCURACY_COLUMNS]
+    headers = ["% correct", *(column.name for column in ACCURACY_COLUMNS)]
+    return PageTable(headers, [*rows, ["number of pairs", *counts]])
+
+
+def distance_tables(rungs: Sequence[LanguageModelRung]) -> list[PageTable]:
+    """Return accuracies by distance, one table per phenomenon with enough pairs."""
+    tables = []
+    for phenomenon in DISTANCE_PHENOMENA:
+        by_distance = [_accuracy_by_distance(rung, phenomenon) for rung in rungs]
+        if by_distance[0]:
+            headers = [f"% correct, {phenomenon}", *(f"{distance} between" for distance in by_distance[0])]
+            rows: list[Row] = [
+                [rung.name, *(_percent(accuracy.accuracy) for accuracy in accuracies.values())]
+                for rung, accuracies in zip(rungs, by_distance, strict=True)
+            ]
+            tables.append(PageTable(headers, rows))
+    return tables
+
+
+def distance_proportions(rungs: Sequence[LanguageModelRung]) -> dict[str, dict[str, dict[str, Proportion]]]:
+    """Return the same for a figure: {phenomenon: {model: {distance: accuracy}}}."""
     return {
         phenomenon: {
             rung.name: {
-                distance_label(least).replace(" and more", "+"): Proportion(own.accuracy, own.pairs)
-                for (name, least), own in sorted(rung.accuracies.items())
-                if name == phenomenon and own.pairs >= MIN_PAIRS
+                distance.replace(" and more", "+"): Proportion(accuracy.accuracy, accuracy.pairs)
+                for distance, accuracy in _accuracy_by_distance(rung, phenomenon).items()
             }
             for rung in rungs
         }
-        for phenomenon in _distances(rungs[0])
+        for phenomenon in DISTANCE_PHENOMENA
+        if _accuracy_by_distance(rungs[0], phenomenon)
     }
 
 
-def _distances(rung: LanguageModelRung) -> dict[str, list[str]]:
-    """The classes of distance of each phenomenon that has several, with how many words there are between."""
-    found: dict[str, list[str]] = {}
-    for (phenomenon, least), own in sorted(rung.accuracies.items()):
-        if phenomenon in BY_DISTANCE and own.pairs >= MIN_PAIRS:
-            found.setdefault(phenomenon, []).append(f"{distance_label(least)} between")
-    return found
+def _accuracy_by_distance(rung: LanguageModelRung, phenomenon: str) -> dict[str, MinimalPairAccuracy]:
+    return {
+        distance_label(minimum): accuracy
+        for (name, minimum), accuracy in sorted(rung.accuracies.items())
+        if name == phenomenon and accuracy.pairs >= MIN_PAIRS
+    }
 
 
-def _by_distance(rung: LanguageModelRung, phenomenon: str) -> list[object]:
-    own = [accuracy for (name, _), accuracy in sorted(rung.accuracies.items()) if name == phenomenon]
-    return [f"{100 * accuracy.accuracy:.1f}" for accuracy in own if accuracy.pairs >= MIN_PAIRS]
+# -- translators -----------------------------------------------------------------------------------------------------
 
 
-def ladder_markdown(rungs: Sequence[LanguageModelRung]) -> str:
-    """The whole table in Markdown."""
-    rows: list[list[object]] = [
-        *([rung.name, *rung.cost_cells(), *rung.accuracy_cells()] for rung in rungs),
-        [FLOOR, *_costs_of_truth(rungs[0].floor), *[""] * len(ACCURACY_COLUMNS)],
-        [PAIR_COUNT, *[""] * len(COSTS), *_asked(rungs[0])],
+def score_table(rungs: Sequence[TranslatorRung], header: str = "translator", caption: str = "") -> PageTable:
+    """Return the scores of translators, with a last row for the floor if it is known."""
+    rows: list[Row] = [[rung.name, *_score_cells(rung)] for rung in rungs]
+    if (floor := rungs[0].floor) is not None:
+        rows.append([FLOOR_LABEL, format_with_error(*floor), None, "0", *[None] * (len(SCORE_COLUMNS) - 3)])
+    table = PageTable([header, *SCORE_COLUMNS], rows, caption)
+    return table if floor is not None else table.without_empty_columns()
+
+
+def _score_cells(rung: TranslatorRung) -> Row:
+    evaluation, scores = rung.evaluation, rung.evaluation.scores
+    return [
+        evaluation.perplexity,
+        evaluation.perplexity_class,
+        None if evaluation.above_floor is None else f"{evaluation.above_floor:.3f}",
+        f"{scores.bleu:.1f}",
+        f"{rung.greedy.bleu:.1f}",
+        f"{scores.length_ratio:.3f}",
+        None if evaluation.alignment is None else f"{100 * evaluation.alignment.error_rate:.1f}",
+        rung.parameters,
+        f"{rung.seconds:,.1f}",
     ]
-    lines: list[list[object]] = [
-        ["English", *COSTS, *_names()],
-        ["---", *["---:"] * (len(COSTS) + len(ACCURACY_COLUMNS))],
-        *rows,
+
+
+def lengths_table(rungs: Sequence[TranslatorRung]) -> PageTable:
+    """Return BLEU by sentence length, one column per length class."""
+    classes = rungs[0].evaluation.by_length
+    rows: list[Row] = [[rung.name, *(f"{bleu:.1f}" for bleu in bleus)] for rung, bleus in _with_bleus(rungs)]
+    rows.append(["sentences", *(length_class.sentences for length_class in classes)])
+    return PageTable(["BLEU by words", *(length_class.bucket.name for length_class in classes)], rows)
+
+
+def class_sizes(rungs: Sequence[TranslatorRung]) -> dict[str, int]:
+    """Return the number of sentences of each length class."""
+    classes = rungs[0].evaluation.by_length
+    return {length_class.bucket.name: length_class.sentences for length_class in classes}
+
+
+def bleu_by_class(rungs: Sequence[TranslatorRung]) -> dict[str, list[float]]:
+    """Return BLEU of each translator for each length class."""
+    return {rung.name: bleus for rung, bleus in _with_bleus(rungs)}
+
+
+def _with_bleus(rungs: Sequence[TranslatorRung]) -> list[tuple[TranslatorRung, list[float]]]:
+    return [(rung, [length_class.bleu for length_class in rung.evaluation.by_length]) for rung in rungs]
+
+
+def attention_heatmap(example: AttentionExample, caption: str = "each row sums to 1") -> Heatmap:
+    return Heatmap(example.target_words, example.source_words, example.matrix, caption)
+
+
+def example_tables(
+    lines: Sequence[str],
+    references: Sequence[str],
+    translations: Mapping[str, Sequence[str]],
+    numbers: Sequence[int],
+    source: str = "German",
+) -> list[PageTable]:
+    """Return one table per sentence: the source line, its reference and its translations."""
+    return [
+        PageTable(
+            [f"sentence {number + 1}", f"{len(lines[number].split())} words"],
+            [
+                [source, lines[number]],
+                ["reference", references[number]],
+                *([name, texts[number]] for name, texts in translations.items()),
+            ],
+        )
+        for number in numbers
     ]
-    whole = "\n".join(f"| {' | '.join(map(format_cell, line))} |" for line in lines)
-    distances = f"\n```\n{distances_text(rungs)}\n```\n" if _distances(rungs[0]) else ""
-    return f"{whole}\n\n{LEGEND}\n{distances}"
 
 
-def ladder_dict(rungs: Sequence[LanguageModelRung], about: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as plain values, with all distances, and how it was made."""
-    return {**about, "floor": rungs[0].floor.as_dict(), "models": [rung.as_dict() for rung in rungs]}
+# -- both ------------------------------------------------------------------------------------------------------------
 
 
-def _names() -> list[str]:
-    return [question.name for question in ACCURACY_COLUMNS]
+def overview_table(
+    language_models: Sequence[LanguageModelRung], translators: Sequence[TranslatorRung], caption: str = ""
+) -> PageTable:
+    """Return language models and translators in one table."""
+    rows: list[Row] = []
+    for model in language_models:
+        floor = None if model.floor is None else format_with_error(*model.floor.perplexity)
+        rows.append([model.name, "P(E)", model.perplexity, floor, None, f"{model.seconds:.1f}"])
+    for translator in translators:
+        floor = None if translator.floor is None else format_with_error(*translator.floor)
+        bleu, seconds = f"{translator.bleu:.1f}", f"{translator.seconds:.1f}"
+        rows.append([translator.name, "P(E | F)", translator.perplexity, floor, bleu, seconds])
+    return PageTable(OVERVIEW_COLUMNS, rows, caption)
 
 
-def _costs_of_truth(floor: Floor) -> list[object]:
-    return [format_with_error(*floor.perplexity), format_with_error(*floor.perplexity_class), "0", None, None]
+def with_descriptions(table: PageTable, descriptions: Mapping[str, str]) -> PageTable:
+    """Insert a second column that says what each model is."""
+    headers = [table.headers[0], "what it is", *table.headers[1:]]
+    rows = [[row[0], descriptions[str(row[0])], *row[1:]] for row in table.rows]
+    return replace(table, headers=headers, rows=rows).without_empty_columns()
 
 
-def _asked(rung: LanguageModelRung) -> list[object]:
-    """How many contrasts, or quadruples, each question has."""
-    found = [(question, question.accuracy(rung.accuracies)) for question in ACCURACY_COLUMNS]
-    return [own.groups if question.all_four else own.pairs for question, own in found]
+def _percent(share: float) -> str | None:
+    return None if math.isnan(share) else f"{100 * share:.1f}"

@@ -1,84 +1,118 @@
-"""A report as one page: HTML in a single file that opens anywhere, without a network, and the same as Markdown.
+"""Reports as one page: a self-contained HTML file, the same as Markdown, and sections as text for the terminal.
 
-    page = Page("Four translators", [Section("Scores", [Text("..."), Table(["system", "BLEU"], rows)])])
+    page = Page("Four translators", [PageSection("Scores", [Paragraphs("..."), PageTable(["system", "BLEU"], rows)])])
     write_html(page, Path("report.html"))
 
-Nothing in the page runs or is fetched. All that comes from outside is escaped; of a picture only what draws is kept.
+The HTML file needs no network: nothing in it runs or is fetched. All text is escaped, and SVG figures are filtered.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, ClassVar
 
 from numpy.typing import ArrayLike
 
 from dragoman.core.errors import DataError
 from dragoman.io.storage import atomic_file
 from dragoman.report.attention import attention_text, check_attention
-from dragoman.report.inline_svg import inline_svg
-from dragoman.report.page_style import HOT, LEVELS, STYLE
-from dragoman.report.tables import format_cell, is_numeric
+from dragoman.report.svg import inline_svg
+from dragoman.report.tables import format_cell, format_table, is_numeric, markdown_table
 
-MIN_SHOWN = 0.1  # from so much attention on a field has its percentage in it
-CONTENTS = "Contents"
-# Nothing may be loaded from anywhere, nor may anything run.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEXT_WIDTH = 110  # columns of sections printed in a terminal
+HEAT_LEVELS = 20  # shades of a heat map
+HOT_LEVEL = 17  # from this shade on the text on it is white
+MIN_SHOWN = 0.1  # fields of a heat map with less attention have no number
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+# -- contents of a page ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Paragraphs:
-    """Paragraphs, with an empty line between them."""
+    """Paragraphs of text, separated by blank lines."""
 
+    kind: ClassVar[str] = "paragraphs"
     text: str
+
+    @property
+    def paragraphs(self) -> list[str]:
+        return [paragraph.strip() for paragraph in re.split(r"\n\s*\n", self.text) if paragraph.strip()]
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """Columns with names; numbers are written as everywhere in reports, and stand to the right."""
+    """A table. Values are formatted by `format_cell`; columns of numbers are aligned to the right."""
 
+    kind: ClassVar[str] = "table"
     headers: Sequence[str]
     rows: Sequence[Sequence[object]]
     caption: str = ""
 
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.headers):
+                raise DataError(
+                    f"table: a row of {len(row)} values under {len(self.headers)} headers; give one for each"
+                )
 
-def without_empty_columns(table: PageTable) -> PageTable:
-    """The table without columns that have nothing in them.
+    @property
+    def numeric_columns(self) -> list[bool]:
+        return [is_numeric([row[number] for row in self.rows]) for number in range(len(self.headers))]
 
-    >>> without_empty(Table(["a", "b"], [[1, None], [2, None]])).headers
-    ['a']
-    """
-    kept = [number for number in range(len(table.headers)) if any(row[number] is not None for row in table.rows)]
-    rows = [[row[number] for number in kept] for row in table.rows]
-    return replace(table, headers=[table.headers[number] for number in kept], rows=rows)
+    def without_empty_columns(self) -> PageTable:
+        """Return the table without columns that hold no values.
+
+        >>> PageTable(["a", "b"], [[1, None], [2, None]]).without_empty_columns().headers
+        ['a']
+        """
+        filled = [number for number in range(len(self.headers)) if any(row[number] is not None for row in self.rows)]
+        rows = [[row[number] for number in filled] for row in self.rows]
+        return replace(self, headers=[self.headers[number] for number in filled], rows=rows)
 
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A drawing: the text of an .svg file."""
+    """A drawing: the text of an SVG file. Markdown links to the file at `path`."""
 
-    svg_text: str
+    kind: ClassVar[str] = "figure"
+    svg: str
     caption: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True)
 class Preformatted:
-    """Text whose lines and blanks stay as they are: commands, and what they print."""
+    """Text whose line breaks and spaces are kept, such as commands and their output."""
 
+    kind: ClassVar[str] = "preformatted"
     text: str
 
 
 @dataclass(frozen=True)
 class Heatmap:
-    """An attention matrix as a table of shaded fields.  # (target words, source words)"""
+    """An attention matrix as a table of shaded fields."""
 
+    kind: ClassVar[str] = "heatmap"
     target_words: Sequence[str]
     source_words: Sequence[str]
-    matrix: ArrayLike = field(compare=False)
+    matrix: ArrayLike = field(compare=False)  # (target words, source words)
     caption: str = ""
+
+    @property
+    def weights(self) -> list[list[float]]:
+        """The matrix as lists of numbers from 0 to 1; raises an error if it does not fit the words."""
+        weights: list[list[float]] = check_attention(self.target_words, self.source_words, self.matrix).tolist()
+        return weights
 
 
 PagePart = Paragraphs | PageTable | PageFigure | Preformatted | Heatmap
@@ -88,6 +122,7 @@ PagePart = Paragraphs | PageTable | PageFigure | Preformatted | Heatmap
 class PageSection:
     heading: str
     parts: Sequence[PagePart]
+    in_summary: bool = False  # also printed in the terminal
 
 
 @dataclass(frozen=True)
@@ -95,203 +130,131 @@ class Page:
     title: str
     sections: Sequence[PageSection]
     language: str = "en"
-
-
-def write_html(page: Page, path: Path) -> None:
-    """The page as a file, whole or not at all."""
-    text = to_html(page)
-    with atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    note: str = ""  # below the title
 
 
 # -- HTML ------------------------------------------------------------------------------------------------------------
 
 
+def write_html(page: Page, path: Path) -> None:
+    """Write the page to a file, completely or not at all."""
+    text = to_html(page)
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def to_html(page: Page) -> str:
-    """The whole page, pictures and style within it."""
-    title = escape(page.title)
-    body = "\n".join(_section(number, section) for number, section in enumerate(page.sections, 1))
-    return f"""<!DOCTYPE html>
-<html lang="{escape(page.language)}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-{STYLE}</style>
-</head>
-<body>
-<header>
-<h1>{title}</h1>
-{_contents(page.sections)}</header>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
+    """Return the page as one HTML document with its figures and style."""
+    return _html_templates().get_template("page.html.j2").render(page=page)
 
 
-def _contents(sections: Sequence[PageSection]) -> str:
-    links = "".join(
-        f'<li><a href="#section-{number}">{escape(section.heading)}</a></li>\n'
-        for number, section in enumerate(sections, 1)
+@cache
+def _html_templates() -> Environment:
+    """Templates of HTML: every value is escaped, and characters that HTML must not contain are replaced."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def printable(value: object) -> object:
+        is_text = isinstance(value, str) and not isinstance(value, Markup)
+        return UNPRINTABLE.sub("\ufffd", str(value)) if is_text else value
+
+    templates = Environment(
+        loader=PackageLoader("dragoman.report"), autoescape=True, undefined=StrictUndefined, finalize=printable
     )
-    return f'<nav aria-label="{CONTENTS}">\n<h2>{CONTENTS}</h2>\n<ol>\n{links}</ol>\n</nav>\n' if links else ""
-
-
-def _section(number: int, section: PageSection) -> str:
-    """Every part has a number of its own, so that the names inside two pictures never meet."""
-    parts = "\n".join(_part(part, f"picture-{number}-{place}-") for place, part in enumerate(section.parts, 1))
-    return f'<section id="section-{number}">\n<h2>{escape(section.heading)}</h2>\n{parts}\n</section>'
-
-
-def _part(part: PagePart, prefix: str) -> str:
-    match part:
-        case Paragraphs():
-            return "\n".join(f"<p>{escape(paragraph)}</p>" for paragraph in _paragraphs(part.text))
-        case Preformatted():
-            return f'<pre tabindex="0">{escape(part.text)}</pre>'
-        case PageTable():
-            return _figure(_table(part), part.caption)
-        case PageFigure():
-            return _figure(inline_svg(part.svg_text, prefix, part.caption), part.caption)
-        case Heatmap():
-            return _figure(_heatmap(part), part.caption)
-
-
-def _figure(inside: str, caption: str) -> str:
-    """What may be wider than the page scrolls in a box of its own, which the keyboard reaches too."""
-    below = f"\n<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return f'<figure>\n<div class="scroll" tabindex="0">\n{inside}\n</div>{below}\n</figure>'
-
-
-def _table(part: PageTable) -> str:
-    columns = list(_columns(part))
-    kinds = [' class="number"' if is_numeric(column) else "" for column in columns]
-    heads = "".join(
-        f'<th scope="col"{kind}>{escape(header)}</th>' for kind, header in zip(kinds, part.headers, strict=True)
-    )
-    rows = "".join(
-        "<tr>"
-        + "".join(f"<td{kind}>{escape(format_cell(value))}</td>" for kind, value in zip(kinds, row, strict=True))
-        + "</tr>\n"
-        for row in part.rows
-    )
-    return f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>"
-
-
-def _columns(part: PageTable) -> Iterator[list[object]]:
-    for row in part.rows:
-        if len(row) != len(part.headers):
-            raise DataError(f"table: a row of {len(row)} values under {len(part.headers)} headers; give one for each")
-    for number in range(len(part.headers)):
-        yield [row[number] for row in part.rows]
-
-
-def _heatmap(part: Heatmap) -> str:
-    """A field says its number when pointed at, and shows it where it is not small."""
-    weights = check_attention(part.target_words, part.source_words, part.matrix).tolist()
-    heads = "".join(f'<th scope="col"><span>{escape(word)}</span></th>' for word in part.source_words)
-    rows = "".join(
-        f'<tr><th scope="row"><span>{escape(target)}</span></th>'
-        + "".join(_field(weight, target, source) for weight, source in zip(row, part.source_words, strict=True))
-        + "</tr>\n"
-        for target, row in zip(part.target_words, weights, strict=True)
-    )
-    return f'<table class="heat">\n<thead><tr><td></td>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>'
-
-
-def _field(weight: float, target: str, source: str) -> str:
-    level = round(LEVELS * weight)
-    look = f"a{level} hot" if level >= HOT else f"a{level}"
-    title = escape(f"{target} ← {source}: {weight:.3f}")
-    number = f"{100 * weight:.0f}" if weight >= MIN_SHOWN else ""
-    return f'<td class="{look}" title="{title}">{number}</td>'
-
-
-def escape(text: str) -> str:
-    """Text as it stands in HTML, also within quotes; signs that no HTML file may hold become �.
-
-    >>> escape('<b title="x">')
-    '&lt;b title=&quot;x&quot;&gt;'
-    """
-    return html.escape(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "\ufffd", text), quote=True)
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [paragraph.strip() for paragraph in re.split(r"\n\s*\n", text) if paragraph.strip()]
+    templates.filters["cell"] = format_cell
+    templates.filters["inline_svg"] = lambda svg, prefix, label: Markup(inline_svg(svg, prefix, label))
+    templates.globals.update(levels=HEAT_LEVELS, hot=HOT_LEVEL, min_shown=MIN_SHOWN)
+    return templates
 
 
 # -- Markdown --------------------------------------------------------------------------------------------------------
 
 
-def to_markdown(page: Page, picture_paths: Sequence[str | Path] = ()) -> str:
-    """The same page; pictures are linked, not held: one path for each of them, in their order."""
-    pictures = sum(isinstance(part, PageFigure) for section in page.sections for part in section.parts)
-    if pictures != len(picture_paths):
-        raise DataError(f"{page.title}: {pictures} pictures and {len(picture_paths)} paths; give one for each")
-    paths = iter(picture_paths)
-    blocks = [f"# {escape_markdown(page.title)}"]
+def to_markdown(page: Page) -> str:
+    """Return the page as Markdown, which links to the files of the figures."""
+    blocks = [f"# {escape_markdown(page.title)}", *([escape_markdown_lines(page.note)] if page.note else [])]
     for section in page.sections:
         blocks.append(f"## {escape_markdown(section.heading)}")
-        for part in section.parts:
-            blocks += _markdown(part, paths)
+        blocks += [block for part in section.parts for block in _markdown_blocks(part)]
     return "\n\n".join(blocks) + "\n"
 
 
-def _markdown(part: PagePart, paths: Iterator[str | Path]) -> list[str]:
+def _markdown_blocks(part: PagePart) -> Iterator[str]:
     match part:
         case Paragraphs():
-            return [escape_markdown_lines(paragraph) for paragraph in _paragraphs(part.text)]
+            yield from map(escape_markdown_lines, part.paragraphs)
+            return
         case Preformatted():
-            return [_fenced(part.text)]
+            yield _fenced(part.text)
+            return
         case PageTable():
-            return [_markdown_table(part), *_captions(part.caption)]
+            rows = [[escape_markdown(format_cell(value)) for value in row] for row in part.rows]
+            yield markdown_table([escape_markdown(header) for header in part.headers], rows, part.numeric_columns)
         case PageFigure():
-            return [f"![{escape_markdown(part.caption)}](<{Path(next(paths)).as_posix()}>)", *_captions(part.caption)]
+            if not part.path:
+                raise DataError(f"figure {part.caption!r} has no path for Markdown to link to; give one")
+            yield f"![{escape_markdown(part.caption)}](<{Path(part.path).as_posix()}>)"
         case Heatmap():
-            return [
-                _fenced(attention_text(part.target_words, part.source_words, part.matrix)),
-                *_captions(part.caption),
-            ]
-
-
-def _captions(caption: str) -> list[str]:
-    return [f"*{escape_markdown(caption)}*"] if caption.strip() else []
-
-
-def _markdown_table(part: PageTable) -> str:
-    columns = list(_columns(part))
-    lines = [list(part.headers), *([format_cell(value) for value in row] for row in part.rows)]
-    rows = [f"| {' | '.join(map(escape_markdown, line))} |" for line in lines]
-    rule = " | ".join("---:" if is_numeric(column) else "---" for column in columns)
-    return "\n".join([rows[0], f"| {rule} |", *rows[1:]])
+            yield _fenced(attention_text(part.target_words, part.source_words, part.matrix))
+    if part.caption.strip():
+        yield f"*{escape_markdown(part.caption)}*"
 
 
 def _fenced(text: str) -> str:
-    """A block of text as it is, behind a fence longer than any within it."""
+    """Return a code block whose fence is longer than any fence within it."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 
 def escape_markdown(text: str) -> str:
-    """Text in one line, of which Markdown takes nothing for a mark.
+    """Return text as one line without Markdown markup.
 
-    >>> print(plain("a_b | <i>"))
+    >>> print(escape_markdown("a_b | <i>"))
     a\\_b \\| \\<i\\>
     """
     return re.sub(r"([\\`*_\[\]<>|~&$#])", r"\\\1", " ".join(text.split()))
 
 
 def escape_markdown_lines(text: str) -> str:
-    """The same, line by line: nor is a line taken for the item of a list or for a rule.
+    """Escape each line, also where it would start a list or a rule.
 
-    >>> print(plain_lines("+ one\\n2. two"))
+    >>> print(escape_markdown_lines("+ one\\n2. two"))
     \\+ one
     2\\. two
     """
     lines = map(escape_markdown, text.splitlines())
     return "\n".join(re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", line) for line in lines)
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+
+
+def section_text(section: PageSection, *, width: int = TEXT_WIDTH, colour: bool = False) -> str:
+    """Return a section as text for a terminal, without its figures.
+
+    >>> print(section_text(PageSection("Words", [Paragraphs("Two lines of it."), PageTable(["a"], [[1]])])))
+    Words
+    =====
+    <BLANKLINE>
+    Two lines of it.
+    <BLANKLINE>
+    a
+    -
+    1
+    """
+    heading = f"{section.heading}\n{'=' * len(section.heading)}"
+    return "\n\n".join([heading, *(text for part in section.parts for text in _text_blocks(part, width, colour))])
+
+
+def _text_blocks(part: PagePart, width: int, colour: bool) -> Iterator[str]:
+    match part:
+        case Paragraphs():
+            yield from (fill(paragraph, width) for paragraph in part.paragraphs)
+        case Preformatted():
+            yield part.text
+        case PageTable():
+            yield format_table(part.headers, part.rows)
+        case Heatmap():
+            caption = [part.caption] if part.caption else []
+            matrix = attention_text(part.target_words, part.source_words, part.matrix, width, colour)
+            yield "\n".join([*caption, matrix])

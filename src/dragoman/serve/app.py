@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -63,7 +62,7 @@ def _create_api(service: Service, version: str) -> FastAPI:
     _add_error_handlers(app)
 
     @app.get("/spec", include_in_schema=False)
-    def spec() -> dict[str, Any]:
+    def spec() -> dict[str, object]:
         return app.openapi()
 
     @app.get("/", include_in_schema=False)

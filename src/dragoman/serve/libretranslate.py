@@ -205,7 +205,7 @@ def _parse_multipart(body: bytes, content_type: str) -> list[tuple[str, str]]:
     return [_parse_part(part) for part in message.get_payload()] if message.is_multipart() else []
 
 
-def _parse_part(part: Any) -> tuple[str, str]:
+def _parse_part(part: object) -> tuple[str, str]:
     """Return the name and the value of a part of a multipart form."""
     if not isinstance(part, Message) or len(str(part.get("content-disposition", ""))) > MAX_HEADER:
         raise ValueError("invalid part")
@@ -215,7 +215,7 @@ def _parse_part(part: Any) -> tuple[str, str]:
     return collapse_rfc2231_value(name), value.decode()
 
 
-def _collect(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def _collect(pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
     """Return fields by name; the values of a repeated name as a list."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:

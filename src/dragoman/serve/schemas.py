@@ -118,7 +118,6 @@ BEAM = Field(default=5, description="beam size, from 1 to the limit")
 LENGTH_HANDLING = Field(
     default=DEFAULT_LENGTH, description="none, norm, prior or penalty:X", examples=["norm", "penalty:0.5"]
 )
-NOT_EMPTY: dict[str, Any] = {"minItems": 1}
 
 
 class StrictRequest(BaseModel):
@@ -161,7 +160,7 @@ class ScoreRequest(StrictRequest):
     """A text to score word by word."""
 
     models: list[str] = Field(
-        description="names of language models", json_schema_extra=NOT_EMPTY, examples=[["kn5", "lstm"]]
+        description="names of language models", json_schema_extra={"minItems": 1}, examples=[["kn5", "lstm"]]
     )
     text: str = Field(description="words separated by spaces, one sentence per line", examples=["a dog barks ."])
 
@@ -170,7 +169,9 @@ class NextWordsRequest(StrictRequest):
     """The start of a sentence."""
 
     models: list[str] = Field(
-        description="names of language models or translators", json_schema_extra=NOT_EMPTY, examples=[["kn5", "de-en"]]
+        description="names of language models or translators",
+        json_schema_extra={"minItems": 1},
+        examples=[["kn5", "de-en"]],
     )
     prefix: str | list[str] = Field(
         default="", description="a text, or, for a translator, a list of tokens", examples=["a dog", ["a", "dog"]]

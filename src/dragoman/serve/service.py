@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
@@ -11,7 +10,7 @@ from dragoman.core.errors import DragomanError
 from dragoman.data.language_id import LanguageGuess, LanguageIdentifier
 from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
-from dragoman.models.translation import BaseTranslator
+from dragoman.models.translation import DEFAULT_LENGTH, BaseTranslator
 from dragoman.serve import RequestLimits
 from dragoman.serve.batch_queue import BatchQueue, IsNeeded, cancellation_check
 from dragoman.serve.errors import ApiError, shorten
@@ -42,20 +41,30 @@ class Service:
     # -- translation ---------------------------------------------------------------------------------------------------
 
     async def translate(
-        self, entry: ModelEntry, texts: Sequence[str], n: int, beam: int, **options: Any
+        self,
+        entry: ModelEntry,
+        texts: Sequence[str],
+        n: int,
+        beam: int,
+        *,
+        length: str = DEFAULT_LENGTH,
+        coverage: float = 0.0,
+        prefix: tuple[str, ...] = (),
     ) -> list[list[TranslatedSentence]]:
         """Return the sentences of each text with their n best translations.
 
         Requests with the same model and options that wait at the same time are translated in one batch.
         """
-        key = (entry.name, n, beam, *sorted((name, repr(value)) for name, value in options.items()))
+        key = (entry.name, n, beam, length, coverage, prefix)
 
         def translate_batch(batch: list[str], is_needed: IsNeeded) -> list[list[TranslatedSentence]]:
             pipeline = self.pipeline(entry)
             split = [pipeline.split(text) for text in batch]
             sentences = [sentence for text in split for sentence in text]
             check = cancellation_check(is_needed)
-            translated = iter(pipeline.translate(sentences, n, beam, on_step=check, **options))
+            translated = iter(
+                pipeline.translate(sentences, n, beam, length=length, coverage=coverage, prefix=prefix, on_step=check)
+            )
             return [[next(translated) for _ in text] for text in split]
 
         return await self.queue.submit(key, texts, translate_batch)

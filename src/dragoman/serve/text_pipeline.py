@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dragoman.align.unknown_words import COPIED, UnknownReplacer
 from dragoman.data.detokenize import PunctuationTokenizer, split_sentences
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.vocabulary import SPECIALS
 from dragoman.data.words import SPACE_MARK
-from dragoman.models.translation import BaseTranslator, Translation
+from dragoman.models.translation import DEFAULT_LENGTH, BaseTranslator, Translation
 
 PUNCTUATION = "\"'“”„‘’«»()[]{}.,;:!?"
 
@@ -54,11 +53,28 @@ class TextPipeline:
         return [TranslatedSentence(sentence, gap, self.tokenize(sentence)) for sentence, gap in split_sentences(text)]
 
     def translate(
-        self, sentences: Sequence[TranslatedSentence], n: int, beam: int, **options: Any
+        self,
+        sentences: Sequence[TranslatedSentence],
+        n: int,
+        beam: int,
+        *,
+        length: str = DEFAULT_LENGTH,
+        coverage: float = 0.0,
+        prefix: Sequence[str] = (),
+        on_step: Callable[[], None] | None = None,
     ) -> list[TranslatedSentence]:
-        """Return the sentences with their n best translations. For the options see `BaseTranslator.n_best`."""
+        """Return the sentences with their n best translations; for the options see `BaseTranslator.n_best`."""
         lines = [sentence.tokenized for sentence in sentences]
-        n_best = self.model.n_best(lines, n, beam, unknown_replacer=self.replacer, **options)
+        n_best = self.model.n_best(
+            lines,
+            n,
+            beam,
+            length=length,
+            coverage=coverage,
+            prefix=prefix,
+            unknown_replacer=self.replacer,
+            on_step=on_step,
+        )
         return [
             replace(
                 sentence,

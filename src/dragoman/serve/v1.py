@@ -81,13 +81,17 @@ def _add_translator_routes(router: APIRouter, service: Service) -> None:
         entry = service.registry.get(body.model, is_translator=True)
         service.check_texts([*body.texts, " ".join(body.prefix)] if body.prefix else body.texts)
         service.check_beam(body.beam, body.n)
-        options: dict[str, Any] = {"length": body.length}
-        if body.coverage:
-            options["coverage"] = body.coverage
         if body.prefix:
-            options["prefix"] = tuple(body.prefix)
             await service.queue.run(lambda: _check_prefix(service.pipeline(entry), body))
-        texts = await service.translate(entry, body.texts, body.n, body.beam, **options)
+        texts = await service.translate(
+            entry,
+            body.texts,
+            body.n,
+            body.beam,
+            length=body.length,
+            coverage=body.coverage,
+            prefix=tuple(body.prefix),
+        )
         return await asyncio.to_thread(lambda: TranslationsResponse(texts=_describe_texts(texts)))
 
     @router.post("/attention", summary="Score a given translation")
@@ -144,7 +148,7 @@ def _record_search(pipeline: TextPipeline, body: LatticeRequest, on_step: Callab
 def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[TextInfo]:
     """Return the response for texts; only the first translations have attention if there is too much of it."""
     translations = [translation for text in texts for sentence in text for translation in sentence.translations]
-    sizes = accumulate(0 if one.attention is None else one.attention.size for one in translations)
+    sizes = accumulate(0 if item.attention is None else item.attention.size for item in translations)
     with_attention = {
         id(translation) for translation, size in zip(translations, sizes, strict=True) if size <= MAX_ATTENTION_WEIGHTS
     }

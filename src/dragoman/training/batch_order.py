@@ -1,4 +1,4 @@
-"""In which order, and in which batches, examples are learned from."""
+"""Order and batches of training examples."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.batches import TextStream
+from dragoman.data.corpus import Corpus
 from dragoman.data.ranges import split_by_size
 from dragoman.training.config import TrainingConfig
-from dragoman.training.protocols import Examples
+from dragoman.training.protocols import Examples, PaddedExamples
 
-PADDED = 4  # times as many places as predictions a piece may take up when its examples are padded
-DEV_ROWS = 10  # a dev text is read as so many streams, or fewer if these were short
-SHORTEST = 100  # words of such a stream
+MAX_PADDING_FACTOR = 4  # padded size of a chunk, in multiples of its predictions
+EVALUATION_ROWS = 10  # parallel rows of a dev text that is read as a stream
+MIN_ROW_LENGTH = 100  # words of such a row
 
 
 @dataclass(frozen=True)
 class DataOrder:
-    """How a text is gone through: in training, and where it is only judged."""
+    """How data is divided into batches, for training and for evaluation."""
 
-    epoch_batches: Callable[[Any, TrainingConfig, int], Sequence[Examples]]  # the batches of one pass, by its number
-    evaluation_batches: Callable[[Any, int], Iterable[Examples]]  # all of it, in pieces of about so many predictions
-    description: str  # what to call it; may name settings of training
+    epoch_batches: Callable[[Any, TrainingConfig, int], Sequence[Examples]]  # batches of an epoch, by its number
+    evaluation_batches: Callable[[Any, int], Iterable[Examples]]  # batches of about this many predictions
+    description: str  # may contain names of training settings
 
 
 def epoch_batches(
@@ -36,14 +37,20 @@ def epoch_batches(
     *,
     by_sentences: bool = False,
     pool: int = 0,
-    likeness: NDArray[np.int64] | None = None,
+    sort_keys: NDArray[np.int64] | None = None,
     weights: NDArray[np.int64] | None = None,
 ) -> list[NDArray[np.int64]]:
-    """The numbers of all examples, shuffled as seed and epoch say, in batches of about `batch_size` predictions.
+    """Return the indices of all examples, shuffled by seed and epoch, in batches of about `batch_size` predictions.
 
-    Size 1 gives one example at a time (online training), size 0 all at once (whole-batch training). With a `pool`, the
-    examples of so many batches are sorted before these are cut, so that those of a batch are alike: in size, or in what
-    is given as their `sort_keys`. Examples that take up more of a batch than their predictions count by their `weights`.
+    Args:
+        sizes: Predictions of each example.
+        batch_size: 1 gives one example per batch (online training), 0 all examples in one batch.
+        seed: Random seed.
+        epoch: Number of the epoch.
+        by_sentences: Count examples instead of predictions.
+        pool: Sort the examples of this many batches together, so that those of a batch are similar; 0: no sorting.
+        sort_keys: Keys for sorting; default: sizes.
+        weights: Sizes of the examples in a batch; default: sizes.
 
     >>> [batch.tolist() for batch in epoch_batches(np.array([3, 1, 2, 2]), 4, seed=1, epoch=0)]
     [[0, 1], [2, 3]]
@@ -61,81 +68,74 @@ def epoch_batches(
     counted = np.ones_like(sizes) if by_sentences else sizes if weights is None else weights
     if not pool:
         return list(split_by_size(order, counted, batch_size))
-    pools = split_by_size(order, counted, pool * batch_size)
-    alike = sizes if likeness is None else likeness
-    batches = [batch for one in pools for batch in split_by_size(_sorted(one, alike), counted, batch_size)]
+    keys = sizes if sort_keys is None else sort_keys
+    batches: list[NDArray[np.int64]] = []
+    for indices in split_by_size(order, counted, pool * batch_size):
+        batches += split_by_size(_sorted(indices, keys), counted, batch_size)
     return [batches[number] for number in random.permutation(len(batches))]
 
 
-def _sorted(numbers: NDArray[np.int64], by: NDArray[np.int64]) -> NDArray[np.int64]:
-    return numbers[np.argsort(by[numbers], kind="stable")]
+def _sorted(indices: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    return indices[np.argsort(keys[indices], kind="stable")]
 
 
-class Batches(Sequence[Examples]):
-    """Examples by the numbers of each batch, taken when they are asked for."""
+class SelectedBatches(Sequence[Examples]):
+    """Batches of examples, selected when they are accessed."""
 
-    def __init__(self, examples: Examples, numbers: list[NDArray[np.int64]]):
-        self._examples, self._numbers = examples, numbers
+    def __init__(self, data: Examples, indices: list[NDArray[np.int64]]):
+        self._data, self._indices = data, indices
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._indices)
 
     def __getitem__(self, number: Any) -> Any:
-        return self._examples.select(self._numbers[number])
+        return self._data.select(self._indices[number])
 
 
-def _shuffled(examples: Examples, config: TrainingConfig, epoch: int) -> Sequence[Examples]:
-    by_sentences = config.batch_by == "sentences"
-    numbers = epoch_batches(
-        *(examples.sizes, config.batch_size, config.seed, epoch),
-        by_sentences=by_sentences,
+def _shuffled_batches(data: Examples, config: TrainingConfig, epoch: int) -> Sequence[Examples]:
+    indices = epoch_batches(
+        *(data.sizes, config.batch_size, config.seed, epoch),
+        by_sentences=config.batch_by == "sentences",
         pool=config.pool,
-        likeness=_likeness(examples),
-        weights=batch_weights(examples),
+        sort_keys=_sort_keys(data),
+        weights=batch_weights(data),
     )
-    return Batches(examples, numbers)
+    return SelectedBatches(data, indices)
 
 
-def _likeness(examples: Examples) -> NDArray[np.int64]:
-    """By which examples are sorted; if they do not say it themselves, by their sizes."""
-    likeness: NDArray[np.int64] = getattr(examples, "sort_keys", examples.sizes)
-    return likeness
+def _sort_keys(data: Examples) -> NDArray[np.int64]:
+    return data.sort_keys if isinstance(data, PaddedExamples) else data.sizes
 
 
-def memory_chunks(examples: Examples, predictions: int) -> Iterable[NDArray[np.int64]]:
-    """Examples in their order, in pieces that are computed together; those with weights of their own are padded on
-    another side too, which must not take up much more."""
-    padded = PADDED * predictions if hasattr(examples, "weights") else None
-    return split_by_size(np.arange(len(examples)), batch_weights(examples), predictions, padded)
+def batch_weights(data: Examples) -> NDArray[np.int64]:
+    """Return the size of each example in a batch.  # (examples,)"""
+    return data.weights if isinstance(data, PaddedExamples) else data.sizes
 
 
-def batch_weights(examples: Examples) -> NDArray[np.int64]:
-    """How much of a batch each takes up; if they do not say it themselves, their sizes.  # (examples,)"""
-    weights: NDArray[np.int64] = getattr(examples, "weights", examples.sizes)
-    return weights
+def memory_chunks(data: Examples, predictions: int) -> Iterable[NDArray[np.int64]]:
+    """Return the indices of examples, in order, in chunks that fit into memory together."""
+    max_padded = MAX_PADDING_FACTOR * predictions if isinstance(data, PaddedExamples) else None
+    return split_by_size(np.arange(len(data)), batch_weights(data), predictions, max_padded)
 
 
-def _pieces(examples: Examples, predictions: int) -> Iterable[Examples]:
-    """The short examples first, so that those of a piece are of like size."""
-    ordered = examples.select(_sorted(np.arange(len(examples)), _likeness(examples)))
-    return (ordered.select(run) for run in memory_chunks(ordered, predictions))
+def _sorted_chunks(data: Examples, predictions: int) -> Iterable[Examples]:
+    """Return examples from short to long, so that those of a chunk have similar sizes."""
+    ordered = data.select(_sorted(np.arange(len(data)), _sort_keys(data)))
+    return (ordered.select(indices) for indices in memory_chunks(ordered, predictions))
 
 
-def _segments(corpus: Any, config: TrainingConfig, epoch: int) -> Sequence[Examples]:
-    """In the text's own order, but from another word on in each epoch, so that cuts fall elsewhere."""
+def _segments(corpus: Corpus, config: TrainingConfig, epoch: int) -> Sequence[Examples]:
+    """Return the text in its order, from another word in each epoch, so that segments differ."""
     start = int(np.random.default_rng([config.seed, epoch]).integers(corpus.num_tokens))
     rows = config.batch_size // config.steps if config.batch_by == "words" else config.batch_size
     return TextStream.from_corpus(corpus, max(1, min(rows, corpus.num_tokens)), config.steps, start)
 
 
-def _streamed(corpus: Any, predictions: int) -> Iterable[Examples]:
-    rows = max(1, min(DEV_ROWS, corpus.num_tokens // SHORTEST))
+def _evaluation_segments(corpus: Corpus, predictions: int) -> Iterable[Examples]:
+    rows = max(1, min(EVALUATION_ROWS, corpus.num_tokens // MIN_ROW_LENGTH))
     return TextStream.from_corpus(corpus, rows, max(1, predictions // rows // 8))
 
 
-SENTENCES = DataOrder(
-    _shuffled, _pieces, "batches of whole sentences"
-)  # examples that have nothing to do with each other
-STREAM = DataOrder(
-    _segments, _streamed, "as a stream, gradients {steps} words back"
-)  # a text whose sentences belong together
+# For examples that are independent of each other, and for a text whose sentences belong together.
+SENTENCES = DataOrder(_shuffled_batches, _sorted_chunks, "batches of whole sentences")
+STREAM = DataOrder(_segments, _evaluation_segments, "as a stream, gradients over {steps} words")

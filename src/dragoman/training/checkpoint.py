@@ -1,8 +1,8 @@
-"""A training on disk: one file that is replaced whole, so that a kill at any moment leaves the last one.
+"""Checkpoints: one file that is replaced atomically, so that a killed training leaves the last one.
 
-`training.safetensors` holds the parameters as they are, those kept, their average, the optimiser's memory, what is
-carried from batch to batch and, as a note, the position. The model directory around it is an ordinary one, with the
-parameters kept.
+`training.safetensors` has the parameters, the best parameters, their average, the state of the optimizer, the state
+carried from batch to batch and, as metadata, the progress. The model directory around it is an ordinary one, with the
+best parameters.
 """
 
 from __future__ import annotations
@@ -17,60 +17,59 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.core.errors import DataError
+from dragoman.core.scorer import Carry
 from dragoman.io.storage import atomic_file, map_arrays_with_metadata, write_arrays
-from dragoman.training.loop import TrainState, load_parameters
-from dragoman.training.objectives import Carry
+from dragoman.training.loop import TrainState, load_parameters, named_parameters
 from dragoman.training.optimizers import load_state_tensors, state_tensors
 from dragoman.training.progress import Progress
 
-NOW, KEPT, MEMORY, AVERAGE, CARRY = "now/", "kept/", "optimizer/", "average/", "carry/"
-POSITION = "position"
+PARAMETERS, BEST, OPTIMIZER, AVERAGE, CARRY = "parameters/", "best/", "optimizer/", "average/", "carry/"
+PROGRESS = "progress"
 
 
-def write_checkpoint(path: Path, learner: TrainState) -> None:
-    """Write all that a training needs to go on, whole or not at all."""
-    parameters = learner.model.parameters()
+def write_checkpoint(path: Path, state: TrainState) -> None:
+    """Write everything that is needed to resume a training, completely or not at all."""
+    parameters = named_parameters(state.model)
     tensors = {
-        **{NOW + name: tensor for name, tensor in parameters.items()},
-        **{KEPT + name: tensor for name, tensor in learner.best_parameters.items()},
-        **{MEMORY + name: tensor for name, tensor in state_tensors(learner.optimizer, list(parameters)).items()},
-        **{AVERAGE + name: tensor for name, tensor in learner.average.items()},
-        **{CARRY + place: tensor for place, tensor in _flat(learner.carry)},
+        **{PARAMETERS + name: tensor for name, tensor in parameters.items()},
+        **{BEST + name: tensor for name, tensor in state.best_parameters.items()},
+        **{OPTIMIZER + name: tensor for name, tensor in state_tensors(state.optimizer, list(parameters)).items()},
+        **{AVERAGE + name: tensor for name, tensor in state.average.items()},
+        **{CARRY + path: tensor for path, tensor in _flatten(state.carry)},
     }
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     with atomic_file(path) as temporary:
-        write_arrays(temporary, arrays, {POSITION: learner.progress.to_json()})
+        write_arrays(temporary, arrays, {PROGRESS: state.progress.to_json()})
 
 
 def read_progress(path: Path) -> Progress:
-    return _position(path, map_arrays_with_metadata(path)[1])
+    """Return the progress of a checkpoint."""
+    return _parse_progress(path, map_arrays_with_metadata(path)[1])
 
 
-def load_checkpoint(learner: TrainState, path: Path) -> None:
-    """Put a learner where the checkpoint was written."""
-    arrays, notes = map_arrays_with_metadata(path)
-    position = _position(path, notes)
+def load_checkpoint(state: TrainState, path: Path) -> None:
+    """Set a training to the state of a checkpoint."""
+    arrays, metadata = map_arrays_with_metadata(path)
+    progress = _parse_progress(path, metadata)
     try:
-        load_parameters(learner.model, _tensors(arrays, NOW))
-        kept = _tensors(arrays, KEPT)
-        learner.best_parameters = {name: kept[name].to(tensor) for name, tensor in learner.model.parameters().items()}
-        load_state_tensors(learner.optimizer, list(learner.best_parameters), _tensors(arrays, MEMORY))
-        average = _tensors(arrays, AVERAGE)
-        learner.average = {
-            name: average[name].to(tensor) for name, tensor in learner.best_parameters.items() if average
-        }
-        device = next(iter(learner.best_parameters.values())).device
-        learner.carry = _nested({place: tensor.to(device) for place, tensor in _tensors(arrays, CARRY).items()})
+        load_parameters(state.model, _tensors(arrays, PARAMETERS))
+        best, average = _tensors(arrays, BEST), _tensors(arrays, AVERAGE)
+        parameters = named_parameters(state.model)
+        state.best_parameters = {name: best[name].to(tensor.detach()) for name, tensor in parameters.items()}
+        load_state_tensors(state.optimizer, list(parameters), _tensors(arrays, OPTIMIZER))
+        state.average = {name: average[name].to(tensor.detach()) for name, tensor in parameters.items() if average}
+        device = next(iter(parameters.values())).device
+        state.carry = _unflatten({path: tensor.to(device) for path, tensor in _tensors(arrays, CARRY).items()})
     except (KeyError, RuntimeError, ValueError) as error:
-        raise _broken(path, str(error)) from None
-    learner.progress = position
+        raise _checkpoint_error(path, str(error)) from None
+    state.progress = progress
 
 
-def _position(path: Path, notes: Mapping[str, str]) -> Progress:
+def _parse_progress(path: Path, metadata: Mapping[str, str]) -> Progress:
     try:
-        return Progress.from_json(notes[POSITION])
+        return Progress.from_json(metadata[PROGRESS])
     except (KeyError, ValueError, TypeError) as error:
-        raise _broken(path, str(error)) from None
+        raise _checkpoint_error(path, str(error)) from None
 
 
 def _tensors(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, Tensor]:
@@ -81,28 +80,28 @@ def _tensors(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, Tenso
     }
 
 
-def _flat(nest: Carry, place: str = "") -> Iterator[tuple[str, Tensor]]:
-    """A nest of tuples of tensors as tensors, each with its place in the nest, such as `0.1`."""
-    if isinstance(nest, tuple):
-        for number, part in enumerate(nest):
-            yield from _flat(part, f"{place}.{number}" if place else f"{number}")
-    elif nest is not None:
-        yield place, nest
+def _flatten(nested: Carry, path: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of nested tuples with their paths, such as `0.1`."""
+    if isinstance(nested, tuple):
+        for number, part in enumerate(nested):
+            yield from _flatten(part, f"{path}.{number}" if path else f"{number}")
+    elif nested is not None:
+        yield path, nested
 
 
-def _nested(flat: Mapping[str, Tensor]) -> Carry:
-    """What `_flat` took apart."""
-    if not flat:
+def _unflatten(tensors: Mapping[str, Tensor]) -> Carry:
+    """Return the nested tuples that `_flatten` was given."""
+    if not tensors:
         return None
-    if "" in flat:
-        return flat[""]
+    if "" in tensors:
+        return tensors[""]
     parts: dict[int, dict[str, Tensor]] = {}
-    for place, tensor in flat.items():
-        number, _, rest = place.partition(".")
+    for path, tensor in tensors.items():
+        number, _, rest = path.partition(".")
         parts.setdefault(int(number), {})[rest] = tensor
-    return tuple(_nested(parts[number]) for number in range(len(parts)))
+    return tuple(_unflatten(parts[number]) for number in range(len(parts)))
 
 
-def _broken(path: Path, why: str) -> DataError:
+def _checkpoint_error(path: Path, why: str) -> DataError:
     why = " ".join(why.split())
-    return DataError(f"{path}: does not belong to this training ({why}); --force trains anew")
+    return DataError(f"{path}: not a checkpoint of this training ({why}); --force starts it again")

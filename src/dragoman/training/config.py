@@ -1,4 +1,4 @@
-"""How a model is trained: the settings that all models share."""
+"""Settings of training that all models share."""
 
 from __future__ import annotations
 
@@ -10,61 +10,66 @@ from dragoman.core.settings import Settings
 
 
 class TrainingConfig(Settings):
-    """How a model is trained. The first bound that is reached ends the training."""
+    """Settings of training. Training stops at the first limit that is reached.
+
+    >>> from dragoman import TrainingConfig
+    >>> TrainingConfig(learning_rate=0.01, max_epochs=5).optimizer
+    'adam'
+    """
 
     optimizer: Literal["sgd", "momentum", "adagrad", "adam"] = "adam"
-    """The rule by which gradients become steps."""
+    """Optimizer."""
     learning_rate: float = Field(default=0.001, gt=0)
-    """How large steps are."""
+    """Learning rate."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
-    """Share of the last step that the optimizer `momentum` keeps."""
+    """Momentum of the optimizer `momentum`."""
     batch_size: int = Field(default=1000, ge=0)
-    """Words a step learns from, in whole sentences: 1 is one sentence at a time (online), 0 the whole text. Of a model
-    that carries its state over: rows of text read at once, times `steps`."""
+    """Words per batch, in whole sentences. 1: one sentence per batch; 0: the whole text. For a model that carries its
+    state: parallel rows of text times `steps`."""
     batch_by: Literal["words", "sentences"] = "words"
-    """What batch_size counts; of a model that carries its state over, sentences are the rows of text read at once."""
+    """Unit of batch_size. For a model that carries its state, `sentences` counts parallel rows of text."""
     pool: int = Field(default=0, ge=0)
-    """Batches whose sentences are sorted by length together, so that those of one batch are about as long and little is
-    padded; 0: as they come."""
+    """Number of batches whose sentences are sorted by length together to reduce padding; 0: no sorting."""
     steps: int = Field(default=35, ge=1)
-    """Words through which the gradient goes back, where a model carries its state over (truncated back-propagation)."""
+    """Words of truncated back-propagation for a model that carries its state."""
     max_epochs: int = Field(default=20, ge=1)
-    """Most passes over the training text."""
+    """Maximum number of passes over the training text."""
     max_updates: int | None = Field(default=None, ge=1)
-    """Most steps."""
+    """Maximum number of updates. Default: no limit."""
     minutes: float | None = Field(default=None, gt=0)
-    """Most minutes of training, those of earlier runs of the same training counted."""
+    """Maximum minutes of training, including earlier runs of the same training. Default: no limit."""
     patience: int = Field(default=3, ge=1)
-    """Stop after so many looks at the dev text in a row without improvement."""
+    """Stop after this many evaluations without improvement."""
     check_every: int | None = Field(default=None, ge=1)
-    """Steps between looks at the dev text. Default: one look an epoch."""
+    """Updates between evaluations on the dev text. Default: one evaluation per epoch."""
     decay: float = Field(default=0.5, gt=0, le=1)
-    """What the learning rate is multiplied by when a look at the dev text shows no improvement; 1: never."""
+    """Factor of the learning rate after an evaluation without improvement; 1: no decay."""
     schedule: Literal["constant", "linear", "cosine", "inverse-sqrt"] = "constant"
-    """How the learning rate falls besides: linear and cosine reach 0 at the bound given."""
+    """Learning rate schedule. `linear` and `cosine` reach 0 at the limit of the training."""
     warmup: int = Field(default=0, ge=0)
-    """Steps over which the learning rate rises from 0."""
+    """Updates over which the learning rate rises from 0."""
     clip: float | None = Field(default=None, gt=0)
-    """Scale gradients down to this norm if theirs is larger."""
+    """Maximum norm of the gradient; larger gradients are scaled down. Default: no clipping."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """Share of each prediction that is asked for all words alike, in the place of the right one."""
+    """Share of label smoothing, spread over all words."""
     average: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the training, at its end by its bounds, over whose steps the parameters are averaged; a training that
-    the dev text ends before that has no average."""
+    """Average the parameters over this share of the updates, at the end of the training. A training that stops earlier
+    has no average."""
     l1: float = Field(default=0.0, ge=0)
-    """Penalty on the sum of the weights' sizes, against the log-likelihood of the whole training text."""
+    """L1 regularization: weight of the sum of absolute weights, relative to the log-likelihood of the training text."""
     l2: float = Field(default=0.0, ge=0)
-    """Penalty on half the sum of the squared weights, against the log-likelihood of the whole training text."""
+    """L2 regularization: weight of half the sum of squared weights, relative to the log-likelihood of the training
+    text."""
     unknown_rate: float | None = Field(default=None, ge=0, lt=1)
-    """Share of the words seen once that count as unknown words while training, so that such get a probability. Default:
-    0.5, or 0 where the text has unknown words of its own or none can come."""
+    """Share of the words seen once that are replaced by <unk> in training, so that the model learns its probability.
+    Default: 0.5, or 0 if the text has unknown words or the vocabulary is closed."""
     seed: int = Field(default=1, ge=0)
-    """What all chance comes from: first weights, order of sentences, dropout."""
+    """Random seed of initial parameters, order of sentences and dropout."""
     threads: int | None = Field(default=None, ge=1)
-    """Processor cores to use. Default: all, or as many as OMP_NUM_THREADS says."""
+    """Number of threads. Default: all cores, or OMP_NUM_THREADS."""
     device: str = "cpu"
-    """Where to compute: cpu, or cuda where there is one."""
+    """Device: cpu, cuda, or cuda:1 for the second GPU."""
     report_every: int = Field(default=100, ge=1)
-    """Steps between lines of metrics.jsonl; there is one for each look at the dev text besides."""
+    """Updates between lines of metrics.jsonl. Every evaluation writes a line as well."""
     save_every: int = Field(default=1000, ge=1)
-    """Steps between checkpoints; there is one at each look at the dev text besides."""
+    """Updates between checkpoints. Every evaluation writes a checkpoint as well."""

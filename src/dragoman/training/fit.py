@@ -1,19 +1,23 @@
-"""Training a model: in memory, or in a directory where it can be stopped and taken up again."""
+"""Training a model: in memory, or in a directory where training can be stopped and resumed."""
 
 from __future__ import annotations
 
 import math
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from types import FrameType
 from typing import Any
 
 import torch
+from torch import nn
 
-from dragoman.core.errors import DataError
+from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.settings import validate
 from dragoman.core.threads import limit_threads
 from dragoman.data.corpus import Corpus, ParallelCorpus, require_same_vocab
@@ -36,31 +40,31 @@ from dragoman.training.objectives import (
     with_unknown_words_in_pairs,
 )
 from dragoman.training.progress import Progress
-from dragoman.training.protocols import StorableModel, Trainable
+from dragoman.training.protocols import LikelihoodModel, StorableModel
 from dragoman.training.run_directory import TrainingDirectory, arrays_fingerprint
-from dragoman.training.signals import StoppedError, catch_stop_signals
 
-UNKNOWN_RATE = 0.5  # of the words seen once, as many are unknown in training
+UNKNOWN_RATE = 0.5  # share of the words seen once that are replaced by <unk>
+EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 @dataclass(frozen=True)
 class TrainingStarted:
-    """Training begins, or goes on."""
+    """Reported when a training starts or is resumed."""
 
     progress: Progress
-    parameters: int  # numbers that are learned
-    predictions: int  # predictions in the training text
-    updates_per_epoch: int  # steps an epoch
-    data_order: str  # how the text is gone through
-    has_auxiliary_loss: bool  # whether the training loss holds more than -log P
+    parameters: int  # number of trained parameters
+    predictions: int  # in the training data
+    updates_per_epoch: int
+    data_order: str  # how the text is read
+    has_auxiliary_loss: bool  # whether the training loss has more terms than -log P
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """How a training ended. The model has the best parameters by the dev text, or the last ones without."""
+    """The result of a training. The model has the best parameters by the dev text, or without one the last."""
 
     progress: Progress
-    already_finished: bool = False  # before this was asked
+    already_finished: bool = False  # before this call
 
     @property
     def stop_reason(self) -> str:
@@ -71,7 +75,7 @@ TrainingCallback = Callable[[TrainingStarted | StepReport], None]
 
 
 def fit(
-    model: Any,
+    model: nn.Module,
     data: Any,
     dev: Any = None,
     config: TrainingConfig | None = None,
@@ -82,209 +86,263 @@ def fit(
     objective: Objective = negative_log_likelihood,
     **settings: Any,
 ) -> FitResult:
-    """Train a model on a text; settings are those of `TrainingConfig`.
+    """Train a model in place. Other arguments are settings of `TrainingConfig`.
 
-    With an `output` directory, training that was stopped or killed goes on where it was when the same is asked again,
-    to the same result bit by bit. The model given is trained in place.
+    Args:
+        model: A model of this package, or any torch module with an objective of your own.
+        data: Training data: a `Corpus`, a `ParallelCorpus`, or other `Examples`.
+        dev: Data for evaluation and early stopping.
+        config: Settings of training.
+        output: A directory for the model and checkpoints. A training that was stopped or killed is resumed by the
+            same call, with bit-identical results.
+        force: Replace a training in the directory.
+        callback: Called when training starts and after each step.
+        objective: Function of model, examples and generator (None in evaluation) that returns the losses of all
+            predictions.
 
     >>> from dragoman import Corpus, FeedForwardModel, fit
     >>> corpus = Corpus.from_sentences(["the cat sat", "the dog sat", "a cat ran", "a dog ran"])
     >>> model = FeedForwardModel.create(corpus, order=2, embedding=4, hidden=(8,))
     >>> before = model.score("the cat sat")
-    >>> fit(model, corpus, max_epochs=30, learning_rate=0.05).why
+    >>> fit(model, corpus, max_epochs=30, learning_rate=0.05).stop_reason
     '30 epochs'
     >>> model.score("the cat sat") > before
     True
     """
     config = validate(config or TrainingConfig, settings, "settings")
-    _check(model, data, dev, config)
-    task = _task(model, data, dev, objective, config)
+    _check_data(model, data, dev, config)
+    task = _create_task(model, data, dev, objective, config)
     directory = None if output is None else TrainingDirectory(Path(output))
     with limit_threads(config.threads), training_mode(model, config.device):
-        if isinstance(data, Corpus | ParallelCorpus):
-            _record(model, config, data, dev)
-        learner = TrainState.create(model, config)
-        was_finished = directory is not None and _take_up(learner, model, directory, config, force=force)
-        if not was_finished:
-            _follow(Run(learner, task, model, directory, callback or (lambda event: None), force))
-        load_parameters(model, learner.best_parameters)
-        return FitResult(learner.progress, was_finished)
+        if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
+            _set_record(model, config, data, dev)
+        state = TrainState.create(model, config)
+        finished = directory is not None and _create_or_resume(state, directory, config, force=force)
+        if not finished:
+            _run(_Run(state, task, directory, callback or (lambda event: None), force))
+        load_parameters(model, state.best_parameters)
+        return FitResult(state.progress, finished)
 
 
 @dataclass(frozen=True)
-class Run:
-    """A training that is being followed."""
+class _Run:
+    """A training in progress."""
 
-    learner: TrainState
+    state: TrainState
     task: TrainingTask
-    model: StorableModel
     directory: TrainingDirectory | None
-    tell: TrainingCallback
-    forced: bool  # it was begun anew where there was another
+    callback: TrainingCallback
+    forced: bool  # it replaced another training
 
 
-def _check(model: Any, examples: Any, dev: Any, config: TrainingConfig) -> None:
-    """Refuse what cannot be learned from: nothing, or words with other numbers than the model's."""
-    if not examples.sizes.sum():
-        raise DataError("there is nothing to learn from: the training text is empty")
+def _check_data(model: nn.Module, data: Any, dev: Any, config: TrainingConfig) -> None:
+    """Raise an error for empty data, another vocabulary than the model's, or settings the model does not support."""
+    if not data.sizes.sum():
+        raise DataError("the training text is empty")
     if dev is not None and not dev.sizes.sum():
         raise DataError("the dev text is empty")
-    for text in (examples, dev):
+    for text in (data, dev):
         if isinstance(text, ParallelCorpus):
-            text.target.require_vocab(model.vocab)
-            require_same_vocab(text.source.vocab, model.source_vocab)
+            text.target.require_vocab(model.vocab)  # type: ignore[arg-type]
+            require_same_vocab(text.source.vocab, model.source_vocab)  # type: ignore[arg-type]
         elif isinstance(text, Corpus):
-            text.require_vocab(model.vocab)
-    if config.label_smoothing and not getattr(model, "supports_label_smoothing", False):
+            text.require_vocab(model.vocab)  # type: ignore[arg-type]
+    if config.label_smoothing and not (isinstance(model, LikelihoodModel) and model.supports_label_smoothing):
         raise DataError("label smoothing is for neural networks; set label_smoothing to 0")
-    if getattr(model, "carries", False) and not config.batch_size:
-        raise DataError("batch_size 0: a model that carries its state over reads the text in steps; give 1 or more")
+    if _carries(model) and not config.batch_size:
+        raise DataError("batch_size 0: a model that carries its state needs 1 or more")
 
 
-def _task(model: Any, examples: Any, dev: Any, objective: Objective, config: TrainingConfig) -> TrainingTask:
-    """What there is to learn: sentence by sentence, or as a stream where the model carries its state over."""
-    carries = getattr(model, "carries", False)
+def _carries(model: nn.Module) -> bool:
+    return isinstance(model, LikelihoodModel) and model.carries
+
+
+def _create_task(model: nn.Module, data: Any, dev: Any, objective: Objective, config: TrainingConfig) -> TrainingTask:
+    """Return the task: sentences in random order, or a stream for a model that carries its state."""
+    carries = _carries(model)
     if objective is not negative_log_likelihood and (carries or config.label_smoothing):
-        raise DataError("another objective goes with neither carried states nor label smoothing; leave one of them out")
+        raise DataError("an objective of your own cannot be combined with carried states or label smoothing")
     if carries:
-        arrangement, carrying = STREAM, stream_objective(config.label_smoothing)
+        data_order, stateful = STREAM, stream_objective(config.label_smoothing)
     else:
-        plain = objective if not config.label_smoothing else label_smoothed(config.label_smoothing)
-        arrangement, carrying = SENTENCES, stateless(plain)
-    return TrainingTask(
-        examples, dev, _with_unknown(carrying, model, examples, config), config, perf_counter, arrangement
-    )
+        single = objective if not config.label_smoothing else label_smoothed(config.label_smoothing)
+        data_order, stateful = SENTENCES, stateless(single)
+    return TrainingTask(data, dev, _with_unknown_words(stateful, model, data, config), config, perf_counter, data_order)
 
 
-def _with_unknown(objective: StatefulObjective, model: Any, examples: Any, config: TrainingConfig) -> StatefulObjective:
-    """The objective with words seen once as unknown words, unless there are such in the text, or none can come."""
-    if isinstance(examples, Corpus):
-        only = _forgotten(examples, config, closed=isinstance(model.unknown, ClosedVocabulary))
-        return with_unknown_words(objective, only) if only.rate else objective
-    if isinstance(examples, ParallelCorpus):
-        source = _forgotten(examples.source, config)
-        target = _forgotten(examples.target, config, closed=isinstance(model.unknown, ClosedVocabulary))
+def _with_unknown_words(
+    objective: StatefulObjective, model: nn.Module, data: Any, config: TrainingConfig
+) -> StatefulObjective:
+    """Return the objective in which words seen once are replaced by unknown words, where that is of use."""
+    closed = isinstance(model, LikelihoodModel) and isinstance(model.unknown, ClosedVocabulary)
+    if isinstance(data, Corpus):
+        replacement = _unknown_word_replacement(data, config, closed=closed)
+        return with_unknown_words(objective, replacement) if replacement.rate else objective
+    if isinstance(data, ParallelCorpus):
+        source = _unknown_word_replacement(data.source, config)
+        target = _unknown_word_replacement(data.target, config, closed=closed)
         return with_unknown_words_in_pairs(objective, source, target) if source.rate or target.rate else objective
     return objective
 
 
-def _forgotten(text: Corpus | Treebank, config: TrainingConfig, *, closed: bool = False) -> UnknownWordReplacement:
-    """Which words of a training text are forgotten, and how often."""
-    needless = closed or has_unknown_words(text)
-    rate = config.unknown_rate if config.unknown_rate is not None else 0.0 if needless else UNKNOWN_RATE
-    return UnknownWordReplacement(singletons(text), rate)
+def _unknown_word_replacement(
+    text: Corpus | Treebank, config: TrainingConfig, *, closed: bool = False
+) -> UnknownWordReplacement:
+    default = 0.0 if closed or has_unknown_words(text) else UNKNOWN_RATE
+    return UnknownWordReplacement(singletons(text), default if config.unknown_rate is None else config.unknown_rate)
 
 
 @contextmanager
-def training_mode(model: Trainable, device: str) -> Iterator[None]:
-    """The parameters on their device, with gradients; without them afterwards."""
-    for tensor in model.parameters().values():
-        tensor.data = tensor.data.to(_device(device))
-        tensor.requires_grad_(True)
+def training_mode(model: nn.Module, device: str) -> Iterator[None]:
+    """Move a model to its device, and set evaluation mode and release gradients afterwards."""
+    model.to(_device(device))
     try:
         yield
     finally:
-        for tensor in model.parameters().values():
-            tensor.requires_grad_(False)
-            tensor.grad = None
+        model.eval()
+        model.zero_grad(set_to_none=True)
 
 
 def _device(name: str) -> torch.device:
     if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
-        raise DataError(
-            f"device {name!r}: there are cpu and cuda, with a number (cuda:1) if there are several; try cpu"
-        )
+        raise DataError(f"device {name!r}: use cpu, cuda, or cuda with a number, such as cuda:1")
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        raise DataError(f"device {name!r} cannot be used here ({str(error).splitlines()[0]}); try cpu") from None
+        raise DataError(f"device {name!r} is not available ({str(error).splitlines()[0]}); use cpu") from None
 
 
-def _record(model: StorableModel, config: TrainingConfig, examples: Any, dev: Any) -> None:
-    """What config.yaml shall say of how the model was trained."""
-    data = {
-        "train": examples.fingerprint(),
+def _set_record(model: StorableModel, config: TrainingConfig, data: Any, dev: Any) -> None:
+    """Set what config.yaml has about the training."""
+    fingerprints = {
+        "train": data.fingerprint(),
         "dev": None if dev is None else dev.fingerprint(),
         "start": arrays_fingerprint(model.arrays()),
     }
-    model.record = {"training": config.model_dump(mode="json"), "data": data}
+    model.record = {"training": config.model_dump(mode="json"), "data": fingerprints}
 
 
-def _take_up(
-    learner: TrainState, model: StorableModel, directory: TrainingDirectory, config: TrainingConfig, *, force: bool
-) -> bool:
-    """Begin in a directory, or go on with what is there; whether that is at its end already.
+def _storable(model: nn.Module) -> StorableModel:
+    if not isinstance(model, StorableModel):
+        raise DataError("only models of this package can be trained in a directory; leave out output")
+    return model
 
-    A training that is given other bounds goes on, or ends, by these; its learning rate is then as they have it.
+
+def _create_or_resume(state: TrainState, directory: TrainingDirectory, config: TrainingConfig, *, force: bool) -> bool:
+    """Start a training in a directory, or resume the one there. Return whether it is finished already.
+
+    A training that is resumed with other limits continues, or stops, by these.
     """
+    model = _storable(state.model)
     if force or directory.progress() is None:
-        directory.create(learner, model, replace=force)
+        directory.create(state, model, replace=force)
         return False
-    bounds_changed = directory.check_same_config(model)
-    directory.resume(learner, model)
-    if bounds_changed:
-        learner.progress, learner.average = learner.progress.with_new_limits(config), {}
+    limits_changed = directory.check_same_config(model)
+    directory.resume(state, model)
+    if limits_changed:
+        state.progress, state.average = state.progress.with_new_limits(config), {}
         directory.update_limits(model)
-    return bool(learner.progress.finished)
+    return bool(state.progress.finished)
 
 
-def _follow(run: Run) -> None:
-    """Learn to the end, saving and telling on the way."""
-    learner, task = run.learner, run.task
-    parameters = sum(tensor.numel() for tensor in learner.model.parameters().values())
-    batches = len(task.batches(learner.progress.epoch))
-    manner = task.data_order.description.format_map(task.config.model_dump())
-    run.tell(
+def _run(run: _Run) -> None:
+    """Train to the end, with callbacks and checkpoints."""
+    state, task, model = run.state, run.task, run.state.model
+    run.callback(
         TrainingStarted(
-            learner.progress,
-            parameters,
+            state.progress,
+            sum(parameter.numel() for parameter in model.parameters()),
             task.predictions,
-            batches,
-            manner,
-            getattr(run.model, "has_auxiliary_loss", False),
+            len(task.batches(state.progress.epoch)),
+            task.data_order.description.format_map(task.config.model_dump()),
+            isinstance(model, LikelihoodModel) and model.has_auxiliary_loss,
         )
     )
-    with catch_stop_signals() as requests:
-        for moment in training_steps(learner, task):
-            run.tell(moment)
-            stopping = requests.number  # looked at once: what comes later is seen to after the next step
+    with catch_stop_signals() as request:
+        for report in training_steps(state, task):
+            run.callback(report)
+            stop_signal = request.number  # read once: a later signal is handled after the next step
             if run.directory is not None:
-                _write(run, run.directory, moment, stopping=bool(stopping))
-            if stopping and not moment.progress.finished:
-                raise StoppedError(stopping, _told_stopped(run, moment.progress))
+                _save_step(run, run.directory, report, stopping=bool(stop_signal))
+            if stop_signal and not report.progress.finished:
+                raise StoppedError(stop_signal, _stop_message(run, report.progress))
 
 
-def _write(run: Run, directory: TrainingDirectory, moment: StepReport, *, stopping: bool) -> None:
-    """What a step leaves on disk. The model comes before the checkpoint: a training at its end has its model."""
-    position = moment.progress
-    if moment.train_loss is not None or moment.rolled_back:
-        directory.append_metrics(metrics_record(moment))
-    if moment.evaluated and position.best_update == position.update:
-        directory.save_model(run.learner, run.model)
-    if moment.evaluated or stopping or position.update % run.task.config.save_every == 0:
-        directory.save_checkpoint(run.learner)
+def _save_step(run: _Run, directory: TrainingDirectory, report: StepReport, *, stopping: bool) -> None:
+    """Write metrics, model and checkpoint. The model is written first, so that a finished training has its model."""
+    progress = report.progress
+    if report.train_loss is not None or report.rolled_back:
+        directory.append_metrics(metrics_record(report))
+    if report.evaluated and progress.best_update == progress.update:
+        directory.save_model(run.state, _storable(run.state.model))
+    if report.evaluated or stopping or progress.update % run.task.config.save_every == 0:
+        directory.save_checkpoint(run.state)
 
 
-def metrics_record(moment: StepReport) -> dict[str, Any]:
-    """A line of metrics.jsonl."""
-    position = moment.progress
-    line = {
-        "update": position.update,
-        "epoch": position.epoch,
-        "seconds": round(position.seconds, 3),
-        "learning_rate": moment.learning_rate,
-        "gradient_norm": moment.gradient_norm,
-        "train_loss": moment.train_loss,
-        "dev_loss": moment.dev_loss,
-        "best_dev_loss": position.best_dev_loss,
-        "went_back": moment.rolled_back,
+def metrics_record(report: StepReport) -> dict[str, Any]:
+    """Return a line of metrics.jsonl."""
+    progress = report.progress
+    record = {
+        "update": progress.update,
+        "epoch": progress.epoch,
+        "seconds": round(progress.seconds, 3),
+        "learning_rate": report.learning_rate,
+        "gradient_norm": report.gradient_norm,
+        "train_loss": report.train_loss,
+        "dev_loss": report.dev_loss,
+        "best_dev_loss": progress.best_dev_loss,
+        "went_back": report.rolled_back,
     }
-    return {key: value for key, value in line.items() if value is not None and math.isfinite(value)}
+    return {key: value for key, value in record.items() if value is not None and math.isfinite(value)}
 
 
-def _told_stopped(run: Run, position: Progress) -> str:
-    where = f"stopped after update {position.update:,}"
+# -- signals -----------------------------------------------------------------------------------------------------------
+
+
+class StoppedError(DragomanError):
+    """Training was stopped by a signal, after saving."""
+
+    def __init__(self, number: int, message: str):
+        super().__init__(message)
+        self.exit_code = EXIT_CODES[signal.Signals(number)]
+
+
+class StopRequest:
+    """The signal that was received, or 0."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+
+@contextmanager
+def catch_stop_signals() -> Iterator[StopRequest]:
+    """Record the first SIGINT or SIGTERM, to stop after the current step. A second signal has its usual effect.
+
+    Only the main thread receives signals; in other threads nothing is recorded.
+    """
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    handlers = {number: signal.getsignal(number) for number in EXIT_CODES}
+
+    def record(number: int, frame: FrameType | None) -> None:
+        request.number = number
+        for other, handler in handlers.items():
+            signal.signal(other, handler)
+
+    for number in EXIT_CODES:
+        signal.signal(number, record)
+    try:
+        yield request
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _stop_message(run: _Run, progress: Progress) -> str:
+    stopped = f"stopped after update {progress.update:,}"
     if run.directory is None:
-        return f"{where}; nothing was saved (no output directory)"
-    again = "run the same command again, without --force," if run.forced else "run the same command again"
-    return f"{where} and saved to {run.directory.path}; {again} to go on"
+        return f"{stopped}; nothing was saved (no output directory)"
+    command = "run the same command again, without --force," if run.forced else "run the same command again"
+    return f"{stopped} and saved to {run.directory.path}; {command} to resume"

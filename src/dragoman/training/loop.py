@@ -1,41 +1,46 @@
-"""The training loop: every model that has gradients learns by this one."""
+"""The training loop of all models that are trained with gradients."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 from torch.optim import Optimizer
 
 from dragoman.core.errors import DragomanError
-from dragoman.training import regularization as penalties
+from dragoman.core.scorer import Carry
 from dragoman.training.batch_order import SENTENCES, DataOrder, memory_chunks
 from dragoman.training.config import TrainingConfig
-from dragoman.training.objectives import Carry, StatefulObjective
-from dragoman.training.optimizers import create_optimizer, set_learning_rate
+from dragoman.training.objectives import StatefulObjective
+from dragoman.training.optimizers import (
+    SignConstraint,
+    add_penalty_gradients,
+    clip_at_zero,
+    create_optimizer,
+    scheduled_learning_rate,
+    set_learning_rate,
+)
 from dragoman.training.progress import Progress
-from dragoman.training.protocols import Examples, Trainable
-from dragoman.training.schedule import scheduled_learning_rate
+from dragoman.training.protocols import Examples, RegularizedModel
 
-MAX_PREDICTIONS = 4096  # predictions computed together; larger batches are gathered from several such pieces
+MAX_PREDICTIONS = 4096  # computed at a time; gradients of larger batches are accumulated
 
 
 class DivergedError(DragomanError):
-    """The loss was not finite, twice."""
+    """The loss was not finite, after one roll-back."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """What there is to learn, and how."""
+    """Data, objective and settings of a training."""
 
     data: Examples
     dev: Examples | None
@@ -46,54 +51,52 @@ class TrainingTask:
 
     @cached_property
     def predictions(self) -> int:
-        """Predictions in the training text."""
+        """Number of predictions in the training data."""
         return int(self.data.sizes.sum())
 
     def batches(self, epoch: int) -> Sequence[Examples]:
         return self.data_order.epoch_batches(self.data, self.config, epoch)
 
     def evaluation_batches(self, data: Examples) -> Iterable[Examples]:
-        """All of a text, where it is only judged."""
         return self.data_order.evaluation_batches(data, MAX_PREDICTIONS)
 
 
 @dataclass
 class TrainState:
-    """A model that is learning: all that a step changes, and so all that a checkpoint holds."""
+    """Everything that a step changes, and so everything that a checkpoint has."""
 
-    model: Trainable
+    model: nn.Module
     optimizer: Optimizer
-    best_parameters: dict[str, Tensor]  # the best parameters so far by the dev text, or the last ones
+    best_parameters: dict[str, Tensor]  # by the dev text; without one, the last parameters
     progress: Progress
-    carry: Carry = None  # what the model remembers of the batch before, in this epoch
-    average: dict[str, Tensor] = field(default_factory=dict)  # of the parameters, if they are being averaged
+    carry: Carry = None  # state after the batch before, in this epoch
+    average: dict[str, Tensor] = field(default_factory=dict)  # of the parameters, once they are averaged
 
     @classmethod
-    def create(cls, model: Trainable, config: TrainingConfig) -> TrainState:
-        parameters = model.parameters()
-        return cls(model, create_optimizer(parameters, config), copy_parameters(parameters), Progress())
+    def create(cls, model: nn.Module, config: TrainingConfig) -> TrainState:
+        return cls(model, create_optimizer(named_parameters(model), config), copy_parameters(model), Progress())
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """What there is to tell after a step."""
+    """What is known after a step."""
 
     progress: Progress
     loss: float  # mean loss of the batch
-    predictions: int  # predictions in it
-    learning_rate: float  # the learning rate
-    gradient_norm: float  # its norm, before clipping
-    fraction_done: float  # how much of the training is done
-    rolled_back: bool  # a loss was not finite, and the parameters are again those kept
-    evaluated: bool  # the model was judged, and kept if it is the best so far
-    dev_loss: float | None  # by which it was judged, if there is a dev text
-    train_loss: float | None  # mean since it was last told, where it is to be told
+    predictions: int  # in the batch
+    learning_rate: float
+    gradient_norm: float  # before clipping
+    fraction_done: float  # of the training
+    rolled_back: bool  # the loss was not finite, and the parameters are again the best ones
+    evaluated: bool  # the model was evaluated, and kept if it was the best
+    dev_loss: float | None  # of the evaluation, if there is a dev text
+    train_loss: float | None  # mean since the last report of it, if it is due
 
 
 def training_steps(state: TrainState, task: TrainingTask) -> Iterator[StepReport]:
-    """Take step after step until a bound is reached or the dev text is no longer predicted better.
+    """Train until a limit is reached or the dev loss no longer improves, and yield a report after each step.
 
-    Whoever asks for the next moment may first save, report or stop; what follows is the same.
+    The caller may save or stop between steps; the following steps do not depend on it.
     """
     while not state.progress.finished:
         batches = task.batches(state.progress.epoch)
@@ -103,165 +106,191 @@ def training_steps(state: TrainState, task: TrainingTask) -> Iterator[StepReport
                 return
 
 
-def _train_batch(learner: TrainState, task: TrainingTask, batch: Examples, batches: int) -> StepReport:
-    config, began, before = task.config, task.clock(), learner.progress
-    share = before.fraction_done(config, batches)
-    rate = scheduled_learning_rate(config, before.update, share) * before.rate_factor
-    loss, gradient, held = _gradients(learner, task, batch)
-    finite = math.isfinite(loss) and math.isfinite(gradient)
-    if finite and _step(learner, task, rate, gradient, held):
-        _average(learner, config, batches)
+def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches: int) -> StepReport:
+    config, start, before = task.config, task.clock(), state.progress
+    fraction = before.fraction_done(config, batches)
+    learning_rate = scheduled_learning_rate(config, before.update, fraction) * before.rate_factor
+    loss, gradient_norm, constraints = _compute_gradients(state, task, batch)
+    finite = math.isfinite(loss) and math.isfinite(gradient_norm)
+    if finite and _step(state, task, learning_rate, gradient_norm, constraints):
+        _update_average(state, config, batches)
     else:
-        _roll_back(learner, config)
-    items = int(batch.sizes.sum())
-    told = (loss * items, items) if finite else (0.0, 0)
-    learner.progress = learner.progress.after_batch(batches, *told, task.clock() - began)
-    if learner.progress.batch == 0:
-        learner.carry = None
-    judged = _is_due(learner.progress, config)
-    dev_loss = _evaluate(learner, task) if judged else None
-    train_loss = _training_loss(learner, config, judged)
-    went_back = learner.progress.rolled_back and not before.rolled_back
-    return StepReport(learner.progress, loss, items, rate, gradient, share, went_back, judged, dev_loss, train_loss)
-
-
-def _gradients(
-    learner: TrainState, task: TrainingTask, batch: Examples
-) -> tuple[float, float, list[penalties.SignConstraint]]:
-    """Mean loss of a batch, the norm of its gradient, which is left in the parameters, and what L1 holds.
-
-    Large batches are gone through in pieces, whose gradients add up.
-    """
-    config, update = task.config, learner.progress.update
-    parameters = list(learner.model.parameters().values())
-    learner.optimizer.zero_grad(set_to_none=True)
-    items, total = int(batch.sizes.sum()), 0.0
-    for piece, numbers in enumerate(memory_chunks(batch, MAX_PREDICTIONS)):
-        noise = step_generator(config.seed, update, piece, parameters[0].device)
-        losses, learner.carry = task.objective(learner.model, batch.select(numbers), noise, learner.carry)
-        loss = losses.sum() / items
-        loss.backward()
-        total += float(loss.detach())
-    weights = learner.model.regularized_parameters().values()
-    held = penalties.add_penalty_gradients(weights, config.l1 / task.predictions, config.l2 / task.predictions)
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    return total, float(torch.nn.utils.get_total_norm(gradients)), held
-
-
-def _step(
-    learner: TrainState, task: TrainingTask, rate: float, gradient: float, held: list[penalties.SignConstraint]
-) -> bool:
-    """theta <- theta - eta * gradient, as the optimiser sees it; whether the parameters are finite after it."""
-    config, parameters = task.config, list(learner.model.parameters().values())
-    if config.clip is not None and gradient > config.clip:
-        for parameter in parameters:
-            if parameter.grad is not None:
-                parameter.grad.mul_(config.clip / gradient)
-    set_learning_rate(learner.optimizer, rate)
-    learner.optimizer.step()
-    penalties.clip_at_zero(learner.model.regularized_parameters().values(), held)
-    return math.isfinite(float(torch.nn.utils.get_total_norm([parameter.detach() for parameter in parameters])))
-
-
-def _average(learner: TrainState, config: TrainingConfig, batches: int) -> None:
-    """Near the end, the mean of the parameters so far: less subject to where the last steps happened to go."""
-    if learner.progress.fraction_done(config, batches) < 1 - config.average or not config.average:
-        return
-    parameters = learner.model.parameters()
-    number = learner.progress.averaged_steps + 1
-    if number == 1:
-        learner.average = copy_parameters(parameters)
-    for name, tensor in parameters.items():
-        learner.average[name].lerp_(tensor.detach(), 1 / number)
-    learner.progress = replace(learner.progress, averaged_steps=number)
-
-
-def _roll_back(learner: TrainState, config: TrainingConfig) -> None:
-    """To the parameters kept, with half the rate and an optimiser that remembers nothing; but once only."""
-    if learner.progress.rolled_back:
-        where = f"update {learner.progress.update:,}"
-        raise DivergedError(f"the loss is not finite (at {where}), after going back once; lower --learning-rate")
-    load_parameters(learner.model, learner.best_parameters)
-    learner.optimizer = create_optimizer(learner.model.parameters(), config)
-    learner.average, learner.carry = {}, None
-    learner.progress = replace(
-        learner.progress, rolled_back=True, rate_factor=learner.progress.rate_factor / 2, averaged_steps=0
+        _roll_back(state, config)
+    predictions = int(batch.sizes.sum())
+    measured = (loss * predictions, predictions) if finite else (0.0, 0)
+    state.progress = state.progress.after_batch(batches, *measured, task.clock() - start)
+    if state.progress.batch == 0:
+        state.carry = None
+    evaluated = _evaluation_due(state.progress, config)
+    dev_loss = _evaluate(state, task) if evaluated else None
+    train_loss = _training_loss(state, config, evaluated)
+    rolled_back = state.progress.rolled_back and not before.rolled_back
+    return StepReport(
+        *(state.progress, loss, predictions, learning_rate, gradient_norm, fraction),
+        *(rolled_back, evaluated, dev_loss, train_loss),
     )
 
 
-def _is_due(position: Progress, config: TrainingConfig) -> bool:
-    """The model is judged at the end of each epoch, or every so many steps, and at the end of the training."""
-    if position.limit_reached(config):
+def _compute_gradients(
+    state: TrainState, task: TrainingTask, batch: Examples
+) -> tuple[float, float, list[SignConstraint]]:
+    """Compute the gradients of a batch. Return its mean loss, the norm of the gradient and the constraints of L1.
+
+    Gradients of large batches are accumulated over chunks.
+    """
+    config, update = task.config, state.progress.update
+    parameters = list(state.model.parameters())
+    state.model.train()
+    state.optimizer.zero_grad(set_to_none=True)
+    predictions, total = int(batch.sizes.sum()), 0.0
+    for number, indices in enumerate(memory_chunks(batch, MAX_PREDICTIONS)):
+        generator = step_generator(config.seed, update, number, parameters[0].device)
+        losses, state.carry = task.objective(state.model, batch.select(indices), generator, state.carry)
+        loss = losses.sum() / predictions
+        loss.backward()
+        total += float(loss.detach())
+    weights = regularized_parameters(state.model).values()
+    constraints = add_penalty_gradients(weights, config.l1 / task.predictions, config.l2 / task.predictions)
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    return total, float(torch.nn.utils.get_total_norm(gradients)), constraints
+
+
+def _step(
+    state: TrainState,
+    task: TrainingTask,
+    learning_rate: float,
+    gradient_norm: float,
+    constraints: list[SignConstraint],
+) -> bool:
+    """Take a step of the optimizer. Return whether the parameters are finite after it."""
+    config, parameters = task.config, list(state.model.parameters())
+    if config.clip is not None and gradient_norm > config.clip:
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad.mul_(config.clip / gradient_norm)
+    set_learning_rate(state.optimizer, learning_rate)
+    state.optimizer.step()
+    clip_at_zero(regularized_parameters(state.model).values(), constraints)
+    return math.isfinite(float(torch.nn.utils.get_total_norm([parameter.detach() for parameter in parameters])))
+
+
+def _update_average(state: TrainState, config: TrainingConfig, batches: int) -> None:
+    """Near the end of the training, include the parameters in their average."""
+    if not config.average or state.progress.fraction_done(config, batches) < 1 - config.average:
+        return
+    number = state.progress.averaged_steps + 1
+    if number == 1:
+        state.average = copy_parameters(state.model)
+    for name, parameter in state.model.named_parameters():
+        state.average[name].lerp_(parameter.detach(), 1 / number)
+    state.progress = replace(state.progress, averaged_steps=number)
+
+
+def _roll_back(state: TrainState, config: TrainingConfig) -> None:
+    """Return to the best parameters, with half the learning rate and a new optimizer; only once per training."""
+    if state.progress.rolled_back:
+        where = f"at update {state.progress.update:,}, after one roll-back"
+        raise DivergedError(f"the loss is not finite ({where}); lower --learning-rate")
+    load_parameters(state.model, state.best_parameters)
+    state.optimizer = create_optimizer(named_parameters(state.model), config)
+    state.average, state.carry = {}, None
+    rate_factor = state.progress.rate_factor / 2
+    state.progress = replace(state.progress, rolled_back=True, rate_factor=rate_factor, averaged_steps=0)
+
+
+def _evaluation_due(progress: Progress, config: TrainingConfig) -> bool:
+    """Models are evaluated after each epoch, or after a number of updates, and at the end of the training."""
+    if progress.limit_reached(config):
         return True
-    return position.update % config.check_every == 0 if config.check_every else position.batch == 0
+    return progress.update % config.check_every == 0 if config.check_every else progress.batch == 0
 
 
-def _evaluate(learner: TrainState, task: TrainingTask) -> float | None:
-    """Look at the dev text, and keep the parameters if they are the best so far; without one, keep the last ones."""
-    began = task.clock()
-    with _averaged_parameters(learner):
-        dev_loss = (
-            None if task.dev is None else mean_loss(learner.model, task.evaluation_batches(task.dev), task.objective)
-        )
+def _evaluate(state: TrainState, task: TrainingTask) -> float | None:
+    """Evaluate on the dev text and keep the parameters if they are the best; without one, keep the last ones."""
+    start = task.clock()
+    with _averaged_parameters(state):
+        dev_loss = None
+        if task.dev is not None:
+            dev_loss = mean_loss(state.model, task.evaluation_batches(task.dev), task.objective)
     if dev_loss is not None and not math.isfinite(dev_loss):
-        _roll_back(learner, task.config)
+        _roll_back(state, task.config)
     else:
-        learner.progress = learner.progress.after_evaluation(dev_loss, task.config)
-        if learner.progress.best_update == learner.progress.update:
-            learner.best_parameters = copy_parameters(learner.average or learner.model.parameters())
-    why = learner.progress.finished or learner.progress.limit_reached(task.config)
-    if why and task.dev is not None and learner.progress.best_dev_loss is None:
+        state.progress = state.progress.after_evaluation(dev_loss, task.config)
+        if state.progress.best_update == state.progress.update:
+            state.best_parameters = _copy(state.average) if state.average else copy_parameters(state.model)
+    reason = state.progress.finished or state.progress.limit_reached(task.config)
+    if reason and task.dev is not None and state.progress.best_dev_loss is None:
         raise DivergedError("the loss of the dev text was never finite; lower --learning-rate")
-    seconds = learner.progress.seconds + task.clock() - began
-    learner.progress = replace(learner.progress, finished=why, seconds=seconds)
+    seconds = state.progress.seconds + task.clock() - start
+    state.progress = replace(state.progress, finished=reason, seconds=seconds)
     return dev_loss
 
 
 @contextmanager
-def _averaged_parameters(learner: TrainState) -> Iterator[None]:
-    """The model with the mean of its parameters, if they are being averaged, and then as it was again."""
-    if not learner.average:
+def _averaged_parameters(state: TrainState) -> Iterator[None]:
+    """Give the model the average of its parameters, if there is one, and restore them afterwards."""
+    if not state.average:
         yield
         return
-    learning = copy_parameters(learner.model.parameters())
-    load_parameters(learner.model, learner.average)
+    parameters = copy_parameters(state.model)
+    load_parameters(state.model, state.average)
     try:
         yield
     finally:
-        load_parameters(learner.model, learning)
+        load_parameters(state.model, parameters)
 
 
-def _training_loss(learner: TrainState, config: TrainingConfig, judged: bool) -> float | None:
-    """The mean training loss since it was last told, every so many steps."""
-    if not (judged or learner.progress.update % config.report_every == 0):
+def _training_loss(state: TrainState, config: TrainingConfig, evaluated: bool) -> float | None:
+    """Return the mean training loss since the last report of it, if a report is due."""
+    if not (evaluated or state.progress.update % config.report_every == 0):
         return None
-    loss = learner.progress.mean_loss
-    learner.progress = replace(learner.progress, loss=0.0, predictions=0)
+    loss = state.progress.mean_loss
+    state.progress = replace(state.progress, loss=0.0, predictions=0)
     return loss
 
 
-def mean_loss(model: Trainable, pieces: Iterable[Examples], objective: StatefulObjective) -> float:
-    """Mean loss of the predictions that a text asks for, piece after piece, without noise."""
-    total, items, carry = 0.0, 0, None
+def mean_loss(model: nn.Module, batches: Iterable[Examples], objective: StatefulObjective) -> float:
+    """Return the mean loss of the predictions of some batches, in evaluation mode."""
+    total, predictions, carry = 0.0, 0, None
+    model.eval()
     with torch.no_grad():
-        for piece in pieces:
-            losses, carry = objective(model, piece, None, carry)
-            total, items = total + float(losses.double().sum()), items + len(losses)
-    return total / items
+        for batch in batches:
+            losses, carry = objective(model, batch, None, carry)
+            total, predictions = total + float(losses.double().sum()), predictions + len(losses)
+    return total / predictions
 
 
-def step_generator(seed: int, update: int, piece: int, device: Any) -> Generator:
-    """The randomness of one piece of one batch: it depends on nothing else, so nothing of it needs saving."""
-    drawn = np.random.SeedSequence([seed, update, piece]).generate_state(1, np.uint64)
-    return Generator(device).manual_seed(int(drawn[0]) >> 1)
+def step_generator(seed: int, update: int, chunk: int, device: torch.device) -> Generator:
+    """Return the random generator of a chunk of a batch. It depends on nothing else, so it needs no saving."""
+    state = np.random.SeedSequence([seed, update, chunk]).generate_state(1, np.uint64)
+    return Generator(device).manual_seed(int(state[0]) >> 1)
 
 
-def copy_parameters(parameters: Any) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in parameters.items()}
+# -- parameters --------------------------------------------------------------------------------------------------------
 
 
-def load_parameters(model: Trainable, values: dict[str, Tensor]) -> None:
+def named_parameters(model: nn.Module) -> dict[str, Tensor]:
+    return dict(model.named_parameters())
+
+
+def regularized_parameters(model: nn.Module) -> Mapping[str, Tensor]:
+    """Return the parameters of L1 and L2 regularization: the model's choice, or all matrices."""
+    if isinstance(model, RegularizedModel):
+        return model.regularized_parameters()
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.dim() > 1}
+
+
+def copy_parameters(model: nn.Module) -> dict[str, Tensor]:
+    """Return copies of the parameters."""
+    return _copy(named_parameters(model))
+
+
+def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+def load_parameters(model: nn.Module, values: Mapping[str, Tensor]) -> None:
     """Give the parameters these values."""
     with torch.no_grad():
-        for name, tensor in model.parameters().items():
-            tensor.copy_(values[name])
+        for name, parameter in model.named_parameters():
+            parameter.copy_(values[name])

@@ -1,4 +1,4 @@
-"""Choosing settings of training by what they make of the dev text."""
+"""Choosing training settings by the dev loss."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from dragoman.training.loop import DivergedError
 
 @dataclass(frozen=True)
 class Candidate:
-    """One combination of the settings to choose among, and how it fared."""
+    """One combination of settings and its result."""
 
     name: str
     dev_loss: float  # infinite if it diverged
-    updates: int  # after which it was best
+    updates: int  # until the best dev loss
 
 
 def candidates(config: TrainingConfig, choices: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, TrainingConfig]]:
-    """Every combination, by a name such as `l1=0.5,l2=0.1`.
+    """Yield every combination of settings with a name such as `l1=0.5,l2=0.1`.
 
     >>> [name for name, _ in candidates(TrainingConfig(), {"l1": [0, 0.5], "l2": [0.1]})]
     ['l1=0,l2=0.1', 'l1=0.5,l2=0.1']
@@ -51,39 +51,41 @@ def fit_best(
     force: bool = False,
     callback: Callable[[str], TrainingCallback | None] = lambda name: None,
 ) -> list[Candidate]:
-    """Train a model with every combination of settings, and make the best by the dev text the model of `output`.
+    """Train a model with every combination of settings and copy the best by the dev text to `output`.
 
-    Each has a directory of its own beside it, where it goes on if it was stopped. The candidates, best first.
+    Each candidate is trained in a directory of its own next to it, where a stopped training is resumed. Return the
+    candidates, the best first.
     """
     if dev is None:
-        raise DataError("settings are chosen by the dev text, and there is none; give --dev-text")
-    every = list(candidates(config, choices))
-    workshop = output.with_name(f"{output.name}.candidates")
-    check_output_directory(output, replace=force or _is_one_of(output, workshop))
-    tried = []
-    for name, chosen in every:
-        train = partial(fit, create(), data, dev, chosen, output=workshop / name, force=force, callback=callback(name))
-        tried.append(_tried(name, train))
-    tried.sort(key=lambda candidate: candidate.dev_loss)
-    if not math.isfinite(tried[0].dev_loss):
-        raise DivergedError("no choice of settings led to a finite loss; try lower learning rates")
-    with atomic_directory(output, replace=True) as directory:
-        shutil.copytree(workshop / tried[0].name, directory, dirs_exist_ok=True)
-    return tried
+        raise DataError("settings are chosen by the dev loss, and there is no dev text; give --dev-text")
+    combinations = list(candidates(config, choices))
+    directory = output.with_name(f"{output.name}.candidates")
+    check_output_directory(output, replace=force or _is_copy_of_candidate(output, directory))
+    results = []
+    for name, settings in combinations:
+        path = directory / name
+        train = partial(fit, create(), data, dev, settings, output=path, force=force, callback=callback(name))
+        results.append(_result(name, train))
+    results.sort(key=lambda candidate: candidate.dev_loss)
+    if not math.isfinite(results[0].dev_loss):
+        raise DivergedError("no combination of settings led to a finite loss; lower the learning rates")
+    with atomic_directory(output, replace=True) as temporary:
+        shutil.copytree(directory / results[0].name, temporary, dirs_exist_ok=True)
+    return results
 
 
-def _tried(name: str, train: Callable[[], FitResult]) -> Candidate:
+def _result(name: str, train: Callable[[], FitResult]) -> Candidate:
     try:
-        position = train().progress
+        progress = train().progress
     except DivergedError:
         return Candidate(name, math.inf, 0)
-    assert position.best_dev_loss is not None, "there is a dev text"
-    return Candidate(name, position.best_dev_loss, position.best_update)
+    assert progress.best_dev_loss is not None
+    return Candidate(name, progress.best_dev_loss, progress.best_update)
 
 
-def _is_one_of(output: Path, workshop: Path) -> bool:
-    """Whether a directory holds what was chosen among these candidates before, and so nothing that would be lost."""
+def _is_copy_of_candidate(output: Path, directory: Path) -> bool:
+    """Return whether a directory is empty or a copy of one of the candidates, so that it can be replaced."""
     config = output / CONFIG_FILE
     if not config.is_file():
         return True
-    return any(other.read_bytes() == config.read_bytes() for other in workshop.glob(f"*/{CONFIG_FILE}"))
+    return any(other.read_bytes() == config.read_bytes() for other in directory.glob(f"*/{CONFIG_FILE}"))

@@ -1,4 +1,4 @@
-"""Settings of training to begin with, for each kind of model: what served on the Penn Treebank and the laboratory."""
+"""Training presets for each kind of model, tuned on the Penn Treebank and the synthetic corpus."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TRANSLATOR = TrainingConfig(
 
 
 def translator_preset(pairs: int) -> dict[str, Any]:
-    """What of it depends on the number of training pairs: the fewer there are, the more often they are gone through."""
+    """Return the settings that depend on the number of training pairs: fewer pairs need more epochs."""
     if pairs < 3_000:
         return {"max_epochs": 30, "batch_size": 200, "warmup": 50}
     if pairs < 20_000:

@@ -1,97 +1,115 @@
-"""What can be trained by following gradients, whichever model it is."""
+"""What training needs of data and models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:  # counting models do without torch
-    from torch import Generator, Tensor
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
-    from dragoman.data.batches import Segment
-    from dragoman.data.corpus import Corpus
+    from dragoman.core.settings import Settings
+    from dragoman.data.unknown_words import UnknownWordModel
+    from dragoman.data.vocabulary import Vocab
 
 
 class Examples(Protocol):
-    """What is learned from: a text, pairs of sentences, points on a plane.
-
-    Some say two things more. Their `weights`, if they take up more of a batch than is predicted of them, as a pair with
-    a long source does, and their `sort_keys`, by which those that go well together are near each other. Where they say
-    neither, both are their sizes.
-    """
+    """Training data: a text, sentence pairs, points on a plane. See also `PaddedExamples`."""
 
     def __len__(self) -> int: ...
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many predictions each example asks for: of a sentence, its words and its end.  # (examples,)"""
+        """Predictions of each example: for a sentence, its words and its end.  # (examples,)"""
         ...
 
-    def select(self, examples: NDArray[np.integer]) -> Self:
-        """These examples, in this order."""
-        ...
-
-
-class Trainable(Protocol):
-    """Anything with parameters. Training turns their gradients on, and off again."""
-
-    def parameters(self) -> Mapping[str, Tensor]: ...
-
-    def regularized_parameters(self) -> Mapping[str, Tensor]:
-        """The parameters that L1 and L2 penalties fall on: usually all but the biases."""
+    def select(self, indices: NDArray[np.integer], /) -> Self:
+        """Return these examples, in this order."""
         ...
 
 
-class TrainableScorer(Trainable, Protocol):
-    """A language model with gradients: its batched path is what it is trained by."""
+@runtime_checkable
+class PaddedExamples(Protocol):
+    """Examples that are padded on a side that is not predicted, such as sentence pairs."""
 
-    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
-        """log P of every token given those before it in its sentence; with noise, as in training.  # (tokens,)"""
+    @property
+    def weights(self) -> NDArray[np.int64]:
+        """The size of each example in a batch.  # (examples,)"""
+        ...
+
+    @property
+    def sort_keys(self) -> NDArray[np.int64]:
+        """Sort keys by which examples of similar lengths are near each other.  # (examples,)"""
         ...
 
 
-class SmoothingScorer(TrainableScorer, Protocol):
-    """One whose labels can be smoothed."""
+class LossOutput(Protocol):
+    """The output of a model in training."""
 
-    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None, smoothing: float = 0.0) -> Tensor:
-        """The same; with smoothing, (1 - smoothing) log P + smoothing times the mean of the log P of all words."""
+    @property
+    def log_probs(self) -> Tensor:
+        """log P of every prediction.  # (predictions,)"""
+        ...
+
+    @property
+    def losses(self) -> Tensor:
+        """Training loss of every prediction.  # (predictions,)"""
         ...
 
 
-class StreamingScorer(Trainable, Protocol):
-    """A language model that carries its state from sentence to sentence, and is trained so."""
+@runtime_checkable
+class LikelihoodModel(Protocol):
+    """A language model or translator: a torch module whose forward method returns a `LossOutput`.
 
-    def segment_log_probs(
-        self, segment: Segment, carry: Any, noise: Generator | None = None, smoothing: float = 0.0
-    ) -> tuple[Tensor, Any]:
-        """log P of every token of a segment, and what to carry over to the next; None comes before the first."""
-        ...
+    `model(batch, generator=None, label_smoothing=0.0)`; a model that carries its state reads segments of a stream,
+    takes the state after the segment before as `carry`, and returns an output with a `carry`.
+    """
+
+    vocab: Vocab
+    unknown: UnknownWordModel
+    supports_label_smoothing: bool
+    has_auxiliary_loss: bool  # whether losses have more terms than -log P
+
+    @property
+    def carries(self) -> bool: ...
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...
+
+    def __call__(self, batch: Any, **options: Any) -> Any: ...
 
 
-class StorableModel(Trainable, Protocol):
-    """What a training directory can hold: a model that knows how to write itself."""
+@runtime_checkable
+class RegularizedModel(Protocol):
+    """A module that chooses the parameters of L1 and L2 regularization; for others these are all matrices."""
 
-    settings: Any  # its shape: a `dragoman.core.settings.Settings`
+    def regularized_parameters(self) -> Mapping[str, nn.Parameter]: ...
+
+
+@runtime_checkable
+class StorableModel(Protocol):
+    """A model that can be saved in a training directory."""
+
+    settings: Settings
     record: Mapping[str, Any]  # how it was trained, for config.yaml
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Its tables, the parameters among them by their names."""
+        """Return all arrays, parameters by their names."""
         ...
 
     def tables(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
-        """Its arrays with these parameters, by the file that holds them."""
+        """Return the arrays of each file, with these values of the parameters."""
         ...
 
     def configs(self) -> Mapping[str, dict[str, Any]]:
-        """What config.yaml says, by the file; its own, and if there are models inside, theirs."""
+        """Return the contents of each configuration file."""
         ...
 
     def file_names(self) -> Sequence[str]:
-        """The files that a directory of it has."""
+        """Return the names of the files in the model's directory."""
         ...
 
     def write_into(self, directory: Path) -> None: ...

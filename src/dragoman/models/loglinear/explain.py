@@ -1,4 +1,4 @@
-"""Why a model says what it says: which features pushed which next words up and down."""
+"""Explanation of a log-linear model's predictions: the contribution of each feature to each next word."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import START, Vocab
-from dragoman.models.loglinear.history import History
-from dragoman.models.loglinear.lookup import EMPTY
+from dragoman.models.loglinear.features import WordHistories
+from dragoman.models.loglinear.weights import NOT_FOUND
 
-if TYPE_CHECKING:  # the model knows this module
+if TYPE_CHECKING:  # the model imports this module
     from dragoman.models.loglinear.model import LogLinearModel
 
-PUSHED = 3  # words shown that a feature pushes most, up and down each
+TOP_WORDS = 3  # words with the largest and with the smallest contributions of a feature
 
 
 @dataclass(frozen=True)
-class Contribution:
-    """What one feature adds to the score of one word: W_{w,j} x_j. None: it has no weight for this word."""
+class FeatureContribution:
+    """What a feature adds to the score of a word: W_{w,j} x_j. None if it has no weight for the word."""
 
     feature: str
     amount: float | None
@@ -31,113 +31,114 @@ class Contribution:
 
 @dataclass(frozen=True)
 class ExplainedWord:
-    """A next word: its probability, and the sum of which it came, bias and contributions."""
+    """A next word: its probability, and its score as the sum of bias and contributions."""
 
     word: str
     prob: float
     score: float
     bias: float
-    contributions: tuple[Contribution, ...]
+    contributions: tuple[FeatureContribution, ...]
 
 
 @dataclass(frozen=True)
-class Push:
+class WordContribution:
+    """What a feature adds to the score of this word."""
+
     word: str
     amount: float
 
 
 @dataclass(frozen=True)
 class ExplainedFeature:
-    """A feature that is on, how strongly, and the words it pushes most."""
+    """An active feature and the words whose scores it raises and lowers most."""
 
     feature: str
     value: float  # x_j
-    up: tuple[Push, ...]
-    down: tuple[Push, ...]
+    up: tuple[WordContribution, ...]
+    down: tuple[WordContribution, ...]
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What follows a prefix, and why."""
+    """The next words after a prefix, and the active features."""
 
     prefix: str
     words: tuple[ExplainedWord, ...]
     features: tuple[ExplainedFeature, ...]
-    unseen: tuple[str, ...]  # features that would be on, had training met them
+    unseen: tuple[str, ...]  # features of the prefix that have no weights
 
 
 @dataclass(frozen=True)
-class _On:
-    """A feature that is on after the prefix, with its column of W."""
+class _ActiveFeature:
+    """A feature of the prefix with its column of W."""
 
     name: str
     value: float
-    words: NDArray[np.int64]  # (weights,) the words it has weights for
+    words: NDArray[np.int64]  # (weights,) the words it has weights for, increasing
     amounts: NDArray[np.float64]  # (weights,) W_{w,j} x_j
+
+    def amount(self, word: int) -> float | None:
+        index = int(np.searchsorted(self.words, word))
+        return float(self.amounts[index]) if index < len(self.words) and self.words[index] == word else None
+
+    def strongest_words(self, vocab: Vocab) -> ExplainedFeature:
+        order = np.argsort(-self.amounts, kind="stable").tolist()
+        contributions = [WordContribution(vocab.tokens[self.words[i]], float(self.amounts[i])) for i in order]
+        up = tuple(word for word in contributions[:TOP_WORDS] if word.amount > 0)
+        down = tuple(word for word in contributions[: -TOP_WORDS - 1 : -1] if word.amount < 0)
+        return ExplainedFeature(self.name, self.value, up, down)
 
 
 def explain(model: LogLinearModel, prefix: str, words: Sequence[str], k: int) -> Explanation:
-    """The k most probable next words after a prefix and those asked for, each taken apart."""
+    """Explain the k most probable next words after a prefix, and `words`."""
     rows = Corpus.from_sentences([prefix], model.vocab).ids[None, :].astype(np.int64)
-    history = History.of_rows(np.concatenate([np.full((1, 1), START), rows], axis=1))
+    history = WordHistories.from_rows(np.concatenate([np.full((1, 1), START), rows], axis=1))
     features, unseen = _features(model, history)
-    scores = model.scores(model.contexts.active(history))[0]
+    scores = model.scores(model.extractor.extract(history))[0]
     log_probs = scores - np.logaddexp.reduce(scores)
-    best = np.argsort(-log_probs, kind="stable")[: min(k, len(scores) - 1)]  # `<s>` is the last of all
-    chosen = dict.fromkeys([*best.tolist(), *(_number(word, model.vocab) for word in words)])
-    bias = model.bias.double().numpy()
+    best = np.argsort(-log_probs, kind="stable")[: min(k, len(scores) - 1)]  # `<s>` is last
+    chosen = dict.fromkeys([*best.tolist(), *(_word_id(word, model.vocab) for word in words)])
+    bias = model.bias.detach().double().numpy()
     explained = tuple(
         ExplainedWord(
             model.vocab.tokens[word],
             float(np.exp(log_probs[word])),
             float(scores[word]),
             float(bias[word]),
-            tuple(Contribution(on.name, _amount(on, word)) for on in features),
+            tuple(FeatureContribution(feature.name, feature.amount(word)) for feature in features),
         )
         for word in chosen
     )
-    return Explanation(prefix, explained, tuple(_pushes(on, model.vocab) for on in features), unseen)
+    return Explanation(prefix, explained, tuple(feature.strongest_words(model.vocab) for feature in features), unseen)
 
 
-def _number(word: str, vocab: Vocab) -> int:
-    """The number of a word that can come next, `</s>` and `<unk>` among them."""
+def _word_id(word: str, vocab: Vocab) -> int:
+    """Return the id of a word that the model can predict, including `</s>` and `<unk>`."""
     if word not in vocab.tokens[START + 1 :]:
-        raise DataError(f"{word!r} is not among the words the model predicts; ask for others, or for <unk>")
+        raise DataError(f"{word!r}: the model does not predict this word; choose another word, or <unk>")
     return vocab.tokens.index(word)
 
 
-def _features(model: LogLinearModel, history: History) -> tuple[list[_On], tuple[str, ...]]:
-    """What is on after a prefix, and what training never met."""
-    contexts, seen, unseen = model.contexts, list[_On](), list[str]()
-    for feature in contexts.features:
-        found = feature.occurrences(history, contexts.tables, contexts.vocab)
-        names = feature.names(history, contexts.tables, contexts.vocab)
-        numbers = contexts.lookup.find(found.key).tolist()
-        for name, number, value in zip(names, numbers, found.value.tolist(), strict=True):
-            if number == EMPTY:
+def _features(model: LogLinearModel, history: WordHistories) -> tuple[list[_ActiveFeature], tuple[str, ...]]:
+    """Return the active features of the prefix, and the names of those without weights."""
+    extractor, active, unseen = model.extractor, list[_ActiveFeature](), list[str]()
+    for template in extractor.templates:
+        occurrences = template.extract(history, extractor.tables, extractor.vocab)
+        names = template.describe(history, extractor.tables, extractor.vocab)
+        ids = extractor.index.find(occurrences.key).tolist()
+        for name, feature, value in zip(names, ids, occurrences.value.tolist(), strict=True):
+            if feature == NOT_FOUND:
                 unseen.append(name)
             else:
-                seen.append(_on(model, name, number, value))
-    return seen, tuple(unseen)
+                active.append(_active_feature(model, name, feature, value))
+    return active, tuple(unseen)
 
 
-def _on(model: LogLinearModel, name: str, number: int, value: float) -> _On:
+def _active_feature(model: LogLinearModel, name: str, feature: int, value: float) -> _ActiveFeature:
     weights, size = model.weights(), len(model.vocab)
-    pairs, place = slice(weights.begin[number], weights.begin[number + 1]), weights.place[number]
-    if place < 0:
-        return _On(name, value, weights.word[pairs].astype(np.int64), value * weights.pairs[pairs].astype(float))
-    window = weights.windows[place + 1 : place + size].astype(float)  # without `<s>`
-    return _On(name, value, np.arange(1, size), value * window)
-
-
-def _amount(on: _On, word: int) -> float | None:
-    place = int(np.searchsorted(on.words, word))
-    return float(on.amounts[place]) if place < len(on.words) and on.words[place] == word else None
-
-
-def _pushes(on: _On, vocab: Vocab) -> ExplainedFeature:
-    order = np.argsort(-on.amounts, kind="stable")
-    pushes = [Push(vocab.tokens[on.words[place]], float(on.amounts[place])) for place in order.tolist()]
-    up = tuple(push for push in pushes[:PUSHED] if push.amount > 0)
-    down = tuple(push for push in pushes[: -PUSHED - 1 : -1] if push.amount < 0)
-    return ExplainedFeature(on.name, on.value, up, down)
+    pairs, start = slice(weights.begin[feature], weights.begin[feature + 1]), weights.window_start[feature]
+    if start < 0:
+        amounts = value * weights.pairs[pairs].astype(float)
+        return _ActiveFeature(name, value, weights.word[pairs].astype(np.int64), amounts)
+    window = weights.windows[start + 1 : start + size].astype(float)  # without `<s>`
+    return _ActiveFeature(name, value, np.arange(1, size), value * window)

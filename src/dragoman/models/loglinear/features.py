@@ -1,9 +1,9 @@
-"""Features of the context, and the small notation they are written in.
+"""Features of the context: templates, their notation, and features defined by users.
 
-An *atom* is a table from words to values, applied to the word so many places back: `word1` is the identity of e_{t-1},
-`class2` the class of e_{t-2}, `suffix1` the common ending of e_{t-1}. A *feature* is one atom, or two to four joined by
-`+`: `word1+word2` is on for one pair of words and no other. `bag` is every earlier word of the sentence, as often as it
-came: the sum of their one-hot vectors. Presets stand for several features: `5-gram`, `words-4`.
+An *atom* maps the word at some offset to a value: `word1` is the identity of e_{t-1}, `class2` the class of e_{t-2},
+`suffix1` the suffix of e_{t-1}. A *feature template* is an atom or the conjunction of two to four atoms, such as
+`word1+word2`; every combination of values is one feature. `bag` has a feature for every earlier word of the sentence,
+whose value is the word's count. Presets stand for several templates: `5-gram`, `words-4`.
 
 Two decorators define more:
 
@@ -13,13 +13,12 @@ Two decorators define more:
 >>> @feature("question")
 ... def question(words):
 ...     return ["begins with " + words[0]] if words and words[0] in ("who", "what") else []
->>> [one.name for one in parse(["capital1+word2", "question"])]
+>>> [template.name for template in parse_features(["capital1+word2", "question"])]
 ['capital1+word2', 'question']
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.util
 import os
@@ -35,87 +34,212 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError
-from dragoman.data.vocabulary import END, Vocab
-from dragoman.models.loglinear.history import NOTHING, History
-from dragoman.models.loglinear.values import Values
+from dragoman.core.errors import DataError, closest_match
+from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import END, SPECIALS, Vocab
 
-ENVIRONMENT = "DRAGOMAN_FEATURES"  # names a Python file that defines features
-MOST_ATOMS = 4
-FARTHEST = 99  # places back
-SHOWN = 200  # characters of the words that a message shows
+FEATURES_VARIABLE = "DRAGOMAN_FEATURES"  # environment variable with the path of a Python file that defines features
+MAX_ATOMS = 4
+MAX_OFFSET = 99
+MAX_SHOWN_CHARACTERS = 200  # of a function's argument in error messages
+MAX_SUFFIX_LENGTH = 4
+NO_WORD = -1  # the id of positions before the sentence
 BAG = "bag"
 BUILT_IN = ("word", "class", "suffix")
 HOW_TO_DEFINE = (
-    f'define it in a Python file with @dragoman.atom("name") or @dragoman.feature("name"), and name that file in the '
-    f"environment variable {ENVIRONMENT}, or to train with --features-from"
+    f'define it in a Python file with @dragoman.atom("name") or @dragoman.feature("name"), and give the file with '
+    f"--features-from or in the environment variable {FEATURES_VARIABLE}"
 )
 
-AtomFunction = Callable[[str], object]  # a word's value: anything that prints, or None
-FeatureFunction = Callable[[list[str]], Iterable[str] | None]  # the words before -> the names of what is on
+AtomFunction = Callable[[str], object]  # word -> value, or None
+FeatureFunction = Callable[[list[str]], Iterable[str] | None]  # previous words -> names of active features
 A = TypeVar("A", bound=AtomFunction)
 F = TypeVar("F", bound=FeatureFunction)
 
-ATOMS: dict[str, AtomFunction] = {}  # defined by users
-FEATURES: dict[str, FeatureFunction] = {}
+CUSTOM_ATOMS: dict[str, AtomFunction] = {}
+CUSTOM_FEATURES: dict[str, FeatureFunction] = {}
 
 
-class Occurrences(NamedTuple):
-    """Where a feature is on: at which prediction, which of its instances, and how strongly (x_j)."""
+# -- histories --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WordHistories:
+    """The previous words of each prediction, as slices `ids[begin:end]` of a flat array that start with `<s>`.
+
+    Features see only this view, so they are the same for a whole corpus and for the states of the scorer.
+    """
+
+    ids: NDArray[np.integer]  # (positions,) word ids or NO_WORD
+    begin: NDArray[np.int64]  # (predictions,)
+    end: NDArray[np.int64]  # (predictions,)
+
+    @classmethod
+    def from_corpus(cls, corpus: Corpus) -> WordHistories:
+        """Return the histories of all tokens of a corpus."""
+        sizes = np.diff(corpus.token_offsets)
+        sentence = np.repeat(np.arange(corpus.num_sentences), sizes)
+        end = np.arange(corpus.num_tokens) + sentence + 1  # every sentence has an additional `<s>`
+        begin = np.repeat(corpus.token_offsets[:-1] + np.arange(corpus.num_sentences), sizes)
+        return cls(corpus.ids_with_boundaries(starts=1), begin, end)
+
+    @classmethod
+    def from_rows(cls, rows: NDArray[np.integer]) -> WordHistories:
+        """Return one history per row.  # rows: (predictions, words)"""
+        count, width = rows.shape
+        begin = np.arange(count) * width
+        return cls(rows.ravel(), begin, begin + width)
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def words_at(self, offset: int) -> NDArray[np.int64]:
+        """Return the word at an offset before each prediction, or NO_WORD.  # (predictions,)"""
+        position = self.end - offset
+        inside = position >= self.begin
+        return np.where(inside, self.ids[np.where(inside, position, 0)], NO_WORD).astype(np.int64)
+
+    def words_before(self, prediction: int) -> NDArray[np.integer]:
+        """Return all words before a prediction, `<s>` first."""
+        return self.ids[self.begin[prediction] : self.end[prediction]]
+
+
+# -- value tables of atoms --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ValueTable:
+    """The value of each word for one atom. Value id 0 means that the word has no value."""
+
+    value_ids: NDArray[np.int32]  # (|V|,)
+    names: tuple[str, ...]  # (values,) the first is the name of no value
+
+
+def identity_table(vocab: Vocab) -> ValueTable:
+    """Return a table in which every token is its own value, also `<s>` and `<unk>`."""
+    return ValueTable(np.arange(1, len(vocab) + 1, dtype=np.int32), ("", *vocab.tokens))
+
+
+def function_table(vocab: Vocab, function: Callable[[str], object]) -> ValueTable:
+    """Return the values that a function gives to words; None, and the special tokens, have no value.
+
+    >>> vocab = Vocab([*SPECIALS, "Rome", "is", "far"])
+    >>> table = function_table(vocab, lambda word: len(word) if word != "is" else None)
+    >>> table.value_ids.tolist(), table.names
+    ([0, 0, 0, 1, 0, 2], ('', '4', '3'))
+    """
+    values = [function(word) for word in vocab.tokens[len(SPECIALS) :]]
+    return _table([None] * len(SPECIALS) + [None if value is None else str(value) for value in values])
+
+
+def class_table(vocab: Vocab, classes: Mapping[str, str] | NDArray[np.integer]) -> ValueTable:
+    """Return the class of each word. Words without a class, and the special tokens, are classes of their own."""
+    if isinstance(classes, Mapping):
+        names: list[str | None] = [classes.get(word) for word in vocab.tokens]
+    else:
+        if classes.shape != (len(vocab),):
+            raise DataError(f"{len(classes)} classes for {len(vocab)} words; give one for each entry of the vocabulary")
+        names = [str(number) for number in classes.tolist()]
+    names[: len(SPECIALS)] = [None] * len(SPECIALS)
+    # A class may have the name of a word. A prefix keeps them apart and is removed from the names afterwards.
+    prefixed = [f"w{word}" if name is None else f"c{name}" for word, name in zip(vocab.tokens, names, strict=True)]
+    table = _table(prefixed)
+    return ValueTable(table.value_ids, ("", *(name[1:] for name in table.names[1:])))
+
+
+def suffix_table(vocab: Vocab, min_types: int) -> ValueTable:
+    """Return the longest ending of 1 to 4 letters that at least `min_types` words of the vocabulary share.
+
+    >>> table = suffix_table(Vocab([*SPECIALS, "singing", "ringing", "rings", "sings", "42"]), min_types=2)
+    >>> [table.names[value] for value in table.value_ids[3:]]
+    ['-ging', '-ging', '-ings', '-ings', '']
+    """
+    words = vocab.tokens[len(SPECIALS) :]
+    types = Counter(ending for word in words for ending in _endings(word))
+    return function_table(
+        vocab, lambda word: next((f"-{ending}" for ending in _endings(word) if types[ending] >= min_types), None)
+    )
+
+
+def _endings(word: str) -> list[str]:
+    """Return the proper endings of a word that consist of letters, the longest first."""
+    longest = min(MAX_SUFFIX_LENGTH, len(word) - 1)
+    return [word[-length:] for length in range(longest, 0, -1) if word[-length:].isalpha()]
+
+
+def _table(values: Sequence[str | None]) -> ValueTable:
+    """Number values from 1 in order of appearance."""
+    names = list(dict.fromkeys(value for value in values if value is not None))
+    ids = {name: index for index, name in enumerate(names, 1)}
+    return ValueTable(np.array([0 if value is None else ids[value] for value in values], np.int32), ("", *names))
+
+
+def check_value_table(table: ValueTable, vocab_size: int) -> ValueTable:
+    """Return a table read from a file; raise ValueError if it is not valid."""
+    ids = table.value_ids
+    if ids.dtype != np.int32 or ids.shape != (vocab_size,) or not table.names:
+        raise ValueError("the values do not match the vocabulary")
+    if ids.min() < 0 or ids.max() >= len(table.names):
+        raise ValueError("a word has a value that does not exist")
+    return table
+
+
+# -- feature templates ------------------------------------------------------------------------------------------------
+
+
+class FeatureOccurrences(NamedTuple):
+    """The active features of a template: prediction, hash key of the feature, and value x_j."""
 
     prediction: NDArray[np.int64]  # (occurrences,)
     key: NDArray[np.uint64]  # (occurrences,)
     value: NDArray[np.float64]  # (occurrences,)
 
 
-class Feature(Protocol):
-    """Something about the context that may help to predict the next word."""
+class FeatureTemplate(Protocol):
+    """A family of features, instantiated by the words of a history."""
 
     @property
     def name(self) -> str:
-        """How it is written."""
+        """The template in the notation of the settings."""
         ...
 
     @property
-    def reach(self) -> int | None:
-        """How many words back it looks; None: to the beginning of the sentence."""
+    def context_length(self) -> int | None:
+        """The number of previous words that it uses; None for the whole sentence."""
         ...
 
     @property
-    def is_single(self) -> bool:
-        """Whether it has about as many instances as there are words."""
+    def is_unigram(self) -> bool:
+        """Whether it has about as many features as the vocabulary has words."""
         ...
 
-    def occurrences(self, history: History, tables: Mapping[str, Values], vocab: Vocab) -> Occurrences: ...
+    def extract(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> FeatureOccurrences: ...
 
-    def names(self, history: History, tables: Mapping[str, Values], vocab: Vocab) -> list[str]:
-        """The occurrences of one prediction as a person reads them, in the same order."""
+    def describe(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> list[str]:
+        """Return readable names of the features that are active at the first prediction, in the order of `extract`."""
         ...
-
-
-# -- the kinds of features -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Atom:
-    """The value that a table has for the word so many places back."""
+    """The value that a table gives to the word at an offset."""
 
     table: str
-    back: int
+    offset: int
 
     @property
     def name(self) -> str:
-        return f"{self.table}{self.back}"
+        return f"{self.table}{self.offset}"
 
-    def values(self, history: History, tables: Mapping[str, Values]) -> NDArray[np.int64]:
-        """The number of the value at each prediction; 0 where there is none.  # (predictions,)"""
-        words = history.back(self.back)
-        return np.where(words == NOTHING, 0, tables[self.table].number[words])
+    def values(self, history: WordHistories, tables: Mapping[str, ValueTable]) -> NDArray[np.int64]:
+        """Return the value id at each prediction, 0 for no value.  # (predictions,)"""
+        words = history.words_at(self.offset)
+        return np.where(words == NO_WORD, 0, tables[self.table].value_ids[words])
 
 
 @dataclass(frozen=True)
 class Conjunction:
-    """One to four atoms, all at once: a feature for each combination of their values."""
+    """One to four atoms; every combination of values is a feature."""
 
     atoms: tuple[Atom, ...]
 
@@ -124,186 +248,201 @@ class Conjunction:
         return "+".join(atom.name for atom in self.atoms)
 
     @property
-    def reach(self) -> int:
-        return max(atom.back for atom in self.atoms)
+    def context_length(self) -> int:
+        return max(atom.offset for atom in self.atoms)
 
     @property
-    def is_single(self) -> bool:
+    def is_unigram(self) -> bool:
         return len(self.atoms) == 1
 
-    def occurrences(self, history: History, tables: Mapping[str, Values], vocab: Vocab) -> Occurrences:
+    def extract(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> FeatureOccurrences:
         values = [atom.values(history, tables) for atom in self.atoms]
-        there = np.flatnonzero(np.all(values, axis=0))  # 0 is no value
-        key = np.full(len(there), number_of(self.name), np.uint64)
+        active = np.flatnonzero(np.all(values, axis=0))
+        key = np.full(len(active), hash_name(self.name), np.uint64)
         for value in values:
-            key = mixed(key, value[there])
-        return Occurrences(there, key, np.ones(len(there)))
+            key = combine_hashes(key, value[active])
+        return FeatureOccurrences(active, key, np.ones(len(active)))
 
-    def names(self, history: History, tables: Mapping[str, Values], vocab: Vocab) -> list[str]:
+    def describe(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> list[str]:
         values = [int(atom.values(history, tables)[0]) for atom in self.atoms]
         if not all(values):
             return []
-        said = [tables[atom.table].names[value] for atom, value in zip(self.atoms, values, strict=True)]
-        return [f"{self.name}={'+'.join(said)}"]
+        names = [tables[atom.table].names[value] for atom, value in zip(self.atoms, values, strict=True)]
+        return [f"{self.name}={'+'.join(names)}"]
 
 
 @dataclass(frozen=True)
-class Bag:
-    """Every earlier word of the sentence, as often as it came."""
+class BagOfWords:
+    """All earlier words of the sentence, with their counts as values."""
 
     name: str = BAG
-    reach: None = None
-    is_single: bool = True
+    context_length: None = None
+    is_unigram: bool = True
 
-    def occurrences(self, history: History, tables: Mapping[str, Values], vocab: Vocab) -> Occurrences:
-        sizes = history.last - history.first
+    def extract(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> FeatureOccurrences:
+        sizes = history.end - history.begin
         prediction = np.repeat(np.arange(len(history)), sizes)
         starts = np.cumsum(sizes) - sizes
-        words = history.ids[np.arange(sizes.sum()) + np.repeat(history.first - starts, sizes)]
-        said = words > END  # `<s>` is no word
-        packed = prediction[said] * len(vocab) + words[said]
-        distinct, counts = np.unique(packed, return_counts=True)
+        words = history.ids[np.arange(sizes.sum()) + np.repeat(history.begin - starts, sizes)]
+        is_word = words > END  # not `<s>`
+        pairs = prediction[is_word] * len(vocab) + words[is_word]
+        distinct, counts = np.unique(pairs, return_counts=True)
         prediction, word = np.divmod(distinct, len(vocab))
-        return Occurrences(prediction, mixed(np.full(len(word), number_of(self.name)), word), counts.astype(float))
+        key = combine_hashes(np.full(len(word), hash_name(self.name)), word)
+        return FeatureOccurrences(prediction, key, counts.astype(float))
 
-    def names(self, history: History, tables: Mapping[str, Values], vocab: Vocab) -> list[str]:
-        words = history.before(0)
+    def describe(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> list[str]:
+        words = history.words_before(0)
         return [f"{BAG}: {vocab.tokens[word]}" for word in np.unique(words[words > END])]
 
 
 @dataclass(frozen=True)
-class Custom:
-    """A feature that a user defined: each name its function returns is on, as often as it is returned."""
+class CustomFeature:
+    """A template defined by a user: a feature for each name that its function returns, with its count as value."""
 
     name: str
-    reach: None = None
-    is_single: bool = False
+    context_length: None = None
+    is_unigram: bool = False
 
-    def occurrences(self, history: History, tables: Mapping[str, Values], vocab: Vocab) -> Occurrences:
-        found = [self._names(history, prediction, vocab) for prediction in range(len(history))]
-        prediction = np.repeat(np.arange(len(history)), [len(names) for names in found])
-        numbers = np.array([number_of(name) for names in found for name in names], np.uint64)
-        key = mixed(np.full(len(numbers), number_of(self.name)), numbers)
-        return Occurrences(prediction, key, np.array([count for names in found for count in names.values()], float))
+    def extract(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> FeatureOccurrences:
+        counts = [self._counts(history, prediction, vocab) for prediction in range(len(history))]
+        prediction = np.repeat(np.arange(len(history)), [len(names) for names in counts])
+        hashes = np.array([hash_name(name) for names in counts for name in names], np.uint64)
+        key = combine_hashes(np.full(len(hashes), hash_name(self.name)), hashes)
+        values = np.array([count for names in counts for count in names.values()], float)
+        return FeatureOccurrences(prediction, key, values)
 
-    def names(self, history: History, tables: Mapping[str, Values], vocab: Vocab) -> list[str]:
-        return [f"{self.name}: {name}" for name in self._names(history, 0, vocab)]
+    def describe(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> list[str]:
+        return [f"{self.name}: {name}" for name in self._counts(history, 0, vocab)]
 
-    def _names(self, history: History, prediction: int, vocab: Vocab) -> Counter[str]:
-        words = history.before(prediction)
-        said = [vocab.tokens[word] for word in words[words > END].tolist()]
-        return names_after(self.name, said)
-
-
-# -- numbers ---------------------------------------------------------------------------------------------------------
+    def _counts(self, history: WordHistories, prediction: int, vocab: Vocab) -> Counter[str]:
+        words = history.words_before(prediction)
+        return custom_feature_names(self.name, [vocab.tokens[word] for word in words[words > END].tolist()])
 
 
 @lru_cache(maxsize=1 << 20)
-def number_of(name: str) -> np.uint64:
-    """64 bits that stand for a name, the same in every process."""
+def hash_name(name: str) -> np.uint64:
+    """Return a 64-bit hash of a name, the same in every process."""
     return np.uint64(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"))
 
 
-def mixed(keys: NDArray[np.uint64], values: NDArray[np.integer]) -> NDArray[np.uint64]:
-    """Keys that depend on the keys before and on one more value (the finaliser of splitmix64)."""
+def combine_hashes(keys: NDArray[np.uint64], values: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """Return hashes of (key, value) with the finaliser of splitmix64."""
     x = keys + (values.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-# -- the notation ----------------------------------------------------------------------------------------------------
+# -- notation ---------------------------------------------------------------------------------------------------------
 
 
 def _ngram(order: int) -> list[str]:
-    """All context lengths of an n-gram model: word1, word1+word2, ..."""
-    atoms = [f"word{back}" for back in range(1, order)]
+    """Return the templates of all context lengths of an n-gram model: word1, word1+word2, ..."""
+    atoms = [f"word{offset}" for offset in range(1, order)]
     return ["+".join(atoms[:length]) for length in range(1, order)]
 
 
 PRESETS = {
-    **{f"{order}-gram": _ngram(order) for order in range(2, MOST_ATOMS + 2)},
-    **{f"words-{count}": [f"word{back}" for back in range(1, count + 1)] for count in range(1, 10)},
+    **{f"{order}-gram": _ngram(order) for order in range(2, MAX_ATOMS + 2)},
+    **{f"words-{count}": [f"word{offset}" for offset in range(1, count + 1)] for count in range(1, 10)},
 }
 
 
-def parse(notation: str | Sequence[str], known: Collection[str] = ()) -> tuple[Feature, ...]:
-    """The features that are meant; a string is split at commas. `known` are atoms besides those that are defined.
+def parse_features(notation: str | Sequence[str], known: Collection[str] = ()) -> tuple[FeatureTemplate, ...]:
+    """Parse feature templates.
 
-    >>> [feature.name for feature in parse("3-gram, word2+class1, bag")]
+    Args:
+        notation: templates and presets; a string is split at commas.
+        known: names of atoms that are valid in addition to built-in and user-defined ones.
+
+    >>> [template.name for template in parse_features("3-gram, word2+class1, bag")]
     ['word1', 'word1+word2', 'word2+class1', 'bag']
     """
-    written = notation.split(",") if isinstance(notation, str) else notation
-    names = [name for part in written for name in PRESETS.get(part.strip(), [part.strip()])]
+    parts = notation.split(",") if isinstance(notation, str) else notation
+    names = [name for part in parts for name in PRESETS.get(part.strip(), [part.strip()])]
     if not names:
-        raise DataError("no features; give some, such as 5-gram or word1,word2,class1")
-    return tuple(_feature(name, known) for name in dict.fromkeys(names))
+        raise DataError("no features; give at least one, such as 5-gram or word1,word2,class1")
+    return tuple(_parse_template(name, known) for name in dict.fromkeys(names))
 
 
-def _feature(name: str, known: Collection[str]) -> Feature:
+def _parse_template(name: str, known: Collection[str]) -> FeatureTemplate:
     if name == BAG:
-        return Bag()
-    if name in FEATURES:
-        return Custom(name)
+        return BagOfWords()
+    if name in CUSTOM_FEATURES:
+        return CustomFeature(name)
     parts = name.split("+")
-    if len(parts) > MOST_ATOMS:
-        raise DataError(f"feature {name!r}: joins {len(parts)} atoms; up to {MOST_ATOMS} can be joined")
+    if len(parts) > MAX_ATOMS:
+        raise DataError(f"feature {name!r}: joins {len(parts)} atoms; at most {MAX_ATOMS} can be joined")
     if len(set(parts)) < len(parts):
-        raise DataError(f"feature {name!r}: has an atom twice; remove one of the two")
-    return Conjunction(tuple(_atom(part, name, known) for part in parts))
+        raise DataError(f"feature {name!r}: has an atom twice; remove one of them")
+    return Conjunction(tuple(_parse_atom(part, name, known) for part in parts))
 
 
-def _atom(text: str, whole: str, known: Collection[str]) -> Atom:
+def _parse_atom(text: str, template: str, known: Collection[str]) -> Atom:
     match = re.fullmatch(r"([a-z][a-z_-]*?)(\d+)", text)
     if match is None:
-        raise DataError(f"feature {whole!r}: {text!r} {_unknown(text)}")
-    table, back = match[1], int(match[2])
-    if not 1 <= back <= FARTHEST:
-        raise DataError(f"feature {whole!r}: looks {back} words back; from 1 to {FARTHEST} can be")
-    if table not in (*BUILT_IN, *ATOMS, *known):
-        raise DataError(f"feature {whole!r}: {table!r} {_unknown(table)}")
-    return Atom(table, back)
+        raise DataError(f"feature {template!r}: {text!r} {_unknown(text)}")
+    table, offset = match[1], int(match[2])
+    if not 1 <= offset <= MAX_OFFSET:
+        raise DataError(f"feature {template!r}: looks {offset} words back; choose 1 to {MAX_OFFSET}")
+    if table not in (*BUILT_IN, *CUSTOM_ATOMS, *known):
+        raise DataError(f"feature {template!r}: {table!r} {_unknown(table)}")
+    return Atom(table, offset)
 
 
 def _unknown(name: str) -> str:
-    """What to do about a name that means nothing."""
-    known = [*BUILT_IN, *ATOMS, BAG, *FEATURES, *PRESETS]
-    near = difflib.get_close_matches(name.rstrip("0123456789"), known, 1) or difflib.get_close_matches(name, known, 1)
-    if near:
-        example = f"{near[0]}1" if near[0] in (*BUILT_IN, *ATOMS) else near[0]
+    """Return the end of the error message for an unknown name, with a remedy."""
+    known = [*BUILT_IN, *CUSTOM_ATOMS, BAG, *CUSTOM_FEATURES, *PRESETS]
+    close = closest_match(name.rstrip("0123456789"), known) or closest_match(name, known)
+    if close:
+        example = f"{close}1" if close in (*BUILT_IN, *CUSTOM_ATOMS) else close
         return f"is not known; did you mean {example}? Or {HOW_TO_DEFINE}"
     return f"is not known; known are {', '.join(known)}. Or {HOW_TO_DEFINE}"
 
 
-def atoms_of(features: Sequence[Feature]) -> list[Atom]:
-    """One atom for each table that the features look into."""
-    every = [atom for feature in features if isinstance(feature, Conjunction) for atom in feature.atoms]
-    return list({atom.table: atom for atom in every}.values())
+def distinct_atoms(templates: Sequence[FeatureTemplate]) -> list[Atom]:
+    """Return one atom for each value table that the templates use."""
+    atoms = [atom for template in templates if isinstance(template, Conjunction) for atom in template.atoms]
+    return list({atom.table: atom for atom in atoms}.values())
 
 
-# -- defining more ---------------------------------------------------------------------------------------------------
+# -- features defined by users ----------------------------------------------------------------------------------------
 
 
 def atom(name: str) -> Callable[[A], A]:
-    """Define an atom: a function from a word to its value, or None; `name` and a number then say which word."""
+    """Define an atom: a function from a word to its value, or None for no value. `name1` is then a template.
+
+    >>> @atom("vowels")
+    ... def vowels(word):
+    ...     return sum(letter in "aeiou" for letter in word)
+    >>> CUSTOM_ATOMS.pop("vowels")("tree")  # now, `vowels1` would be a feature of the previous word
+    2
+    """
     _check_name(name)
 
     def define(function: A) -> A:
-        ATOMS[name] = function
+        CUSTOM_ATOMS[name] = function
         return function
 
     return define
 
 
 def feature(name: str) -> Callable[[F], F]:
-    """Define a feature: a function from the list of words before to the names of what is on; None: nothing is.
+    """Define a feature template: a function from the list of previous words to the names of active features, or None.
 
-    It must depend on these words alone. A word that the model does not know is `<unk>`.
+    It must depend only on these words. Words outside the model's vocabulary are `<unk>`.
+
+    >>> @feature("question")
+    ... def question(words):
+    ...     return ["question"] if words[:1] == ["who"] else None
+    >>> CUSTOM_FEATURES.pop("question")(["who", "is"])
+    ['question']
     """
     _check_name(name)
 
     def define(function: F) -> F:
-        FEATURES[name] = function
+        CUSTOM_FEATURES[name] = function
         return function
 
     return define
@@ -311,74 +450,69 @@ def feature(name: str) -> Callable[[F], F]:
 
 def _check_name(name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z_-]*", name):
-        raise DataError(f"feature {name!r}: names are of small letters, - and _, such as capital")
+        raise DataError(f"feature {name!r}: a name has only lowercase letters, - and _, such as capital")
     if name in (*BUILT_IN, BAG):
         raise DataError(f"feature {name!r}: is built in; choose another name")
 
 
-def read_features(path: str | Path) -> None:
-    """Run a user's Python file, whose decorators define features. Only ever because the user named it."""
+def load_feature_file(path: str | Path) -> None:
+    """Run a Python file that defines features. Call this only for files that the user has named."""
     spec = importlib.util.spec_from_file_location(f"dragoman_features_{Path(path).stem}", path)
     if spec is None or spec.loader is None:
-        raise DataError(f"{path}: not a Python file; features are defined in a file whose name ends in .py")
+        raise DataError(f"{path}: not a Python file; define features in a file whose name ends in .py")
     try:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; name a Python file that defines features") from None
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
-    except (Exception, SystemExit) as error:  # whatever a user's file may raise
-        raise DataError(f"{path}: cannot be run ({_told(error)}); mend the file") from error
+    except (Exception, SystemExit) as error:  # the file may raise anything
+        raise DataError(f"{path}: cannot be run ({_one_line(error)}); fix the file") from error
 
 
-def read_environment_features() -> None:
-    """The same for the file that the environment names, if it names one."""
-    if path := os.environ.get(ENVIRONMENT):
-        read_features(path)
+def load_environment_features() -> None:
+    """Run the file named by the environment variable, if it is set."""
+    if path := os.environ.get(FEATURES_VARIABLE):
+        load_feature_file(path)
 
 
-# -- asking what users defined ---------------------------------------------------------------------------------------
+def custom_atom_value(name: str, word: str) -> str | None:
+    """Return the value that a user's atom gives to a word."""
+    with _user_code(name, word):
+        value = CUSTOM_ATOMS[name](word)
+        return None if value is None else _text(value)
 
 
-def value_of_word(name: str, word: str) -> str | None:
-    """What a user's atom says of a word; None is no value."""
-    with _blamed(name, word):
-        value = ATOMS[name](word)
-        return None if value is None else _name(value)
-
-
-def names_after(name: str, words: list[str]) -> Counter[str]:
-    """What a user's feature says is on after these words, and how often it says so."""
-    with _blamed(name, words):
-        found = FEATURES[name](words.copy())  # which the function may do with as it likes
-        if not isinstance(found, str | bytes):
-            return Counter(map(_name, found)) if found is not None else Counter()
-    # Each of its letters would be a name, which is hardly what was meant.
-    raise DataError(f"{_call(name, words)}: returned {found!r}, which is no list of names; return [{found!r}]")
+def custom_feature_names(name: str, words: list[str]) -> Counter[str]:
+    """Return the names that a user's feature returns for these words, with their counts."""
+    with _user_code(name, words):
+        names = CUSTOM_FEATURES[name](words.copy())  # the function may change its argument
+        if not isinstance(names, str | bytes):
+            return Counter(map(_text, names)) if names is not None else Counter()
+    # A string would be a list of single letters, which is hardly intended.
+    raise DataError(f"{_describe_call(name, words)}: returned {names!r}, which is not a list; return [{names!r}]")
 
 
 @contextmanager
-def _blamed(name: str, argument: str | list[str]) -> Iterator[None]:
-    """Tell what goes wrong inside a user's function as what it is: not ours, but the user's to mend."""
+def _user_code(name: str, argument: str | list[str]) -> Iterator[None]:
+    """Turn any error of a user's function into a DataError that names the function."""
     try:
         yield
     except (Exception, SystemExit) as error:
-        raise DataError(f"{_call(name, argument)}: failed ({_told(error)}); mend its function") from error
+        raise DataError(f"{_describe_call(name, argument)}: failed ({_one_line(error)}); fix its function") from error
 
 
-def _name(value: object) -> str:
-    """A value as text that can be written into a file: half a character cannot, and is an error here."""
+def _text(value: object) -> str:
+    """Return a value as a string; a string that cannot be encoded is an error."""
     text = str(value)
     text.encode()
     return text
 
 
-def _call(name: str, argument: str | list[str]) -> str:
-    """Which function was called with what; of many words, the last."""
-    said = repr(argument)
-    return f"feature {name!r}, called with {said if len(said) <= SHOWN else '...' + said[-SHOWN:]}"
+def _describe_call(name: str, argument: str | list[str]) -> str:
+    shown = repr(argument)
+    return f"feature {name!r}, called with {'...' * (len(shown) > MAX_SHOWN_CHARACTERS)}{shown[-MAX_SHOWN_CHARACTERS:]}"
 
 
-def _told(error: BaseException) -> str:
-    """An error in one line."""
+def _one_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
@@ -24,27 +24,40 @@ from dragoman.models.loglinear import scoring
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.explain import Explanation, explain
 from dragoman.models.loglinear.features import (
+    NO_WORD,
     Atom,
-    Feature,
-    atoms_of,
-    parse,
-    read_environment_features,
-    value_of_word,
+    FeatureTemplate,
+    ValueTable,
+    WordHistories,
+    check_value_table,
+    class_table,
+    custom_atom_value,
+    distinct_atoms,
+    function_table,
+    identity_table,
+    load_environment_features,
+    parse_features,
+    suffix_table,
 )
-from dragoman.models.loglinear.history import NOTHING, History
-from dragoman.models.loglinear.layout import Active, Contexts, Layout, check_layout, count_features, lay_out
-from dragoman.models.loglinear.likelihood import log_probs
-from dragoman.models.loglinear.lookup import Lookup
-from dragoman.models.loglinear.values import Values, by_class, by_function, by_suffix, checked, identities
-from dragoman.models.neural import NeuralLanguageModel, saved_settings
+from dragoman.models.loglinear.scoring import target_log_probs
+from dragoman.models.loglinear.weights import (
+    ActiveFeatures,
+    FeatureExtractor,
+    FeatureIndex,
+    WeightLayout,
+    check_layout,
+    count_features,
+    plan_weights,
+)
+from dragoman.models.neural import LanguageModelOutput, NeuralLanguageModel, saved_settings
 from dragoman.nn.init import PRECISIONS, log_unigram
 
-VALUES, NAMES = "values.", "names."  # before the name of an atom: its table on disk
+VALUES, NAMES = "values.", "names."  # prefixes of the arrays of a value table
 Classes = Mapping[str, str] | NDArray[np.integer]
 
 
 class LogLinearModel(NeuralLanguageModel):
-    """Features of the context each push next words up and down; the softmax makes probabilities of the sums.
+    """A log-linear language model: scores are sums of feature weights, normalised by a softmax.
 
     >>> from dragoman import fit
     >>> corpus = Corpus.from_sentences(["farmers eat meat", "cows eat hay"] * 2)
@@ -62,21 +75,21 @@ class LogLinearModel(NeuralLanguageModel):
         vocab: Vocab,
         unknown: UnknownWordModel,
         settings: LogLinearConfig,
-        contexts: Contexts,
-        layout: Layout,
+        extractor: FeatureExtractor,
+        layout: WeightLayout,
         *,
         windows: int = 0,
         notes: tuple[str, ...] = (),
         record: Mapping[str, Any] | None = None,
     ):
+        super().__init__(settings, record)
         dtype = PRECISIONS[settings.precision]
-        self.vocab, self.unknown, self.settings = vocab, unknown, settings
-        self.contexts, self.layout = contexts, layout
-        self.notes = notes  # what had to be decided about the weights
-        self.record = dict(record or {})
-        self.bias = torch.zeros(len(vocab), dtype=dtype)  # b; that of `<s>`, which is never predicted, is of no use
-        self.pairs = torch.zeros(len(layout.word), dtype=dtype)  # weights of features and next words seen together
-        self.windows = torch.zeros(windows, dtype=dtype)  # weights of features and all words
+        self.vocab, self.unknown = vocab, unknown
+        self.extractor, self.layout = extractor, layout
+        self.notes = notes  # automatic decisions about the weights, for the user
+        self.bias = nn.Parameter(torch.zeros(len(vocab), dtype=dtype))  # b; that of `<s>` has no effect
+        self.pairs = _parameter(len(layout.word), dtype)  # weights of features and next words seen together
+        self.windows = _parameter(windows, dtype)  # weights of features and all words
 
     @classmethod
     def create(
@@ -86,81 +99,86 @@ class LogLinearModel(NeuralLanguageModel):
         *,
         unknown: UnknownWordModel | None = None,
         classes: Classes | None = None,
-        **others: Any,
+        **overrides: Any,
     ) -> Self:
-        """A model with the features of a text, untrained: so far it knows how frequent words are and no more.
+        """Create an untrained model with the features of a corpus. Its bias is the unigram distribution.
 
-        Other settings are those of `LogLinearConfig`. Features of classes need the class of each word.
+        Args:
+            corpus: the training corpus.
+            settings: settings of the model; `overrides` are single fields of `LogLinearConfig`.
+            unknown: model of unknown words, uniform by default.
+            classes: the class of each word, by word or by id. Needed for features of classes.
         """
         base = settings.model_dump(exclude_unset=True) if settings else {}
-        settings, vocab = validate(LogLinearConfig, {**base, **others}, "settings"), corpus.vocab
-        features = parse(settings.features)
-        tables = _tables(features, vocab, settings, classes)
-        plan = lay_out(count_features(corpus, features, tables), features, len(vocab), settings)
-        contexts = Contexts(vocab, features, tables, Lookup.of(plan.key))
+        settings, vocab = validate(LogLinearConfig, {**base, **overrides}, "settings"), corpus.vocab
+        templates = parse_features(settings.features)
+        tables = _value_tables(templates, vocab, settings, classes)
+        plan = plan_weights(count_features(corpus, templates, tables), templates, len(vocab), settings)
+        extractor = FeatureExtractor(vocab, templates, tables, FeatureIndex.build(plan.key))
         unknown = unknown or UniformUnknownWords(vocab.num_known)
         notes = (plan.note,) if plan.note else ()
-        model = cls(vocab, unknown, settings, contexts, plan.layout, windows=plan.windows, notes=notes)
-        model.bias.copy_(log_unigram(corpus, model.bias.dtype))
-        return model
+        model = cls(vocab, unknown, settings, extractor, plan.layout, windows=plan.windows, notes=notes)
+        with torch.no_grad():
+            model.bias.copy_(log_unigram(corpus, model.bias.dtype))
+        return model.eval()
 
-    # -- what training needs -----------------------------------------------------------------------------------------
+    # -- training -----------------------------------------------------------------------------------------
 
-    def parameters(self) -> Mapping[str, Tensor]:
-        every = {"bias": self.bias, "pairs": self.pairs, "windows": self.windows}
-        return {name: tensor for name, tensor in every.items() if len(tensor)}
+    def regularized_parameters(self) -> dict[str, nn.Parameter]:
+        """Return the weights of features, without the bias."""
+        return {name: parameter for name, parameter in self.named_parameters() if name != "bias"}
 
-    def regularized_parameters(self) -> Mapping[str, Tensor]:
-        """The weights of features; the bias may be as large as frequencies make it."""
-        return {name: tensor for name, tensor in self.parameters().items() if name != "bias"}
-
-    def batch_log_probs(self, corpus: Corpus, noise: Generator | None = None) -> Tensor:
+    def forward(self, batch: Corpus, *, generator: Generator | None = None) -> LanguageModelOutput:
+        """Return log P of every token of some sentences."""
         if self.bias.device.type != "cpu":
-            raise DataError(f"device {self.bias.device}: a log-linear model computes on the processor; choose cpu")
-        active = _dropped(self.contexts.active(History.of_corpus(corpus)), self.settings.dropout, noise)
-        groups = scoring.grouped(active, self.layout, len(self.windows) > 0)
-        return log_probs(self.bias, self.pairs, self.windows, self.layout, groups, corpus.ids_with_boundaries(starts=0))
+            raise DataError(f"device {self.bias.device}: a log-linear model needs --device cpu")
+        active = self.extractor.extract(WordHistories.from_corpus(batch))
+        if self.training:
+            active = _drop_features(active, self.settings.dropout, generator)
+        groups = scoring.group_predictions(active, self.layout, len(self.windows) > 0)
+        words = batch.ids_with_boundaries(starts=0)
+        return LanguageModelOutput(target_log_probs(self.bias, self.pairs, self.windows, self.layout, groups, words))
 
-    # -- the scorer ------------------------------------------------------------------------------------------------
+    # -- scorer ------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
-        """Rows hold as many words as features look back on, or all of them."""
-        rows = torch.full((batch.num_rows, self.contexts.reach or 1), NOTHING)
+        """Rows hold the previous words that the features use."""
+        rows = torch.full((batch.num_rows, self.extractor.context_length or 1), NO_WORD)
         rows[:, -1] = START
         return State(rows)
 
     def advance(self, state: State, words: Tensor) -> State:
-        kept = state.rows if self.contexts.reach is None else state.rows[:, 1:]
-        return State(torch.cat([kept, words[:, None]], dim=1))
+        history = state.rows if self.extractor.context_length is None else state.rows[:, 1:]
+        return State(torch.cat([history, words[:, None]], dim=1))
 
     def log_probs(self, state: State) -> Tensor:
-        active = self.contexts.active(History.of_rows(state.rows.numpy()))
+        active = self.extractor.extract(WordHistories.from_rows(state.rows.numpy()))
         return torch.log_softmax(torch.from_numpy(self.scores(active)), dim=1)
 
-    def scores(self, active: Active) -> NDArray[np.float64]:
-        """s of each prediction, and -inf for `<s>`.  # (predictions, |V|)"""
+    def scores(self, active: ActiveFeatures) -> NDArray[np.float64]:
+        """Return s of each prediction, -inf for `<s>`.  # (predictions, |V|)"""
         out = np.empty((len(active.begin) - 1, len(self.vocab)))
         scoring.all_scores(self.weights(), *active, out)
         return out
 
-    def weights(self) -> scoring.Weights:
+    def weights(self) -> scoring.LogLinearWeights:
         tensors = self.bias, self.pairs, self.windows
-        return scoring.Weights(*self.layout, *(tensor.detach().numpy() for tensor in tensors))
+        return scoring.LogLinearWeights(*self.layout, *(tensor.detach().numpy() for tensor in tensors))
 
     def explain(self, prefix: str = "", *, words: Sequence[str] = (), k: int = 5) -> Explanation:
-        """Which features pushed the k most probable next words, and those asked for, up and down."""
+        """Explain the scores of the k most probable next words, and of `words`, by the active features."""
         return explain(self, prefix, words, k)
 
-    # -- on disk -----------------------------------------------------------------------------------------------------
+    # -- files -----------------------------------------------------------------------------------------------------
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        tables = {name: values for name, values in self.contexts.tables.items() if name != "word"}
+        tables = {name: values for name, values in self.extractor.tables.items() if name != "word"}
         names = {name: json.dumps(values.names).encode() for name, values in tables.items()}
         return {
             **super().arrays(),
-            "keys": self.contexts.lookup.keys.view(np.int64),
+            "keys": self.extractor.index.keys.view(np.int64),
             **self.layout._asdict(),
-            **{VALUES + name: values.number for name, values in tables.items()},
+            **{VALUES + name: values.value_ids for name, values in tables.items()},
             **{NAMES + name: np.frombuffer(encoded, np.uint8) for name, encoded in names.items()},
         }
 
@@ -168,74 +186,82 @@ class LogLinearModel(NeuralLanguageModel):
     def from_saved(cls, saved: SavedModel) -> Self:
         settings = saved_settings(saved, LogLinearConfig)
         arrays = {name: np.array(array) for name, array in saved.arrays.items()}
-        tables = {"word": identities(saved.vocab), **_saved_tables(arrays, len(saved.vocab))}
-        features = _saved_features(saved, settings, tables)
-        keys, layout = arrays["keys"].view(np.uint64), Layout(*(arrays[name] for name in Layout._fields))
+        tables = {"word": identity_table(saved.vocab), **_saved_tables(arrays, len(saved.vocab))}
+        templates = _saved_templates(saved, settings, tables)
+        keys, layout = arrays["keys"].view(np.uint64), WeightLayout(*(arrays[name] for name in WeightLayout._fields))
         windows, pairs = len(arrays.get("windows", ())), len(arrays.get("pairs", ()))
         check_layout(layout, windows, len(saved.vocab), len(keys), pairs)
-        contexts = Contexts(saved.vocab, features, tables, Lookup.of(keys))
+        extractor = FeatureExtractor(saved.vocab, templates, tables, FeatureIndex.build(keys))
         record = {key: value for key, value in saved.config.items() if key != "model"}
-        model = cls(saved.vocab, saved.unknown, settings, contexts, layout, windows=windows, record=record)
+        model = cls(saved.vocab, saved.unknown, settings, extractor, layout, windows=windows, record=record)
         model.load_arrays(arrays, str(saved.path))
-        if not all(bool(tensor.isfinite().all()) for tensor in model.parameters().values()):
-            raise ValueError("weights that are no numbers")
+        if not all(bool(tensor.isfinite().all()) for tensor in model.parameters()):
+            raise ValueError("weights that are not finite")
         return model
 
 
-# -- parts -----------------------------------------------------------------------------------------------------------
+# -- helpers -----------------------------------------------------------------------------------------------------------
 
 
-def _tables(
-    features: tuple[Feature, ...], vocab: Vocab, settings: LogLinearConfig, classes: Classes | None
-) -> dict[str, Values]:
-    """The values of words, for all atoms that the features have."""
-    made: dict[str, Values] = {}
-    for atom in atoms_of(features):
+def _value_tables(
+    templates: tuple[FeatureTemplate, ...], vocab: Vocab, settings: LogLinearConfig, classes: Classes | None
+) -> dict[str, ValueTable]:
+    """Return the value tables of all atoms of the templates."""
+    tables: dict[str, ValueTable] = {}
+    for atom in distinct_atoms(templates):
         match atom.table:
             case "word":
-                made["word"] = identities(vocab)
+                tables["word"] = identity_table(vocab)
             case "suffix":
-                made["suffix"] = by_suffix(vocab, settings.suffix_types)
+                tables["suffix"] = suffix_table(vocab, settings.suffix_types)
             case "class":
-                made["class"] = by_class(vocab, _given(classes, atom))
+                tables["class"] = class_table(vocab, _required_classes(classes, atom))
             case name:
-                made[name] = by_function(vocab, partial(value_of_word, name))
-    return made
+                tables[name] = function_table(vocab, partial(custom_atom_value, name))
+    return tables
 
 
-def _given(classes: Classes | None, atom: Atom) -> Classes:
+def _required_classes(classes: Classes | None, atom: Atom) -> Classes:
     if classes is None:
         raise DataError(f"feature {atom.name}: needs the class of each word; give classes, or leave the feature out")
     return classes
 
 
-def _saved_tables(arrays: Mapping[str, NDArray[Any]], vocab_size: int) -> dict[str, Values]:
+def _saved_tables(arrays: Mapping[str, NDArray[Any]], vocab_size: int) -> dict[str, ValueTable]:
     tables = {}
     for name in arrays:
         if name.startswith(VALUES):
             table = name.removeprefix(VALUES)
             names = json.loads(arrays[NAMES + table].tobytes())
-            tables[table] = checked(Values(arrays[name], tuple(map(str, names))), vocab_size)
+            tables[table] = check_value_table(ValueTable(arrays[name], tuple(map(str, names))), vocab_size)
     return tables
 
 
-def _saved_features(saved: SavedModel, settings: LogLinearConfig, tables: Mapping[str, Values]) -> tuple[Feature, ...]:
-    """The features that a model names. What users defined must be defined again, except for atoms: these are tables."""
-    read_environment_features()
+def _saved_templates(
+    saved: SavedModel, settings: LogLinearConfig, tables: Mapping[str, ValueTable]
+) -> tuple[FeatureTemplate, ...]:
+    """Parse the templates of a saved model. User-defined features must be defined again; atoms are saved as tables."""
+    load_environment_features()
     try:
-        features = parse(settings.features, known=tables)
+        templates = parse_features(settings.features, known=tables)
     except DataError as error:
         raise DataError(f"{saved.path}: {error}") from None
-    missing = sorted({atom.table for atom in atoms_of(features)} - tables.keys())
+    missing = sorted({atom.table for atom in distinct_atoms(templates)} - tables.keys())
     if missing:
         raise ValueError(f"no values of {', '.join(missing)}")
-    return features
+    return templates
 
 
-def _dropped(active: Active, rate: float, noise: Generator | None) -> Active:
-    """Each active feature left out with this probability, the others made stronger to make good."""
-    if noise is None or rate == 0.0:
+def _parameter(size: int, dtype: torch.dtype) -> Tensor:
+    """Return zero weights: a parameter, unless there are none."""
+    weights = torch.zeros(size, dtype=dtype)
+    return nn.Parameter(weights) if size else weights
+
+
+def _drop_features(active: ActiveFeatures, rate: float, generator: Generator | None) -> ActiveFeatures:
+    """Drop each active feature with this probability and scale up the others."""
+    if rate == 0.0:
         return active
-    kept = (torch.rand(len(active.feature), generator=noise) >= rate).numpy()
-    begin = np.concatenate([[0], np.cumsum(kept)])[active.begin]
-    return Active(begin, active.feature[kept], active.value[kept] / (1.0 - rate))
+    retained = (torch.rand(len(active.feature), generator=generator) >= rate).numpy()
+    begin = np.concatenate([[0], np.cumsum(retained)])[active.begin]
+    return ActiveFeatures(begin, active.feature[retained], active.value[retained] / (1.0 - rate))

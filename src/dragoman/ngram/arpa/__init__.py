@@ -1,4 +1,4 @@
-r"""ARPA files: n-gram models as text, the form in which toolkits exchange them.
+r"""ARPA files: the text format in which toolkits exchange n-gram models.
 
     \data\
     ngram 1=6
@@ -12,8 +12,8 @@ r"""ARPA files: n-gram models as text, the form in which toolkits exchange them.
     ...
     \end\
 
-Column `<unk>` of our models is the whole class of unknown words. So it is in files, unless they were made with
-`lmplz --vocab_pad N`: then `<unk>` is the share of one unknown word in a language of N words.
+`<unk>` is the class of all unknown words, in our models and in files, except in files written with
+`lmplz --vocab_pad N`: there `<unk>` is the share of one unknown word in a language of N words.
 """
 
 from dragoman.ngram.arpa.reading import read_arpa

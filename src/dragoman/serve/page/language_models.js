@@ -179,7 +179,7 @@ function surprisalSummary(sentences) {
   const values = sentences.flatMap((sentence) => sentence.bits[0]);
   const total = values.includes(null) ? null : values.reduce((sum, value) => sum + value, 0);
   const mean = total === null ? null : total / values.length;
-  return el("p", { class: "hint" }, `${bits(total)} bits in total, ${bits(mean)} per word (${END} included)`);
+  return el("p", { class: "hint" }, `${bits(total)} bits in total, ${bits(mean)} per token`);
 }
 
 function surprisalLegend() {

@@ -1,0 +1,134 @@
+"""Loading translators from directories: ensembles, fusion with a language model, shortlists, unknown words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman.align.aligner import Aligner
+from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
+from dragoman.combine.ensemble import CombinationMode, Ensemble
+from dragoman.combine.shortlist import Shortlist, ShortlistScorer
+from dragoman.core.errors import DataError
+from dragoman.data.tokenizer import TREE
+from dragoman.models.loading import load_language_model, load_translator
+from dragoman.models.translation import BaseTranslator
+
+DEFAULT_LM_WEIGHT = 0.2
+
+
+def load_translators(
+    paths: Sequence[Path],
+    *,
+    language_model: Path | None = None,
+    lm_weight: float | None = None,
+    fusion: str | None = None,
+    shortlist: Path | None = None,
+) -> BaseTranslator:
+    """Load one translator, or several as an ensemble.
+
+    Args:
+        paths: directories of translators with the same tokenizers.
+        language_model: directory of a language model over the target's tokens, used in fusion.
+        lm_weight: its share with linear fusion, its exponent with log-linear fusion. Default: 0.2.
+        fusion: "linear" or "log-linear". Default: log-linear.
+        shortlist: directory of an aligner whose lexicon restricts the words of each translation.
+    """
+    _check_fusion(language_model, lm_weight, fusion, shortlist)
+    check_distinct(paths)
+    model = ensemble_of(paths, load_with_shortlists(paths, shortlist))
+    if language_model is None:
+        return model
+    mode: CombinationMode = "linear" if fusion == "linear" else "log-linear"
+    return _fuse(model, paths[0], language_model, DEFAULT_LM_WEIGHT if lm_weight is None else lm_weight, mode)
+
+
+def _check_fusion(
+    language_model: Path | None, lm_weight: float | None, fusion: str | None, shortlist: Path | None
+) -> None:
+    if language_model is None and (lm_weight is not None or fusion is not None):
+        raise DataError("--lm-weight and --fusion need a language model; name it with --lm DIR")
+    if fusion not in (None, "linear", "log-linear"):
+        raise DataError(f"--fusion {fusion}: choose linear or log-linear")
+    if fusion == "linear" and (lm_weight or 0) >= 1:
+        raise DataError(f"--lm-weight {lm_weight}: with --fusion linear it is a share and must be below 1")
+    if fusion == "linear" and shortlist is not None:
+        raise DataError("--shortlist excludes words that --fusion linear would allow again; use --fusion log-linear")
+
+
+def check_distinct(paths: Sequence[Path]) -> None:
+    """Raise an error if a directory is named twice."""
+    real_paths = [os.path.realpath(path) for path in paths]
+    for number, path in enumerate(paths):
+        if real_paths[number] in real_paths[:number]:
+            raise DataError(f"{path}: named twice; name each model once")
+
+
+def ensemble_of(paths: Sequence[Path], models: Sequence[BaseTranslator]) -> BaseTranslator:
+    """Return several translators as one."""
+    return models[0] if len(models) == 1 else Ensemble(models, names=[str(path) for path in paths])
+
+
+def load_with_shortlists(paths: Sequence[Path], aligner: Path | None) -> list[BaseTranslator]:
+    """Load translators, with shortlists from the lexicon of an aligner if there is one."""
+    models: list[BaseTranslator] = [load_translator(path) for path in paths]
+    if aligner is None:
+        return models
+    loaded = Aligner.load(aligner)
+    shortlisted: list[BaseTranslator] = []
+    for path, model in zip(paths, models, strict=True):
+        try:
+            shortlisted.append(ShortlistScorer(model, _shortlist(loaded, model, f"--shortlist {aligner}", path)))
+        except DataError as error:
+            raise error if str(path) in str(error) else DataError(f"{path}: {error}") from error
+    return shortlisted
+
+
+def _shortlist(aligner: Aligner, model: BaseTranslator, name: str, path: Path) -> Shortlist:
+    """Return a shortlist from the direction of the aligner that covers more of the translator's source."""
+    vocabularies = model.source.vocab, model.target.vocab
+    directions = (aligner.forward, aligner.backward)
+    shortlists = [Shortlist.from_lexicon(direction.lexicon, *vocabularies) for direction in directions]
+    best = max(shortlists, key=lambda shortlist: shortlist.coverage)
+    if best.coverage >= MIN_COVERAGE:
+        return best
+    problem = f"{name}: has translations for {100 * best.coverage:.0f}% of the tokens of {path}"
+    if model.source.format == TREE:
+        raise DataError(f"{problem}; train the aligner on the words of its trees")
+    units = f"dragoman units {path} --source < TEXT, and without --source for the target"
+    raise DataError(f"{problem}; train the aligner on text in its tokens ({units})")
+
+
+def _fuse(
+    model: BaseTranslator, path: Path, language_model: Path, weight: float, mode: CombinationMode
+) -> BaseTranslator:
+    loaded = load_language_model(language_model)
+    if loaded.vocab != model.vocab:
+        difference = model.vocab.describe_difference(loaded.vocab)
+        remedy = (
+            f"dragoman units {path} < TEXT > tokens.txt, "
+            f"then dragoman train ngram --text tokens.txt --vocab {path} -o LM"
+        )
+        raise DataError(f"{language_model}: its words are not the tokens of {path} ({difference}); train one: {remedy}")
+    weights = (1 - weight, weight) if mode == "linear" else (1.0, weight)
+    return Ensemble([model, loaded], weights, mode, names=[str(path), str(language_model)])
+
+
+def load_unknown_replacer(model: BaseTranslator, lexicon: Path | None) -> UnknownReplacer:
+    """Return rules that replace unknown words by source words or, with the lexicon of an aligner, translations."""
+    model.check_unknown_replacement()
+    if lexicon is None:
+        return UnknownReplacer()
+    loaded, coverage = Aligner.load(lexicon).best_lexicon_for(model.source.vocab)
+    if coverage < MIN_COVERAGE:
+        problem = f"--lexicon {lexicon}: knows {100 * coverage:.0f}% of the translator's source words"
+        raise DataError(f"{problem}; train the aligner on the translator's training text")
+    return UnknownReplacer(loaded)
+
+
+def check_attention(model: BaseTranslator, path: Path) -> None:
+    """Raise an error if a translator has no attention."""
+    if not model.has_attention:
+        remedy = "train one with --attention mlp, dot or bilinear"
+        raise DataError(f"{path}: has no attention (it was trained with --attention none); {remedy}")

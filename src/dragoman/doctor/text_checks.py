@@ -1,0 +1,245 @@
+"""Checks of a single text: statistics, characters, unusual lines and conventions of writing."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.data.language_id import LetterText
+from dragoman.data.scanner import ScannedText, scan
+from dragoman.doctor.characters import CHECKS, find_matches
+from dragoman.doctor.documents import Document, join_lines
+from dragoman.doctor.findings import Finding
+
+MIN_SORTED_CORRELATION = 0.8  # of the position of a line with the rank of its length; about 0 in unsorted text
+MIN_LINES = 100  # needed for statements about the text as a whole
+MAX_MEAN_WORD_LENGTH = 14  # letters; languages with spaces between words are far below
+
+
+@dataclass(frozen=True)
+class DoctorLimits:
+    """Lines beyond these limits are reported."""
+
+    max_words: int = 250  # per line
+    max_word_length: int = 60  # characters
+    max_ratio: float = 2.5  # factor by which the length of a translation may differ from the usual
+    keep_duplicates: bool = False  # neither report nor drop repeated lines
+
+
+@dataclass(frozen=True)
+class TextStatistics:
+    """A document with its words counted."""
+
+    document: Document
+    scan: ScannedText
+
+    @classmethod
+    def from_document(cls, document: Document) -> TextStatistics:
+        return cls(document, scan(join_lines(document.lines)))
+
+    @cached_property
+    def words(self) -> NDArray[np.int64]:
+        """Words of each line."""
+        return np.diff(self.scan.offsets)
+
+    @cached_property
+    def characters(self) -> NDArray[np.int64]:
+        """Characters of each line."""
+        return np.fromiter(map(len, self.document.lines), np.int64, len(self.document))
+
+    @cached_property
+    def letters(self) -> LetterText:
+        return LetterText.from_lines(self.document.lines)
+
+
+@dataclass(frozen=True)
+class FileStatistics:
+    """Statistics of a file; line lengths are in words."""
+
+    file: str
+    lines: int
+    tokens: int
+    types: int
+    characters: int
+    mean: float
+    median: int
+    percentile_95: int
+    longest: int
+    empty: int
+    once: int  # types that occur once
+
+
+def file_statistics(text: TextStatistics) -> FileStatistics:
+    """Summarise a text."""
+    words = text.words
+    median, percentile_95 = np.percentile(words, [50, 95], method="lower") if len(words) else (0, 0)
+    return FileStatistics(
+        file=text.document.name,
+        lines=len(words),
+        tokens=int(words.sum()),
+        types=len(text.scan.types),
+        characters=int(text.characters.sum()),
+        mean=float(words.mean()) if len(words) else 0.0,
+        median=int(median),
+        percentile_95=int(percentile_95),
+        longest=int(words.max(initial=0)),
+        empty=int((words == 0).sum()),
+        once=int((text.scan.counts == 1).sum()),
+    )
+
+
+# -- characters -------------------------------------------------------------------------------------------------------
+
+
+def character_findings(document: Document) -> Iterator[Finding]:
+    """Find characters that do not belong in a text; each kind is reported once per line."""
+    text = "\n".join(document.lines)
+    starts = np.cumsum([0, *(len(line) + 1 for line in document.lines)])
+    for check in CHECKS:
+        last_line = -1
+        for position, match in find_matches(text, check):
+            line = int(np.searchsorted(starts, position, side="right")) - 1
+            if line != last_line:
+                last_line = line
+                yield document.finding(check.kind, line, check.describe(match), position - int(starts[line]) + 1)
+    if not text.isascii() and not unicodedata.is_normalized("NFC", text):
+        yield from _normal_form_findings(document)
+
+
+def _normal_form_findings(document: Document) -> Iterator[Finding]:
+    """Find lines that are not in normal form C, and words that occur in this form as well."""
+    first_lines: dict[str, int] = {}
+    for number, line in enumerate(document.lines):
+        if not unicodedata.is_normalized("NFC", line):
+            words = [word for word in line.split() if not unicodedata.is_normalized("NFC", word)]
+            for word in words:
+                first_lines.setdefault(word, number)
+            yield document.finding("not-nfc", number, f"decomposed or other letters in {words[0] if words else line!r}")
+    if not first_lines:
+        return
+    present = {word for line in document.lines for word in line.split()}
+    for word, number in first_lines.items():
+        composed = unicodedata.normalize("NFC", word)
+        if composed in present:
+            message = f"{composed!r} is written with {len(word)} characters here, with {len(composed)} elsewhere"
+            yield document.finding("mixed-forms", number, message)
+
+
+# -- lines ------------------------------------------------------------------------------------------------------------
+
+
+def line_findings(text: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
+    """Find very long words, text without spaces, and sorted lines. The lines must have been fixed."""
+    yield from _word_length_findings(text, limits.max_word_length)
+    yield from _sorted_finding(text)
+
+
+def monolingual_findings(text: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
+    """Find empty, long and repeated lines of a text that is not part of a pair."""
+    document = text.document
+    for line in np.flatnonzero(text.words == 0).tolist():
+        yield document.finding("empty", line, "no words")
+    for line in np.flatnonzero(text.words > limits.max_words).tolist():
+        yield document.finding("long-line", line, f"{text.words[line]:,} words")
+    if document.part == "train":
+        for line, first in repeats(document.lines):
+            if document.lines[line]:
+                yield document.finding("duplicate", line, f"the same as line {document.number(first)}")
+
+
+def repeats(lines: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
+    """Yield the index of each repeated line, and of its first occurrence."""
+    first: dict[Hashable, int] = {}
+    for number, line in enumerate(lines):
+        before = first.setdefault(line, number)
+        if before != number:
+            yield number, before
+
+
+def _word_length_findings(text: TextStatistics, limit: int) -> Iterator[Finding]:
+    document, scanned = text.document, text.scan
+    if not len(scanned.tokens):
+        return
+    lengths = np.fromiter(map(len, scanned.types), np.int64, len(scanned.types))
+    mean = float(np.average(lengths, weights=scanned.counts))
+    if mean > MAX_MEAN_WORD_LENGTH:
+        yield document.finding("unsegmented", None, f"{mean:.0f} characters per word on average")
+        return
+    tokens = np.flatnonzero((lengths > limit)[scanned.tokens])
+    lines = np.searchsorted(scanned.offsets, tokens, side="right") - 1
+    for line, token in dict(zip(lines.tolist(), tokens.tolist(), strict=True)).items():
+        word = scanned.types[scanned.tokens[token]]
+        yield document.finding("long-word", line, f"a word of {len(word):,} characters: {shortened(word)}")
+
+
+def _sorted_finding(text: TextStatistics) -> Iterator[Finding]:
+    for lengths, unit in ((text.words, "words"), (text.characters, "characters")):
+        if len(lengths) < MIN_LINES or lengths.min() == lengths.max():
+            continue
+        rank = np.searchsorted(np.sort(lengths), lengths)  # lines of equal length have the same rank
+        correlation = float(np.corrcoef(np.arange(len(lengths)), rank)[0, 1])
+        if abs(correlation) >= MIN_SORTED_CORRELATION:
+            message = f"position and length in {unit} of the lines are correlated (rank correlation {correlation:.2f})"
+            yield text.document.finding("sorted", None, message)
+            return
+
+
+def shortened(text: str, width: int = 60) -> str:
+    """Cut a text that is too long for a line of a report.
+
+    >>> shortened("a long story", 8)
+    'a long …'
+    """
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+# -- conventions ------------------------------------------------------------------------------------------------------
+
+STYLES = {  # ways of writing the same thing
+    "quotation marks": {'"': '"', "“ ”": "[“”]", "„": "„", "« »": "[«»]", "`` ''": "``|''"},
+    "apostrophes": {"'": r"'(?<=\w')(?=\w)", "’": r"’(?<=\w’)(?=\w)"},
+    "ellipses": {"...": r"\.\.\.(?<!\.\.\.\.)(?!\.)", "…": "…"},
+    "dashes": {"-": " - ", "--": " -- ", "–": "–", "—": "—"},
+}
+STYLE_PATTERNS = {
+    family: {name: re.compile(pattern) for name, pattern in styles.items()} for family, styles in STYLES.items()
+}
+MIN_STYLE_SHARE, MIN_STYLE_COUNT = 0.02, 5  # rarer styles are exceptions, not a second convention
+MAX_HABIT_LINES = 20_000  # larger texts are sampled
+
+
+def style_findings(document: Document) -> Iterator[Finding]:
+    """Find conventions of writing of which a text uses several."""
+    text = "\n".join(document.lines)
+    for family, styles in STYLE_PATTERNS.items():
+        counts = {name: len(pattern.findall(text)) for name, pattern in styles.items() if name[0] in text}
+        if "„" in counts:
+            counts["„ “"] = counts.pop("„") + counts.pop("“ ”", 0)  # German closes with the English opening mark
+        min_count = max(MIN_STYLE_COUNT, MIN_STYLE_SHARE * sum(counts.values()))
+        used = {name: count for name, count in counts.items() if count >= min_count}
+        if len(used) > 1:
+            listed = ", ".join(f"{name} {count:,} times" for name, count in used.items())
+            yield document.finding("mixed-style", None, f"{family}: {listed}")
+    for habit, share in writing_habits(document).items():
+        if MIN_STYLE_SHARE < share < 1 - MIN_STYLE_SHARE:
+            yield document.finding("mixed-style", None, f"{100 * share:.0f}% of the lines {habit}, the others do not")
+
+
+def writing_habits(document: Document) -> dict[str, float]:
+    """Return the share of the lines that follow each convention, among those to which it applies."""
+    lines = document.lines[:: max(1, len(document) // MAX_HABIT_LINES)]
+    lower_words = {word for line in lines for word in line.split() if word[0].islower()}  # "I" is never among them
+    starts_upper = [
+        line[0].isupper()
+        for line in lines
+        if line and line[0].lower() != line[0].upper() and (line[0].islower() or line.split()[0].lower() in lower_words)
+    ]
+    spaced_stop = [line[-2] == " " for line in lines if len(line) > 2 and line[-1] in ".?!" and line[-2] != "."]
+    habits = {"begin with a capital letter": starts_upper, "have a space before the full stop": spaced_stop}
+    return {name: float(np.mean(values)) for name, values in habits.items() if len(values) >= MIN_LINES}

@@ -1,0 +1,144 @@
+"""Estimate of the cost of training the default n-gram model on a text, on this machine.
+
+A small text is trained on. For a larger text, samples are trained on, each twice as large as the one before. The
+number of n-grams is extrapolated as a power of the length, with an exponent that decreases with every doubling as it
+does between the samples.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import tracemalloc
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.data.corpus import Corpus
+from dragoman.data.scanner import ScannedText, scan
+from dragoman.data.vocabulary import Vocab
+from dragoman.doctor.documents import join_lines
+from dragoman.doctor.text_checks import TextStatistics
+from dragoman.ngram.model import NgramModel
+
+MAX_TRIAL_TOKENS = 400_000  # texts up to this size are trained on completely
+SAMPLE_DIVISORS = (4, 2, 1)  # of larger texts, samples of a quarter, a half and the whole of this size
+PROGRAM_BYTES, TOKEN_BYTES = 175e6, 40  # memory of the program, and per token while the text is read
+STARTUP_SECONDS = 0.6  # to load compiled kernels
+
+
+@dataclass(frozen=True)
+class TrainingCost:
+    """An estimate for `dragoman train ngram` with its default settings."""
+
+    file: str
+    ngrams: int  # parameters of the model: a probability and a back-off weight each
+    memory: float  # maximum bytes in use during training
+    disk: float  # bytes of the model directory
+    seconds: float
+    tokens_tried: int  # size of the largest training trial
+    tokens: int
+
+    @property
+    def basis(self) -> str:
+        """How the estimate was obtained."""
+        if self.tokens_tried == self.tokens:
+            return "trained on the whole text"
+        return f"extrapolated from training on samples of up to {self.tokens_tried:,} tokens"
+
+
+@dataclass(frozen=True)
+class TrainingTrial:
+    """What training on a sample took."""
+
+    tokens: int
+    ngrams: NDArray[np.float64]  # (orders,)
+    costs: NDArray[np.float64]  # memory, disk, seconds
+
+
+def estimate_training_cost(text: TextStatistics) -> TrainingCost | None:
+    """Estimate the cost of training on a text; None if it has no words."""
+    start = perf_counter()
+    scanned = scan(join_lines(text.document.lines))
+    reading_seconds = perf_counter() - start
+    corpus = Corpus.from_scan(scanned, Vocab.build(scanned.types, scanned.counts.tolist()))
+    if not corpus.num_words:
+        return None
+    _train(corpus.select(np.arange(min(20, len(corpus)))))  # so that compilation is not measured
+    if corpus.num_tokens <= MAX_TRIAL_TOKENS:
+        trials = [_run_trial(corpus)]
+    else:
+        order = np.random.default_rng(0).permutation(len(corpus))  # the text may be sorted
+        trials = [_run_trial(_sample(corpus, order, MAX_TRIAL_TOKENS // divisor)) for divisor in SAMPLE_DIVISORS]
+    factor = corpus.num_tokens / trials[-1].tokens
+    memory, disk, seconds = _extrapolate([trial.costs for trial in trials], factor).tolist()
+    return TrainingCost(
+        file=text.document.name,
+        ngrams=round(float(_extrapolate([trial.ngrams for trial in trials], factor).sum())),
+        memory=memory + PROGRAM_BYTES + TOKEN_BYTES * corpus.num_tokens,
+        disk=disk,
+        seconds=seconds + reading_seconds + STARTUP_SECONDS,
+        tokens_tried=trials[-1].tokens,
+        tokens=corpus.num_tokens,
+    )
+
+
+def _extrapolate(values: Sequence[NDArray[np.float64]], factor: float) -> NDArray[np.float64]:
+    """Extrapolate to a text that is larger than the last sample by a factor; each sample doubles the one before.
+
+    >>> _extrapolate([np.array([10.0]), np.array([20.0]), np.array([40.0])], 4).round(6).tolist()
+    [160.0]
+    """
+    if len(values) == 1:
+        return values[0]
+    first, second, last = (np.log2(np.maximum(value, 1e-9)) for value in values)
+    exponent = np.clip(last - second, 0.05, 1.1)
+    decrease = np.clip(exponent / np.clip(second - first, 0.05, 1.1), 0.8, 1.0)
+    doublings = np.log2(factor)
+    complete = np.arange(int(doublings))[:, None]  # (doublings, 1)
+    growth = (exponent * decrease ** (complete + 1)).sum(axis=0)
+    growth += (doublings - int(doublings)) * exponent * decrease ** (int(doublings) + 1)
+    return np.asarray(2 ** (last + growth))
+
+
+def _sample(corpus: Corpus, order: NDArray[np.int64], tokens: int) -> Corpus:
+    """Random lines of this many tokens, with a vocabulary of the words in them."""
+    sizes = np.diff(corpus.token_offsets)[order]
+    lines = np.sort(order[: max(1, int(np.searchsorted(np.cumsum(sizes), tokens)))])
+    selected = corpus.select(lines)
+    used, ids = np.unique(selected.ids, return_inverse=True)
+    counts = np.bincount(ids, minlength=len(used))
+    words = [corpus.vocab.tokens[word] for word in used.tolist()]
+    scanned = ScannedText(words, counts, ids.astype(np.int32), selected.offsets)
+    return Corpus.from_scan(scanned, Vocab.build(words, counts.tolist()))
+
+
+def _run_trial(corpus: Corpus) -> TrainingTrial:
+    with tempfile.TemporaryDirectory() as directory:
+        start = perf_counter()
+        model = _train(corpus)
+        model.save(Path(directory) / "model")
+        seconds = perf_counter() - start
+        disk = sum(file.stat().st_size for file in Path(directory).rglob("*") if file.is_file())
+    costs = np.array([_peak_memory(corpus), disk, seconds], np.float64)
+    return TrainingTrial(corpus.num_tokens, np.array(model.table.trie.sizes(), np.float64), costs)
+
+
+def _peak_memory(corpus: Corpus) -> float:
+    """Maximum bytes in use during training, without the text and without arrays inside compiled kernels."""
+    tracemalloc.start()
+    try:
+        _train(corpus)
+        return float(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+
+
+def _train(corpus: Corpus) -> NgramModel:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about small samples; the training itself will warn
+        return NgramModel.train(corpus)

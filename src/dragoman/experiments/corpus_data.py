@@ -1,0 +1,267 @@
+"""The user's corpus as an experiment uses it: read, divided into train, dev and test text without common lines."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.core.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.data.corpus import Corpus, ParallelCorpus
+    from dragoman.data.tokenizer import Tokenizer
+
+MAX_HELD_OUT = 1000  # lines of a part that is held out,
+HELD_OUT_SHARE = 10  # and at most one line in ten
+MIN_LINES = 30  # from which a part can be held out
+MAX_DEV, MAX_TEST = 1000, 2000  # lines that are used
+LINES_PER_MINUTE = 10_000  # of training text that are used, for each minute of the experiment
+PARTS = ("train", "dev", "test")
+SOURCE, TARGET = "src", "tgt"  # extensions of the files
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CorpusFiles:
+    """Paths of the user's texts: either `src` and `tgt`, or `text` for one language."""
+
+    src: str | None = None
+    tgt: str | None = None
+    dev_src: str | None = None
+    dev_tgt: str | None = None
+    test_src: str | None = None
+    test_tgt: str | None = None
+    text: str | None = None
+    dev_text: str | None = None
+    test_text: str | None = None
+
+    @property
+    def given(self) -> set[str]:
+        """Names of the fields that have a value."""
+        return {field.name for field in fields(self) if getattr(self, field.name) is not None}
+
+    def check(self) -> None:
+        """Raise an error for combinations that make no sense."""
+        for source, target in (("src", "tgt"), ("dev_src", "dev_tgt"), ("test_src", "test_tgt")):
+            if (source in self.given) != (target in self.given):
+                raise DataError(f"{_option(source)} and {_option(target)} go together: give both, or neither")
+        if "src" in self.given and any(name.endswith("text") for name in self.given):
+            raise DataError("--text is for one language, --src and --tgt are for two; give one or the other")
+        for required, names in (("src", ("dev_src", "test_src")), ("text", ("dev_text", "test_text"))):
+            if required not in self.given and (extra := [name for name in names if name in self.given]):
+                raise DataError(f"{_option(extra[0])} goes with {_option(required)}; give both")
+
+    @property
+    def names(self) -> CorpusNames:
+        """How the report calls the text and its languages."""
+        files = [Path(path).name for path in (self.src, self.tgt or self.text) if path is not None]
+        languages = [language_of_file(name) for name in files]
+        known = [language for language in languages if language is not None]
+        if len(set(known)) < len(files):
+            return CorpusNames(f"The ladder, {' to '.join(files)}", files[0], files[-1])
+        return CorpusNames(f"The ladder, {' to '.join(known)}: {', '.join(files)}", known[0], known[-1])
+
+    def read(self) -> tuple[CorpusPart, CorpusPart | None, CorpusPart | None]:
+        """Return the training text and, where they are given, dev and test text."""
+        train = _read_part(self.src, self.tgt or self.text)
+        assert train is not None, "checked before"
+        dev = _read_part(self.dev_src, self.dev_tgt or self.dev_text)
+        return train, dev, _read_part(self.test_src, self.test_tgt or self.test_text)
+
+
+@dataclass(frozen=True)
+class CorpusNames:
+    """What the report and the languages are called; with one language, source and target are the same."""
+
+    title: str
+    source: str
+    target: str
+
+
+def language_of_file(file: str) -> str | None:
+    """Return the language whose code is the extension of a file.
+
+    >>> language_of_file("train.de.gz"), language_of_file("book.txt")
+    ('German', None)
+    """
+    from dragoman.data.language_names import LANGUAGE_NAMES
+
+    return LANGUAGE_NAMES.get(file.removesuffix(".gz").rpartition(".")[2])
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _read_part(source: str | None, target: str | None) -> CorpusPart | None:
+    from dragoman.data.line_pairs import read_lines, read_pairs
+
+    if target is None:
+        return None
+    if source is None:
+        return CorpusPart(read_lines(target))
+    pairs = read_pairs(source, target)
+    return CorpusPart(pairs.target, pairs.source)
+
+
+# -- a divided corpus ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusPart:
+    """Lines and, in a parallel corpus, the source lines that they translate."""
+
+    target: Sequence[str]
+    source: Sequence[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def select(self, numbers: Iterable[int]) -> CorpusPart:
+        numbers = list(numbers)
+        source = None if self.source is None else [self.source[number] for number in numbers]
+        return CorpusPart([self.target[number] for number in numbers], source)
+
+    def spread(self, maximum: int) -> CorpusPart:
+        """Return at most this many lines, at equal distances: a text may be sorted by length."""
+        size = len(self)
+        return self if size <= maximum else self.select(number * size // maximum for number in range(maximum))
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines, in a parallel corpus as `source TAB target`."""
+        if self.source is None:
+            return list(self.target)
+        return [f"{source}\t{target}" for source, target in zip(self.source, self.target, strict=True)]
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The source lines of a parallel corpus."""
+        assert self.source is not None, "a parallel corpus"
+        return self.source
+
+    @property
+    def checksum(self) -> str:
+        return f"{zlib.crc32(chr(10).join(self.lines).encode('utf-8', 'surrogatepass')):08x}"
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusSplit:
+    """The three parts as they are used."""
+
+    train: CorpusPart
+    dev: CorpusPart
+    test: CorpusPart
+    held_out: tuple[str, ...] = ()  # parts that were taken from the training text
+    omitted: int = 0  # lines of the training text that there is no time for
+    test_lines_in_training: int = 0
+
+    @property
+    def parts(self) -> dict[str, CorpusPart]:
+        return {"train": self.train, "dev": self.dev, "test": self.test}
+
+    @property
+    def is_parallel(self) -> bool:
+        return self.train.source is not None
+
+    @cached_property
+    def target_words(self) -> tuple[Corpus, Corpus, Corpus]:
+        """The target text as words, for language models."""
+        return _as_words([part.target for part in self.parts.values()])
+
+    @cached_property
+    def source_words(self) -> tuple[Corpus, Corpus, Corpus]:
+        return _as_words([part.sources for part in self.parts.values()])
+
+    @cached_property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Tokenizers of source and target, with units that suit the text."""
+        from dragoman.data.tokenizer import Tokenizer
+
+        return Tokenizer.train("auto", self.train.sources), Tokenizer.train("auto", self.train.target)
+
+    def encode(self, part: CorpusPart) -> ParallelCorpus:
+        """Return a part as ids, for translators."""
+        from dragoman.data.corpus import ParallelCorpus
+
+        source, target = self.tokenizers
+        return ParallelCorpus(source.encode(part.sources), target.encode(part.target))
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "lines": {name: len(part) for name, part in self.parts.items()},
+            "held_out": list(self.held_out),
+            "left_out": self.omitted,
+            "test_lines_in_training": self.test_lines_in_training,
+        }
+
+    def write(self, directory: Path) -> None:
+        """Write the parts as text files, so that every command can read them."""
+        from dragoman.io.storage import atomic_file
+
+        for name, part in self.parts.items():
+            for extension, lines in ((SOURCE, part.source), (TARGET, part.target)):
+                if lines is not None:
+                    with atomic_file(directory / f"{name}.{extension}") as temporary:
+                        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def _as_words(parts: Sequence[Sequence[str]]) -> tuple[Corpus, Corpus, Corpus]:
+    from dragoman.data.corpus import Corpus
+
+    train = Corpus.from_sentences(parts[0])
+    dev, test = (Corpus.from_sentences(lines, train.vocab) for lines in parts[1:])
+    return train, dev, test
+
+
+def split_corpus(
+    train: CorpusPart, dev: CorpusPart | None, test: CorpusPart | None, seed: int, minutes: float
+) -> CorpusSplit:
+    """Return the parts, as far as there is time for them. Parts that are not given are held out."""
+    missing = [name for name, part in (("dev", dev), ("test", test)) if part is None]
+    drawn = draw_held_out(train, len(missing), seed)
+    parts = {name: train.select(numbers) for name, numbers in zip(missing, drawn, strict=True)}
+    held_out = {number for numbers in drawn for number in numbers}
+    remaining = train.select(number for number in range(len(train)) if number not in held_out)
+    used = remaining.spread(max(1, int(LINES_PER_MINUTE * minutes)))
+    dev = (parts["dev"] if dev is None else dev).spread(MAX_DEV)
+    test = (parts["test"] if test is None else test).spread(MAX_TEST)
+    for name, part in zip(PARTS, (used, dev, test), strict=True):
+        if not any(line.strip() for line in part.target):
+            raise DataError(f"the {name} text: all lines are blank; give lines with words")
+    training_lines = set(used.lines)
+    repeated = sum(line in training_lines for line in test.lines)
+    return CorpusSplit(used, dev, test, tuple(missing), len(remaining) - len(used), repeated)
+
+
+def draw_held_out(train: CorpusPart, parts: int, seed: int) -> list[list[int]]:
+    """Return the numbers of the lines to hold out for each part.
+
+    They are drawn from lines that occur once in either language, so that neither they nor their translations are in the
+    training text.
+    """
+    if not parts:
+        return []
+    texts = [train.target, *([train.source] if train.source is not None else [])]
+    counts = [Counter(text) for text in texts]
+    unique = [
+        number
+        for number in range(len(train))
+        if all(text[number].strip() and count[text[number]] == 1 for text, count in zip(texts, counts, strict=True))
+    ]
+    size = min(MAX_HELD_OUT, len(train) // HELD_OUT_SHARE)
+    if len(train) < MIN_LINES or len(unique) < parts * size:
+        options = "--dev-text and --test-text"
+        options = options if train.source is None else "--dev-src, --dev-tgt, --test-src, --test-tgt"
+        lines = f"{len(train):,} lines, of which {len(unique):,} occur once"
+        raise DataError(f"{lines}: too few to hold some out; give more, or other texts with {options}")
+    numbers = random.Random(seed).sample(unique, parts * size)
+    return [sorted(numbers[part * size : (part + 1) * size]) for part in range(parts)]

@@ -1,0 +1,134 @@
+"""Steps of training a translator on texts: its data, its alignments, messages about both, and scores of the dev text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from dragoman.align.aligner import Aligner
+from dragoman.core.errors import DataError
+from dragoman.data.alignments import word_links_to_tokens
+from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
+from dragoman.data.line_pairs import LinePairs
+from dragoman.data.tokenizer import Tokenizer
+from dragoman.data.vocabulary import UNK
+from dragoman.evaluation.alignment import read_gold_alignments
+from dragoman.evaluation.translation_metrics import score_translations
+from dragoman.io.model_card import CardScore
+from dragoman.models.translator import Translator
+from dragoman.models.translator_config import TranslatorConfig, inapplicable_setting, size_preset
+from dragoman.models.two_way import TwoWayTranslator
+
+MANY_UNKNOWN = 0.03  # share of unknown tokens in a training text that is reported
+
+
+def create_translator(
+    lines: LinePairs,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    settings: TranslatorConfig,
+    given: Collection[str],
+    seed: int,
+) -> tuple[ParallelCorpus, Translator | TwoWayTranslator]:
+    """Return the encoded training pairs and a translator with initial parameters.
+
+    Sizes that are not `given` are chosen by the number of pairs. With `symmetry`, two translators are trained together.
+    """
+    source, target = tokenizers
+    pairs = lines.encode(source, target)
+    chosen = {name: value for name, value in size_preset(len(pairs)).items() if name not in given}
+    settings = settings.model_copy(update=chosen)
+    if not settings.symmetry:
+        return pairs, Translator.create(pairs, source, target, settings, seed=seed)
+    both = BidirectionalCorpus(pairs.source, pairs.target)
+    return both, TwoWayTranslator.create(both, source, target, settings, seed=seed)
+
+
+def check_translator_data(lines: LinePairs, settings: TranslatorConfig, given: Collection[str]) -> None:
+    """Raise an error if settings contradict each other, or all lines of a text are blank."""
+    if problem := inapplicable_setting(settings, given):
+        name, _, reason = problem.partition(" ")
+        raise DataError(f"--{name.replace('_', '-')} {reason}; remove it")
+    if not any(line.strip() for line in lines.target):
+        raise DataError(f"{lines.name}: all translations are blank; give a text with translations")
+    if settings.symmetry and not any(line.strip() for line in lines.source):
+        raise DataError(f"{lines.name}: all lines are blank, and --symmetry predicts them; give a text with words")
+
+
+def add_alignments(
+    pairs: ParallelCorpus, model: Translator | TwoWayTranslator, lines: LinePairs, path: Path | None
+) -> ParallelCorpus:
+    """Add the word alignments that supervise attention: from a file, or from an aligner trained on the pairs."""
+    if not model.settings.supervision:
+        if path is not None:
+            raise DataError("--alignments supervise attention; set their weight with --supervision X")
+        return pairs
+    if path is None:
+        return replace(pairs, alignments=Aligner.train(pairs).align(pairs))
+    gold = [sorted(alignment.sure) for alignment in read_gold_alignments(path)]
+    if len(gold) != len(pairs):
+        raise DataError(f"{path} has {len(gold):,} lines and there are {len(pairs):,} pairs; give one line per pair")
+    word_indices = list(
+        zip(
+            map(model.source.segmenter.word_indices, model.source.segmenter.segment_all(lines.source)),
+            map(model.target.segmenter.word_indices, model.target.segmenter.segment_all(lines.target)),
+            strict=True,
+        )
+    )
+    return replace(pairs, alignments=word_links_to_tokens(gold, word_indices, str(path)))
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+
+
+def describe_data(model: Translator | TwoWayTranslator, pairs: ParallelCorpus, *, chosen_units: bool) -> Iterator[str]:
+    """Yield lines about the size of the data and the model, and about problems of the data."""
+    tokenizers = model.source, model.target
+    kinds = " and ".join(f"{len(tokenizer.vocab):,} ({tokenizer.segmenter.spec})" for tokenizer in tokenizers)
+    read, predicted = (int(text.sizes.sum()) for text in (pairs.source, pairs.target))
+    reason = "; --units was chosen for this text" if chosen_units else ""
+    yield f"{len(pairs):,} pairs, {read:,} and {predicted:,} tokens; vocabularies of {kinds}{reason}"
+    blank = int(((pairs.source.sizes == 1) != (pairs.target.sizes == 1)).sum())
+    if blank:
+        yield f"{blank:,} pairs have one blank side; dragoman doctor lists them, and removes them with --fix"
+    for name, text in (("source", pairs.source.as_corpus()), ("target", pairs.target)):
+        share = float((text.ids == UNK).mean()) if text.num_words else 0.0
+        if share > MANY_UNKNOWN:
+            remedy = "use subwords (--units subword:N), or lower --min-count"
+            yield f"{100 * share:.1f}% of the {name} tokens are unknown because they are rare; {remedy}"
+    yield _describe_model(model.settings)
+
+
+def _describe_model(settings: TranslatorConfig) -> str:
+    strengths = {"symmetry": settings.symmetry, "supervision": settings.supervision, **settings.priors}
+    extras = [f"{name} {strength:g}" for name, strength in strengths.items() if strength]
+    extras += [name for name, is_set in (("hard", settings.hard), ("lexicon", settings.lexicon)) if is_set]
+    parts = [
+        f"{settings.encoder} encoder, attention {settings.attention}, {settings.cell}",
+        f"embedding {settings.embedding}, hidden {settings.hidden}, dropout {settings.dropout}",
+        *([", ".join(extras)] if extras else []),
+    ]
+    return f"{'two translators, one for each direction: ' if settings.symmetry else ''}{'; '.join(parts)}"
+
+
+def looks_swapped(lines: LinePairs, dev: LinePairs) -> bool:
+    """Return whether the source words of a dev text are mostly those of the training target."""
+    source, target = ({word for line in text for word in line.split()} for text in (lines.source, lines.target))
+    words = [word for line in dev.source for word in line.split()]
+    return 2 * sum(word in source for word in words) < sum(word in target for word in words)
+
+
+def score_on_dev(path: Path, model: Translator, dev: LinePairs) -> str:
+    """Translate the dev text, write the scores to the model card, and return a line about them."""
+    texts = [translation.text for translation in model.translate(dev.source)]
+    scores = score_translations(texts, dev.target, tokenised=model.target.tokenised)
+    perplexity = model.likelihood(dev.source, dev.target).perplexity
+    model.write_card(
+        path,
+        [
+            CardScore("dev", "BLEU", scores.bleu, scores.signature),
+            CardScore("dev", "chrF", scores.chrf, scores.chrf_signature),
+            CardScore("dev", "perplexity per word", perplexity),
+        ],
+    )
+    return f"{path}: dev text: BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f}, perplexity {perplexity:,.2f} per word"

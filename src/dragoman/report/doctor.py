@@ -1,0 +1,111 @@
+"""The report of `dragoman doctor` as text, and what its fix did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from dragoman.doctor.examination import DoctorReport
+from dragoman.doctor.findings import Finding, group_by_kind
+from dragoman.doctor.fix import FixResult
+from dragoman.report.tables import format_table
+
+
+def doctor_text(report: DoctorReport, max_places: int) -> str:
+    """Return statistics and findings, with at most `max_places` places of each kind of finding."""
+    return "\n\n".join(_sections(report, max_places))
+
+
+def _sections(report: DoctorReport, max_places: int) -> Iterator[str]:
+    yield _statistics(report)
+    if report.dev:
+        yield _dev_table(report)
+    if report.costs:
+        yield _cost_table(report)
+    for kind, findings in group_by_kind(report.findings).items():
+        yield "\n".join(_finding_lines(kind, findings, max_places))
+    if report.remarks:
+        yield "\n".join(report.remarks)
+    counts = {severity: report.count(severity) for severity in ("error", "warning", "note")}
+    listed = ", ".join(f"{count:,} {name}{'s' if count != 1 else ''}" for name, count in counts.items())
+    yield f"found: {listed}" if report.findings else "found: nothing"
+
+
+def _statistics(report: DoctorReport) -> str:
+    headers = ["file", "lines", "words", "types", "once", "characters", "words/line", "median", "95%", "longest"]
+    rows = [
+        [f.file, f.lines, f.tokens, f.types, f.once, f.characters, f.mean, f.median, f.percentile_95, f.longest]
+        for f in report.files
+    ]
+    table = format_table(headers, rows)
+    if not report.pairs:
+        return table
+    pairs = report.pairs
+    untranslated = sum(finding.kind == "untranslated" and finding.part == "train" for finding in report.findings)
+    return (
+        f"{table}\n\n{pairs.pairs:,} pairs; {pairs.word_ratio:.2f} target words per source word, "
+        f"{pairs.character_ratio:.2f} characters per character; {pairs.identical:,} with identical sides, "
+        f"{untranslated:,} of them untranslated; {pairs.repeated:,} repeated; "
+        f"{pairs.other_target:,} with a source that also has another target"
+    )
+
+
+def _dev_table(report: DoctorReport) -> str:
+    rows = [
+        [
+            *(dev.file, dev.lines, dev.in_train, dev.source_in_train),
+            *(f"{100 * share:.2f}%" for share in (dev.unknown_tokens, dev.unknown_types)),
+        ]
+        for dev in report.dev
+    ]
+    return format_table(["dev", "lines", "in train", "source in train", "unknown words", "unknown types"], rows)
+
+
+def _cost_table(report: DoctorReport) -> str:
+    rows = [
+        [
+            *(cost.file, cost.ngrams, f"{cost.memory / 1e6:,.0f}", f"{cost.disk / 1e6:,.1f}"),
+            *(_format_duration(cost.seconds), cost.basis),
+        ]
+        for cost in report.costs
+    ]
+    headers = ["training the default n-gram model", "n-grams", "MB memory", "MB disk", "time", "basis"]
+    return format_table(headers, rows)
+
+
+def _format_duration(seconds: float) -> str:
+    """
+    >>> _format_duration(0.83), _format_duration(150)
+    ('0.8 seconds', '2.5 minutes')
+    """
+    return f"{seconds:.1f} seconds" if seconds < 60 else f"{seconds / 60:.1f} minutes"
+
+
+def _finding_lines(kind: str, findings: Sequence[Finding], max_places: int) -> Iterator[str]:
+    info = findings[0].info
+    yield f"{info.severity}: {info.title} ({len(findings):,}) [{kind}]"
+    for finding in findings[:max_places]:
+        yield f"  {finding.location}: {finding.message}"
+    if len(findings) > max_places:
+        yield f"  and {len(findings) - max_places:,} more" + ("" if max_places else " (--show N shows some)")
+    yield f"  -> {info.remedy}"
+
+
+def fix_as_dict(fixed: FixResult) -> dict[str, object]:
+    """Return plain values: the lines that were dropped, rewritten and kept."""
+    return {
+        "dropped": [{**line.finding.as_dict(), "texts": list(line.texts)} for line in fixed.dropped],
+        "mended": [asdict(rewritten) for rewritten in fixed.rewritten],
+        "kept": {document.name: len(document) for document in fixed.documents.documents},
+    }
+
+
+def fix_text(fixed: FixResult) -> str:
+    """Return a line about the lines that were kept, dropped and fixed."""
+    unit = "pairs" if len(fixed.documents.train) == 2 else "lines"
+    places = sum(rewritten.lines or 0 for rewritten in fixed.rewritten)
+    files = "".join(f", {change.kind} of {change.file}" for change in fixed.rewritten if change.lines is None)
+    return (
+        f"{len(fixed.documents.train[0]):,} training {unit} kept, {len(fixed.dropped):,} dropped (dropped.tsv), "
+        f"{places:,} place{'s' if places != 1 else ''} fixed{files}"
+    )

@@ -1,0 +1,98 @@
+"""Tokenisation and detokenisation of punctuation."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.data.detokenize import PunctuationTokenizer, split_sentences
+from dragoman.lab.corpus_files import detokenized
+from dragoman.lab.lab import german_english_lab
+
+MOSES = PunctuationTokenizer.from_vocabulary(
+    ["a", "woman", "&apos;s", "shoulders", "five", "year", "old", "@-@", "&quot;", ".", "do", "n&apos;t"]
+)
+FRENCH = PunctuationTokenizer.from_vocabulary(["l'", "ami", "est", "là", ".", "Jean"])
+
+
+@pytest.mark.parametrize(
+    ("spelling", "printed", "words"),
+    [
+        (MOSES, 'A woman\'s "shoulders".', "a woman &apos;s &quot; shoulders &quot; ."),
+        (MOSES, "a five-year-old woman", "a five @-@ year @-@ old woman"),
+        (MOSES, "Don't.", "do n&apos;t ."),
+        (FRENCH, "L'ami est là.", "L'ami est là ."),  # a capital that is not known stays
+        (FRENCH, "l'ami Jean est là", "l' ami Jean est là"),
+        (PunctuationTokenizer.from_vocabulary(["..."]), "well...", "well ..."),
+        (PunctuationTokenizer.from_vocabulary(["."]), "well...", "well . . ."),
+        (PunctuationTokenizer.from_vocabulary(["u.s."]), "(U.S.)", "( u.s. )"),
+        (PunctuationTokenizer.from_vocabulary(["x"]), "", ""),
+        (PunctuationTokenizer.from_vocabulary(["x"]), "-5 (-x)", "-5 ( - x )"),
+        (FRENCH, "'" * 200, "'" * 200),  # no word is as long
+    ],
+)
+def test_tokenize(spelling: PunctuationTokenizer, printed: str, words: str) -> None:
+    assert spelling.tokenize(printed) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "like", "printed"),
+    [
+        ("a woman &apos;s &quot; shoulders &quot; .", "Eine", 'A woman\'s "shoulders".'),
+        ("a woman", "eine", "a woman"),
+        ("wait , she said : five @-@ year", "Das", "Wait, she said: five-year"),
+        ("", "Das", ""),
+        ("the dogs ' food", "das", "the dogs' food"),
+        ("' stop ' , he said", "das", "'stop', he said"),
+        ("&quot; a", "Ein", '"A'),
+    ],
+)
+def test_detokenize(words: str, like: str, printed: str) -> None:
+    assert MOSES.detokenize(words, like) == printed
+
+
+def test_names_keep_their_spelling() -> None:
+    assert MOSES.detokenize("a schmidt sees a schmidt .", "ein", {1: "Schmidt"}) == "a Schmidt sees a schmidt."
+
+
+def test_cased_vocabulary_keeps_capitals() -> None:
+    assert FRENCH.detokenize("l' ami est là .", "The") == "l'ami est là."
+
+
+@pytest.mark.parametrize("line", ["l'ami Jean est là.", "I don't know the dog's name.", "It’s so, isn’t it?"])
+def test_apostrophes_come_back(line: str) -> None:
+    words = "I know the dog name . , ? It so is it do ami est là Jean l' n't 's ’s n’t"
+    cut = PunctuationTokenizer.from_vocabulary(words.split())
+    assert len(cut.tokenize(line).split()) > len(line.split()) + 1 and cut.detokenize(cut.tokenize(line)) == line
+
+
+@pytest.mark.parametrize("language", ["german", "english"])
+def test_lab_text_round_trip(language: str) -> None:
+    """Its texts are known in print and as words."""
+    said = [getattr(pair, language) for pair in german_english_lab().pairs(150, seed=5)]
+    words, print_out = [" ".join(one.words) for one in said], [detokenized(one) for one in said]
+    spelling = PunctuationTokenizer.from_vocabulary(word for line in words for word in line.split(" "))
+    assert [spelling.tokenize(line) for line in print_out] == words
+    found = [spelling.detokenize(line, "X") for line in words]
+    assert [line.lower() for line in found] == [line.lower() for line in print_out]
+
+
+@given(st.text(alphabet="aB .!?\n\"'(1", max_size=40))
+def test_split_sentences_join_to_the_text(text: str) -> None:
+    assert "".join(one + gap for one, gap in split_sentences(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One. Two.", ["One.", "Two."]),
+        ('He said "Go." Then he left.', ['He said "Go."', "Then he left."]),
+        ("Dr. Smith, z.B. Ann, left.", ["Dr. Smith, z.B. Ann, left."]),
+        ("it costs 3.5 euros. ok", ["it costs 3.5 euros. ok"]),
+        ("Ende。次", ["Ende。", "次"]),
+        ("one\ntwo", ["one", "two"]),
+    ],
+)
+def test_sentence_boundaries(text: str, found: list[str]) -> None:
+    assert [one for one, _ in split_sentences(text)] == found
