@@ -62,7 +62,11 @@ def resolve(path: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_modules_and_functions_exist(page: Path) -> None:
-    paths = [path for path in MODULE.findall(page.read_text(encoding="utf-8")) if not path.endswith(FILE_SUFFIXES) and path not in NOT_OURS]
+    paths = [
+        path
+        for path in MODULE.findall(page.read_text(encoding="utf-8"))
+        if not path.endswith(FILE_SUFFIXES) and path not in NOT_OURS
+    ]
     missing = [path for path in paths if not resolve(path)]
     assert not missing, f"{page_id(page)}: {missing}"
 
@@ -71,3 +75,13 @@ def test_missing_names_are_noticed() -> None:
     assert resolve("core.scorer.fold")
     assert not resolve("core.scorer.no_such_function")
     assert not resolve("core.no_such_module.fold")
+
+
+def test_reference_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run `python docs/generate_reference.py` if this fails."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    monkeypatch.setenv("COLUMNS", "100")
+    import generate_reference
+
+    for name, text in generate_reference.pages().items():
+        assert (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") == text, name
