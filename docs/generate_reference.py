@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def api_page() -> str:
 
 def signature(target: Any) -> str:
     try:
-        return str(inspect.signature(target))
+        return re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", str(inspect.signature(target)))
     except (TypeError, ValueError):
         return ""
 
