@@ -86,8 +86,8 @@ def test_models_without_features_are_refused_in_one_line(run, shared: Path) -> N
 
 
 @pytest.mark.parametrize("word", ["unicorn", "<s>"])
-def test_words_that_cannot_come_are_refused(word: str, model: Path, run) -> None:  # type: ignore[no-untyped-def]
+def test_words_outside_the_vocabulary_raise(word: str, model: Path, run) -> None:  # type: ignore[no-untyped-def]
     outcome = run("explain", model, "farmers", "--words", word)
     assert outcome.code == 2 and is_one_line(outcome.err) and f"'{word}'" in outcome.err
-    with pytest.raises(DataError, match="not among the words"):
+    with pytest.raises(DataError, match="does not predict this word"):
         dragoman.load(model).explain("farmers", words=[word])  # type: ignore[attr-defined]
