@@ -151,13 +151,13 @@ def insert_character_faults(corpus: FaultyCorpus, count: int) -> None:
 class Recall:
     fault: str
     lines: int  # with this fault
-    found: int
+    detected: int
 
 
 @dataclass(frozen=True)
 class Precision:
     kind: str
-    found: int  # lines with such a finding
+    detected: int  # lines with such a finding
     right: int
     in_original: int  # lines with such a finding in the original text
 
@@ -182,10 +182,10 @@ def measure_recall(faults: dict[str, set[int]], report: DoctorReport) -> list[Re
 def measure_precision(faults: dict[str, set[int]], report: DoctorReport, original: DoctorReport) -> list[Precision]:
     results = []
     for kind in dict.fromkeys(kind for kinds in MATCHING_KINDS.values() for kind in kinds):
-        found = lines_with(report, (kind,))
+        detected = lines_with(report, (kind,))
         matching = [fault for fault in faults if kind in (*MATCHING_KINDS[fault], *ACCEPTED_KINDS.get(fault, ()))]
         faulty = set().union(*(faults[fault] for fault in matching))
-        results.append(Precision(kind, len(found), len(found & faulty), len(lines_with(original, (kind,)))))
+        results.append(Precision(kind, len(detected), len(detected & faulty), len(lines_with(original, (kind,)))))
     return results
 
 
@@ -220,10 +220,10 @@ def main() -> None:
         report, seconds = run_doctor(corpus.source, corpus.target, Path(directory))
     recalls = measure_recall(corpus.faults, report)
     precisions = measure_precision(corpus.faults, report, original)
-    rows = [[r.fault, r.lines, r.found, percent(r.found, r.lines)] for r in recalls]
-    print(format_table(["fault", "lines", "found", "recall"], rows))
-    rows = [[p.kind, p.found, p.right, percent(p.right, p.found), p.in_original] for p in precisions]
-    print("\n" + format_table(["kind", "found", "right", "precision", "in the original text"], rows))
+    rows = [[r.fault, r.lines, r.detected, percent(r.detected, r.lines)] for r in recalls]
+    print(format_table(["fault", "lines", "detected", "recall"], rows))
+    rows = [[p.kind, p.detected, p.right, percent(p.right, p.detected), p.in_original] for p in precisions]
+    print("\n" + format_table(["kind", "detected", "right", "precision", "in the original text"], rows))
     print(f"\n{len(source):,} pairs; {seconds:.1f} seconds")
     results = {"recall": [asdict(r) for r in recalls], "precision": [asdict(p) for p in precisions]}
     write_json(arguments.json, {**results, "seconds": seconds})
