@@ -456,8 +456,8 @@ def translations(name: str) -> dict[str, Any]:
             [told(one) for one in some]
             for some in model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12)
         ],
-        "forced": [told(one) for one in model.without_shortlist.score(lines, TEST_ENGLISH)],
-        "next words": [list(word) for word in model.given(lines[0]).next_words("", k=4)],
+        "forced": [told(one) for one in model.without_shortlist.force_decode(lines, TEST_ENGLISH)],
+        "next words": [list(word) for word in model.condition_on(lines[0]).next_words("", k=4)],
     }
     if name not in FULLY_SEARCHED:
         return found

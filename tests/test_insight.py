@@ -168,7 +168,7 @@ def test_a_cell_that_never_moves_follows_nothing() -> None:
         ),
         (
             lambda: correlated_cells(activations(made(), CORPUS.select(np.array([2, 4]))), POSITION, 3),
-            "as long as one word",
+            "all sentences have one word",
         ),
         (lambda: correlated_cells(activations(made(), CORPUS.select(np.array([], int))), "a", 3), "never read"),
         (lambda: gradient_by_distance(made(), CORPUS, 11), "no sentence has more than 11 words"),
@@ -361,7 +361,7 @@ def test_rows_of_saliency_are_scaled_and_what_was_not_read_is_blank(tmp_path: Pa
             f"61 words, and a picture holds {MAX_WORDS}",
         ),
         (lambda path: draw_cells([["a"]], {str(n): [np.ones(1)] for n in range(9)}, path), f"holds {MAX_CELLS} at"),
-        (lambda path: draw_cells([["a"]], {"x": [np.array([np.nan])]}, path), "x holds a number that is infinite"),
+        (lambda path: draw_cells([["a"]], {"x": [np.array([np.nan])]}, path), "x has a value that is infinite"),
         (lambda path: draw_saliency([], [], np.zeros((0, 0)), path), "a row for each word"),
         (lambda path: draw_saliency(["a"], ["b"], np.full((1, 1), np.inf), path), "a gradient is infinite"),
         (lambda path: draw_saliency(["a"] * 41, ["a"] * 41, np.ones((41, 41)), path), f"holds {MAX_SQUARES - 1} at"),

@@ -268,15 +268,15 @@ def test_dropout_is_applied_only_in_training(training: Corpus) -> None:
     assert torch.equal(noisy[0], noisy[1])
     assert not torch.equal(noisy[0], noisy[2])
     # Scores are the same on average: here those of a word with one feature on, over many draws.
-    one = random_model(training, features="word1", weights="full", dropout=0.25)
+    model = random_model(training, features="word1", weights="full", dropout=0.25)
     many = Corpus.from_sentences([""] * 4000, training.vocab)
     bare, with_feature = (
-        (one.bias[END] - one.bias[1:].logsumexp(0)).detach(),
-        dense_log_probs(one, many.select(np.arange(1))),
+        (model.bias[END] - model.bias[1:].logsumexp(0)).detach(),
+        dense_log_probs(model, many.select(np.arange(1))),
     )
-    drawn = -training_output(one, many, 1).losses.detach()
-    assert float((drawn - bare).abs().lt(1e-9).double().mean()) == pytest.approx(0.25, abs=0.03)
-    assert not bool((drawn - with_feature).abs().lt(1e-9).any())  # what is kept is stronger
+    sampled = -training_output(model, many, 1).losses.detach()
+    assert float((sampled - bare).abs().lt(1e-9).double().mean()) == pytest.approx(0.25, abs=0.03)
+    assert not bool((sampled - with_feature).abs().lt(1e-9).any())  # what is kept is stronger
 
 
 def test_other_devices_are_an_error(training: Corpus) -> None:

@@ -164,10 +164,10 @@ def test_a_batch_in_pieces_is_the_same_step(monkeypatch: pytest.MonkeyPatch) -> 
     settings = {"batch_size": 0, "max_epochs": 3, "learning_rate": 0.1, "optimizer": "sgd", **ONE_THREAD}
     whole, pieces = network(precision="float64"), network(precision="float64")
     fit(whole, CORPUS, **settings)
-    monkeypatch.setattr(loop, "AT_ONCE", 13)
+    monkeypatch.setattr(loop, "MAX_PREDICTIONS", 13)
     fit(pieces, CORPUS, **settings)
     for name, tensor in whole.named_parameters():
-        np.testing.assert_allclose(pieces.state_dict()[name], tensor, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(pieces.state_dict()[name], tensor.detach(), rtol=0, atol=1e-12)
 
 
 # -- the loss ---------------------------------------------------------------------------------------------------------
@@ -175,18 +175,19 @@ def test_a_batch_in_pieces_is_the_same_step(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_loss_is_the_likelihood_that_the_scorer_reports() -> None:
     model = network(precision="float64", dropout=0.5)
-    losses = negative_log_likelihood(model, CORPUS)
+    losses = negative_log_likelihood(model, CORPUS).detach()
     np.testing.assert_allclose(-losses, token_log_probs(model, CORPUS), rtol=0, atol=1e-12)
 
 
-def test_noise_is_for_training_alone() -> None:
-    model = network(dropout=0.5, embedding_dropout=0.5)
-    noisy = negative_log_likelihood(model, CORPUS, loop.step_generator(1, 0, 0, "cpu"))
-    again = negative_log_likelihood(model, CORPUS, loop.step_generator(1, 0, 0, "cpu"))
-    other = negative_log_likelihood(model, CORPUS, loop.step_generator(1, 1, 0, "cpu"))
-    assert torch.equal(noisy, again)
-    assert not torch.equal(noisy, other)
-    assert not torch.equal(noisy, negative_log_likelihood(model, CORPUS))
+def test_dropout_applies_in_training_only() -> None:
+    model, device = network(dropout=0.5, embedding_dropout=0.5).train(), torch.device("cpu")
+    dropped = negative_log_likelihood(model, CORPUS, loop.step_generator(1, 0, 0, device))
+    again = negative_log_likelihood(model, CORPUS, loop.step_generator(1, 0, 0, device))
+    other = negative_log_likelihood(model, CORPUS, loop.step_generator(1, 1, 0, device))
+    assert torch.equal(dropped, again)
+    assert not torch.equal(dropped, other)
+    model.eval()
+    assert not torch.equal(dropped, negative_log_likelihood(model, CORPUS))
     assert torch.equal(negative_log_likelihood(model, CORPUS), negative_log_likelihood(model, CORPUS))
 
 
@@ -314,7 +315,7 @@ def test_the_environment_says_how_many_cores_are_used(
 
 @pytest.mark.parametrize("device", ["nonsense", "cuda:7"])
 def test_devices_that_are_not_there_are_refused(device: str) -> None:
-    with pytest.raises(DataError, match="try cpu"):
+    with pytest.raises(DataError, match="use cpu"):
         fit(network(), CORPUS, device=device)
 
 

@@ -31,11 +31,14 @@ def toy(**settings: Any) -> Translator:
     ("settings", "told"),
     [
         ({"bridge": "copy", "layers": 2}, "as many layers"),
-        ({"bridge": "copy", "encoder_hidden": 5}, "states of one length"),
-        ({"bridge": "copy", "encoder": "convolutional", "filters": 5}, "one length"),
-        ({"bridge": "copy", "encoder": "convolutional", "filters": 6, "pooling": "k-max", "k_max": 2}, "one length"),
-        ({"attention": "dot", "encoder_hidden": 5}, "dot attention multiplies vectors of one length"),
-        ({"attention": "dot", "hidden": 7}, "dot attention multiplies vectors of one length"),
+        ({"bridge": "copy", "encoder_hidden": 5}, "states of the same length"),
+        ({"bridge": "copy", "encoder": "convolutional", "filters": 5}, "the same length"),
+        (
+            {"bridge": "copy", "encoder": "convolutional", "filters": 6, "pooling": "k-max", "k_max": 2},
+            "the same length",
+        ),
+        ({"attention": "dot", "encoder_hidden": 5}, "dot attention needs vectors of the same length"),
+        ({"attention": "dot", "hidden": 7}, "dot attention needs vectors of the same length"),
         ({"encoder": "tree-lstm"}, "reads bracketed trees, and the source is plain text"),
         ({"attention": "mpl"}, "mlp"),
         ({"encoder": "transformer"}, "encoder"),
@@ -57,7 +60,7 @@ def test_a_tree_needs_an_encoder_of_trees() -> None:
 def test_a_tree_of_another_size_than_the_state_cannot_be_copied(encoder: str) -> None:
     source = Tokenizer.train("word", ["(S x y)", "(S y)"], min_count=1, format="tree")
     pairs = ParallelCorpus(source.encode(["(S x y)", "(S y)"]), TOY_PAIRS.target)
-    with pytest.raises(DataError, match="one length"):
+    with pytest.raises(DataError, match="the same length"):
         Translator.create(pairs, source, encoder=encoder, encoder_hidden=5, hidden=6, bridge="copy")
 
 
@@ -173,7 +176,7 @@ def test_held_out_text_of_the_zoo_has_no_surprises() -> None:
     """Every score of every translator is a log-probability, and none is impossible but by a shortlist."""
     for name in (name for name in TRANSLATORS if "shortlist" not in name):
         model = translator(name)
-        scored = model.score([read_by(model, line) for line in HELD_OUT], HELD_OUT)
+        scored = model.force_decode([read_by(model, line) for line in HELD_OUT], HELD_OUT)
         assert all(-200 < told.log_prob < 0 for told in scored)
 
 

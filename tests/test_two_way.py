@@ -18,6 +18,7 @@ from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
 from dragoman.nn.attention_losses import agreement
+from dragoman.training.fit import TrainingStarted
 from module_outputs import log_probs, training_output
 from small_translators import ENGLISH, GERMAN
 
@@ -52,7 +53,7 @@ def test_pairs_that_are_translated_both_ways_ask_for_both_sides() -> None:
 
 def test_trees_cannot_be_predicted() -> None:
     trees = Tokenizer.train("word", ["(S (N hunde) (V bellen))"], format="tree").encode(["(S (N hunde) (V bellen))"])
-    with pytest.raises(DataError, match="trees can be read, not predicted"):
+    with pytest.raises(DataError, match="syntax trees cannot be predicted"):
         _ = ParallelCorpus(trees, Corpus.from_sentences(["dogs bark"])).reversed
 
 
@@ -116,7 +117,7 @@ def test_supervision_teaches_both() -> None:
 
 def test_what_it_is_not_for() -> None:
     both, pairs = two_way(1.0)
-    with pytest.raises(DataError, match="predicted both ways"):
+    with pytest.raises(DataError, match="pairs in both directions"):
         fit(both, ParallelCorpus(pairs.source, pairs.target), max_updates=1)
     with pytest.raises(DataError, match="symmetry is for attention to words"):
         two_way(1.0, attention="none")
@@ -160,7 +161,7 @@ def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path) -> None:
     fit(through, pairs, pairs, output=tmp_path / "through", **settings)
 
     def stop(event: Any) -> None:
-        if getattr(getattr(event, "position", None), "update", 0) == 3:
+        if getattr(getattr(event, "progress", None), "update", 0) == 3 and not isinstance(event, TrainingStarted):
             signal.raise_signal(signal.SIGINT)
 
     stopped, _ = two_way(1.0, dropout=0.3)

@@ -370,7 +370,7 @@ def read_by(translator: Any, sentence: str) -> str:
 def pairs_of(model: Any) -> ParallelCorpus:
     """Pairs that a translator of the zoo has not seen, as its numbers."""
     return ParallelCorpus(
-        model.source.read([read_by(model, line) for line in SOURCES]), Corpus.from_sentences(TARGETS, LANGUAGE)
+        model.source.encode([read_by(model, line) for line in SOURCES]), Corpus.from_sentences(TARGETS, LANGUAGE)
     )
 
 

@@ -6,7 +6,6 @@ space) can shift the lines of a parallel text.
 
 from __future__ import annotations
 
-from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map, split_range
+from dragoman.data.ranges import offsets_of
 
 NEWLINE, RETURN, SPACE, TAB = 10, 13, 32, 9
 OTHER_WHITESPACE = (b"\r", b"\v", b"\f")  # separators for bytes.split, but not for words
@@ -86,18 +86,27 @@ def _concatenate(chunks: Sequence[ScannedText]) -> ScannedText:
 
 def _split_chunk(text: bytes) -> ScannedText:
     """Scan with Python's own functions."""
-    split = _split_line if any(separator in text for separator in OTHER_WHITESPACE) else bytes.split
+    text = text.removesuffix(b"\n")
+    if any(separator in text for separator in OTHER_WHITESPACE):
+        lines = [_split_line(line) for line in text.split(b"\n")]
+        words = [word for line in lines for word in line]
+        offsets = offsets_of(np.fromiter(map(len, lines), np.int64, len(lines)))
+    else:
+        words, offsets = text.split(), _word_offsets(np.frombuffer(text, np.uint8))
     index: defaultdict[bytes, int] = defaultdict()
     index.default_factory = index.__len__  # a new word gets the next index
-    tokens = array("i")
-    offsets = array("q", [0])
-    for line in text.removesuffix(b"\n").split(b"\n"):
-        tokens.extend(map(index.__getitem__, split(line)))
-        offsets.append(len(tokens))
+    tokens = np.fromiter(map(index.__getitem__, words), np.int32, len(words))
     types = [str(word, "utf-8") for word in index]
-    token_types = np.frombuffer(tokens, np.int32)
-    counts = np.bincount(token_types, minlength=len(types)).astype(np.int64)
-    return ScannedText(types, counts, token_types, np.frombuffer(offsets, np.int64))
+    return ScannedText(types, np.bincount(tokens, minlength=len(types)).astype(np.int64), tokens, offsets)
+
+
+def _word_offsets(data: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return the first word of each line, and the number of words, of a text without a final line break."""
+    is_blank = (data == SPACE) | (data == TAB) | (data == NEWLINE)
+    starts = ~is_blank
+    starts[1:] &= is_blank[:-1]
+    words_before = np.cumsum(starts)
+    return np.concatenate([[0], words_before[data == NEWLINE], [np.count_nonzero(starts)]])
 
 
 def _split_line(line: bytes) -> list[bytes]:

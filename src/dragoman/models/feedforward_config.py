@@ -1,4 +1,4 @@
-"""The settings of a feed-forward model; apart from it, as telling them must not wait for torch."""
+"""Settings of feed-forward models, in a module that does not import torch."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dragoman.models.network_config import NetworkConfig
 
 
 class FeedForwardConfig(NetworkConfig):
-    """The shape of a feed-forward language model."""
+    """Settings of a feed-forward language model."""
 
     order: int = Field(default=5, ge=2, le=100)
-    """n: a word is predicted from the n - 1 before it."""
+    """Order n: a word is predicted from the n - 1 words before it."""
     hidden: tuple[PositiveInt, ...] = (400,)
-    """Sizes of the hidden layers, from the first to the last."""
+    """Sizes of the hidden layers."""
     activation: Literal["tanh", "relu"] = "tanh"
-    """What makes a hidden layer more than a matrix."""
+    """Activation function of hidden layers."""
     direct: bool = False
-    """Connect the words' vectors with the scores directly as well, past the hidden layers."""
+    """Also connect the embeddings directly with the output layer."""

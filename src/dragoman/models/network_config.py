@@ -1,4 +1,4 @@
-"""Settings that all neural networks share; apart from the networks, as telling them must not wait for torch."""
+"""Settings of all neural networks, in a module that does not import torch."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from dragoman.core.settings import Settings
 
 
 class NetworkConfig(Settings):
-    """Words as vectors on the way in, and a softmax on the way out."""
+    """Settings of embedding and output layer."""
 
     embedding: int = Field(default=200, ge=1)
-    """Length of the vector that stands for a word."""
+    """Embedding size."""
     embedding_reach: float = Field(default=0.1, gt=0)
-    """First vectors of words have numbers between minus this and this: small ones start nearly linear,
-    large ones let combinations of words be found sooner."""
+    """Initial embeddings are uniform between minus this and this."""
     tied: bool = False
-    """Use the words' vectors as the output weights too; the last hidden layer is brought to their length."""
+    """Use the embedding as output weights; the last hidden layer is projected to its size."""
     softmax: Literal["full", "frequency", "brown"] = "full"
-    """full: over all words; else over classes and then the words of one, which trains faster: classes of like
+    """Softmax over all words (full), or over classes and the words of a class, which trains faster: classes by
     frequency, or Brown classes."""
     softmax_classes: int | None = Field(default=None, ge=1)
-    """How many classes such a softmax has. Default: the square root of the number of words."""
+    """Number of classes of the softmax. Default: the square root of the vocabulary size."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of each hidden layer that is left out at random in training."""
+    """Dropout rate of hidden layers."""
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the words' vectors' elements that is left out at random in training."""
+    """Dropout rate of embeddings."""
     precision: Literal["float32", "float64"] = "float32"
-    """Of all numbers; the longer ones take twice the time and memory."""
+    """Precision of all numbers; float64 needs twice the time and memory."""
 
     @model_validator(mode="after")
     def _check_softmax(self) -> Self:
         if self.softmax_classes is not None and self.softmax == "full":
-            raise ValueError("softmax_classes are for a softmax by frequency or brown; set softmax, or leave them out")
+            raise ValueError("softmax_classes is for the softmax frequency or brown; set softmax, or leave it out")
         return self

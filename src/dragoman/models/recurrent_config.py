@@ -1,4 +1,4 @@
-"""The settings of a recurrent model; apart from it, as telling them must not wait for torch."""
+"""Settings of recurrent models, in a module that does not import torch."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from dragoman.models.network_config import NetworkConfig
 
 
 class RecurrentConfig(NetworkConfig):
-    """The shape of a recurrent language model."""
+    """Settings of a recurrent language model."""
 
     cell: Literal["rnn", "lstm-without-forget-gate", "lstm", "gru"] = "lstm"
-    """The recurrence: rnn is Elman's, lstm has a forget gate, gru is as the tutorial writes it."""
+    """Recurrent cell: rnn is an Elman network, lstm has a forget gate, gru has the tutorial's equations."""
     layers: int = Field(default=1, ge=1, le=100)
-    """Recurrent layers on top of each other."""
+    """Number of recurrent layers."""
     hidden: int = Field(default=200, ge=1)
-    """Length of the hidden state of each layer."""
+    """Hidden size of each layer."""
     residual: bool = False
-    """Add what comes into each layer to what comes out of it; embedding and hidden have to be of one length."""
+    """Add the input of each layer to its output; embedding and hidden must be equal."""
     first_state: Literal["zero", "learned"] = "zero"
-    """Where a sentence, or with `carries` a text, begins: at zero, or at a state that is learned."""
+    """Initial state of a sentence, or with carries of a text: zero or learned."""
     carries: bool = False
-    """Begin each sentence where the one before ended, for texts whose sentences belong together. Training then reads
-    the text as a stream (truncated back-propagation), as published results on the Penn Treebank do."""
+    """Start each sentence from the state after the one before. Training then reads the text as a stream with truncated
+    back-propagation, as published results on the Penn Treebank do."""
     dropout: float = Field(default=0.3, ge=0, lt=1)
-    """Share of each layer's output that is left out at random in training."""
+    """Dropout rate of each layer's output."""
     variational: bool = False
-    """Let dropout leave out the same elements at every step of a sentence or segment."""
+    """Variational dropout: drop the same elements at every step of a sentence or segment."""
     weight_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the recurrent weights (from state to state) that is left out at random in training."""
+    """Dropout rate of the recurrent weights."""
 
     @model_validator(mode="after")
     def _check_residual(self) -> Self:
         if self.residual and self.embedding != self.hidden:
             sizes = f"embedding {self.embedding}, hidden {self.hidden}"
-            raise ValueError(f"residual connections add layers up, which must be of one length ({sizes})")
+            raise ValueError(f"residual connections need layers of the same size ({sizes})")
         return self

@@ -1,4 +1,4 @@
-"""The settings of a translator; apart from it, as telling them must not wait for torch."""
+"""Settings of translators, in a module that does not import torch."""
 
 from __future__ import annotations
 
@@ -11,69 +11,69 @@ from dragoman.models.network_config import NetworkConfig
 
 TREE_ENCODERS = ("recursive", "tree-lstm")  # encoders that read trees
 PRIORS = ("position", "markov", "fertility", "coverage", "local")  # on attention
-ORDER_PRIORS = ("position", "markov", "local")  # those that go by the order of what is attended to
+ORDER_PRIORS = ("position", "markov", "local")  # attention priors that depend on the order of words
 
 
 class TranslatorConfig(NetworkConfig):
-    """The shape of a translator."""
+    """Settings of a translator."""
 
     encoder: Literal["forward", "reverse", "bidirectional", "convolutional", "recursive", "tree-lstm"] = "bidirectional"
-    """How the source is read: word by word from the left, from the right or both; by filters; or along a tree
-    (recursive, tree-lstm: for --src-format tree)."""
+    """Encoder: recurrent from left to right (forward), from right to left (reverse) or both (bidirectional),
+    convolutional, or over trees (recursive, tree-lstm: for --src-format tree)."""
     attention: Literal["none", "dot", "bilinear", "mlp"] = "mlp"
-    """How the words of the source are weighed for each word of the translation; none: a plain encoder-decoder."""
+    """Attention score; none: an encoder-decoder without attention."""
     cell: Literal["rnn", "lstm-without-forget-gate", "lstm", "gru"] = "lstm"
-    """The recurrence of decoder and encoder: rnn is Elman's, lstm has a forget gate, gru is the tutorial's."""
+    """Recurrent cell of decoder and encoder: rnn is an Elman network, lstm has a forget gate, gru has the tutorial's
+    equations."""
     layers: int = Field(default=1, ge=1, le=100)
-    """Recurrent layers of the decoder."""
+    """Number of recurrent layers of the decoder."""
     hidden: int = Field(default=256, ge=1)
-    """Length of the hidden state of each layer of the decoder."""
+    """Hidden size of each layer of the decoder."""
     encoder_layers: int = Field(default=1, ge=1, le=100)
-    """Layers of an encoder that reads word by word."""
+    """Number of layers of a recurrent encoder."""
     encoder_hidden: int | None = Field(default=None, ge=1)
-    """Length of the encoder's hidden state, of each direction if it has two. Default: that its vectors are as long as
-    the decoder's."""
+    """Hidden size of the encoder, per direction. Default: the decoder's, or half of it for two directions."""
     attention_hidden: int | None = Field(default=None, ge=1)
-    """Hidden units of mlp attention. Default: as many as the decoder has."""
+    """Hidden units of mlp attention. Default: the hidden size of the decoder."""
     bridge: Literal["copy", "tanh"] = "tanh"
-    """How the decoder begins: with the encoder's last state as it is, which must be as long; or with
-    tanh(W h + b) of it."""
+    """Initial state of the decoder: the final state h of the encoder, which must have the same size (copy), or
+    tanh(W h + b)."""
     readout: int = Field(default=0, ge=0)
-    """Length of a tanh layer between state and context and the softmax; 0: none."""
+    """Size of a tanh layer before the softmax; 0: none."""
     filters: int = Field(default=256, ge=1)
-    """Filters of the convolutional encoder."""
+    """Number of filters of the convolutional encoder."""
     filter_width: int = Field(default=3, ge=1)
-    """Words that such a filter sees."""
+    """Width of a filter in words."""
     pooling: Literal["average", "max", "k-max"] = "max"
-    """How what filters found becomes the decoder's first state."""
+    """Pooling of the convolutional encoder, for the initial state of the decoder."""
     k_max: int = Field(default=3, ge=1)
-    """How many of a filter's largest values k-max pooling takes."""
+    """Number of values per filter of k-max pooling."""
     hard: bool = False
-    """Whether attention looks at one word instead of all by their weights; learned by drawing one, with a baseline."""
+    """Hard attention: use one source word at a time, sampled in training."""
     position: float = Field(default=0.0, ge=0)
-    """How strongly attention is drawn to the diagonal, to begin with: it is learned; 0: not at all."""
+    """Initial strength of the position prior: attention near the diagonal; 0: none. Strengths are learned."""
     markov: float = Field(default=0.0, ge=0)
-    """How strongly it is drawn to the words after those looked at last; 0: not at all."""
+    """Initial strength of the Markov prior: attention after the words attended to last; 0: none."""
     fertility: float = Field(default=0.0, ge=0)
-    """How strongly it is drawn away from words that have become as many as they are expected to; 0: not at all."""
+    """Initial strength of the fertility prior: less attention to words that have been translated; 0: none."""
     coverage: int = Field(default=0, ge=0)
-    """Hidden units by which attention learns from how much each word was looked at so far; 0: it does not."""
+    """Hidden units of the coverage prior, which learns from the attention so far; 0: none."""
     local: float = Field(default=0.0, ge=0)
-    """Words in a window that the decoder predicts, outside of which attention fades; 0: there is none."""
+    """Width in words of local attention around a position that the decoder predicts; 0: none."""
     fertility_penalty: float = Field(default=0.0, ge=0)
-    """How much it costs in training if a word becomes more or fewer than expected; with fertility."""
+    """Weight of the fertility loss: the squared difference of expected and actual attention per word. Needs fertility."""
     supervision: float = Field(default=0.0, ge=0)
-    """How much it costs in training to look elsewhere than the pairs' alignment says; 0: there is none."""
+    """Weight of the supervision loss: attention should follow a word alignment; 0: none."""
     symmetry: float = Field(default=0.0, ge=0)
-    """How much it is worth in training that this attention and that of a translator back, trained beside it, agree;
-    0: there is none. Writes two translators, forward and backward."""
+    """Weight of the agreement with the attention of a translator in the other direction, which is trained as well; 0:
+    none. Writes two translators, forward and backward."""
     lexicon: bool = False
-    """Whether words that an alignment model finds in the training pairs as translations of the source words looked at
-    are given a boost in the softmax; for small corpora."""
+    """Add a lexicon bias to the softmax: translations of the attended words, from an alignment model of the training
+    pairs. For small corpora."""
     lexicon_floor: float = Field(default=0.001, gt=0)
-    """What is added to such a word's probability before it is taken for a factor: the smaller, the larger the boost."""
+    """Number added to lexicon probabilities; the smaller, the stronger the lexicon bias."""
     dropout: float = Field(default=0.3, ge=0, lt=1)
-    """Share of the outputs of layers that is left out at random in training."""
+    """Dropout rate of the outputs of layers."""
 
     @property
     def reads_trees(self) -> bool:
@@ -81,19 +81,19 @@ class TranslatorConfig(NetworkConfig):
 
     @property
     def priors(self) -> dict[str, float]:
-        """The priors on attention that are asked for, with their strengths or sizes."""
+        """The attention priors in use, with their strengths or sizes."""
         return {name: getattr(self, name) for name in PRIORS if getattr(self, name)}
 
     @property
     def encoder_size(self) -> int:
-        """Length of the encoder's hidden state, of each direction."""
+        """Hidden size of the encoder, per direction."""
         if self.encoder_hidden is not None:
             return self.encoder_hidden
         return max(1, self.hidden // 2) if self.encoder == "bidirectional" else self.hidden
 
 
 RECURRENT_ENCODERS = ("forward", "reverse", "bidirectional")
-# Settings that mean something for some encoders, or with some attention, alone.
+# Settings that apply to some encoders only.
 ENCODERS_WITH_SETTING = {
     "encoder_layers": RECURRENT_ENCODERS,
     "encoder_hidden": (*RECURRENT_ENCODERS, *TREE_ENCODERS),
@@ -102,7 +102,7 @@ ENCODERS_WITH_SETTING = {
 
 
 def inapplicable_setting(settings: TranslatorConfig, given: Collection[str]) -> str:
-    """Of what was given, the first setting that means nothing beside the others, with the reason; else nothing."""
+    """Return why the first inapplicable setting cannot be used, or an empty string."""
     for name, encoders in ENCODERS_WITH_SETTING.items():
         if name in given and settings.encoder not in encoders:
             return f"{name} is for the encoder {' or '.join(encoders)}, not for {settings.encoder}"
@@ -130,8 +130,7 @@ def inapplicable_setting(settings: TranslatorConfig, given: Collection[str]) -> 
 
 
 def size_preset(pairs: int) -> dict[str, Any]:
-    """Settings that suit so many training pairs: the fewer there are, the smaller the network, and the more is left
-    out at random."""
+    """Return settings for this many training pairs: smaller networks and more dropout for fewer pairs."""
     common = {"tied": True}
     if pairs < 3_000:
         return common | {"embedding": 96, "hidden": 128, "readout": 96, "dropout": 0.4, "embedding_dropout": 0.2}

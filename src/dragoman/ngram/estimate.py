@@ -142,9 +142,9 @@ def _context_blocks(begin: NDArray[np.int32], first: int, last: int) -> list[tup
 
 
 def _interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
-    seen = block.total != 0.0
-    total = np.where(seen, block.total, 1.0)
-    alpha = np.where(seen, np.maximum(0.0, 1.0 - block.sums(block.mass) / total), 1.0)
+    is_seen = block.total != 0.0
+    total = np.where(is_seen, block.total, 1.0)
+    alpha = np.where(is_seen, np.maximum(0.0, 1.0 - block.sums(block.mass) / total), 1.0)
     prob, lower = block.mass / block.repeat(total), block.repeat(alpha)
     lower *= block.lower
     prob += lower
@@ -152,16 +152,16 @@ def _interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
 
 
 def _back_off(block: _Block) -> tuple[NDArray[np.floating], Floats]:
-    seen = block.mass > 0.0
-    kept = block.sums(np.where(seen, block.mass, 0.0))
-    covered = block.sums(np.where(seen, block.lower, 0.0))
+    is_seen = block.mass > 0.0
+    mass = block.sums(np.where(is_seen, block.mass, 0.0))
+    covered = block.sums(np.where(is_seen, block.lower, 0.0))
     free = np.maximum(0.0, 1.0 - covered)  # what the shorter context gives to unseen words
     precision = 1e-12 if block.lower.dtype == np.float64 else 1e-6  # of a sum of lower probabilities
     all_seen = free <= precision  # there are no unseen words to speak of: seen words share all of the mass
-    total = np.where(all_seen, kept / (1.0 - np.where(all_seen, free, 0.0)), block.total)
-    share = np.maximum(0.0, 1.0 - kept / np.where(total > 0.0, total, 1.0))
+    total = np.where(all_seen, mass / (1.0 - np.where(all_seen, free, 0.0)), block.total)
+    share = np.maximum(0.0, 1.0 - mass / np.where(total > 0.0, total, 1.0))
     beta = np.where(all_seen | (total <= 0.0), 1.0, share / np.where(all_seen, 1.0, free))
     prob = np.where(
-        seen, block.mass / block.repeat(np.where(total > 0.0, total, 1.0)), block.repeat(beta) * block.lower
+        is_seen, block.mass / block.repeat(np.where(total > 0.0, total, 1.0)), block.repeat(beta) * block.lower
     )
     return prob, beta

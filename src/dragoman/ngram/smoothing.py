@@ -115,8 +115,8 @@ def katz(task: SmoothingTask) -> BackoffEstimate:
             mass = counts * ratios[np.minimum(counts, KATZ_MAX_COUNT + 1)]
         except DiscountError as error:
             mass = counts - _fallback_discounts(task, order, error, "Good-Turing discounts")[np.minimum(counts, 3)]
-        total, kept = task.totals(order, counts), task.totals(order, mass)
-        undiscounted = (kept >= total) & (total > 0)
+        total, remaining = task.totals(order, counts), task.totals(order, mass)
+        undiscounted = (remaining >= total) & (total > 0)
         return OrderMasses(mass, np.where(undiscounted, total + 1, total))  # leave some mass for unseen words
 
     return back_off(task.counts, task.zerogram, masses, task.keep)
@@ -165,12 +165,12 @@ def stupid_backoff(task: SmoothingTask) -> BackoffEstimate:
     backoff = np.ones(trie.contexts, np.float32)
     for order in range(2, trie.order + 1):
         ngrams, contexts = trie.span(order), trie.span(order - 1)
-        seen = task.raw(order) > 0 if task.keep is None else (task.raw(order) > 0) & task.keep[ngrams]
+        is_seen = task.raw(order) > 0 if task.keep is None else (task.raw(order) > 0) & task.keep[ngrams]
         lower = score[trie.suffix[ngrams]]
-        score[ngrams] = np.where(seen, score[ngrams], STUPID_BACKOFF_FACTOR * lower)
+        score[ngrams] = np.where(is_seen, score[ngrams], STUPID_BACKOFF_FACTOR * lower)
         shorter = Z[trie.suffix[contexts]]
-        listed = task.totals(order, np.where(seen, score[ngrams], 0.0))
-        covered = task.totals(order, np.where(seen, lower, 0.0))
+        listed = task.totals(order, np.where(is_seen, score[ngrams], 0.0))
+        covered = task.totals(order, np.where(is_seen, lower, 0.0))
         Z[contexts] = listed + STUPID_BACKOFF_FACTOR * (shorter - covered)
         backoff[contexts] = STUPID_BACKOFF_FACTOR * shorter / Z[contexts]
     prob = np.zeros_like(score)

@@ -165,7 +165,7 @@ def _walk(
     last: int,
     out: Any,
     contexts: Any,
-    found: Any,
+    matched: Any,
 ) -> None:
     deepest = begin.size - 1  # nodes from here on have no children
     start = 1 + START if deepest > 1 else ROOT
@@ -178,7 +178,7 @@ def _walk(
             contexts[token] = node
             backoff, child = descend(word, begin, suffix, log_backoff, node, w)
             out[token] = backoff + stored_log_prob(levels, log_prob, codebook, child)
-            found[token] = child
+            matched[token] = child
             if gap == 0:
                 node = child if child < deepest else suffix[child]
             elif deepest > 1:
@@ -237,10 +237,10 @@ def _renormalise(
     for node in range(first, last):
         if begin[node] == begin[node + 1]:
             continue
-        kept = covered = 0.0
+        listed = covered = 0.0
         for child in range(begin[node], begin[node + 1]):
-            kept += np.exp(stored_log_prob(levels, log_prob, codebook, child))
+            listed += np.exp(stored_log_prob(levels, log_prob, codebook, child))
             lower, _ = lookup(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
             covered += np.exp(lower)
-        left, free = 1.0 - kept, 1.0 - covered
+        left, free = 1.0 - listed, 1.0 - covered
         log_backoff[node] = np.log(left / free) if left > 0.0 and free > 1e-9 else -np.inf

@@ -82,7 +82,7 @@ class TrainingDirectory:
         )
         if changes := _changes(old, new):
             remedy = "repeat its settings, choose another directory, or start again with --force"
-            raise DataError(f"{self.path}: contains another training ({'; '.join(changes)}); {remedy}")
+            raise DataError(f"{self.path}: holds another training ({'; '.join(changes)}); {remedy}")
         if not all((self.path / name).is_file() for name in model.file_names()):
             raise self._broken_error()
         return old_limits != new_limits

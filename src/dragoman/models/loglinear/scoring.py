@@ -101,10 +101,10 @@ def target_log_probs(
     target: NDArray[np.int32],
 ) -> Tensor:
     """Return log p_{e_t} of every prediction, differentiable with respect to the weights.  # (predictions,) float64"""
-    return cast(Tensor, _TargetLogProbs.apply(bias, pairs, windows, layout, groups, target))  # type: ignore[no-untyped-call]
+    return cast(Tensor, _SparseLogProbs.apply(bias, pairs, windows, layout, groups, target))  # type: ignore[no-untyped-call]
 
 
-class _TargetLogProbs(torch.autograd.Function):
+class _SparseLogProbs(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
