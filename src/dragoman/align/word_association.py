@@ -1,7 +1,7 @@
-"""How well the words of two lines explain each other, by IBM Model 1, with the lines' left_out counts left out.
+"""How well the words of two lines explain each other, by IBM Model 1, without the counts from the lines themselves.
 
 Model 1 gives expected counts c(f, e): how often target word e comes from source word f. A pair of lines is scored by
-how much more often its words occur together than expected by chance. Its left_out share is removed from the counts first:
+how much more often its words occur together than expected by chance. The counts from this pair are removed first:
 otherwise two rare words that occur in one wrong pair only would count as evidence for this pair.
 """
 
@@ -59,7 +59,7 @@ class WordAssociations:
 
         About 0 or less is chance; lines without words are NaN.  # (pairs of lines,)
 
-        `is_training_pair` says for each line i whether source line i and target line i were trained on as a pair.
+        `is_training_pair` states for each line i whether source line i and target line i were trained on as a pair.
         """
         tables = (self.keys, self.starts, self.counts, self.previous_probs, self.source_counts, self.target_counts)
         longest = max(1, int(source.sizes.max(initial=0)), int(target.sizes.max(initial=0)))

@@ -65,7 +65,7 @@ def with_option_groups(
 
 def _spread_parameters(function: Command, default_texts: Mapping[str, str]) -> Command:
     parameters = list(inspect.signature(function, eval_str=True).parameters.values())
-    sections = [_Section.of(parameter, default_texts) for parameter in parameters if _is_settings(parameter)]
+    sections = [_SettingsSection.of(parameter, default_texts) for parameter in parameters if _is_settings(parameter)]
     options = [option for parameter in parameters for option in _options_of(parameter)]
     if sections:
         options += [_config_option(sections), *(option.parameter() for section in sections for option in section)]
@@ -149,7 +149,7 @@ def _is_settings(parameter: inspect.Parameter) -> bool:
 
 
 @dataclass(frozen=True)
-class _Section:
+class _SettingsSection:
     """A settings parameter of a command."""
 
     name: str
@@ -158,7 +158,7 @@ class _Section:
     default_texts: Mapping[str, str]
 
     @classmethod
-    def of(cls, parameter: inspect.Parameter, default_texts: Mapping[str, str]) -> _Section:
+    def of(cls, parameter: inspect.Parameter, default_texts: Mapping[str, str]) -> _SettingsSection:
         has_default = parameter.default is not inspect.Parameter.empty
         kind = parameter.annotation
         return cls(parameter.name, kind, parameter.default if has_default else kind, default_texts)
@@ -230,7 +230,7 @@ def _metavar(kind: Any, name: str) -> str:
     return METAVARS[inner]
 
 
-def _config_option(sections: Sequence[_Section]) -> inspect.Parameter:
+def _config_option(sections: Sequence[_SettingsSection]) -> inspect.Parameter:
     names = ", ".join(section.name for section in sections)
     text = f"Settings file in YAML with the sections {names}; options override it."
     return _parameter(
@@ -239,7 +239,7 @@ def _config_option(sections: Sequence[_Section]) -> inspect.Parameter:
 
 
 def _settings_values(
-    parameters: Sequence[inspect.Parameter], sections: Sequence[_Section], options: Mapping[str, Any]
+    parameters: Sequence[inspect.Parameter], sections: Sequence[_SettingsSection], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the settings arguments of a function, from options, the settings file and defaults."""
     if not sections:

@@ -15,8 +15,8 @@ from dragoman.cli.options import Field, InputText, Threads, Translators, Unknown
 from dragoman.cli.translate_options import (
     FusionOptions,
     OutputOptions,
-    SamplingOptions,
-    SearchOptions,
+    SamplingArguments,
+    SearchArguments,
     TranslateUnknownOptions,
     check_translate_options,
 )
@@ -33,9 +33,9 @@ def translate(
     models: Translators,
     text: InputText = "-",
     field: Field = None,
-    search: SearchOptions = SearchOptions(),
+    search: SearchArguments = SearchArguments(),
     unknowns: TranslateUnknownOptions = TranslateUnknownOptions(),
-    sampling: SamplingOptions = SamplingOptions(),
+    sampling: SamplingArguments = SamplingArguments(),
     fusion: FusionOptions = FusionOptions(),
     output: OutputOptions = OutputOptions(),
     threads: Threads = None,
@@ -85,9 +85,9 @@ def translate(
 
 def _line_translator(
     model: BaseTranslator,
-    search: SearchOptions,
+    search: SearchArguments,
     unknowns: UnknownReplacementOptions,
-    sampling: SamplingOptions,
+    sampling: SamplingArguments,
     output: OutputOptions,
 ) -> LineSearch | LineSampling:
     from dragoman.models.line_translation import LineSampling, LineSearch

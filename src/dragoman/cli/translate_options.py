@@ -23,7 +23,7 @@ from dragoman.core.errors import DataError
 
 
 @dataclass(frozen=True)
-class SearchOptions(OptionGroup):
+class SearchArguments(OptionGroup):
     panel = "Search"
 
     beam_size: BeamSize = 5
@@ -36,7 +36,7 @@ class SearchOptions(OptionGroup):
 
 
 @dataclass(frozen=True)
-class SamplingOptions(OptionGroup):
+class SamplingArguments(OptionGroup):
     panel = "Sampling"
 
     sample: Annotated[
@@ -121,9 +121,9 @@ class TranslateUnknownOptions(UnknownReplacementOptions):
 
 def check_translate_options(
     models: list[Path],
-    search: SearchOptions,
+    search: SearchArguments,
     unknowns: UnknownReplacementOptions,
-    sampling: SamplingOptions,
+    sampling: SamplingArguments,
     output: OutputOptions,
 ) -> None:
     for path in models:
@@ -144,6 +144,6 @@ def check_translate_options(
         raise DataError("--sample prints samples as they are; remove --replace-unknowns and --lexicon")
     if output.lattice is not None:
         raise DataError("--lattice records a search, and --sample does not search; remove one of them")
-    if replace(search, max_units=SearchOptions.max_units, shortlist=None) != SearchOptions():
+    if replace(search, max_units=SearchArguments.max_units, shortlist=None) != SearchArguments():
         names = "--beam-size, --length and --coverage-penalty"
         raise DataError(f"{names} are for searching, and --sample does not search; remove them")

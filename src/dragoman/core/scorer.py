@@ -59,7 +59,7 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class CarryScorer(Scorer, Protocol):
-    """A scorer that tells whether it passes state from one sentence to the next."""
+    """A scorer with a flag for whether it passes state from one sentence to the next."""
 
     @property
     def carries(self) -> bool: ...

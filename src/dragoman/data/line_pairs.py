@@ -1,4 +1,4 @@
-"""Reading texts as lines, alone or in pairs."""
+"""Reading texts as lines, single texts or pairs of texts."""
 
 from __future__ import annotations
 

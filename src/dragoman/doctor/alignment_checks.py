@@ -282,7 +282,7 @@ def divergence_line(source: Sequence[str], target: Sequence[str]) -> int | None:
     """Find where two files of different length diverge: the line (from 0) where the longer one has lines too many.
 
     A first estimate comes from line lengths, a better one from word associations that are trained as if the first
-    estimate were right. None if nothing can be said.
+    estimate were right. None if there is not enough data.
     """
     shift = len(target) - len(source)
     if abs(shift) > min(len(source), len(target)) // 2:

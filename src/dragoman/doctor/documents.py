@@ -224,7 +224,7 @@ class FieldValue:
     """The value of a field in a row, or why there is none."""
 
     value: str
-    fault: str = ""  # a kind of finding
+    finding_kind: str = ""
     message: str = ""
 
 
@@ -247,8 +247,8 @@ def _take_field(
     values = _column_values(layout) if kind == "tsv" else (_json_value(row, name) for row in rows)
     lines = []
     for number, value in enumerate(values, 1 if header is None else 2):
-        if value.fault:
-            collected.add(value.fault, number, value.message)
+        if value.finding_kind:
+            collected.add(value.finding_kind, number, value.message)
         lines.append(value.value)
     return layout, lines
 

@@ -34,7 +34,7 @@ class MinimalPairLike(Protocol):
 
 @runtime_checkable
 class CarryingScorer(Protocol):
-    """A scorer that says whether it carries state from one sentence to the next."""
+    """A scorer with a flag for whether it carries state from one sentence to the next."""
 
     @property
     def carries(self) -> bool: ...

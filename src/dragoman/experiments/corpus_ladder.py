@@ -290,7 +290,7 @@ def _compare_replacements(
     from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.evaluation.translation_metrics import score_translations
 
-    bleu = {"left alone": rung.bleu}
+    bleu = {"not replaced": rung.bleu}
     replacers = {"copied from the source": UnknownReplacer(), "by the lexicon, else copied": UnknownReplacer(lexicon)}
     for name, replacer in replacers.items():
         texts = [translation.text for translation in model.translate(part.sources, unknown_replacer=replacer)]

@@ -53,7 +53,7 @@ class FeedForwardModel(EmbeddingLanguageModel):
     def forward(
         self, batch: Corpus, *, generator: Generator | None = None, label_smoothing: float = 0.0
     ) -> LanguageModelOutput:
-        """Return log P of every token of some sentences, with label smoothing if asked for."""
+        """Return log P of every token of some sentences, with label smoothing if requested."""
         contexts = torch.from_numpy(context_windows(batch, self.settings.order - 1)).long()
         x = self._hidden(contexts, generator)
         return LanguageModelOutput(self._target_log_probs(x, batch.ids_with_boundaries(starts=0), label_smoothing))

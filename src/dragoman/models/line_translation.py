@@ -176,7 +176,7 @@ class UnknownLineCounter:
 
 
 def _probable_reason(tokenizer: Tokenizer, line: str) -> str:
-    """Say how the training text was written, as far as this line is written differently."""
+    """Describe how the training text was written, as far as this line is written differently."""
     is_lowercase = line != line.lower() and all(word == word.lower() for word in tokenizer.vocab.tokens)
     is_tokenised = tokenizer.tokenised and not looks_tokenised([line])
     form = ", ".join(name for name, holds in (("lower-cased", is_lowercase), ("tokenised", is_tokenised)) if holds)

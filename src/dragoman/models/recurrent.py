@@ -87,7 +87,7 @@ class RecurrentModel(EmbeddingLanguageModel):
         generator: Generator | None = None,
         label_smoothing: float = 0.0,
     ) -> LanguageModelOutput:
-        """Return log P of every token, with label smoothing if asked for.
+        """Return log P of every token, with label smoothing if requested.
 
         Args:
             batch: Sentences, each read from the initial state; or a segment of a stream.

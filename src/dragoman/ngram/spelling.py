@@ -81,7 +81,7 @@ class SpellingModel:
         return np.where(known, -np.inf, outside).tolist()
 
     def config(self) -> dict[str, Any]:
-        """The checksum tells spelling models apart: the members of a mixture must share one."""
+        """The checksum distinguishes spelling models: the members of a mixture must share one."""
         tables = b"".join(np.ascontiguousarray(array).tobytes() for array in self.characters.arrays().values())
         return {"kind": "characters", "checksum": zlib.crc32(tables)}
 

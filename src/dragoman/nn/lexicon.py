@@ -1,6 +1,6 @@
 """A lexicon as a bias of the softmax (tutorial, section "Conclusion"; Arthur et al. 2016).
 
-Attention tells which source word is being translated, and the lexicon its usual translations:
+Attention shows which source word is being translated, and the lexicon its usual translations:
 
     p_lex(e | F, t) = sum_j alpha_{t,j} L(e | f_j),    p_t = softmax(s_t + log(p_lex + floor))
 

@@ -103,7 +103,7 @@ class RecurrentLayer(nn.Module):
         products = self._add_products(self.recurrent.weight, PLAIN, STATE)
         h: list[Tensor] = []
         ended: list[CellState] = []  # states of rows that have ended, the shortest rows first
-        for p in self.input(x).split(batch_sizes.tolist()):  # (rows that go on, gates * H)
+        for p in self.input(x).split(batch_sizes.tolist()):  # (rows that continue, gates * H)
             if len(p) < len(state[0]):
                 ended.append(tuple(part[len(p) :] for part in state))
                 state = tuple(part[: len(p)] for part in state)

@@ -38,7 +38,7 @@ class StepProducts(Protocol):
         ...
 
     def next_step(self) -> None:
-        """Go on to the next step."""
+        """Continue with the next step."""
         ...
 
 

@@ -85,7 +85,7 @@ def paired_section(names: tuple[str, str], tests: Sequence[PairedBootstrapResult
 
 
 def significance_text(names: tuple[str, str], test: PairedBootstrapResult) -> str:
-    """Say what a test shows."""
+    """Describe the result of a test."""
     if not test.significant:
         return f"no significant difference in {test.metric} (p = {test.p_value:.2g})."
     better = names[1] if test.difference > 0 else names[0]

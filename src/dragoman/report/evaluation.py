@@ -15,7 +15,7 @@ from dragoman.report.comparison import lengths_section, paired_section
 from dragoman.report.tables import format_cell, format_table, format_with_error
 
 NATS_DIGITS = 4
-MIN_PAIRS = 10  # minimal pairs, below which an accuracy says nothing
+MIN_PAIRS = 10  # minimal pairs, below which an accuracy is not meaningful
 MINIMAL_PAIRS_LEGEND = f"""\
 % of minimal pairs whose correct sentence is the more probable one; ties count one half. Guessing gives 50%, and 6% on
 all four of a group. Distances with fewer than {MIN_PAIRS} pairs have no row of their own."""
@@ -44,7 +44,7 @@ def floor_table(results: Sequence[tuple[str, LanguageModelEvaluation]]) -> str:
 
 
 def gap_text(gap: FloorGap) -> str:
-    """Say how far above the floor a model is."""
+    """Describe how far above the floor a model is."""
     by_class, full = format_cell(_format_nats(gap.by_class)), format_cell(_format_nats(gap.full))
     return f"above the floor: {by_class} nats per token by class, {full} in full"
 

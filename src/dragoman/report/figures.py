@@ -2,7 +2,7 @@
 
 Figures take plain numbers and write one file, completely or not at all; the same numbers give the same bytes. The file
 name's extension selects the format, .svg or .png. Lines are labelled at their ends instead of in a legend. The colours
-can be told apart with colour-blind vision (Okabe and Ito's, and one of Tol's). Matplotlib is an optional dependency
+can be distinguished with colour-blind vision (Okabe and Ito's, and one of Tol's). Matplotlib is an optional dependency
 (`pip install 'dragoman[plot]'`) and is only imported when a figure is drawn.
 """
 

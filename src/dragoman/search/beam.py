@@ -1,7 +1,7 @@
 """Greedy search, beam search and n-best lists (tutorial, section "Beam Search"), batched over sentences and hypotheses.
 
 In each step, every active hypothesis of a sentence is continued by every token, and the best continuations by log P are
-kept. A continuation by `</s>` is finished: it keeps its place in the beam, leaves the batch, and its score comes from
+beam. A continuation by `</s>` is finished: it keeps its place in the beam, leaves the batch, and its score comes from
 the length handling; finished hypotheses are ranked by their scores. So the number of active hypotheses is at most the
 beam size minus the number of finished ones, and a beam of size one is greedy search.
 
@@ -191,7 +191,7 @@ class _ActiveHypotheses(NamedTuple):
 class _TrailStep(NamedTuple):
     """What is needed to trace hypotheses back."""
 
-    kept: Continuations
+    beam: Continuations
     attention: Tensor | None  # (rows before the step, longest source)
 
 
@@ -214,21 +214,21 @@ def _search(task: _SearchTask, batch: Batch) -> tuple[list[_TrailStep], _Endings
             task.on_step()
         words = len(trail)
         attention = attention_weights(task.scorer, active.state)
-        kept, pruned = _expand(active, room, task)
+        beam, pruned = _expand(active, room, task)
         covered = _add_attention(task, active, attention)
-        score = task.score(kept, words, covered)
+        score = task.score(beam, words, covered)
         if task.lattice is not None:
-            task.lattice.record(kept, score, pruned, task.score(pruned, words, covered))
-        trail.append(_TrailStep(kept, attention))
-        finished = kept.token == END
-        room -= torch.bincount(kept.sentence[finished], minlength=len(room))
-        endings.add(kept, score, finished, words, finished=True)
-        at_limit = ~finished & (task.limits[kept.sentence] <= words + 1)
+            task.lattice.record(beam, score, pruned, task.score(pruned, words, covered))
+        trail.append(_TrailStep(beam, attention))
+        finished = beam.token == END
+        room -= torch.bincount(beam.sentence[finished], minlength=len(room))
+        endings.add(beam, score, finished, words, finished=True)
+        at_limit = ~finished & (task.limits[beam.sentence] <= words + 1)
         if bool(at_limit.any()):
-            endings.add(kept, task.score(kept, words + 1, covered), at_limit, words, finished=False)
+            endings.add(beam, task.score(beam, words + 1, covered), at_limit, words, finished=False)
         continuing = ~(finished | at_limit)
-        continuing &= _can_improve(task, kept, continuing, words + 1, endings.worst)
-        active = _advance(task.scorer, active._replace(covered=covered), kept, continuing)
+        continuing &= _can_improve(task, beam, continuing, words + 1, endings.worst)
+        active = _advance(task.scorer, active._replace(covered=covered), beam, continuing)
     return trail, endings
 
 
@@ -285,7 +285,7 @@ def _best_next_words(scorer: Scorer, state: State, k: int) -> tuple[Tensor, Tens
 def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k highest values of each row and their columns, highest first.  # (rows, |V|) -> (rows, k) each
 
-    This is `topk` made faster: the k best values are in the k blocks with the highest maxima, found in one fast pass.
+    A faster `topk`: the k best values are in the k blocks with the highest maxima, found in one fast pass.
 
     >>> top_k_words(torch.tensor([[0.1, 0.5, 0.4]]).log(), 2)[1]
     tensor([[1, 2]])
@@ -303,29 +303,29 @@ def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values, starts.gather(1, index // TOP_K_BLOCK) + index % TOP_K_BLOCK
 
 
-def _can_improve(task: _SearchTask, kept: Continuations, continuing: Tensor, words: int, worst: Tensor) -> Tensor:
-    """Return whether the n best of each hypothesis' sentence can still change.  # (kept,)"""
-    if not bool((worst[kept.sentence] > -torch.inf).any()):
+def _can_improve(task: _SearchTask, beam: Continuations, continuing: Tensor, words: int, worst: Tensor) -> Tensor:
+    """Return whether the n best of each hypothesis' sentence can still change.  # (beam,)"""
+    if not bool((worst[beam.sentence] > -torch.inf).any()):
         return torch.ones_like(continuing)
-    bound = task.bound(kept, words)
+    bound = task.bound(beam, words)
     improvable = torch.zeros(len(worst), dtype=torch.bool)
-    improvable[kept.sentence[continuing & (bound > worst[kept.sentence])]] = True
-    return improvable[kept.sentence]
+    improvable[beam.sentence[continuing & (bound > worst[beam.sentence])]] = True
+    return improvable[beam.sentence]
 
 
-def _advance(scorer: Scorer, active: _ActiveHypotheses, kept: Continuations, continuing: Tensor) -> _ActiveHypotheses:
+def _advance(scorer: Scorer, active: _ActiveHypotheses, beam: Continuations, continuing: Tensor) -> _ActiveHypotheses:
     """Return the continuing hypotheses after one more token."""
     origin = continuing.nonzero()[:, 0]  # (rows,)
-    sentence, log_prob = kept.sentence[origin], kept.log_prob[origin]
+    sentence, log_prob = beam.sentence[origin], beam.log_prob[origin]
     if not len(origin):
         return _ActiveHypotheses(active.state, sentence, log_prob, origin, active.in_memory)
-    state, in_memory = select_rows(active.state, kept.row[origin]), active.in_memory
-    covered = None if active.covered is None else active.covered[kept.row[origin]]
+    state, in_memory = select_rows(active.state, beam.row[origin]), active.in_memory
+    covered = None if active.covered is None else active.covered[beam.row[origin]]
     if state.sentence is not None:
         present = torch.unique(state.sentence)
         if len(present) <= (1 - DROP_MEMORY_SHARE) * in_memory:
             state, in_memory = select_sentences(state, present), len(present)
-    return _ActiveHypotheses(scorer.advance(state, kept.token[origin]), sentence, log_prob, origin, in_memory, covered)
+    return _ActiveHypotheses(scorer.advance(state, beam.token[origin]), sentence, log_prob, origin, in_memory, covered)
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -340,10 +340,10 @@ class _Endings:
         self._endings: list[list[_Ending]] = [[] for _ in range(sentences)]
         self._scores: list[list[float]] = [[] for _ in range(sentences)]  # of the finished, in ascending order
 
-    def add(self, kept: Continuations, score: Tensor, mask: Tensor, step: int, *, finished: bool) -> None:
-        """Add the kept hypotheses that end in this step.  # score, mask: (kept,)"""
+    def add(self, beam: Continuations, score: Tensor, mask: Tensor, step: int, *, finished: bool) -> None:
+        """Add the kept hypotheses that end in this step.  # score, mask: (beam,)"""
         numbers = mask.nonzero()[:, 0]
-        columns = (numbers, kept.sentence[numbers], kept.log_prob[numbers], score[numbers])
+        columns = (numbers, beam.sentence[numbers], beam.log_prob[numbers], score[numbers])
         for number, sentence, log_prob, value in zip(*(column.tolist() for column in columns), strict=True):
             self._endings[sentence].append(_Ending(step, number, log_prob, value, finished))
             if finished:
@@ -384,11 +384,11 @@ def _trace_back(trail: list[_TrailStep], endings: list[_Ending]) -> tuple[Tensor
     weights = trail[0].attention
     attention = None if weights is None else weights.new_zeros(len(endings), len(trail), weights.shape[1])
     for t in range(int(step.max()), -1, -1):
-        kept, weights = trail[t]
+        beam, weights = trail[t]
         which = (step >= t).nonzero()[:, 0]
         number = index[which]
-        ids[which, t] = kept.token[number]
+        ids[which, t] = beam.token[number]
         if attention is not None and weights is not None:
-            attention[which, t] = weights[kept.row[number]]
-        index[which] = kept.parent[number]
+            attention[which, t] = weights[beam.row[number]]
+        index[which] = beam.parent[number]
     return ids, attention

@@ -56,18 +56,18 @@ class Lattice:
 
     max_pruned: int = 5  # pruned hypotheses to record per sentence and step, the best ones
     nodes: list[LatticeNode] = field(default_factory=list)
-    _last_kept: list[int] = field(default_factory=list, repr=False)  # ids of the nodes kept in the last step
+    _last_beam: list[int] = field(default_factory=list, repr=False)  # ids of the nodes kept in the last step
 
     def start(self, sentences: int) -> None:
         """Record the empty hypotheses."""
         self.nodes = [LatticeNode(number, number, None, START, 0.0, 0.0, "kept") for number in range(sentences)]
-        self._last_kept = list(range(sentences))
+        self._last_beam = list(range(sentences))
 
-    def record(self, kept: Continuations, scores: Tensor, pruned: Continuations, pruned_scores: Tensor) -> None:
-        """Record one step, with the scores of hypotheses that end there.  # (kept,), (pruned,)"""
-        new = self._add(kept, scores, pruned=False)
+    def record(self, beam: Continuations, scores: Tensor, pruned: Continuations, pruned_scores: Tensor) -> None:
+        """Record one step, with the scores of hypotheses that end there.  # (beam,), (pruned,)"""
+        new = self._add(beam, scores, pruned=False)
         self._add(pruned, pruned_scores, pruned=True)
-        self._last_kept = new
+        self._last_beam = new
 
     def _add(self, continuations: Continuations, scores: Tensor, *, pruned: bool) -> list[int]:
         first = len(self.nodes)
@@ -75,7 +75,7 @@ class Lattice:
         for number, (sentence, _, parent, token, log_prob, score) in enumerate(columns, first):
             fate: Fate = "pruned" if pruned else "finished" if token == END else "kept"
             shown = score if token == END else log_prob
-            self.nodes.append(LatticeNode(number, sentence, self._last_kept[parent], token, log_prob, shown, fate))
+            self.nodes.append(LatticeNode(number, sentence, self._last_beam[parent], token, log_prob, shown, fate))
         return list(range(first, len(self.nodes)))
 
     def nodes_of(self, sentence: int) -> list[LatticeNode]:

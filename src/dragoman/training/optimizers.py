@@ -93,7 +93,7 @@ def add_penalty_gradients(weights: Iterable[Tensor], l1: float, l2: float) -> li
     """Add the gradients of l1 * |w| + l2 * w^2 / 2. Return the sign constraints of the next step.
 
     At w = 0, where |w| has no gradient, a weight stays unless the gradient of the loss is larger than the penalty.
-    Elsewhere a weight may cross 0 only if the gradient of the loss is larger than the penalty, so the penalty alone
+    Elsewhere a weight may cross 0 only if the gradient of the loss is larger than the penalty, so the penalty by itself
     moves it to 0 and no further.
     """
     constraints = []

@@ -57,7 +57,7 @@ def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = N
     with _open_output(target) as file:
         file.write(pack(f"\\data\\\n{sizes}".encode()))
         for order in range(1, trie.order + 1):
-            section = _Section(model.table, order, model.table.values(order), spellings, math.log(members))
+            section = _ArpaSection(model.table, order, model.table.values(order), spellings, math.log(members))
             file.writelines(section.text(pack))
         file.write(pack(b"\n\\end\\\n"))
 
@@ -88,7 +88,7 @@ def _gzip(text: Bytes) -> Bytes:
 
 
 @dataclass(frozen=True)
-class _Section:
+class _ArpaSection:
     """The n-grams of one order."""
 
     table: NgramTable
