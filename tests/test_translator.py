@@ -223,7 +223,7 @@ def test_what_is_found_does_not_depend_on_the_company(model: Any, beam: int) -> 
             assert one.log_prob == pytest.approx(right.log_prob, abs=1e-10)
             if one.attention is not None:
                 torch.testing.assert_close(one.attention, right.attention, **SAME)
-    few = beam_search_corpus(model, source, rows=2 * beam, beam_size=beam, n_best=beam)
+    few = beam_search_corpus(model, source, active_hypotheses=2 * beam, beam_size=beam, n_best=beam)
     assert [[one.ids for one in some] for some in few] == [[one.ids for one in some] for some in together]
 
 

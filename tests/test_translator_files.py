@@ -94,9 +94,9 @@ def test_units_and_vocabularies_are_kept(source: str, target: str, tmp_path: Pat
         one, other = getattr(made, side), getattr(loaded, side)
         assert other.config() == one.config()
         assert other.vocab == one.vocab
-        assert other.units.files() == one.units.files()
+        assert other.segmenter.files() == one.segmenter.files()
     line = bracketed("YES, CAT. zebra") if source == TREE else "YES, CAT. zebra"
-    assert loaded.target.units.segment("Yes, a zebra.") == made.target.segmenter.segment("Yes, a zebra.")
+    assert loaded.target.segmenter.segment("Yes, a zebra.") == made.target.segmenter.segment("Yes, a zebra.")
     assert loaded.translate(line, max_words=6) == made.translate(line, max_words=6)
     np.testing.assert_array_equal(loaded.length_prior.pairs, made.length_prior.pairs)
     assert {path.name for path in (tmp_path / "model").iterdir()} <= MODEL_DIRECTORY.files
@@ -125,9 +125,7 @@ def test_training_is_told_and_kept(tmp_path: Path) -> None:
 
 def test_a_translator_is_no_language_model_and_the_other_way_round(saved: Path, tmp_path: Path) -> None:
     assert isinstance(load_translator(saved), BaseTranslator)
-    with pytest.raises(
-        DataError, match=r"is a model of kind translator, and this is for language models; try dragoman translate"
-    ):
+    with pytest.raises(DataError, match=r"is a model of kind translator, not a language model; try dragoman translate"):
         load_language_model(saved)
     model("witten-bell, order 2").save(tmp_path / "ngram")
     with pytest.raises(DataError, match=r"is a model of kind ngram, not a translator; try dragoman score or next"):
@@ -158,7 +156,7 @@ def test_a_translator_is_replaced_when_asked_for_and_only_then(saved: Path) -> N
     assert not (saved / SOURCE_VOCAB_FILE).exists()
     untrained("char", "word").save(saved, replace=True)
     assert not (saved / (SOURCE_PREFIX + SENTENCEPIECE_FILE)).exists()
-    assert dragoman.load(saved).source.units.kind == "char"
+    assert dragoman.load(saved).source.segmenter.kind == "char"
 
 
 def test_a_training_replaces_a_translator_with_force(saved: Path) -> None:
@@ -167,7 +165,7 @@ def test_a_training_replaces_a_translator_with_force(saved: Path) -> None:
     with pytest.raises(DataError, match="--force"):
         fit(made, pairs, output=saved, max_epochs=1, threads=1)
     fit(made, pairs, output=saved, force=True, max_epochs=1, threads=1)
-    assert dragoman.load(saved).source.units.kind == "word"
+    assert dragoman.load(saved).source.segmenter.kind == "word"
 
 
 def test_notes_beside_a_translator_are_not_lost(saved: Path) -> None:
@@ -233,7 +231,7 @@ DAMAGED: list[tuple[str, Damage, str]] = [
     (
         "source vocabulary of others",
         holding(SOURCE_VOCAB_FILE, b"<s>\t0\n</s>\t0\n<unk>\t0\na\t1\n"),
-        "M_f does not fit",
+        "source_embedding.weight does not fit",
     ),
     ("source vocabulary a directory", directory_at(SOURCE_VOCAB_FILE), SOURCE_VOCAB_FILE),
     ("no target vocabulary", without("vocab.tsv"), "vocab.tsv: missing"),
@@ -260,9 +258,17 @@ DAMAGED: list[tuple[str, Damage, str]] = [
     ("another size", configured("model", "hidden", value=8), "does not fit the settings"),
     ("another attention", configured("model", "attention", value="bilinear"), "does not fit the settings"),
     ("no unknown", configured("unknown"), "'unknown' is missing"),
-    ("matrix of another shape", tabulated("decoder.W_c", lambda W: W[:, :2]), "decoder.W_c does not fit"),
-    ("no matrix", tabulated("encoder.forward.W_h1", None), "encoder.forward.W_h1 does not fit"),
-    ("not a number", tabulated("M", lambda M: M * np.nan), "M holds what is not a number"),
+    (
+        "matrix of another shape",
+        tabulated("decoder.context_input.weight", lambda W: W[:, :2]),
+        "decoder.context_input.weight does not fit",
+    ),
+    ("no matrix", tabulated("encoder.layers.0.left_to_right.recurrent.weight", None), "recurrent.weight does not fit"),
+    (
+        "not a number",
+        tabulated("embedding.weight", lambda M: M * np.nan),
+        "embedding.weight has values that are not finite",
+    ),
     ("no length prior", tabulated("length_prior.pairs", None), "is missing"),
     ("length prior of another shape", tabulated("length_prior.pairs", lambda pairs: pairs[:, :2]), "length prior"),
     ("length prior below 0", tabulated("length_prior.pairs", lambda pairs: -pairs), "length prior"),
@@ -376,5 +382,5 @@ def test_a_training_directory_without_a_file_is_not_gone_on_with(tmp_path: Path,
     with pytest.raises(PowerCut):
         fit(Translator.create(pairs, one, two, **SMALL), pairs, callback=Watch(2, cut), **settings)
     (tmp_path / "model" / name).unlink()
-    with pytest.raises(DataError, match="broken training directory; --force trains anew"):
+    with pytest.raises(DataError, match="broken training directory; start again with --force"):
         fit(Translator.create(pairs, one, two, **SMALL), pairs, **settings)

@@ -158,7 +158,7 @@ def test_export_vectors_of_a_model(good, model: Path, tmp_path: Path, name: str)
     assert again.words == loaded.vocab.tokens
     matrix, found = vectors_for(loaded.vocab, again)
     assert found.all()
-    assert np.array_equal(matrix, loaded.arrays()["M"])
+    assert np.array_equal(matrix, loaded.arrays()["embedding.weight"])
 
 
 def test_vectors_on_standard_output(good, model: Path, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_bad_usage_of_export(run, model: Path, shared: Path, tmp_path: Path) -> 
         ((model,), "either --arpa FILE"),
         ((model, "--arpa", "a", "--word-vectors", "b"), "either --arpa FILE"),
         ((model, "--word-vectors", tmp_path / "new", "--vocab-pad", 9), "either --arpa FILE"),
-        ((shared / "bi", "--word-vectors", tmp_path / "new"), "ngram model has no vectors of words"),
+        ((shared / "bi", "--word-vectors", tmp_path / "new"), "ngram model has no word vectors"),
         ((model, "--word-vectors", kept), "--force"),
     ]:
         outcome = run("export", *arguments)

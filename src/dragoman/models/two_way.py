@@ -34,7 +34,8 @@ from dragoman.nn.attention_losses import agreement
 class TwoWayTranslator(nn.Module):
     """A module of two translators for training; afterwards each is an ordinary translator.
 
-    >>> from dragoman import BidirectionalCorpus, fit
+    >>> from dragoman import fit
+    >>> from dragoman.data.corpus import BidirectionalCorpus
     >>> german, english = ["ein hund bellt .", "eine katze schläft ."] * 2, ["a dog barks .", "a cat sleeps ."] * 2
     >>> source, target = Tokenizer.train("word", german), Tokenizer.train("word", english)
     >>> pairs = BidirectionalCorpus(source.encode(german), target.encode(english))
