@@ -70,6 +70,11 @@ def effective_default(parameter: Any) -> Any:
     return default
 
 
+def comparable(value: Any) -> str:
+    """Return a default as text; `none` in a help text and no default at all are the same."""
+    return str(value).lower() if value is None else str(value)
+
+
 def accepted_values(parameter: Any) -> list[str]:
     """Return the choices of an option that is declared with click.Choice, Literal or Enum."""
     annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
@@ -393,7 +398,7 @@ def test_options_are_kept(path: str) -> None:
                 problems.append(f"{option} is gone")
                 continue
             for key in ("default", "flag", "required", "multiple"):
-                if str(one[key]) != str(options[option][key]):
+                if comparable(one[key]) != comparable(options[option][key]):
                     problems.append(f"{option}: {key} was {one[key]!r}, is {options[option][key]!r}")
             if missing := set(one["choices"]) - set(options[option]["choices"]):
                 problems.append(f"{option}: no longer takes {sorted(missing)}")
