@@ -76,8 +76,8 @@ def shared(tmp_path_factory) -> Path:
     tri.save(place / "tri")
     dragoman.Mixture.uniform([bi, tri]).save(place / "both")
     dragoman.NgramModel.train(corpus, order=2, smoothing="stupid-backoff").save(place / "stupid")
-    strangers = dragoman.Corpus.from_sentences(["quite another language"])
-    dragoman.NgramModel.train(strangers, order=1, smoothing="witten-bell").save(place / "other")
+    other_corpus = dragoman.Corpus.from_sentences(["quite another language"])
+    dragoman.NgramModel.train(other_corpus, order=1, smoothing="witten-bell").save(place / "other")
     return place
 
 

@@ -75,15 +75,15 @@ def prob(model: NgramModel, prefix: str) -> dict[str, float]:
     return {word: round(p, 5) for word, p in model.next_words(prefix, k=None)}
 
 
-def assert_same(one: NgramModel, two: NgramModel) -> None:
+def assert_same(first: NgramModel, second: NgramModel) -> None:
     """Both have the same tables."""
-    assert one.vocab == two.vocab
-    assert one.table.trie.levels == two.table.trie.levels
+    assert first.vocab == second.vocab
+    assert first.table.trie.levels == second.table.trie.levels
     for name in ("word", "begin", "suffix"):
-        np.testing.assert_array_equal(getattr(one.table.trie, name), getattr(two.table.trie, name))
-    for order in range(1, one.table.trie.order + 1):
-        np.testing.assert_allclose(one.table.values(order), two.table.values(order), rtol=0, atol=1e-6)
-    weights = one.table.log_backoff[1:], two.table.log_backoff[1:]  # that of the empty context is never asked for
+        np.testing.assert_array_equal(getattr(first.table.trie, name), getattr(second.table.trie, name))
+    for order in range(1, first.table.trie.order + 1):
+        np.testing.assert_allclose(first.table.values(order), second.table.values(order), rtol=0, atol=1e-6)
+    weights = first.table.log_backoff[1:], second.table.log_backoff[1:]  # that of the empty context is never asked for
     np.testing.assert_allclose(*weights, rtol=0, atol=1e-6)
 
 

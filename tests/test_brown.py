@@ -256,11 +256,11 @@ def test_similar_words_share_a_class() -> None:
 
 
 def test_progress_is_reported_and_does_not_change_the_result(corpus: Corpus, clustering: BrownClustering) -> None:
-    told: list[tuple[str, int, int]] = []
-    again = brown_clusters(corpus, 6, progress=lambda *step: told.append(step))
+    reports: list[tuple[str, int, int]] = []
+    again = brown_clusters(corpus, 6, progress=lambda *step: reports.append(step))
     assert again.class_of.tolist() == clustering.class_of.tolist()
-    assert {doing for doing, _, _ in told} == {"merging", "exchanging"}
-    assert all(0 <= done <= of for _, done, of in told)
+    assert {doing for doing, _, _ in reports} == {"merging", "exchanging"}
+    assert all(0 <= done <= of for _, done, of in reports)
 
 
 def test_progress_interval_does_not_change_the_result(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +269,9 @@ def test_progress_interval_does_not_change_the_result(corpus: Corpus, monkeypatc
     assert found(brown_clusters(corpus, 6, passes=0)) == found(usual)
 
 
-@pytest.mark.parametrize(("classes", "says"), [(1, "give 2 or more"), (-3, "give 2"), (27, "only 26 different words")])
-def test_invalid_numbers_of_classes_raise_an_error(classes: int, says: str, corpus: Corpus) -> None:
-    with pytest.raises(DataError, match=says):
+@pytest.mark.parametrize(
+    ("classes", "message"), [(1, "give 2 or more"), (-3, "give 2"), (27, "only 26 different words")]
+)
+def test_invalid_numbers_of_classes_raise_an_error(classes: int, message: str, corpus: Corpus) -> None:
+    with pytest.raises(DataError, match=message):
         brown_clusters(corpus, classes)

@@ -57,11 +57,11 @@ def test_several_models_make_a_table(good, shared):
     reports = json.loads(good("evaluate", *names, "--text", "-", "--json", stdin=DEV).out)["models"]
     assert [report["model"] for report in reports] == list(map(str, names))
     assert [report["unknown_words"] for report in reports] == [1, 11, 1]  # each by its own vocabulary
-    alone = json.loads(good("evaluate", shared / "both", "--text", shared / "dev.txt", "--json").out)
-    assert alone == reports[2]
+    single = json.loads(good("evaluate", shared / "both", "--text", shared / "dev.txt", "--json").out)
+    assert single == reports[2]
 
 
-def test_what_is_infinite_is_null(good, tmp_path):
+def test_infinite_values_are_null(good, tmp_path):
     text = tmp_path / "train.txt"
     text.write_text("a b\nb a\n")
     options = ("--smoothing", "maximum-likelihood", "--order", 1, "--unknown", "none", "-o", tmp_path / "m")
@@ -161,15 +161,17 @@ def test_several_models_on_a_terminal(good, shared, monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setenv("NO_COLOR", "1")
     names = [shared / "bi", shared / "tri"]
-    found = surprisals({str(name): dragoman.load(name) for name in names}, ["the cat [b]", "saw"])
+    expected = surprisals({str(name): dragoman.load(name) for name in names}, ["the cat [b]", "saw"])
     shown = good("score", *names, "--words", stdin="the cat [b]\nsaw\n").lines
     assert shown[0].split() == ["word", *map(str, names)]
     rows = [line.split() for line in shown[1:] if line.strip()]
-    assert rows == [[word, *(f"{b:.2f}" for b in bits)] for word, bits in zip(found.words, found.bits, strict=True)]
+    assert rows == [
+        [word, *(f"{b:.2f}" for b in bits)] for word, bits in zip(expected.words, expected.bits, strict=True)
+    ]
     assert good("score", *names, stdin="the cat\n").lines[1].startswith("---")
 
 
-def test_a_picture_of_what_words_cost(good, shared, tmp_path):
+def test_surprisal_is_drawn(good, shared, tmp_path):
     plain = good("score", shared / "bi", shared / "tri", stdin="the cat\n").out
     drawn = good("score", shared / "bi", shared / "tri", "--picture", tmp_path / "cat.svg", stdin="the cat\n")
     assert drawn.out == plain and drawn.err == f"{tmp_path / 'cat.svg'}: the surprisal of each word, in bits\n"
@@ -199,7 +201,7 @@ def test_samples_follow_the_seed(good, shared):
     assert all(len(line.split()) <= 2 for line in short)
 
 
-def test_samples_are_narrowed_and_go_on_from_a_prefix(good, shared):
+def test_samples_with_temperature_top_k_top_p_and_prefix(good, shared):
     draw = ("sample", shared / "tri", "-n", 5, "--seed", 7)
     assert good(*draw, "--top-p", 1).out == good(*draw).out
     assert len(set(good(*draw, "--top-k", 1).lines)) == 1
@@ -217,7 +219,7 @@ def test_next_words(good, shared):
     assert rows[0][0] in {"saw", "heard", "met", "."}
 
 
-def test_there_and_back_by_arpa(good, shared, tmp_path):
+def test_arpa_round_trip(good, shared, tmp_path):
     good("export", shared / "tri", "--arpa", tmp_path / "tri.arpa.gz")
     assert gzip.decompress((tmp_path / "tri.arpa.gz").read_bytes()).lstrip().startswith(b"\\data\\")
     good("import", tmp_path / "tri.arpa.gz", "-o", tmp_path / "again")
@@ -230,10 +232,10 @@ def test_an_arpa_file_is_replaced_only_by_force(run, good, shared, tmp_path):
     arpa.write_text("mine")
     refused = run("export", shared / "bi", "--arpa", arpa)
     assert refused.code == 2 and "--force" in refused.err and arpa.read_text() == "mine"
-    told = good("export", shared / "bi", "--arpa", arpa, "--force").err
-    assert "<unk> is all unknown words together (--vocab-pad N" in told and arpa.read_text().startswith("\\data\\")
-    told = good("export", shared / "bi", "--arpa", arpa, "--force", "--vocab-pad", 1000).err
-    assert "<unk> is one unknown word of a language with 1,000 words" in told
+    messages = good("export", shared / "bi", "--arpa", arpa, "--force").err
+    assert "<unk> is all unknown words together (--vocab-pad N" in messages and arpa.read_text().startswith("\\data\\")
+    messages = good("export", shared / "bi", "--arpa", arpa, "--force", "--vocab-pad", 1000).err
+    assert "<unk> is one unknown word of a language with 1,000 words" in messages
 
 
 def test_an_arpa_file_on_standard_output(shared, good, tmp_path):
@@ -328,23 +330,23 @@ def test_force_replaces_a_model(good, shared, tmp_path):
     assert yaml.safe_load((tmp_path / "m" / "config.yaml").read_text())["order"] == 2
 
 
-def test_fallbacks_are_told_as_plain_warnings(good, tmp_path):
+def test_fallbacks_give_warnings(good, tmp_path):
     (tmp_path / "t.txt").write_text("too small a text\n")
     trained = good("train", "ngram", "--text", tmp_path / "t.txt", "--order", 2, "-o", tmp_path / "m")
-    told = [line for line in trained.err.splitlines() if line.startswith("warning: ")]
-    assert told and all("order" in line for line in told) and len(set(told)) == len(told)
+    warned = [line for line in trained.err.splitlines() if line.startswith("warning: ")]
+    assert warned and all("order" in line for line in warned) and len(set(warned)) == len(warned)
     assert ".py:" not in trained.err
 
 
-def test_many_orders_are_told_in_short(good, tmp_path):
+def test_warnings_for_many_orders_are_joined(good, tmp_path):
     (tmp_path / "t.txt").write_text("a text of a few words that is much too small for all of the orders here\n")
     trained = good("train", "ngram", "--text", tmp_path / "t.txt", "--order", 15, "-o", tmp_path / "m")
     assert "n-grams of orders 1 to 15; " in trained.err
-    told = [line for line in trained.err.splitlines() if line.startswith("warning: ")]
-    assert len(told) < 6 and any(line.startswith("warning: orders ") and " to 15: " in line for line in told)
+    warned = [line for line in trained.err.splitlines() if line.startswith("warning: ")]
+    assert len(warned) < 6 and any(line.startswith("warning: orders ") and " to 15: " in line for line in warned)
 
 
-def test_a_text_of_strange_words_is_doubted(good, shared, tmp_path):
+def test_warning_about_many_unknown_words(good, shared, tmp_path):
     doubt = "10 of 11 words are unknown; wrong column, language or tokenisation?"
     text = "Die Katze sieht den Hund und den Vogel und mich .\n"  # only the full stop is known
     for command in (("score", shared / "bi"), ("evaluate", shared / "bi", "--text", "-")):
@@ -354,29 +356,29 @@ def test_a_text_of_strange_words_is_doubted(good, shared, tmp_path):
     assert doubt in good(*lent, "-o", tmp_path / "m", stdin=text).err
 
 
-def test_fitted_coefficients_are_told(good, shared, tmp_path):
+def test_fitted_coefficients_are_printed(good, shared, tmp_path):
     train = ("train", "ngram", "--text", shared / "train.txt", "--order", 2, "--smoothing", "interpolated-fitted")
-    alone = good(*train, "-o", tmp_path / "m").err
-    assert "coefficients fitted on every 10th training sentence (without --dev-text): alpha_1 " in alone
+    messages = good(*train, "-o", tmp_path / "m").err
+    assert "coefficients fitted on every 10th training sentence (without --dev-text): alpha_1 " in messages
     beside = good(*train, "--dev-text", shared / "dev.txt", "-o", tmp_path / "n").err
     corpus = dragoman.Corpus.read(shared / "train.txt")
     dev = dragoman.Corpus.read(shared / "dev.txt", corpus.vocab)
     fitted = dragoman.NgramModel.train(corpus, heldout=dev, order=2, smoothing="interpolated-fitted").coefficients
-    one, two = fitted.table[:, 0].tolist()
-    assert f"coefficients fitted on {shared / 'dev.txt'}: alpha_1 {one:.3g}, alpha_2 {two:.3g}\n" in beside
+    unigram, bigram = fitted.table[:, 0].tolist()
+    assert f"coefficients fitted on {shared / 'dev.txt'}: alpha_1 {unigram:.3g}, alpha_2 {bigram:.3g}\n" in beside
     assert "the coefficients were fitted on this text" in beside
 
 
 # -- help -----------------------------------------------------------------------------------------------------------
 
 
-def test_help_teaches(good):
+def test_help_has_usage_and_example(good):
     overview = good("--help").out
-    for verb in COMMANDS:
-        assert f"\n  {verb} " in overview
-        told = good(verb, "--help").out
-        assert "Usage: " in told
-        assert "Example" in told
+    for command in COMMANDS:
+        assert f"\n  {command} " in overview
+        output = good(command, "--help").out
+        assert "Usage: " in output
+        assert "Example" in output
     assert good().out == overview
     assert good("-h").out == overview and good("train", "ngram", "-h").out == good("train", "ngram", "--help").out
     for group, commands in (("train", TRAIN_COMMANDS), ("inspect", INSPECT_COMMANDS)):
@@ -413,10 +415,10 @@ def test_shells_complete_commands_and_options(shell):
     assert "--beam-size" in complete("translate", "--be")
 
 
-def test_help_knows_every_smoothing(good):
+def test_help_lists_every_smoothing(good):
     assert SMOOTHING_SUMMARIES.keys() == SMOOTHINGS.keys()
-    told = good("train", "ngram", "--help").out
-    assert all(meaning in told for meaning in SMOOTHING_SUMMARIES.values())
+    output = good("train", "ngram", "--help").out
+    assert all(meaning in output for meaning in SMOOTHING_SUMMARIES.values())
 
 
 # -- what is imported -------------------------------------------------------------------------------------------------
@@ -461,7 +463,7 @@ def test_ngrams_do_without_torch(shared, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("verb", "library", "names"),
+    ("command", "library", "names"),
     [
         (train_ngram, NgramConfig, ["smoothing", "entropy_prune", "quantise", "gap"]),
         (train_class_ngram, NgramConfig, ["smoothing"]),
@@ -469,6 +471,6 @@ def test_ngrams_do_without_torch(shared, tmp_path):
         (sample_verb, LanguageModel.iter_samples, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
     ],
 )
-def test_the_command_line_has_the_defaults_of_the_library(verb, library, names):
-    ours, theirs = inspect.signature(verb).parameters, inspect.signature(library).parameters
+def test_the_command_line_has_the_defaults_of_the_library(command, library, names):
+    ours, theirs = inspect.signature(command).parameters, inspect.signature(library).parameters
     assert {name: ours[name].default for name in names} == {name: theirs[name].default for name in names}

@@ -16,16 +16,16 @@ __all__ = ["letters", "place"]
 
 def test_the_matrix_is_drawn(good: Any, place: Path) -> None:
     shown = good("attention", place / "one", GERMAN[1])
-    told = translators()["one"].translate(GERMAN[1])[0]
-    drawn = attention_text([*ENGLISH[1].split(), "</s>"], [*GERMAN[1].split(), "</s>"], told.attention)
+    translation = translators()["one"].translate(GERMAN[1])[0]
+    drawn = attention_text([*ENGLISH[1].split(), "</s>"], [*GERMAN[1].split(), "</s>"], translation.attention)
     assert shown.out.startswith(f"{ENGLISH[1]}\n\n{drawn}\n")
-    assert f"log P(E | F) = {told.log_prob:.4f}" in shown.out
+    assert f"log P(E | F) = {translation.log_prob:.4f}" in shown.out
 
 
 def test_a_given_translation(good: Any, place: Path) -> None:
     shown = good("attention", place / "one", GERMAN[1], "--target", "the cat zzz .").out
-    told = translators()["one"].force_decode([GERMAN[1]], ["the cat zzz ."])[0]
-    assert shown.startswith("the cat zzz .\n") and f"{told.log_prob:.4f}" in shown
+    translation = translators()["one"].force_decode([GERMAN[1]], ["the cat zzz ."])[0]
+    assert shown.startswith("the cat zzz .\n") and f"{translation.log_prob:.4f}" in shown
     assert "\nzzz " in shown
 
 
@@ -60,7 +60,7 @@ def test_trees_have_phrases(good: Any, place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["ONE"], "give a translator and a sentence"),
         (["ONE", "der", "hund"], "put the sentence in quotes"),
@@ -73,8 +73,8 @@ def test_trees_have_phrases(good: Any, place: Path) -> None:
         (["NOWHERE", "der hund"], "no such directory; name one that train wrote"),
     ],
 )
-def test_bad_usage(run: Any, place: Path, arguments: list[str], says: str) -> None:
+def test_bad_usage(run: Any, place: Path, arguments: list[str], message: str) -> None:
     places = {name.upper(): place / name for name in (*translators(), "nowhere")}
     outcome = run("attention", *[places.get(word, word) for word in arguments])
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
-    assert is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert is_one_line(outcome.err) and message in outcome.err, outcome.err

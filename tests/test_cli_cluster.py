@@ -27,9 +27,9 @@ def test_classes_are_written_shown_and_used(good, shared, tmp_path):
     small = ("--text", train, "--order", 2, "--smoothing", "witten-bell")
     good("train", "class-ngram", *small, "--classes", classes, "-o", tmp_path / "file")
     good("train", "class-ngram", *small, "--classes", "brown:4", "-o", tmp_path / "found")
-    from_file, found = (dragoman.load(tmp_path / name) for name in ("file", "found"))
-    assert found.score(["the cat met nobody ."]) == from_file.score(["the cat met nobody ."])
-    assert len(found.inner.vocab) == 3 + 4
+    from_file, clustered = (dragoman.load(tmp_path / name) for name in ("file", "found"))
+    assert clustered.score(["the cat met nobody ."]) == from_file.score(["the cat met nobody ."])
+    assert len(clustered.inner.vocab) == 3 + 4
 
 
 def test_of_many_classes_a_dozen_is_shown(good, tmp_path):
@@ -50,7 +50,7 @@ def test_the_vocabulary_can_be_chosen(good, shared, tmp_path):
     assert f"--vocab {shared / 'bi'} --classes" in outcome.err
 
 
-def test_a_file_is_replaced_only_when_asked(run, good, shared, tmp_path):
+def test_a_file_is_replaced_only_with_force(run, good, shared, tmp_path):
     command = ("cluster", "--text", shared / "train.txt", "-n", 2, "-o", tmp_path / "c")
     (tmp_path / "c").write_text("precious")
     refused = run(*command)
@@ -66,7 +66,7 @@ def test_a_terminal_sees_progress(good, shared, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["cluster", "--text", "TEXT"], "--output"),
         (["cluster", "-o", "OUT"], "--text"),
@@ -84,12 +84,12 @@ def test_a_terminal_sees_progress(good, shared, tmp_path, monkeypatch):
         (["train", "class-ngram", "--text", "TEXT", "--classes", "brown:999", "-o", "OUT"], "only 11 different words"),
     ],
 )
-def test_bad_usage(run, shared, tmp_path, arguments, says):
+def test_bad_usage(run, shared, tmp_path, arguments, message):
     places = {"BI": shared / "bi", "TEXT": shared / "train.txt"}
     places |= {"OUT": tmp_path / "out", "NOWHERE": tmp_path / "nowhere"}
     outcome = run(*[str(places.get(word, word)) for word in arguments])
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
-    assert is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert is_one_line(outcome.err) and message in outcome.err, outcome.err
     assert list(tmp_path.iterdir()) == []
 
 

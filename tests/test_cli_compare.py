@@ -39,12 +39,12 @@ def test_tables_are_printed(good, files: Path, both) -> None:
 
 
 def test_json_has_the_scores(good, both) -> None:
-    found = json.loads(good("compare", *both, "--json", "--tokenised", "--names", "old, new").out)
-    assert [system["name"] for system in found["systems"]] == ["old", "new"]
-    for system, lines in zip(found["systems"], (FIRST, SECOND), strict=True):
+    report = json.loads(good("compare", *both, "--json", "--tokenised", "--names", "old, new").out)
+    assert [system["name"] for system in report["systems"]] == ["old", "new"]
+    for system, lines in zip(report["systems"], (FIRST, SECOND), strict=True):
         assert system["bleu"] == score_translations(lines, REFERENCES, tokenised=True).bleu
-    assert found["paired_bootstrap"]["bleu"]["resamples"] == 50
-    assert found["systems"][0]["signature"].count("tok:none") == 1
+    assert report["paired_bootstrap"]["bleu"]["resamples"] == 50
+    assert report["systems"][0]["signature"].count("tok:none") == 1
 
 
 def test_markdown_and_how_much_is_shown(good, both) -> None:
@@ -53,10 +53,10 @@ def test_markdown_and_how_much_is_shown(good, both) -> None:
     assert shown.count("\nline ") == 2
 
 
-def test_the_kind_of_text_is_seen_and_said(good, both, files: Path) -> None:
-    seen = good("compare", *both, "--json")
-    assert "look tokenised" in seen.err
-    assert json.loads(seen.out)["tokenised"] is True
+def test_tokenised_text_is_detected_and_reported(good, both, files: Path) -> None:
+    outcome = good("compare", *both, "--json")
+    assert "look tokenised" in outcome.err
+    assert json.loads(outcome.out)["tokenised"] is True
     for name in ("ref.en", "one.en", "two.en"):
         text = (files / name).read_text()
         (files / name).write_text("\n".join(line.capitalize() for line in text.replace(" .", ".").split("\n")))
@@ -67,32 +67,32 @@ def test_the_kind_of_text_is_seen_and_said(good, both, files: Path) -> None:
 
 
 def test_seeds_decide(good, both) -> None:
-    one, again, other = (good("compare", *both, "--raw", "--seed", seed).out for seed in (1, 1, 2))
-    assert one == again
-    assert one != other
+    first, again, other = (good("compare", *both, "--raw", "--seed", seed).out for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
 
 
 def test_standard_input_and_windows_lines_are_read(good, files: Path) -> None:
     arguments = ("compare", "--ref", files / "ref.en", "--sys", "-", "--sys", files / "two.en", "--tokenised", "--json")
-    found = json.loads(good(*arguments, stdin="".join(line + "\r\n" for line in FIRST)).out)
-    assert found["systems"][0]["name"] == "-"
-    assert {example["first"] for example in found["better"]} <= set(FIRST), "no CR is left"
-    assert found["better"]
-    assert found["systems"][0]["bleu"] == score_translations(FIRST, REFERENCES, tokenised=True).bleu
+    report = json.loads(good(*arguments, stdin="".join(line + "\r\n" for line in FIRST)).out)
+    assert report["systems"][0]["name"] == "-"
+    assert {example["first"] for example in report["better"]} <= set(FIRST), "no CR is left"
+    assert report["better"]
+    assert report["systems"][0]["bleu"] == score_translations(FIRST, REFERENCES, tokenised=True).bleu
 
 
-def test_files_of_one_name_are_told_apart_by_their_paths(good, files: Path) -> None:
+def test_files_with_the_same_name_are_shown_with_their_paths(good, files: Path) -> None:
     (files / "other").mkdir()
     (files / "other" / "one.en").write_bytes((files / "two.en").read_bytes())
     systems = ("--sys", files / "one.en", "--sys", files / "other" / "one.en")
-    found = json.loads(good("compare", "--ref", files / "ref.en", *systems, "--json", "--raw").out)
-    assert [system["name"] for system in found["systems"]] == [str(files / "one.en"), str(files / "other" / "one.en")]
+    report = json.loads(good("compare", "--ref", files / "ref.en", *systems, "--json", "--raw").out)
+    assert [system["name"] for system in report["systems"]] == [str(files / "one.en"), str(files / "other" / "one.en")]
     same = good("compare", "--ref", files / "ref.en", *systems[:2], *systems[:2], "--json", "--raw")
     assert "the same file twice" in same.err
     assert json.loads(same.out)["paired_bootstrap"]["bleu"]["p_value"] == 1
 
 
-def test_another_number_of_lines_is_refused_with_both(run, files: Path, both) -> None:
+def test_different_line_counts_are_refused(run, files: Path, both) -> None:
     (files / "two.en").write_text("a\nb\n")
     refused = run("compare", *both)
     assert refused.code == 2
@@ -101,7 +101,7 @@ def test_another_number_of_lines_is_refused_with_both(run, files: Path, both) ->
     assert refused.out == ""
 
 
-def test_a_source_out_of_step_is_refused(run, files: Path, both) -> None:
+def test_a_source_of_another_length_is_refused(run, files: Path, both) -> None:
     (files / "src.de").write_text("a\n")
     refused = run("compare", *both, "--src", files / "src.de")
     assert (refused.code, is_one_line(refused.err)) == (2, True)
@@ -109,7 +109,7 @@ def test_a_source_out_of_step_is_refused(run, files: Path, both) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--sys", "one.en"), "1 given; two systems are compared"),
         (("--sys", "one.en", "--sys", "two.en", "--sys", "one.en"), "3 given"),
@@ -120,13 +120,13 @@ def test_a_source_out_of_step_is_refused(run, files: Path, both) -> None:
         ((), "--sys"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_in_one_line(run, files: Path, monkeypatch, arguments, said: str) -> None:
+def test_invalid_comparisons_are_refused_in_one_line(run, files: Path, monkeypatch, arguments, message: str) -> None:
     monkeypatch.chdir(files)
     refused = run("compare", "--ref", "ref.en", *arguments)
     assert (refused.code, is_one_line(refused.err)) == (2, True)
-    assert said in refused.err
+    assert message in refused.err
 
 
-def test_help_teaches(good) -> None:
-    told = good("compare", "--help").out
-    assert "Example" in told and "--train-tgt" in told and "paired" in told
+def test_help_has_usage_and_example(good) -> None:
+    output = good("compare", "--help").out
+    assert "Example" in output and "--train-tgt" in output and "paired" in output

@@ -30,26 +30,26 @@ def text(place: Path) -> tuple[Any, ...]:
 
 
 def report(good: Any, *arguments: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(good("evaluate", *arguments, "--json").out)
-    return found
+    result: dict[str, Any] = json.loads(good("evaluate", *arguments, "--json").out)
+    return result
 
 
 def test_scores_and_perplexities(good: Any, place: Path, text: tuple[Any, ...]) -> None:
-    found = report(good, place / "two", *text, "--beam-size", 2, "--length", "none")
+    result = report(good, place / "two", *text, "--beam-size", 2, "--length", "none")
     model = translators()["two"]
-    told = [one.text for one in model.translate(GERMAN, 2, length="none")]
-    wanted = score_translations(told, ENGLISH, tokenised=True)
-    assert (found["bleu"], found["chrf"], found["signature"]) == (wanted.bleu, wanted.chrf, wanted.signature)
-    assert found["length_ratio"] == wanted.length_ratio and "tok:none" in found["signature"]
-    paid = model.likelihood(GERMAN, ENGLISH)
-    assert found["perplexity"] == pytest.approx(paid.perplexity)
-    assert found["perplexity_characters"] == pytest.approx(paid.perplexity_characters)
-    assert found["perplexity_characters"] == pytest.approx(
-        math.exp(-paid.log_likelihood / sum(len(line) + 1 for line in ENGLISH)), rel=1e-6
+    translations = [translation.text for translation in model.translate(GERMAN, 2, length="none")]
+    expected = score_translations(translations, ENGLISH, tokenised=True)
+    assert (result["bleu"], result["chrf"], result["signature"]) == (expected.bleu, expected.chrf, expected.signature)
+    assert result["length_ratio"] == expected.length_ratio and "tok:none" in result["signature"]
+    likelihood = model.likelihood(GERMAN, ENGLISH)
+    assert result["perplexity"] == pytest.approx(likelihood.perplexity)
+    assert result["perplexity_characters"] == pytest.approx(likelihood.perplexity_characters)
+    assert result["perplexity_characters"] == pytest.approx(
+        math.exp(-likelihood.log_likelihood / sum(len(line) + 1 for line in ENGLISH)), rel=1e-6
     )
-    assert (found["sentences"], found["beam_size"], found["length"]) == (20, 2, "none")
-    assert found["sentences_per_second"] == pytest.approx(20 / found["seconds"])
-    assert "perplexity_floor" not in found and "errors" not in found and "by_length" not in found
+    assert (result["sentences"], result["beam_size"], result["length"]) == (20, 2, "none")
+    assert result["sentences_per_second"] == pytest.approx(20 / result["seconds"])
+    assert "perplexity_floor" not in result and "errors" not in result and "by_length" not in result
 
 
 def test_a_report_to_read(good: Any, place: Path, text: tuple[Any, ...], tmp_path: Path) -> None:
@@ -63,13 +63,15 @@ def test_a_report_to_read(good: Any, place: Path, text: tuple[Any, ...], tmp_pat
 
 
 def test_several_are_compared_with_the_first(good: Any, place: Path, text: tuple[Any, ...]) -> None:
-    found = report(good, place / "two", place / "one", *text)
-    assert [model["model"] for model in found["models"]] == [str(place / "two"), str(place / "one")]
+    result = report(good, place / "two", place / "one", *text)
+    assert [model["model"] for model in result["models"]] == [str(place / "two"), str(place / "one")]
     statistics = [
-        bleu(tokenised=True).statistics([one.text for one in translators()[name].translate(GERMAN)], ENGLISH)
+        bleu(tokenised=True).statistics(
+            [translation.text for translation in translators()[name].translate(GERMAN)], ENGLISH
+        )
         for name in ("two", "one")
     ]
-    [pair] = found["paired_bootstrap"]
+    [pair] = result["paired_bootstrap"]
     assert pair["bleu"]["p_value"] == paired_bootstrap(*statistics).p_value
     shown = good("evaluate", place / "two", place / "one", *text, "--by-length").out
     assert f"{place / 'one'} compared with {place / 'two'}" in shown and "Paired bootstrap" in shown
@@ -77,17 +79,15 @@ def test_several_are_compared_with_the_first(good: Any, place: Path, text: tuple
 
 
 def test_together_as_an_ensemble(good: Any, place: Path, text: tuple[Any, ...]) -> None:
-    found = report(good, place / "one", place / "two", *text, "--ensemble")
+    result = report(good, place / "one", place / "two", *text, "--ensemble")
     both = Ensemble([translators()["one"], translators()["two"]])
-    assert found["model"] == f"{place / 'one'} + {place / 'two'}"
-    assert found["perplexity"] == pytest.approx(both.likelihood(GERMAN, ENGLISH).perplexity, rel=1e-5)
-    alone = [translators()[name].likelihood(GERMAN, ENGLISH).perplexity for name in ("one", "two")]
-    assert min(alone) < found["perplexity"] < max(alone)
+    assert result["model"] == f"{place / 'one'} + {place / 'two'}"
+    assert result["perplexity"] == pytest.approx(both.likelihood(GERMAN, ENGLISH).perplexity, rel=1e-5)
+    perplexities = [translators()[name].likelihood(GERMAN, ENGLISH).perplexity for name in ("one", "two")]
+    assert min(perplexities) < result["perplexity"] < max(perplexities)
 
 
-def test_what_was_learned_decides_how_words_are_told_unless_it_is_said(
-    good: Any, place: Path, text: tuple[Any, ...]
-) -> None:
+def test_tokenisation_of_the_training_text_is_the_default(good: Any, place: Path, text: tuple[Any, ...]) -> None:
     assert "tok:13a" in report(good, place / "one", *text, "--raw")["signature"]
     assert "tok:none" in report(good, place / "one", *text, "--tokenised")["signature"]
 
@@ -96,8 +96,8 @@ def test_errors_are_diagnosed(good: Any, place: Path, tmp_path: Path) -> None:
     """The model knows its text by heart: of wrong references, it is to blame; of what greedy search misses, that is."""
     (tmp_path / "a.de").write_text(f"{GERMAN[0]}\n{GERMAN[1]}\n\n")
     (tmp_path / "a.en").write_text(f"{ENGLISH[0]}\n{ENGLISH[2]}\n\n")
-    found = report(good, place / "one", "--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--diagnose")
-    assert found["errors"] == {"none": 1, "search": 0, "model": 1}
+    result = report(good, place / "one", "--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--diagnose")
+    assert result["errors"] == {"none": 1, "search": 0, "model": 1}
     (tmp_path / "a.en").write_text(f"{ENGLISH[0]}\nthe\n\n")
     short = ("--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--diagnose", "--length", "penalty:-100")
     assert report(good, place / "one", *short, "--beam-size", 1)["errors"]["search"] == 1
@@ -112,7 +112,7 @@ def test_lengths_are_those_of_the_source(good: Any, place: Path, text: tuple[Any
 
 
 @pytest.fixture
-def laboratory(tmp_path: Path) -> Path:
+def lab(tmp_path: Path) -> Path:
     """Text that looks as the laboratory writes it."""
     (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"kind": MANIFEST_KIND, "grammar": GRAMMAR_VERSION}))
     files = {"de": GERMAN, "en": ENGLISH, "align": [LINKS] * 20, "logprob": ["-9.0\t-8.0\t-2.5"] * 20}
@@ -121,37 +121,41 @@ def laboratory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_laboratory_text_has_a_floor_and_true_alignments(good: Any, place: Path, laboratory: Path) -> None:
-    text = ("--src", laboratory / "test.de", "--ref", laboratory / "test.en")
-    found = report(good, place / "one", *text)
-    assert found["perplexity_floor"] == pytest.approx(math.exp(2.5 / 5))
-    told = translators()["one"].force_decode(GERMAN, ENGLISH)
-    wanted = count_all_links([argmax_links(one.attention) for one in told], [parse_gold_alignment(LINKS)] * 20)
-    assert found["alignment_error_rate"] == pytest.approx(wanted.error_rate)
-    assert 0 < found["alignment_error_rate"] < 1
+def test_lab_text_has_a_floor_and_true_alignments(good: Any, place: Path, lab: Path) -> None:
+    text = ("--src", lab / "test.de", "--ref", lab / "test.en")
+    result = report(good, place / "one", *text)
+    assert result["perplexity_floor"] == pytest.approx(math.exp(2.5 / 5))
+    translations = translators()["one"].force_decode(GERMAN, ENGLISH)
+    expected = count_all_links(
+        [argmax_links(translation.attention) for translation in translations], [parse_gold_alignment(LINKS)] * 20
+    )
+    assert result["alignment_error_rate"] == pytest.approx(expected.error_rate)
+    assert 0 < result["alignment_error_rate"] < 1
     shown = good("evaluate", place / "one", place / "plain", *text).out
     assert "alignment error, %" in shown and "perplexity of the true distribution: 1.65" in shown
     assert "alignment error " in good("evaluate", place / "one", *text).out
     assert "perplexity_floor" not in report(good, place / "one", *text, "--no-floor")
 
 
-def test_the_other_way_round_alignments_are_turned_and_no_floor_is_known(
-    good: Any, place: Path, laboratory: Path
+def test_alignments_are_transposed_in_the_other_direction_and_there_is_no_floor(
+    good: Any, place: Path, lab: Path
 ) -> None:
-    (laboratory / "test.align").write_text("0-3\n" * 20)
-    found = report(good, place / "one", "--src", laboratory / "test.en", "--ref", laboratory / "test.de")
-    assert "perplexity_floor" not in found
-    assert found["alignment"]["sure"] == 20
-    told = translators()["one"].force_decode(ENGLISH, GERMAN)
-    wanted = count_all_links([argmax_links(one.attention) for one in told], [parse_gold_alignment("3-0")] * 20)
-    assert found["alignment"]["found_sure"] == wanted.predicted_sure
-    (laboratory / "test.align").write_text("0-3\n")
-    cut = good("evaluate", place / "one", "--src", laboratory / "test.de", "--ref", laboratory / "test.en", "--json")
+    (lab / "test.align").write_text("0-3\n" * 20)
+    result = report(good, place / "one", "--src", lab / "test.en", "--ref", lab / "test.de")
+    assert "perplexity_floor" not in result
+    assert result["alignment"]["sure"] == 20
+    translations = translators()["one"].force_decode(ENGLISH, GERMAN)
+    expected = count_all_links(
+        [argmax_links(translation.attention) for translation in translations], [parse_gold_alignment("3-0")] * 20
+    )
+    assert result["alignment"]["found_sure"] == expected.predicted_sure
+    (lab / "test.align").write_text("0-3\n")
+    cut = good("evaluate", place / "one", "--src", lab / "test.de", "--ref", lab / "test.en", "--json")
     assert "another number of lines" in cut.err and "alignment" not in json.loads(cut.out)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["ONE"], "--src FILE --ref FILE"),
         (["ONE", "--src", "DE"], "belong together"),
@@ -173,14 +177,14 @@ def test_the_other_way_round_alignments_are_turned_and_no_floor_is_known(
         (["ONE", "--src", "DE", "--ref", "EN", "--length", "x"], "length handling 'x'"),
     ],
 )
-def test_bad_usage(run: Any, place: Path, shared: Path, tmp_path: Path, arguments: list[str], says: str) -> None:
+def test_bad_usage(run: Any, place: Path, shared: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
     places = {name.upper(): place / name for name in translators()}
     places |= {"DE": place / "test.de", "EN": place / "test.en", "BI": shared / "bi"}
     places |= {"OUT": tmp_path / "out", "NOWHERE": tmp_path / "nowhere"}
     places |= {"DEEP": tmp_path / "nowhere" / "out", "INSIDE": place / "test.de" / "out"}
     outcome = run("evaluate", *[places.get(word, word) for word in arguments])
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
-    assert is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert is_one_line(outcome.err) and message in outcome.err, outcome.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -218,15 +222,15 @@ def test_given_translations_are_scored(good: Any, run: Any, place: Path, text: t
     source, reference = text[1], text[3]
     model = translators()["two"]
     shown = good("score", place / "two", "--src", source, "--text", reference)
-    wanted = [told.log_prob for told in model.force_decode(GERMAN, ENGLISH)]
-    assert [float(line) for line in shown.lines] == pytest.approx(wanted, abs=1e-5)
+    expected = [translation.log_prob for translation in model.force_decode(GERMAN, ENGLISH)]
+    assert [float(line) for line in shown.lines] == pytest.approx(expected, abs=1e-5)
     both = good("score", place / "two", place / "one", "--src", source, "--text", reference)
     assert both.lines[0].split("\t") == [str(place / "two"), str(place / "one")]
-    assert [float(line.split("\t")[0]) for line in both.lines[1:]] == pytest.approx(wanted, abs=1e-5)
+    assert [float(line.split("\t")[0]) for line in both.lines[1:]] == pytest.approx(expected, abs=1e-5)
     words = good("score", place / "two", "--src", source, "--text", reference, "--words")
     first = words.out.split("\n\n")[0].splitlines()
     assert [row.split("\t")[0] for row in first] == [*ENGLISH[0].split(), "</s>"]
-    assert sum(float(row.split("\t")[1]) for row in first) == pytest.approx(wanted[0], abs=1e-4)
+    assert sum(float(row.split("\t")[1]) for row in first) == pytest.approx(expected[0], abs=1e-4)
     (tmp_path / "short.de").write_text(GERMAN[0] + "\n")
     refused = run("score", place / "two", "--src", tmp_path / "short.de", "--text", reference)
     assert refused.code == 2 and "has 1" in refused.err

@@ -27,7 +27,7 @@ __all__ = ["letters", "place"]
 TEXT = "".join(f"{line}\n" for line in GERMAN)
 
 
-def test_a_line_comes_out_for_each_that_goes_in(good: Any, place: Path) -> None:
+def test_each_input_line_gives_an_output_line(good: Any, place: Path) -> None:
     done = good("translate", place / "one", stdin=f"{GERMAN[0]}\n\n  \n{GERMAN[7]}\r\n{GERMAN[3]}")
     assert done.out == f"{ENGLISH[0]}\n\n\n{ENGLISH[7]}\n{ENGLISH[3]}\n"
     assert done.err == ""
@@ -54,7 +54,7 @@ class Slow:
         return self.parts.pop(0)
 
 
-def test_what_has_arrived_is_handed_on_before_more_is_awaited() -> None:
+def test_available_lines_are_translated_before_reading_more() -> None:
     stream = Slow(b"a\nb\nc", b"d", b"e\n", b"\n", b"f")
     came = [(lines, stream.read) for lines in input_lines.split_stream(stream)]
     assert came == [([b"a", b"b"], 1), ([b"cde"], 3), ([b""], 4), ([b"f"], 6)]
@@ -100,30 +100,30 @@ def test_n_best_lists_are_those_of_moses(good: Any, place: Path) -> None:
     assert parts[0][1] == ENGLISH[0] and parts[4][1] == ENGLISH[4]
     assert parts[3] == ["1", "", "LogProb= 0", "0"]
     best = translators()["one"].n_best(GERMAN[0], 3)[0]
-    for part, one in zip(parts[:3], best, strict=True):
+    for part, hypothesis in zip(parts[:3], best, strict=True):
         assert part[2].startswith("LogProb= ")
-        assert float(part[2].removeprefix("LogProb= ")) == pytest.approx(one.log_prob, rel=1e-4)
-        assert float(part[3]) == pytest.approx(one.score, rel=1e-4)
+        assert float(part[2].removeprefix("LogProb= ")) == pytest.approx(hypothesis.log_prob, rel=1e-4)
+        assert float(part[3]) == pytest.approx(hypothesis.score, rel=1e-4)
     assert [float(part[3]) for part in parts[:3]] == sorted((float(part[3]) for part in parts[:3]), reverse=True)
 
 
 def test_json_has_scores_and_attention(good: Any, place: Path) -> None:
     how = ("--json", "--n-best", 2, "--length", "none")
-    found, blank = map(json.loads, good("translate", place / "one", *how, stdin=f"{GERMAN[1]}\n\n").lines)
-    assert found["source"] == GERMAN[1] and found["translation"] == ENGLISH[1] and found["finished"]
-    assert found["score"] == found["log_prob"]  # no length handling
-    assert len(found["n_best"]) == 2 and found["n_best"][0]["translation"] == ENGLISH[1]
-    attention = found["attention"]
+    result, blank = map(json.loads, good("translate", place / "one", *how, stdin=f"{GERMAN[1]}\n\n").lines)
+    assert result["source"] == GERMAN[1] and result["translation"] == ENGLISH[1] and result["finished"]
+    assert result["score"] == result["log_prob"]  # no length handling
+    assert len(result["n_best"]) == 2 and result["n_best"][0]["translation"] == ENGLISH[1]
+    attention = result["attention"]
     assert attention["target"] == [*ENGLISH[1].split(), "</s>"] and attention["source"] == [*GERMAN[1].split(), "</s>"]
     assert np.array(attention["weights"]).sum(1) == pytest.approx(1, abs=1e-3)
     assert (blank["translation"], blank["log_prob"], blank["attention"]) == ("", 0, None)
 
 
-def test_alignments_go_to_a_file(good: Any, place: Path, tmp_path: Path) -> None:
+def test_alignments_are_written_to_a_file(good: Any, place: Path, tmp_path: Path) -> None:
     done = good("translate", place / "one", "--alignments", tmp_path / "a", stdin=f"{GERMAN[1]}\n\n{GERMAN[2]}\n")
     assert done.lines == [ENGLISH[1], "", ENGLISH[2]]
-    told = translators()["one"].translate([GERMAN[1], GERMAN[2]])
-    first, second = (to_pharaoh(argmax_links(one.attention)) for one in told)
+    translations = translators()["one"].translate([GERMAN[1], GERMAN[2]])
+    first, second = (to_pharaoh(argmax_links(translation.attention)) for translation in translations)
     assert (tmp_path / "a").read_text() == f"{first}\n\n{second}\n"
     assert "1-1" in first.split()  # hund and dog
 
@@ -131,18 +131,22 @@ def test_alignments_go_to_a_file(good: Any, place: Path, tmp_path: Path) -> None
 def test_alignments_of_pieces_are_between_words(good: Any, place: Path, tmp_path: Path) -> None:
     good("translate", place / "pieces", "--alignments", tmp_path / "a", stdin=f"{GERMAN[1]}\n")
     [line] = (tmp_path / "a").read_text().splitlines()
-    told = translators()["pieces"].translate(GERMAN[1])[0]
+    translation = translators()["pieces"].translate(GERMAN[1])[0]
     words = [tuple(map(int, pair.split("-"))) for pair in line.split()]
-    assert all(source < 4 and target < len(told.text.split(" ")) for source, target in words)
+    assert all(source < 4 and target < len(translation.text.split(" ")) for source, target in words)
 
 
 def test_alignments_of_letters_are_between_them(good: Any, letters: Path, tmp_path: Path) -> None:
     good("translate", letters, "--alignments", tmp_path / "a", stdin=f"{GERMAN[1]}\n")
-    told = dragoman.load(letters).translate(GERMAN[1])[0]
-    none = np.zeros((0 if told.finished else 1, len(told.source_tokens) + 1))
-    assert (tmp_path / "a").read_text() == f"{to_pharaoh(argmax_links(np.concatenate([told.attention, none])))}\n"
-    found = json.loads(good("translate", letters, "--json", stdin=GERMAN[1]).out)["attention"]
-    assert found["source"] == [*GERMAN[1].replace(" ", "▁"), "</s>"] and found["target"] == list(told.tokens_with_end)
+    translation = dragoman.load(letters).translate(GERMAN[1])[0]
+    none = np.zeros((0 if translation.finished else 1, len(translation.source_tokens) + 1))
+    assert (
+        tmp_path / "a"
+    ).read_text() == f"{to_pharaoh(argmax_links(np.concatenate([translation.attention, none])))}\n"
+    attention = json.loads(good("translate", letters, "--json", stdin=GERMAN[1]).out)["attention"]
+    assert attention["source"] == [*GERMAN[1].replace(" ", "▁"), "</s>"] and attention["target"] == list(
+        translation.tokens_with_end
+    )
 
 
 def test_the_search_is_shown(good: Any, place: Path, tmp_path: Path) -> None:
@@ -158,7 +162,7 @@ def test_the_search_is_shown(good: Any, place: Path, tmp_path: Path) -> None:
     assert drawn.startswith(f"line 1: {GERMAN[1]}\n") and drawn.count("<- best") == 2
 
 
-def test_samples_depend_on_seed_and_line_alone(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_depend_only_on_seed_and_line(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     how = ("translate", place / "two", "--temperature", 2, "--sample", 4)
     first = good(*how, stdin=TEXT).out
     assert [line.split(" ||| ")[0] for line in first.splitlines()[:5]] == ["0", "0", "0", "0", "1"]
@@ -178,11 +182,11 @@ def test_one_sample_is_a_line(good: Any, place: Path) -> None:
 
 
 def test_several_directories_are_an_ensemble(good: Any, place: Path) -> None:
-    found = json.loads(good("translate", place / "one", place / "two", "--json", stdin=f"{GERMAN[8]}\n").out)
+    result = json.loads(good("translate", place / "one", place / "two", "--json", stdin=f"{GERMAN[8]}\n").out)
     both = Ensemble([translators()["one"], translators()["two"]])
-    assert found["log_prob"] == pytest.approx(both.translate(GERMAN[8])[0].log_prob, rel=1e-4)
-    assert found["log_prob"] != pytest.approx(translators()["one"].translate(GERMAN[8])[0].log_prob, rel=1e-4)
-    assert len(found["attention"]["weights"]) == 5
+    assert result["log_prob"] == pytest.approx(both.translate(GERMAN[8])[0].log_prob, rel=1e-4)
+    assert result["log_prob"] != pytest.approx(translators()["one"].translate(GERMAN[8])[0].log_prob, rel=1e-4)
+    assert len(result["attention"]["weights"]) == 5
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +201,7 @@ def language_model(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return directory / "lm"
 
 
-def test_a_language_model_has_a_say(good: Any, place: Path, language_model: Path) -> None:
+def test_a_language_model_changes_the_scores(good: Any, place: Path, language_model: Path) -> None:
     line = f"{GERMAN[5]}\n"  # a cat
     assert dragoman.load(language_model).vocab == translators()["one"].vocab
     without = good("translate", place / "one", "--json", stdin=line).out
@@ -250,7 +254,7 @@ def test_a_tree_that_is_too_large_is_refused(run: Any, good: Any, place: Path) -
 
 
 @pytest.mark.parametrize(
-    ("model", "lines", "says"),
+    ("model", "lines", "messages"),
     [
         ("one", ["der Hund Bellt."], ("line 1: 2 of 3 words", "it was trained on lower-cased, tokenised text")),
         ("one", [GERMAN[0], "", "bello bellt."], ("line 3: 2 of 2 words", "it was trained on tokenised text")),
@@ -259,13 +263,17 @@ def test_a_tree_that_is_too_large_is_refused(run: Any, good: Any, place: Path) -
         ("tree", ["(S (NP a dog) barks)"], ("line 1: 3 of 3 words", "is this the language that it translates from?")),
     ],
 )
-def test_strange_words_are_told_of(good: Any, place: Path, model: str, lines: list[str], says: tuple[str, str]) -> None:
+def test_unknown_words_give_a_warning(
+    good: Any, place: Path, model: str, lines: list[str], messages: tuple[str, str]
+) -> None:
     done = good("translate", place / model, stdin="".join(f"{line}\n" for line in lines))
-    assert done.err == " do not occur in the training text; ".join(says) + "\n"
+    assert done.err == " do not occur in the training text; ".join(messages) + "\n"
     assert len(done.lines) == len(lines)
 
 
-def test_strange_lines_are_told_of_once_and_counted(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_with_unknown_words_are_counted_in_one_warning(
+    good: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 2)
     first, last = good("translate", place / "one", stdin="a dog\n\nthe cat\nder hund\na bird\n").err.splitlines()
     assert first.startswith("line 1: 2 of 2 words")
@@ -280,35 +288,35 @@ class Terminal(io.TextIOWrapper):
         return True
 
 
-def test_someone_at_a_terminal_is_told_what_happens(
+def test_messages_at_a_terminal(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from dragoman.cli.main import main
 
     monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO(f"{GERMAN[0]}\n".encode())))
     assert main(["translate", str(place / "one")]) == 0
-    said = capsys.readouterr()
-    assert said.err == "loading ...\ntype a sentence and press Enter; Ctrl-D ends\n"
-    assert said.out == f"{ENGLISH[0]}\n"
+    captured = capsys.readouterr()
+    assert captured.err == "loading ...\ntype a sentence and press Enter; Ctrl-D ends\n"
+    assert captured.out == f"{ENGLISH[0]}\n"
     assert main(["translate", str(place / "one"), "--text", str(place / "test.de")]) == 0
     assert capsys.readouterr().err == "loading ...\n"
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("wrong", "message"),
     [
         (b"ein \xff\n", "<stdin>:3: not UTF-8 (byte 0xff at column 5); convert it"),
         (b"a\0b\n", "<stdin>:3: NUL byte at column 2"),
     ],
 )
-def test_what_came_before_a_bad_line_is_out(run: Any, place: Path, wrong: bytes, says: str) -> None:
+def test_lines_before_a_bad_line_are_written(run: Any, place: Path, wrong: bytes, message: str) -> None:
     before = "\n".join(GERMAN[:2]).encode() + b"\n"
     outcome = run("translate", place / "one", stdin=before + wrong + before)
-    assert outcome.code == 2 and is_one_line(outcome.err) and says in outcome.err
+    assert outcome.code == 2 and is_one_line(outcome.err) and message in outcome.err
     assert outcome.lines == ENGLISH[:2]
 
 
-def test_trees_are_wanted_by_those_that_read_them(run: Any, good: Any, place: Path) -> None:
+def test_tree_encoders_need_trees(run: Any, good: Any, place: Path) -> None:
     outcome = run("translate", place / "tree", stdin=f"{TREES[0]}\n\n{GERMAN[0]}\n")
     assert outcome.code == 2 and is_one_line(outcome.err)
     assert "<stdin>:3: no brackets" in outcome.err and "plain text" in outcome.err
@@ -318,7 +326,7 @@ def test_trees_are_wanted_by_those_that_read_them(run: Any, good: Any, place: Pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["translate"], "name a translator, such as"),
         (["translate", "NOWHERE"], "no such directory; name one that train wrote"),
@@ -348,18 +356,18 @@ def test_trees_are_wanted_by_those_that_read_them(run: Any, good: Any, place: Pa
     ],
 )
 def test_bad_usage(
-    run: Any, place: Path, language_model: Path, tmp_path: Path, arguments: list[str], says: str
+    run: Any, place: Path, language_model: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     places = {name.upper(): place / name for name in translators()}
     places |= {"LM": language_model, "OUT": tmp_path / "out", "NOWHERE": tmp_path / "nowhere"}
     places["FILE"] = place / "test.de"
     outcome = run(*[places.get(word, word) for word in arguments], stdin=TREES[0])
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
-    assert is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert is_one_line(outcome.err) and message in outcome.err, outcome.err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_words_are_what_is_between_spaces(good: Any, place: Path, tmp_path: Path) -> None:
+def test_words_are_separated_by_spaces(good: Any, place: Path, tmp_path: Path) -> None:
     """A no-break space is none of them."""
     done = good("translate", place / "one", "--alignments", tmp_path / "a", stdin="der\u00a0hund bellt .\n")
     assert len(done.lines) == 1
@@ -369,29 +377,29 @@ def test_words_are_what_is_between_spaces(good: Any, place: Path, tmp_path: Path
 def test_lines_of_standard_input_are_numbered_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 2)
     parts: Iterator[list[bytes]] = iter([[b"a", b"b", b"c"], [b"d"]])
-    seen: list[tuple[str, str, int]] = []
-    batches = list(input_lines._batches(parts, "x", lambda *line: seen.append(line)))
+    calls: list[tuple[str, str, int]] = []
+    batches = list(input_lines._batches(parts, "x", lambda *line: calls.append(line)))
     assert [[line.number for line in batch] for batch in batches] == [[1, 2], [3], [4]]
-    assert seen[3] == ("d", "x", 4)
+    assert calls[3] == ("d", "x", 4)
 
 
 @pytest.mark.parametrize("option", ["--alignments", "--lattice"])
 def test_a_file_that_cannot_be_written_is_refused_at_once(run: Any, place: Path, tmp_path: Path, option: str) -> None:
-    for path, told in (
+    for path, message in (
         (tmp_path / "no" / "where", "there is no directory"),
         (tmp_path, "is a directory"),
         ("-", "file"),
     ):
         refused = run("translate", place / "one", option, path, stdin=f"{GERMAN[0]}\n")
-        assert refused.code == 2 and told in refused.err and option in refused.err and refused.out == ""
+        assert refused.code == 2 and message in refused.err and option in refused.err and refused.out == ""
 
 
-def test_what_is_odd_about_the_texts_is_told(good: Any, tmp_path: Path) -> None:
+def test_suspicious_texts_give_warnings(good: Any, tmp_path: Path) -> None:
     for name, lines in (("t.de", [*GERMAN, ""]), ("t.en", [*ENGLISH, ENGLISH[0]])):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    one, two = tmp_path / "t.de", tmp_path / "t.en"
-    command = ("train", "translator", "--src", one, "--tgt", two, "--max-updates", 1, "--units", "char")
-    told = good(*command, "--dev-src", two, "--dev-tgt", one, "-o", tmp_path / "m").err
-    assert "are --dev-src and --dev-tgt swapped?" in told and "1 pairs have one blank side" in told
-    told = good(*command, "--dev-src", one, "--dev-tgt", two, "-o", tmp_path / "n").err
-    assert "swapped" not in told
+    source, target = tmp_path / "t.de", tmp_path / "t.en"
+    command = ("train", "translator", "--src", source, "--tgt", target, "--max-updates", 1, "--units", "char")
+    messages = good(*command, "--dev-src", target, "--dev-tgt", source, "-o", tmp_path / "m").err
+    assert "are --dev-src and --dev-tgt swapped?" in messages and "1 pairs have one blank side" in messages
+    messages = good(*command, "--dev-src", source, "--dev-tgt", target, "-o", tmp_path / "n").err
+    assert "swapped" not in messages

@@ -21,12 +21,12 @@ def text() -> Corpus:
 
 def one_by_one(corpus: Corpus, order: int) -> Counter[tuple[int, ...]]:
     """All n-grams of one order that the framed sentences have; `<s>` alone is never predicted."""
-    found = Counter[tuple[int, ...]]()
+    counts = Counter[tuple[int, ...]]()
     for sentence in corpus:
         framed = [0, *sentence.tolist(), 1]
-        found.update(tuple(framed[start : start + order]) for start in range(len(framed) - order + 1))
-    found.pop((0,), None)
-    return found
+        counts.update(tuple(framed[start : start + order]) for start in range(len(framed) - order + 1))
+    counts.pop((0,), None)
+    return counts
 
 
 def as_counter(counts: counting.NgramCounts, order: int) -> dict[tuple[int, ...], int]:

@@ -77,8 +77,8 @@ def test_a_wide_beam_is_exhaustive_search(length: Any, n_best: int) -> None:
 def test_results_do_not_depend_on_the_batch() -> None:
     together = searched(beam_size=3, coverage=STRENGTH)
     for source, (best, *_) in zip(SOURCES, together, strict=True):
-        ((alone,),) = beam_search(TOY, Batch.empty(1, source_of([source])), 3, coverage=STRENGTH)
-        assert alone.ids == best.ids and alone.score == pytest.approx(best.score, abs=1e-9)
+        ((single,),) = beam_search(TOY, Batch.empty(1, source_of([source])), 3, coverage=STRENGTH)
+        assert single.ids == best.ids and single.score == pytest.approx(best.score, abs=1e-9)
 
 
 def test_a_strength_of_zero_changes_nothing() -> None:

@@ -82,8 +82,8 @@ def read_plainly(path: Path) -> Numbers:
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
     rows = [line.split("\t") for line in text.split("\n") if "\t" in line]
-    found = {tuple(row[1].split(" ")): (float(row[0]), float(row[2]) if len(row) > 2 else 0.0) for row in rows}
-    return without_start(found)
+    ngrams = {tuple(row[1].split(" ")): (float(row[0]), float(row[2]) if len(row) > 2 else 0.0) for row in rows}
+    return without_start(ngrams)
 
 
 def without_start(numbers: Numbers) -> Numbers:
@@ -93,7 +93,7 @@ def without_start(numbers: Numbers) -> Numbers:
 
 def numbers_of(model: NgramModel) -> Numbers:
     """Our tables in the form of the file: `<unk>` as one word's share where it is a class of many."""
-    table, words, found = model.table, model.vocab.tokens, Numbers()
+    table, words, numbers = model.table, model.vocab.tokens, Numbers()
     for order in range(1, table.trie.order + 1):
         log_prob = table.values(order).astype(float)
         rows = table.trie.words(order)
@@ -101,8 +101,8 @@ def numbers_of(model: NgramModel) -> Numbers:
             log_prob[rows[:, -1] == UNK] += model.unknown.log_probs(["any"])[0]
         for node, row, value in zip(range(table.trie.levels[order], table.trie.nodes), rows, log_prob, strict=False):
             backoff = float(table.log_backoff[node]) if order < table.trie.order else 0.0
-            found[tuple(words[w] for w in row)] = (value / LOG_10, backoff / LOG_10)
-    return without_start(found)
+            numbers[tuple(words[w] for w in row)] = (value / LOG_10, backoff / LOG_10)
+    return without_start(numbers)
 
 
 def totals(model: NgramModel, heldout: Corpus) -> np.ndarray:

@@ -84,8 +84,8 @@ def test_agrees_with_scoring(bigrams):
 
 def test_a_mixture_has_no_orders(bigrams):
     corpus = Corpus.from_sentences(TEST, bigrams.vocab)
-    alone, doubled = likelihood(bigrams, corpus), likelihood(Mixture.uniform([bigrams, bigrams]), corpus)
-    assert doubled.perplexity == pytest.approx(alone.perplexity)
+    single, doubled = likelihood(bigrams, corpus), likelihood(Mixture.uniform([bigrams, bigrams]), corpus)
+    assert doubled.perplexity == pytest.approx(single.perplexity)
     assert "found_orders" not in doubled.as_dict()
 
 

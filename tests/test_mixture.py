@@ -94,8 +94,8 @@ def test_probabilities_are_weighted_sums() -> None:
     both = Mixture([first, second], [0.3, 0.7])
     batch = Batch.empty(2)
     words = torch.tensor([5, 7])
-    says = [m.log_probs(m.advance(m.start(batch), words)).exp() for m in (first, second, both)]
-    torch.testing.assert_close(says[2], 0.3 * says[0] + 0.7 * says[1], rtol=0, atol=1e-12)
+    probs = [m.log_probs(m.advance(m.start(batch), words)).exp() for m in (first, second, both)]
+    torch.testing.assert_close(probs[2], 0.3 * probs[0] + 0.7 * probs[1], rtol=0, atol=1e-12)
 
 
 def test_uniform_mixtures_have_equal_weights() -> None:

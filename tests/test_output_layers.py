@@ -97,8 +97,8 @@ def test_target_log_probs_equal_those_of_all_words(name: str, x: Tensor, targets
     weights = torch.linspace(0.5, 2, ROWS, dtype=torch.float64)
     inputs = [x, *layer.parameters()]
     gradients = [torch.autograd.grad((part * weights).sum(), inputs) for part in (result, expected)]
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other)
+    for first, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(first, other)
 
 
 @every_layer
@@ -172,8 +172,8 @@ def test_label_smoothing_over_all_words(x: Tensor, targets: Tensor, monkeypatch:
         gradients = [
             torch.autograd.grad((part * weights).sum(), inputs, retain_graph=True) for part in (result, expected)
         ]
-        for one, other in zip(*gradients, strict=True):
-            torch.testing.assert_close(one, other)
+        for first, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(first, other)
 
 
 @every_classes

@@ -124,7 +124,7 @@ def test_at_least_half_of_the_backoff_mass_remains(tight: NgramTable) -> None:
 def test_table_with_full_contexts_is_not_quantised() -> None:
     """They have no back-off to even out the rounding."""
     source, words = np.random.default_rng(5), [f"w{number}" for number in range(30)]
-    every_pair = [f"{one} {two} <unk> {one}" for one in words for two in words]
+    every_pair = [f"{first} {second} <unk> {first}" for first in words for second in words]
     corpus = Corpus.from_sentences([*every_pair, *(" ".join(source.choice(words, 9)) for _ in range(400))])
     with pytest.warns(UserWarning, match="not quantised"):
         model = NgramModel.train(corpus, order=2, smoothing="witten-bell", quantise=True)

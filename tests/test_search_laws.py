@@ -244,8 +244,8 @@ def test_the_most_probable_word_is_always_kept() -> None:
 def test_rows_are_warped_independently(cut: dict[str, Any]) -> None:
     several = torch.stack([torch.linspace(0, slope, 9, dtype=torch.float64) for slope in (-4, 0, 9)]).log_softmax(dim=1)
     original = several.clone()
-    alone = torch.cat([warp_log_probs(row[None], **cut) for row in several])
-    assert torch.equal(warp_log_probs(several, **cut), alone)
+    separate = torch.cat([warp_log_probs(row[None], **cut) for row in several])
+    assert torch.equal(warp_log_probs(several, **cut), separate)
     assert torch.equal(several, original)  # the model's own distribution is left as it was
 
 
@@ -362,8 +362,8 @@ def test_frequencies_match_probabilities_given_the_source() -> None:
 
 def test_sampled_translations_have_scores_and_attention() -> None:
     limits = torch.tensor([1, 2, 3, 4, 50, 50, 50])
-    for narrow in ({}, {"top_k": 2, "temperature": 1.5}):
-        together = sample_translations(TOY, source_of(), 4, seed=2, max_words=limits, **narrow)
+    for options in ({}, {"top_k": 2, "temperature": 1.5}):
+        together = sample_translations(TOY, source_of(), 4, seed=2, max_words=limits, **options)
         for sentence, limit, drawn in zip(SOURCES, limits.tolist(), together, strict=True):
             for hypothesis in drawn:
                 assert len(hypothesis.ids) < limit if hypothesis.finished else len(hypothesis.ids) == limit
@@ -373,7 +373,7 @@ def test_sampled_translations_have_scores_and_attention() -> None:
                 (same,) = force_decode(TOY, whole)
                 assert hypothesis.attention is not None and same.attention is not None
                 torch.testing.assert_close(hypothesis.attention, same.attention[: len(steps)], rtol=0, atol=1e-12)
-                assert narrow or hypothesis.score == pytest.approx(hypothesis.log_prob, abs=1e-9)
+                assert options or hypothesis.score == pytest.approx(hypothesis.log_prob, abs=1e-9)
 
 
 def test_a_sampled_translation_depends_only_on_its_numbers_and_the_seed() -> None:

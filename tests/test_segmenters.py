@@ -117,8 +117,8 @@ def test_unknown_characters_keep_their_spelling() -> None:
         assert isinstance(units, SubwordSegmenter)
         tokens = units.segment("cow Жук!")
         assert "Жук" in tokens
-        heard = Corpus.from_sentences([tokens], Corpus.from_sentences([units.pieces]).vocab)
-        assert heard.unknown_words == ["Жук"]
+        corpus = Corpus.from_sentences([tokens], Corpus.from_sentences([units.pieces]).vocab)
+        assert corpus.unknown_words == ["Жук"]
 
 
 @names
@@ -143,9 +143,9 @@ def test_scripts_without_spaces_are_segmented(text: list[str], kind: str) -> Non
 
 @pytest.mark.parametrize("spec", ["subword:90", "unigram:50"])
 def test_training_is_deterministic(spec: str) -> None:
-    one, two = train_segmenter(spec, RAW), train_segmenter(spec, iter(RAW))
-    assert one == two
-    assert dict(one.files()) == dict(two.files())
+    first, second = train_segmenter(spec, RAW), train_segmenter(spec, iter(RAW))
+    assert first == second
+    assert dict(first.files()) == dict(second.files())
 
 
 def test_segmenter_has_the_requested_pieces() -> None:
@@ -389,10 +389,10 @@ def attentions(draw: st.DrawFn) -> tuple[np.ndarray, list[int], list[int]]:
 @given(attentions())
 def test_attention_between_words(case: tuple[np.ndarray, list[int], list[int]]) -> None:
     matrix, target, source = case
-    found = attention_to_words(matrix, target, source)
-    assert found.shape == (target[-1] + 1, source[-1] + 1)
-    assert found.sum(axis=1) == pytest.approx(np.ones(len(found)))
-    for row, word in enumerate(found):
+    actual = attention_to_words(matrix, target, source)
+    assert actual.shape == (target[-1] + 1, source[-1] + 1)
+    assert actual.sum(axis=1) == pytest.approx(np.ones(len(actual)))
+    for row, word in enumerate(actual):
         for column, value in enumerate(word):
             inside = matrix[np.equal(target, row)][:, np.equal(source, column)]
             assert value == pytest.approx(inside.sum(axis=1).mean())

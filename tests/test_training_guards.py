@@ -37,7 +37,7 @@ from trainings import (
     Bowl,
     Points,
     PowerCut,
-    Watch,
+    Recorder,
     assert_same,
     distance,
     metrics,
@@ -72,8 +72,8 @@ def test_dropout_of_any_shape(shape: tuple[int, ...]) -> None:
 def test_elements_are_dropped_independently() -> None:
     """Four are drawn at once: none of them may know of another, or be likelier than another."""
     elements, rate = 400_000, 0.3
-    kept = (Dropout(rate)(torch.ones(elements), generator(2)) > 0).double().numpy()
-    quarters = kept.reshape(-1, 4)
+    is_kept = (Dropout(rate)(torch.ones(elements), generator(2)) > 0).double().numpy()
+    quarters = is_kept.reshape(-1, 4)
     reach = 5 * math.sqrt(rate * (1 - rate) / len(quarters))
     np.testing.assert_allclose(quarters.mean(0), 1 - rate, rtol=0, atol=reach)
     together = np.corrcoef(quarters, rowvar=False) - np.eye(4)
@@ -144,11 +144,13 @@ def test_a_roll_back_starts_with_a_new_optimizer(optimizer: str) -> None:
         return distance(model, points) * (math.inf if steps[0] == 3 else 1.0)
 
     settings = {"optimizer": optimizer, "momentum": 0.8, **ONE_THREAD}
-    bowl, kept = Bowl(3.0, -0.2), []
-    watch = Watch(at=3, act=lambda: kept.append(bowl.theta.tolist()))
-    fit(bowl, ORIGIN, objective=objective, learning_rate=0.1, check_every=2, max_epochs=5, callback=watch, **settings)
-    assert [moment.rolled_back for moment in watch.moments] == [False, False, True, False, False]
-    beginner = Bowl(*kept[0])
+    bowl, recorded = Bowl(3.0, -0.2), []
+    recorder = Recorder(at=3, act=lambda: recorded.append(bowl.theta.tolist()))
+    fit(
+        bowl, ORIGIN, objective=objective, learning_rate=0.1, check_every=2, max_epochs=5, callback=recorder, **settings
+    )
+    assert [report.rolled_back for report in recorder.reports] == [False, False, True, False, False]
+    beginner = Bowl(*recorded[0])
     fit(beginner, ORIGIN, objective=distance, learning_rate=0.1 / 2, max_epochs=2, **settings)
     assert bowl.theta.tolist() == beginner.theta.tolist()
 
@@ -165,9 +167,9 @@ class Disk:
         flush, rename = os.fsync, os.replace
 
         def noted_flush(descriptor: int) -> None:
-            found = os.fstat(descriptor)
-            self.events.append(("flushed", found.st_ino))
-            self.sizes[found.st_ino] = found.st_size
+            status = os.fstat(descriptor)
+            self.events.append(("flushed", status.st_ino))
+            self.sizes[status.st_ino] = status.st_size
             flush(descriptor)
 
         def noted_rename(source: Any, target: Any) -> None:
@@ -217,7 +219,7 @@ def assert_resumes_bit_identically(create: Callable[[], Any], directory: Path, *
     fit(create(), CORPUS, DEV, output=whole, **settings)
     for update in (1, 5, 11, 17):
         with pytest.raises(PowerCut):
-            fit(create(), CORPUS, DEV, output=parts, callback=Watch(update, stop), **settings)
+            fit(create(), CORPUS, DEV, output=parts, callback=Recorder(update, stop), **settings)
     assert not fit(create(), CORPUS, DEV, output=parts, **settings).already_finished
     for file in (ARRAYS_FILE, CHECKPOINT_FILE):
         assert_same(map_arrays(whole / file), map_arrays(parts / file))

@@ -33,17 +33,17 @@ def parameters(model: FeedForwardModel) -> dict[str, np.ndarray]:
     return {name: tensor.detach().numpy().copy() for name, tensor in model.named_parameters()}
 
 
-def assert_same(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> None:
-    assert one.keys() == two.keys()
-    for name, array in one.items():
-        assert np.array_equal(array, two[name]), name
+def assert_same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> None:
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        assert np.array_equal(array, second[name]), name
 
 
-class Watch:
+class Recorder:
     """Notes what is reported; may act at a step."""
 
     def __init__(self, at: int | None = None, act: Callable[[], None] = lambda: None):
-        self.moments: list[StepReport] = []
+        self.reports: list[StepReport] = []
         self.started: TrainingStarted | None = None
         self.at, self.act = at, act
 
@@ -51,7 +51,7 @@ class Watch:
         if isinstance(event, TrainingStarted):
             self.started = event
             return
-        self.moments.append(event)
+        self.reports.append(event)
         if event.progress.update == self.at:
             self.act()
 
@@ -117,7 +117,7 @@ def stop_at(directory: Path, update: int, dev: Corpus | None = None, **settings:
         raise PowerCut
 
     with pytest.raises(PowerCut):
-        fit(network(dropout=0.3), CORPUS, dev, output=directory, callback=Watch(update, stop), **settings)
+        fit(network(dropout=0.3), CORPUS, dev, output=directory, callback=Recorder(update, stop), **settings)
 
 
 def metrics(directory: Path) -> list[dict[str, Any]]:

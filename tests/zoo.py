@@ -380,8 +380,8 @@ def batch_of(pairs: ParallelCorpus) -> Batch:
 
 def _given(name: str, text: Text) -> LanguageModel:
     """A translator with its source given is a language model."""
-    found = translator(name, text)
-    conditioned: LanguageModel = found.given(read_by(found, "the unicorn sees a dog ."))
+    model = translator(name, text)
+    conditioned: LanguageModel = model.given(read_by(model, "the unicorn sees a dog ."))
     return conditioned
 
 
