@@ -59,7 +59,7 @@ def naive_priors(model: Translator, H: Tensor, h: Tensor, alphas: list[Tensor]) 
 
 
 def naive_bias(model: Translator, sentence: int, alpha: Tensor) -> Tensor | float:
-    """log(p_lex + floor), p_lex(e) = sum_j alpha_j L(e | f_j); nothing without a lexicon.  # (|V|,)"""
+    """log(p_lex + floor), p_lex(e) = sum_j alpha_j L(e | f_j); 0 without a lexicon.  # (|V|,)"""
     if model.lexicon is None:
         return 0.0
     starts, words, probs = model.lexicon.table

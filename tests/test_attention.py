@@ -105,7 +105,7 @@ def test_rows_can_be_restored_from_the_grid(owners: list[int]) -> None:
     grid = layout.to_grid(x)
     assert grid.shape == (6, max(map(owners.count, owners)), 2)
     assert torch.equal(layout.to_rows(grid), x)
-    for sentence in range(6):  # in its own line of the grid, in the order of the rows, zeros after them
+    for sentence in range(6):  # in the line of its sentence, in the order of the rows, zeros after them
         rows = x[torch.tensor(owners) == sentence]
         assert torch.equal(grid[sentence, : len(rows)], rows)
         assert not grid[sentence, len(rows) :].any()

@@ -27,7 +27,7 @@ ALPHAS = torch.rand(4, 3, 5, generator=torch.Generator().manual_seed(1), dtype=t
 
 def small(supervised: float, turned: bool = False) -> tuple[Translator, ParallelCorpus]:
     source, target = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
-    # the second word of one with the third of the other and so on: not what predicting words would teach
+    # the second word of one with the third of the other and so on: not what is learned from predicting words
     links = WordAlignments.from_lists(
         [[(0, 0), (1, 2), (2, 1), (3, 3)] if turned else [(i, i) for i in range(4)] for _ in GERMAN]
     )
@@ -124,7 +124,7 @@ def test_supervised_attention_follows_the_alignment() -> None:
     assert errors[1.0] < 0.05 < 0.3 < errors[0.0]
 
 
-# -- what goes together ------------------------------------------------------------------------------------------------
+# -- combinations of settings ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

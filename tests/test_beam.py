@@ -293,7 +293,7 @@ def test_rows_of_finished_hypotheses_are_dropped() -> None:
 
 @every_length
 def test_attention_belongs_to_the_predicted_words(length: LengthHandling) -> None:
-    """Row by row what the scorer says after the words before, over the source's own words and `</s>`."""
+    """The scorer's distribution in each row, over the words of the source and `</s>`."""
     scorer = ToyTranslator()
     for sentence, best in zip(SOURCES, beam_search(scorer, batch_of(), 4, 3, length=length, max_words=4), strict=True):
         for hypothesis in best:

@@ -1,4 +1,4 @@
-"""The command line at work: every verb, the help, and what is imported."""
+"""The command line: every command, the help, and what is imported."""
 
 import gzip
 import inspect
@@ -56,7 +56,7 @@ def test_several_models_make_a_table(good, shared):
     assert [line.split()[0] for line in table[2:5]] == list(map(str, names))
     reports = json.loads(good("evaluate", *names, "--text", "-", "--json", stdin=DEV).out)["models"]
     assert [report["model"] for report in reports] == list(map(str, names))
-    assert [report["unknown_words"] for report in reports] == [1, 11, 1]  # each by its own vocabulary
+    assert [report["unknown_words"] for report in reports] == [1, 11, 1]  # each by the vocabulary of its model
     single = json.loads(good("evaluate", shared / "both", "--text", shared / "dev.txt", "--json").out)
     assert single == reports[2]
 
@@ -128,7 +128,7 @@ def test_scores_word_by_word(good, shared):
 
 
 def test_several_models_side_by_side(good, shared):
-    """Sentences in natural logs, words in bits; `other` knows none of the words but pays for them in full."""
+    """Sentences in natural logs, words in bits; `other` has none of the words in its vocabulary, and their spellings are included."""
     names = [str(shared / name) for name in ("bi", "tri", "other")]
     models = [dragoman.load(name) for name in names]
     lines = ["the cat saw a zebra .", "", "nobody"]
@@ -151,12 +151,12 @@ def test_several_models_side_by_side(good, shared):
         assert sums == pytest.approx(sentences, abs=1e-4)
     warned = good("score", *names, stdin=text).err
     assert warned.count("\n") == 1 and f"by the vocabulary of {names[2]}: 7 of 7 words are unknown" in warned
-    warned = good("score", *names[:2], stdin="zebras\n").err  # they share one vocabulary: said once
+    warned = good("score", *names[:2], stdin="zebras\n").err  # they share one vocabulary: one warning
     assert warned.count("\n") == 1 and f"by the vocabulary of {names[0]}: 1 of 1 words are unknown" in warned
 
 
 def test_several_models_on_a_terminal(good, shared, monkeypatch):
-    """Aligned; the numbers are rounded and nothing is cut off, however narrow it is."""
+    """Columns are aligned, numbers are rounded, and nothing is cut off in a narrow terminal."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setenv("NO_COLOR", "1")
@@ -261,7 +261,7 @@ def test_kinds_of_text_make_the_same_model(good, shared, tmp_path, name, content
 
 
 def test_a_field_is_taken_from_files_that_have_one(good, run, shared, tmp_path):
-    """Plain dev text beside a TSV is read as it is; the field goes on into the next command."""
+    """Plain dev text next to a TSV file is read unchanged; the suggested command has the field."""
     (tmp_path / "t.tsv").write_text("".join(f"x\t{line}\n" for line in TRAIN.splitlines()))
     train = ("train", "ngram", "--order", 2, "--smoothing", "witten-bell", "--field", 2, "--text")
     good(*train, tmp_path / "t.tsv", "--dev-text", shared / "dev.txt", "-o", tmp_path / "m")
@@ -304,7 +304,7 @@ def test_replacing_singletons_is_a_minimum_count_of_two(good, tmp_path):
 
 
 def test_a_lent_vocabulary_makes_models_that_mix(good, shared, tmp_path):
-    """The unknown-word model comes along with the vocabulary, even one that spells words out."""
+    """The unknown-word model is taken with the vocabulary, also a spelling model."""
     (tmp_path / "talk.txt").write_text("a mouse heard a mouse .\nnobody sings .\n")
     small = ("--order", 2, "--smoothing", "witten-bell")
     good("train", "ngram", "--text", shared / "train.txt", *small, "--unknown", "characters", "-o", tmp_path / "news")

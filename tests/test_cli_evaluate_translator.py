@@ -93,7 +93,7 @@ def test_tokenisation_of_the_training_text_is_the_default(good: Any, place: Path
 
 
 def test_errors_are_diagnosed(good: Any, place: Path, tmp_path: Path) -> None:
-    """The model knows its text by heart: of wrong references, it is to blame; of what greedy search misses, that is."""
+    """The model has memorised its text: wrong references are model errors, what greedy search misses is a search error."""
     (tmp_path / "a.de").write_text(f"{GERMAN[0]}\n{GERMAN[1]}\n\n")
     (tmp_path / "a.en").write_text(f"{ENGLISH[0]}\n{ENGLISH[2]}\n\n")
     result = report(good, place / "one", "--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--diagnose")
@@ -113,7 +113,7 @@ def test_lengths_are_those_of_the_source(good: Any, place: Path, text: tuple[Any
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
-    """Text that looks as the laboratory writes it."""
+    """Files as the lab writes them."""
     (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"kind": MANIFEST_KIND, "grammar": GRAMMAR_VERSION}))
     files = {"de": GERMAN, "en": ENGLISH, "align": [LINKS] * 20, "logprob": ["-9.0\t-8.0\t-2.5"] * 20}
     for ending, lines in files.items():
@@ -218,7 +218,7 @@ def test_as_many_lines_on_both_sides(run: Any, place: Path, tmp_path: Path) -> N
 
 
 def test_given_translations_are_scored(good: Any, run: Any, place: Path, text: tuple[Any, ...], tmp_path: Path) -> None:
-    """`dragoman score --src`: log P(E | F) of each line, and what each word of it costs."""
+    """`dragoman score --src`: log P(E | F) of each line, and the surprisal of each word."""
     source, reference = text[1], text[3]
     model = translators()["two"]
     shown = good("score", place / "two", "--src", source, "--text", reference)

@@ -1,4 +1,4 @@
-"""dragoman train recurrent, and what evaluate says of such models."""
+"""`dragoman train recurrent`, and `dragoman evaluate` with recurrent models."""
 
 from __future__ import annotations
 

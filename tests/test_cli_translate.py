@@ -191,7 +191,7 @@ def test_several_directories_are_an_ensemble(good: Any, place: Path) -> None:
 
 @pytest.fixture(scope="module")
 def language_model(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One that knows dogs alone, by the verbs that are there to make it."""
+    """A language model trained only on sentences with dogs, by the commands."""
     from dragoman.cli.main import main
 
     directory = tmp_path_factory.mktemp("lm")

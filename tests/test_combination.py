@@ -133,7 +133,7 @@ def test_a_combination_of_equal_members_equals_the_member(member: Scorer, mode: 
 
 @pytest.mark.parametrize("mode", ["linear", "log-linear"])
 def test_members_with_weight_zero_are_ignored(mode: Any) -> None:
-    """Even if another finds impossible what it says."""
+    """Also if another member gives its words probability zero."""
     strict = GraphScorer(WORDS, {"": {"a": 1.0}})
     for weights, expected in (([1, 0, 0], ONE), ([0, 0, 1], TWO)):
         scorer = Combination([ONE, strict, TWO], weights, mode)

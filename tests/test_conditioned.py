@@ -61,7 +61,7 @@ def test_the_source_may_be_empty(name: str) -> None:
 
 @every_translator
 def test_all_rows_share_the_memory_of_one_source(name: str) -> None:
-    """What is remembered of it is there once, however many rows there are."""
+    """The memory has one entry, however many rows there are."""
     _, given = pair(name)
     state = given.start(Batch.empty(7))
     if state.sentence is not None:

@@ -21,7 +21,7 @@ from dragoman.data.vocabulary import END, START, UNK
 
 CHUNK = 1 << 24  # bytes that are decoded at a time
 
-# -- what is a line, what is a word ----------------------------------------------------------------------------------
+# -- lines and words ----------------------------------------------------------------------------------
 
 # Everything that some other program takes for a line break or a blank.
 ODD = "\r\n\t \v\f\x1c\x1d\x1e\x85\xa0\u2028\u2029\u3000\ufeff"
@@ -29,7 +29,7 @@ TEXTS = st.text(st.sampled_from(ODD + "abß語😀"), max_size=40) | st.text(max
 
 
 def split(text: str) -> list[list[str]]:
-    """The rule, in the simplest words: lines end at \\n, one \\r before it goes, words end at blank and TAB."""
+    """The rule in plain Python: lines end at \\n, one \\r before it is removed, words end at blank and TAB."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

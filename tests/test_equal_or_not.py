@@ -156,7 +156,7 @@ def test_a_picture_has_every_label_as_text(tmp_path: Path, view: HiddenLayerView
 
 
 def test_points_in_one_place_share_a_label() -> None:
-    """Those nearer than this; the others have their own."""
+    """Points nearer than this share a label; the others have separate labels."""
     points = np.array([[1.0, 1.0], [0.0, 0.0], [1.02, 0.99], [1.0, 2.0]])
     labels = merge_labels(points, ["a", "b", "c", "d"], near=0.05)
     assert labels == {(1.0, 1.0): "a\nc", (0.0, 0.0): "b", (1.0, 2.0): "d"}

@@ -50,17 +50,17 @@ def test_perplexities_of_the_true_distribution() -> None:
 
 
 def test_standard_errors_of_the_true_distribution() -> None:
-    """With r = 9/5 bits a token, 3 - 2r = -0.6 and 6 - 3r = 0.6 are left: the root of 2 * (0.36 + 0.36), over 5."""
+    """With r = 9/5 bits per token, 3 - 2r = -0.6 and 6 - 3r = 0.6 are left: the root of 2 * (0.36 + 0.36), over 5."""
     floor = Floor.from_true_log_probs(TWO)
     bits = math.sqrt(2 * 0.72) / 5
     assert floor.perplexity.standard_error == pytest.approx(bits * math.log(2) * 2 ** (9 / 5))
-    assert floor.perplexity_class.standard_error == pytest.approx(0, abs=1e-7)  # one bit a token, both times
+    assert floor.perplexity_class.standard_error == pytest.approx(0, abs=1e-7)  # one bit per token in both sentences
     assert floor.bits_per_character.standard_error == pytest.approx(0, abs=1e-7)  # one bit a character, both times
     assert floor.as_dict()["perplexity_error"] == floor.perplexity.standard_error
 
 
 def make_scores(true_log_probs: TrueLogProbs, more: float = 0.0, identity: float = 0.0) -> TokenScores:
-    """A model that pays what the truth pays by class, so many nats a token more, and for the unknown words `x`."""
+    """Scores of a model: the true log-probabilities by class, minus `more` nats per token, and `identity` for each `x`."""
     corpus = Corpus.from_sentences(
         ["x" + " a" * int(words - 1) for words in true_log_probs.words], Vocab([*SPECIALS, "a"])
     )
@@ -71,7 +71,7 @@ def make_scores(true_log_probs: TrueLogProbs, more: float = 0.0, identity: float
 def test_the_gap_of_an_example() -> None:
     gap = FloorGap.from_token_scores(TWO, make_scores(TWO, more=0.5, identity=-2.0))
     assert gap.by_class.estimate == pytest.approx((0.5, 0), abs=1e-7)
-    # In full, the model pays 2 nats a sentence for what costs the truth log 2 and log 8.
+    # With spellings, the model's loss is 2 nats per sentence; the true losses are log 2 and log 8.
     left = 5 * 0.5 + 4 - math.log(16)
     assert gap.full.estimate.value == pytest.approx(left / 5)
     assert gap.full.estimate.standard_error > 0
@@ -152,11 +152,11 @@ def test_the_error_agrees_with_the_spread_over_many_texts() -> None:
     )
 
 
-# -- the laboratory -------------------------------------------------------------------------------------------------
+# -- the lab --------------------------------------------------------------------------------------------------------
 
 
 class Drawn:
-    """A laboratory's text to train on and another to be held to, with the truth about it."""
+    """Training and test text of the lab, with the true log-probabilities of the test text."""
 
     def __init__(self, language: str, sentences: int, vocab: Vocab | None = None) -> None:
         self.language = language
@@ -168,7 +168,7 @@ class Drawn:
 
 @cache
 def drawn(language: str) -> Drawn:
-    """With the words seen twice or more."""
+    """With the words that occur twice or more."""
     return Drawn(language, 500)
 
 
@@ -176,7 +176,7 @@ def drawn(language: str) -> Drawn:
 def drawn_with_few_words(language: str) -> Drawn:
     """With the most frequent words only: nearly everything is `<unk>`, and there is little to learn.
 
-    Fewer sentences, as almost any part of them may then be anything, and the truth has long sums.
+    Fewer sentences, because the true probabilities are then sums over many sentences.
     """
     frequent = drawn(language).text.corpus.vocab
     order = np.argsort(-frequent.counts, kind="stable")
@@ -226,7 +226,7 @@ def test_the_floor_is_the_entropy_of_the_grammar(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_floor_counts_the_same_tokens_as_the_likelihood(language: str) -> None:
-    """The floor is a price of the same text: the same tokens, words and characters, and less if words collapse."""
+    """The floor is computed for the same tokens, words and characters; it is lower if words are replaced by <unk>."""
     text = drawn(language)
     result = likelihood(MODELS["witten-bell, order 1"](text.text), text.test)
     true_log_probs = text.true_log_probs
@@ -265,13 +265,13 @@ def test_the_table_lists_models_with_a_floor() -> None:
 
 
 def shown(language: str) -> Corpus:
-    """The sentences that lie in the laboratory's directory."""
+    """The sentences in the lab's directory."""
     return drawn(language).test.select(np.arange(100))
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A laboratory's directory with two English models in it."""
+    """A directory of the lab with two English models in it."""
     place = tmp_path_factory.mktemp("lab")
     for language in LANGUAGES:
         (place / f"test.{language}").write_text("\n".join(shown(language).sentences_as_text()) + "\n")

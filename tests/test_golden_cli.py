@@ -167,7 +167,7 @@ MODELS = {
     "fixed": "doctor --text train.en --fix -o fixed",
 }
 
-# Commands that print JSON: a value, or one a line.
+# Commands that print JSON: a value, or one per line.
 JSON_COMMANDS = {
     "evaluate": "evaluate ngram --text dev.en --json",
     "evaluate several": "evaluate ngram bigram --text dev.en --json",
@@ -371,7 +371,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def lost_keys(expected: dict[str, list[str]], actual: dict[str, list[str]]) -> list[str]:
-    """Return the key paths that are gone, or whose values are of other types. Null may become a value."""
+    """Return the key paths that are missing, or whose values are of other types. Null may become a value."""
     lost = [path for path in expected if path not in actual]
     for path in expected.keys() & actual.keys():
         if not set(expected[path]) - {"null"} <= set(actual[path]):

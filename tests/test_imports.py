@@ -1,4 +1,4 @@
-"""The layers of the package: no module imports from a layer above its own. Imports inside functions count as well."""
+"""The layers of the package: no module imports from a layer above it. Imports inside functions count as well."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package i
 MODULES = sorted(PACKAGE.rglob("*.py"))
 TOP_LEVEL = {"__init__", "__main__"}  # the public names come from anywhere below the command line
 
-# Ways to run what a file says. Models are read as plain settings and arrays.
+# Ways to execute the content of a file. Models are read as plain settings and arrays.
 BANNED_IMPORTS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
 BANNED_CALLS = {
     "eval",

@@ -48,7 +48,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def made(corpus: Corpus = CORPUS, **settings: Any) -> RecurrentModel:
-    """A small model in 64 bits, with large enough vectors to have something to say."""
+    """A small model in 64 bits, with embeddings large enough to have an effect."""
     common = {"embedding": 5, "hidden": 5, "precision": "float64", "embedding_reach": 1.0}
     return RecurrentModel.create(corpus, seed=3, **{**common, **settings})
 
@@ -59,7 +59,7 @@ def model(request: pytest.FixtureRequest) -> RecurrentModel:
 
 
 def states_of(model: RecurrentModel, words: list[int], carry: Any = None) -> list[State]:
-    """The scorer's own: before the first word, and after each."""
+    """The states of the scorer, before the first word and after each."""
     states = [model.start(Batch.empty(1), carry)]
     for word in words:
         states.append(model.advance(states[-1], torch.tensor([word])))
@@ -104,7 +104,7 @@ def test_a_carrying_model_begins_where_it_ended() -> None:
 
 
 def counting() -> RecurrentModel:
-    """Elman's network, of which cell 3 adds a hundredth a word, and cell 1 takes one away."""
+    """Elman's network, of which cell 3 adds a hundredth per word, and cell 1 takes one away."""
     model = made(cell="rnn", embedding=4)
     parameters = model.state_dict()
     with torch.no_grad():
@@ -184,7 +184,7 @@ def test_invalid_arguments_are_refused(ask: Callable[[], Any], problem: str) -> 
 
 
 def test_saliency_is_the_norm_of_the_gradient(model: RecurrentModel) -> None:
-    """Against finite differences of what the scorer says: each word occurs once, so its vector stands in one place."""
+    """Against finite differences of the scores: each word occurs once, so its vector stands in one place."""
     sentence, step = "the cat sat on a mat", 1e-5
     result = saliency(model, sentence)
     words = sentence.split()
@@ -243,7 +243,7 @@ def test_gradients_by_distance_are_those_of_the_scorer(model: RecurrentModel) ->
 
 
 def test_the_memory_of_an_lstm_without_forget_gate_keeps_the_gradient() -> None:
-    """Where nothing goes from h to the next step, only dc_t / dc_{t-1} = 1 is left (eq. rnnlm:lstmcell)."""
+    """If h is not used in the next step, only dc_t / dc_{t-1} = 1 is left (eq. rnnlm:lstmcell)."""
     gradients = {}
     for cell in ("lstm-without-forget-gate", "lstm", "rnn"):
         model = made(cell=cell)
@@ -281,7 +281,7 @@ def test_untrained_is_the_model_as_it_was() -> None:
 
 
 def recorded(model: RecurrentModel, seed: int) -> RecurrentModel:
-    """The model as it comes back from disk: with the settings that it was trained by."""
+    """The model loaded from disk, with its training settings."""
     record = {"training": {"seed": seed}}
     loaded = RecurrentModel(model.vocab, model.unknown, model.settings, model.classes, record)
     loaded.load_state_dict(model.state_dict())

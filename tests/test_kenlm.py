@@ -106,7 +106,7 @@ def numbers_of(model: NgramModel) -> Numbers:
 
 
 def totals(model: NgramModel, heldout: Corpus) -> np.ndarray:
-    """log10 P of each sentence as KenLM has it: without `padded`, an unknown word costs its class only."""
+    """log10 P of each sentence as KenLM has it: without `padded`, an unknown word is scored by its class only."""
     log_prob = model.token_log_probs(heldout)
     if not isinstance(model.unknown, ClosedVocabulary):
         log_prob[heldout.unknown_token_positions] += unknown_log_probs(model, heldout)
@@ -149,7 +149,7 @@ def test_heldout_sentences(oracle: Oracle, make: Callable[[Oracle], NgramModel])
 
 @pytest.mark.parametrize("oracle", MODELS, ids=names)
 def test_imported_numbers(oracle: Oracle) -> None:
-    """What was read is what the file says, and every distribution sums to one."""
+    """The values are those of the file, and every distribution sums to one."""
     model = imported(oracle)
     theirs, ours = read_plainly(ORACLES / oracle.file), numbers_of(model)
     assert list(model.vocab.tokens[UNK + 1 :]) == [word for word, *more in theirs if not more][3:]

@@ -214,7 +214,7 @@ def test_places_of_words_in_classes(classes: WordClasses) -> None:
 
 def test_start_and_end_are_in_one_class() -> None:
     assert all(classes.class_of[START] == classes.class_of[END] for classes in CLASSES.values())
-    assert len(CLASSES["Brown"]) == 6  # of seven: that of <s> is gone
+    assert len(CLASSES["Brown"]) == 6  # of seven: that of <s> is removed
 
 
 def test_frequent_words_are_in_small_classes() -> None:
@@ -226,7 +226,7 @@ def test_frequent_words_are_in_small_classes() -> None:
 
 
 def test_the_ideal_class_size() -> None:
-    """The tutorial's question: of classes of equal size, those of sqrt(|V|) words cost least."""
+    """The tutorial's question: of classes of equal size, those of sqrt(|V|) words are the fastest."""
     words = 400
     counts = np.ones(words, int)
     costs = {classes: expected_cost(frequency_classes(counts, classes, power=0), counts) for classes in range(5, 80)}

@@ -33,7 +33,7 @@ LENGTHS[[20, 160], 1] = 400  # and targets, of short sources
 
 
 def words(lengths: np.ndarray) -> list[str]:
-    """Sentences of such lengths, each of a word of its own."""
+    """Sentences of these lengths, each with a different word."""
     return [" ".join([f"w{number}"] * length) for number, length in enumerate(lengths.tolist())]
 
 
@@ -46,7 +46,7 @@ def padded(pairs: Any) -> int:
 
 
 def assert_all_and_bounded(batches: list[Any], budget: int) -> None:
-    """All pairs are there once, and only such as are alone take up more than they should."""
+    """Every pair occurs once, and only batches of a single pair exceed the limit."""
     ids_of_pairs = sorted(int(pair[0]) for batch in batches for pair in batch.target)
     assert ids_of_pairs == sorted(int(pair[0]) for pair in SWOLLEN.target)
     assert all(len(batch) == 1 or padded(batch) < 3 * budget for batch in batches)
@@ -111,7 +111,7 @@ def ids(source: Any) -> np.ndarray:
 
 
 def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: Any) -> tuple[float, float]:
-    """The share of words seen once that were unknown in training, of source and of target."""
+    """The share of words that occur once and were unknown in training, of source and of target."""
     read: list[ParallelCorpus] = []
 
     def watching(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
@@ -141,8 +141,8 @@ def test_singletons_are_sometimes_unknown_on_both_sides(pairs: ParallelCorpus) -
     assert shares(pairs, unknown_rate=0.0) == (0.0, 0.0)
 
 
-def test_words_are_replaced_independently_on_each_side() -> None:
-    """A side with unknown words of its own needs no others, unless they are asked for."""
+def test_a_side_with_unknown_words_gets_no_others() -> None:
+    """A side that has unknown words gets no others, unless `unknown_rate` is given."""
     vocab = Corpus.from_sentences(GERMAN[:4]).vocab
     other_pairs = ParallelCorpus(Corpus.from_sentences(GERMAN, vocab), PAIRS.target)
     source, target = shares(other_pairs)
@@ -161,8 +161,8 @@ def test_a_closed_target_vocabulary_is_unchanged() -> None:
     assert target == 0
 
 
-def test_the_sides_are_drawn_apart() -> None:
-    """Words of the same places are not forgotten together."""
+def test_words_of_both_sides_are_replaced_independently() -> None:
+    """Words at the same positions of both sides are not replaced together."""
     both = ParallelCorpus(PAIRS.target, PAIRS.target)
     read: list[ParallelCorpus] = []
 

@@ -118,7 +118,7 @@ def test_sums_stay_one_where_rounding_up_would_leave_nothing(tight: NgramTable) 
 def test_at_least_half_of_the_backoff_mass_remains(tight: NgramTable) -> None:
     listed = np.exp(quantise(tight).values(2), dtype=float).reshape(-1, 2).sum(axis=1)
     assert (1 - listed >= 0.499 * 0.001).all()
-    assert (1 - listed).max() < 0.25  # and codes went down no further than needed
+    assert (1 - listed).max() < 0.25  # and codes are not lower than needed
 
 
 def test_table_with_full_contexts_is_not_quantised() -> None:

@@ -35,7 +35,7 @@ def scorer(request: pytest.FixtureRequest) -> LanguageModel:
 
 @pytest.fixture
 def training(scorer: LanguageModel) -> Corpus:
-    """The zoo's training text in the model's own numbers."""
+    """The zoo's training text in the ids of the model."""
     return Corpus.from_sentences(TRAINING, scorer.vocab)
 
 
@@ -128,7 +128,7 @@ def test_log_prob_is_the_sum_of_the_fold(scorer: LanguageModel, held_out: Corpus
 
 @every_model
 def test_each_row_has_its_own_history(scorer: LanguageModel, training: Corpus) -> None:
-    """Two streams side by side, sentences of equal length, say what each says alone."""
+    """Two streams of sentences of equal length score the same together as separately."""
     by_length: dict[int, list[np.ndarray]] = {}
     for sentence in training:
         by_length.setdefault(len(sentence), []).append(sentence)

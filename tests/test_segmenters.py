@@ -208,7 +208,7 @@ def test_training_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-# -- kept and asked for ----------------------------------------------------------------------------------------------
+# -- saving and loading ---------------------------------------------------------------------------------------------
 
 
 @names
@@ -219,7 +219,7 @@ def test_saved_segmenter_is_restored(units: Segmenter) -> None:
 
 
 def other_model() -> bytes:
-    """A model with SentencePiece's own settings, which changes texts."""
+    """A model with SentencePiece's default settings, which changes texts."""
     from sentencepiece import SentencePieceTrainer
 
     model = io.BytesIO()
@@ -285,10 +285,10 @@ def test_spec_round_trip(text: str) -> None:
         (["he said &quot; i can &apos;t &quot; ."], True),
         (["yes . . .", "well ... ?"], True),
         (["ہے؟", "अच्छा।"], False),
-        (["Ein kurzer Hirte spürt, Tanten haben die Schweine gefüttert!"], False),  # the laboratory, as printed
+        (["Ein kurzer Hirte spürt, Tanten haben die Schweine gefüttert!"], False),  # detokenized text of the lab
         (["ein kurzer hirte spürt , tanten haben die schweine gefüttert !"], True),  # and in words
         (["She said “I know.”", "(So he is.)"], False),
-        (["はい。", "いいえ、違う。"], False),  # too short to tell that no word is apart
+        (["はい。", "いいえ、違う。"], False),  # too short to detect that words are not separated
         ([], True),
         ([""], True),
     ],
@@ -314,7 +314,7 @@ def test_looks_unsegmented() -> None:
     [
         ([RAW], "subword"),
         ([APART * 2], "word"),
-        ([APART], "subword"),  # nearly every word is seen once
+        ([APART], "subword"),  # nearly every word occurs once
         ([APART * 2, RAW], "subword"),
         ([JAPANESE], "subword"),
         ([["彼は私の隣に住んでいる"]], "subword"),
@@ -428,7 +428,7 @@ def test_lengths_agree_with_a_word_corpus(several: list[str]) -> None:
 
 
 def test_perplexities_do_not_depend_on_the_segmenter() -> None:
-    """A uniform choice among k units, and the end, prices a line at (units + 1) log k, whatever the units are."""
+    """With a uniform distribution over k tokens, the loss of a line is (tokens + 1) log k, for any units."""
     lengths = TextLengths.from_lines(["ab cd", ""])
     assert lengths == TextLengths(num_words=2, num_characters=7, num_sentences=2)
     assert lengths.perplexity(-4 * math.log(8)) == pytest.approx(8)

@@ -70,7 +70,7 @@ def write_settings(tmp_path):
 
 
 def error_message(action, *arguments) -> str:
-    """What is said, in one line, about something that will not do."""
+    """The error message of a call that fails, in one line."""
     with pytest.raises(DataError) as caught:
         action(*arguments)
     message = str(caught.value)

@@ -78,13 +78,13 @@ def test_the_lexicon_may_have_another_vocabulary() -> None:
     lexicon = Aligner.train(ParallelCorpus(*others), "ibm1").forward.lexicon
     known = Shortlist.from_lexicon(lexicon, SOURCE.vocab, TARGET.vocab, 0, 3)
     assert known.coverage == 1.0
-    assert int(known.starts[UNK + 1]) == 0  # nothing for what the translator does not know
+    assert int(known.starts[UNK + 1]) == 0  # no entries for unknown words
     assert ((known.translations > UNK) & (known.translations < len(TARGET.vocab))).all()
     shortlist = Shortlist.from_lexicon(LEXICON, Tokenizer.train("word", ["x y", "x y"]).vocab, TARGET.vocab)
     assert shortlist.coverage == 0.0
 
 
-# -- what it says ------------------------------------------------------------------------------------------------------
+# -- scores -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("settings", [{}, {"lexicon": True}, {"attention": "none"}, {"tied": True}], ids=str)
@@ -239,7 +239,7 @@ def test_the_command_line_option(good: Any, run: Any, tmp_path: Path) -> None:
     good("train", "translator", *texts, *pieces)
     both = good("evaluate", tmp_path / "m", tmp_path / "n", *texts, *short, "--ensemble", "--json")
     assert json.loads(both.out)["perplexity"] is not None
-    back = good("translate", tmp_path / "back", *short, "--text", tmp_path / "t.en")  # the aligner knows both ways
+    back = good("translate", tmp_path / "back", *short, "--text", tmp_path / "t.en")  # the aligner has both directions
     assert back.out.count("\n") == len(ENGLISH)
     refused = run("evaluate", tmp_path / "m", *texts, *short, "--diagnose")
     assert refused.code == 2 and "--diagnose" in refused.err

@@ -30,7 +30,7 @@ def unseen(corpus: Corpus) -> Corpus:
 
 
 def _counted(corpus: Corpus, order: int, gap: int) -> Counter[tuple[int, ...]]:
-    """The slow way: before each token, `order - 1` words that end `gap` words early, as far as the frame goes."""
+    """A slow computation: before each token, `order - 1` words that end `gap` words early, as far as the frame reaches."""
     counts: Counter[tuple[int, ...]] = Counter()
     for sentence in corpus:
         framed = [START] * (1 + gap) + sentence.tolist() + [END]

@@ -1,7 +1,7 @@
 """Smoothing methods on examples worked by hand.
 
 Most are on two sentences, `a b` and `a`: a and `</s>` occur twice and b once among five tokens. The language has ten
-words, of which the vocabulary knows three (a, b, `</s>`), so the zerogram gives 0.1 to each and 0.7 to `<unk>`.
+words, of which the vocabulary has three (a, b, `</s>`), so the zerogram gives 0.1 to each and 0.7 to `<unk>`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def test_bigrams_generalise_to_new_combinations(utah: Corpus) -> None:
 
 def test_fixed_interpolation(tiny: Corpus) -> None:
     model = _train(tiny, order=2, smoothing="interpolated", coefficients=(0.2, 0.4))
-    # P(a) = 0.8 2/5 + 0.2 0.1 = 0.34, P(b) = 0.18, P(<unk>) = 0.2 0.7 = 0.14; after a came b once and </s> once
+    # P(a) = 0.8 2/5 + 0.2 0.1 = 0.34, P(b) = 0.18, P(<unk>) = 0.2 0.7 = 0.14; after a, b occurs once and </s> once
     after_a = {"a": 0.4 * 0.34, "b": 0.6 / 2 + 0.4 * 0.18, "</s>": 0.6 / 2 + 0.4 * 0.34, "<unk>": 0.4 * 0.14, "<s>": 0}
     assert _probs(model, "a") == pytest.approx(after_a, abs=1e-7)
 
@@ -237,7 +237,9 @@ def test_stupid_backoff_on_pruned_counts(tiny: Corpus) -> None:
     assert math.fsum(_probs(model, "a").values()) == pytest.approx(1.0, abs=1e-6)
     more = Corpus.from_sentences(["a b", "a b", "a"])
     model = _train(more, order=2, smoothing="stupid-backoff", prune=(0, 1))
-    assert np.exp(model.raw_token_scores(more)[:3]) == pytest.approx([1, 2 / 3, 1])  # a </s> is gone, a b as it was
+    assert np.exp(model.raw_token_scores(more)[:3]) == pytest.approx(
+        [1, 2 / 3, 1]
+    )  # a </s> is pruned, a b is unchanged
 
 
 def test_only_stupid_backoff_has_raw_scores(tiny: Corpus) -> None:
@@ -300,4 +302,4 @@ def test_unseen_contexts_back_off(smoothing: str, text: Corpus) -> None:
     usual = next(word for word in text.vocab.tokens[3:] if (word, "w59") in pairs)
     assert _probs(model, f"{context} w59") == _probs(model, "unheard w59")
     assert _probs(model, f"{usual} w59") != _probs(model, "unheard w59")
-    assert _probs(model, "w0 unheard") == _probs(model, "w1 w2 unheard")  # after an unknown word, words alone
+    assert _probs(model, "w0 unheard") == _probs(model, "w1 w2 unheard")  # after an unknown word, only unigrams

@@ -64,7 +64,7 @@ def test_values_and_gradients_equal_plain_ones(product: Product, steps: int) -> 
 
 @pytest.mark.parametrize("prepared", [(), ("first",), ("first", "second")])
 def test_two_products_of_one_sum(prepared: tuple[str, ...]) -> None:
-    """Each may be gathered at the prepared terms, or at zeros of its own."""
+    """Each may be gathered at the prepared terms, or at separate zeros."""
     results = []
     for products in (PLAIN, GatheredProducts(STEPS)):
         p, W, V = (

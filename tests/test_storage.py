@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and arrays mapped into memory."""
+"""Atomic writes of files, and arrays mapped into memory."""
 
 from __future__ import annotations
 

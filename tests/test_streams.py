@@ -1,4 +1,4 @@
-"""Training on streams and in sorted batches: the order, what is carried over, and going on to the bit."""
+"""Training on streams and in sorted batches: the order, the carry, and bit-identical resuming."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def files(directory: Path) -> dict[str, bytes]:
     return {name: contents[name] for name in names[:2]}
 
 
-# -- going on ---------------------------------------------------------------------------------------------------------
+# -- resuming --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("update", [4, 11, 16])
@@ -73,7 +73,7 @@ def files(directory: Path) -> dict[str, bytes]:
     ids=["stream", "deep stream", "sentences"],
 )
 def test_a_killed_training_ends_as_if_it_had_not_been(update: int, settings: Any, tmp_path: Path) -> None:
-    """Checkpoints fall between looks at the dev text, within an epoch, while parameters are being averaged."""
+    """Checkpoints are between evaluations, within an epoch, while parameters are being averaged."""
     training = {**SETTINGS, "average": 0.5, "save_every": 2, "pool": 2}
     whole, cut = made(**settings), made(**settings)
     fit(whole, CORPUS, DEV, output=tmp_path / "whole", **training)
@@ -88,7 +88,7 @@ def test_a_killed_training_ends_as_if_it_had_not_been(update: int, settings: Any
 
 
 def test_the_carry_is_part_of_the_checkpoint(tmp_path: Path) -> None:
-    """Without it the next step would begin from nothing, and end elsewhere."""
+    """Without it the next step would start from zeros and give other parameters."""
     with pytest.raises(StopError):
         fit(made(carries=True), CORPUS, output=tmp_path / "model", save_every=1, callback=stopped_at(3), **SETTINGS)
     arrays = map_arrays_with_metadata(tmp_path / "model" / "training.safetensors")[0]
@@ -203,7 +203,7 @@ def test_dynamic_evaluation_does_not_change_the_model(carries: bool) -> None:
     for name, tensor in model.named_parameters():
         assert torch.equal(tensor, before[name])
     assert moving.shape == still.shape
-    np.testing.assert_allclose(moving[:7], still[:7], rtol=1e-9)  # nothing was learned yet
+    np.testing.assert_allclose(moving[:7], still[:7], rtol=1e-9)  # before the first update
     assert moving[-70:].mean() > still[-70:].mean() + 0.1
 
 
@@ -241,12 +241,12 @@ def test_unknown_words_include_their_spelling() -> None:
     assert scores.likelihood().log_likelihood_total == pytest.approx(model.score("the zebra sat")[0], rel=1e-5)
 
 
-# -- what no result would betray at once ------------------------------------------------------------------------------
+# -- errors that results would not show -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("carries", [True, False])
 def test_evaluation_uses_the_average_without_label_smoothing(carries: bool) -> None:
-    """What is reported of the best model is what the model kept says of the dev text, which is one stream here."""
+    """The reported best dev loss is that of the returned model on the dev text, which is one stream here."""
     assert DEV.num_tokens < 200, "a longer one would be read as several streams"
     model = made(carries=carries, precision="float64")
     fitted = fit(model, CORPUS, DEV, average=0.6, label_smoothing=0.3, **SETTINGS)

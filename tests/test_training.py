@@ -29,12 +29,12 @@ from trainings import (
     Recorder,
     assert_same,
     distance,
-    judge_by,
+    set_dev_losses,
     network,
     parameters,
 )
 
-# -- steps, on a model whose loss is known by heart -------------------------------------------------------------------
+# -- steps, on a model with a known loss -----------------------------------------------------------------------------
 
 
 def path(rule: Callable[[np.ndarray, int], np.ndarray], start: tuple[float, ...], steps: int) -> np.ndarray:
@@ -246,7 +246,7 @@ def test_every_schedule_gives_finite_rates(name: str) -> None:
 
 
 def test_plateaus_lower_the_learning_rate_then_stop_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_by(monkeypatch, [3.0, 2.0, 2.5, 1.5, 1.6, 1.7, 1.8])
+    set_dev_losses(monkeypatch, [3.0, 2.0, 2.5, 1.5, 1.6, 1.7, 1.8])
     recorder = Recorder()
     fitted = fit(
         *(network(), CORPUS, DEV),
@@ -259,7 +259,7 @@ def test_plateaus_lower_the_learning_rate_then_stop_training(monkeypatch: pytest
 
 
 def test_the_best_parameters_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_by(monkeypatch, [3.0, 2.0, 2.5, 2.6])
+    set_dev_losses(monkeypatch, [3.0, 2.0, 2.5, 2.6])
     model, recorded = network(), []
     recorder = Recorder(at=2, act=lambda: recorded.append(parameters(model)))
     fit(model, CORPUS, DEV, batch_size=0, max_epochs=4, callback=recorder, **ONE_THREAD)
@@ -294,7 +294,7 @@ def test_evaluation_every_n_updates() -> None:
 
 @pytest.fixture
 def three_threads() -> Iterator[None]:
-    """As if torch had been told so by the user."""
+    """The same limit as if the user had set it in torch."""
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield
@@ -365,7 +365,7 @@ def unknown_after_the(**settings: Any) -> float:
 
 
 def test_singletons_train_the_unknown_word() -> None:
-    """Half the words after `the` are seen once, and half of these are unknown: a quarter."""
+    """Half the words after `the` occur once, and half of these are unknown: a quarter."""
     assert unknown_after_the() == pytest.approx(0.25, abs=0.12)
     assert unknown_after_the(unknown_rate=0.0) < 0.02
 

@@ -1,4 +1,4 @@
-"""Training on disk and in trouble: directories, going on to the bit, losses that are not finite, signals."""
+"""Training with an output directory: bit-identical resuming, non-finite losses, signals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from trainings import (
     Clock,
     Recorder,
     assert_same,
-    judge_by,
+    set_dev_losses,
     metrics,
     network,
     parameters,
@@ -98,16 +98,16 @@ def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
 
 
 def test_a_finished_training_continues_with_larger_limits(tmp_path: Path) -> None:
-    """Without a schedule that knows the end, to the very model that it would have become at once."""
+    """Without a schedule that depends on the end, the result is the same as in one training."""
     settings = {"batch_size": 20, "schedule": "constant", **ONE_THREAD}
     fit(network(), CORPUS, DEV, output=tmp_path / "model", max_epochs=1, patience=9, **settings)
     longer = {**settings, "max_epochs": 3, "patience": 8}
-    taken_up, at_once = network(), network()
-    fitted = fit(taken_up, CORPUS, DEV, output=tmp_path / "model", **longer)
+    resumed, uninterrupted = network(), network()
+    fitted = fit(resumed, CORPUS, DEV, output=tmp_path / "model", **longer)
     assert (fitted.already_finished, fitted.stop_reason) == (False, "3 epochs")
-    fit(at_once, CORPUS, DEV, **longer)
-    for name, tensor in at_once.named_parameters():
-        assert torch.equal(tensor, taken_up.state_dict()[name])
+    fit(uninterrupted, CORPUS, DEV, **longer)
+    for name, tensor in uninterrupted.named_parameters():
+        assert torch.equal(tensor, resumed.state_dict()[name])
     assert fit(network(), CORPUS, DEV, output=tmp_path / "model", **longer).already_finished
     narrower = fit(network(), CORPUS, DEV, output=tmp_path / "model", **{**longer, "max_epochs": 2})
     assert (narrower.already_finished, narrower.stop_reason) == (True, "2 epochs")
@@ -259,7 +259,7 @@ def test_training_settings_are_saved_after_training_in_memory(tmp_path: Path) ->
     assert dragoman.load(tmp_path / "model").config()["training"]["learning_rate"] == 0.0125
 
 
-# -- what is not finite ----------------------------------------------------------------------------------------------
+# -- non-finite losses -----------------------------------------------------------------------------------------------
 
 
 def failing_at(*updates: int) -> tuple[Callable[..., torch.Tensor], list[int]]:
@@ -310,7 +310,7 @@ def test_divergence_has_a_distinct_exit_code() -> None:
 
 
 def test_a_non_finite_dev_loss_is_never_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_by(monkeypatch, [3.0, math.nan, 2.0])
+    set_dev_losses(monkeypatch, [3.0, math.nan, 2.0])
     recorder = Recorder()
     fitted = fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, callback=recorder, **ONE_THREAD)
     assert fitted.progress.rolled_back
@@ -329,13 +329,13 @@ def test_parameters_that_are_not_finite_are_never_written(tmp_path: Path) -> Non
 
 
 def test_a_dev_loss_that_was_never_finite_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_by(monkeypatch, [math.nan])
+    set_dev_losses(monkeypatch, [math.nan])
     with pytest.raises(DivergedError, match="never finite"):
         fit(network(), CORPUS, DEV, batch_size=0, max_epochs=1, **ONE_THREAD)
 
 
 def test_rolling_back_because_of_the_dev_text_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_by(monkeypatch, [3.0, math.inf, 2.0])
+    set_dev_losses(monkeypatch, [3.0, math.inf, 2.0])
     recorder = Recorder()
     fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, callback=recorder, **ONE_THREAD)
     assert [report.rolled_back for report in recorder.reports] == [False, True, False]

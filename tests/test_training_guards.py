@@ -70,7 +70,7 @@ def test_dropout_of_any_shape(shape: tuple[int, ...]) -> None:
 
 
 def test_elements_are_dropped_independently() -> None:
-    """Four are drawn at once: none of them may know of another, or be likelier than another."""
+    """Four are drawn at once: they must be independent and equally likely."""
     elements, rate = 400_000, 0.3
     is_kept = (Dropout(rate)(torch.ones(elements), generator(2)) > 0).double().numpy()
     quarters = is_kept.reshape(-1, 4)
@@ -116,7 +116,7 @@ def test_the_mean_loss_is_that_of_all_tokens(monkeypatch: pytest.MonkeyPatch) ->
     assert whole == pytest.approx(losses.mean(), rel=1e-12)
     pieces = list(split_by_size(np.arange(len(CORPUS)), CORPUS.sizes, loop.MAX_PREDICTIONS))
     assert len(pieces) > 10
-    for piece in (pieces[0], pieces[-1]):  # one of them alone would say something else
+    for piece in (pieces[0], pieces[-1]):  # a single piece has another mean
         assert abs(whole - loop.mean_loss(model, [CORPUS.select(piece)], objective)) > 1e-3
 
 
@@ -136,7 +136,7 @@ def test_another_dev_text_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("optimizer", ["momentum", "adagrad", "adam"])
 def test_a_roll_back_starts_with_a_new_optimizer(optimizer: str) -> None:
-    """Two steps, which are kept; a third that fails; and two more, as if they were the first from there."""
+    """Two successful steps, a third that fails, and two more that start from the parameters after the second."""
     steps = [0]
 
     def objective(model: Bowl, points: Points, generator: Any = None) -> torch.Tensor:
@@ -210,7 +210,7 @@ def test_a_directory_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch
 
 
 def assert_resumes_bit_identically(create: Callable[[], Any], directory: Path, **settings: Any) -> None:
-    """Stopped at several steps, a model becomes the one of a training that nobody stopped."""
+    """A training stopped at several steps gives the same model as one without stops."""
 
     def stop() -> None:
         raise PowerCut

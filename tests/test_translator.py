@@ -26,7 +26,7 @@ every_translator = pytest.mark.parametrize("model", TRANSLATORS, indirect=True)
 every_single_translator = pytest.mark.parametrize("model", SINGLE, indirect=True)
 attending = [name for name in SINGLE if any(score in name for score in ("dot", "bilinear", "perceptron"))]
 every_attending_translator = pytest.mark.parametrize("model", attending, indirect=True)
-BELIEVING = ("bidirectional, perceptron, all priors", "tree-LSTM, dot, fertility")  # attention goes by more than scores
+BELIEVING = ("bidirectional, perceptron, all priors", "tree-LSTM, dot, fertility")  # attention with priors
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_select_commutes_with_advance(model: Any) -> None:
 @every_translator
 @pytest.mark.parametrize("selected", [[0, 3], [3, 0], [5, 1, 2], [2]])
 def test_selecting_sentences_commutes_with_advance(model: Any, selected: list[int]) -> None:
-    """Also in another order, and when the longest is gone."""
+    """Also in another order, and without the longest one."""
     rows = torch.tensor([sentence for sentence in selected for _ in range(2)])
     words = torch.arange(len(rows)) % 4 + 3
     state = select_rows(reached(model), rows)
@@ -249,7 +249,7 @@ def test_attention_rows_sum_to_one_and_are_zero_on_padding(model: Translator) ->
 
 @pytest.mark.parametrize("model", [name for name in attending if name not in BELIEVING], indirect=True)
 def test_reported_attention_is_the_attention_used(model: Translator) -> None:
-    """alpha_t computed anew from the state and the memory, and p_t from the context that it gives."""
+    """alpha_t computed again from the state and the memory, and p_t from the context that it gives."""
     state, weights = reached(model), dict(model.state_dict())
     alpha, memory = model.attention(state), Memory(*state.memory)
     h = state.rows[0][-1][0]  # (rows, H) of the last layer

@@ -1,4 +1,4 @@
-"""Translators on disk: what is kept, damaged directories told in one line, and trainings taken up again to the bit."""
+"""Translators on disk: saving and loading, errors for damaged directories, and bit-identical resuming."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-# -- kept and found again ----------------------------------------------------------------------------------------------
+# -- saving and loading ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SINGLE)
@@ -142,7 +142,7 @@ def test_translators_and_language_models_are_loaded_separately(saved: Path, tmp_
 
 
 def test_both_names_of_sentencepieces_file_are_equal() -> None:
-    """storage knows no units, so it has the name a second time."""
+    """`io.storage` cannot import it, so the name is defined twice."""
     assert subwords.MODEL_FILE == SENTENCEPIECE_FILE
     assert {
         SOURCE_PREFIX + SENTENCEPIECE_FILE,
@@ -290,7 +290,7 @@ DEV = 8  # pairs
 
 @pytest.mark.parametrize("trees", [False, True], ids=["text", "trees"])
 def test_a_killed_training_resumes_bit_identically(tmp_path: Path, trees: bool) -> None:
-    """With dropout, label smoothing and averaging: everything that chance and memory have a part in."""
+    """With dropout, label smoothing and averaging: everything that uses random numbers or state."""
     lines = [foreign(line) for line in TRAINING[:24]]
     source = Tokenizer.train(
         "word", [bracketed(x) for x in lines] if trees else lines, format=TREE if trees else "text"

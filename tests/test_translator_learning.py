@@ -1,4 +1,4 @@
-"""Translators: what is asked for, and learning."""
+"""Translators: settings and training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.nn.attention import SCORES
 from module_outputs import log_probs, training_output
 from zoo import HELD_OUT, SAME, TRANSLATORS, batch_of, pairs_of, read_by, translator
 
-# -- what is asked for -------------------------------------------------------------------------------------------------
+# -- settings ----------------------------------------------------------------------------------------------------------
 
 TOY_PAIRS = ParallelCorpus(Corpus.from_sentences(["x y", "y"]), Corpus.from_sentences(["a b", "b"]))
 
@@ -144,7 +144,7 @@ def test_dropout_is_used_only_in_training(rates: dict[str, float], attention: st
 
 
 def test_dropout_keeps_the_expectation() -> None:
-    """So small a share that the mean over many draws is near what is said without noise."""
+    """The rate is so small that the mean over many draws is close to the output without dropout."""
     model = toy(dropout=0.02, layers=2)
     plain = log_probs(model, TOY_PAIRS)
     with torch.no_grad():
@@ -164,7 +164,7 @@ def test_training_depends_only_on_the_seed() -> None:
 
 
 def test_training_changes_every_parameter() -> None:
-    """Nothing is cut off from the loss."""
+    """All parameters receive gradients."""
     for settings in ({"attention": "mlp", "layers": 2, "readout": 5}, {"attention": "bilinear", "tied": True}):
         model = toy(**settings)
         before = {name: tensor.clone() for name, tensor in model.named_parameters()}

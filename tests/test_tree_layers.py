@@ -47,7 +47,7 @@ def encoded(cell: str, trees: Treebank, layer: TreeLayer | None = None, M: Tenso
 
 
 class NodeEquations:
-    """The equations a node at a time, with one matrix for each sum; of children that are not there, nothing."""
+    """The equations for one node at a time, with one matrix per sum; missing children contribute zero."""
 
     def __init__(self, cell: str):
         names = TREE_CELLS[cell].gates

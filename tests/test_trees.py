@@ -72,7 +72,7 @@ def test_a_tree_is_made_binary_branching_to_the_right(nest: Any) -> None:
         ("(S(NP the cat)(VP sat))", (("the", "cat"), "sat")),
         ("  (S\t(-LRB- -LRB-) (X b))\r", ("-LRB-", "b")),
         ("(-LRB- (X -LRB- ) -RRB-)", ("-LRB-", "-RRB-")),
-        ("(S a\u00a0b \u2028)", ("a\u00a0b", "\u2028")),  # words end at blank, TAB and bracket alone
+        ("(S a\u00a0b \u2028)", ("a\u00a0b", "\u2028")),  # words end only at spaces, TABs and brackets
     ],
 )
 def test_labels_are_dropped_and_words_are_kept(line: str, pairs: Any) -> None:

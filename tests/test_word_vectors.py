@@ -67,7 +67,7 @@ def test_files_of_other_programs(tmp_path: Path) -> None:
 def test_vectors_for_a_vocabulary(vectors: WordVectors) -> None:
     vocab = Vocab.build(["東京", "cat", "the"], [1, 1, 1])
     matrix, is_known = vectors_for(vocab, vectors)
-    assert is_known.tolist() == [False, True, False, True, False, True]  # </s> has one of its own
+    assert is_known.tolist() == [False, True, False, True, False, True]  # </s> has a vector
     assert np.array_equal(matrix[is_known], vectors.matrix[[0, 5, 1]])
     assert not matrix[~is_known].any()
 

@@ -1,4 +1,4 @@
-"""Small trainings for tests: a network, a bowl whose loss is known by heart, watches, and power cuts."""
+"""Small trainings for tests: a network, a quadratic loss, a recorder of reports, a clock, and simulated power cuts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def assert_same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> 
 
 
 class Recorder:
-    """Notes what is reported; may act at a step."""
+    """A callback that records reports and can call a function at a given update."""
 
     def __init__(self, at: int | None = None, act: Callable[[], None] = lambda: None):
         self.reports: list[StepReport] = []
@@ -57,7 +57,7 @@ class Recorder:
 
 
 class Clock:
-    """A second passes at each look at it."""
+    """A clock that advances by one second at each call."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -69,7 +69,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Points:
-    """Numbers to be near to."""
+    """Data points of the quadratic loss."""
 
     values: np.ndarray
 
@@ -102,14 +102,14 @@ def distance(model: Bowl, points: Points, generator: Any = None) -> torch.Tensor
 ORIGIN = Points(np.zeros((1, 2)))
 
 
-def judge_by(monkeypatch: pytest.MonkeyPatch, losses: list[float]) -> None:
-    """Dev losses as given, one for each look."""
+def set_dev_losses(monkeypatch: pytest.MonkeyPatch, losses: list[float]) -> None:
+    """Replace the dev losses by these, one per evaluation."""
     left = iter(losses)
     monkeypatch.setattr(loop, "mean_loss", lambda *arguments: next(left))
 
 
 class PowerCut(BaseException):
-    """As if the power had gone."""
+    """A simulated power cut."""
 
 
 def stop_at(directory: Path, update: int, dev: Corpus | None = None, **settings: Any) -> None:
