@@ -29,9 +29,9 @@ from trainings import (
     Recorder,
     assert_same,
     distance,
-    set_dev_losses,
     network,
     parameters,
+    set_dev_losses,
 )
 
 # -- steps, on a model with a known loss -----------------------------------------------------------------------------

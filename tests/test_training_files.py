@@ -28,10 +28,10 @@ from trainings import (
     Clock,
     Recorder,
     assert_same,
-    set_dev_losses,
     metrics,
     network,
     parameters,
+    set_dev_losses,
     stop_at,
 )
 from zoo import HELD_OUT

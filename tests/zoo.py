@@ -378,15 +378,15 @@ def batch_of(pairs: ParallelCorpus) -> Batch:
     return Batch.from_sentences(pairs.target, pairs.source)
 
 
-def _given(name: str, text: Text) -> LanguageModel:
-    """A translator with its source given is a language model."""
+def _conditioned(name: str, text: Text) -> LanguageModel:
+    """A translator conditioned on a source is a language model."""
     model = translator(name, text)
-    conditioned: LanguageModel = model.given(read_by(model, "the unicorn sees a dog ."))
+    conditioned: LanguageModel = model.condition_on(read_by(model, "the unicorn sees a dog ."))
     return conditioned
 
 
 GIVEN: dict[str, Callable[[Text], LanguageModel]] = {
-    f"given a source: {name}": lambda text, name=name: _given(name, text) for name in TRANSLATORS
+    f"given a source: {name}": lambda text, name=name: _conditioned(name, text) for name in TRANSLATORS
 }  # language models that cannot be saved
 
 
