@@ -154,4 +154,4 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     assert refused.code == 2 and "--supervision" in refused.err
     (tmp_path / "t.align").write_text("0-0\n")
     refused = run(*command, "-o", tmp_path / "none", "--supervision", "1", *given)
-    assert refused.code == 2 and "1 lines but there are 20 pairs" in refused.err
+    assert refused.code == 2 and "1 lines and there are 20 pairs" in refused.err

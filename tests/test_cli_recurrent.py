@@ -39,7 +39,7 @@ def test_sentence_by_sentence(good: Any, text: Path) -> None:
 
 def test_as_a_stream(good: Any, text: Path) -> None:
     model, messages = trained(good, text, "--carries", "--steps", 6)
-    assert "as a stream, gradients 6 words back" in messages
+    assert "as a stream, gradients over 6 words" in messages
     assert "the state is kept between them" in good("evaluate", model, "--text", text).out
     assert json.loads(good("evaluate", model, "--text", text, "--json").out)["carries"]
     assert f"the state is kept between sentences by {model}" in good("evaluate", model, model, "--text", text).out
@@ -79,4 +79,4 @@ def test_dynamic_evaluation_needs_a_network(run: Any, good: Any, text: Path) -> 
     good("train", "ngram", "--text", text, "--order", 2, "--smoothing", "witten-bell", "-o", text.with_name("kn"))
     outcome = run("evaluate", text.with_name("kn"), "--text", text, "--dynamic", 0.1)
     assert outcome.code == 2
-    assert is_one_line(outcome.err.splitlines()[-1] + "\n") and "trained by gradients" in outcome.err
+    assert is_one_line(outcome.err.splitlines()[-1] + "\n") and "trained by gradient descent" in outcome.err

@@ -358,13 +358,19 @@ def test_rows_of_saliency_are_scaled_and_unread_words_are_blank(tmp_path: Path) 
         (lambda path: draw_cells([["a"]], {}, path), "nothing to draw"),
         (
             lambda path: draw_cells([["a"] * 61], {"x": [np.ones(61)]}, path),
-            f"61 words, and a picture holds {MAX_WORDS}",
+            f"61 words, and a figure holds at most {MAX_WORDS}",
         ),
-        (lambda path: draw_cells([["a"]], {str(n): [np.ones(1)] for n in range(9)}, path), f"holds {MAX_CELLS} at"),
+        (
+            lambda path: draw_cells([["a"]], {str(n): [np.ones(1)] for n in range(9)}, path),
+            f"holds at most {MAX_CELLS}",
+        ),
         (lambda path: draw_cells([["a"]], {"x": [np.array([np.nan])]}, path), "x has a value that is infinite"),
         (lambda path: draw_saliency([], [], np.zeros((0, 0)), path), "a row for each word"),
         (lambda path: draw_saliency(["a"], ["b"], np.full((1, 1), np.inf), path), "a gradient is infinite"),
-        (lambda path: draw_saliency(["a"] * 41, ["a"] * 41, np.ones((41, 41)), path), f"holds {MAX_SQUARES - 1} at"),
+        (
+            lambda path: draw_saliency(["a"] * 41, ["a"] * 41, np.ones((41, 41)), path),
+            f"holds at most {MAX_SQUARES - 1}",
+        ),
         (lambda path: draw_gradients({}, path), "nothing to draw"),
         (lambda path: draw_gradients({"x": GradientNorms(np.zeros(2), np.ones(2))}, path), "x has no gradient to draw"),
         (lambda path: draw_gradients({str(n): REACHES["$x"] for n in range(10)}, path), "10 models"),
@@ -378,7 +384,7 @@ def test_too_large_figures_are_refused(tmp_path: Path, draw: Callable[[Path], No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_most_that_a_picture_holds(tmp_path: Path) -> None:
+def test_the_largest_figures(tmp_path: Path) -> None:
     words = [f"w{number}" for number in range(MAX_WORDS)]
     cells = {str(number): [np.linspace(-1, 1, MAX_WORDS)] for number in range(MAX_CELLS)}
     draw_cells([words], cells, tmp_path / "cells.svg")

@@ -129,9 +129,7 @@ def test_training_is_recorded(tmp_path: Path) -> None:
 
 def test_translators_and_language_models_are_loaded_separately(saved: Path, tmp_path: Path) -> None:
     assert isinstance(load_translator(saved), BaseTranslator)
-    with pytest.raises(
-        DataError, match=r"is a model of kind translator, and this is for language models; try dragoman translate"
-    ):
+    with pytest.raises(DataError, match=r"is a model of kind translator, not a language model; try dragoman translate"):
         load_language_model(saved)
     model("witten-bell, order 2").save(tmp_path / "ngram")
     with pytest.raises(DataError, match=r"is a model of kind ngram, not a translator; try dragoman score or next"):
@@ -397,5 +395,5 @@ def test_a_training_directory_without_a_file_is_not_resumed(tmp_path: Path, name
             **settings,
         )
     (tmp_path / "model" / name).unlink()
-    with pytest.raises(DataError, match="broken training directory; --force trains anew"):
+    with pytest.raises(DataError, match="broken training directory; start again with --force"):
         fit(Translator.create(pairs, source_tokenizer, target_tokenizer, **SMALL), pairs, **settings)

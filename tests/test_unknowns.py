@@ -92,7 +92,7 @@ def test_the_lexicon_must_know_the_source_words(
     command = ("translate", unknown_only[1], "--text", tmp_path / "t.de")
     assert set(run(*command, "--lexicon", tmp_path / "turned").out.split()) == {"cat"}
     refused = run(*command, "--lexicon", tmp_path / "other")
-    assert refused.code == 2 and "knows 0% of what the translator reads" in refused.err and is_one_line(refused.err)
+    assert refused.code == 2 and "knows 0% of the translator's source words" in refused.err and is_one_line(refused.err)
 
 
 def test_nodes_of_several_words_are_ignored() -> None:
@@ -186,7 +186,7 @@ def test_evaluation_with_replaced_unknown_words(
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("one", ["--explain-unknowns"], "none are replaced"),
+        ("one", ["--explain-unknowns"], "no words are replaced"),
         ("pieces", ["--replace-unknowns"], "it predicts char"),
         ("plain", ["--replace-unknowns"], "attention"),
         ("one", ["--replace-unknowns", "--sample", "2"], "leave"),
