@@ -1,17 +1,16 @@
-"""Alignment models: seconds on a large corpus, and error rates where the truth is known.
+"""Alignment models: seconds on a large corpus, and alignment error rates where gold alignments are known.
 
     python benchmarks/align.py [--data DIR] [--langs de-en] [--gold NAME=SRC,TGT,GOLD ...] [--lab 500 2000 10000 ...]
 
-DIR holds train files of two languages; of these, both directions of each model are learned and timed. A set with gold
-alignments is learned from these sentences alone, and so is the laboratory's text, of which as many pairs are drawn as
-is said; error rates are told for each model and each way to symmetrise. Nothing here is random but the laboratory's
-text (seed 1).
+DIR has the files train.de and train.en (or of other languages); both directions of each model are trained on them and
+timed. Texts with gold alignments are aligned by models that are trained on these sentences only. The same is done for
+lab corpora of the given numbers of sentence pairs. Error rates are printed for each model and each method of
+symmetrisation. Only the lab text is random (seed 1).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from time import perf_counter
 
 import numpy as np
 
+from common import processor, write_json
 from dragoman.align.aligner import Aligner
 from dragoman.align.em import SCHEDULES
 from dragoman.align.symmetrization import SYMMETRIZATIONS
@@ -28,98 +28,97 @@ from dragoman.evaluation.alignment import count_all_links, read_gold_alignments
 from dragoman.lab.corpus_files import write_lab_corpus
 from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
-from ptb_cache import processor
 
-FEW = np.arange(10)
+WARM_UP_PAIRS = np.arange(10)
 
 
 @dataclass(frozen=True)
-class Timed:
+class Timing:
     model: str
     pairs: int
     words: int  # of the source
-    learning: float  # seconds, both directions
+    training: float  # seconds, both directions
     aligning: float
 
 
 @dataclass(frozen=True)
-class Judged:
+class ErrorRates:
     text: str
     pairs: int
     model: str
-    error_rates: dict[str, float]  # by the way to symmetrise
+    error_rates: dict[str, float]  # by method of symmetrisation
 
 
-def timed(pairs: ParallelCorpus, model: str) -> Timed:
-    began = perf_counter()
+def measure_time(pairs: ParallelCorpus, model: str) -> Timing:
+    start = perf_counter()
     aligner = Aligner.train(pairs, model)
-    learned = perf_counter()
+    trained = perf_counter()
     aligner.align(pairs)
-    return Timed(model, len(pairs), pairs.source.num_words, learned - began, perf_counter() - learned)
+    return Timing(model, len(pairs), pairs.source.num_words, trained - start, perf_counter() - trained)
 
 
-def judged(name: str, pairs: ParallelCorpus, gold: str | Path, model: str) -> Judged:
-    aligner, true = Aligner.train(pairs, model), read_gold_alignments(gold)
-    rates = {}
-    for way in SYMMETRIZATIONS:
-        links = aligner.align(pairs, way)
-        rates[way] = count_all_links([links[pair] for pair in range(len(links))], true).error_rate
-    return Judged(name, len(pairs), model, rates)
+def measure_errors(name: str, pairs: ParallelCorpus, gold_file: Path, model: str) -> ErrorRates:
+    aligner, gold = Aligner.train(pairs, model), read_gold_alignments(gold_file)
+    error_rates = {}
+    for method in SYMMETRIZATIONS:
+        links = aligner.align(pairs, method)
+        error_rates[method] = count_all_links([links[pair] for pair in range(len(links))], gold).error_rate
+    return ErrorRates(name, len(pairs), model, error_rates)
 
 
-def laboratory_texts(sizes: Sequence[int], place: Path) -> list[tuple[str, ParallelCorpus, Path]]:
-    found = []
+def lab_texts(sizes: Sequence[int], directory: Path) -> list[tuple[str, ParallelCorpus, Path]]:
+    """Generate lab corpora; return their names, sentence pairs and files of gold alignments."""
+    texts = []
     for size in sizes:
-        directory = place / str(size)
-        write_lab_corpus(german_english_lab(), directory, {"train": size}, 1)
-        pairs = ParallelCorpus.read(directory / "train.de", directory / "train.en")
-        found.append(("laboratory", pairs, directory / "train.align"))
-    return found
+        corpus = directory / str(size)
+        write_lab_corpus(german_english_lab(), corpus, {"train": size}, 1)
+        pairs = ParallelCorpus.read(corpus / "train.de", corpus / "train.en")
+        texts.append(("lab", pairs, corpus / "train.align"))
+    return texts
 
 
-def print_tables(times: list[Timed], found: list[Judged]) -> None:
-    if times:
-        cells = [
-            [one.model, one.pairs, one.words, f"{one.learning:.1f}", f"{one.aligning:.1f}", one.pairs / one.learning]
-            for one in times
-        ]
-        print(format_table(["model", "pairs", "source words", "learning s", "aligning s", "pairs/s"], cells) + "\n")
-    if found:
+def print_tables(timings: list[Timing], errors: list[ErrorRates]) -> None:
+    if timings:
         rows = [
-            [one.text, one.pairs, one.model, *(f"{100 * one.error_rates[way]:.1f}" for way in SYMMETRIZATIONS)]
-            for one in found
+            [t.model, t.pairs, t.words, f"{t.training:.1f}", f"{t.aligning:.1f}", t.pairs / t.training] for t in timings
         ]
-        print(format_table(["text", "pairs", "model", *(f"{way}, %" for way in SYMMETRIZATIONS)], rows))
-    print(f"\nlearning: both directions, {len(SCHEDULES)} models as dragoman align has them; processor: {processor()}")
+        print(format_table(["model", "pairs", "source words", "training s", "aligning s", "pairs/s"], rows) + "\n")
+    if errors:
+        rows = [
+            [e.text, e.pairs, e.model, *(f"{100 * e.error_rates[method]:.1f}" for method in SYMMETRIZATIONS)]
+            for e in errors
+        ]
+        print(format_table(["text", "pairs", "model", *(f"{method}, %" for method in SYMMETRIZATIONS)], rows))
+    print(f"\ntraining: both directions, iterations as in dragoman align; processor: {processor()}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--langs", default="de-en")
-    parser.add_argument("--gold", nargs="+", default=[], metavar="NAME=SRC,TGT,GOLD")
-    parser.add_argument("--lab", type=int, nargs="+", default=[])
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    times, found = [], []
-    if options.data:
-        one, two = options.langs.split("-")
-        pairs = ParallelCorpus.read(options.data / f"train.{one}", options.data / f"train.{two}")
-        Aligner.train(pairs.select(FEW), "hmm", 1)  # to compile, so that the time is the method's own
-        Aligner.train(pairs.select(FEW), "ibm2", 1).align(pairs.select(FEW))
-        times = [timed(pairs, model) for model in SCHEDULES]
+    parser.add_argument("--data", type=Path, help="directory of a parallel corpus to time the models on")
+    parser.add_argument("--langs", default="de-en", help="file name extensions of source and target")
+    parser.add_argument("--gold", nargs="+", default=[], metavar="NAME=SRC,TGT,GOLD", help="texts with gold alignments")
+    parser.add_argument("--lab", type=int, nargs="+", default=[], metavar="PAIRS", help="sizes of lab corpora")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    arguments = parser.parse_args()
+    timings = []
+    if arguments.data:
+        source, target = (arguments.data / f"train.{language}" for language in arguments.langs.split("-"))
+        pairs = ParallelCorpus.read(source, target)
+        warm_up = pairs.select(WARM_UP_PAIRS)  # compiles the kernels
+        Aligner.train(warm_up, "hmm", 1)
+        Aligner.train(warm_up, "ibm2", 1).align(warm_up)
+        timings = [measure_time(pairs, model) for model in SCHEDULES]
     texts = []
-    for given in options.gold:
-        name, _, files = given.partition("=")
-        source, target, gold = files.split(",")
-        texts.append((name, ParallelCorpus.read(source, target), Path(gold)))
-    with tempfile.TemporaryDirectory() as place:
-        texts += laboratory_texts(options.lab, Path(place))
-        found = [judged(*text, model) for text in texts for model in SCHEDULES]
-    print_tables(times, found)
-    if options.json:
-        written = {"times": [asdict(one) for one in times], "error rates": [asdict(one) for one in found]}
-        options.json.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    for text in arguments.gold:
+        name, _, files = text.partition("=")
+        source, target, gold_file = map(Path, files.split(","))
+        texts.append((name, ParallelCorpus.read(source, target), gold_file))
+    with tempfile.TemporaryDirectory() as directory:
+        texts += lab_texts(arguments.lab, Path(directory))
+        errors = [measure_errors(*text, model) for text in texts for model in SCHEDULES]
+    print_tables(timings, errors)
+    report = {"times": [asdict(timing) for timing in timings], "error rates": [asdict(rates) for rates in errors]}
+    write_json(arguments.json, report)
 
 
 if __name__ == "__main__":

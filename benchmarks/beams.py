@@ -1,28 +1,26 @@
-"""The length bias, seen: beam sizes by length handlings (tutorial, section "Beam Search").
+"""The length bias of beam search: beam sizes by length handling (tutorial, section "Beam Search").
 
     python benchmarks/beams.py MODEL --src FILE --ref FILE [--sentences N] [--json FILE]
 
-MODEL is a translator's directory. For each length handling and beam size: BLEU, the translations' length relative to
-the references', their mean log-probability, and search errors: references that score higher than what was found. The
-longer a beam search looks for the most probable sentence, the shorter that is. Nothing here is random.
+MODEL is the directory of a translator. For each length handling and beam size, the table has BLEU, the length of the
+translations relative to the references, their mean log-probability, and search errors: references with a higher score
+than the translation. The larger the beam, the more probable and the shorter are the translations. Nothing is random.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from common import processor, write_json
 from dragoman import load
-from dragoman.evaluation.translator import ReferenceData, evaluate_translator
+from dragoman.evaluation.translator import EvaluableTranslator, ReferenceData, evaluate_translator
 from dragoman.report.tables import format_table
-from ptb_cache import processor
 
-BEAMS = (1, 2, 5, 10, 30, 100)
-HANDLINGS = ("none", "norm", "prior", "penalty:0.5", "penalty:1")
+BEAM_SIZES = (1, 2, 5, 10, 30, 100)
+LENGTH_HANDLINGS = ("none", "norm", "prior", "penalty:0.5", "penalty:1")
 
 
 @dataclass(frozen=True)
@@ -36,12 +34,12 @@ class Row:
     seconds: float
 
 
-def measure(model: Any, lines: list[str], references: list[str], length: str, beam: int) -> Row:
-    answers = ReferenceData(references, tokenised=model.target.tokenised)
-    told = evaluate_translator(model, lines, answers, beam, length=length, diagnose=True)
-    log_prob = statistics.mean(one.log_prob for one in told.translations)
-    errors = told.errors["search"] / len(lines)
-    return Row(length, beam, told.scores.bleu, told.scores.length_ratio, log_prob, errors, told.seconds)
+def measure(model: EvaluableTranslator, lines: list[str], references: list[str], length: str, beam: int) -> Row:
+    data = ReferenceData(references, tokenised=model.target.tokenised)
+    result = evaluate_translator(model, lines, data, beam, length=length, diagnose=True)
+    log_prob = statistics.mean(translation.log_prob for translation in result.translations)
+    search_errors = result.errors["search"] / len(lines)
+    return Row(length, beam, result.scores.bleu, result.scores.length_ratio, log_prob, search_errors, result.seconds)
 
 
 def print_table(rows: list[Row]) -> None:
@@ -58,25 +56,24 @@ def print_table(rows: list[Row]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--src", type=Path, required=True)
-    parser.add_argument("--ref", type=Path, required=True)
-    parser.add_argument("--sentences", type=int, default=500, help="the first so many")
-    parser.add_argument("--beams", type=int, nargs="+", default=BEAMS)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    model = load(options.model)
+    parser.add_argument("model", type=Path, help="directory of a translator")
+    parser.add_argument("--src", type=Path, required=True, help="source text, one sentence per line")
+    parser.add_argument("--ref", type=Path, required=True, help="references, one per line")
+    parser.add_argument("--sentences", type=int, default=500, help="use only the first sentences (default 500)")
+    parser.add_argument("--beams", type=int, nargs="+", default=BEAM_SIZES, help="beam sizes")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    arguments = parser.parse_args()
+    model = load(arguments.model)
     lines, references = (
-        path.read_text(encoding="utf-8").split("\n")[: options.sentences] for path in (options.src, options.ref)
+        path.read_text(encoding="utf-8").split("\n")[: arguments.sentences] for path in (arguments.src, arguments.ref)
     )
     rows = []
-    for length in HANDLINGS:
-        for beam in options.beams:
+    for length in LENGTH_HANDLINGS:
+        for beam in arguments.beams:
             rows.append(measure(model, lines, references, length, beam))
             print(rows[-1], flush=True)
     print_table(rows)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+    write_json(arguments.json, [asdict(row) for row in rows])
 
 
 if __name__ == "__main__":

@@ -1,32 +1,35 @@
-"""How much of what is wrong does the doctor find, and how much of what it finds is wrong?
+"""Recall and precision of the doctor on a corpus with known faults.
 
     python benchmarks/doctor.py --data DIR [--foreign FILE] [--faults N] [--json FILE]
 
-DIR holds train.de and train.en (Multi30k, raw), one sentence a line. A copy is spoiled in known ways, each at N places
-drawn with a fixed seed, no line twice; FILE has lines of a third language. Recall: of the spoiled lines, those with a
-finding of a kind that fits. Precision: of a kind's findings, those at lines spoiled in a way that fits. What the
-doctor finds in the text as it is (some of it is truly wrong there) counts against precision, and is listed.
+DIR has train.de and train.en (Multi30k, raw), one sentence per line. Faults of several kinds are inserted into a copy,
+each at N random lines (with a fixed random seed), at most one per line; FILE has lines of a third language. Recall: the
+share of the faulty lines with a finding of a matching kind. Precision: the share of the findings of a kind that are at
+lines with a matching fault. Findings in the original text, some of which are real problems, count against precision;
+their number is printed as well.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from common import write_json
 from dragoman.doctor.examination import DoctorInput, DoctorReport, examine
 from dragoman.doctor.findings import Finding
 from dragoman.report.tables import format_table
 
-RUNS, RUN_LINES, FARTHEST = 10, (10, 60), 3  # shifted runs: how many, how long, by how many lines at most
-EXPECTED = {  # each way of spoiling, and the kinds of findings that fit it
+RUNS = 10  # runs of shifted lines
+RUN_LINES = (10, 60)  # range of their lengths
+MAX_SHIFT = 3  # lines
+MATCHING_KINDS = {  # the kinds of findings expected for each kind of fault
     "shifted run": ("shifted", "misaligned", "length-ratio"),
     "targets exchanged": ("misaligned", "length-ratio"),
     "target cut short": ("length-ratio", "misaligned"),
@@ -42,7 +45,7 @@ EXPECTED = {  # each way of spoiling, and the kinds of findings that fit it
     "pair repeated": ("duplicate-pair",),
     "empty target": ("empty-side",),
 }
-ALSO = {  # kinds that are right at such lines, though not what tells them best
+ACCEPTED_KINDS = {  # further kinds that are correct for a fault, but do not count for recall
     "target in source language": ("length-ratio", "misaligned"),
     "target in a third language": ("length-ratio",),
     "decoded twice": ("control",),
@@ -50,91 +53,118 @@ ALSO = {  # kinds that are right at such lines, though not what tells them best
 
 
 @dataclass
-class Spoiled:
-    """A parallel text, as bytes, that is being spoiled, and where it was in which way."""
+class FaultyCorpus:
+    """A parallel corpus as bytes, and the lines at which faults were inserted."""
 
     source: list[bytes]
     target: list[bytes]
-    random: np.random.Generator
-    faults: dict[str, set[int]] = field(default_factory=dict)
-    free: list[int] = field(default_factory=list)  # lines not yet spoiled, in random order
+    generator: np.random.Generator
+    faults: dict[str, set[int]] = field(default_factory=dict)  # lines by kind of fault
+    free: list[int] = field(default_factory=list)  # lines without a fault, in random order
 
-    def take(self, fault: str, count: int, fits: Callable[[int], bool] = lambda line: True) -> list[int]:
-        chosen = [line for line in self.free if fits(line)][:count]
-        gone = set(chosen)
-        self.free = [line for line in self.free if line not in gone]
-        self.faults[fault] = gone
-        return chosen
-
-
-def spoil(source: list[bytes], target: list[bytes], foreign: list[bytes], count: int, seed: int) -> Spoiled:
-    spoiled = Spoiled(list(source), list(target), np.random.default_rng(seed))
-    spoiled.free = list(range(len(source)))
-    shift_runs(spoiled)
-    spoiled.free = spoiled.random.permutation(spoiled.free).tolist()
-    spoil_pairs(spoiled, foreign, count)
-    spoil_letters(spoiled, count)
-    return spoiled
+    def choose_lines(self, fault: str, count: int, suitable: Callable[[int], bool] = lambda line: True) -> list[int]:
+        """Choose lines for a kind of fault."""
+        lines = [line for line in self.free if suitable(line)][:count]
+        self.faults[fault] = set(lines)
+        self.free = [line for line in self.free if line not in self.faults[fault]]
+        return lines
 
 
-def shift_runs(spoiled: Spoiled) -> None:
+def insert_faults(
+    source: list[bytes], target: list[bytes], foreign: list[bytes], count: int, seed: int
+) -> FaultyCorpus:
+    """Return a copy of the corpus with `count` faults of each kind."""
+    corpus = FaultyCorpus(list(source), list(target), np.random.default_rng(seed))
+    corpus.free = list(range(len(source)))
+    shift_runs(corpus)
+    corpus.free = corpus.generator.permutation(corpus.free).tolist()
+    insert_pair_faults(corpus, foreign, count)
+    insert_character_faults(corpus, count)
+    return corpus
+
+
+def shift_runs(corpus: FaultyCorpus) -> None:
+    """Rotate the target lines of some runs, so that they are next to the wrong source lines."""
     lines: set[int] = set()
-    part = len(spoiled.source) // RUNS
+    part = len(corpus.source) // RUNS
     for run in range(RUNS):
-        length = int(spoiled.random.integers(*RUN_LINES))
-        first = run * part + int(spoiled.random.integers(part - length))
-        step = int(spoiled.random.integers(1, FARTHEST + 1)) * (1 if run % 2 else -1)
-        block = spoiled.target[first : first + length]
-        spoiled.target[first : first + length] = block[step:] + block[:step]
+        length = int(corpus.generator.integers(*RUN_LINES))
+        first = run * part + int(corpus.generator.integers(part - length))
+        shift = int(corpus.generator.integers(1, MAX_SHIFT + 1)) * (1 if run % 2 else -1)
+        block = corpus.target[first : first + length]
+        corpus.target[first : first + length] = block[shift:] + block[:shift]
         lines |= set(range(first, first + length))
-    spoiled.faults["shifted run"] = lines
-    spoiled.free = [line for line in spoiled.free if line not in lines]
+    corpus.faults["shifted run"] = lines
+    corpus.free = [line for line in corpus.free if line not in lines]
 
 
-def spoil_pairs(spoiled: Spoiled, foreign: list[bytes], count: int) -> None:
-    source, target = spoiled.source, spoiled.target
-    lines = spoiled.take("targets exchanged", count)
+def insert_pair_faults(corpus: FaultyCorpus, foreign: list[bytes], count: int) -> None:
+    source, target = corpus.source, corpus.target
+    lines = corpus.choose_lines("targets exchanged", count)
     moved = [target[line] for line in lines]
     for line, other in zip(lines, moved[1:] + moved[:1], strict=True):
         target[line] = other
-    for line in spoiled.take("target cut short", count, lambda line: len(target[line].split()) >= 12):
+    for line in corpus.choose_lines("target cut short", count, lambda line: len(target[line].split()) >= 12):
         target[line] = b" ".join(target[line].split()[:3])
-    for line in spoiled.take("sides swapped", count):
+    for line in corpus.choose_lines("sides swapped", count):
         source[line], target[line] = target[line], source[line]
-    for line in spoiled.take("target copied from source", count):
+    for line in corpus.choose_lines("target copied from source", count):
         target[line] = source[line]
-    for line in spoiled.take("target in source language", count):
+    for line in corpus.choose_lines("target in source language", count):
         target[line] = source[(line + len(source) // 2) % len(source)]
     if foreign:
-        for line in spoiled.take("target in a third language", count):
+        for line in corpus.choose_lines("target in a third language", count):
             target[line] = foreign[line % len(foreign)]
-    for line in spoiled.take("pair repeated", count, lambda line: line > 1000):
+    for line in corpus.choose_lines("pair repeated", count, lambda line: line > 1000):
         source[line], target[line] = source[line - 1000], target[line - 1000]
-    for line in spoiled.take("empty target", count):
+    for line in corpus.choose_lines("empty target", count):
         target[line] = b""
 
 
-def spoil_letters(spoiled: Spoiled, count: int) -> None:
-    source = spoiled.source
+def insert_character_faults(corpus: FaultyCorpus, count: int) -> None:
+    source = corpus.source
 
     def has_umlaut(line: int) -> bool:
-        return any(letter in source[line].decode() for letter in "äöüß")
+        return any(character in source[line].decode() for character in "äöüß")
 
-    ways: dict[str, Callable[[str], bytes]] = {
+    changes: dict[str, Callable[[str], bytes]] = {
         "Windows-1252 bytes": lambda line: line.encode("cp1252", "ignore"),
         "decoded twice": lambda line: line.encode().decode("latin-1").encode(),
         "decomposed letters": lambda line: unicodedata.normalize("NFD", line).encode(),
         "zero-width space": lambda line: line.replace(" ", "\u200b ", 1).encode(),
         "control character": lambda line: line.replace(" ", "\x07 ", 1).encode(),
     }
-    for fault, way in ways.items():
-        fits = (
-            has_umlaut
-            if fault != "decomposed letters"
-            else lambda line: has_umlaut(line) and b"\xc3\x9f" not in source[line]
-        )
-        for line in spoiled.take(fault, count, fits):
-            source[line] = way(source[line].decode())
+
+    def has_umlaut_but_no_eszett(line: int) -> bool:
+        return has_umlaut(line) and "ß" not in source[line].decode()
+
+    for fault, change in changes.items():
+        suitable = has_umlaut_but_no_eszett if fault == "decomposed letters" else has_umlaut
+        for line in corpus.choose_lines(fault, count, suitable):
+            source[line] = change(source[line].decode())
+
+
+# -- measurements ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recall:
+    fault: str
+    lines: int  # with this fault
+    detected: int
+
+
+@dataclass(frozen=True)
+class Precision:
+    kind: str
+    detected: int  # lines with such a finding
+    right: int
+    in_original: int  # lines with such a finding in the original text
+
+
+def lines_with(report: DoctorReport, kinds: Collection[str]) -> set[int]:
+    """Return the lines, counted from 0, with findings of these kinds."""
+    return {line for finding in report.findings if finding.kind in kinds for line in lines_of(finding)}
 
 
 def lines_of(finding: Finding) -> range:
@@ -142,48 +172,31 @@ def lines_of(finding: Finding) -> range:
     return range(first, finding.last_line or first + 1)
 
 
-@dataclass(frozen=True)
-class Recall:
-    fault: str
-    spoiled: int
-    found: int
+def measure_recall(faults: dict[str, set[int]], report: DoctorReport) -> list[Recall]:
+    return [
+        Recall(fault, len(lines), len(lines & lines_with(report, MATCHING_KINDS[fault])))
+        for fault, lines in faults.items()
+    ]
 
 
-@dataclass(frozen=True)
-class Precision:
-    kind: str
-    found: int  # lines
-    right: int
-    in_the_clean_text: int
-
-
-def recalls(faults: dict[str, set[int]], report: DoctorReport) -> list[Recall]:
+def measure_precision(faults: dict[str, set[int]], report: DoctorReport, original: DoctorReport) -> list[Precision]:
     results = []
-    for fault, lines in faults.items():
-        found = {line for f in report.findings if f.kind in EXPECTED[fault] for line in lines_of(f)}
-        results.append(Recall(fault, len(lines), len(lines & found)))
+    for kind in dict.fromkeys(kind for kinds in MATCHING_KINDS.values() for kind in kinds):
+        detected = lines_with(report, (kind,))
+        matching = [fault for fault in faults if kind in (*MATCHING_KINDS[fault], *ACCEPTED_KINDS.get(fault, ()))]
+        faulty = set().union(*(faults[fault] for fault in matching))
+        results.append(Precision(kind, len(detected), len(detected & faulty), len(lines_with(original, (kind,)))))
     return results
 
 
-def precisions(faults: dict[str, set[int]], report: DoctorReport, clean: DoctorReport) -> list[Precision]:
-    results = []
-    for kind in dict.fromkeys(kind for kinds in EXPECTED.values() for kind in kinds):
-        found, before = (
-            {line for f in each.findings if f.kind == kind for line in lines_of(f)} for each in (report, clean)
-        )
-        fits = [fault for fault in faults if kind in (*EXPECTED[fault], *ALSO.get(fault, ()))]
-        fitting = set().union(*(faults[fault] for fault in fits))
-        results.append(Precision(kind, len(found), len(found & fitting), len(before)))
-    return results
-
-
-def look(source: list[bytes], target: list[bytes], place: Path) -> tuple[DoctorReport, float]:
-    files = DoctorInput((str(place / "train.de"), str(place / "train.en")))
+def run_doctor(source: list[bytes], target: list[bytes], directory: Path) -> tuple[DoctorReport, float]:
+    """Return the report of the doctor on a corpus, and its seconds."""
+    files = DoctorInput((str(directory / "train.de"), str(directory / "train.en")))
     for path, lines in zip(files.train, (source, target), strict=True):
         Path(path).write_bytes(b"".join(line + b"\n" for line in lines))
-    began = time.perf_counter()
+    start = time.perf_counter()
     report = examine(files, with_cost=False)
-    return report, time.perf_counter() - began
+    return report, time.perf_counter() - start
 
 
 def percent(part: int, whole: int) -> str:
@@ -194,29 +207,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="directory of train.de and train.en")
     parser.add_argument("--foreign", type=Path, help="lines of a third language")
-    parser.add_argument("--faults", type=int, default=100, help="of each sort")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path, help="write the figures here as well")
-    options = parser.parse_args()
-    source, target = ((options.data / f"train.{side}").read_bytes().splitlines() for side in ("de", "en"))
-    foreign = [line for line in options.foreign.read_bytes().splitlines() if len(line) > 30] if options.foreign else []
-    spoiled = spoil(source, target, foreign, options.faults, options.seed)
-    with tempfile.TemporaryDirectory() as place:
-        clean, _ = look(source, target, Path(place))
-        report, seconds = look(spoiled.source, spoiled.target, Path(place))
-    found, right = recalls(spoiled.faults, report), precisions(spoiled.faults, report, clean)
-    print(
-        format_table(
-            ["spoiled", "lines", "found", "recall"],
-            [[r.fault, r.spoiled, r.found, percent(r.found, r.spoiled)] for r in found],
-        )
-    )
-    rows = [[p.kind, p.found, p.right, percent(p.right, p.found), p.in_the_clean_text] for p in right]
-    print("\n" + format_table(["kind", "found", "right", "precision", "in the text as it was"], rows))
+    parser.add_argument("--faults", type=int, default=100, help="number of faults of each kind (default 100)")
+    parser.add_argument("--seed", type=int, default=1, help="random seed")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    arguments = parser.parse_args()
+    source, target = ((arguments.data / f"train.{language}").read_bytes().splitlines() for language in ("de", "en"))
+    foreign = arguments.foreign.read_bytes().splitlines() if arguments.foreign else []
+    foreign = [line for line in foreign if len(line) > 30]
+    corpus = insert_faults(source, target, foreign, arguments.faults, arguments.seed)
+    with tempfile.TemporaryDirectory() as directory:
+        original, _ = run_doctor(source, target, Path(directory))
+        report, seconds = run_doctor(corpus.source, corpus.target, Path(directory))
+    recalls = measure_recall(corpus.faults, report)
+    precisions = measure_precision(corpus.faults, report, original)
+    rows = [[r.fault, r.lines, r.detected, percent(r.detected, r.lines)] for r in recalls]
+    print(format_table(["fault", "lines", "detected", "recall"], rows))
+    rows = [[p.kind, p.detected, p.right, percent(p.right, p.detected), p.in_original] for p in precisions]
+    print("\n" + format_table(["kind", "detected", "right", "precision", "in the original text"], rows))
     print(f"\n{len(source):,} pairs; {seconds:.1f} seconds")
-    if options.json:
-        figures = {"recall": [asdict(r) for r in found], "precision": [asdict(p) for p in right], "seconds": seconds}
-        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    results = {"recall": [asdict(r) for r in recalls], "precision": [asdict(p) for p in precisions]}
+    write_json(arguments.json, {**results, "seconds": seconds})
 
 
 if __name__ == "__main__":

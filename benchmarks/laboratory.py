@@ -1,18 +1,18 @@
-"""n-gram models in the laboratory: how far above the floor they stay, what they learn, and how fast they come down.
+"""n-gram models on lab text: the gap to the floor, accuracy on minimal pairs, and learning curves.
 
     python benchmarks/laboratory.py [--language en] [--sentences 20000] [--seed 1] [--json FILE] [--pictures DIR]
 
-Every smoothing at orders 1 to 7 is trained on the same laboratory text and held to the exact floor of a test text and
-to the contrasts; then training texts of --sizes give the curves, and three seeds the spread. A model's vocabulary is
-that of its training text, so a larger text knows more names. By the full price, where every word is spelled out, all
-models have the same floor, and curves are comparable; by class each vocabulary has a floor of its own. Unknown words
-are one of 10,000,000, the default. The texts depend on the seed, and nothing else here is random.
+Models of every smoothing method and of orders 1 to 7 are trained on the same lab text. They are compared with the exact
+floor of a test text and evaluated on minimal pairs. Then models are trained on texts of the sizes --sizes for learning
+curves, and with three seeds for the standard deviation. The vocabulary of a model is that of its training text, so a
+larger text has more known words. The full perplexity includes the spellings of unknown words; it has the same floor for
+all models, so the curves are comparable. By class, each vocabulary has a different floor. Unknown words are uniform
+over 10,000,000 words, the default. Only the texts are random, and depend on the seed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import platform
@@ -26,8 +26,9 @@ from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 
+from common import write_json
 from dragoman import Corpus, NgramModel
-from dragoman.evaluation.floor import LanguageModelEvaluation, TrueLogProbs, evaluate_language_model
+from dragoman.evaluation.floor import FloorGap, LanguageModelEvaluation, TrueLogProbs, evaluate_language_model
 from dragoman.evaluation.lab_reference import lab_true_log_probs
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
 from dragoman.lab.lab import german_english_lab
@@ -38,52 +39,52 @@ from dragoman.report.evaluation import floor_table
 from dragoman.report.tables import format_table, format_with_error
 
 ORDERS = range(1, 8)
-ORDER = 5  # where only one is shown
-BEST = "modified-kneser-ney"
-FAR_ORDERS = (1, 2, 3, 5, 7)
-FAR = {  # phenomena at a distance
+DEFAULT_ORDER = 5  # for tables with one order
+BEST_SMOOTHING = "modified-kneser-ney"
+DISTANCE_ORDERS = (1, 2, 3, 5, 7)  # for results by distance
+LONG_DISTANCE_PHENOMENA = {
     "de": ("agreement", "particle", "selection"),
     "en": ("agreement", "reflexive", "selection"),
 }
-QUADRUPLES = "selection"  # its contrasts come in groups of four
+QUADRUPLES = "selection"  # the phenomenon whose minimal pairs are in groups of four
 SIZES = "1000,2000,5000,10000,20000,50000,100000,200000"
-SEEDS = 3  # for the spread
-DEV, TEST = 1000, 10_000  # sentences
-FEWEST = 30  # contrasts behind a point of the picture
+NUM_SEEDS = 3
+DEV_SENTENCES, TEST_SENTENCES = 1000, 10_000
+MIN_PAIRS = 30  # minimal pairs per point of a chart
 
-Kind = tuple[str, int]  # phenomenon, and the smallest distance of its class
+PairKind = tuple[str, int]  # phenomenon, and smallest distance of its class
 
 
 @dataclass(frozen=True)
 class Texts:
-    """What models are trained on and held to, with the vocabulary of the training text."""
+    """Texts encoded with the vocabulary of the training text."""
 
     train: Corpus
     dev: Corpus
     test: Corpus
-    truth: TrueLogProbs
+    true_log_probs: TrueLogProbs  # of the test text
 
     @classmethod
-    def of(cls, language: str, train: Sequence[str], dev: Sequence[str], test: Sequence[str]) -> Texts:
-        corpus = Corpus.from_sentences(train)
-        held_out, held_to = (Corpus.from_sentences(text, corpus.vocab) for text in (dev, test))
-        return cls(corpus, held_out, held_to, lab_true_log_probs(language, held_to))
+    def from_sentences(cls, language: str, train: Sequence[str], dev: Sequence[str], test: Sequence[str]) -> Texts:
+        train_corpus = Corpus.from_sentences(train)
+        dev_corpus, test_corpus = (Corpus.from_sentences(text, train_corpus.vocab) for text in (dev, test))
+        return cls(train_corpus, dev_corpus, test_corpus, lab_true_log_probs(language, test_corpus))
 
-    def model(self, smoothing: str, order: int) -> NgramModel:
+    def train_model(self, smoothing: str, order: int) -> NgramModel:
         return NgramModel.train(self.train, smoothing=smoothing, order=order, heldout=self.dev)
 
-    def measured(self, model: NgramModel) -> LanguageModelEvaluation:
-        return evaluate_language_model(model, self.test, self.truth)
+    def evaluate(self, model: NgramModel) -> LanguageModelEvaluation:
+        return evaluate_language_model(model, self.test, self.true_log_probs)
 
 
 @dataclass(frozen=True)
 class Result:
-    """One model against the floor and the contrasts."""
+    """One model compared with the floor, and its accuracy on minimal pairs."""
 
     smoothing: str
     order: int
-    measured: LanguageModelEvaluation
-    accuracy: dict[Kind, MinimalPairAccuracy]
+    evaluation: LanguageModelEvaluation
+    accuracy: dict[PairKind, MinimalPairAccuracy]
     notes: tuple[str, ...]  # discounts that could not be computed
 
     @property
@@ -91,7 +92,9 @@ class Result:
         return f"{self.smoothing}, order {self.order}"
 
     def on(self, phenomenon: str) -> MinimalPairAccuracy:
-        return sum((own for (name, _), own in self.accuracy.items() if name == phenomenon), MinimalPairAccuracy())
+        """Return the accuracy on a phenomenon at all distances."""
+        parts = (accuracy for (name, _), accuracy in self.accuracy.items() if name == phenomenon)
+        return sum(parts, MinimalPairAccuracy())
 
     @property
     def phenomena(self) -> list[str]:
@@ -99,32 +102,34 @@ class Result:
 
     @property
     def mean_accuracy(self) -> float:
-        """Over phenomena, each alike."""
+        """The mean over phenomena, with equal weights."""
         return mean(self.on(name).accuracy for name in self.phenomena)
 
     @property
     def all_four(self) -> float:
+        """The share of quadruples of which all four minimal pairs are right."""
         return self.on(QUADRUPLES).group_accuracy
 
     def as_dict(self) -> dict[str, object]:
-        shares = [
-            {"phenomenon": name, "distance_from": least, **asdict(own)} for (name, least), own in self.accuracy.items()
+        accuracies = [
+            {"phenomenon": name, "distance_from": distance, **asdict(accuracy)}
+            for (name, distance), accuracy in self.accuracy.items()
         ]
-        about = {"smoothing": self.smoothing, "order": self.order, "notes": self.notes}
-        return {**about, **self.measured.as_dict(), "contrasts": shares}
+        description = {"smoothing": self.smoothing, "order": self.order, "notes": self.notes}
+        return {**description, **self.evaluation.as_dict(), "contrasts": accuracies}
 
 
 @dataclass(frozen=True)
 class Point:
-    """One model of a curve, or of the spread."""
+    """One model of a learning curve, or of the results over seeds."""
 
     smoothing: str
     order: int
     sentences: int
     seed: int
     vocabulary: int
-    unknown: float  # share of the test text's words
-    measured: LanguageModelEvaluation
+    unknown: float  # share of the words of the test text
+    evaluation: LanguageModelEvaluation
     notes: tuple[str, ...]
 
     @property
@@ -132,69 +137,68 @@ class Point:
         return f"{self.smoothing}, order {self.order}"
 
     def nats(self, *, by_class: bool = False) -> float:
-        gap = self.measured.gap
-        assert gap is not None, "the truth is known"
+        """Return the gap to the floor."""
+        gap = floor_gap(self.evaluation)
         return (gap.by_class if by_class else gap.full).estimate.value
 
     def as_dict(self) -> dict[str, object]:
-        about = {"smoothing": self.smoothing, "order": self.order, "seed": self.seed, "notes": self.notes}
+        description = {"smoothing": self.smoothing, "order": self.order, "seed": self.seed, "notes": self.notes}
         text = {"train_sentences": self.sentences, "vocabulary": self.vocabulary, "unknown_share": self.unknown}
-        return {**about, **text, **self.measured.as_dict()}
+        return {**description, **text, **self.evaluation.as_dict()}
 
 
-# -- measuring -------------------------------------------------------------------------------------------------------
+def floor_gap(evaluation: LanguageModelEvaluation) -> FloorGap:
+    assert evaluation.gap is not None, "the true probabilities are known"
+    return evaluation.gap
 
 
-def kind(contrast: MinimalPair) -> Kind:
-    return contrast.phenomenon, distance_class(contrast.distance)
+# -- measurements ----------------------------------------------------------------------------------------------------
 
 
-def results(texts: Texts, found: Sequence[MinimalPair]) -> Iterator[Result]:
-    """Every smoothing at every order."""
+def pair_kind(pair: MinimalPair) -> PairKind:
+    return pair.phenomenon, distance_class(pair.distance)
+
+
+def measure_all(texts: Texts, pairs: Sequence[MinimalPair]) -> Iterator[Result]:
+    """Measure every smoothing method at every order."""
     for smoothing, order in product(SMOOTHINGS, ORDERS):
-        model = texts.model(smoothing, order)
-        yield Result(smoothing, order, texts.measured(model), accuracy_by_kind(model, found, kind), model.notes)
+        model = texts.train_model(smoothing, order)
+        accuracy = accuracy_by_kind(model, pairs, pair_kind)
+        yield Result(smoothing, order, texts.evaluate(model), accuracy, model.notes)
 
 
-def points(texts: Texts, models: Sequence[tuple[str, int]], seed: int) -> Iterator[Point]:
+def measure_points(texts: Texts, models: Sequence[tuple[str, int]], seed: int) -> Iterator[Point]:
+    sentences, vocabulary = texts.train.num_sentences, len(texts.train.vocab)
     unknown = len(texts.test.unknown_positions) / texts.test.num_words
     for smoothing, order in models:
-        model = texts.model(smoothing, order)
-        sentences, vocabulary, found = texts.train.num_sentences, len(texts.train.vocab), texts.measured(model)
-        yield Point(smoothing, order, sentences, seed, vocabulary, unknown, found, model.notes)
+        model = texts.train_model(smoothing, order)
+        yield Point(smoothing, order, sentences, seed, vocabulary, unknown, texts.evaluate(model), model.notes)
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 
-def detail(found: Sequence[Result]) -> list[Result]:
-    """Every smoothing at one order, and the best one at every order."""
-    at_one = [result for result in found if result.order == ORDER]
-    return [*at_one, *(result for result in found if result.smoothing == BEST and result.order != ORDER)]
+def main_results(results: Sequence[Result]) -> list[Result]:
+    """Select every smoothing method at one order, and the best method at every order."""
+    by_smoothing = [result for result in results if result.order == DEFAULT_ORDER]
+    by_order = [r for r in results if r.smoothing == BEST_SMOOTHING and r.order != DEFAULT_ORDER]
+    return by_smoothing + by_order
 
 
-def phenomena_table(found: Sequence[Result]) -> str:
-    names = found[0].phenomena
-    headers = ["% right", *names, "all four"]
-    rows = [[r.name, *(percent(r.on(name).accuracy) for name in names), percent(r.all_four)] for r in found]
-    counts = [*(found[0].on(name).pairs for name in names), found[0].on(QUADRUPLES).groups]
-    return format_table(headers, [*rows, ["contrasts", *counts]])
+def phenomena_table(results: Sequence[Result]) -> str:
+    names = results[0].phenomena
+    rows = [[r.name, *(percent(r.on(name).accuracy) for name in names), percent(r.all_four)] for r in results]
+    counts = [*(results[0].on(name).pairs for name in names), results[0].on(QUADRUPLES).groups]
+    return format_table(["% right", *names, "all four"], [*rows, ["minimal pairs", *counts]])
 
 
-def matrix(title: str, found: Sequence[Result], value: Callable[[Result], object]) -> str:
-    """Smoothings by orders."""
-    by_model = {(result.smoothing, result.order): value(result) for result in found}
+def smoothing_by_order_table(title: str, results: Sequence[Result], value: Callable[[Result], object]) -> str:
+    by_model = {(result.smoothing, result.order): value(result) for result in results}
     rows = [[smoothing, *(by_model[smoothing, order] for order in ORDERS)] for smoothing in SMOOTHINGS]
     return format_table([title, *(f"order {order}" for order in ORDERS)], rows)
 
 
-def nats_above(result: Result) -> float | str:
-    gap = result.measured.gap
-    assert gap is not None, "the truth is known"
-    return nats(gap.full.estimate.value)
-
-
-def nats(value: float) -> float | str:
+def format_nats(value: float) -> float | str:
     return f"{value:.3f}" if math.isfinite(value) else value
 
 
@@ -202,35 +206,35 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def distance_table(found: Sequence[Result], phenomena: Sequence[str], singular: dict[int, float]) -> str:
-    """One smoothing: phenomena at a distance, by class of distance, and orders; what "always singular" would get."""
-    orders = {result.order: result for result in found if result.smoothing == BEST and result.order in FAR_ORDERS}
+def distance_table(results: Sequence[Result], phenomena: Sequence[str], always_singular: dict[int, float]) -> str:
+    """Format accuracies by phenomenon, distance and order, with the accuracy of always choosing the singular."""
+    selected = [r for r in results if r.smoothing == BEST_SMOOTHING and r.order in DISTANCE_ORDERS]
     rows: list[list[object]] = []
-    for phenomenon, least in product(phenomena, DISTANCE_CLASSES):
-        own = [result.accuracy.get((phenomenon, least), MinimalPairAccuracy()) for result in orders.values()]
-        always = percent(singular[least]) if phenomenon == "agreement" else None
-        if own[0].pairs:
-            rows.append([phenomenon, distances(least), own[0].pairs, always, *(percent(one.accuracy) for one in own)])
-        if own[0].groups < own[0].pairs:
-            four = (percent(one.group_accuracy) for one in own)
-            rows.append(["  all four", distances(least), own[0].groups, None, *four])
-    headers = ["% right", "words between", "contrasts", "always singular", *(f"order {order}" for order in orders)]
-    return format_table(headers, rows)
+    for phenomenon, distance in product(phenomena, DISTANCE_CLASSES):
+        accuracies = [result.accuracy.get((phenomenon, distance), MinimalPairAccuracy()) for result in selected]
+        pairs, groups, label = accuracies[0].pairs, accuracies[0].groups, distance_label(distance)
+        singular = percent(always_singular[distance]) if phenomenon == "agreement" else None
+        if pairs:
+            rows.append([phenomenon, label, pairs, singular, *(percent(a.accuracy) for a in accuracies)])
+        if groups < pairs:
+            rows.append(["  all four", label, groups, None, *(percent(a.group_accuracy) for a in accuracies)])
+    orders = (f"order {result.order}" for result in selected)
+    return format_table(["% right", "words between", "minimal pairs", "always singular", *orders], rows)
 
 
-def always_singular(found: Sequence[MinimalPair], language: str) -> dict[int, float]:
-    """How many contrasts of agreement have the singular as the right form, by class of distance."""
-    right: dict[int, list[bool]] = {}
-    for contrast in found:
-        if contrast.phenomenon == "agreement":
-            words = zip(contrast.right.split(), contrast.wrong.split(), strict=True)
-            form, other = next((one, another) for one, another in words if one != another)
-            right.setdefault(distance_class(contrast.distance), []).append(is_singular(form, other, language))
-    return {least: mean(answers) for least, answers in right.items()}
+def singular_shares(pairs: Sequence[MinimalPair], language: str) -> dict[int, float]:
+    """Return the share of agreement pairs whose correct form is singular, by class of distance."""
+    singular: dict[int, list[bool]] = {}
+    for pair in pairs:
+        if pair.phenomenon == "agreement":
+            words = zip(pair.right.split(), pair.wrong.split(), strict=True)
+            right, wrong = next((right, wrong) for right, wrong in words if right != wrong)
+            singular.setdefault(distance_class(pair.distance), []).append(is_singular(right, wrong, language))
+    return {distance: mean(values) for distance, values in singular.items()}
 
 
 def is_singular(form: str, other: str, language: str) -> bool:
-    """Which of the two forms of a verb, third person singular and plural, this is.
+    """Return whether a form of a verb is the third person singular, given that one of two forms is.
 
     >>> is_singular("kisses", "kiss", "en"), is_singular("have", "has", "en"), is_singular("sind", "ist", "de")
     (True, False, False)
@@ -240,171 +244,182 @@ def is_singular(form: str, other: str, language: str) -> bool:
     return other.endswith("n") or other == "sind"
 
 
-def distances(least: int) -> str:
-    """The class of distance that begins here."""
-    following = [start for start in DISTANCE_CLASSES if start > least]
+def distance_label(distance: int) -> str:
+    """Return the range of the class of distances that begins here."""
+    following = [start for start in DISTANCE_CLASSES if start > distance]
     if not following:
-        return f"{least}+"
-    return f"{least}-{following[0] - 1}" if following[0] - 1 > least else str(least)
+        return f"{distance}+"
+    last = following[0] - 1
+    return f"{distance}-{last}" if last > distance else str(distance)
 
 
-def curve_table(curve: Sequence[Point], *, by_class: bool = False) -> str:
-    sizes = sorted({point.sentences for point in curve})
-    rows = [
-        [name, *(nats(values[size]) for size in sizes)] for name, values in curves(curve, by_class=by_class).items()
-    ]
-    return format_table(
-        ["nats above, " + ("by class" if by_class else "in full"), *(f"{size:,}" for size in sizes)], rows
-    )
+def curve_table(points: Sequence[Point], *, by_class: bool = False) -> str:
+    sizes = sorted({point.sentences for point in points})
+    title = "nats above the floor, by class" if by_class else "nats above the floor, full"
+    curves = learning_curves(points, by_class=by_class)
+    rows = [[name, *(format_nats(values[size]) for size in sizes)] for name, values in curves.items()]
+    return format_table([title, *(f"{size:,}" for size in sizes)], rows)
 
 
-def vocabulary_table(curve: Sequence[Point]) -> str:
-    by_size = {point.sentences: point for point in curve}
-    rows = [[p.sentences, p.vocabulary, percent(p.unknown), *floors(p.measured)] for _, p in sorted(by_size.items())]
-    return format_table(["sentences", "vocabulary", "% unknown", "floor, in full", "floor by class"], rows)
+def vocabulary_table(points: Sequence[Point]) -> str:
+    by_size = {point.sentences: point for point in points}
+    rows = [[p.sentences, p.vocabulary, percent(p.unknown), *floors(p.evaluation)] for _, p in sorted(by_size.items())]
+    return format_table(["sentences", "vocabulary", "% unknown", "floor, full", "floor, by class"], rows)
 
 
-def floors(found: LanguageModelEvaluation) -> tuple[float | str, float | str]:
-    floor = found.floor
-    assert floor is not None, "the truth is known"
+def floors(evaluation: LanguageModelEvaluation) -> tuple[float | str, float | str]:
+    floor = evaluation.floor
+    assert floor is not None, "the true probabilities are known"
     return format_with_error(*floor.perplexity), format_with_error(*floor.perplexity_class)
 
 
-def curves(curve: Sequence[Point], *, by_class: bool = False) -> dict[str, dict[int, float]]:
-    """{model: {sentences: nats above the floor}}"""
-    found: dict[str, dict[int, float]] = {}
-    for point in curve:
-        found.setdefault(point.name, {})[point.sentences] = point.nats(by_class=by_class)
-    return found
+def learning_curves(points: Sequence[Point], *, by_class: bool = False) -> dict[str, dict[int, float]]:
+    """Return {model: {sentences: nats above the floor}}."""
+    curves: dict[str, dict[int, float]] = {}
+    for point in points:
+        curves.setdefault(point.name, {})[point.sentences] = point.nats(by_class=by_class)
+    return curves
 
 
-def spread_table(spread: Sequence[Point]) -> str:
-    """Mean and standard deviation over seeds."""
+def seeds_table(points: Sequence[Point]) -> str:
+    """Format the mean and standard deviation over seeds."""
     rows = []
-    for smoothing in dict.fromkeys(point.smoothing for point in spread):
-        own = [point.nats() for point in spread if point.smoothing == smoothing]
-        if all(map(math.isfinite, own)):
-            rows.append([smoothing, f"{mean(own):.3f}", f"{stdev(own):.4f}", *(f"{value:.3f}" for value in own)])
-    seeds = sorted({point.seed for point in spread})
-    return format_table([f"order {ORDER}", "mean", "deviation", *(f"seed {seed}" for seed in seeds)], rows)
+    for smoothing in dict.fromkeys(point.smoothing for point in points):
+        nats = [point.nats() for point in points if point.smoothing == smoothing]
+        if all(map(math.isfinite, nats)):
+            rows.append([smoothing, f"{mean(nats):.3f}", f"{stdev(nats):.4f}", *(f"{value:.3f}" for value in nats)])
+    seeds = sorted({point.seed for point in points})
+    headers = [f"order {DEFAULT_ORDER}", "mean", "standard deviation", *(f"seed {seed}" for seed in seeds)]
+    return format_table(headers, rows)
 
 
-# -- pictures --------------------------------------------------------------------------------------------------------
+# -- charts ----------------------------------------------------------------------------------------------------------
 
 
-def draw(found: Sequence[Result], curve: Sequence[Point], phenomena: Sequence[str], directory: Path) -> None:
-    """What cannot be drawn, because it is infinite, is left out."""
-    possible = [point for point in curve if math.isfinite(point.nats())]
-    at_order = [point for point in possible if point.order == ORDER]
-    of_best = [point for point in possible if point.smoothing == BEST]
+def draw_charts(results: Sequence[Result], points: Sequence[Point], phenomena: Sequence[str], directory: Path) -> None:
+    """Draw the learning curves, without infinite values, and the accuracies by distance."""
+    finite = [point for point in points if math.isfinite(point.nats())]
+    at_default_order = [point for point in finite if point.order == DEFAULT_ORDER]
+    with_best_smoothing = [point for point in finite if point.smoothing == BEST_SMOOTHING]
     draw_curves_by_size(
-        {name.partition(", ")[0]: line for name, line in curves(at_order).items()},
+        {name.partition(", ")[0]: curve for name, curve in learning_curves(at_default_order).items()},
         directory / "laboratory-smoothings.svg",
-        title=f"How fast {ORDER}-grams come down to the floor, by smoothing",
+        title=f"Learning curves of {DEFAULT_ORDER}-gram models by smoothing",
     )
     draw_curves_by_size(
-        dict(sorted((name.partition(", ")[2], line) for name, line in curves(of_best).items())),
+        dict(sorted((name.partition(", ")[2], curve) for name, curve in learning_curves(with_best_smoothing).items())),
         directory / "laboratory-orders.svg",
-        title=f"How fast {BEST} comes down to the floor, by order",
+        title=f"Learning curves of {BEST_SMOOTHING} by order",
         ordered=True,
     )
     draw_accuracy_by_distance(
-        {phenomenon: lines for phenomenon in phenomena if (lines := shares(found, phenomenon))},
+        {phenomenon: lines for phenomenon in phenomena if (lines := accuracy_lines(results, phenomenon))},
         directory / "laboratory-distance.svg",
-        title=f"How often {BEST} finds the right sentence more probable",
+        title=f"Accuracy of {BEST_SMOOTHING} on minimal pairs",
     )
 
 
-def shares(found: Sequence[Result], phenomenon: str) -> dict[str, dict[str, Proportion]]:
-    """{model: {class of distance: share}}, where there are contrasts enough."""
+def accuracy_lines(results: Sequence[Result], phenomenon: str) -> dict[str, dict[str, Proportion]]:
+    """Return {model: {class of distance: accuracy}}, where there are enough minimal pairs."""
     lines: dict[str, dict[str, Proportion]] = {}
-    for result, least in product(found, DISTANCE_CLASSES):
-        own = result.accuracy.get((phenomenon, least), MinimalPairAccuracy())
-        if result.smoothing == BEST and result.order in FAR_ORDERS and own.pairs >= FEWEST:
-            lines.setdefault(f"order {result.order}", {})[distances(least)] = Proportion(own.accuracy, own.pairs)
+    for result, distance in product(results, DISTANCE_CLASSES):
+        accuracy = result.accuracy.get((phenomenon, distance), MinimalPairAccuracy())
+        selected = result.smoothing == BEST_SMOOTHING and result.order in DISTANCE_ORDERS
+        if selected and accuracy.pairs >= MIN_PAIRS:
+            line = lines.setdefault(f"order {result.order}", {})
+            line[distance_label(distance)] = Proportion(accuracy.accuracy, accuracy.pairs)
     return lines
 
 
-# -- the whole -------------------------------------------------------------------------------------------------------
+# -- the command -----------------------------------------------------------------------------------------------------
 
 
-def draw_texts(language: str, count: int, seed: int, sizes: Sequence[int]) -> Callable[[int, int], Texts]:
-    """Texts of a size and a seed; a seed's longest training text is drawn once. The test text stays the same."""
+def text_generator(language: str, sentences: int, seed: int, sizes: Sequence[int]) -> Callable[[int, int], Texts]:
+    """Return a function that generates texts of a size and a seed. The test text is always the same.
+
+    The training texts of the main seed are prefixes of one text, which is generated once.
+    """
     lab = german_english_lab()
-    test = lab.sentences(language, TEST, seed, "test")
-    longest = {seed: lab.sentences(language, max(count, *sizes), seed, "train")}
+    test = lab.sentences(language, TEST_SENTENCES, seed, "test")
+    longest = lab.sentences(language, max(sentences, *sizes), seed, "train")
 
-    def texts(size: int, own_seed: int) -> Texts:
-        train = longest[own_seed][:size] if own_seed in longest else lab.sentences(language, size, own_seed, "train")
-        return Texts.of(language, train, lab.sentences(language, DEV, own_seed, "dev"), test)
+    def generate(size: int, text_seed: int) -> Texts:
+        train = longest[:size] if text_seed == seed else lab.sentences(language, size, text_seed, "train")
+        dev = lab.sentences(language, DEV_SENTENCES, text_seed, "dev")
+        return Texts.from_sentences(language, train, dev, test)
 
-    return texts
+    return generate
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--language", choices=("de", "en"), default="en")
-    parser.add_argument("--sentences", type=int, default=20_000, help="training sentences of the tables")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--contrasts", type=int, default=300, help="for each phenomenon and class of distance")
-    parser.add_argument("--sizes", default=SIZES, help="training sentences of the curves")
-    parser.add_argument("--json", type=Path, help="write the figures here as well")
-    parser.add_argument("--pictures", type=Path, help="a directory for the pictures")
+    parser.add_argument("--sentences", type=int, default=20_000, help="training sentences for the tables")
+    parser.add_argument("--seed", type=int, default=1, help="random seed")
+    parser.add_argument("--contrasts", type=int, default=300, help="minimal pairs per phenomenon and class of distance")
+    parser.add_argument("--sizes", default=SIZES, help="training sentences for the learning curves")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    parser.add_argument("--pictures", type=Path, help="directory for the charts")
     return parser.parse_args()
 
 
 def main() -> None:
-    began = time.perf_counter()
-    options = arguments()
-    warnings.simplefilter("ignore")  # discounts that could not be computed are reported below the tables
-    sizes = [int(size) for size in options.sizes.split(",")]
-    texts = draw_texts(options.language, options.sentences, options.seed, sizes)
-    pairs = sample_minimal_pairs(options.language, options.contrasts, options.seed)
-    found = list(results(texts(options.sentences, options.seed), pairs))
-    report_results(found, distance_table(found, FAR[options.language], always_singular(pairs, options.language)))
-    models = list(dict.fromkeys([*((name, ORDER) for name in SMOOTHINGS), *((BEST, order) for order in ORDERS)]))
-    curve = [point for size in sizes for point in points(texts(size, options.seed), models, options.seed)]
-    seeds = range(options.seed, options.seed + SEEDS)
-    at_order = [(name, ORDER) for name in SMOOTHINGS]
-    spread = [point for seed in seeds for point in points(texts(options.sentences, seed), at_order, seed)]
-    report_curves(curve, spread, options.sentences)
-    about: dict[str, object] = {
+    start = time.perf_counter()
+    arguments = parse_arguments()
+    warnings.simplefilter("ignore")  # discounts that could not be computed are printed below the tables
+    language, seed, sentences = arguments.language, arguments.seed, arguments.sentences
+    phenomena = LONG_DISTANCE_PHENOMENA[language]
+    sizes = [int(size) for size in arguments.sizes.split(",")]
+    generate = text_generator(language, sentences, seed, sizes)
+    pairs = sample_minimal_pairs(language, arguments.contrasts, seed)
+    results = list(measure_all(generate(sentences, seed), pairs))
+    print_results(results, distance_table(results, phenomena, singular_shares(pairs, language)))
+    at_default_order = [(smoothing, DEFAULT_ORDER) for smoothing in SMOOTHINGS]
+    models = list(dict.fromkeys([*at_default_order, *((BEST_SMOOTHING, order) for order in ORDERS)]))
+    curves = [point for size in sizes for point in measure_points(generate(size, seed), models, seed)]
+    seeds = range(seed, seed + NUM_SEEDS)
+    by_seed = [point for s in seeds for point in measure_points(generate(sentences, s), at_default_order, s)]
+    print_curves(curves, by_seed, sentences)
+    description: dict[str, object] = {
         "command": shlex.join(["python", *sys.argv]),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "seconds": round(time.perf_counter() - began),
+        "seconds": round(time.perf_counter() - start),
     }
-    print("\n" + "; ".join(f"{name}: {value}" for name, value in about.items()))
-    if options.json:
-        parts: dict[str, Sequence[Result | Point]] = {"results": found, "curve": curve, "spread": spread}
-        figures = about | {name: [one.as_dict() for one in part] for name, part in parts.items()}
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    if options.pictures:
-        draw(found, curve, FAR[options.language], options.pictures)
+    print("\n" + "; ".join(f"{name}: {value}" for name, value in description.items()))
+    parts: dict[str, Sequence[Result | Point]] = {"results": results, "curve": curves, "spread": by_seed}
+    report = description | {name: [measured.as_dict() for measured in part] for name, part in parts.items()}
+    write_json(arguments.json, report)
+    if arguments.pictures:
+        draw_charts(results, curves, phenomena, arguments.pictures)
 
 
-def report_results(found: Sequence[Result], by_distance: str) -> None:
-    shown = detail(found)
-    print(floor_table([(result.name, result.measured) for result in shown]))
-    print("\n" + matrix("nats above, in full", found, nats_above))
-    print("\n" + phenomena_table(shown))
-    print("\n" + matrix("% right, mean of phenomena", found, lambda result: percent(result.mean_accuracy)))
-    print("\n" + matrix("% right, all four", found, lambda result: percent(result.all_four)))
+def print_results(results: Sequence[Result], by_distance: str) -> None:
+    selected = main_results(results)
+
+    def nats_above_floor(result: Result) -> float | str:
+        return format_nats(floor_gap(result.evaluation).full.estimate.value)
+
+    print(floor_table([(result.name, result.evaluation) for result in selected]))
+    print("\n" + smoothing_by_order_table("nats above the floor, full", results, nats_above_floor))
+    print("\n" + phenomena_table(selected))
+    print("\n" + smoothing_by_order_table("% right, mean of phenomena", results, lambda r: percent(r.mean_accuracy)))
+    print("\n" + smoothing_by_order_table("% right, all four", results, lambda r: percent(r.all_four)))
     print("\n" + by_distance)
-    print_notes((result.name, result.notes) for result in found)
+    print_notes((result.name, result.notes) for result in results)
 
 
-def report_curves(curve: Sequence[Point], spread: Sequence[Point], size: int) -> None:
-    print("\n" + curve_table(curve))
-    print("\n" + curve_table(curve, by_class=True))
-    print("\n" + vocabulary_table(curve))
-    print_notes((f"{point.name}, {point.sentences:,} sentences", point.notes) for point in curve)
-    print(f"\nnats above the floor, in full, after {size:,} sentences of three seeds:\n{spread_table(spread)}")
+def print_curves(curves: Sequence[Point], by_seed: Sequence[Point], sentences: int) -> None:
+    print("\n" + curve_table(curves))
+    print("\n" + curve_table(curves, by_class=True))
+    print("\n" + vocabulary_table(curves))
+    print_notes((f"{point.name}, {point.sentences:,} sentences", point.notes) for point in curves)
+    print(f"\nnats above the floor, full, after {sentences:,} sentences, by seed:\n{seeds_table(by_seed)}")
 
 
-def print_notes(found: Iterable[tuple[str, tuple[str, ...]]]) -> None:
-    """What training had to say, and of which models."""
+def print_notes(notes_of_models: Iterable[tuple[str, tuple[str, ...]]]) -> None:
+    """Print the messages of training, each with the models that it is about."""
     models: dict[str, list[str]] = {}
-    for name, notes in found:
+    for name, notes in notes_of_models:
         for note in notes:
             models.setdefault(note, []).append(name)
     for note, names in models.items():

@@ -2,12 +2,12 @@
 
     python benchmarks/ngram.py                          # generated Zipf-distributed text
     python benchmarks/ngram.py --data DIR               # also DIR/ptb/train.txt and DIR/wikitext2/train.txt
-    python benchmarks/ngram.py --text FILE ...          # also your own texts
+    python benchmarks/ngram.py --text FILE ...          # also other texts
     python benchmarks/ngram.py --lmplz build/bin/lmplz  # also KenLM's trainer (cmake target lmplz)
 
 Training is timed from text to a saved model and from text to an ARPA file, inside a process with compiled kernels
 loaded, and as a whole command including start-up. Every measurement runs in its own process, so that its peak memory is
-known. Programs take turns in each round. The tables show the best of --repeat rounds; all rounds of the whole command
+known. Rounds are interleaved. The tables show the best of --repeat rounds; all rounds of the whole command
 and of lmplz, and the ratio of their CPU times, are in the JSON file. Scoring is compared with the PyPI module `kenlm`
 (if installed) on the same sentences.
 """
@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,16 +60,16 @@ def job_train(text: str, output: str, to: str) -> float:
     from dragoman.ngram.model import NgramModel
 
     warnings.simplefilter("ignore")
-    run = NgramModel.train(Corpus.from_sentences(["a b a", "b a b b", "a"]), order=ORDER)  # loads the kernels
-    write_arpa(run, Path(output) / "warm-up.arpa")
-    began = time.perf_counter()
+    warm_up = NgramModel.train(Corpus.from_sentences(["a b a", "b a b b", "a"]), order=ORDER)  # loads the kernels
+    write_arpa(warm_up, Path(output) / "warm-up.arpa")
+    start = time.perf_counter()
     corpus = Corpus.read(text)
     model = NgramModel.train(corpus, order=ORDER, unknown=ClosedVocabulary(corpus.vocab.num_known))
     if to == "arpa":
         write_arpa(model, Path(output) / "model.arpa")
     else:
         model.save(Path(output) / "model")
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 def job_score(model_directory: str, text: str) -> float:
@@ -93,24 +94,24 @@ def _lines(text: str) -> list[str]:
     return Path(text).read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def _rate(score: object, lines: list[str]) -> float:
+def _rate(score: Callable[[], object], lines: list[str]) -> float:
     tokens = sum(line.count(" ") + 2 for line in lines)
     best = min(_timed(score) for _ in range(5))
     return tokens / best
 
 
-def _timed(work: object) -> float:
-    began = time.perf_counter()
-    work()  # type: ignore[operator]
-    return time.perf_counter() - began
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def job_zipf(path: str, tokens: str, seed: str) -> float:
-    """Write sentences of 1 to 39 words drawn by Zipf's law."""
-    random, size = np.random.default_rng(int(seed)), int(tokens)
+    """Write sentences of 1 to 39 words sampled by Zipf's law."""
+    generator, size = np.random.default_rng(int(seed)), int(tokens)
     weights = 1 / np.arange(1, ZIPF_TYPES + 1)
-    words = random.choice(ZIPF_TYPES, size, p=weights / weights.sum())
-    ends = np.cumsum(random.integers(1, 40, size // 10))
+    words = generator.choice(ZIPF_TYPES, size, p=weights / weights.sum())
+    ends = np.cumsum(generator.integers(1, 40, size // 10))
     with Path(path).open("w") as file:
         for sentence in np.split(words, ends[ends < size]):
             file.write(" ".join(f"w{word}" for word in sentence.tolist()) + "\n")
@@ -121,65 +122,65 @@ def job_zipf(path: str, tokens: str, seed: str) -> float:
 JOBS = {"train": job_train, "score": job_score, "kenlm": job_kenlm, "zipf": job_zipf}
 
 
-# -- running them -----------------------------------------------------------------------------------------------------
+# -- measurements ----------------------------------------------------------------------------------------------------
 
 
-def in_own_process(name: str, *arguments: str) -> tuple[float, float]:
+def run_job(name: str, *arguments: str) -> tuple[float, float]:
     """Return the result of a job and its peak memory in GB."""
     command = [sys.executable, __file__, "--job", name, *arguments]
-    answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return answer["result"], answer["gigabytes"]
+    output = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return output["result"], output["gigabytes"]
 
 
-def whole_command(command: list[str], text: Path | None = None, output: Path | None = None) -> Cost:
+def run_command(command: list[str], text: Path | None = None, output: Path | None = None) -> Cost:
     """Return the wall-clock time, CPU time and peak memory of a command."""
     with (text or Path(os.devnull)).open("rb") as source, (output or Path(os.devnull)).open("wb") as sink:
-        began = time.perf_counter()
+        start = time.perf_counter()
         process = subprocess.Popen(command, stdin=source, stdout=sink, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start
     if status:
         raise SystemExit(f"{' '.join(command)} failed")
     return Cost(seconds, usage.ru_maxrss / 1e6, usage.ru_utime + usage.ru_stime)
 
 
-def best(costs: list[Cost]) -> Cost:
+def fastest(costs: list[Cost]) -> Cost:
     return min(costs, key=lambda cost: cost.seconds)
 
 
-def training(text: Path, scratch: Path, lmplz: str | None, repeat: int) -> dict[str, list[Cost]]:
-    """Run all ways to train on one text in turn, so that other load on the machine affects them equally."""
+def measure_training(text: Path, scratch: Path, lmplz: str | None, repeat: int) -> dict[str, list[Cost]]:
+    """Run all methods of training on one text in interleaved rounds, so that other load affects them equally."""
     costs: dict[str, list[Cost]] = {}
     for _ in range(repeat):
         for to in ("model", "arpa"):
-            with tempfile.TemporaryDirectory(dir=scratch) as place:
-                costs.setdefault(f"to {to}", []).append(Cost(*in_own_process("train", str(text), place, to)))
-        with tempfile.TemporaryDirectory(dir=scratch) as place:
+            with tempfile.TemporaryDirectory(dir=scratch) as directory:
+                costs.setdefault(f"to {to}", []).append(Cost(*run_job("train", str(text), directory, to)))
+        with tempfile.TemporaryDirectory(dir=scratch) as directory:
             command = [sys.executable, "-m", "dragoman.cli.main", "train", "ngram", "--text", str(text)]
-            command += ["--order", str(ORDER), "--unknown", "none", "-o", f"{place}/model"]
-            costs.setdefault("command", []).append(whole_command(command))
+            command += ["--order", str(ORDER), "--unknown", "none", "-o", f"{directory}/model"]
+            costs.setdefault("command", []).append(run_command(command))
         if lmplz:
             arpa = scratch / "lmplz.arpa"
             command = [lmplz, "-o", str(ORDER), "--discount_fallback", "-S", LMPLZ_MEMORY, "-T", str(scratch)]
-            costs.setdefault("lmplz", []).append(whole_command(command, text, arpa))
+            costs.setdefault("lmplz", []).append(run_command(command, text, arpa))
             arpa.unlink()
     return costs
 
 
 def zipf_text(path: Path, tokens: int, seed: int = 1) -> Path:
-    in_own_process("zipf", str(path), str(tokens), str(seed))
+    run_job("zipf", str(path), str(tokens), str(seed))
     return path
 
 
 def training_table(texts: dict[str, Path], scratch: Path, lmplz: str | None, repeat: int) -> list[dict[str, object]]:
     results, rows = [], []
     for name, text in texts.items():
-        rounds = training(text, scratch, lmplz, repeat)
-        costs = {way: best(several) for way, several in rounds.items()}
+        rounds = measure_training(text, scratch, lmplz, repeat)
+        costs = {method: fastest(several) for method, several in rounds.items()}
         tokens = sum(line.count(b" ") + 2 for line in text.open("rb"))
-        results.append({"text": name, "tokens": tokens, **{way: asdict(cost) for way, cost in costs.items()}})
+        results.append({"text": name, "tokens": tokens, **{method: asdict(cost) for method, cost in costs.items()}})
         results[-1]["rounds"] = {
-            way: [asdict(cost) for cost in rounds[way]] for way in ("command", "lmplz") if way in rounds
+            method: [asdict(cost) for cost in rounds[method]] for method in ("command", "lmplz") if method in rounds
         }
         rows.append(training_row(name, tokens, costs))
     print(format_table(list(rows[0]), [list(row.values()) for row in rows]))
@@ -187,63 +188,65 @@ def training_table(texts: dict[str, Path], scratch: Path, lmplz: str | None, rep
 
 
 def training_row(name: str, tokens: int, costs: dict[str, Cost]) -> dict[str, object]:
-    ours = {way: cost for way, cost in costs.items() if way != "lmplz"}
+    ours = {method: cost for method, cost in costs.items() if method != "lmplz"}
     row: dict[str, object] = {"text": name, "tokens": tokens}
-    row |= {f"{way} s": f"{cost.seconds:.2f}" for way, cost in costs.items()}
+    row |= {f"{method} s": f"{cost.seconds:.2f}" for method, cost in costs.items()}
     row["model s/M tokens"] = f"{costs['to model'].seconds / tokens * 1e6:.2f}"
     if "lmplz" in costs:
         row["command / lmplz CPU"] = f"{costs['command'].cpu_seconds / costs['lmplz'].cpu_seconds:.2f}"
-        row |= {f"{way} / lmplz": f"{cost.seconds / costs['lmplz'].seconds:.2f}" for way, cost in ours.items()}
-    return row | {f"{way} GB": f"{costs[way].gigabytes:.2f}" for way in ("to model", "lmplz") if way in costs}
+        row |= {f"{method} / lmplz": f"{cost.seconds / costs['lmplz'].seconds:.2f}" for method, cost in ours.items()}
+    return row | {
+        f"{method} GB": f"{costs[method].gigabytes:.2f}" for method in ("to model", "lmplz") if method in costs
+    }
 
 
 def scoring_table(text: Path, held_out: Path, scratch: Path) -> dict[str, float]:
-    with tempfile.TemporaryDirectory(dir=scratch) as place:
+    with tempfile.TemporaryDirectory(dir=scratch) as directory:
         for to in ("model", "arpa"):
-            in_own_process("train", str(text), place, to)
-        many = Path(place) / "text"
-        many.write_bytes(held_out.read_bytes() * max(1, 10_000_000 // held_out.stat().st_size))
-        rates = {"dragoman": in_own_process("score", f"{place}/model", str(many))[0]}
+            run_job("train", str(text), directory, to)
+        repeated = Path(directory) / "text"
+        repeated.write_bytes(held_out.read_bytes() * max(1, 10_000_000 // held_out.stat().st_size))
+        rates = {"dragoman": run_job("score", f"{directory}/model", str(repeated))[0]}
         if find_spec("kenlm"):
-            rates["kenlm"] = in_own_process("kenlm", f"{place}/model.arpa", str(many))[0]
+            rates["kenlm"] = run_job("kenlm", f"{directory}/model.arpa", str(repeated))[0]
     cells = [[name, f"{rate / 1e6:.2f}", f"{rate / rates['dragoman']:.2f}"] for name, rate in rates.items()]
-    print(format_table(["scoring", "million tokens/s", "by dragoman's"], cells))
+    print(format_table(["scoring", "million tokens/s", "relative to dragoman"], cells))
     return rates
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with ptb/ and wikitext2/")
+    parser.add_argument("--data", type=Path, help="directory with ptb/ and wikitext2/")
     parser.add_argument("--lmplz", default=shutil.which("lmplz"), help="KenLM's trainer")
-    parser.add_argument("--text", type=Path, nargs="*", default=[], help="your own texts to train on")
+    parser.add_argument("--text", type=Path, nargs="*", default=[], help="further texts to train on")
     parser.add_argument("--zipf", type=float, nargs="*", default=[1.25, 5, 20], help="million tokens of Zipf text")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--json", type=Path, default=Path("benchmarks/out/ngram.json"))
+    parser.add_argument("--repeat", type=int, default=3, help="number of rounds")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/out/ngram.json"), help="file for all results")
     parser.add_argument("--job", nargs="+", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.job:
-        result = JOBS[options.job[0]](*options.job[1:])
+    arguments = parser.parse_args()
+    if arguments.job:
+        result = JOBS[arguments.job[0]](*arguments.job[1:])
         print(json.dumps({"result": result, "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
         return
-    with tempfile.TemporaryDirectory() as place:
-        scratch = Path(place)
-        texts = {f"Zipf {size:g}M": zipf_text(scratch / f"zipf{size}", int(size * 1e6)) for size in options.zipf}
-        if options.data:
-            texts |= {"PTB": options.data / "ptb/train.txt", "WikiText-2": options.data / "wikitext2/train.txt"}
-        texts |= {text.name: text for text in options.text}
+    with tempfile.TemporaryDirectory() as directory:
+        scratch = Path(directory)
+        texts = {f"Zipf {size:g}M": zipf_text(scratch / f"zipf{size}", int(size * 1e6)) for size in arguments.zipf}
+        if arguments.data:
+            texts |= {"PTB": arguments.data / "ptb/train.txt", "WikiText-2": arguments.data / "wikitext2/train.txt"}
+        texts |= {text.name: text for text in arguments.text}
         renamed = {name: _without_unk(text, scratch) for name, text in texts.items()}
-        machine = {"machine": platform.machine(), "cores": os.cpu_count(), "order": ORDER, "repeat": options.repeat}
-        results = {**machine, "training": training_table(renamed, scratch, options.lmplz, options.repeat)}
+        machine = {"machine": platform.machine(), "cores": os.cpu_count(), "order": ORDER, "repeat": arguments.repeat}
+        results = {**machine, "training": training_table(renamed, scratch, arguments.lmplz, arguments.repeat)}
         print()
         held_out = (
-            _without_unk(options.data / "ptb/test.txt", scratch)
-            if options.data
+            _without_unk(arguments.data / "ptb/test.txt", scratch)
+            if arguments.data
             else zipf_text(scratch / "held-out", 100_000, seed=2)
         )
-        to_train = renamed["PTB"] if options.data else zipf_text(scratch / "to-train", 1_000_000)
+        to_train = renamed["PTB"] if arguments.data else zipf_text(scratch / "to-train", 1_000_000)
         results["scoring"] = scoring_table(to_train, held_out, scratch)
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(results, indent=2) + "\n")
+    arguments.json.parent.mkdir(parents=True, exist_ok=True)
+    arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 
 
 def _without_unk(text: Path, scratch: Path) -> Path:

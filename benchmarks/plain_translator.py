@@ -1,9 +1,9 @@
-"""An attentional translator as one would write it oneself in PyTorch: what `translate.py` measures ours against.
+"""An attentional translator in plain PyTorch, with which `translate.py` compares ours.
 
-Embeddings, a bidirectional `nn.LSTM` over packed sentences, an `nn.LSTMCell` step by step that reads the last word and
-the last context, attention by a multi-layer perceptron (keys are computed once a sentence), a tanh layer over [h; c]
-and a softmax over all words (computed for all steps at once in training). Nothing is left out that a careful user does,
-and nothing is done that needs more than `torch.nn` and `torch.optim`.
+Embeddings, a bidirectional `nn.LSTM` over packed sentences, an `nn.LSTMCell` that reads the last word and the last
+context at each step, MLP attention (keys are computed once per sentence), a tanh layer over [h; c] and a softmax over
+all words (computed for all steps at once in training). It has what a careful user would write with `torch.nn` and
+`torch.optim`, and no optimisations beyond that.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 from dragoman import Corpus, ParallelCorpus
 from dragoman.data.vocabulary import END, START
 
-NO_WORD = -100  # what cross_entropy leaves out
+IGNORE = -100  # targets that cross_entropy ignores
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The sizes of a translator. With the words that Multi30k has at least twice, these are 11.8 M parameters."""
+class Sizes:
+    """The sizes of a translator: 11.8 M parameters with the words that occur at least twice in Multi30k."""
 
     source_words: int
     target_words: int
     embedding: int = 256
-    encoder: int = 256  # each way
+    encoder: int = 256  # of each direction
     decoder: int = 512
     attention: int = 512
     output: int = 512
@@ -39,15 +39,15 @@ class Shape:
 
 
 class Memory(NamedTuple):
-    """A batch of source sentences as the decoder sees it."""
+    """Encoder outputs of a batch."""
 
     vectors: Tensor  # (B, S, 2 * encoder)
     keys: Tensor  # (B, S, attention)
-    mask: Tensor  # (B, S) where words are
+    mask: Tensor  # (B, S) True at words
 
 
 class State(NamedTuple):
-    """What the decoder knows after some words."""
+    """The state of the decoder."""
 
     h: Tensor  # (B, decoder)
     c: Tensor  # (B, decoder)
@@ -57,36 +57,36 @@ class State(NamedTuple):
 class PlainTranslator(nn.Module):
     """The model."""
 
-    def __init__(self, shape: Shape):
+    def __init__(self, sizes: Sizes):
         super().__init__()
-        vectors = 2 * shape.encoder
-        self.source_embedding = nn.Embedding(shape.source_words, shape.embedding)
-        self.target_embedding = nn.Embedding(shape.target_words, shape.embedding)
-        self.encoder = nn.LSTM(shape.embedding, shape.encoder, batch_first=True, bidirectional=True)
-        self.bridge_h = nn.Linear(vectors, shape.decoder)
-        self.bridge_c = nn.Linear(vectors, shape.decoder)
-        self.decoder = nn.LSTMCell(shape.embedding + vectors, shape.decoder)
-        self.key = nn.Linear(vectors, shape.attention, bias=False)
-        self.query = nn.Linear(shape.decoder, shape.attention, bias=False)
-        self.energy = nn.Linear(shape.attention, 1, bias=False)
-        self.combine = nn.Linear(shape.decoder + vectors, shape.output)
-        self.output = nn.Linear(shape.output, shape.target_words)
-        self.dropout = nn.Dropout(shape.dropout)
+        vectors = 2 * sizes.encoder
+        self.source_embedding = nn.Embedding(sizes.source_words, sizes.embedding)
+        self.target_embedding = nn.Embedding(sizes.target_words, sizes.embedding)
+        self.encoder = nn.LSTM(sizes.embedding, sizes.encoder, batch_first=True, bidirectional=True)
+        self.bridge_h = nn.Linear(vectors, sizes.decoder)
+        self.bridge_c = nn.Linear(vectors, sizes.decoder)
+        self.decoder = nn.LSTMCell(sizes.embedding + vectors, sizes.decoder)
+        self.key = nn.Linear(vectors, sizes.attention, bias=False)
+        self.query = nn.Linear(sizes.decoder, sizes.attention, bias=False)
+        self.energy = nn.Linear(sizes.attention, 1, bias=False)
+        self.combine = nn.Linear(sizes.decoder + vectors, sizes.output)
+        self.output = nn.Linear(sizes.output, sizes.target_words)
+        self.dropout = nn.Dropout(sizes.dropout)
 
     def encode(self, source: Tensor, lengths: Tensor) -> tuple[Memory, State]:
         """Read the source sentences.  # (B, S), (B,)"""
         embedded = self.dropout(self.source_embedding(source))  # (B, S, embedding)
         packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-        out, (h, c) = self.encoder(packed)
-        vectors, _ = pad_packed_sequence(out, batch_first=True)  # (B, S, 2 * encoder)
+        outputs, (h, c) = self.encoder(packed)
+        vectors, _ = pad_packed_sequence(outputs, batch_first=True)  # (B, S, 2 * encoder)
         mask = torch.arange(vectors.shape[1]) < lengths[:, None]  # (B, S)
         h = torch.tanh(self.bridge_h(torch.cat([h[0], h[1]], dim=1)))  # (B, decoder)
         c = torch.tanh(self.bridge_c(torch.cat([c[0], c[1]], dim=1)))  # (B, decoder)
-        nothing_read = vectors.new_zeros(len(vectors), vectors.shape[2])  # (B, 2 * encoder)
-        return Memory(vectors, self.key(vectors), mask), State(h, c, nothing_read)
+        context = vectors.new_zeros(len(vectors), vectors.shape[2])  # (B, 2 * encoder)
+        return Memory(vectors, self.key(vectors), mask), State(h, c, context)
 
     def step(self, embedded: Tensor, state: State, memory: Memory) -> State:
-        """One word on.  # embedded: (B, embedding)"""
+        """Return the state after one more word.  # embedded: (B, embedding)"""
         h, c = self.decoder(torch.cat([embedded, state.context], dim=1), (state.h, state.c))  # (B, decoder) each
         energies = torch.tanh(memory.keys + self.query(h)[:, None])  # (B, S, attention)
         scores = self.energy(energies).squeeze(2).masked_fill(~memory.mask, -torch.inf)  # (B, S)
@@ -95,11 +95,11 @@ class PlainTranslator(nn.Module):
         return State(h, c, context)
 
     def scores(self, h: Tensor, context: Tensor) -> Tensor:
-        """Those of all words, before the softmax.  # (..., target words)"""
+        """Return the scores of all words before the softmax.  # (..., target words)"""
         return self.output(self.dropout(torch.tanh(self.combine(torch.cat([h, context], dim=-1)))))
 
     def forward(self, source: Tensor, lengths: Tensor, inputs: Tensor) -> Tensor:
-        """The scores of all words after each word of the target, its first being `<s>`.  # (B, T, target words)"""
+        """Return the scores of all words after each input word, of which the first is `<s>`.  # (B, T, target words)"""
         memory, state = self.encode(source, lengths)
         h, contexts = [], []
         for embedded in self.dropout(self.target_embedding(inputs)).unbind(dim=1):  # (B, embedding)
@@ -109,7 +109,7 @@ class PlainTranslator(nn.Module):
         return self.scores(torch.stack(h, dim=1), torch.stack(contexts, dim=1))
 
     def log_probs(self, words: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        """log P of the next word after this one, and the state in which it is asked for.  # words: (B,)"""
+        """Return log P of the words after these, and the new state.  # words: (B,)"""
         state = self.step(self.target_embedding(words), state, memory)
         return self.scores(state.h, state.context).log_softmax(dim=1), state  # (B, target words)
 
@@ -117,98 +117,100 @@ class PlainTranslator(nn.Module):
 # -- sentences as tensors ------------------------------------------------------------------------------------------
 
 
-def rows_of(sentences: Iterable[np.ndarray], *, first: Sequence[int] = (), last: Sequence[int] = ()) -> list[Tensor]:
-    """Sentences, each between these words."""
-    return [torch.from_numpy(np.concatenate([first, words, last]).astype(np.int64)) for words in sentences]
+def to_tensors(sentences: Iterable[np.ndarray], *, first: Sequence[int] = (), last: Sequence[int] = ()) -> list[Tensor]:
+    """Return sentences as tensors, with tokens added at the start or the end."""
+    return [torch.from_numpy(np.concatenate([first, ids, last]).astype(np.int64)) for ids in sentences]
 
 
-def read(source: Corpus) -> tuple[Tensor, Tensor]:
-    """Source sentences, closed by `</s>`, and their lengths.  # (B, S), (B,)"""
-    rows = rows_of(source, last=[END])
+def pad_source(source: Corpus) -> tuple[Tensor, Tensor]:
+    """Return source sentences with `</s>`, padded, and their lengths.  # (B, S), (B,)"""
+    rows = to_tensors(source, last=[END])
     return pad_sequence(rows, batch_first=True, padding_value=END), torch.tensor([len(row) for row in rows])
 
 
-def by_length(source: Corpus, rows: int) -> Iterator[np.ndarray]:
-    """The numbers of all sentences in batches of like length."""
+def batches_by_length(source: Corpus, batch_size: int) -> Iterator[np.ndarray]:
+    """Yield the indices of all sentences in batches of similar length."""
     order = np.argsort(source.sizes, kind="stable")
-    return (order[at : at + rows] for at in range(0, len(order), rows))
+    return (order[start : start + batch_size] for start in range(0, len(order), batch_size))
 
 
 # -- training ------------------------------------------------------------------------------------------------------
 
 
 def train_step(model: PlainTranslator, optimizer: torch.optim.Optimizer, batch: ParallelCorpus, clip: float) -> float:
-    """One step of training; its mean loss."""
-    source, lengths = read(batch.source)
-    inputs = pad_sequence(rows_of(batch.target, first=[START]), batch_first=True, padding_value=END)  # (B, T)
-    wanted = pad_sequence(rows_of(batch.target, last=[END]), batch_first=True, padding_value=NO_WORD)  # (B, T)
+    """Train on a batch and return the mean loss."""
+    source, lengths = pad_source(batch.source)
+    inputs = pad_sequence(to_tensors(batch.target, first=[START]), batch_first=True, padding_value=END)  # (B, T)
+    targets = pad_sequence(to_tensors(batch.target, last=[END]), batch_first=True, padding_value=IGNORE)  # (B, T)
     optimizer.zero_grad()
     scores = model(source, lengths, inputs)  # (B, T, target words)
-    loss = cross_entropy(scores.flatten(0, 1), wanted.flatten(), ignore_index=NO_WORD)
+    loss = cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=IGNORE)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), clip)
     optimizer.step()
     return loss.item()
 
 
-# -- decoding ------------------------------------------------------------------------------------------------------
+# -- search --------------------------------------------------------------------------------------------------------
 
 
-def longest_output(source: Tensor) -> int:
+def max_length(source: Tensor) -> int:
     return 2 * source.shape[1] + 10
 
 
-def up_to_end(words: Iterable[int]) -> list[int]:
-    found = list(words)
-    return found[: found.index(END)] if END in found else found
+def truncate_at_end(ids: list[int]) -> list[int]:
+    return ids[: ids.index(END)] if END in ids else ids
 
 
 @torch.inference_mode()
-def greedy(model: PlainTranslator, source: Corpus) -> list[list[int]]:
-    """The best next word, again and again, until every sentence of the batch has its `</s>`."""
-    ids, lengths = read(source)
+def greedy_search(model: PlainTranslator, source: Corpus) -> list[list[int]]:
+    """Choose the best next word until all sentences of the batch have ended."""
+    ids, lengths = pad_source(source)
     memory, state = model.encode(ids, lengths)
     words = torch.full((len(ids),), START)
     finished = torch.zeros(len(ids), dtype=torch.bool)
-    found = []
-    for _ in range(longest_output(ids)):
+    steps = []
+    for _ in range(max_length(ids)):
         log_probs, state = model.log_probs(words, state, memory)
         words = log_probs.argmax(dim=1)  # (B,)
-        found.append(words)
+        steps.append(words)
         finished |= words == END
         if finished.all():
             break
-    return [up_to_end(row) for row in torch.stack(found, dim=1).tolist()]
+    return [truncate_at_end(row) for row in torch.stack(steps, dim=1).tolist()]
 
 
 @torch.inference_mode()
-def beam(model: PlainTranslator, source: Corpus, size: int) -> list[list[int]]:
-    """The best of `size` hypotheses a sentence, which are rows of one batch; finished ones go on with `</s>` for free.
+def beam_search(model: PlainTranslator, source: Corpus, beam_size: int) -> list[list[int]]:
+    """Return the best hypothesis of each sentence.
 
-    A sentence is done when its best hypothesis is finished: no other can overtake it, for log P only falls.
+    The hypotheses are rows of one batch; finished ones are continued with `</s>` at no cost. A sentence is done when
+    its best hypothesis is finished: because log P only decreases, no other can become better.
     """
-    ids, lengths = read(source)
+    ids, lengths = pad_source(source)
     memory, state = model.encode(ids, lengths)
-    memory = Memory(*(part.repeat_interleave(size, dim=0) for part in memory))  # (B * size, ...)
-    state = State(*(part.repeat_interleave(size, dim=0) for part in state))
+    memory = Memory(*(part.repeat_interleave(beam_size, dim=0) for part in memory))  # (B * beam, ...)
+    state = State(*(part.repeat_interleave(beam_size, dim=0) for part in state))
     B, V = len(ids), model.output.out_features
-    first_row = torch.arange(B)[:, None] * size  # (B, 1)
-    words = torch.full((B, size), START)
-    totals = torch.full((B, size), -torch.inf)  # log P of the hypotheses; at first there is one a sentence
+    first_row = torch.arange(B)[:, None] * beam_size  # (B, 1)
+    words = torch.full((B, beam_size), START)
+    totals = torch.full((B, beam_size), -torch.inf)  # log P of the hypotheses; at first, one per sentence
     totals[:, 0] = 0.0
-    finished = torch.zeros((B, size), dtype=torch.bool)
-    closed = torch.full((V,), -torch.inf)
-    closed[END] = 0.0
-    found = torch.zeros((B, size, 0), dtype=torch.int64)
-    for _ in range(longest_output(ids)):
+    finished = torch.zeros((B, beam_size), dtype=torch.bool)
+    only_end = torch.full((V,), -torch.inf)
+    only_end[END] = 0.0
+    hypotheses = torch.zeros((B, beam_size, 0), dtype=torch.int64)
+    for _ in range(max_length(ids)):
         log_probs, state = model.log_probs(words.flatten(), state, memory)
-        log_probs[finished.flatten()] = closed
-        totals, best = (totals[:, :, None] + log_probs.view(B, size, V)).flatten(1).topk(size, dim=1)  # (B, size)
-        parents, words = best // V, best % V  # (B, size) each
-        rows = (first_row + parents).flatten()  # (B * size,)
+        log_probs[finished.flatten()] = only_end
+        extended = (totals[:, :, None] + log_probs.view(B, beam_size, V)).flatten(1)  # (B, beam * V)
+        totals, best = extended.topk(beam_size, dim=1)  # (B, beam)
+        parents, words = best // V, best % V  # (B, beam) each
+        rows = (first_row + parents).flatten()  # (B * beam,)
         state = State(*(part.index_select(0, rows) for part in state))
         finished = finished.gather(1, parents) | (words == END)
-        found = torch.cat([found.flatten(0, 1)[rows].view(B, size, -1), words[:, :, None]], dim=2)  # (B, size, t)
+        previous = hypotheses.flatten(0, 1)[rows].view(B, beam_size, -1)
+        hypotheses = torch.cat([previous, words[:, :, None]], dim=2)  # (B, beam, steps)
         if finished[:, 0].all():
             break
-    return [up_to_end(row) for row in found[:, 0].tolist()]
+    return [truncate_at_end(row) for row in hypotheses[:, 0].tolist()]

@@ -1,18 +1,17 @@
-"""Mixtures on the Penn Treebank whose weights depend on the context, beside those whose weights do not.
+"""Mixtures on the Penn Treebank, with weights that depend on the context and with constant weights.
 
     python benchmarks/ptb_mixture.py --data DIR --output DIR [--also DIR ...] [--buckets KIND ...] [--json FILE]
 
---data holds train.txt, valid.txt and test.txt, one sentence a line, with `<unk>` as a word of the text; the vocabulary
-is closed, and `</s>` is predicted like a word (82,430 test tokens). The 5-gram (modified Kneser-Ney), the cache and the
-class 5-gram (200 Brown classes) are kept in --output: what is missing is trained. Further members, such as networks,
-are model directories of the same vocabulary (trained with --vocab and the directory kn5). Weights are fitted on
-valid.txt. Nothing here is random.
+--data has train.txt, valid.txt and test.txt, one sentence per line, with `<unk>` as a word of the text; the vocabulary
+is closed, and `</s>` is predicted like a word (82,430 test tokens). The 5-gram model (modified Kneser-Ney), the cache
+and the class 5-gram model (200 Brown classes) are stored in --output; missing ones are trained. Further members, such
+as neural models, are model directories with the same vocabulary (trained with --vocab and the directory kn5). The
+weights are fitted on valid.txt. Nothing is random.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -23,19 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dragoman
-from dragoman import CacheModel, Corpus, NgramModel
+from common import processor, write_json
+from dragoman import CacheModel, ClassNgramModel, Corpus, NgramModel
 from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
 from dragoman.combine.mixture import fit_bucket_weights, fit_mixture_weights, mix_log_probs
 from dragoman.data.brown import brown_clusters
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.log_probs import token_log_probs
-from dragoman.models.language_model import LanguageModel, require_same_vocab
-from dragoman.ngram.class_model import ClassNgramModel
+from dragoman.models.language_model import LanguageModel, check_compatible
 from dragoman.report.tables import format_table
-from ptb_cache import processor
 
 CLASSES = 200
-KINDS = (
+BUCKETINGS = (
     NO_BUCKETS,
     "position",
     "order",
@@ -46,34 +44,35 @@ KINDS = (
     "entropy+recent",
     "entropy+recent+frequency",
 )
-
-
-@dataclass(frozen=True)
-class Texts:
-    valid: Corpus
-    test: Corpus
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Member:
-    """A model and what it says of both texts, asked once."""
+    """A model and its log-probabilities of both texts."""
 
     name: str
     model: LanguageModel
-    valid: NDArray[np.float64]  # (tokens,)
-    test: NDArray[np.float64]
-    seconds: float  # to score both
+    valid: Floats  # (tokens,)
+    test: Floats
+    seconds: float  # for scoring both texts
+
+    @classmethod
+    def score(cls, name: str, model: LanguageModel, valid: Corpus, test: Corpus) -> Member:
+        start = time.perf_counter()
+        log_probs = token_log_probs(model, valid), token_log_probs(model, test)
+        return cls(name, model, *log_probs, time.perf_counter() - start)
 
 
 @dataclass(frozen=True)
 class Row:
     models: str
-    buckets: str  # empty for a model alone
+    buckets: str  # empty for a single model
     number: int | None  # of buckets
-    weights: tuple[float, ...]  # of all contexts
+    weights: tuple[float, ...]  # constant weights
     valid: float  # perplexity
     test: float
-    seconds: float  # of a mixture: finding the buckets of both texts, and fitting, without scoring by the members
+    seconds: float  # of a mixture: for computing buckets and fitting, without the scoring by the members
 
 
 # -- members ----------------------------------------------------------------------------------------------------------
@@ -87,72 +86,69 @@ def train_cache(corpus: Corpus) -> LanguageModel:
     return CacheModel.train(corpus, unknown=ClosedVocabulary(corpus.vocab.num_known))
 
 
-def train_classes(corpus: Corpus) -> LanguageModel:
+def train_class_ngram(corpus: Corpus) -> LanguageModel:
     classes = brown_clusters(corpus, CLASSES).as_mapping()
     return ClassNgramModel.train(corpus, classes, order=5, unknown=ClosedVocabulary(corpus.vocab.num_known))
 
 
-TRAINED: dict[str, Callable[[Corpus], LanguageModel]] = {
+TRAIN_FUNCTIONS: dict[str, Callable[[Corpus], LanguageModel]] = {
     "kn5": train_ngram,
-    "class5": train_classes,
+    "class5": train_class_ngram,
     "cache": train_cache,
 }
 
 
-def members_in(place: Path, data: Path, also: Sequence[Path]) -> dict[str, LanguageModel]:
-    """The models by their names; those that are missing are trained."""
-    missing = [name for name in TRAINED if not (place / name).exists()]
+def load_models(directory: Path, data: Path, further: Sequence[Path]) -> dict[str, LanguageModel]:
+    """Return the models by name; missing ones are trained."""
+    missing = [name for name in TRAIN_FUNCTIONS if not (directory / name).exists()]
     if missing:
-        lender = None if "kn5" in missing else dragoman.load(place / "kn5").vocab
-        corpus = Corpus.read(data / "train.txt", lender)
+        vocab = None if "kn5" in missing else dragoman.load(directory / "kn5").vocab
+        corpus = Corpus.read(data / "train.txt", vocab)
         for name in missing:
-            TRAINED[name](corpus).save(place / name)
-    paths = [*(place / name for name in TRAINED), *also]
+            TRAIN_FUNCTIONS[name](corpus).save(directory / name)
+    paths = [*(directory / name for name in TRAIN_FUNCTIONS), *further]
     models = [dragoman.load(path) for path in paths]
-    require_same_vocab(models, list(map(str, paths)))
+    check_compatible(models, list(map(str, paths)))
     return {path.name: model for path, model in zip(paths, models, strict=True)}
-
-
-def asked(name: str, model: LanguageModel, texts: Texts) -> Member:
-    began = time.perf_counter()
-    valid, test = (token_log_probs(model, text) for text in (texts.valid, texts.test))
-    return Member(name, model, valid, test, time.perf_counter() - began)
 
 
 # -- mixtures ---------------------------------------------------------------------------------------------------------
 
 
-def mixed(members: Sequence[Member], texts: Texts, kind: str) -> Row:
-    """What `dragoman mix` does, with the members asked before."""
-    valid, test = (np.stack([getattr(member, name) for member in members]) for name in ("valid", "test"))
-    began = time.perf_counter()
-    where = make_bucketing(kind, [member.model for member in members])
-    buckets = {name: where.buckets_of_corpus(getattr(texts, name)) for name in ("valid", "test")}
-    weights = fit_mixture_weights(valid)
-    rows = (
-        weights[None] if kind == NO_BUCKETS else fit_bucket_weights(valid, buckets["valid"], len(where.labels), weights)
-    )
-    figures = (
-        perplexity(mix_log_probs(said, rows, buckets[name])) for name, said in (("valid", valid), ("test", test))
+def fit_mixture(members: Sequence[Member], valid: Corpus, test: Corpus, kind: str) -> Row:
+    """Fit a mixture as `dragoman mix` does, from the log-probabilities of the members."""
+    valid_log_probs = np.stack([member.valid for member in members])  # (members, tokens)
+    test_log_probs = np.stack([member.test for member in members])
+    start = time.perf_counter()
+    bucketing = make_bucketing(kind, [member.model for member in members])
+    valid_buckets, test_buckets = (bucketing.buckets_of_corpus(text) for text in (valid, test))
+    weights = fit_mixture_weights(valid_log_probs)
+    bucket_weights = weights[None]  # (buckets, members)
+    if kind != NO_BUCKETS:
+        bucket_weights = fit_bucket_weights(valid_log_probs, valid_buckets, len(bucketing.labels), weights)
+    perplexities = (
+        perplexity(mix_log_probs(valid_log_probs, bucket_weights, valid_buckets)),
+        perplexity(mix_log_probs(test_log_probs, bucket_weights, test_buckets)),
     )
     names = " + ".join(member.name for member in members)
-    return Row(names, kind, len(where.labels), tuple(weights.tolist()), *figures, time.perf_counter() - began)
+    seconds = time.perf_counter() - start
+    return Row(names, kind, len(bucketing.labels), tuple(weights.tolist()), *perplexities, seconds)
 
 
-def perplexity(log_probs: NDArray[np.float64]) -> float:
+def perplexity(log_probs: Floats) -> float:
     return float(np.exp(-log_probs.mean()))
 
 
-def measure(data: Path, place: Path, also: Sequence[Path], kinds: Sequence[str]) -> list[Row]:
-    models = members_in(place, data, also)
+def measure(data: Path, directory: Path, further: Sequence[Path], kinds: Sequence[str]) -> list[Row]:
+    models = load_models(directory, data, further)
     vocab = models["kn5"].vocab
-    texts = Texts(*(Corpus.read(data / f"{name}.txt", vocab) for name in ("valid", "test")))
-    members = {name: asked(name, model, texts) for name, model in models.items()}
+    valid, test = (Corpus.read(data / f"{name}.txt", vocab) for name in ("valid", "test"))
+    members = {name: Member.score(name, model, valid, test) for name, model in models.items()}
     rows = [Row(m.name, "", None, (), perplexity(m.valid), perplexity(m.test), m.seconds) for m in members.values()]
     without_cache = [name for name in members if name != "cache"]
     for names in (["kn5", "cache"], without_cache, list(members)):
-        needed = [kind for kind in kinds if "recent" not in kind or "cache" in names]
-        rows += [mixed([members[name] for name in names], texts, kind) for kind in needed]
+        applicable = [kind for kind in kinds if "recent" not in kind or "cache" in names]
+        rows += [fit_mixture([members[name] for name in names], valid, test, kind) for kind in applicable]
     return rows
 
 
@@ -163,19 +159,19 @@ def print_table(rows: list[Row]) -> None:
 
 
 def main() -> None:
-    warnings.simplefilter("ignore", UserWarning)  # classes have too few counts for some discounts; fixed ones serve
+    warnings.simplefilter("ignore", UserWarning)  # some discounts of class n-grams are replaced by fixed ones
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="directory of train.txt, valid.txt and test.txt")
-    parser.add_argument("--output", type=Path, required=True, help="where kn5, class5 and cache are, or are trained")
-    parser.add_argument("--also", type=Path, nargs="*", default=[], metavar="DIR", help="further models to mix in")
-    parser.add_argument("--buckets", nargs="*", default=list(KINDS), metavar="KIND", help="which (default: nine)")
-    parser.add_argument("--json", type=Path, help="write the figures here as well")
-    options = parser.parse_args()
-    rows = measure(options.data, options.output, options.also, options.buckets)
+    parser.add_argument("--output", type=Path, required=True, help="directory of kn5, class5 and cache")
+    parser.add_argument("--also", type=Path, nargs="*", default=[], metavar="DIR", help="further models to mix")
+    parser.add_argument(
+        "--buckets", nargs="*", default=list(BUCKETINGS), metavar="KIND", help="kinds of buckets (default: nine kinds)"
+    )
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    arguments = parser.parse_args()
+    rows = measure(arguments.data, arguments.output, arguments.also, arguments.buckets)
     print_table(rows)
-    if options.json:
-        report = {"processor": processor(), "rows": [asdict(row) for row in rows]}
-        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    write_json(arguments.json, {"processor": processor(), "rows": [asdict(row) for row in rows]})
 
 
 if __name__ == "__main__":

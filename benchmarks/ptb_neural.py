@@ -1,53 +1,46 @@
-"""Log-linear, feed-forward and recurrent models on the Penn Treebank, alone and mixed with counting models.
+"""Log-linear, feed-forward and recurrent models on the Penn Treebank, by themselves and mixed with n-gram models.
 
     python benchmarks/ptb_neural.py --data DIR --output DIR [--models "NAME;NAME"] [--seed N] [--json FILE]
 
-DIR holds train.txt, valid.txt and test.txt, one sentence a line, with `<unk>` as a word of the text; the vocabulary is
-closed, and `</s>` is predicted like a word (82,430 test tokens). Each model is trained in a directory under --output:
-what was stopped goes on, what is finished is read. Settings and mixture weights were chosen on valid.txt.
+DIR has train.txt, valid.txt and test.txt, one sentence per line, with `<unk>` as a word of the text; the vocabulary is
+closed, and `</s>` is predicted like a word (82,430 test tokens). Each model is trained in a directory under --output;
+a stopped training is resumed, and a finished model is loaded. Settings and mixture weights were chosen on valid.txt.
 
 Published on test (Mikolov et al. 2011): maximum entropy with 5-gram features 142.1; feed-forward 140.2, with KN5 116.7.
-LSTM with dropout (Zaremba et al. 2014): 2x200 without dropout 114.5, 2x650 82.7. The LSTM here reads the text as one
-stream, its state carried from sentence to sentence, as theirs do.
+LSTM with dropout (Zaremba et al. 2014): 2x200 without dropout 114.5, 2x650 82.7. Like theirs, the LSTM here reads the
+text as one stream, with its state carried from sentence to sentence.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dragoman import CacheModel, Corpus, FeedForwardModel, LogLinearModel, Mixture, NgramModel, RecurrentModel, fit
+from common import TextSplits, perplexity, processor, write_json
+from dragoman import (
+    CacheModel,
+    ClassNgramModel,
+    FeedForwardModel,
+    LogLinearModel,
+    Mixture,
+    NgramModel,
+    RecurrentModel,
+    TrainingConfig,
+    fit,
+)
 from dragoman.cli.progress import training_progress
 from dragoman.data.brown import brown_clusters
 from dragoman.data.unknown_words import ClosedVocabulary
-from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.language_model import LanguageModel
-from dragoman.ngram.class_model import ClassNgramModel
 from dragoman.report.tables import format_table
 from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR, RECURRENT
-from ptb_cache import processor
 
-MORE = "5-gram,word2,word3,word1+word3,word2+word3,class1,class1+class2,class1+class2+class3,suffix1"
+MORE_FEATURES = "5-gram,word2,word3,word1+word3,word2+word3,class1,class1+class2,class1+class2+class3,suffix1"
 CLASSES = 200
-
-
-@dataclass(frozen=True)
-class Texts:
-    train: Corpus
-    valid: Corpus
-    test: Corpus
-
-    @property
-    def closed(self) -> ClosedVocabulary:
-        return ClosedVocabulary(self.train.vocab.num_known)
 
 
 @dataclass(frozen=True)
@@ -55,32 +48,32 @@ class Row:
     model: str
     valid: float  # perplexity
     test: float
-    parameters: int | None
-    epochs: int | None
-    minutes: float | None
+    parameters: int | None = None
+    epochs: int | None = None
+    minutes: float | None = None
 
 
-def read(data: Path) -> Texts:
-    train = Corpus.read(data / "train.txt")
-    return Texts(train, *(Corpus.read(data / f"{name}.txt", train.vocab) for name in ("valid", "test")))
+def closed_vocabulary(texts: TextSplits) -> ClosedVocabulary:
+    return ClosedVocabulary(texts.train.vocab.num_known)
 
 
-# -- models that are trained by gradients: what there is before training, and the settings of it ----------------------
+# -- models that are trained with gradients: each function returns an untrained model and its training settings -------
 
 
-def log_linear(texts: Texts, seed: int) -> tuple[Any, Any]:
-    return LogLinearModel.create(texts.train, unknown=texts.closed, features="5-gram"), LOG_LINEAR
+def log_linear(texts: TextSplits, seed: int) -> tuple[Any, TrainingConfig]:
+    return LogLinearModel.create(texts.train, unknown=closed_vocabulary(texts), features="5-gram"), LOG_LINEAR
 
 
-def more_features(texts: Texts, seed: int) -> tuple[Any, Any]:
+def log_linear_with_more_features(texts: TextSplits, seed: int) -> tuple[Any, TrainingConfig]:
     classes = brown_clusters(texts.train, CLASSES).as_mapping()
-    return LogLinearModel.create(texts.train, unknown=texts.closed, features=MORE, classes=classes), LOG_LINEAR
+    unknown = closed_vocabulary(texts)
+    return LogLinearModel.create(texts.train, unknown=unknown, features=MORE_FEATURES, classes=classes), LOG_LINEAR
 
 
-def feed_forward(texts: Texts, seed: int) -> tuple[Any, Any]:
+def feed_forward(texts: TextSplits, seed: int) -> tuple[Any, TrainingConfig]:
     model = FeedForwardModel.create(
         texts.train,
-        unknown=texts.closed,
+        unknown=closed_vocabulary(texts),
         seed=seed,
         order=6,
         embedding=200,
@@ -95,10 +88,10 @@ def feed_forward(texts: Texts, seed: int) -> tuple[Any, Any]:
     return model, FEED_FORWARD.model_copy(update={"warmup": 200, "max_epochs": 8})
 
 
-def lstm(texts: Texts, seed: int) -> tuple[Any, Any]:
+def lstm(texts: TextSplits, seed: int) -> tuple[Any, TrainingConfig]:
     model = RecurrentModel.create(
         texts.train,
-        unknown=texts.closed,
+        unknown=closed_vocabulary(texts),
         seed=seed,
         cell="lstm",
         layers=2,
@@ -116,93 +109,82 @@ def lstm(texts: Texts, seed: int) -> tuple[Any, Any]:
     return model, RECURRENT.model_copy(update=changes)
 
 
-TRAINED: dict[str, Callable[[Texts, int], tuple[Any, Any]]] = {
+CREATE_FUNCTIONS: dict[str, Callable[[TextSplits, int], tuple[Any, TrainingConfig]]] = {
     "log-linear": log_linear,
-    "log-linear, more features": more_features,
+    "log-linear, more features": log_linear_with_more_features,
     "feed-forward": feed_forward,
     "lstm": lstm,
 }
 
 
-def trained(name: str, texts: Texts, place: Path, seed: int) -> tuple[LanguageModel, Row]:
-    model, settings = TRAINED[name](texts, seed)
-    output = place / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
+def train(name: str, texts: TextSplits, directory: Path, seed: int) -> tuple[LanguageModel, Row]:
+    model, config = CREATE_FUNCTIONS[name](texts, seed)
+    output = directory / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
     with training_progress() as report:
-        position = fit(model, texts.train, texts.valid, settings, output=output, callback=report, seed=seed).progress
-    parameters = model.num_parameters
-    return model, row(name, model, texts, parameters, position.epoch, position.seconds / 60)
+        progress = fit(model, texts.train, texts.valid, config, output=output, callback=report, seed=seed).progress
+    return model, create_row(name, model, texts, model.num_parameters, progress.epoch, progress.seconds / 60)
 
 
-def row(name: str, model: LanguageModel, texts: Texts, *size_and_time: Any) -> Row:
-    figures = (perplexity(model, text) for text in (texts.valid, texts.test))
-    return Row(name, *figures, *(size_and_time or (None, None, None)))
+def create_row(name: str, model: LanguageModel, texts: TextSplits, *size_and_time: Any) -> Row:
+    return Row(name, perplexity(model, texts.valid), perplexity(model, texts.test), *size_and_time)
 
 
-def perplexity(model: LanguageModel, text: Corpus) -> float:
-    return math.exp(-float(np.mean(token_log_probs(model, text))))
+# -- n-gram models and mixtures ----------------------------------------------------------------------------------------
 
 
-# -- models that count ------------------------------------------------------------------------------------------------
-
-
-def counted(texts: Texts) -> dict[str, LanguageModel]:
-    classes = brown_clusters(texts.train, CLASSES).as_mapping()
+def train_ngram_models(texts: TextSplits) -> dict[str, LanguageModel]:
+    classes, unknown = brown_clusters(texts.train, CLASSES).as_mapping(), closed_vocabulary(texts)
     return {
-        "KN5": NgramModel.train(texts.train, order=5, unknown=texts.closed),
-        "cache": CacheModel.train(texts.train, unknown=texts.closed),
-        "class 5-gram": ClassNgramModel.train(texts.train, classes, order=5, unknown=texts.closed),
+        "KN5": NgramModel.train(texts.train, order=5, unknown=unknown),
+        "cache": CacheModel.train(texts.train, unknown=unknown),
+        "class 5-gram": ClassNgramModel.train(texts.train, classes, order=5, unknown=unknown),
     }
 
 
-def measure(data: Path, place: Path, names: list[str], seed: int) -> list[Row]:
-    texts = read(data)
-    models, rows = counted(texts), []
-    rows.append(row("KN5", models["KN5"], texts))
-    rows.append(_mixed(models, ["KN5", "class 5-gram"], texts))
+def measure(data: Path, directory: Path, names: list[str], seed: int) -> list[Row]:
+    texts = TextSplits.read(data)
+    models = train_ngram_models(texts)
+
+    def mixture_row(members: list[str]) -> Row:
+        mixture = Mixture.fit([models[member] for member in members], texts.valid)
+        return create_row(" + ".join(members), mixture, texts)
+
+    rows = [create_row("KN5", models["KN5"], texts), mixture_row(["KN5", "class 5-gram"])]
     for name in names:
-        models[name], told = trained(name, texts, place, seed)
-        rows += [told, _mixed(models, ["KN5", name], texts)]
+        models[name], row = train(name, texts, directory, seed)
+        rows += [row, mixture_row(["KN5", name])]
     if len(names) > 1:
-        rows.append(_mixed(models, [name for name in models if name != "cache"], texts))
-        rows.append(_mixed(models, list(models), texts))
+        rows += [mixture_row([name for name in models if name != "cache"]), mixture_row(list(models))]
     return rows
-
-
-def _mixed(models: dict[str, LanguageModel], names: list[str], texts: Texts) -> Row:
-    mixture = Mixture.fit([models[name] for name in names], texts.valid)
-    return row(" + ".join(names), mixture, texts)
 
 
 def print_table(rows: list[Row], seed: int) -> None:
     headers = ["model", "valid", "test", "parameters", "epochs", "minutes"]
     cells = [
         [
-            one.model,
-            one.valid,
-            one.test,
-            one.parameters,
-            one.epochs,
-            None if one.minutes is None else f"{one.minutes:.1f}",
+            *(row.model, row.valid, row.test, row.parameters, row.epochs),
+            None if row.minutes is None else f"{row.minutes:.1f}",
         ]
-        for one in rows
+        for row in rows
     ]
     print(f"{format_table(headers, cells)}\n\nseed {seed}; processor: {processor()}")
 
 
 def main() -> None:
-    warnings.simplefilter("ignore", UserWarning)  # classes have too few counts for some discounts; fixed ones serve
+    warnings.simplefilter("ignore", UserWarning)  # some discounts of class n-grams are replaced by fixed ones
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="directory of train.txt, valid.txt and test.txt")
-    parser.add_argument("--output", type=Path, required=True, help="where models are trained")
-    parser.add_argument("--models", default=";".join(TRAINED), help="which, with ; between them (default: all)")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path, help="write the figures here as well")
-    options = parser.parse_args()
-    rows = measure(options.data, options.output, options.models.split(";"), options.seed)
-    print_table(rows, options.seed)
-    if options.json:
-        report = {"processor": processor(), "seed": options.seed, "rows": [asdict(one) for one in rows]}
-        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    parser.add_argument("--output", type=Path, required=True, help="directory for the trained models")
+    parser.add_argument(
+        "--models", default=";".join(CREATE_FUNCTIONS), help="names of models, separated by semicolons (default: all)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="random seed")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    arguments = parser.parse_args()
+    rows = measure(arguments.data, arguments.output, arguments.models.split(";"), arguments.seed)
+    print_table(rows, arguments.seed)
+    report = {"processor": processor(), "seed": arguments.seed, "rows": [asdict(row) for row in rows]}
+    write_json(arguments.json, report)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,22 @@
-"""Training speed of recurrent models: words a second, against the plain way to write the same and the machine's limit.
+"""Training speed of recurrent models in words per second, compared with plain PyTorch and the limit of the machine.
 
     python benchmarks/rnnlm.py --output rnnlm.json
 
-In one run and in turns, so that a busy machine slows all down alike:
+Rounds are interleaved, so that other load on the machine slows all down equally:
 
-- ours: the step of the training loop on a `RecurrentModel` (loss, gradients, their norm, Adam).
-- plain: `torch.nn.LSTM`, `nn.Linear`, `cross_entropy` and Adam, as a tutorial would write it; same sizes, same batches.
-- limit: the matrix multiplications alone that both need, forth and back, in the largest products that the equations
-  allow (recurrent ones are step by step).
+- ours: a step of the training loop with a `RecurrentModel` (loss, gradients, their norm, Adam).
+- plain: `torch.nn.LSTM`, `nn.Linear`, `cross_entropy` and Adam, as in a tutorial; same sizes, same batches.
+- limit: only the matrix products that both need, forward and backward, as large as the equations allow (the recurrent
+  ones step by step).
 
-Batches are streams of random words: speed does not depend on what they say. The gain of minibatches is measured on
-sentences of the laboratory, with batches of one sentence (online) and of many. One epoch of neither is run to its end:
-the median of several rounds counts.
+Batches are streams of random words, because the speed does not depend on the text. The gain from minibatches is
+measured on lab sentences, with batches of one sentence (online) and of many. The results are medians over rounds, which
+are shorter than an epoch.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from common import processor, write_json
 from dragoman import Corpus, RecurrentModel, TrainingConfig, Vocab
 from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
@@ -36,9 +36,9 @@ from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.fit import training_mode
 from dragoman.training.loop import TrainingTask, TrainState, training_steps
 from dragoman.training.objectives import negative_log_likelihood, stateless, stream_objective
-from ptb_cache import processor
 
-WORDS = 10_000
+VOCABULARY = 10_000  # words
+SENTENCE_LENGTH = 20  # of the random text
 
 
 @dataclass(frozen=True)
@@ -54,65 +54,76 @@ class Size:
 
 
 SIZES = (Size(2, 200), Size(2, 400), Size(2, 650), Size(2, 650, rows=64))
-BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)  # sentences
+BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)  # sentences
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Words a second."""
+    """Words per second."""
 
     size: str
     cell: str
     ours: float
     plain: float
     limit: float
-    ours_by_class: float  # ours with a softmax by classes of like frequency
+    ours_by_class: float  # ours with a class-factored softmax
 
 
 def random_text(tokens: int, seed: int = 1) -> Corpus:
-    """Words by Zipf's law, twenty to a sentence."""
-    vocab = Vocab.build([f"w{number}" for number in range(WORDS)], list(range(WORDS, 0, -1)))
-    chances = 1 / np.arange(1, WORDS + 1)
-    ids = np.random.default_rng(seed).choice(WORDS, size=tokens, p=chances / chances.sum())
-    names = np.array(vocab.tokens[-WORDS:])
-    return Corpus.from_sentences((" ".join(names[ids[at : at + 20]]) for at in range(0, tokens, 20)), vocab)
+    """Sample words by Zipf's law."""
+    vocab = Vocab.build([f"w{number}" for number in range(VOCABULARY)], list(range(VOCABULARY, 0, -1)))
+    weights = 1 / np.arange(1, VOCABULARY + 1)
+    ids = np.random.default_rng(seed).choice(VOCABULARY, size=tokens, p=weights / weights.sum())
+    words = np.array(vocab.tokens[-VOCABULARY:])[ids]
+    starts = range(0, tokens, SENTENCE_LENGTH)
+    return Corpus.from_sentences((" ".join(words[start : start + SENTENCE_LENGTH]) for start in starts), vocab)
 
 
-def ours(size: Size, cell: str, text: Corpus, softmax: str = "full") -> Iterator[int]:
-    """Steps of training, each told by the words it learned from."""
-    shape = {"cell": cell, "layers": size.layers, "embedding": size.hidden, "hidden": size.hidden}
-    model = RecurrentModel.create(text, **shape, carries=True, softmax=softmax, dropout=0.0)
+# -- systems: each yields the number of words of every training step ---------------------------------------------------
+
+
+def train_ours(size: Size, cell: str, text: Corpus, softmax: str = "full") -> Iterator[int]:
+    settings = {"cell": cell, "layers": size.layers, "embedding": size.hidden, "hidden": size.hidden}
+    model = RecurrentModel.create(text, **settings, carries=True, softmax=softmax, dropout=0.0)
     config = TrainingConfig(batch_size=size.rows * size.steps, steps=size.steps, clip=1.0, max_epochs=1000)
     task = TrainingTask(text, None, stream_objective(), config, perf_counter, STREAM)
     with training_mode(model, "cpu"):
-        yield from (moment.predictions for moment in training_steps(TrainState.create(model, config), task))
+        yield from (report.predictions for report in training_steps(TrainState.create(model, config), task))
+
+
+def train_on_sentences(batch_size: int, text: Corpus) -> Iterator[int]:
+    model = RecurrentModel.create(text, cell="lstm", embedding=128, hidden=256, dropout=0.0)
+    config = TrainingConfig(batch_size=batch_size, batch_by="sentences", pool=50, max_epochs=1000)
+    task = TrainingTask(text, None, stateless(negative_log_likelihood), config, perf_counter, SENTENCES)
+    with training_mode(model, "cpu"):
+        yield from (report.predictions for report in training_steps(TrainState.create(model, config), task))
 
 
 class PlainModel(torch.nn.Module):
-    """What one would write oneself."""
+    """A recurrent language model in plain PyTorch."""
 
     def __init__(self, size: Size, cell: str, words: int):
         super().__init__()
-        self.embed = torch.nn.Embedding(words, size.hidden)
-        kind = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn": torch.nn.RNN}[cell]
-        self.rnn = kind(size.hidden, size.hidden, size.layers)
-        self.out = torch.nn.Linear(size.hidden, words)
+        self.embedding = torch.nn.Embedding(words, size.hidden)
+        layer = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn": torch.nn.RNN}[cell]
+        self.rnn = layer(size.hidden, size.hidden, size.layers)
+        self.output = torch.nn.Linear(size.hidden, words)
 
     def forward(self, x, state):
-        h, state = self.rnn(self.embed(x), state)
-        return self.out(h), state
+        h, state = self.rnn(self.embedding(x), state)
+        return self.output(h), state
 
 
-def plain(size: Size, cell: str, text: Corpus) -> Iterator[int]:
+def train_plain(size: Size, cell: str, text: Corpus) -> Iterator[int]:
     model = PlainModel(size, cell, len(text.vocab))
     optimizer = torch.optim.Adam(model.parameters())
     words = torch.from_numpy(text.ids_with_boundaries(starts=0)).long()
-    longest = len(words) // size.rows
-    columns = words[: size.rows * longest].view(size.rows, longest).t().contiguous()
+    length = len(words) // size.rows
+    stream = words[: size.rows * length].view(size.rows, length).t().contiguous()  # (length, rows)
     while True:
         state = None
-        for at in range(0, longest - 1 - size.steps, size.steps):
-            x, y = columns[at : at + size.steps], columns[at + 1 : at + 1 + size.steps]
+        for start in range(0, length - 1 - size.steps, size.steps):
+            x, y = stream[start : start + size.steps], stream[start + 1 : start + 1 + size.steps]
             optimizer.zero_grad()
             scores, state = model(x, state)
             state = tuple(part.detach() for part in state) if isinstance(state, tuple) else state.detach()
@@ -123,71 +134,63 @@ def plain(size: Size, cell: str, text: Corpus) -> Iterator[int]:
             yield y.numel()
 
 
-def limit(size: Size, cell: str) -> Iterator[int]:
-    """The products of matrices of one step of training, and nothing else."""
-    sums = {"lstm": 4, "gru": 3, "rnn": 1}[cell]
+def multiply_matrices(size: Size, cell: str) -> Iterator[int]:
+    """Compute only the matrix products of a training step."""
+    gates = {"lstm": 4, "gru": 3, "rnn": 1}[cell]
     H, tokens = size.hidden, size.rows * size.steps
-    x, h_t, d_t = torch.randn(tokens, H), torch.randn(size.rows, H), torch.randn(size.rows, sums * H)
-    d = torch.randn(tokens, sums * H)
-    W, V = torch.randn(sums * H, H), torch.randn(WORDS, H)
-    scores = torch.randn(tokens, WORDS)
+    x, h_t, d_t = torch.randn(tokens, H), torch.randn(size.rows, H), torch.randn(size.rows, gates * H)
+    d = torch.randn(tokens, gates * H)
+    W, V = torch.randn(gates * H, H), torch.randn(VOCABULARY, H)
+    scores = torch.randn(tokens, VOCABULARY)
     while True:
         for _ in range(size.layers):
-            x @ W.t()  # inputs forth
+            x @ W.t()  # inputs, forward
             for _ in range(size.steps):
-                h_t @ W.t()  # states forth
-                d_t @ W  # and back
-            d.t() @ x  # gradients of both matrices
-            d.t() @ x
-            d @ W  # inputs back
-        x @ V.t()  # the softmax forth
-        scores @ V  # and back
-        scores.t() @ x
+                h_t @ W.t()  # states, forward
+                d_t @ W  # states, backward
+            d.t() @ x  # gradient of the input matrix
+            d.t() @ x  # gradient of the recurrent matrix
+            d @ W  # inputs, backward
+        x @ V.t()  # softmax, forward
+        scores @ V  # softmax, backward
+        scores.t() @ x  # gradient of the softmax matrix
         yield tokens
 
 
-def words_a_second(ways: list[Iterator[int]], seconds: float, rounds: int) -> list[float]:
-    """All ways in turns; the median of the rounds."""
-    found: list[list[float]] = [[] for _ in ways]
-    for way in ways:
-        next(way), next(way)
+# -- measurements ------------------------------------------------------------------------------------------------------
+
+
+def words_per_second(systems: list[Iterator[int]], seconds: float, rounds: int) -> list[float]:
+    """Run all systems in interleaved rounds and return the median speed of each."""
+    speeds: list[list[float]] = [[] for _ in systems]
+    for steps in systems:
+        next(steps), next(steps)  # warm up
     for _ in range(rounds):
-        for way, speeds in zip(ways, found, strict=True):
-            words, began = 0, perf_counter()
-            while perf_counter() - began < seconds:
-                words += next(way)
-            speeds.append(words / (perf_counter() - began))
-    return [statistics.median(speeds) for speeds in found]
+        for steps, measured in zip(systems, speeds, strict=True):
+            words, start = 0, perf_counter()
+            while perf_counter() - start < seconds:
+                words += next(steps)
+            measured.append(words / (perf_counter() - start))
+    return [statistics.median(measured) for measured in speeds]
 
 
-def sentence_steps(batch: int, text: Corpus, cell: str = "lstm") -> Iterator[int]:
-    """Steps of training on this many sentences at a time."""
-    model = RecurrentModel.create(text, cell=cell, embedding=128, hidden=256, dropout=0.0)
-    config = TrainingConfig(batch_size=batch, batch_by="sentences", pool=50, max_epochs=1000)
-    task = TrainingTask(text, None, stateless(negative_log_likelihood), config, perf_counter, SENTENCES)
-    with training_mode(model, "cpu"):
-        yield from (moment.predictions for moment in training_steps(TrainState.create(model, config), task))
-
-
-def progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, help="JSON to write")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each way and round")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--cells", default="lstm,gru,rnn")
-    options = parser.parse_args(arguments)
+def measure_cells(cells: list[str], seconds: float, rounds: int) -> list[Speed]:
     text = random_text(200_000)
     speeds = []
-    for cell in options.cells.split(","):
+    for cell in cells:
         for size in SIZES if cell == "lstm" else SIZES[:1]:
-            ways = [ours(size, cell, text), plain(size, cell, text), limit(size, cell)]
-            ways.append(ours(size, cell, text, softmax="frequency"))
-            speeds.append(Speed(size.name, cell, *words_a_second(ways, options.seconds, options.rounds)))
-            progress(str(speeds[-1]))
+            systems = [
+                train_ours(size, cell, text),
+                train_plain(size, cell, text),
+                multiply_matrices(size, cell),
+                train_ours(size, cell, text, softmax="frequency"),
+            ]
+            speeds.append(Speed(size.name, cell, *words_per_second(systems, seconds, rounds)))
+            print(speeds[-1], file=sys.stderr, flush=True)
+    return speeds
+
+
+def print_speeds(speeds: list[Speed]) -> None:
     rows = [
         [
             *(speed.cell, speed.size, f"{speed.ours:,.0f}", f"{speed.plain:,.0f}", f"{speed.limit:,.0f}"),
@@ -195,22 +198,33 @@ def main(arguments: list[str] | None = None) -> None:
         ]
         for speed in speeds
     ]
-    headers = ["cell", "size", "ours", "plain", "limit", "ours/plain", "limit/ours", "ours, softmax by classes"]
-    print(f"words/s in training, {WORDS:,} words, {torch.get_num_threads()} threads, {processor()}\n")
+    headers = ["cell", "size", "ours", "plain", "limit", "ours/plain", "limit/ours", "ours, class-factored softmax"]
+    print(f"words/s in training, {VOCABULARY:,} words, {torch.get_num_threads()} threads, {processor()}\n")
     print(format_table(headers, rows))
-    gains = minibatching(options.seconds, options.rounds)
-    if options.output:
-        report = {"speeds": [asdict(speed) for speed in speeds], "minibatches": gains, "processor": processor()}
-        options.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
-def minibatching(seconds: float, rounds: int) -> dict[int, float]:
-    """Words a second by sentences a batch, an LSTM of 256 on the laboratory's English."""
+def measure_minibatches(seconds: float, rounds: int) -> dict[int, float]:
+    """Return words per second by sentences per batch, for an LSTM of size 256 on the lab's English."""
     text = Corpus.from_sentences(german_english_lab().sentences("en", 2000, seed=1))
-    found = dict(zip(BATCHES, words_a_second([sentence_steps(n, text) for n in BATCHES], seconds, rounds), strict=True))
-    rows = [[n, f"{speed:,.0f}", f"{speed / found[1]:.1f}"] for n, speed in found.items()]
-    print(f"\n{format_table(['sentences a batch', 'words/s', 'times online'], rows)}")
-    return found
+    systems = [train_on_sentences(batch_size, text) for batch_size in BATCH_SIZES]
+    speeds = dict(zip(BATCH_SIZES, words_per_second(systems, seconds, rounds), strict=True))
+    rows = [[batch_size, f"{speed:,.0f}", f"{speed / speeds[1]:.1f}"] for batch_size, speed in speeds.items()]
+    print(f"\n{format_table(['sentences per batch', 'words/s', 'speed-up'], rows)}")
+    return speeds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, help="also write the results to this JSON file")
+    parser.add_argument("--seconds", type=float, default=2.0, help="duration of each round of each system")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cells", default="lstm,gru,rnn", help="recurrent cells")
+    arguments = parser.parse_args()
+    speeds = measure_cells(arguments.cells.split(","), arguments.seconds, arguments.rounds)
+    print_speeds(speeds)
+    minibatches = measure_minibatches(arguments.seconds, arguments.rounds)
+    report = {"speeds": [asdict(speed) for speed in speeds], "minibatches": minibatches, "processor": processor()}
+    write_json(arguments.output, report)
 
 
 if __name__ == "__main__":

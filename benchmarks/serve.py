@@ -31,8 +31,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
+from common import processor
 from dragoman.report.tables import format_table
-from ptb_cache import processor
 
 SERVE = "from dragoman.cli.main import main; main()"
 TIMEOUT = 120  # seconds for a response
@@ -69,7 +69,7 @@ class Row:
     clients: int
     seconds: float
     requests: int
-    sentences_a_second: float
+    sentences_per_second: float
     p50: float  # milliseconds
     p99: float
     statuses: dict[str, int]
@@ -246,7 +246,7 @@ def find_failures(rows: Sequence[Row]) -> list[str]:
 def print_table(rows: Sequence[Row]) -> None:
     cells = [
         [
-            *(row.clients, f"{row.seconds:.0f}", f"{row.requests:,}", f"{row.sentences_a_second:.1f}"),
+            *(row.clients, f"{row.seconds:.0f}", f"{row.requests:,}", f"{row.sentences_per_second:.1f}"),
             *(f"{row.p50:,.0f}", f"{row.p99:,.0f}", ", ".join(f"{n:,} x {code}" for code, n in row.statuses.items())),
             *(f"{value:,.0f}" for value in row.memory),
         ]
@@ -279,8 +279,8 @@ def main() -> None:
         single = measure(service, lines, languages, 1, arguments.seconds / 4)
         rows = [single, measure(service, lines, languages, arguments.clients, arguments.seconds)]
     print_table(rows)
-    if single.sentences_a_second:
-        gain = rows[1].sentences_a_second / single.sentences_a_second
+    if single.sentences_per_second:
+        gain = rows[1].sentences_per_second / single.sentences_per_second
         print(f"gain from batching: {gain:.2f} times the sentences per second")
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")

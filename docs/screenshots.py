@@ -44,17 +44,18 @@ class Screenshot:
     max_height: int | None = None  # None for the full page
 
 
-def screenshots(german: str, english: str) -> list[Screenshot]:
-    translated = f"#translate?{urlencode({'text': german})}"
-    searched = f"#search?{urlencode({'text': german, 'beam': 4, 'pruned': 3, 'step': 5})}"
-    scored = f"#models?{urlencode({'text': english, 'at': english.rindex(' ', 0, -2)})}"
+def create_screenshots(german: str, english: str) -> list[Screenshot]:
+    """Return the screenshots for a German and an English sentence."""
+    translation = f"#translate?{urlencode({'text': german})}"
+    search = f"#search?{urlencode({'text': german, 'beam': 4, 'pruned': 3, 'step': 5})}"
+    scores = f"#models?{urlencode({'text': english, 'at': english.rindex(' ', 0, -2)})}"
     return [
-        Screenshot("translate", translated, point_at_attention),
-        Screenshot("search", searched, step),
-        Screenshot("models", scored, draw_samples),
+        Screenshot("translate", translation, point_at_attention),
+        Screenshot("search", search, point_at_hypothesis),
+        Screenshot("models", scores, draw_samples),
         Screenshot("ladder", "#ladder", read_report, max_height=1500),
-        Screenshot("dark", translated, pick_a_word, scheme="dark"),
-        Screenshot("phone", translated, point_at_attention, size=PHONE),
+        Screenshot("dark", translation, select_word, scheme="dark"),
+        Screenshot("phone", translation, point_at_attention, size=PHONE),
     ]
 
 
@@ -66,13 +67,13 @@ def point_at_attention(page: Page) -> None:
     page.hover("g.cell[data-row='2'][data-column='2']")
 
 
-def pick_a_word(page: Page) -> None:
+def select_word(page: Page) -> None:
     page.wait_for_selector(".heatmap")
     page.locator("#translate button.token").nth(3).click()
     page.wait_for_selector("#translate .bars button")
 
 
-def step(page: Page) -> None:
+def point_at_hypothesis(page: Page) -> None:
     page.wait_for_selector("svg.tree")
     page.locator("#search tbody tr").nth(1).hover()
 
@@ -89,11 +90,11 @@ def read_report(page: Page) -> None:
     page.wait_for_timeout(1500)  # the frame adjusts its height
 
 
-# -- taking screenshots -------------------------------------------------------------------------------------------------------
+# -- taking screenshots -----------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def served(models: list[str]) -> Iterator[str]:
+def run_service(models: list[str]) -> Iterator[str]:
     """Run the service with these models at a free port, and yield its address."""
     command = [sys.executable, "-c", SERVE, "serve", *models, "--port", "0", "--max-seconds", "600"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -108,7 +109,7 @@ def served(models: list[str]) -> Iterator[str]:
             process.terminate()
 
 
-def take(browser: Browser, address: str, screenshot: Screenshot) -> bytes:
+def take_screenshot(browser: Browser, address: str, screenshot: Screenshot) -> bytes:
     width, height = screenshot.size
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=screenshot.scheme)
     page = context.new_page()
@@ -140,12 +141,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of screenshots")
     parser.add_argument("-o", "--output", type=Path, default=IMAGES)
     arguments = parser.parse_args()
-    with served(arguments.models) as address, sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        for screenshot in screenshots(arguments.german, arguments.english):
+    with run_service(arguments.models) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        for screenshot in create_screenshots(arguments.german, arguments.english):
             if arguments.only and screenshot.name not in arguments.only:
                 continue
-            path, data = arguments.output / f"page-{screenshot.name}.png", take(browser, address, screenshot)
+            path, data = arguments.output / f"page-{screenshot.name}.png", take_screenshot(browser, address, screenshot)
             if len(data) > MAX_BYTES:
                 sys.exit(f"{path}: {len(data):,} bytes, more than {MAX_BYTES:,}; use a shorter sentence")
             path.write_bytes(data)

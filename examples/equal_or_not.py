@@ -1,9 +1,9 @@
-"""Equal or not: the smallest function that needs a hidden layer (tutorial, "A Brief Overview of Neural Networks").
+"""A small function that needs a hidden layer (tutorial, "A Brief Overview of Neural Networks").
 
     python examples/equal_or_not.py [--seeds 20] [--picture hidden-space.svg]
 
-x is one of the four points of {-1, 1}^2, and y is to be 1 if x_1 and x_2 are equal, and -1 if not. A linear model, and
-networks of one hidden layer with step, tanh and ReLU, are trained by the loop that trains every model here.
+x is one of the four points of {-1, 1}^2; y should be 1 if x_1 and x_2 are equal, and -1 otherwise. A linear model and
+networks with one hidden layer (step, tanh or ReLU) are trained with `dragoman.fit`, which trains all neural models.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dragoman.report.networks import HiddenLayerView, draw_hidden_spaces
 from dragoman.report.tables import format_table
 
 SIZES = (2, 20)  # hidden units; the tutorial's program has 20
-SOLVED = 0.01  # a mean squared error under this counts as having the function right
-HUGE = 100.0  # one above this, as not having settled at all
-BIAS_REACH = 1.0  # biases start between minus this and this
-# All four points at each step, and steps that become smaller to the end.
+SOLVED = 0.01  # mean squared errors below this count as solved
+DIVERGED = 100.0  # mean squared errors above this count as diverged
+BIAS_REACH = 1.0  # initial biases are uniform between minus this and this
+# All four points in each batch, with a decreasing learning rate.
 ADAM: dict[str, Any] = {
     "optimizer": "adam",
     "learning_rate": 0.1,
@@ -40,13 +40,13 @@ ADAM: dict[str, Any] = {
     "batch_size": 0,
     "max_epochs": 200,
 }
-# As the tutorial's program does: plain gradient descent, one point at a time, 20 times over all four.
-PLAIN: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.1, "batch_size": 1, "max_epochs": 20}
+# As in the tutorial's program: stochastic gradient descent with one point per batch, for 20 epochs.
+SGD: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.1, "batch_size": 1, "max_epochs": 20}
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Training examples: points x and the right y."""
+    """Training examples: points x and the desired outputs y."""
 
     x: Tensor  # (points, 2)
     y: Tensor  # (points,)
@@ -60,8 +60,8 @@ class Points:
         return np.ones(len(self), np.int64)
 
     def select(self, examples: NDArray[np.integer]) -> Self:
-        chosen = torch.from_numpy(examples)
-        return type(self)(self.x[chosen], self.y[chosen])
+        indices = torch.from_numpy(examples)
+        return type(self)(self.x[indices], self.y[indices])
 
 
 POINTS = Points(
@@ -115,12 +115,12 @@ Model = Linear | Network
 
 
 def squared_error(model: Model, points: Points, generator: Generator | None = None) -> Tensor:
-    """l = (y* - y)^2 of every point.  # (points,)"""
+    """Return l = (y* - y)^2 of every point.  # (points,)"""
     return (points.y - model(points.x)) ** 2
 
 
 def by_hand() -> Network:
-    """The tutorial's solution: one unit is 1 at (1, 1) only, the other at (-1, -1) only, and y = h_1 + h_2 + 1."""
+    """Return the tutorial's solution: a unit for (1, 1), a unit for (-1, -1), and y = h_1 + h_2 + 1."""
     network = Network("step", 2, seed=0)
     with torch.no_grad():
         network.hidden_layer.weight.copy_(torch.tensor([[1.0, 1.0], [-1.0, -1.0]]))
@@ -131,7 +131,7 @@ def by_hand() -> Network:
 
 
 def train(model: Model, seed: int, training: Mapping[str, Any] = ADAM) -> float:
-    """Train a model in place; its mean squared error afterwards."""
+    """Train a model in place and return its mean squared error."""
     fit(model, POINTS, objective=squared_error, seed=seed, threads=1, **training)
     return error_of(model)
 
@@ -141,12 +141,12 @@ def error_of(model: Model) -> float:
         return float(squared_error(model, POINTS).mean())
 
 
-# -- what comes of it ------------------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came of training one kind of model from several seeds."""
+    """Results of one kind of model for several seeds."""
 
     name: str
     size: int | None  # hidden units
@@ -154,23 +154,28 @@ class Row:
 
     def cells(self) -> list[object]:
         failed = sorted(error for error in self.errors if error >= SOLVED)
-        ends = Counter(f"{error:.2f}" if error < HUGE else "diverged" for error in failed)
+        counts = Counter(f"{error:.2f}" if error < DIVERGED else "diverged" for error in failed)
         solved = f"{len(self.errors) - len(failed)} of {len(self.errors)}"
-        return [self.name, self.size, solved, ", ".join(f"{end} ({times})" for end, times in ends.items()) or None]
+        return [
+            self.name,
+            self.size,
+            solved,
+            ", ".join(f"{error} ({count})" for error, count in counts.items()) or None,
+        ]
 
 
 def rows(seeds: Sequence[int]) -> Iterator[Row]:
-    """The table, line by line."""
+    """Yield the rows of the table."""
     yield Row("linear", None, [train(Linear(seed), seed) for seed in seeds])
     yield Row("step, weights by hand", 2, [error_of(by_hand())])
     for activation, size in product(ACTIVATIONS, SIZES):
         yield Row(activation, size, [train(Network(activation, size, seed), seed) for seed in seeds])
-    plain = [train(Network("tanh", SIZES[-1], seed), seed, PLAIN) for seed in seeds]
-    yield Row("tanh, 20 epochs of SGD", SIZES[-1], plain)
+    errors = [train(Network("tanh", SIZES[-1], seed), seed, SGD) for seed in seeds]
+    yield Row("tanh, 20 epochs of SGD", SIZES[-1], errors)
 
 
 def first_solved(activation: str) -> tuple[Network, int]:
-    """The first seed whose network of two hidden units learns the function, and the network."""
+    """Return the first network with two hidden units that learns the function, and its seed."""
     for seed in count(1):
         network = Network(activation, 2, seed)
         if train(network, seed) < SOLVED:
@@ -179,7 +184,7 @@ def first_solved(activation: str) -> tuple[Network, int]:
 
 
 def view(network: Network, name: str) -> HiddenLayerView:
-    """A network as the picture wants it: plain arrays."""
+    """Return a network as arrays, for drawing."""
     return HiddenLayerView(
         name,
         POINTS.x.double().numpy(),
@@ -191,25 +196,23 @@ def view(network: Network, name: str) -> HiddenLayerView:
 
 
 def draw(path: Path) -> None:
-    """Three networks of two hidden units: one made by hand, two that learned."""
+    """Draw three networks with two hidden units: one set by hand, two trained."""
     views = [view(by_hand(), "step, by hand")]
     for activation in ("tanh", "relu"):
         network, seed = first_solved(activation)
         views.append(view(network, f"{activation}, trained (seed {seed})"))
-    draw_hidden_spaces(views, path, title="Equal (circles) or not (squares): the input above, the hidden layer below")
+    draw_hidden_spaces(views, path, title="Equal (circles) or not (squares): input space above, hidden space below")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Equal or not: the smallest function that needs a hidden layer.")
-    parser.add_argument("--seeds", type=int, default=20, help="how often each network is trained (default 20)")
-    parser.add_argument(
-        "--picture", type=Path, default=Path("hidden-space.svg"), help="the file to write, .svg or .png"
-    )
-    options = parser.parse_args()
-    headers = ["model", "hidden units", "right", "squared error of the others (how many)"]
-    print(format_table(headers, [row.cells() for row in rows(range(1, options.seeds + 1))]))
-    draw(options.picture)
-    print(f"{options.picture}: written")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=20, help="number of random seeds per network (default 20)")
+    parser.add_argument("--picture", type=Path, default=Path("hidden-space.svg"), help="output file, .svg or .png")
+    arguments = parser.parse_args()
+    headers = ["model", "hidden units", "solved", "squared error of the others (count)"]
+    print(format_table(headers, [row.cells() for row in rows(range(1, arguments.seeds + 1))]))
+    draw(arguments.picture)
+    print(f"{arguments.picture}: written")
 
 
 if __name__ == "__main__":

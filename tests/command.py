@@ -1,6 +1,7 @@
 """Running `dragoman` in tests: fixtures, and small models to run it on."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -90,3 +91,16 @@ def in_a_process(script: str, *arguments, **options):
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", script, *map(str, arguments)]
     return subprocess.run(command, check=False, text=True, env=buffered, **options)
+
+
+def modules_after(*commands) -> set[str]:
+    """Return the modules that are imported after running these commands one after the other in one process."""
+    script = (
+        "import json, sys; from dragoman.cli.main import main\n"
+        "codes = [main(command) for command in json.loads(sys.argv[1])]\n"
+        "print('\\n'.join(sys.modules), file=sys.stderr); sys.exit(max(codes))"
+    )
+    every = json.dumps([list(map(str, command)) for command in commands])
+    done = in_a_process(script, every, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines())

@@ -14,18 +14,18 @@ from small_translators import ENGLISH, GERMAN, TREES, letters, place, translator
 __all__ = ["letters", "place"]
 
 
-def test_the_matrix_is_drawn(good: Any, place: Path) -> None:
+def test_attention_is_printed(good: Any, place: Path) -> None:
     shown = good("attention", place / "one", GERMAN[1])
-    translation = translators()["one"].translate(GERMAN[1])[0]
-    drawn = attention_text([*ENGLISH[1].split(), "</s>"], [*GERMAN[1].split(), "</s>"], translation.attention)
+    result = translators()["one"].translate(GERMAN[1])[0]
+    drawn = attention_text([*ENGLISH[1].split(), "</s>"], [*GERMAN[1].split(), "</s>"], result.attention)
     assert shown.out.startswith(f"{ENGLISH[1]}\n\n{drawn}\n")
-    assert f"log P(E | F) = {translation.log_prob:.4f}" in shown.out
+    assert f"log P(E | F) = {result.log_prob:.4f}" in shown.out
 
 
 def test_a_given_translation(good: Any, place: Path) -> None:
     shown = good("attention", place / "one", GERMAN[1], "--target", "the cat zzz .").out
-    translation = translators()["one"].force_decode([GERMAN[1]], ["the cat zzz ."])[0]
-    assert shown.startswith("the cat zzz .\n") and f"{translation.log_prob:.4f}" in shown
+    result = translators()["one"].force_decode([GERMAN[1]], ["the cat zzz ."])[0]
+    assert shown.startswith("the cat zzz .\n") and f"{result.log_prob:.4f}" in shown
     assert "\nzzz " in shown
 
 
@@ -36,7 +36,7 @@ def test_words_or_units(good: Any, place: Path) -> None:
     assert [line.split()[0] for line in units if line][-10:-2] == [*"the▁dog", "</s>"]
 
 
-def test_letters_that_are_read_are_shown(good: Any, letters: Path) -> None:
+def test_characters_are_shown(good: Any, letters: Path) -> None:
     shown = good("attention", letters, "der hund", "--target", "dog")
     assert [line.split() for line in shown.lines[2:3]] == [[*"der▁hund", "</s>"]]
     assert [line.split()[0] for line in shown.lines[3:7]] == ["d", "o", "g", "</s>"]

@@ -11,7 +11,7 @@ from dragoman.ngram.class_model import read_classes
 from dragoman.report.word_classes import CLASSES_SHOWN
 
 
-def test_classes_are_written_shown_and_used(good, shared, tmp_path):
+def test_classes_are_written_and_printed(good, shared, tmp_path):
     train, classes = shared / "train.txt", tmp_path / "classes.tsv"
     outcome = good("cluster", "--text", train, "-n", 4, "-o", classes)
     clustering = brown_clusters(dragoman.Corpus.read(train), 4)
@@ -27,12 +27,12 @@ def test_classes_are_written_shown_and_used(good, shared, tmp_path):
     small = ("--text", train, "--order", 2, "--smoothing", "witten-bell")
     good("train", "class-ngram", *small, "--classes", classes, "-o", tmp_path / "file")
     good("train", "class-ngram", *small, "--classes", "brown:4", "-o", tmp_path / "found")
-    from_file, clustered = (dragoman.load(tmp_path / name) for name in ("file", "found"))
-    assert clustered.score(["the cat met nobody ."]) == from_file.score(["the cat met nobody ."])
-    assert len(clustered.inner.vocab) == 3 + 4
+    from_file, actual = (dragoman.load(tmp_path / name) for name in ("file", "found"))
+    assert actual.score(["the cat met nobody ."]) == from_file.score(["the cat met nobody ."])
+    assert len(actual.inner.vocab) == 3 + 4
 
 
-def test_of_many_classes_a_dozen_is_shown(good, tmp_path):
+def test_at_most_twelve_classes_are_printed(good, tmp_path):
     text = tmp_path / "t.txt"
     text.write_text("".join(f"w{number} w{number * number % 41}\n" for number in range(40)))
     lines = good("cluster", "--text", text, "-n", 30, "-o", tmp_path / "c").lines
@@ -50,7 +50,7 @@ def test_the_vocabulary_can_be_chosen(good, shared, tmp_path):
     assert f"--vocab {shared / 'bi'} --classes" in outcome.err
 
 
-def test_a_file_is_replaced_only_with_force(run, good, shared, tmp_path):
+def test_a_file_is_replaced_only_when_asked(run, good, shared, tmp_path):
     command = ("cluster", "--text", shared / "train.txt", "-n", 2, "-o", tmp_path / "c")
     (tmp_path / "c").write_text("precious")
     refused = run(*command)
@@ -59,7 +59,7 @@ def test_a_file_is_replaced_only_with_force(run, good, shared, tmp_path):
     assert len(read_classes(tmp_path / "c")) == 11
 
 
-def test_a_terminal_sees_progress(good, shared, tmp_path, monkeypatch):
+def test_progress_on_a_terminal(good, shared, tmp_path, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     outcome = good("cluster", "--text", shared / "train.txt", "-n", 2, "-o", tmp_path / "c")
     assert "merging" in outcome.err

@@ -39,12 +39,12 @@ def test_tables_are_printed(good, files: Path, both) -> None:
 
 
 def test_json_has_the_scores(good, both) -> None:
-    report = json.loads(good("compare", *both, "--json", "--tokenised", "--names", "old, new").out)
-    assert [system["name"] for system in report["systems"]] == ["old", "new"]
-    for system, lines in zip(report["systems"], (FIRST, SECOND), strict=True):
+    actual = json.loads(good("compare", *both, "--json", "--tokenised", "--names", "old, new").out)
+    assert [system["name"] for system in actual["systems"]] == ["old", "new"]
+    for system, lines in zip(actual["systems"], (FIRST, SECOND), strict=True):
         assert system["bleu"] == score_translations(lines, REFERENCES, tokenised=True).bleu
-    assert report["paired_bootstrap"]["bleu"]["resamples"] == 50
-    assert report["systems"][0]["signature"].count("tok:none") == 1
+    assert actual["paired_bootstrap"]["bleu"]["resamples"] == 50
+    assert actual["systems"][0]["signature"].count("tok:none") == 1
 
 
 def test_markdown_and_how_much_is_shown(good, both) -> None:
@@ -53,10 +53,10 @@ def test_markdown_and_how_much_is_shown(good, both) -> None:
     assert shown.count("\nline ") == 2
 
 
-def test_tokenised_text_is_detected_and_reported(good, both, files: Path) -> None:
-    outcome = good("compare", *both, "--json")
-    assert "look tokenised" in outcome.err
-    assert json.loads(outcome.out)["tokenised"] is True
+def test_tokenisation_is_detected(good, both, files: Path) -> None:
+    calls = good("compare", *both, "--json")
+    assert "look tokenised" in calls.err
+    assert json.loads(calls.out)["tokenised"] is True
     for name in ("ref.en", "one.en", "two.en"):
         text = (files / name).read_text()
         (files / name).write_text("\n".join(line.capitalize() for line in text.replace(" .", ".").split("\n")))
@@ -66,33 +66,33 @@ def test_tokenised_text_is_detected_and_reported(good, both, files: Path) -> Non
     assert good("compare", *both, "--raw").err == ""
 
 
-def test_seeds_decide(good, both) -> None:
-    first, again, other = (good("compare", *both, "--raw", "--seed", seed).out for seed in (1, 1, 2))
-    assert first == again
-    assert first != other
+def test_seed_changes_resamples(good, both) -> None:
+    item, again, other = (good("compare", *both, "--raw", "--seed", seed).out for seed in (1, 1, 2))
+    assert item == again
+    assert item != other
 
 
 def test_standard_input_and_windows_lines_are_read(good, files: Path) -> None:
     arguments = ("compare", "--ref", files / "ref.en", "--sys", "-", "--sys", files / "two.en", "--tokenised", "--json")
-    report = json.loads(good(*arguments, stdin="".join(line + "\r\n" for line in FIRST)).out)
-    assert report["systems"][0]["name"] == "-"
-    assert {example["first"] for example in report["better"]} <= set(FIRST), "no CR is left"
-    assert report["better"]
-    assert report["systems"][0]["bleu"] == score_translations(FIRST, REFERENCES, tokenised=True).bleu
+    actual = json.loads(good(*arguments, stdin="".join(line + "\r\n" for line in FIRST)).out)
+    assert actual["systems"][0]["name"] == "-"
+    assert {example["first"] for example in actual["better"]} <= set(FIRST), "no CR is left"
+    assert actual["better"]
+    assert actual["systems"][0]["bleu"] == score_translations(FIRST, REFERENCES, tokenised=True).bleu
 
 
-def test_files_with_the_same_name_are_shown_with_their_paths(good, files: Path) -> None:
+def test_files_of_the_same_name_are_shown_with_paths(good, files: Path) -> None:
     (files / "other").mkdir()
     (files / "other" / "one.en").write_bytes((files / "two.en").read_bytes())
     systems = ("--sys", files / "one.en", "--sys", files / "other" / "one.en")
-    report = json.loads(good("compare", "--ref", files / "ref.en", *systems, "--json", "--raw").out)
-    assert [system["name"] for system in report["systems"]] == [str(files / "one.en"), str(files / "other" / "one.en")]
+    actual = json.loads(good("compare", "--ref", files / "ref.en", *systems, "--json", "--raw").out)
+    assert [system["name"] for system in actual["systems"]] == [str(files / "one.en"), str(files / "other" / "one.en")]
     same = good("compare", "--ref", files / "ref.en", *systems[:2], *systems[:2], "--json", "--raw")
     assert "the same file twice" in same.err
     assert json.loads(same.out)["paired_bootstrap"]["bleu"]["p_value"] == 1
 
 
-def test_different_line_counts_are_refused(run, files: Path, both) -> None:
+def test_unequal_line_counts_raise(run, files: Path, both) -> None:
     (files / "two.en").write_text("a\nb\n")
     refused = run("compare", *both)
     assert refused.code == 2
@@ -101,7 +101,7 @@ def test_different_line_counts_are_refused(run, files: Path, both) -> None:
     assert refused.out == ""
 
 
-def test_a_source_of_another_length_is_refused(run, files: Path, both) -> None:
+def test_source_with_other_line_count_raises(run, files: Path, both) -> None:
     (files / "src.de").write_text("a\n")
     refused = run("compare", *both, "--src", files / "src.de")
     assert (refused.code, is_one_line(refused.err)) == (2, True)
@@ -109,7 +109,7 @@ def test_a_source_of_another_length_is_refused(run, files: Path, both) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "stderr"),
     [
         (("--sys", "one.en"), "1 given; two systems are compared"),
         (("--sys", "one.en", "--sys", "two.en", "--sys", "one.en"), "3 given"),
@@ -120,13 +120,13 @@ def test_a_source_of_another_length_is_refused(run, files: Path, both) -> None:
         ((), "--sys"),
     ],
 )
-def test_invalid_comparisons_are_refused_in_one_line(run, files: Path, monkeypatch, arguments, message: str) -> None:
+def test_wrong_arguments_are_one_line(run, files: Path, monkeypatch, arguments, stderr: str) -> None:
     monkeypatch.chdir(files)
     refused = run("compare", "--ref", "ref.en", *arguments)
     assert (refused.code, is_one_line(refused.err)) == (2, True)
-    assert message in refused.err
+    assert stderr in refused.err
 
 
-def test_help_has_usage_and_example(good) -> None:
-    output = good("compare", "--help").out
-    assert "Example" in output and "--train-tgt" in output and "paired" in output
+def test_help_has_examples(good) -> None:
+    result = good("compare", "--help").out
+    assert "Example" in result and "--train-tgt" in result and "paired" in result

@@ -22,7 +22,7 @@ def texts(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_next_command_is_suggested_for_a_clean_text(good, texts):
+def test_a_sound_text_goes_on_to_training(good, texts):
     outcome = good("doctor", "--text", "sound.txt")
     assert "found: nothing" in outcome.out and "n-grams" in outcome.out and "whole text" in outcome.out
     assert outcome.err.splitlines()[-1] == "next: dragoman train ngram --text sound.txt -o model"
@@ -100,7 +100,7 @@ def test_nothing_is_suggested_that_cannot_work(good, texts):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "result"),
     [
         (("--text", "p.tsv", "--src-field", "de"), "are for --src and --tgt"),
         (("--text", "p.tsv", "--field", "0"), "columns count from 1"),
@@ -114,13 +114,13 @@ def test_nothing_is_suggested_that_cannot_work(good, texts):
         (("--text", "header.tsv", "--field", "de"), "header.tsv: empty below"),
     ],
 )
-def test_bad_usage_is_refused_with_the_reason(run, texts, arguments, message):
+def test_the_refusal_says_what_is_wrong(run, texts, arguments, result):
     (texts / "p.tsv").write_text("de\ten\neins\tone\n")
     (texts / "header.tsv").write_text("de\ten\n")
     for name, mark in (("bom.tsv", b"\xef\xbb\xbf"), ("bom.txt", b"\xef\xbb\xbf"), ("bom16.txt", b"\xff\xfe")):
         (texts / name).write_bytes(mark)
     outcome = run("doctor", *arguments, stdin="a line\n")
-    assert outcome.code == 2 and is_one_line(outcome.err) and message in outcome.err
+    assert outcome.code == 2 and is_one_line(outcome.err) and result in outcome.err
 
 
 def test_rows_that_are_not_json(good, texts):

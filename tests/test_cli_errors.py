@@ -16,7 +16,7 @@ from command import COMMAND, in_a_process, is_one_line
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["conjure"], "No such command 'conjure'"),
         (["train"], "Missing command"),
@@ -75,7 +75,7 @@ from command import COMMAND, in_a_process, is_one_line
         (["score", "BI", "--raw", "--picture", "OUT.svg", "--text", "TEXT"], "no probabilities"),
         (["score", "BI", "TRI", "--words", "--log10", "--text", "TEXT"], "bits"),
         (["score", "BI", "--picture", "OUT", "--text", "TEXT"], "end the name in .svg or .png"),
-        (["score", "BI", "--picture", "OUT.svg", "--text", "TEXT"], "a picture holds 60 at most"),
+        (["score", "BI", "--picture", "OUT.svg", "--text", "TEXT"], "a figure holds at most 60"),
         (["score", "BI", "--picture", "OUT.svg"], "<stdin>: empty"),
         (["sample", "BI", "-n", "0"], "-n"),
         (["sample", "BI", "--seed", "-1"], "--seed"),
@@ -95,18 +95,18 @@ from command import COMMAND, in_a_process, is_one_line
         (["export", "BI", "--arpa", "BI"], "is not a file"),
     ],
 )
-def test_bad_usage(run, shared, tmp_path, arguments, says):
+def test_bad_usage(run, shared, tmp_path, arguments, message):
     places = {name.upper(): shared / name for name in ("bi", "tri", "both", "other")}
     places |= {"TEXT": shared / "train.txt", "OUT": tmp_path / "out", "NOWHERE": tmp_path / "nowhere"}
     places |= {"OUT.svg": tmp_path / "out.svg"}
     outcome = run(*[str(places.get(word, word)) for word in arguments])
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
-    assert is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert is_one_line(outcome.err) and message in outcome.err, outcome.err
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"fine\nnot \xff fine\n", ":2: not UTF-8 (byte 0xff at column 5); convert it"),
         (b"fine\n\na\0b\n", ":3: NUL byte at column 2"),
@@ -118,16 +118,16 @@ def test_bad_usage(run, shared, tmp_path, arguments, says):
         (b"\x1f\x8b\x08", "this is gzip data; give it a name that ends in .gz"),
     ],
 )
-def test_bad_training_text(run, tmp_path, content, says):
+def test_bad_training_text(run, tmp_path, content, message):
     text = tmp_path / "bad.txt"
     text.write_bytes(content)
     outcome = run("train", "ngram", "--text", text, "-o", tmp_path / "out")
     assert outcome.code == 2
-    assert is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert is_one_line(outcome.err) and message in outcome.err, outcome.err
     assert list(tmp_path.iterdir()) == [text]
 
 
-def test_reserved_symbols_are_refused_with_a_lent_vocabulary_too(run, shared, tmp_path):
+def test_reserved_symbols_raise_with_a_given_vocabulary(run, shared, tmp_path):
     lent = ("--vocab", shared / "bi", "-o", tmp_path / "out")
     outcome = run("train", "ngram", "--text", "-", *lent, stdin="fine\nthe <s> here\n")
     assert outcome.code == 2 and is_one_line(outcome.err) and ":2: <s> is reserved" in outcome.err, outcome.err
@@ -141,7 +141,7 @@ def test_dev_text_without_words(run, shared, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_whole_prefix_has_an_order_by_itself(run, shared, tmp_path):
+def test_whole_prefix_needs_no_order(run, shared, tmp_path):
     train = ("train", "ngram", "--text", shared / "train.txt", "--smoothing", "whole-prefix")
     assert run(*train, "-o", tmp_path / "m").code == 0
 
@@ -194,7 +194,7 @@ def truncate(name: str, size: int):
         pytest.param(edit("config.yaml", b"kind: ngram", b"kind: oracle"), id="wrong kind"),
         pytest.param(edit("config.yaml", b"kind: ngram", b"kind: [1]"), id="kind of a wrong type"),
         pytest.param(edit("config.yaml", b"kind: ngram", b"kind: mixture"), id="kind of another model"),
-        pytest.param(edit("config.yaml", b"format: 1", b"format: 99"), id="format of the future"),
+        pytest.param(edit("config.yaml", b"format: 2", b"format: 99"), id="format of the future"),
         pytest.param(edit("config.yaml", b"order: 2", b"order: two"), id="order not a number"),
         pytest.param(edit("config.yaml", b"order: 2", b"ordre: 2"), id="unknown setting"),
         pytest.param(edit("config.yaml", b"unknown:", b"unwissend:"), id="no unknown-word model"),
@@ -219,7 +219,7 @@ def test_broken_model_directory(run, shared, tmp_path, damage, whose):
 
 
 @pytest.mark.parametrize(
-    ("damage", "says"),
+    ("damage", "message"),
     [
         (lambda place: shutil.rmtree(place / "member-2"), "broken model directory: member-2 is missing"),
         (edit("member-2/config.yaml", b"order: 3", b"ordre: 3"), "unknown key 'ordre'; did you mean 'order'?"),
@@ -228,24 +228,24 @@ def test_broken_model_directory(run, shared, tmp_path, damage, whose):
         (lambda place: (place / "vocab.tsv").unlink(), "vocab.tsv: missing; this model directory is broken"),
     ],
 )
-def test_damage_is_named(run, shared, tmp_path, damage, says):
+def test_broken_files_are_named(run, shared, tmp_path, damage, message):
     model = tmp_path / "m"
     shutil.copytree(shared / "both", model)
     damage(model)
     outcome = run("score", model, stdin="the cat .\n")
-    assert outcome.code == 2 and is_one_line(outcome.err) and says in outcome.err, outcome.err
+    assert outcome.code == 2 and is_one_line(outcome.err) and message in outcome.err, outcome.err
 
 
-def test_mixing_names_the_models_and_how_they_differ(run, shared, tmp_path):
+def test_models_that_cannot_be_mixed_are_named(run, shared, tmp_path):
     lent = ("--vocab", shared / "bi", "--unknown", "none", "--order", 1, "--smoothing", "witten-bell")
     assert run("train", "ngram", "--text", shared / "train.txt", *lent, "-o", tmp_path / "m").code == 0
     outcome = run("mix", shared / "bi", tmp_path / "m", "--equal-weights", "-o", tmp_path / "out")
     assert outcome.code == 2 and is_one_line(outcome.err)
-    assert f"{shared / 'bi'} and {tmp_path / 'm'} pay for unknown words differently" in outcome.err
+    assert f"{shared / 'bi'} and {tmp_path / 'm'} have different unknown-word models" in outcome.err
     assert "(uniform over 10,000,000 words, and none)" in outcome.err
 
 
-def test_a_disk_that_fills_while_numpy_writes(run, shared, tmp_path, monkeypatch):
+def test_full_disk_while_writing_arrays(run, shared, tmp_path, monkeypatch):
     """NumPy's own message has no reason in it."""
 
     def fail(*_):
@@ -258,7 +258,7 @@ def test_a_disk_that_fills_while_numpy_writes(run, shared, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("verb", ["train", "mix", "import"])
-def test_what_is_there_stays(run, shared, tmp_path, verb):
+def test_existing_directories_are_not_replaced(run, shared, tmp_path, verb):
     """An output directory that is taken is refused before any work is done."""
     arpa = tmp_path / "never.arpa"  # does not exist, so reading it first would give another message
     commands = {
@@ -281,7 +281,7 @@ def test_what_is_there_stays(run, shared, tmp_path, verb):
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "says"),
+    ("error", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError(), 1, "out of memory"),
@@ -291,7 +291,7 @@ def test_what_is_there_stays(run, shared, tmp_path, verb):
         (dragoman.DataError("bad"), 2, "bad"),
     ],
 )
-def test_every_failure_is_one_line(run, shared, monkeypatch, error, code, says):
+def test_errors_are_one_line(run, shared, monkeypatch, error, code, message):
     monkeypatch.delenv("DRAGOMAN_DEBUG", raising=False)
 
     def fail(*_, **__):
@@ -300,17 +300,17 @@ def test_every_failure_is_one_line(run, shared, monkeypatch, error, code, says):
     monkeypatch.setattr("dragoman.models.loading.load", fail)
     outcome = run("sample", shared / "bi")
     assert outcome.code == code
-    assert is_one_line(outcome.err) and says in outcome.err
+    assert is_one_line(outcome.err) and message in outcome.err
 
 
-def test_debugging_shows_the_traceback(run, shared, monkeypatch):
+def test_debug_variable_shows_the_traceback(run, shared, monkeypatch):
     monkeypatch.setenv("DRAGOMAN_DEBUG", "1")
     monkeypatch.setattr("dragoman.models.loading.load", lambda path: 1 / 0)
     outcome = run("sample", shared / "bi")
     assert outcome.code == 1 and "Traceback" in outcome.err
 
 
-def test_sigterm_ends_the_work_and_leaves_nothing(shared, tmp_path):
+def test_sigterm_removes_partial_output(shared, tmp_path):
     """A stop while the model is being written: 143, one line, and no half-written directory."""
     script = (
         "import sys, time; from dragoman.models import base; from dragoman.cli.main import main\n"
@@ -329,7 +329,7 @@ def test_sigterm_ends_the_work_and_leaves_nothing(shared, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_pipe_is_no_news():
+def test_closed_pipe_prints_nothing():
     reader, writer = os.pipe()
     os.close(reader)
     done = in_a_process(COMMAND, "--version", stdout=writer, stderr=subprocess.PIPE)
@@ -338,7 +338,7 @@ def test_a_closed_pipe_is_no_news():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_is_one_line():
+def test_full_disk_is_one_line():
     with Path("/dev/full").open("w") as full:
         done = in_a_process(COMMAND, "--version", stdout=full, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (1, "dragoman: No space left on device\n")

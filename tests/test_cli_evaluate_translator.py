@@ -30,29 +30,29 @@ def text(place: Path) -> tuple[Any, ...]:
 
 
 def report(good: Any, *arguments: Any) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(good("evaluate", *arguments, "--json").out)
-    return result
+    actual: dict[str, Any] = json.loads(good("evaluate", *arguments, "--json").out)
+    return actual
 
 
 def test_scores_and_perplexities(good: Any, place: Path, text: tuple[Any, ...]) -> None:
-    result = report(good, place / "two", *text, "--beam-size", 2, "--length", "none")
+    actual = report(good, place / "two", *text, "--beam-size", 2, "--length", "none")
     model = translators()["two"]
-    translations = [translation.text for translation in model.translate(GERMAN, 2, length="none")]
-    expected = score_translations(translations, ENGLISH, tokenised=True)
-    assert (result["bleu"], result["chrf"], result["signature"]) == (expected.bleu, expected.chrf, expected.signature)
-    assert result["length_ratio"] == expected.length_ratio and "tok:none" in result["signature"]
-    likelihood = model.likelihood(GERMAN, ENGLISH)
-    assert result["perplexity"] == pytest.approx(likelihood.perplexity)
-    assert result["perplexity_characters"] == pytest.approx(likelihood.perplexity_characters)
-    assert result["perplexity_characters"] == pytest.approx(
-        math.exp(-likelihood.log_likelihood / sum(len(line) + 1 for line in ENGLISH)), rel=1e-6
+    result = [item.text for item in model.translate(GERMAN, 2, length="none")]
+    expected = score_translations(result, ENGLISH, tokenised=True)
+    assert (actual["bleu"], actual["chrf"], actual["signature"]) == (expected.bleu, expected.chrf, expected.signature)
+    assert actual["length_ratio"] == expected.length_ratio and "tok:none" in actual["signature"]
+    paid = model.likelihood(GERMAN, ENGLISH)
+    assert actual["perplexity"] == pytest.approx(paid.perplexity)
+    assert actual["perplexity_characters"] == pytest.approx(paid.perplexity_characters)
+    assert actual["perplexity_characters"] == pytest.approx(
+        math.exp(-paid.log_likelihood / sum(len(line) + 1 for line in ENGLISH)), rel=1e-6
     )
-    assert (result["sentences"], result["beam_size"], result["length"]) == (20, 2, "none")
-    assert result["sentences_per_second"] == pytest.approx(20 / result["seconds"])
-    assert "perplexity_floor" not in result and "errors" not in result and "by_length" not in result
+    assert (actual["sentences"], actual["beam_size"], actual["length"]) == (20, 2, "none")
+    assert actual["sentences_per_second"] == pytest.approx(20 / actual["seconds"])
+    assert "perplexity_floor" not in actual and "errors" not in actual and "by_length" not in actual
 
 
-def test_a_report_to_read(good: Any, place: Path, text: tuple[Any, ...], tmp_path: Path) -> None:
+def test_report_as_text(good: Any, place: Path, text: tuple[Any, ...], tmp_path: Path) -> None:
     shown = good("evaluate", place / "one", *text, "--by-length", "--diagnose", "--output", tmp_path / "out.en")
     assert (tmp_path / "out.en").read_text().splitlines() == ENGLISH
     assert str(tmp_path / "out.en") in shown.err
@@ -63,41 +63,39 @@ def test_a_report_to_read(good: Any, place: Path, text: tuple[Any, ...], tmp_pat
 
 
 def test_several_are_compared_with_the_first(good: Any, place: Path, text: tuple[Any, ...]) -> None:
-    result = report(good, place / "two", place / "one", *text)
-    assert [model["model"] for model in result["models"]] == [str(place / "two"), str(place / "one")]
+    actual = report(good, place / "two", place / "one", *text)
+    assert [model["model"] for model in actual["models"]] == [str(place / "two"), str(place / "one")]
     statistics = [
-        bleu(tokenised=True).statistics(
-            [translation.text for translation in translators()[name].translate(GERMAN)], ENGLISH
-        )
+        bleu(tokenised=True).statistics([item.text for item in translators()[name].translate(GERMAN)], ENGLISH)
         for name in ("two", "one")
     ]
-    [pair] = result["paired_bootstrap"]
+    [pair] = actual["paired_bootstrap"]
     assert pair["bleu"]["p_value"] == paired_bootstrap(*statistics).p_value
     shown = good("evaluate", place / "two", place / "one", *text, "--by-length").out
     assert f"{place / 'one'} compared with {place / 'two'}" in shown and "Paired bootstrap" in shown
     assert f"BLEU {place / 'one'}" in shown
 
 
-def test_together_as_an_ensemble(good: Any, place: Path, text: tuple[Any, ...]) -> None:
-    result = report(good, place / "one", place / "two", *text, "--ensemble")
+def test_ensemble(good: Any, place: Path, text: tuple[Any, ...]) -> None:
+    actual = report(good, place / "one", place / "two", *text, "--ensemble")
     both = Ensemble([translators()["one"], translators()["two"]])
-    assert result["model"] == f"{place / 'one'} + {place / 'two'}"
-    assert result["perplexity"] == pytest.approx(both.likelihood(GERMAN, ENGLISH).perplexity, rel=1e-5)
-    perplexities = [translators()[name].likelihood(GERMAN, ENGLISH).perplexity for name in ("one", "two")]
-    assert min(perplexities) < result["perplexity"] < max(perplexities)
+    assert actual["model"] == f"{place / 'one'} + {place / 'two'}"
+    assert actual["perplexity"] == pytest.approx(both.likelihood(GERMAN, ENGLISH).perplexity, rel=1e-5)
+    alone = [translators()[name].likelihood(GERMAN, ENGLISH).perplexity for name in ("one", "two")]
+    assert min(alone) < actual["perplexity"] < max(alone)
 
 
-def test_tokenisation_of_the_training_text_is_the_default(good: Any, place: Path, text: tuple[Any, ...]) -> None:
+def test_tokenisation_of_bleu(good: Any, place: Path, text: tuple[Any, ...]) -> None:
     assert "tok:13a" in report(good, place / "one", *text, "--raw")["signature"]
     assert "tok:none" in report(good, place / "one", *text, "--tokenised")["signature"]
 
 
-def test_errors_are_diagnosed(good: Any, place: Path, tmp_path: Path) -> None:
-    """The model has memorised its text: wrong references are model errors, what greedy search misses is a search error."""
+def test_search_and_model_errors_are_counted(good: Any, place: Path, tmp_path: Path) -> None:
+    """The model knows its text by heart: of wrong references, it is to blame; of what greedy search misses, that is."""
     (tmp_path / "a.de").write_text(f"{GERMAN[0]}\n{GERMAN[1]}\n\n")
     (tmp_path / "a.en").write_text(f"{ENGLISH[0]}\n{ENGLISH[2]}\n\n")
-    result = report(good, place / "one", "--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--diagnose")
-    assert result["errors"] == {"none": 1, "search": 0, "model": 1}
+    actual = report(good, place / "one", "--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--diagnose")
+    assert actual["errors"] == {"none": 1, "search": 0, "model": 1}
     (tmp_path / "a.en").write_text(f"{ENGLISH[0]}\nthe\n\n")
     short = ("--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--diagnose", "--length", "penalty:-100")
     assert report(good, place / "one", *short, "--beam-size", 1)["errors"]["search"] == 1
@@ -112,8 +110,8 @@ def test_lengths_are_those_of_the_source(good: Any, place: Path, text: tuple[Any
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Path:
-    """Files as the lab writes them."""
+def laboratory(tmp_path: Path) -> Path:
+    """Text that looks as the laboratory writes it."""
     (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"kind": MANIFEST_KIND, "grammar": GRAMMAR_VERSION}))
     files = {"de": GERMAN, "en": ENGLISH, "align": [LINKS] * 20, "logprob": ["-9.0\t-8.0\t-2.5"] * 20}
     for ending, lines in files.items():
@@ -121,36 +119,30 @@ def lab(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_lab_text_has_a_floor_and_true_alignments(good: Any, place: Path, lab: Path) -> None:
-    text = ("--src", lab / "test.de", "--ref", lab / "test.en")
-    result = report(good, place / "one", *text)
-    assert result["perplexity_floor"] == pytest.approx(math.exp(2.5 / 5))
-    translations = translators()["one"].force_decode(GERMAN, ENGLISH)
-    expected = count_all_links(
-        [argmax_links(translation.attention) for translation in translations], [parse_gold_alignment(LINKS)] * 20
-    )
-    assert result["alignment_error_rate"] == pytest.approx(expected.error_rate)
-    assert 0 < result["alignment_error_rate"] < 1
+def test_lab_text_has_floor_and_alignments(good: Any, place: Path, laboratory: Path) -> None:
+    text = ("--src", laboratory / "test.de", "--ref", laboratory / "test.en")
+    actual = report(good, place / "one", *text)
+    assert actual["perplexity_floor"] == pytest.approx(math.exp(2.5 / 5))
+    result = translators()["one"].force_decode(GERMAN, ENGLISH)
+    expected = count_all_links([argmax_links(item.attention) for item in result], [parse_gold_alignment(LINKS)] * 20)
+    assert actual["alignment_error_rate"] == pytest.approx(expected.error_rate)
+    assert 0 < actual["alignment_error_rate"] < 1
     shown = good("evaluate", place / "one", place / "plain", *text).out
     assert "alignment error, %" in shown and "perplexity of the true distribution: 1.65" in shown
     assert "alignment error " in good("evaluate", place / "one", *text).out
     assert "perplexity_floor" not in report(good, place / "one", *text, "--no-floor")
 
 
-def test_alignments_are_transposed_in_the_other_direction_and_there_is_no_floor(
-    good: Any, place: Path, lab: Path
-) -> None:
-    (lab / "test.align").write_text("0-3\n" * 20)
-    result = report(good, place / "one", "--src", lab / "test.en", "--ref", lab / "test.de")
-    assert "perplexity_floor" not in result
-    assert result["alignment"]["sure"] == 20
-    translations = translators()["one"].force_decode(ENGLISH, GERMAN)
-    expected = count_all_links(
-        [argmax_links(translation.attention) for translation in translations], [parse_gold_alignment("3-0")] * 20
-    )
-    assert result["alignment"]["found_sure"] == expected.predicted_sure
-    (lab / "test.align").write_text("0-3\n")
-    cut = good("evaluate", place / "one", "--src", lab / "test.de", "--ref", lab / "test.en", "--json")
+def test_reversed_lab_text_has_alignments_but_no_floor(good: Any, place: Path, laboratory: Path) -> None:
+    (laboratory / "test.align").write_text("0-3\n" * 20)
+    actual = report(good, place / "one", "--src", laboratory / "test.en", "--ref", laboratory / "test.de")
+    assert "perplexity_floor" not in actual
+    assert actual["alignment"]["sure"] == 20
+    result = translators()["one"].force_decode(ENGLISH, GERMAN)
+    expected = count_all_links([argmax_links(item.attention) for item in result], [parse_gold_alignment("3-0")] * 20)
+    assert actual["alignment"]["found_sure"] == expected.predicted_sure
+    (laboratory / "test.align").write_text("0-3\n")
+    cut = good("evaluate", place / "one", "--src", laboratory / "test.de", "--ref", laboratory / "test.en", "--json")
     assert "another number of lines" in cut.err and "alignment" not in json.loads(cut.out)
 
 
@@ -188,7 +180,7 @@ def test_bad_usage(run: Any, place: Path, shared: Path, tmp_path: Path, argument
     assert list(tmp_path.iterdir()) == []
 
 
-def test_scores_are_out_whatever_becomes_of_the_file(
+def test_scores_are_printed_even_if_the_file_cannot_be_written(
     run: Any, place: Path, text: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*anything: Any) -> None:
@@ -199,30 +191,30 @@ def test_scores_are_out_whatever_becomes_of_the_file(
     assert outcome.code == 1 and "BLEU" in outcome.out
 
 
-def test_tgt_is_another_name_of_ref(good: Any, place: Path, text: tuple[Any, ...]) -> None:
+def test_tgt_is_an_alias_of_ref(good: Any, place: Path, text: tuple[Any, ...]) -> None:
     named = report(good, place / "two", "--src", place / "test.de", "--tgt", place / "test.en")
     assert named["bleu"] == report(good, place / "two", *text)["bleu"]
 
 
-def test_a_tree_that_is_too_large_is_refused(run: Any, place: Path, tmp_path: Path) -> None:
+def test_large_trees_raise(run: Any, place: Path, tmp_path: Path) -> None:
     (tmp_path / "a.tree").write_text(f"{TREES[0]}\n(S {'hund ' * 251})\n")
     (tmp_path / "a.en").write_text("the dog\n" * 2)
     outcome = run("evaluate", place / "tree", "--src", tmp_path / "a.tree", "--ref", tmp_path / "a.en")
     assert outcome.code == 2 and is_one_line(outcome.err) and "a.tree:2: a tree of 25" in outcome.err
 
 
-def test_as_many_lines_on_both_sides(run: Any, place: Path, tmp_path: Path) -> None:
+def test_unequal_line_counts_raise(run: Any, place: Path, tmp_path: Path) -> None:
     (tmp_path / "short.en").write_text("the dog\n")
     outcome = run("evaluate", place / "one", "--src", place / "test.de", "--ref", tmp_path / "short.en")
     assert outcome.code == 2 and is_one_line(outcome.err) and "has 20; line i" in outcome.err
 
 
-def test_given_translations_are_scored(good: Any, run: Any, place: Path, text: tuple[Any, ...], tmp_path: Path) -> None:
-    """`dragoman score --src`: log P(E | F) of each line, and the surprisal of each word."""
+def test_score_of_given_translations(good: Any, run: Any, place: Path, text: tuple[Any, ...], tmp_path: Path) -> None:
+    """`dragoman score --src`: log P(E | F) of each line, and what each word of it costs."""
     source, reference = text[1], text[3]
     model = translators()["two"]
     shown = good("score", place / "two", "--src", source, "--text", reference)
-    expected = [translation.log_prob for translation in model.force_decode(GERMAN, ENGLISH)]
+    expected = [result.log_prob for result in model.force_decode(GERMAN, ENGLISH)]
     assert [float(line) for line in shown.lines] == pytest.approx(expected, abs=1e-5)
     both = good("score", place / "two", place / "one", "--src", source, "--text", reference)
     assert both.lines[0].split("\t") == [str(place / "two"), str(place / "one")]

@@ -43,42 +43,42 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 def test_cells_that_are_named(good: Any, models: Path) -> None:
-    told = good("inspect", "cells", models / "lstm", "--cells", "4,0", "--part", "c", stdin=f"{SENTENCE}\n\na bird\n")
+    result = good("inspect", "cells", models / "lstm", "--cells", "4,0", "--part", "c", stdin=f"{SENTENCE}\n\na bird\n")
     model = loaded(models / "lstm")
     expected = activations(model, Corpus.from_sentences([SENTENCE, "", "a bird"], model.vocab), "c")
-    header, *rows = rows_of(told.out)
+    header, *rows = rows_of(result.out)
     assert header == ["word", "4", "0"]
     words = SENTENCE.split()
     assert [row[0] for row in rows] == [*words, "", "", "a", "bird"]
     values = np.array([[float(value) for value in row[1:]] for row in rows if len(row) > 1])
     assert np.allclose(values, np.concatenate(expected.values)[:, [4, 0]], atol=1e-6)
-    assert "follows" not in told.err and told.err.startswith("next: ") and f"'{SENTENCE}'" in told.err
+    assert "follows" not in result.err and result.err.startswith("next: ") and f"'{SENTENCE}'" in result.err
 
 
 @pytest.mark.parametrize("follow", ["position", "bird"])
 def test_cells_that_follow_something(good: Any, models: Path, follow: str) -> None:
     asked = ("--follow", follow, "--most", 2, "--layer", 1)
-    told = good("inspect", "cells", models / "lstm", "--text", models / "text.txt", *asked)
+    result = good("inspect", "cells", models / "lstm", "--text", models / "text.txt", *asked)
     model = loaded(models / "lstm")
     best = correlated_cells(activations(model, Corpus.read(models / "text.txt", model.vocab), layer=1), follow, 2)
-    assert rows_of(told.out)[0] == ["word", *(str(cell) for cell, _ in best)]
-    *lines, following = told.err.splitlines()
+    assert rows_of(result.out)[0] == ["word", *(str(cell) for cell, _ in best)]
+    *lines, following = result.err.splitlines()
     assert lines == [f"cell {cell} follows {follow}: correlation {correlation:.2f}" for cell, correlation in best]
     assert following.startswith("next: ")
 
 
 def test_without_a_choice_cells_that_follow_the_position(good: Any, models: Path) -> None:
-    told = good("inspect", "cells", models / "gru", "--text", models / "text.txt")
-    assert told.err.count("follows position") == 5 and len(rows_of(told.out)[0]) == 6
+    result = good("inspect", "cells", models / "gru", "--text", models / "text.txt")
+    assert result.err.count("follows position") == 5 and len(rows_of(result.out)[0]) == 6
 
 
 def test_a_picture_of_cells_has_the_sentences_with_the_word(good: Any, models: Path, tmp_path: Path) -> None:
     asked = ("--follow", "mouse", "--most", 1, "--picture", tmp_path / "cells.svg")
-    told = good("inspect", "cells", models / "gru", "--text", models / "text.txt", *asked)
+    result = good("inspect", "cells", models / "gru", "--text", models / "text.txt", *asked)
     picture = (tmp_path / "cells.svg").read_text()
     sentences = picture.count(">mouse<")
     assert 1 < sentences < 36 and picture.count(">nobody<") == 0
-    assert f"{sentences} of 36 sentences" in told.err
+    assert f"{sentences} of 36 sentences" in result.err
     alone = good("inspect", "cells", models / "gru", "--cells", 2, "--picture", tmp_path / "one.png", stdin=SENTENCE)
     assert "1 of 1 sentences" in alone.err and (tmp_path / "one.png").stat().st_size > 1000
 
@@ -92,11 +92,11 @@ def test_a_sentence_too_long_for_a_picture_is_left_out_or_refused(run: Any, mode
     assert (
         refused.code == 2
         and is_one_line(refused.err)
-        and "70 words, and a picture holds 60" in refused.err
+        and "70 words, and a figure holds at most 60" in refused.err
         and not refused.out
     )
     refused = run(*asked[:3], "--most", 9, *asked[5:], stdin=TRAIN)
-    assert refused.code == 2 and is_one_line(refused.err) and "holds 8 at most" in refused.err
+    assert refused.code == 2 and is_one_line(refused.err) and "holds at most 8" in refused.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -104,26 +104,26 @@ def test_a_sentence_too_long_for_a_picture_is_left_out_or_refused(run: Any, mode
 
 
 def test_what_one_prediction_hangs_on(good: Any, models: Path) -> None:
-    found = saliency(loaded(models / "lstm"), SENTENCE)
+    actual = saliency(loaded(models / "lstm"), SENTENCE)
     for asked, row in (((), 5), (("--word", "the"), 3), (("--word", "</s>"), 6)):
-        told = good("inspect", "saliency", models / "lstm", SENTENCE, *asked)
-        rows = rows_of(told.out)
+        result = good("inspect", "saliency", models / "lstm", SENTENCE, *asked)
+        rows = rows_of(result.out)
         assert [word for word, _ in rows] == ["<s>", *SENTENCE.split()][: row + 1]
-        assert np.allclose([float(norm) for _, norm in rows], found.norms[row, : row + 1], rtol=1e-5)
-        assert f"the prediction of {found.predicted[row]} depends on" in told.err and "next: " in told.err
+        assert np.allclose([float(norm) for _, norm in rows], actual.norms[row, : row + 1], rtol=1e-5)
+        assert f"the prediction of {actual.predicted[row]} depends on" in result.err and "next: " in result.err
 
 
 def test_all_predictions(good: Any, models: Path, tmp_path: Path) -> None:
     asked = ("--all", "--picture", tmp_path / "saliency.svg")
-    told = good("inspect", "saliency", models / "gru", SENTENCE, *asked)
-    header, *rows = rows_of(told.out)
-    found = saliency(loaded(models / "gru"), SENTENCE)
-    assert header == ["predicted", *found.read]
-    assert [row[0] for row in rows] == list(found.predicted)
+    result = good("inspect", "saliency", models / "gru", SENTENCE, *asked)
+    header, *rows = rows_of(result.out)
+    actual = saliency(loaded(models / "gru"), SENTENCE)
+    assert header == ["predicted", *actual.read]
+    assert [row[0] for row in rows] == list(actual.predicted)
     norms = np.array([[float(norm) for norm in row[1:]] for row in rows])
-    assert np.allclose(norms, found.norms, rtol=1e-5) and rows[0][2] == "0"
+    assert np.allclose(norms, actual.norms, rtol=1e-5) and rows[0][2] == "0"
     assert (tmp_path / "saliency.svg").read_text().count(">mouse<") == 2
-    assert "depends on:" not in told.err and "next:" not in told.err
+    assert "depends on:" not in result.err and "next:" not in result.err
 
 
 def test_bars_on_a_terminal(good: Any, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,8 +140,8 @@ def test_bars_on_a_terminal(good: Any, models: Path, monkeypatch: pytest.MonkeyP
 
 def test_gradients_of_several_models(good: Any, models: Path, tmp_path: Path) -> None:
     asked = ("--words", 4, "--picture", tmp_path / "gradients.svg")
-    told = good("inspect", "gradients", models / "lstm", models / "gru", "--text", "-", *asked, stdin=TRAIN)
-    header, *rows = rows_of(told.out)
+    result = good("inspect", "gradients", models / "lstm", models / "gru", "--text", "-", *asked, stdin=TRAIN)
+    header, *rows = rows_of(result.out)
     assert header == [
         "words back",
         *(f"{models / name}{when}" for name in ("lstm", "gru") for when in ("", ", untrained")),
@@ -154,16 +154,20 @@ def test_gradients_of_several_models(good: Any, models: Path, tmp_path: Path) ->
         assert np.allclose(columns[2 * place], gradient_by_distance(model, corpus, 4), rtol=0.01)
         assert np.allclose(columns[2 * place + 1], gradient_by_distance(untrained_copy(model), corpus, 4), rtol=0.01)
     assert ">lstm, untrained<" in (tmp_path / "gradients.svg").read_text().replace("> ", ">")
-    assert told.err.count("of the gradient is left 3 words back; before training, ") == 2 and "next:" not in told.err
+    assert (
+        result.err.count("of the gradient is left 3 words back; before training, ") == 2 and "next:" not in result.err
+    )
 
 
 def test_gradients_on_a_terminal(good: Any, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    told = good("inspect", "gradients", models / "gru", "--text", models / "text.txt", "--words", 3)
+    result = good("inspect", "gradients", models / "gru", "--text", models / "text.txt", "--words", 3)
     assert (
-        told.lines[0].startswith("words back  ") and told.lines[1].startswith("----------  --") and len(told.lines) == 5
+        result.lines[0].startswith("words back  ")
+        and result.lines[1].startswith("----------  --")
+        and len(result.lines) == 5
     )
-    assert told.err.splitlines()[-1].endswith("--words 3 --picture gradients.svg")
+    assert result.err.splitlines()[-1].endswith("--words 3 --picture gradients.svg")
 
 
 # -- what goes wrong -------------------------------------------------------------------------------------------------
@@ -181,7 +185,7 @@ def test_gradients_on_a_terminal(good: Any, models: Path, monkeypatch: pytest.Mo
         ("cells lstm --part x", "part 'x': the state of a cell lstm has h and c"),
         ("cells lstm --layer 3", "layer 3: the model has layers 1 to 2"),
         ("cells gru --text blank.txt", "has no words; give at least one sentence"),
-        ("cells gru --follow unicorn", "no cell can follow 'unicorn'"),
+        ("cells gru --follow unicorn", "no cell can correlate with 'unicorn'"),
         ("cells gru --picture x.pdf", "end the name in .svg or .png"),
         ("cells gru --most 0", "--most"),
         ("cells text.txt", "is a file, not a model directory"),
@@ -190,7 +194,7 @@ def test_gradients_on_a_terminal(good: Any, models: Path, monkeypatch: pytest.Mo
         ("saliency gru the_cat --word the --all", "remove one of the options"),
         ("saliency gru the_cat --picture x", "end the name in .svg or .png"),
         ("gradients gru gru --text text.txt", "named twice"),
-        ("gradients gru --text text.txt --words 7", "no sentence has more than 7 words; ask for fewer"),
+        ("gradients gru --text text.txt --words 7", "no sentence has more than 7 words; use fewer"),
         ("gradients gru --text blank.txt", "has no words; give at least one sentence"),
         ("gradients gru", "--text"),
         ("gradients gru --text text.txt --words 0", "--words"),
@@ -218,8 +222,8 @@ def test_models_that_are_not_recurrent(run: Any, shared: Path, look: tuple[str, 
 
 
 def test_a_text_of_strangers_is_doubted(good: Any, models: Path) -> None:
-    told = good("inspect", "cells", models / "gru", "--cells", "1", stdin="quite another language\n")
-    assert "warning: <stdin>: 3 of 3 words are unknown" in told.err
+    result = good("inspect", "cells", models / "gru", "--cells", "1", stdin="quite another language\n")
+    assert "warning: <stdin>: 3 of 3 words are unknown" in result.err
 
 
 @pytest.mark.parametrize("verb", ["cells", "saliency", "gradients"])

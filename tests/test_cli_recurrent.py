@@ -1,4 +1,4 @@
-"""`dragoman train recurrent`, and `dragoman evaluate` with recurrent models."""
+"""dragoman train recurrent, and what evaluate says of such models."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def text(tmp_path: Path) -> Path:
 
 def trained(good: Any, text: Path, *options: Any) -> tuple[Path, str]:
     output = text.with_name("model")
-    outcome = good("train", "recurrent", "--text", text, "--dev-text", text, "-o", output, *SMALL, *options)
-    return output, outcome.err
+    result = good("train", "recurrent", "--text", text, "--dev-text", text, "-o", output, *SMALL, *options)
+    return output, result.err
 
 
 def test_sentence_by_sentence(good: Any, text: Path) -> None:
-    model, messages = trained(good, text, "--cell", "gru", "--layers", 2, "--first-state", "learned")
-    assert "batches of whole sentences" in messages
+    model, result = trained(good, text, "--cell", "gru", "--layers", 2, "--first-state", "learned")
+    assert "batches of whole sentences" in result
     config = yaml.safe_load((model / "config.yaml").read_text())
     assert config["kind"] == "recurrent"
     assert config["model"]["cell"] == "gru" and config["model"]["layers"] == 2 and not config["model"]["carries"]
@@ -38,8 +38,8 @@ def test_sentence_by_sentence(good: Any, text: Path) -> None:
 
 
 def test_as_a_stream(good: Any, text: Path) -> None:
-    model, messages = trained(good, text, "--carries", "--steps", 6)
-    assert "as a stream, gradients over 6 words" in messages
+    model, result = trained(good, text, "--carries", "--steps", 6)
+    assert "as a stream, gradients over 6 words" in result
     assert "the state is kept between them" in good("evaluate", model, "--text", text).out
     assert json.loads(good("evaluate", model, "--text", text, "--json").out)["carries"]
     assert f"the state is kept between sentences by {model}" in good("evaluate", model, model, "--text", text).out
@@ -48,18 +48,18 @@ def test_as_a_stream(good: Any, text: Path) -> None:
 def test_dynamic_evaluation_is_marked(good: Any, text: Path) -> None:
     model, _ = trained(good, text)
     still = json.loads(good("evaluate", model, "--text", text, "--json").out)
-    outcome = good("evaluate", model, "--text", text, "--json", "--dynamic", 0.3)
-    moving = json.loads(outcome.out)
+    result = good("evaluate", model, "--text", text, "--json", "--dynamic", 0.3)
+    moving = json.loads(result.out)
     assert "dynamic_evaluation" not in still
     assert moving["dynamic_evaluation"]["rate"] == 0.3
     assert moving["perplexity"] != still["perplexity"]
-    assert "dynamic evaluation" in outcome.err
+    assert "dynamic evaluation" in result.err
     report = good("evaluate", model, "--text", text, "--dynamic", 0.3).out
     assert f"{model} (dynamic)" in report and "the model learned from the sentences before" in report
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "result"),
     [
         (("--cell", "lstn"), "did you mean"),
         (("--residual",), "embedding 5, hidden 6"),
@@ -68,10 +68,10 @@ def test_dynamic_evaluation_is_marked(good: Any, text: Path) -> None:
         (("--dropout", 1), "dropout"),
     ],
 )
-def test_bad_usage_is_refused_in_one_line(run: Any, text: Path, options: tuple[Any, ...], message: str) -> None:
+def test_mistakes_are_told_in_one_line(run: Any, text: Path, options: tuple[Any, ...], result: str) -> None:
     outcome = run("train", "recurrent", "--text", text, "-o", text.with_name("model"), *SMALL, *options)
     assert outcome.code == 2
-    assert is_one_line(outcome.err) and message in outcome.err
+    assert is_one_line(outcome.err) and result in outcome.err
     assert not text.with_name("model").exists()
 
 

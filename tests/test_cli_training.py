@@ -62,14 +62,14 @@ def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def assert_same_training(one: Path, two: Path) -> None:
-    assert (one / ARRAYS_FILE).read_bytes() == (two / ARRAYS_FILE).read_bytes()
-    (mine, _), (theirs, _) = (map_arrays_with_metadata(directory / CHECKPOINT_FILE) for directory in (one, two))
+def assert_same_training(item: Path, two: Path) -> None:
+    assert (item / ARRAYS_FILE).read_bytes() == (two / ARRAYS_FILE).read_bytes()
+    (mine, _), (theirs, _) = (map_arrays_with_metadata(directory / CHECKPOINT_FILE) for directory in (item, two))
     assert mine.keys() == theirs.keys()
     assert all(mine[name].tobytes() == theirs[name].tobytes() for name in mine)
 
 
-def test_killed_at_random_moments_it_ends_the_same(texts, whole, tmp_path, good):  # noqa: F811
+def test_killed_training_resumes_to_the_same_model(texts, whole, tmp_path, good):  # noqa: F811
     chance = random.Random()
     directory = tmp_path / "model"
     for kill in range(KILLS):
@@ -84,14 +84,14 @@ def test_killed_at_random_moments_it_ends_the_same(texts, whole, tmp_path, good)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_stopped_it_saves_and_says_how_to_go_on(texts, whole, tmp_path, good, number, code):  # noqa: F811
+def test_interrupted_training_saves_and_can_be_resumed(texts, whole, tmp_path, good, number, code):  # noqa: F811
     directory = tmp_path / "model"
     process = begin(command(texts, directory, *LONG))
     wait_for(process, directory, 50)
     process.send_signal(number)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == code, said
-    assert "run the same command again to go on" in said
+    assert "run the same command again" in said
     assert "Traceback" not in said
     good(*command(texts, directory, *LONG))
     assert_same_training(directory, whole)
@@ -100,7 +100,7 @@ def test_stopped_it_saves_and_says_how_to_go_on(texts, whole, tmp_path, good, nu
 SHORT = (*SETTINGS, "--max-epochs", "2")
 
 
-def test_a_finished_directory_says_so(texts, tmp_path, good):  # noqa: F811
+def test_finished_training_is_not_repeated(texts, tmp_path, good):  # noqa: F811
     first = good(*command(texts, tmp_path / "model", *SHORT))
     assert "next: " in first.err
     assert first.out == ""
@@ -109,7 +109,7 @@ def test_a_finished_directory_says_so(texts, tmp_path, good):  # noqa: F811
     assert "next: " in again.err
 
 
-def test_another_configuration_is_refused_with_the_difference(texts, tmp_path, good, run):  # noqa: F811
+def test_resuming_with_other_settings_raises(texts, tmp_path, good, run):  # noqa: F811
     good(*command(texts, tmp_path / "model", *SHORT))
     refused = run(*command(texts, tmp_path / "model", *SHORT, "--learning-rate", "0.5"))
     assert refused.code == 2
@@ -119,7 +119,7 @@ def test_another_configuration_is_refused_with_the_difference(texts, tmp_path, g
     good(*command(texts, tmp_path / "model", *SHORT, "--learning-rate", "0.5", "--force"))
 
 
-def test_a_loss_that_is_not_finite_ends_with_3(texts, tmp_path, run):  # noqa: F811
+def test_divergence_has_exit_code_3(texts, tmp_path, run):  # noqa: F811
     settings = ("--optimizer", "sgd", "--learning-rate", "1e30", "--clip", "1e30", "--batch-size", "10")
     failed = run(*command(texts, tmp_path / "model", *SETTINGS, *settings))
     assert failed.code == 3
@@ -143,7 +143,7 @@ def test_settings_from_a_file_and_from_options(texts, tmp_path, good, run):  # n
     assert not (tmp_path / "other").exists()
 
 
-def test_every_step_that_is_told_is_measured(texts, tmp_path, good):  # noqa: F811
+def test_reported_steps_are_in_the_metrics(texts, tmp_path, good):  # noqa: F811
     good(*command(texts, tmp_path / "model", *SHORT, "--report-every", "1"))
     lines = [json.loads(line) for line in (tmp_path / "model" / METRICS_FILE).read_text().splitlines()]
     assert [line["update"] for line in lines] == list(range(1, len(lines) + 1))
@@ -151,7 +151,7 @@ def test_every_step_that_is_told_is_measured(texts, tmp_path, good):  # noqa: F8
     assert sum("dev_loss" in line for line in lines) == 2
 
 
-def test_the_trained_model_serves_every_verb(texts, tmp_path, good):  # noqa: F811
+def test_trained_models_work_with_all_commands(texts, tmp_path, good):  # noqa: F811
     directory = tmp_path / "model"
     good(*command(texts, directory, *SHORT))
     assert "perplexity" in good("evaluate", directory, "--text", texts / "dev.txt").out
@@ -169,15 +169,15 @@ def log_linear(texts: Path, output: Path, *settings: str) -> list[str]:
 
 def test_log_linear_models_are_trained_and_explained(texts, tmp_path, good):  # noqa: F811
     features = "word1,word1+word2,class1,suffix1,bag"
-    told = good(*log_linear(texts, tmp_path / "model", "--features", features, "--classes", "brown:4"))
-    assert "next: dragoman explain" in told.err
+    result = good(*log_linear(texts, tmp_path / "model", "--features", features, "--classes", "brown:4"))
+    assert "next: dragoman explain" in result.err
     assert "word1=cat" in good("explain", tmp_path / "model", "the cat").out
 
 
-def test_settings_are_chosen_on_the_dev_text(texts, tmp_path, good, run):  # noqa: F811
+def test_choose_selects_settings_on_the_dev_text(texts, tmp_path, good, run):  # noqa: F811
     choices = ("--choose", "l2=0.001,1000", "--choose", "l1=0", "--learning-rate", "0.1")
-    told = good(*log_linear(texts, tmp_path / "model", *choices))
-    assert "l2=0.001,l1=0 is the best" in told.err
+    result = good(*log_linear(texts, tmp_path / "model", *choices))
+    assert "l2=0.001,l1=0 is the best" in result.err
     assert "l2: 0.001" in (tmp_path / "model" / "config.yaml").read_text()
     tried = sorted(place.name for place in (tmp_path / "model.candidates").iterdir())
     assert tried == ["l2=0.001,l1=0", "l2=1000,l1=0"]
@@ -190,35 +190,35 @@ def test_settings_are_chosen_on_the_dev_text(texts, tmp_path, good, run):  # noq
     assert "--dev-text" in without_dev.err
 
 
-def test_features_of_ones_own(texts, tmp_path, good, run, monkeypatch):  # noqa: F811
-    own = tmp_path / "own.py"
-    own.write_text(
+def test_user_defined_features(texts, tmp_path, good, run, monkeypatch):  # noqa: F811
+    own_features = tmp_path / "own.py"
+    own_features.write_text(
         "from dragoman import atom, feature\n"
         "@atom('vowel')\ndef vowel(word): return word[-1] in 'aeiou'\n"
         "@feature('long')\ndef long(words): return ['long'] if len(words) > 3 else []\n"
     )
-    given = ("--features", "word1,vowel1+word2,long", "--features-from", str(own))
+    given = ("--features", "word1,vowel1+word2,long", "--features-from", str(own_features))
     good(*log_linear(texts, tmp_path / "model", *given))
-    monkeypatch.setenv("DRAGOMAN_FEATURES", str(own))
+    monkeypatch.setenv("DRAGOMAN_FEATURES", str(own_features))
     assert "long" in good("explain", tmp_path / "model", "the cat saw the").out
 
 
-def test_word_vectors_start_a_network(texts, tmp_path, good, run):  # noqa: F811
+def test_initial_word_vectors(texts, tmp_path, good, run):  # noqa: F811
     good(*command(texts, tmp_path / "model", *SHORT))
     good("export", tmp_path / "model", "--word-vectors", tmp_path / "vectors.txt")
-    told = good(*command(texts, tmp_path / "again", *SHORT, "--word-vectors", str(tmp_path / "vectors.txt")))
-    assert "has 14 of 14 words" in told.err
+    result = good(*command(texts, tmp_path / "again", *SHORT, "--word-vectors", str(tmp_path / "vectors.txt")))
+    assert "has 14 of 14 words" in result.err
     refused = run(
         *command(texts, tmp_path / "x", *SHORT, "--embedding", "7", "--word-vectors", str(tmp_path / "vectors.txt"))
     )
     assert refused.code == 2
-    assert "make them the same" in refused.err
+    assert "use the same size" in refused.err
     changed = run(*command(texts, tmp_path / "again", *SHORT))
     assert changed.code == 2
-    assert "began with other words, classes or parameters" in changed.err
+    assert "other initial words, classes or parameters" in changed.err
 
 
-def test_choosing_writes_over_nothing_else(texts, tmp_path, good, run):  # noqa: F811
+def test_choose_does_not_replace_other_models(texts, tmp_path, good, run):  # noqa: F811
     good(*log_linear(texts, tmp_path / "model"))
     before = (tmp_path / "model" / ARRAYS_FILE).read_bytes()
     refused = run(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2"))
@@ -229,11 +229,11 @@ def test_choosing_writes_over_nothing_else(texts, tmp_path, good, run):  # noqa:
     good(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2"))
 
 
-def test_candidates_that_diverge_are_the_last(texts, tmp_path, good, run):  # noqa: F811
+def test_diverged_candidates_are_last(texts, tmp_path, good, run):  # noqa: F811
     wild = ("--optimizer", "sgd", "--batch-size", "10", "--clip", "none")
-    told = good(*command(texts, tmp_path / "model", *SHORT, *wild, "--choose", "learning-rate=0.01,1e300"))
-    assert "learning_rate=0.01 is the best" in told.err
-    assert "infinite" in told.err
+    result = good(*command(texts, tmp_path / "model", *SHORT, *wild, "--choose", "learning-rate=0.01,1e300"))
+    assert "learning_rate=0.01 is the best" in result.err
+    assert "infinite" in result.err
     none = run(*command(texts, tmp_path / "other", *SHORT, *wild, "--choose", "learning-rate=1e300,1e301"))
     assert none.code == 3
     wrong = run(*command(texts, tmp_path / "third", *SHORT, "--choose", "l2=0.1,,1"))
@@ -241,12 +241,12 @@ def test_candidates_that_diverge_are_the_last(texts, tmp_path, good, run):  # no
     assert not (tmp_path / "third.candidates").exists()
 
 
-def test_a_models_own_configuration_can_be_used_again(texts, tmp_path, good):  # noqa: F811
+def test_config_of_a_model_can_be_reused(texts, tmp_path, good):  # noqa: F811
     good(*command(texts, tmp_path / "model", *SHORT, "--learning-rate", "0.0125"))
     good(*command(texts, tmp_path / "again", "-c", str(tmp_path / "model" / "config.yaml")))
     assert (tmp_path / "model" / "config.yaml").read_text() == (tmp_path / "again" / "config.yaml").read_text()
 
 
-def test_a_training_that_came_to_nothing_is_told(texts, tmp_path, good):  # noqa: F811
-    told = good(*command(texts, tmp_path / "model", *SHORT, "--learning-rate", "100"))
-    assert "lower --learning-rate" in told.err
+def test_useless_training_is_reported(texts, tmp_path, good):  # noqa: F811
+    result = good(*command(texts, tmp_path / "model", *SHORT, "--learning-rate", "100"))
+    assert "lower --learning-rate" in result.err

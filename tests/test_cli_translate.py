@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dragoman
-from command import COMMAND, is_one_line
+from command import COMMAND, is_one_line, modules_after
 from dragoman.combine.ensemble import Ensemble
 from dragoman.data import input_lines
 from dragoman.evaluation.alignment import argmax_links, to_pharaoh
@@ -27,14 +27,14 @@ __all__ = ["letters", "place"]
 TEXT = "".join(f"{line}\n" for line in GERMAN)
 
 
-def test_each_input_line_gives_an_output_line(good: Any, place: Path) -> None:
+def test_translate_prints_one_line_per_input_line(good: Any, place: Path) -> None:
     done = good("translate", place / "one", stdin=f"{GERMAN[0]}\n\n  \n{GERMAN[7]}\r\n{GERMAN[3]}")
     assert done.out == f"{ENGLISH[0]}\n\n\n{ENGLISH[7]}\n{ENGLISH[3]}\n"
     assert done.err == ""
     assert good("translate", place / "one", stdin="").out == ""
 
 
-def test_many_lines_are_translated_some_at_a_time(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_do_not_change_translations(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     together = good("translate", place / "two", "--json", stdin=TEXT).lines
     monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 3)
     apart = good("translate", place / "two", "--json", stdin=TEXT).lines
@@ -54,13 +54,13 @@ class Slow:
         return self.parts.pop(0)
 
 
-def test_available_lines_are_translated_before_reading_more() -> None:
+def test_lines_are_yielded_as_they_arrive() -> None:
     stream = Slow(b"a\nb\nc", b"d", b"e\n", b"\n", b"f")
     came = [(lines, stream.read) for lines in input_lines.split_stream(stream)]
     assert came == [([b"a", b"b"], 1), ([b"cde"], 3), ([b""], 4), ([b"f"], 6)]
 
 
-def test_a_typed_line_is_answered_at_once(place: Path) -> None:
+def test_each_typed_line_is_translated_immediately(place: Path) -> None:
     """The second line is not typed until the first one's translation is there."""
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", COMMAND, "translate", str(place / "one")]
@@ -77,13 +77,13 @@ def test_a_typed_line_is_answered_at_once(place: Path) -> None:
         patience.cancel()
 
 
-def test_texts_in_files(good: Any, place: Path, tmp_path: Path) -> None:
+def test_translate_reads_files(good: Any, place: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("".join(f"{n}\t{line}\n" for n, line in enumerate(GERMAN[:3])))
     done = good("translate", place / "one", "--text", tmp_path / "pairs.tsv", "--field", 2, "--beam-size", 1)
     assert done.lines == ENGLISH[:3]
 
 
-def test_an_empty_file_is_as_empty_standard_input(good: Any, place: Path, tmp_path: Path) -> None:
+def test_empty_files_have_no_lines(good: Any, place: Path, tmp_path: Path) -> None:
     for name in ("empty", "empty.tsv"):
         (tmp_path / name).write_text("")
         done = good("translate", place / "one", "--text", tmp_path / name)
@@ -93,27 +93,27 @@ def test_an_empty_file_is_as_empty_standard_input(good: Any, place: Path, tmp_pa
 # -- other forms ------------------------------------------------------------------------------------------------------
 
 
-def test_n_best_lists_are_those_of_moses(good: Any, place: Path) -> None:
+def test_n_best_lists_in_moses_format(good: Any, place: Path) -> None:
     lines = good("translate", place / "one", "--n-best", 3, stdin=f"{GERMAN[0]}\n\n{GERMAN[4]}\n").lines
     parts = [line.split(" ||| ") for line in lines]
     assert [part[0] for part in parts] == ["0", "0", "0", "1", "2", "2", "2"]
     assert parts[0][1] == ENGLISH[0] and parts[4][1] == ENGLISH[4]
     assert parts[3] == ["1", "", "LogProb= 0", "0"]
     best = translators()["one"].n_best(GERMAN[0], 3)[0]
-    for part, hypothesis in zip(parts[:3], best, strict=True):
+    for part, item in zip(parts[:3], best, strict=True):
         assert part[2].startswith("LogProb= ")
-        assert float(part[2].removeprefix("LogProb= ")) == pytest.approx(hypothesis.log_prob, rel=1e-4)
-        assert float(part[3]) == pytest.approx(hypothesis.score, rel=1e-4)
+        assert float(part[2].removeprefix("LogProb= ")) == pytest.approx(item.log_prob, rel=1e-4)
+        assert float(part[3]) == pytest.approx(item.score, rel=1e-4)
     assert [float(part[3]) for part in parts[:3]] == sorted((float(part[3]) for part in parts[:3]), reverse=True)
 
 
 def test_json_has_scores_and_attention(good: Any, place: Path) -> None:
     how = ("--json", "--n-best", 2, "--length", "none")
-    result, blank = map(json.loads, good("translate", place / "one", *how, stdin=f"{GERMAN[1]}\n\n").lines)
-    assert result["source"] == GERMAN[1] and result["translation"] == ENGLISH[1] and result["finished"]
-    assert result["score"] == result["log_prob"]  # no length handling
-    assert len(result["n_best"]) == 2 and result["n_best"][0]["translation"] == ENGLISH[1]
-    attention = result["attention"]
+    actual, blank = map(json.loads, good("translate", place / "one", *how, stdin=f"{GERMAN[1]}\n\n").lines)
+    assert actual["source"] == GERMAN[1] and actual["translation"] == ENGLISH[1] and actual["finished"]
+    assert actual["score"] == actual["log_prob"]  # no length handling
+    assert len(actual["n_best"]) == 2 and actual["n_best"][0]["translation"] == ENGLISH[1]
+    attention = actual["attention"]
     assert attention["target"] == [*ENGLISH[1].split(), "</s>"] and attention["source"] == [*GERMAN[1].split(), "</s>"]
     assert np.array(attention["weights"]).sum(1) == pytest.approx(1, abs=1e-3)
     assert (blank["translation"], blank["log_prob"], blank["attention"]) == ("", 0, None)
@@ -122,34 +122,32 @@ def test_json_has_scores_and_attention(good: Any, place: Path) -> None:
 def test_alignments_are_written_to_a_file(good: Any, place: Path, tmp_path: Path) -> None:
     done = good("translate", place / "one", "--alignments", tmp_path / "a", stdin=f"{GERMAN[1]}\n\n{GERMAN[2]}\n")
     assert done.lines == [ENGLISH[1], "", ENGLISH[2]]
-    translations = translators()["one"].translate([GERMAN[1], GERMAN[2]])
-    first, second = (to_pharaoh(argmax_links(translation.attention)) for translation in translations)
+    result = translators()["one"].translate([GERMAN[1], GERMAN[2]])
+    first, second = (to_pharaoh(argmax_links(item.attention)) for item in result)
     assert (tmp_path / "a").read_text() == f"{first}\n\n{second}\n"
     assert "1-1" in first.split()  # hund and dog
 
 
-def test_alignments_of_pieces_are_between_words(good: Any, place: Path, tmp_path: Path) -> None:
+def test_alignments_of_subwords_are_between_words(good: Any, place: Path, tmp_path: Path) -> None:
     good("translate", place / "pieces", "--alignments", tmp_path / "a", stdin=f"{GERMAN[1]}\n")
     [line] = (tmp_path / "a").read_text().splitlines()
-    translation = translators()["pieces"].translate(GERMAN[1])[0]
+    result = translators()["pieces"].translate(GERMAN[1])[0]
     words = [tuple(map(int, pair.split("-"))) for pair in line.split()]
-    assert all(source < 4 and target < len(translation.text.split(" ")) for source, target in words)
+    assert all(source < 4 and target < len(result.text.split(" ")) for source, target in words)
 
 
-def test_alignments_of_letters_are_between_them(good: Any, letters: Path, tmp_path: Path) -> None:
+def test_alignments_of_characters(good: Any, letters: Path, tmp_path: Path) -> None:
     good("translate", letters, "--alignments", tmp_path / "a", stdin=f"{GERMAN[1]}\n")
-    translation = dragoman.load(letters).translate(GERMAN[1])[0]
-    none = np.zeros((0 if translation.finished else 1, len(translation.source_tokens) + 1))
-    assert (
-        tmp_path / "a"
-    ).read_text() == f"{to_pharaoh(argmax_links(np.concatenate([translation.attention, none])))}\n"
-    attention = json.loads(good("translate", letters, "--json", stdin=GERMAN[1]).out)["attention"]
-    assert attention["source"] == [*GERMAN[1].replace(" ", "▁"), "</s>"] and attention["target"] == list(
-        translation.tokens_with_end
+    result = dragoman.load(letters).translate(GERMAN[1])[0]
+    none = np.zeros((0 if result.finished else 1, len(result.source_tokens) + 1))
+    assert (tmp_path / "a").read_text() == f"{to_pharaoh(argmax_links(np.concatenate([result.attention, none])))}\n"
+    actual = json.loads(good("translate", letters, "--json", stdin=GERMAN[1]).out)["attention"]
+    assert actual["source"] == [*GERMAN[1].replace(" ", "▁"), "</s>"] and actual["target"] == list(
+        result.tokens_with_end
     )
 
 
-def test_the_search_is_shown(good: Any, place: Path, tmp_path: Path) -> None:
+def test_lattice_is_written(good: Any, place: Path, tmp_path: Path) -> None:
     for name in ("l.jsonl", "l.txt"):
         done = good("translate", place / "one", "--lattice", tmp_path / name, stdin=f"{GERMAN[1]}\n\n{GERMAN[5]}\n")
         assert done.lines == [ENGLISH[1], "", ENGLISH[5]]
@@ -162,7 +160,7 @@ def test_the_search_is_shown(good: Any, place: Path, tmp_path: Path) -> None:
     assert drawn.startswith(f"line 1: {GERMAN[1]}\n") and drawn.count("<- best") == 2
 
 
-def test_samples_depend_only_on_seed_and_line(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_depend_on_seed_and_line_number_only(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     how = ("translate", place / "two", "--temperature", 2, "--sample", 4)
     first = good(*how, stdin=TEXT).out
     assert [line.split(" ||| ")[0] for line in first.splitlines()[:5]] == ["0", "0", "0", "0", "1"]
@@ -173,7 +171,7 @@ def test_samples_depend_only_on_seed_and_line(good: Any, place: Path, monkeypatc
     assert [line.split(" ||| ")[1] for line in same[:4]] != [line.split(" ||| ")[1] for line in same[4:]]
 
 
-def test_one_sample_is_a_line(good: Any, place: Path) -> None:
+def test_single_samples_are_printed_as_text(good: Any, place: Path) -> None:
     cold = good("translate", place / "one", "--sample", 1, "--temperature", 0.01, stdin=f"{GERMAN[2]}\n\n")
     assert cold.out == f"{ENGLISH[2]}\n\n"
 
@@ -181,17 +179,17 @@ def test_one_sample_is_a_line(good: Any, place: Path) -> None:
 # -- several models ---------------------------------------------------------------------------------------------------
 
 
-def test_several_directories_are_an_ensemble(good: Any, place: Path) -> None:
-    result = json.loads(good("translate", place / "one", place / "two", "--json", stdin=f"{GERMAN[8]}\n").out)
+def test_several_translators_are_an_ensemble(good: Any, place: Path) -> None:
+    actual = json.loads(good("translate", place / "one", place / "two", "--json", stdin=f"{GERMAN[8]}\n").out)
     both = Ensemble([translators()["one"], translators()["two"]])
-    assert result["log_prob"] == pytest.approx(both.translate(GERMAN[8])[0].log_prob, rel=1e-4)
-    assert result["log_prob"] != pytest.approx(translators()["one"].translate(GERMAN[8])[0].log_prob, rel=1e-4)
-    assert len(result["attention"]["weights"]) == 5
+    assert actual["log_prob"] == pytest.approx(both.translate(GERMAN[8])[0].log_prob, rel=1e-4)
+    assert actual["log_prob"] != pytest.approx(translators()["one"].translate(GERMAN[8])[0].log_prob, rel=1e-4)
+    assert len(actual["attention"]["weights"]) == 5
 
 
 @pytest.fixture(scope="module")
 def language_model(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A language model trained only on sentences with dogs, by the commands."""
+    """One that knows dogs alone, by the verbs that are there to make it."""
     from dragoman.cli.main import main
 
     directory = tmp_path_factory.mktemp("lm")
@@ -201,7 +199,7 @@ def language_model(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return directory / "lm"
 
 
-def test_a_language_model_changes_the_scores(good: Any, place: Path, language_model: Path) -> None:
+def test_fusion_with_a_language_model(good: Any, place: Path, language_model: Path) -> None:
     line = f"{GERMAN[5]}\n"  # a cat
     assert dragoman.load(language_model).vocab == translators()["one"].vocab
     without = good("translate", place / "one", "--json", stdin=line).out
@@ -213,7 +211,7 @@ def test_a_language_model_changes_the_scores(good: Any, place: Path, language_mo
         assert good("translate", place / "one", place / "two", *how, stdin=line).out.count("\n") == 1
 
 
-def test_units_are_cut_and_joined(good: Any, place: Path) -> None:
+def test_units_splits_and_joins(good: Any, place: Path) -> None:
     cut = good("units", place / "pieces", stdin="the cat\n\nthe dog\r\n")
     assert cut.lines == ["t h e ▁ c a t", "", "t h e ▁ d o g"]
     assert good("units", place / "pieces", "--join", stdin=cut.out).lines == ["the cat", "", "the dog"]
@@ -225,7 +223,7 @@ def test_units_are_cut_and_joined(good: Any, place: Path) -> None:
 # -- trouble ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_overlong_line_is_translated_in_pieces_and_named(good: Any, place: Path, tmp_path: Path) -> None:
+def test_long_lines_are_split_and_reported(good: Any, place: Path, tmp_path: Path) -> None:
     text = f"{GERMAN[0]}\n{GERMAN[1]} {GERMAN[2]}\n"
     how = ("--max-units", 4, "--alignments", tmp_path / "a", "--lattice", tmp_path / "l.jsonl")
     done = good("translate", place / "one", *how, stdin=text)
@@ -235,7 +233,7 @@ def test_an_overlong_line_is_translated_in_pieces_and_named(good: Any, place: Pa
     assert json.loads((tmp_path / "l.jsonl").read_text().splitlines()[1])["nodes"] == []
 
 
-def test_no_sample_is_drawn_for_a_part_of_a_line(run: Any, good: Any, place: Path) -> None:
+def test_sampling_of_long_lines_raises(run: Any, good: Any, place: Path) -> None:
     how = ("translate", place / "one", "--sample", 1, "--temperature", 0.01)
     text = f"{GERMAN[0]}\n{GERMAN[1]} {GERMAN[2]}\n"
     outcome = run(*how, "--max-units", 7, stdin=text)
@@ -245,7 +243,7 @@ def test_no_sample_is_drawn_for_a_part_of_a_line(run: Any, good: Any, place: Pat
     assert len(good(*how, "--max-units", 8, stdin=text).lines) == 2
 
 
-def test_a_tree_that_is_too_large_is_refused(run: Any, good: Any, place: Path) -> None:
+def test_large_trees_raise(run: Any, good: Any, place: Path) -> None:
     for how in ((), ("--sample", 1)):
         outcome = run("translate", place / "tree", *how, "--max-units", 3, stdin=f"(NP der hund)\n{TREES[0]}\n")
         assert outcome.code == 2 and is_one_line(outcome.err) and len(outcome.lines) == 1
@@ -254,7 +252,7 @@ def test_a_tree_that_is_too_large_is_refused(run: Any, good: Any, place: Path) -
 
 
 @pytest.mark.parametrize(
-    ("model", "lines", "messages"),
+    ("model", "lines", "message"),
     [
         ("one", ["der Hund Bellt."], ("line 1: 2 of 3 words", "it was trained on lower-cased, tokenised text")),
         ("one", [GERMAN[0], "", "bello bellt."], ("line 3: 2 of 2 words", "it was trained on tokenised text")),
@@ -263,17 +261,15 @@ def test_a_tree_that_is_too_large_is_refused(run: Any, good: Any, place: Path) -
         ("tree", ["(S (NP a dog) barks)"], ("line 1: 3 of 3 words", "is this the language that it translates from?")),
     ],
 )
-def test_unknown_words_give_a_warning(
-    good: Any, place: Path, model: str, lines: list[str], messages: tuple[str, str]
+def test_lines_of_unknown_words_are_reported(
+    good: Any, place: Path, model: str, lines: list[str], message: tuple[str, str]
 ) -> None:
     done = good("translate", place / model, stdin="".join(f"{line}\n" for line in lines))
-    assert done.err == " do not occur in the training text; ".join(messages) + "\n"
+    assert done.err == " do not occur in the training text; ".join(message) + "\n"
     assert len(done.lines) == len(lines)
 
 
-def test_lines_with_unknown_words_are_counted_in_one_warning(
-    good: Any, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_of_unknown_words_are_counted(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 2)
     first, last = good("translate", place / "one", stdin="a dog\n\nthe cat\nder hund\na bird\n").err.splitlines()
     assert first.startswith("line 1: 2 of 2 words")
@@ -288,16 +284,16 @@ class Terminal(io.TextIOWrapper):
         return True
 
 
-def test_messages_at_a_terminal(
+def test_messages_on_a_terminal(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from dragoman.cli.main import main
 
     monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO(f"{GERMAN[0]}\n".encode())))
     assert main(["translate", str(place / "one")]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == "loading ...\ntype a sentence and press Enter; Ctrl-D ends\n"
-    assert captured.out == f"{ENGLISH[0]}\n"
+    stderr = capsys.readouterr()
+    assert stderr.err == "loading ...\ntype a sentence and press Enter; Ctrl-D ends\n"
+    assert stderr.out == f"{ENGLISH[0]}\n"
     assert main(["translate", str(place / "one"), "--text", str(place / "test.de")]) == 0
     assert capsys.readouterr().err == "loading ...\n"
 
@@ -309,14 +305,14 @@ def test_messages_at_a_terminal(
         (b"a\0b\n", "<stdin>:3: NUL byte at column 2"),
     ],
 )
-def test_lines_before_a_bad_line_are_written(run: Any, place: Path, wrong: bytes, message: str) -> None:
+def test_lines_before_a_wrong_line_are_translated(run: Any, place: Path, wrong: bytes, message: str) -> None:
     before = "\n".join(GERMAN[:2]).encode() + b"\n"
     outcome = run("translate", place / "one", stdin=before + wrong + before)
     assert outcome.code == 2 and is_one_line(outcome.err) and message in outcome.err
     assert outcome.lines == ENGLISH[:2]
 
 
-def test_tree_encoders_need_trees(run: Any, good: Any, place: Path) -> None:
+def test_tree_translators_need_trees(run: Any, good: Any, place: Path) -> None:
     outcome = run("translate", place / "tree", stdin=f"{TREES[0]}\n\n{GERMAN[0]}\n")
     assert outcome.code == 2 and is_one_line(outcome.err)
     assert "<stdin>:3: no brackets" in outcome.err and "plain text" in outcome.err
@@ -367,14 +363,14 @@ def test_bad_usage(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_words_are_separated_by_spaces(good: Any, place: Path, tmp_path: Path) -> None:
+def test_no_break_spaces_do_not_separate_words(good: Any, place: Path, tmp_path: Path) -> None:
     """A no-break space is none of them."""
     done = good("translate", place / "one", "--alignments", tmp_path / "a", stdin="der\u00a0hund bellt .\n")
     assert len(done.lines) == 1
     assert (tmp_path / "a").read_text().count("\n") == 1
 
 
-def test_lines_of_standard_input_are_numbered_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_numbers_continue_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 2)
     parts: Iterator[list[bytes]] = iter([[b"a", b"b", b"c"], [b"d"]])
     calls: list[tuple[str, str, int]] = []
@@ -384,22 +380,29 @@ def test_lines_of_standard_input_are_numbered_through(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("option", ["--alignments", "--lattice"])
-def test_a_file_that_cannot_be_written_is_refused_at_once(run: Any, place: Path, tmp_path: Path, option: str) -> None:
-    for path, message in (
+def test_unwritable_files_raise_before_translating(run: Any, place: Path, tmp_path: Path, option: str) -> None:
+    for path, result in (
         (tmp_path / "no" / "where", "there is no directory"),
         (tmp_path, "is a directory"),
         ("-", "file"),
     ):
         refused = run("translate", place / "one", option, path, stdin=f"{GERMAN[0]}\n")
-        assert refused.code == 2 and message in refused.err and option in refused.err and refused.out == ""
+        assert refused.code == 2 and result in refused.err and option in refused.err and refused.out == ""
 
 
-def test_suspicious_texts_give_warnings(good: Any, tmp_path: Path) -> None:
+def test_problems_of_training_texts_are_reported(good: Any, tmp_path: Path) -> None:
     for name, lines in (("t.de", [*GERMAN, ""]), ("t.en", [*ENGLISH, ENGLISH[0]])):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    source, target = tmp_path / "t.de", tmp_path / "t.en"
-    command = ("train", "translator", "--src", source, "--tgt", target, "--max-updates", 1, "--units", "char")
-    messages = good(*command, "--dev-src", target, "--dev-tgt", source, "-o", tmp_path / "m").err
-    assert "are --dev-src and --dev-tgt swapped?" in messages and "1 pairs have one blank side" in messages
-    messages = good(*command, "--dev-src", source, "--dev-tgt", target, "-o", tmp_path / "n").err
-    assert "swapped" not in messages
+    item, two = tmp_path / "t.de", tmp_path / "t.en"
+    command = ("train", "translator", "--src", item, "--tgt", two, "--max-updates", 1, "--units", "char")
+    result = good(*command, "--dev-src", two, "--dev-tgt", item, "-o", tmp_path / "m").err
+    assert "are --dev-src and --dev-tgt swapped?" in result and "1 pairs have one blank side" in result
+    result = good(*command, "--dev-src", item, "--dev-tgt", two, "-o", tmp_path / "n").err
+    assert "swapped" not in result
+
+
+def test_translating_imports_no_compilers(place: Path) -> None:
+    """numba and torch._dynamo, which imports sympy, take longer to import than a line to translate."""
+    modules = modules_after(("translate", place / "one", "--text", place / "test.de"))
+    assert "torch" in modules
+    assert not {"numba", "sympy", "torch._dynamo", "sacrebleu", "matplotlib", "rich"} & modules

@@ -45,7 +45,7 @@ COMMANDS = {
     "export": ("export:export", "Export an n-gram model or word vectors for other tools."),
     "import": ("import_arpa:import_arpa", "Convert an ARPA file to a model directory."),
     "units": ("units:units", "Split lines into the tokens of a translator."),
-    "demo": ("demo:demo", "Train four models on lab text and write a report."),
+    "demo": ("demo:demo", "Train language models and translators on text from the lab."),
     "ladder": ("ladder:ladder", "Compare every kind of model on your text or the lab's."),
     "serve": ("serve:serve", "Serve models over HTTP, with a web page."),
 }

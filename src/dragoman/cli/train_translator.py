@@ -183,8 +183,10 @@ def train_translator(
     preset = translator_preset(len(pairs))
     chosen = {name: value for name, value in preset.items() if name not in given["training"]}
     already_finished = _fit(translator, pairs, dev, training.model_copy(update=chosen), output, force=force)
-    _report(translator, output, dev_lines, already_finished=already_finished)
+    first = _report(translator, output, dev_lines, already_finished=already_finished)
     info(f"{output}: {perf_counter() - start_time:,.1f} seconds in total")
+    suggest_command("translate", first)
+    suggest_command("evaluate", first, "--src", "FILE", "--ref", "FILE")
 
 
 def _check_dev(texts: TextOptions, lines: LinePairs, dev_lines: LinePairs, dev: ParallelCorpus) -> None:
@@ -224,8 +226,8 @@ def _fit(
 
 def _report(
     translator: Translator | TwoWayTranslator, output: Path, dev: LinePairs | None, *, already_finished: bool
-) -> None:
-    """Print scores of the dev text and suggest commands, for the translator or the two of both directions."""
+) -> Path:
+    """Print scores of the dev text, for the translator or the two of both directions. Return the directory of the first."""
     from dragoman.experiments.translator_training import score_on_dev
     from dragoman.io.model_card import has_scores
     from dragoman.models.two_way import TwoWayTranslator
@@ -239,6 +241,4 @@ def _report(
             if not (already_finished and has_scores(path)):
                 with status("translating the dev text"):
                     info(score_on_dev(path, model, lines))
-    first, _ = trained[0]
-    suggest_command("translate", first)
-    suggest_command("evaluate", first, "--src", "FILE", "--ref", "FILE")
+    return trained[0][0]

@@ -11,7 +11,6 @@ import math
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn.utils import skip_init
 
 from dragoman.data.corpus import Corpus
 
@@ -19,13 +18,21 @@ PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
 def empty_linear(inputs: int, outputs: int, *, bias: bool = True, dtype: torch.dtype | None = None) -> nn.Linear:
-    """Return a linear layer without initial values."""
-    return skip_init(nn.Linear, inputs, outputs, bias=bias, dtype=dtype)
+    """Return a linear layer without initial values.
+
+    `torch.nn.utils.skip_init` would import torch._dynamo, which takes longer than translating a line.
+    """
+    layer = nn.Linear.__new__(nn.Linear)
+    nn.Module.__init__(layer)
+    layer.in_features, layer.out_features = inputs, outputs
+    layer.weight = nn.Parameter(torch.empty(outputs, inputs, dtype=dtype))
+    layer.register_parameter("bias", nn.Parameter(torch.empty(outputs, dtype=dtype)) if bias else None)
+    return layer
 
 
 def empty_embedding(words: int, size: int, *, dtype: torch.dtype | None = None) -> nn.Embedding:
     """Return an embedding without initial values."""
-    return skip_init(nn.Embedding, words, size, dtype=dtype)
+    return nn.Embedding.from_pretrained(torch.empty(words, size, dtype=dtype), freeze=False)
 
 
 @torch.no_grad()
