@@ -130,9 +130,9 @@ def test_supervised_attention_follows_the_alignment() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"supervision": 1.0, "attention": "none"}, "supervision is for attention"),
-        ({"fertility_penalty": 1.0}, "fertility_penalty is for fertility"),
-        ({"position": 1.0, "attention": "none"}, "position is for attention"),
+        ({"supervision": 1.0, "attention": "none"}, "supervision requires attention"),
+        ({"fertility_penalty": 1.0}, "fertility_penalty requires fertility"),
+        ({"position": 1.0, "attention": "none"}, "position requires attention"),
     ],
 )
 def test_inapplicable_settings_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -85,5 +85,5 @@ def test_a_translator_with_hard_attention_learns() -> None:
 
 
 def test_hard_attention_needs_attention() -> None:
-    with pytest.raises(DataError, match="hard is for attention"):
+    with pytest.raises(DataError, match="hard requires attention"):
         Translator.create(pairs(), hard=True, attention="none", **SETTINGS)

@@ -129,7 +129,7 @@ def test_a_lexicon_helps_in_the_first_updates() -> None:
     [{"attention": "none"}, {"softmax": "brown"}],
 )
 def test_a_lexicon_needs_attention_and_a_full_softmax(settings: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="lexicon is for attention to words, and a full softmax"):
+    with pytest.raises(DataError, match="lexicon requires attention over words and a full softmax"):
         Translator.create(pairs(), lexicon=True, embedding=4, hidden=4, **settings)
 
 
@@ -140,6 +140,6 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     good(*command, "-o", tmp_path / "model", "--lexicon", "--units", "word")
     assert dragoman.load(tmp_path / "model").lexicon is not None
     refused = run(*command, "-o", tmp_path / "other", "--lexicon-floor", "0.1")
-    assert refused.code == 2 and "--lexicon-floor is for a lexicon" in refused.err
+    assert refused.code == 2 and "--lexicon-floor requires a lexicon" in refused.err
     refused = run(*command, "-o", tmp_path / "other", "--lexicon", "--attention", "none")
-    assert refused.code == 2 and "lexicon is for attention" in refused.err
+    assert refused.code == 2 and "lexicon requires attention" in refused.err

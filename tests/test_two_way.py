@@ -130,7 +130,7 @@ def test_unsupported_uses_are_refused() -> None:
     both, pairs = two_way(1.0)
     with pytest.raises(DataError, match="pairs in both directions"):
         fit(both, ParallelCorpus(pairs.source, pairs.target), max_updates=1)
-    with pytest.raises(DataError, match="symmetry is for attention to words"):
+    with pytest.raises(DataError, match="symmetry requires attention over words"):
         two_way(1.0, attention="none")
     with pytest.raises(DataError, match=r"create them with TwoWayTranslator\.create"):
         Translator.create(pairs, symmetry=1.0)
@@ -224,5 +224,5 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     refused = run("translate", tmp_path / "m", stdin="a\n")
     assert refused.code == 2 and "holds two translators" in refused.err
     refused = run(*command, "-o", tmp_path / "n", "--attention", "none")
-    assert refused.code == 2 and "--symmetry is for attention to words" in refused.err
+    assert refused.code == 2 and "--symmetry requires attention over words" in refused.err
     assert good(*command, "-o", tmp_path / "m", "--force").code == 0

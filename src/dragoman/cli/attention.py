@@ -21,6 +21,7 @@ from dragoman.cli.options import (
     check_utf8_argument,
     option,
 )
+from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def attention(
     units: Annotated[bool, typer.Option("--units", help="Show tokens of the model instead of words.")] = False,
     picture: Picture = None,
     beam_size: BeamSize = 5,
-    length: Length = "norm",
+    length: Length = DEFAULT_LENGTH,
 ) -> None:
     """Draw the attention of a translator for one sentence.
 

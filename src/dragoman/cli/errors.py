@@ -57,7 +57,7 @@ def _describe(error: BaseException) -> tuple[str, int]:
         case DragomanError():
             return str(error), error.exit_code
         case RuntimeError() if any(sign in str(error) for sign in OUT_OF_MEMORY):
-            return "out of memory; use smaller layers or less text", FAILED
+            return "out of memory; reduce the batch size, beam size, model or input", FAILED
         case MemoryError():
             return "out of memory; use less text, a lower --order or --prune", FAILED
         case OSError():

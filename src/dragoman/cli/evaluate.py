@@ -76,7 +76,7 @@ def evaluate(
         _check_translator_options(field, dynamic, translation)
         evaluate_translators(models, translation, unknowns, floor=not no_floor, as_json=as_json)
         return
-    if names := [*translation.given(), *(["--replace-unknowns"] if unknowns.as_dict() else [])]:
+    if names := [*translation.given(), *(["--replace-unknowns"] if unknowns.enabled else [])]:
         raise DataError(f"{names[0]} is for translators and --text for language models; use one of them")
     from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation
     from dragoman.report.likelihood import likelihood_table, likelihood_text

@@ -23,6 +23,7 @@ from dragoman.cli.options import (
     limited_threads,
     option,
 )
+from dragoman.core.defaults import DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class TranslatorEvaluationOptions(OptionGroup):
     ] = None
     ensemble: Annotated[bool, option("--ensemble", help="Use several translators as an ensemble.")] = False
     beam_size: BeamSize = 5
-    length: Length = "norm"
+    length: Length = DEFAULT_LENGTH
     coverage_penalty: CoveragePenalty = 0.0
     shortlist: ShortlistFrom = None
     tokenised: Annotated[
@@ -139,7 +140,6 @@ def _read_lines(
     from dragoman.data.line_pairs import read_pairs
     from dragoman.data.tokenizer import TREE
     from dragoman.models.line_translation import check_tree
-    from dragoman.models.segmented_line import MAX_TOKENS
 
     lines = read_pairs(src, ref, options.src_field, options.ref_field)
     for model in models:
@@ -223,7 +223,7 @@ def _format_text(
 ) -> str:
     from dragoman.report.evaluation import SearchDescription, evaluation_text
 
-    has_shortlist, is_replaced = options.shortlist is not None, bool(unknowns.as_dict())
+    has_shortlist, is_replaced = options.shortlist is not None, unknowns.enabled
     penalty = options.coverage_penalty
     search = SearchDescription(options.beam_size, options.length, penalty, has_shortlist, is_replaced)
     return evaluation_text(evaluations, comparisons, search, by_length=options.by_length)

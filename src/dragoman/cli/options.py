@@ -82,7 +82,7 @@ Threads = Annotated[int | None, option("--threads", min=1, metavar="N", help="Nu
 
 VocabFrom = Annotated[Path | None, option("--vocab", metavar="DIR", help="Use the vocabulary of this model.")]
 MinCount = Annotated[
-    int, typer.Option("--min-count", min=1, metavar="N", help="Words that occur less often are unknown.")
+    int, typer.Option("--min-count", min=1, metavar="N", help="Words with a lower count become <unk>.")
 ]
 MaxSize = Annotated[
     int | None, option("--max-size", min=1, metavar="N", help="Maximum number of words in the vocabulary.")
@@ -217,10 +217,15 @@ class UnknownReplacementOptions(OptionGroup):
         ),
     ] = None
 
+    @property
+    def enabled(self) -> bool:
+        """Whether unknown words are replaced."""
+        return self.replace or self.lexicon is not None
+
     def load(self, model: BaseTranslator) -> UnknownReplacer | None:
         from dragoman.combine.load_translators import load_unknown_replacer
 
-        return load_unknown_replacer(model, self.lexicon) if self.replace or self.lexicon is not None else None
+        return load_unknown_replacer(model, self.lexicon) if self.enabled else None
 
     def as_dict(self) -> dict[str, Any]:
         if self.lexicon is not None:

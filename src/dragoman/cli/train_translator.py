@@ -16,7 +16,7 @@ from dragoman.cli.option_groups import GivenSettings, OptionGroup, with_option_g
 from dragoman.cli.options import option
 from dragoman.cli.progress import training_progress
 from dragoman.core.errors import DataError
-from dragoman.models.translator_config import TranslatorConfig
+from dragoman.models.translator_config import TranslatorConfig, size_preset
 from dragoman.training.config import TrainingConfig
 from dragoman.training.presets import TRANSLATOR, translator_preset
 
@@ -27,16 +27,12 @@ if TYPE_CHECKING:
     from dragoman.models.translator import Translator
     from dragoman.models.two_way import TwoWayTranslator
 
-TOKEN_NAMES = {"word": "word", "char": "character"}  # by kind of segmenter; other tokens are pieces of words
-CHOSEN_BY_SIZE = (
-    *("embedding", "hidden", "readout", "tied", "dropout", "embedding_dropout"),
-    *("max_epochs", "batch_size"),
-)
+CHOSEN_BY_SIZE = (*size_preset(0), *translator_preset(0))  # the presets of the smallest texts have all settings
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions(OptionGroup):
-    """The texts of a training."""
+    """The texts of a training run."""
 
     panel = "Data"
 
@@ -58,7 +54,7 @@ class TextOptions(OptionGroup):
         from dragoman.data.line_pairs import read_pairs
 
         if (self.dev_src is None) != (self.dev_tgt is None):
-            raise DataError("--dev-src and --dev-tgt belong together: give both, or neither")
+            raise DataError("--dev-src and --dev-tgt must be given together")
         if self.dev_src is None or self.dev_tgt is None:
             return None
         return read_pairs(self.dev_src, self.dev_tgt, self.src_field, self.tgt_field)
@@ -97,7 +93,7 @@ class TokenizerOptions(OptionGroup):
             "--min-count",
             min=1,
             metavar="N",
-            help="Tokens that occur less often are unknown. Default: 2 for words, else 1.",
+            help="Tokens with a lower count become <unk>. Default: 2 for words, else 1.",
         ),
     ] = None
     max_size: Annotated[
@@ -112,19 +108,22 @@ class TokenizerOptions(OptionGroup):
         ),
     ] = None
 
-    def train_tokenizers(self, lines: LinePairs) -> tuple[Tokenizer, Tokenizer]:
-        """Return source and target tokenizer, trained on the texts or those of another translator."""
+    def encode(self, lines: LinePairs) -> tuple[ParallelCorpus, Tokenizer, Tokenizer]:
+        """Return the encoded texts with the source and target tokenizer: trained on them, or of another translator."""
+        from dragoman.data.corpus import ParallelCorpus
         from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
 
         if self.src_format not in (PLAIN, TREE):
             raise DataError(f"--src-format {self.src_format}: choose {PLAIN} or {TREE}")
         if self.vocab_from is not None:
-            return self._load(self.vocab_from)
+            source, target = self._load(self.vocab_from)
+            return lines.encode(source, target), source, target
         if self.src_format == TREE and self.units not in ("auto", "word"):
             raise DataError(f"--src-format tree: the words of trees are not split; remove --units {self.units}")
-        train = partial(Tokenizer.train, min_count=self.min_count, max_size=self.max_size)
-        source = train(self.units, lines.source, format=self.src_format, name=lines.name)
-        return source, train(self.tgt_units or self.units, lines.target)
+        train = partial(Tokenizer.train_and_encode, min_count=self.min_count, max_size=self.max_size)
+        source, source_corpus = train(self.units, lines.source, format=self.src_format, name=lines.name)
+        target, target_corpus = train(self.tgt_units or self.units, lines.target)
+        return ParallelCorpus(source_corpus, target_corpus), source, target
 
     def _load(self, path: Path) -> tuple[Tokenizer, Tokenizer]:
         from dragoman.models.loading import load_translator
@@ -170,8 +169,8 @@ def train_translator(
     with status("reading"):
         lines, dev_lines = read_pairs(texts.src, texts.tgt, texts.src_field, texts.tgt_field), texts.read_dev()
         steps.check_translator_data(lines, model, given["model"])
-        trained_tokenizers = tokenizers.train_tokenizers(lines)
-        pairs, translator = steps.create_translator(lines, trained_tokenizers, model, given["model"], training.seed)
+        pairs, source, target = tokenizers.encode(lines)
+        pairs, translator = steps.create_translator(pairs, source, target, model, given["model"], training.seed)
         dev = None if dev_lines is None else dev_lines.encode(translator.source, translator.target)
     if dev is not None and dev_lines is not None:
         _check_dev(texts, lines, dev_lines, dev)
@@ -209,11 +208,12 @@ def _fit(
 ) -> bool:
     """Train, and return whether the training was already finished."""
     from dragoman.data.corpus import BidirectionalCorpus
+    from dragoman.data.segmenters import token_name
     from dragoman.training.fit import fit
 
     if dev is not None and isinstance(pairs, BidirectionalCorpus):
         dev = BidirectionalCorpus(dev.source, dev.target)
-    with training_progress(TOKEN_NAMES.get(translator.target.segmenter.kind, "piece")) as callback:
+    with training_progress(token_name(translator.target.segmenter)) as callback:
         result = fit(translator, pairs, dev, training, output=output, force=force, callback=callback)
     if result.already_finished:
         info(f"{output}: already finished, after {result.stop_reason}; --force trains it again")

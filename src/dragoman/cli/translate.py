@@ -72,7 +72,7 @@ def translate(
                 f"--shortlist {search.shortlist}: probabilities are normalised over the words of each line's shortlist"
             )
         model.length_handling(search.length)  # raises an error before the first line is read
-        if unknowns.as_dict() or search.coverage or output.alignments is not None:
+        if unknowns.enabled or search.coverage or output.alignments is not None:
             check_attention(model, models[0])
         translator = _line_translator(model, search, unknowns, sampling, output)
         if text == "-" and at_terminal:

@@ -19,6 +19,7 @@ from dragoman.cli.options import (
     file_option,
     option,
 )
+from dragoman.core.defaults import DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import DataError
 
 
@@ -27,11 +28,11 @@ class SearchArguments(OptionGroup):
     panel = "Search"
 
     beam_size: BeamSize = 5
-    length: Length = "norm"
+    length: Length = DEFAULT_LENGTH
     coverage: CoveragePenalty = 0.0
     max_units: Annotated[
         int, typer.Option("--max-units", min=1, metavar="N", help="Split lines that have more tokens than this.")
-    ] = 250
+    ] = MAX_TOKENS
     shortlist: ShortlistFrom = None
 
 
@@ -132,7 +133,7 @@ def check_translate_options(
     for name, file in (("--alignments", output.alignments), ("--lattice", output.lattice)):
         if file is not None:
             check_output_file(name, file)
-    if output.explain_unknowns and not unknowns.as_dict():
+    if output.explain_unknowns and not unknowns.enabled:
         raise DataError("--explain-unknowns: no words are replaced; add --replace-unknowns or --lexicon DIR")
     if sampling.sample is None:
         if sampling.seed is not None or sampling.temperature is not None:
@@ -140,7 +141,7 @@ def check_translate_options(
         return
     if output.n_best is not None:
         raise DataError("--sample samples translations and --n-best searches for the best; choose one of them")
-    if unknowns.as_dict():
+    if unknowns.enabled:
         raise DataError("--sample prints samples as they are; remove --replace-unknowns and --lexicon")
     if output.lattice is not None:
         raise DataError("--lattice records a search, and --sample does not search; remove one of them")

@@ -217,6 +217,11 @@ def choose_segmenter(*texts: Iterable[str]) -> str:
     return "word" if mostly_known else "subword"
 
 
+def token_name(segmenter: Segmenter) -> str:
+    """Return what the segmenter's tokens are called in messages."""
+    return {"word": "word", "char": "character"}.get(segmenter.kind, "piece")
+
+
 def _singleton_share(lines: Sequence[str]) -> float:
     """Return the share of a text's words that occur only once."""
     counts = Counter(word for line in lines for word in split_words(line))

@@ -65,7 +65,7 @@ class Tokenizer:
         Args:
             segmenter: a specification such as `subword:8000`, or a trained segmenter.
             lines: the training text.
-            min_count: tokens that occur less often are unknown. Default: 2 for words, otherwise 1.
+            min_count: tokens with a lower count become `<unk>`. Default: 2 for words, otherwise 1.
             max_size: maximum size of the vocabulary.
             format: PLAIN or TREE.
             name: the name of the text, for error messages.

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.core.errors import DataError, error_at_line
 from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.formats import read_utf8
@@ -40,7 +41,6 @@ from dragoman.evaluation.translation_metrics import (
 )
 
 DEFAULT_BEAM = 5
-DEFAULT_LENGTH = "norm"
 CONDITIONAL_COLUMN = 2  # the column of log P(E | F) in the lab's .logprob files
 ERROR_KINDS = ("none", "search", "model")  # see `dragoman.search.diagnosis`
 

@@ -250,8 +250,9 @@ class CorpusExperiment:
         self, rung: TranslatorRung, model: Translator, part: CorpusPart, references: ReferenceData
     ) -> list[SearchVariant]:
         """Return scores with other beams and length handling, beside the two that are measured already."""
+        from dragoman.core.defaults import DEFAULT_LENGTH
         from dragoman.evaluation.translation_metrics import score_translations
-        from dragoman.evaluation.translator import DEFAULT_BEAM, DEFAULT_LENGTH
+        from dragoman.evaluation.translator import DEFAULT_BEAM
 
         variants = [
             SearchVariant(1, DEFAULT_LENGTH, rung.greedy),

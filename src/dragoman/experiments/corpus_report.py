@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.translation_metrics import FEW_SENTENCES
-from dragoman.evaluation.translator import DEFAULT_BEAM, DEFAULT_LENGTH
+from dragoman.evaluation.translator import DEFAULT_BEAM
 from dragoman.experiments.corpus_data import SOURCE, TARGET, CorpusNames, CorpusSplit
 from dragoman.experiments.corpus_ladder import (
     MODELS_DIRECTORY,

@@ -24,18 +24,18 @@ MANY_UNKNOWN = 0.03  # share of unknown tokens in a training text that is report
 
 
 def create_translator(
-    lines: LinePairs,
-    tokenizers: tuple[Tokenizer, Tokenizer],
+    pairs: ParallelCorpus,
+    source: Tokenizer,
+    target: Tokenizer,
     settings: TranslatorConfig,
     given: Collection[str],
     seed: int,
 ) -> tuple[ParallelCorpus, Translator | TwoWayTranslator]:
-    """Return the encoded training pairs and a translator with initial parameters.
+    """Return the training data and a translator with initial parameters.
 
-    Sizes that are not `given` are chosen by the number of pairs. With `symmetry`, two translators are trained together.
+    Sizes that are not `given` are chosen by the number of pairs. With `symmetry`, two translators are trained together,
+    and the data has both directions.
     """
-    source, target = tokenizers
-    pairs = lines.encode(source, target)
     chosen = {name: value for name, value in size_preset(len(pairs)).items() if name not in given}
     settings = settings.model_copy(update=chosen)
     if not settings.symmetry:
@@ -47,8 +47,8 @@ def create_translator(
 def check_translator_data(lines: LinePairs, settings: TranslatorConfig, given: Collection[str]) -> None:
     """Raise an error if settings contradict each other, or all lines of a text are blank."""
     if problem := inapplicable_setting(settings, given):
-        name, _, reason = problem.partition(" ")
-        raise DataError(f"--{name.replace('_', '-')} {reason}; remove it")
+        setting, reason = problem
+        raise DataError(f"--{setting.replace('_', '-')} {reason}; remove it")
     if not any(line.strip() for line in lines.target):
         raise DataError(f"{lines.name}: all translations are blank; give a text with translations")
     if settings.symmetry and not any(line.strip() for line in lines.source):

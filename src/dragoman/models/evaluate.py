@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, overload
 
+from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.likelihood import Likelihood, likelihood
 from dragoman.models.language_model import LanguageModel
-from dragoman.models.translation import DEFAULT_LENGTH, BaseTranslator
+from dragoman.models.translation import BaseTranslator
 
 if TYPE_CHECKING:
     from dragoman.evaluation.translator import TranslatorEvaluation

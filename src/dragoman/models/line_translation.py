@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from dragoman.core.defaults import DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import error_at_line
 from dragoman.data.input_lines import NumberedLine
+from dragoman.data.segmenters import token_name
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import parse_tree
 from dragoman.data.vocabulary import UNK
 from dragoman.data.words import looks_tokenised
 from dragoman.io.output_formats import TranslatedLine
-from dragoman.models.segmented_line import MAX_TOKENS
-from dragoman.models.translation import DEFAULT_LENGTH, EMPTY_TRANSLATION, BaseTranslator
+from dragoman.models.segmented_line import SegmentedLine
+from dragoman.models.translation import EMPTY_TRANSLATION, BaseTranslator
 
 if TYPE_CHECKING:
     from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.io.output_formats import TranslationWriter
     from dragoman.models.translation import Translation
-
-TOKEN_NAMES = {"word": "words", "char": "characters"}  # by kind of segmenter; other tokens are pieces of words
 
 
 @dataclass(frozen=True)
@@ -39,27 +40,25 @@ class LineSearch:
     unknown_replacer: UnknownReplacer | None = None
     with_lattice: bool = False  # record each search, one line at a time
 
-    def translate(self, lines: Sequence[NumberedLine]) -> list[TranslatedLine]:
+    def translate(self, lines: Sequence[NumberedLine], segmented: Sequence[SegmentedLine]) -> list[TranslatedLine]:
         if self.with_lattice:
-            return [self._recorded(line) for line in lines]
+            return [self._recorded(line, tokens) for line, tokens in zip(lines, segmented, strict=True)]
         n_best = self.model.n_best(
-            [line.text for line in lines],
+            segmented,
             self.n_best,
             self.beam_size,
             length=self.length,
             coverage=self.coverage,
-            max_tokens=self.max_tokens,
             unknown_replacer=self.unknown_replacer,
         )
         return [TranslatedLine(*line, translations) for line, translations in zip(lines, n_best, strict=True)]
 
-    def _recorded(self, line: NumberedLine) -> TranslatedLine:
+    def _recorded(self, line: NumberedLine, segmented: SegmentedLine) -> TranslatedLine:
         from dragoman.search.lattice import Lattice
 
         lattice = Lattice()
-        segmented = self.model.segment(line.text, self.max_tokens)
         [translations] = self.model.n_best(
-            segmented,
+            [segmented],
             self.n_best,
             self.beam_size,
             length=self.length,
@@ -67,7 +66,7 @@ class LineSearch:
             unknown_replacer=self.unknown_replacer,
             lattice=lattice,
         )
-        return TranslatedLine(*line, translations, () if segmented[0].is_split else lattice.nodes)
+        return TranslatedLine(*line, translations, () if segmented.is_split else lattice.nodes)
 
 
 @dataclass(frozen=True)
@@ -78,15 +77,18 @@ class LineSampling:
     samples: int
     seed: int = 1
     temperature: float = 1.0
+    max_tokens: ClassVar[int] = sys.maxsize  # lines are not split
 
-    def translate(self, lines: Sequence[NumberedLine]) -> list[TranslatedLine]:
-        return [TranslatedLine(*line, self._sample(line)) for line in lines]
+    def translate(self, lines: Sequence[NumberedLine], segmented: Sequence[SegmentedLine]) -> list[TranslatedLine]:
+        return [
+            TranslatedLine(*line, self._sample(line, tokens)) for line, tokens in zip(lines, segmented, strict=True)
+        ]
 
-    def _sample(self, line: NumberedLine) -> list[Translation]:
+    def _sample(self, line: NumberedLine, segmented: SegmentedLine) -> list[Translation]:
         if not line.text.strip():
             return [EMPTY_TRANSLATION] * self.samples
         seed = int(np.random.SeedSequence([self.seed, line.number]).generate_state(1, np.uint64)[0])
-        return self.model.sample(line.text, self.samples, seed, temperature=self.temperature)[0]
+        return self.model.sample([segmented], self.samples, seed, temperature=self.temperature)[0]
 
 
 def translate_all(
@@ -100,9 +102,10 @@ def translate_all(
     """Translate batches of lines and write the results. Messages for the user go to `info`."""
     unknown_lines = UnknownLineCounter(translator.model.source)
     for lines in batches:
-        for message in (*unknown_lines.check(lines), *_long_lines(translator, lines)):
+        segmented = translator.model.segment([line.text for line in lines], translator.max_tokens)
+        for message in (*unknown_lines.check(lines, segmented), *_long_lines(lines, segmented, translator.max_tokens)):
             info(message)
-        translated = translator.translate(lines)
+        translated = translator.translate(lines, segmented)
         if explain_unknowns:
             for message in _replacements(translated):
                 info(message)
@@ -112,11 +115,10 @@ def translate_all(
         info(unknown_lines.summary())
 
 
-def _long_lines(translator: LineSearch | LineSampling, lines: Sequence[NumberedLine]) -> Iterator[str]:
-    if isinstance(translator, LineSearch):
-        for line in lines:
-            if translator.model.is_too_long(line.text, translator.max_tokens):
-                yield f"line {line.number}: more than {translator.max_tokens} tokens, so it is split"
+def _long_lines(lines: Sequence[NumberedLine], segmented: Sequence[SegmentedLine], max_tokens: int) -> Iterator[str]:
+    for line, tokens in zip(lines, segmented, strict=True):
+        if tokens.is_split:
+            yield f"line {line.number}: more than {max_tokens} tokens, so it is split"
 
 
 def _replacements(lines: Iterable[TranslatedLine]) -> Iterator[str]:
@@ -149,10 +151,10 @@ class UnknownLineCounter:
     tokenizer: Tokenizer
     lines: int = 0
 
-    def check(self, lines: Sequence[NumberedLine]) -> Iterator[str]:
+    def check(self, lines: Sequence[NumberedLine], segmented: Sequence[SegmentedLine]) -> Iterator[str]:
         """Yield a message for the first line with mostly unknown tokens."""
-        for line in lines:
-            tokens = self._tokens(line.text)
+        for line, segmented_line in zip(lines, segmented, strict=True):
+            tokens = self._tokens(segmented_line)
             unknown = int((self.tokenizer.vocab.ids(tokens) == UNK).sum())
             if 2 * unknown <= len(tokens):
                 continue
@@ -167,12 +169,10 @@ class UnknownLineCounter:
 
     @property
     def token_name(self) -> str:
-        return TOKEN_NAMES.get(self.tokenizer.segmenter.kind, "pieces")
+        return f"{token_name(self.tokenizer.segmenter)}s"
 
-    def _tokens(self, line: str) -> Sequence[str]:
-        if not line.strip():
-            return ()
-        return parse_tree(line).words if self.tokenizer.format == TREE else self.tokenizer.segmenter.segment(line)
+    def _tokens(self, line: SegmentedLine) -> Sequence[str]:
+        return parse_tree(line.text).words if self.tokenizer.format == TREE and line.chunks else line.tokens
 
 
 def _probable_reason(tokenizer: Tokenizer, line: str) -> str:

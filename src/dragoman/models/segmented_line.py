@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from dragoman.core.defaults import MAX_TOKENS
 from dragoman.data.segmenters import Segmenter
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.words import SPACE_MARK
 
-MAX_TOKENS = 250  # of a chunk
 SENTENCE_END_MARKS = (".", "!", "?", "。", "！", "？", "।")  # a long line is split after them if possible
 
 Tokens = tuple[str, ...]

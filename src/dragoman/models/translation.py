@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.core.defaults import DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.corpus import Corpus, SourceCorpus
@@ -19,7 +20,7 @@ from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import END, SPECIALS, UNK
 from dragoman.data.words import split_words
-from dragoman.models.segmented_line import MAX_TOKENS, SegmentedLine, segment_lines
+from dragoman.models.segmented_line import SegmentedLine, segment_lines
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from dragoman.search.length import LengthHandling, LengthPrior, MaxWords
 
 PAIRS_PER_BATCH = 64  # in forced decoding
-DEFAULT_LENGTH = "norm"
 END_TOKEN = SPECIALS[END]
 
 
@@ -271,7 +271,7 @@ class BaseTranslator(ABC):
 
     def sample(
         self,
-        lines: str | Iterable[str],
+        lines: str | Iterable[str | SegmentedLine],
         n: int = 1,
         seed: int = 0,
         *,
@@ -288,8 +288,8 @@ class BaseTranslator(ABC):
         """
         from dragoman.search import sample_translations
 
-        texts = [lines] if isinstance(lines, str) else list(lines)
-        source = self._encode_lines(texts)
+        whole_lines = [lines] if isinstance(lines, str) else list(lines)
+        source = self._encode_lines(whole_lines)
         samples = sample_translations(
             self,
             source.corpus,
@@ -302,8 +302,11 @@ class BaseTranslator(ABC):
             batch_size=batch_size,
         )
         return [
-            [self._to_translation(hypothesis, tokens) if text.strip() else EMPTY_TRANSLATION for hypothesis in drawn]
-            for text, drawn, tokens in zip(texts, samples, source.tokens, strict=True)
+            [
+                self._to_translation(hypothesis, tokens) if _text(line).strip() else EMPTY_TRANSLATION
+                for hypothesis in drawn
+            ]
+            for line, drawn, tokens in zip(whole_lines, samples, source.tokens, strict=True)
         ]
 
     def segment(self, lines: str | Iterable[str | SegmentedLine], max_tokens: int = MAX_TOKENS) -> list[SegmentedLine]:
@@ -470,13 +473,14 @@ class BaseTranslator(ABC):
         tokens = [chunk for line in lines for chunk in line.chunks]
         return _EncodedSource(Corpus.from_sentences(tokens, self.source.vocab), tokens)
 
-    def _encode_lines(self, lines: Sequence[str]) -> _EncodedSource:
+    def _encode_lines(self, lines: Sequence[str | SegmentedLine]) -> _EncodedSource:
         """Encode whole lines, also blank and long ones."""
         if self.source.format == TREE:
-            trees = self.source.encode(lines)
+            trees = self.source.encode([_text(line) for line in lines])
             assert isinstance(trees, Treebank)
             return _EncodedSource(trees, [tuple(trees.phrases(number)) for number in range(len(trees))])
-        tokens = [tuple(line) for line in self.source.segmenter.segment_all(lines)]
+        segmented = iter(self.source.segmenter.segment_all([line for line in lines if isinstance(line, str)]))
+        tokens = [line.tokens if isinstance(line, SegmentedLine) else tuple(next(segmented)) for line in lines]
         return _EncodedSource(Corpus.from_sentences(tokens, self.source.vocab), tokens)
 
     def _encode_target(self, lines: Sequence[str]) -> Corpus:
@@ -532,6 +536,10 @@ class BaseTranslator(ABC):
         if line.is_split:
             return [join_translations([next(chunks)[0] for _ in line.chunks])]
         return next(chunks)
+
+
+def _text(line: str | SegmentedLine) -> str:
+    return line if isinstance(line, str) else line.text
 
 
 def _check_pairs(lines: Sequence[str], translations: Sequence[str] | Sequence[Translation]) -> None:

@@ -158,8 +158,8 @@ class Translator(NeuralModel, BaseTranslator):
         source = source or Tokenizer(WordSegmenter(), pairs.source.vocab, format=text_format)
         target = target or Tokenizer(WordSegmenter(), pairs.target.vocab)
         _check_format(settings, source)
-        if message := inapplicable_setting(settings, ()):
-            raise DataError(message)
+        if problem := inapplicable_setting(settings, ()):
+            raise DataError(" ".join(problem))
         if settings.symmetry:
             raise DataError("symmetry needs two translators; create them with TwoWayTranslator.create")
         prior = LengthPrior.estimate(pairs.source.sizes - 1, pairs.target.sizes - 1)

@@ -101,32 +101,34 @@ ENCODERS_WITH_SETTING = {
 }
 
 
-def inapplicable_setting(settings: TranslatorConfig, given: Collection[str]) -> str:
-    """Return why the first inapplicable setting cannot be used, or an empty string."""
+def inapplicable_setting(settings: TranslatorConfig, given: Collection[str]) -> tuple[str, str] | None:
+    """Return the first setting that cannot be used with the others and the reason, or None."""
     for name, encoders in ENCODERS_WITH_SETTING.items():
         if name in given and settings.encoder not in encoders:
-            return f"{name} is for the encoder {' or '.join(encoders)}, not for {settings.encoder}"
+            return name, f"requires the encoder {' or '.join(encoders)}, not {settings.encoder}"
     if "attention_hidden" in given and settings.attention != "mlp":
-        return f"attention_hidden is for mlp attention, not for {settings.attention}"
-    if settings.priors and settings.attention == "none":
-        return f"{next(iter(settings.priors))} is for attention, and there is none"
+        return "attention_hidden", f"requires mlp attention, not {settings.attention}"
+    has_attention = settings.attention != "none"
+    if settings.priors and not has_attention:
+        return next(iter(settings.priors)), "requires attention"
     if settings.reads_trees and (wrong := [name for name in settings.priors if name in ORDER_PRIORS]):
-        return f"{wrong[0]} goes by the order of words, and what is attended to is a tree"
-    if settings.hard and settings.attention == "none":
-        return "hard is for attention, and there is none"
+        return wrong[0], "depends on word order and cannot be used with a tree encoder"
+    if settings.hard and not has_attention:
+        return "hard", "requires attention"
     if settings.fertility_penalty and not settings.fertility:
-        return "fertility_penalty is for fertility, and there is none"
-    if settings.supervision and (settings.attention == "none" or settings.reads_trees):
-        return "supervision is for attention to words"
-    if settings.symmetry and (settings.attention == "none" or settings.reads_trees):
-        return "symmetry is for attention to words"
-    if settings.lexicon and (settings.attention == "none" or settings.reads_trees or settings.softmax != "full"):
-        return "lexicon is for attention to words, and a full softmax"
+        return "fertility_penalty", "requires fertility"
+    attends_to_words = has_attention and not settings.reads_trees
+    if settings.supervision and not attends_to_words:
+        return "supervision", "requires attention over words"
+    if settings.symmetry and not attends_to_words:
+        return "symmetry", "requires attention over words"
+    if settings.lexicon and not (attends_to_words and settings.softmax == "full"):
+        return "lexicon", "requires attention over words and a full softmax"
     if "lexicon_floor" in given and not settings.lexicon:
-        return "lexicon_floor is for a lexicon (--lexicon)"
+        return "lexicon_floor", "requires a lexicon (--lexicon)"
     if "k_max" in given and settings.pooling != "k-max":
-        return f"k_max is for k-max pooling, not for {settings.pooling}"
-    return ""
+        return "k_max", f"requires k-max pooling, not {settings.pooling}"
+    return None
 
 
 def size_preset(pairs: int) -> dict[str, Any]:

@@ -74,8 +74,8 @@ class TwoWayTranslator(nn.Module):
     ) -> Self:
         """Create two untrained translators. See `Translator.create`."""
         settings = validate(settings or TranslatorConfig, others, "settings")
-        if message := inapplicable_setting(settings, ()):
-            raise DataError(message)
+        if problem := inapplicable_setting(settings, ()):
+            raise DataError(" ".join(problem))
         single = settings.model_copy(update={"symmetry": 0.0})
         return cls(
             Translator.create(pairs, source, target, single, seed=seed),

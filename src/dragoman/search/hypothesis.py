@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,6 +34,16 @@ class Hypothesis:
         # rows: (longest source of the batch,) each, of which the first `width` belong to this sentence
         """
         return replace(self, attention=torch.stack(rows)[:, :width].clone()) if rows else self
+
+
+class Continuations(NamedTuple):
+    """Hypotheses of one step: each is an active hypothesis of the last step and a token; grouped by sentence."""
+
+    sentence: Tensor  # (n,)
+    row: Tensor  # (n,) the row of the hypothesis that is continued, among the active ones
+    parent: Tensor  # (n,) the same hypothesis by its index among the continuations kept in the last step
+    token: Tensor  # (n,)
+    log_prob: Tensor  # (n,) of all tokens so far
 
 
 def attention_weights(scorer: Scorer, state: State) -> Tensor | None:

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from torch import Tensor
 
 from dragoman.data.vocabulary import END, START
+from dragoman.search.hypothesis import Continuations
 
 Fate = Literal["kept", "finished", "pruned"]
-
-
-class Continuations(NamedTuple):
-    """Hypotheses of one step: each is an active hypothesis of the last step and a token; grouped by sentence."""
-
-    sentence: Tensor  # (n,)
-    row: Tensor  # (n,) the row of the hypothesis that is continued, among the active ones
-    parent: Tensor  # (n,) the same hypothesis by its index among the continuations kept in the last step
-    token: Tensor  # (n,)
-    log_prob: Tensor  # (n,) of all tokens so far
 
 
 @dataclass(frozen=True)

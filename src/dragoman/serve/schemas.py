@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dragoman.models.translation import DEFAULT_LENGTH
+from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.search.lattice import Fate
 from dragoman.serve import RequestLimits
 

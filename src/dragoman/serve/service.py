@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
+from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.core.errors import DragomanError
 from dragoman.data.language_id import LanguageGuess, LanguageIdentifier
 from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
-from dragoman.models.translation import DEFAULT_LENGTH, BaseTranslator
+from dragoman.models.translation import BaseTranslator
 from dragoman.serve import RequestLimits
 from dragoman.serve.batch_queue import BatchQueue, IsNeeded, cancellation_check
 from dragoman.serve.errors import ApiError, shorten

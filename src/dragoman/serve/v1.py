@@ -14,10 +14,10 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse
 
+from dragoman.core.defaults import MAX_TOKENS
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.io.storage import METRICS_FILE, REPORT_FILE
 from dragoman.models.language_model import LanguageModel
-from dragoman.models.segmented_line import MAX_TOKENS
 from dragoman.models.translation import Translation
 from dragoman.search.lattice import Lattice
 from dragoman.serve.batch_queue import cancellation_check

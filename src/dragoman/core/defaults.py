@@ -1,0 +1,4 @@
+"""Default settings of search, in a module that imports nothing."""
+
+DEFAULT_LENGTH = "norm"  # length handling
+MAX_TOKENS = 250  # longer lines are split
