@@ -134,7 +134,7 @@ def test_long_lines_translated_in_parts(unknown_only: tuple[Translator, Path]) -
 
 def test_known_words_are_unchanged() -> None:
     model = translators()["one"]
-    assert [one.text for one in model.translate(GERMAN, unknown_replacer=UnknownReplacer())] == ENGLISH
+    assert [translation.text for translation in model.translate(GERMAN, unknown_replacer=UnknownReplacer())] == ENGLISH
 
 
 @pytest.mark.parametrize(("name", "message"), [("pieces", "it predicts char"), ("plain", "this translator has none")])
