@@ -215,18 +215,6 @@ def test_selecting_sentences_commutes_with_advance(model: Any, selected: list[in
 def test_hypotheses_do_not_depend_on_the_batch(model: Any, beam: int) -> None:
     source = pairs_of(model).source
     together = beam_search(model, Batch.empty(len(source), source), beam, n_best=beam)
-<<<<<<< HEAD
-    for number, found in enumerate(together):
-        alone = source.select(np.array([number]))
-        (expected,) = beam_search(model, Batch.empty(1, alone), beam, n_best=beam)
-        assert [one.ids for one in found] == [one.ids for one in expected]
-        for one, right in zip(found, expected, strict=True):
-            assert one.log_prob == pytest.approx(right.log_prob, abs=1e-10)
-            if one.attention is not None:
-                torch.testing.assert_close(one.attention, right.attention, **SAME)
-    few = beam_search_corpus(model, source, active_hypotheses=2 * beam, beam_size=beam, n_best=beam)
-    assert [[one.ids for one in some] for some in few] == [[one.ids for one in some] for some in together]
-=======
     for number, hypotheses in enumerate(together):
         single = source.select(np.array([number]))
         (expected,) = beam_search(model, Batch.empty(1, single), beam, n_best=beam)
@@ -235,11 +223,10 @@ def test_hypotheses_do_not_depend_on_the_batch(model: Any, beam: int) -> None:
             assert hypothesis.log_prob == pytest.approx(right.log_prob, abs=1e-10)
             if hypothesis.attention is not None:
                 torch.testing.assert_close(hypothesis.attention, right.attention, **SAME)
-    few = beam_search_corpus(model, source, rows=2 * beam, beam_size=beam, n_best=beam)
+    few = beam_search_corpus(model, source, active_hypotheses=2 * beam, beam_size=beam, n_best=beam)
     assert [[hypothesis.ids for hypothesis in n_best] for n_best in few] == [
         [hypothesis.ids for hypothesis in n_best] for n_best in together
     ]
->>>>>>> main
 
 
 # -- attention ---------------------------------------------------------------------------------------------------------

@@ -95,25 +95,14 @@ def test_units_and_vocabularies_are_saved(source: str, target: str, tmp_path: Pa
     model.save(tmp_path / "model")
     loaded = dragoman.load(tmp_path / "model")
     for side in ("source", "target"):
-<<<<<<< HEAD
-        one, other = getattr(made, side), getattr(loaded, side)
-        assert other.config() == one.config()
-        assert other.vocab == one.vocab
-        assert other.segmenter.files() == one.segmenter.files()
-    line = bracketed("YES, CAT. zebra") if source == TREE else "YES, CAT. zebra"
-    assert loaded.target.segmenter.segment("Yes, a zebra.") == made.target.segmenter.segment("Yes, a zebra.")
-    assert loaded.translate(line, max_words=6) == made.translate(line, max_words=6)
-    np.testing.assert_array_equal(loaded.length_prior.pairs, made.length_prior.pairs)
-=======
         tokenizer, other = getattr(model, side), getattr(loaded, side)
         assert other.config() == tokenizer.config()
         assert other.vocab == tokenizer.vocab
-        assert other.units.files() == tokenizer.units.files()
+        assert other.segmenter.files() == tokenizer.units.files()
     line = bracketed("YES, CAT. zebra") if source == TREE else "YES, CAT. zebra"
-    assert loaded.target.units.segment("Yes, a zebra.") == model.target.segmenter.segment("Yes, a zebra.")
+    assert loaded.target.segmenter.segment("Yes, a zebra.") == model.target.segmenter.segment("Yes, a zebra.")
     assert loaded.translate(line, max_words=6) == model.translate(line, max_words=6)
     np.testing.assert_array_equal(loaded.length_prior.pairs, model.length_prior.pairs)
->>>>>>> main
     assert {path.name for path in (tmp_path / "model").iterdir()} <= MODEL_DIRECTORY.files
 
 
@@ -178,15 +167,9 @@ def test_a_training_replaces_a_translator_with_force(saved: Path) -> None:
     source_tokenizer, target_tokenizer, pairs = sides("word", "word")
     model = Translator.create(pairs, source_tokenizer, target_tokenizer, **SMALL)
     with pytest.raises(DataError, match="--force"):
-<<<<<<< HEAD
-        fit(made, pairs, output=saved, max_epochs=1, threads=1)
-    fit(made, pairs, output=saved, force=True, max_epochs=1, threads=1)
-    assert dragoman.load(saved).source.segmenter.kind == "word"
-=======
         fit(model, pairs, output=saved, max_epochs=1, threads=1)
     fit(model, pairs, output=saved, force=True, max_epochs=1, threads=1)
-    assert dragoman.load(saved).source.units.kind == "word"
->>>>>>> main
+    assert dragoman.load(saved).source.segmenter.kind == "word"
 
 
 def test_notes_beside_a_translator_are_not_lost(saved: Path) -> None:
@@ -421,8 +404,4 @@ def test_a_training_directory_without_a_file_is_not_resumed(tmp_path: Path, name
         )
     (tmp_path / "model" / name).unlink()
     with pytest.raises(DataError, match="broken training directory; start again with --force"):
-<<<<<<< HEAD
-        fit(Translator.create(pairs, one, two, **SMALL), pairs, **settings)
-=======
         fit(Translator.create(pairs, source_tokenizer, target_tokenizer, **SMALL), pairs, **settings)
->>>>>>> main

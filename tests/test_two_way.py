@@ -214,19 +214,11 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     texts = ("--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en")
     dev = ("--dev-src", tmp_path / "t.de", "--dev-tgt", tmp_path / "t.en")
     command = ("train", "translator", *texts, *dev, "--max-updates", 2, "--symmetry", "0.5")
-<<<<<<< HEAD
-    told = good(*command, "-o", tmp_path / "m", "--markov", "1", "--lexicon")
-    assert "two translators, one for each direction" in told.err and "symmetry 0.5, markov 1, lexicon" in told.err
-    assert f"{tmp_path}/m/forward: dev text: BLEU" in told.err
-    assert f"{tmp_path}/m/backward: dev text: BLEU" in told.err
-    assert f"dragoman translate {tmp_path}/m/forward" in told.err
-=======
     outcome = good(*command, "-o", tmp_path / "m", "--markov", "1", "--lexicon")
     assert "two translators, one for each direction" in outcome.err and "symmetry 0.5, markov 1, lexicon" in outcome.err
     assert f"{tmp_path}/m/forward: dev text: BLEU" in outcome.err
     assert f"{tmp_path}/m/backward: dev text: BLEU" in outcome.err
     assert f"dragoman translate {tmp_path}/m/forward" in outcome.err
->>>>>>> main
     for name, line in (("forward", GERMAN[0]), ("backward", ENGLISH[0])):
         assert good("translate", tmp_path / "m" / name, stdin=f"{line}\n").out.count("\n") == 1
     refused = run("translate", tmp_path / "m", stdin="a\n")

@@ -158,15 +158,9 @@ def test_export_vectors_of_a_model(good, model: Path, tmp_path: Path, name: str)
     assert "8 vectors of 3 numbers" in messages
     again, loaded = read_word_vectors(tmp_path / name), load(model)
     assert again.words == loaded.vocab.tokens
-<<<<<<< HEAD
-    matrix, found = vectors_for(loaded.vocab, again)
-    assert found.all()
-    assert np.array_equal(matrix, loaded.arrays()["embedding.weight"])
-=======
     matrix, is_known = vectors_for(loaded.vocab, again)
     assert is_known.all()
-    assert np.array_equal(matrix, loaded.arrays()["M"])
->>>>>>> main
+    assert np.array_equal(matrix, loaded.arrays()["embedding.weight"])
 
 
 def test_vectors_on_standard_output(good, model: Path, tmp_path: Path) -> None:
@@ -181,13 +175,8 @@ def test_bad_usage_of_export(run, model: Path, shared: Path, tmp_path: Path) -> 
         ((model,), "either --arpa FILE"),
         ((model, "--arpa", "a", "--word-vectors", "b"), "either --arpa FILE"),
         ((model, "--word-vectors", tmp_path / "new", "--vocab-pad", 9), "either --arpa FILE"),
-<<<<<<< HEAD
         ((shared / "bi", "--word-vectors", tmp_path / "new"), "ngram model has no word vectors"),
-        ((model, "--word-vectors", kept), "--force"),
-=======
-        ((shared / "bi", "--word-vectors", tmp_path / "new"), "ngram model has no vectors of words"),
         ((model, "--word-vectors", existing), "--force"),
->>>>>>> main
     ]:
         outcome = run("export", *arguments)
         assert (outcome.code, outcome.out) == (2, ""), outcome.err
