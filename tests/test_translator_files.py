@@ -98,7 +98,7 @@ def test_units_and_vocabularies_are_saved(source: str, target: str, tmp_path: Pa
         tokenizer, other = getattr(model, side), getattr(loaded, side)
         assert other.config() == tokenizer.config()
         assert other.vocab == tokenizer.vocab
-        assert other.segmenter.files() == tokenizer.units.files()
+        assert other.segmenter.files() == tokenizer.segmenter.files()
     line = bracketed("YES, CAT. zebra") if source == TREE else "YES, CAT. zebra"
     assert loaded.target.segmenter.segment("Yes, a zebra.") == model.target.segmenter.segment("Yes, a zebra.")
     assert loaded.translate(line, max_words=6) == model.translate(line, max_words=6)
