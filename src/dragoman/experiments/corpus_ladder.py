@@ -48,6 +48,7 @@ TIMED_SENTENCES = 48  # by which the speed of the search is measured
 MIN_TRANSLATED = 20  # test sentences
 TIME_MARGIN = 1.2  # the search is expected to take this much longer than measured
 MAX_ATTENTION_WORDS = 40  # of a sentence whose attention is shown
+NOT_REPLACED = "not replaced"  # unknown words, in reports
 OTHER_SEARCHES = ((2, "norm"), (10, "norm"), (5, "none"), (10, "none"), (5, "prior"))  # beam and length handling
 
 
@@ -291,7 +292,7 @@ def _compare_replacements(
     from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.evaluation.translation_metrics import score_translations
 
-    bleu = {"not replaced": rung.bleu}
+    bleu = {NOT_REPLACED: rung.bleu}
     replacers = {"copied from the source": UnknownReplacer(), "by the lexicon, else copied": UnknownReplacer(lexicon)}
     for name, replacer in replacers.items():
         texts = [translation.text for translation in model.translate(part.sources, unknown_replacer=replacer)]

@@ -14,6 +14,7 @@ from dragoman.evaluation.translator import DEFAULT_BEAM
 from dragoman.experiments.corpus_data import SOURCE, TARGET, CorpusNames, CorpusSplit
 from dragoman.experiments.corpus_ladder import (
     MODELS_DIRECTORY,
+    NOT_REPLACED,
     TEXT_DIRECTORY,
     CorpusExperiment,
     CorpusResults,
@@ -465,5 +466,6 @@ def _values(results: CorpusResults, split: CorpusSplit, budget: TimeBudget) -> F
             "searches": [variant.as_dict() for variant in results.searches],
         }
     if results.bleu_by_replacement:
-        values["unknown_words_replaced"] = results.bleu_by_replacement
+        keys = {NOT_REPLACED: "left alone"}  # the name in files of earlier versions
+        values["unknown_words_replaced"] = {keys.get(n, n): bleu for n, bleu in results.bleu_by_replacement.items()}
     return values

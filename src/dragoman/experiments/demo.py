@@ -103,7 +103,7 @@ def _show_sample(experiment: LabExperiment, data: LabData) -> None:
     from dragoman.report.document import render_document
 
     section = render_document("demo.txt.j2", {"pairs": _sample(experiment)}, trained=False)[0]
-    experiment.callbacks.show(f"\n{section_text(section)}\n")
+    experiment.callbacks.show(f"\n{section_text(section)}")
 
 
 def _sample(experiment: LabExperiment) -> Preformatted:
