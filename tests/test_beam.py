@@ -105,7 +105,7 @@ def test_beam_search_follows_its_definition(length: LengthHandling, beam_size: i
 
 @every_length
 def test_search_stops_when_the_result_cannot_change(length: LengthHandling) -> None:
-    """Steps are counted: without a length handling, a sentence whose best translation is known must not be searched to the end."""
+    """Without length handling, the search of a sentence ends when its best translation is known."""
 
     class Counting(ToyTranslator):
         steps = 0

@@ -61,7 +61,7 @@ def monolingual_grammar(language: int) -> MonolingualGrammar:
     return MonolingualGrammar.project(LAB.grammar, language)
 
 
-# -- exact probabilities, by enumeration of small grammars ---------------------------------------------------------------------------------------
+# -- exact probabilities, by enumeration of small grammars -----------------------------------------------------------
 
 WIDTHS = {"S": 2, "N": 2, "AN": 2, "V": 2, "A": 2, "TIME": 2}  # rules sampled per symbol; 1 for others
 
@@ -179,7 +179,7 @@ def test_entropies_are_sums_over_sentences(small):
     assert (computed.english_words, computed.german_words) == pytest.approx(tuple(words), rel=1e-9)
 
 
-# -- exact probabilities of the complete grammar ----------------------------------------------------------------------------------
+# -- exact probabilities of the complete grammar ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("language", LANGUAGE_NAMES)
