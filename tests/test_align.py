@@ -445,7 +445,7 @@ def test_links_are_printed_and_messages_go_to_stderr(good: Any, workdir: Path) -
         (["--with", "nowhere", "--prior", "1"], "--prior"),
         (["--gold", "t.de"], "t.de:1: 'das' is not a link"),
         (["--iterations", "0"], "iterations"),
-        (["--gold", "short.align"], "short.align has 1 lines but there are 7 pairs"),
+        (["--gold", "short.align"], "short.align has 1 lines and there are 7 pairs"),
     ],
 )
 def test_errors_of_the_command(run: Any, workdir: Path, options: list[str], message: str) -> None:

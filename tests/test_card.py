@@ -60,7 +60,7 @@ def test_the_card_of_a_language_model_has_its_perplexity_and_data(good: Any, tmp
     good("train", "ngram", *train, tmp_path / "m", "--dev-text", tmp_path / "d", "--order", 2)
     card = (tmp_path / "m" / "README.md").read_text()
     lines, words = len(TRAIN.splitlines()), len(TRAIN.split())
-    assert "| dev | perplexity, a word or sentence end |" in card
+    assert "| dev | perplexity per word or sentence end |" in card
     assert f"| train | {lines:,} | {words + lines:,} | `" in card and f"| dev | {len(DEV.splitlines())} |" in card
     good("train", "cache", *train, tmp_path / "cache", "--vocab", tmp_path / "m")
     assert f"| train | {lines:,} |" in (tmp_path / "cache" / "README.md").read_text()

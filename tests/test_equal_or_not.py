@@ -157,7 +157,7 @@ def test_a_picture_has_every_label_as_text(tmp_path: Path, view: HiddenLayerView
 def test_points_in_one_place_share_a_label() -> None:
     """Those nearer than this; the others have their own."""
     points = np.array([[1.0, 1.0], [0.0, 0.0], [1.02, 0.99], [1.0, 2.0]])
-    labels = merge_labels(points, ["a", "b", "c", "d"], near=0.05)
+    labels = merge_labels(points, ["a", "b", "c", "d"], tolerance=0.05)
     assert labels == {(1.0, 1.0): "a\nc", (0.0, 0.0): "b", (1.0, 2.0): "d"}
 
 
@@ -171,7 +171,7 @@ def test_what_has_no_place_in_a_plane_is_refused(tmp_path: Path, view: HiddenLay
     path = tmp_path / "picture.svg"
     for views, message in [
         ([], "nothing to draw"),
-        ([replace(view, h=np.zeros((4, 3)))], "h of mine is no set of points on a plane; use two hidden units"),
+        ([replace(view, h=np.zeros((4, 3)))], "h of mine is not a set of points in a plane; use two hidden units"),
         ([replace(view, h=np.full((4, 2), np.nan))], "mine has a point that is infinite or undefined"),
     ]:
         with pytest.raises(DataError, match=message):

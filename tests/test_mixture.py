@@ -99,8 +99,8 @@ def test_probabilities_are_weighted_sums() -> None:
 
 
 def test_uniform_mixtures_have_equal_weights() -> None:
-    members = [model(f"witten-bell, order {order}") for order in (1, 2, 3)]
-    assert Mixture.uniform(members).weights == pytest.approx([1 / 3] * 3)
+    members = [model(f"witten-bell, order {order}") for order in (2, 5)]
+    assert Mixture.uniform(members).weights == pytest.approx([1 / 2] * 2)
 
 
 def test_a_smoothed_member_makes_the_mixture_positive(held_out: Corpus) -> None:
@@ -258,9 +258,9 @@ def test_each_bucket_uses_its_weights(held_out: Corpus) -> None:
     """At the first word only one member is heard, afterwards only the other."""
     first, second = model("witten-bell, order 1"), model("modified-kneser-ney, order 3")
     mixed = Mixture([first, second], buckets="position", bucket_weights=[[1, 0], *[[0, 1]] * 7])
-    first = np.zeros(held_out.num_tokens, bool)
-    first[held_out.token_offsets[:-1]] = True
-    expected = np.where(first, token_log_probs(first, held_out), token_log_probs(second, held_out))
+    is_first_word = np.zeros(held_out.num_tokens, bool)
+    is_first_word[held_out.token_offsets[:-1]] = True
+    expected = np.where(is_first_word, token_log_probs(first, held_out), token_log_probs(second, held_out))
     np.testing.assert_allclose(token_log_probs(mixed, held_out), expected, rtol=0, atol=1e-12)
 
 
@@ -352,7 +352,7 @@ def test_mix_prints_and_saves_buckets(
     ("arguments", "message"),
     [
         (["--buckets", "odrer", "--dev-text", "DEV"], "did you mean 'order'?"),
-        (["--buckets", "order", "--equal-weights"], "goes with --dev-text"),
+        (["--buckets", "order", "--equal-weights"], "needs --dev-text"),
         (["--buckets", "order+order", "--dev-text", "DEV"], "give each once"),
         (["--buckets", "frequency+entropy+position+order+recent", "--dev-text", "DEV"], "combine fewer"),
     ],

@@ -181,13 +181,13 @@ def test_sampled_text_consists_of_vocabulary_words() -> None:
 
 
 def warp_by_definition(probs: Any, temperature: float = 1.0, top_k: int | None = None, top_p: Any = 1) -> list[Any]:
-    """What `narrowed` should leave of one distribution, by the definition: words in order of (probability, number)."""
+    """One distribution after top-k and nucleus sampling, by definition: words in order of (probability, id)."""
     tempered = list(probs) if temperature == 1 else [p ** (1 / temperature) for p in probs]
     order = sorted(range(len(tempered)), key=lambda word: (-tempered[word], word))[:top_k]
-    mass = sum(tempered[word] for word in order)
+    total = sum(tempered[word] for word in order)
     chosen, mass = set[int](), 0
     for word in order:
-        if mass < top_p * mass:
+        if mass < top_p * total:
             chosen.add(word)
             mass += tempered[word]
     return [p / mass if word in chosen else 0 for word, p in enumerate(tempered)]

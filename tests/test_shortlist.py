@@ -231,7 +231,9 @@ def test_the_command_line_option(good: Any, run: Any, tmp_path: Path) -> None:
     good("align", *texts, "-o", tmp_path / "al", "--model", "ibm1")
     short = ("--shortlist", tmp_path / "al")
     outcome = good("translate", tmp_path / "m", *short, "--text", tmp_path / "t.de")
-    assert "probabilities are among these" in outcome.err and outcome.out.count("\n") == len(GERMAN)
+    assert "normalised over the words of each line's shortlist" in outcome.err and outcome.out.count("\n") == len(
+        GERMAN
+    )
     report = good("evaluate", tmp_path / "m", *texts, *short)
     assert "with shortlists (perplexities are over all words)" in report.out
     assert json.loads(good("evaluate", tmp_path / "m", *texts, *short, "--json").out)["shortlist"] == f"{tmp_path}/al"

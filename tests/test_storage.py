@@ -327,7 +327,7 @@ def test_a_file_in_place_of_a_directory_is_reported(tmp_path: Path) -> None:
         ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\na\t1\na\t1\n", "vocab.tsv:5: 'a' is already on line 4"),
         ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\na\n", "vocab.tsv:4: expected `token TAB count`"),
         ("vocab.tsv", "a\t1\n", "vocab.tsv:1: a vocabulary begins with <s>"),
-        ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\nother\t1\n", "do not fit together"),
+        ("vocab.tsv", "<s>\t0\n</s>\t0\n<unk>\t0\nother\t1\n", "do not match"),
         ("model.safetensors", None, "model.safetensors: missing"),
         ("model.safetensors", "garbage", "model.safetensors: damaged"),
     ],

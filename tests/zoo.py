@@ -381,7 +381,7 @@ def batch_of(pairs: ParallelCorpus) -> Batch:
 def _given(name: str, text: Text) -> LanguageModel:
     """A translator with its source given is a language model."""
     found = translator(name, text)
-    conditioned: LanguageModel = found.given(read_by(found, "the unicorn sees a dog ."))
+    conditioned: LanguageModel = found.condition_on(read_by(found, "the unicorn sees a dog ."))
     return conditioned
 
 

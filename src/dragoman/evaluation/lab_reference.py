@@ -11,6 +11,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.floor import Floor, TrueLogProbs
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
-from dragoman.lab.lab import german_english_lab
-from dragoman.lab.minimal_pairs import DISTANCE_CLASSES, MinimalPair, distance_class
+
+if TYPE_CHECKING:
+    from dragoman.lab.minimal_pairs import MinimalPair
 
 PhenomenonAccuracies = dict[tuple[str, int], MinimalPairAccuracy]  # by phenomenon and smallest distance of its class
 
@@ -31,6 +33,8 @@ def lab_true_log_probs(language: str, corpus: Corpus, source: str = "sentences")
         language: `de` or `en`.
         source: name of the text in the error that is raised if the grammar cannot have generated a sentence.
     """
+    from dragoman.lab.lab import german_english_lab  # compiles the grammar
+
     lab = german_english_lab()
     return TrueLogProbs(
         lab.log_probs(language, corpus),
@@ -48,6 +52,8 @@ def lab_floor(language: str, corpus: Corpus) -> Floor:
 
 def minimal_pair_accuracies(model: Scorer, pairs: Sequence[MinimalPair]) -> PhenomenonAccuracies:
     """Return the accuracy of a model on minimal pairs, by phenomenon and class of distance."""
+    from dragoman.lab.minimal_pairs import distance_class
+
     return accuracy_by_kind(model, pairs, lambda pair: (pair.phenomenon, distance_class(pair.distance)))
 
 
@@ -57,6 +63,8 @@ def distance_label(minimum: int) -> str:
     >>> [distance_label(minimum) for minimum in (0, 1, 16)]
     ['0', '1 to 3', '16 and more']
     """
+    from dragoman.lab.minimal_pairs import DISTANCE_CLASSES
+
     following = [start for start in DISTANCE_CLASSES if start > minimum]
     if not following:
         return f"{minimum} and more"
