@@ -151,7 +151,7 @@ def test_a_translator_is_replaced_when_asked_for_and_only_then(saved: Path) -> N
     assert {SOURCE_PREFIX + SENTENCEPIECE_FILE, TARGET_PREFIX + SENTENCEPIECE_FILE, SOURCE_VOCAB_FILE} <= {
         path.name for path in saved.iterdir()
     }
-    with pytest.raises(DataError, match=r"holds a model already; .*--force"):
+    with pytest.raises(DataError, match=r"already contains a model; .*--force"):
         model("witten-bell, order 2").save(saved)
     model("witten-bell, order 2").save(saved, replace=True)
     assert dragoman.load(saved).kind == "ngram"
