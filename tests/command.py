@@ -30,7 +30,7 @@ COMMAND = "import sys; from dragoman.cli.main import main; sys.exit(main())"
 
 
 class Outcome:
-    """What a command left behind."""
+    """Exit code and output of a command."""
 
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err
@@ -39,7 +39,7 @@ class Outcome:
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    """Run a command line in this process, with this on standard input."""
+    """Run a command in this process, with `stdin` as standard input."""
 
     def call(*arguments, stdin=""):
         raw = stdin if isinstance(stdin, bytes) else stdin.encode()
@@ -54,7 +54,7 @@ def run(capsys, monkeypatch):
 
 @pytest.fixture
 def good(run):
-    """The same, for commands that must succeed."""
+    """Like `run`, for commands that must succeed."""
 
     def call(*arguments, stdin=""):
         outcome = run(*arguments, stdin=stdin)
@@ -66,7 +66,7 @@ def good(run):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory) -> Path:
-    """Texts and a few models: `bi` and `tri` over one vocabulary, `other` over its own, `stupid`, and `both` mixed."""
+    """Texts and a few models: `bi` and `tri` over one vocabulary, `other` over another, `stupid`, and `both` mixed."""
     place = tmp_path_factory.mktemp("shared")
     (place / "train.txt").write_text(TRAIN)
     (place / "dev.txt").write_text(DEV)
@@ -77,8 +77,8 @@ def shared(tmp_path_factory) -> Path:
     tri.save(place / "tri")
     dragoman.Mixture.uniform([bi, tri]).save(place / "both")
     dragoman.NgramModel.train(corpus, order=2, smoothing="stupid-backoff").save(place / "stupid")
-    strangers = dragoman.Corpus.from_sentences(["quite another language"])
-    dragoman.NgramModel.train(strangers, order=1, smoothing="witten-bell").save(place / "other")
+    other_corpus = dragoman.Corpus.from_sentences(["quite another language"])
+    dragoman.NgramModel.train(other_corpus, order=1, smoothing="witten-bell").save(place / "other")
     return place
 
 
@@ -87,7 +87,7 @@ def is_one_line(text: str) -> bool:
 
 
 def in_a_process(script: str, *arguments, **options):
-    """Run Python as a user would: output is held back in a buffer."""
+    """Run a script in a separate process, with buffered output."""
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", script, *map(str, arguments)]
     return subprocess.run(command, check=False, text=True, env=buffered, **options)

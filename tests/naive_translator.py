@@ -14,10 +14,10 @@ from dragoman.nn.cells import CELLS, Cell
 from zoo import pairs_of
 
 
-def naive_scores(kind: str, found: dict[str, Tensor], H: Tensor, h: Tensor) -> Tensor:
+def naive_scores(kind: str, weights: dict[str, Tensor], H: Tensor, h: Tensor) -> Tensor:
     """attn_score(h^(f)_j, h^(e)_t), one j at a time.  # (longest,)"""
     prefix = "decoder.attention.score."
-    named = {name.removeprefix(prefix): part for name, part in found.items()}
+    named = {name.removeprefix(prefix): part for name, part in weights.items()}
     match kind:
         case "dot":
             scores = [h_j @ h for h_j in H]
@@ -59,7 +59,7 @@ def naive_priors(model: Translator, H: Tensor, h: Tensor, alphas: list[Tensor]) 
 
 
 def naive_bias(model: Translator, sentence: int, alpha: Tensor) -> Tensor | float:
-    """log(p_lex + floor), p_lex(e) = sum_j alpha_j L(e | f_j); nothing without a lexicon.  # (|V|,)"""
+    """log(p_lex + floor), p_lex(e) = sum_j alpha_j L(e | f_j); 0 without a lexicon.  # (|V|,)"""
     if model.lexicon is None:
         return 0.0
     starts, words, probs = model.lexicon.table
@@ -73,18 +73,18 @@ def naive_bias(model: Translator, sentence: int, alpha: Tensor) -> Tensor | floa
 
 def naive_softmax(model: Translator, h: Tensor, c: Tensor | None, bias: Tensor | float = 0.0) -> Tensor:
     """log softmax(W_hs [h_t; c_t] + b_s), `<s>` impossible.  # (|V|,)"""
-    found, x = dict(model.state_dict()), h if c is None else torch.cat([h, c])
+    weights, x = dict(model.state_dict()), h if c is None else torch.cat([h, c])
     if model.settings.readout:
-        x = torch.tanh(found["readout.weight"] @ x + found["readout.bias"])
-    if "projection.weight" in found:
-        x = found["projection.weight"] @ x + found["projection.bias"]
+        x = torch.tanh(weights["readout.weight"] @ x + weights["readout.bias"])
+    if "projection.weight" in weights:
+        x = weights["projection.weight"] @ x + weights["projection.bias"]
     within = "output." if model.classes is None else "output.within."
-    W = found["embedding.weight"] if model.settings.tied else found[f"{within}weight.weight"]
-    s = W @ x + found[f"{within}bias"] + bias
+    W = weights["embedding.weight"] if model.settings.tied else weights[f"{within}weight.weight"]
+    s = W @ x + weights[f"{within}bias"] + bias
     s[START] = -math.inf
     if model.classes is None:
         return s.log_softmax(dim=0)
-    class_of, by_class = model.classes.class_of, found["output.classes.weight"] @ x + found["output.classes.bias"]
+    class_of, by_class = model.classes.class_of, weights["output.classes.weight"] @ x + weights["output.classes.bias"]
     result = torch.empty_like(s)
     words_of = [(class_of == number).nonzero()[:, 0] for number in range(len(model.classes))]
     possible = torch.tensor([bool((s[words] > -math.inf).any()) for words in words_of])
@@ -103,42 +103,42 @@ def naive_cell_step(cell: Cell, p: Tensor, state: tuple[Tensor, ...], W_h: Tenso
 
 def naive_steps(model: Translator, encoded: Any, sentence: int, target: list[int]) -> list[Tensor]:
     """log p_t of every word of one translation: one vector at a time, [embed(e_{t-1}); c_{t-1}] as it is written."""
-    found, settings = dict(model.state_dict()), model.settings
-    cell, own = CELLS[settings.cell], encoded.mask[sentence]
-    H = encoded.vectors[sentence][own]
+    weights, settings = dict(model.state_dict()), model.settings
+    cell, mask = CELLS[settings.cell], encoded.mask[sentence]
+    H = encoded.vectors[sentence][mask]
     states = [naive_bridge(model, encoded, sentence, layer) for layer in range(settings.layers)]
-    c, said = torch.zeros(H.shape[1], dtype=H.dtype), []  # c_0 = 0
+    c, log_probs = torch.zeros(H.shape[1], dtype=H.dtype), []  # c_0 = 0
     alphas: list[Tensor] = []
     for word in [START, *target]:
-        x = found["embedding.weight"][word]
+        x = weights["embedding.weight"][word]
         for number in range(settings.layers):
             names = ("input.weight", "recurrent.weight", "input.bias")
-            W_x, W_h, b = (found[f"decoder.layers.{number}.{name}"] for name in names)
+            W_x, W_h, b = (weights[f"decoder.layers.{number}.{name}"] for name in names)
             if number == 0 and settings.attention != "none":
-                W_x, x = torch.cat([W_x, found["decoder.context_input.weight"]], dim=1), torch.cat([x, c])
+                W_x, x = torch.cat([W_x, weights["decoder.context_input.weight"]], dim=1), torch.cat([x, c])
             after = naive_cell_step(cell, W_x @ x + b, states[number], W_h)
             states[number] = after
             x = states[number][0]
         if settings.attention == "none":
-            said.append(naive_softmax(model, x, None))
+            log_probs.append(naive_softmax(model, x, None))
             continue
-        scores = naive_scores(settings.attention, found, H, x) + naive_priors(model, H, x, alphas)
+        scores = naive_scores(settings.attention, weights, H, x) + naive_priors(model, H, x, alphas)
         alpha = scores.softmax(dim=0)
         alphas.append(alpha)
         c = H[int(alpha.argmax())] if settings.hard else H.T @ alpha
-        said.append(naive_softmax(model, x, c, naive_bias(model, sentence, alpha)))
-    return said
+        log_probs.append(naive_softmax(model, x, c, naive_bias(model, sentence, alpha)))
+    return log_probs
 
 
 def naive_bridge(model: Translator, encoded: Any, sentence: int, layer: int) -> tuple[Tensor, ...]:
     """h_0 = h^(f)_{|F|}, or tanh(W h + b) of it; the last layers belong together."""
     from_last = min(model.settings.layers - 1 - layer, len(encoded.final_states) - 1)
-    found, end = dict(model.state_dict()), encoded.final_states[::-1][from_last]
+    weights, end = dict(model.state_dict()), encoded.final_states[::-1][from_last]
     begun = []
     for place, name in enumerate(CELLS[model.settings.cell].state):
         part = end[min(place, len(end) - 1)][sentence]
         if model.settings.bridge == "tanh":
             prefix = f"bridge.layers.{layer}.{name}"
-            part = torch.tanh(found[f"{prefix}.weight"] @ part + found[f"{prefix}.bias"])
+            part = torch.tanh(weights[f"{prefix}.weight"] @ part + weights[f"{prefix}.bias"])
         begun.append(part)
     return tuple(begun)

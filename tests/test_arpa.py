@@ -75,15 +75,15 @@ def prob(model: NgramModel, prefix: str) -> dict[str, float]:
     return {word: round(p, 5) for word, p in model.next_words(prefix, k=None)}
 
 
-def assert_same(one: NgramModel, two: NgramModel) -> None:
+def assert_same(first: NgramModel, second: NgramModel) -> None:
     """Both have the same tables."""
-    assert one.vocab == two.vocab
-    assert one.table.trie.levels == two.table.trie.levels
+    assert first.vocab == second.vocab
+    assert first.table.trie.levels == second.table.trie.levels
     for name in ("word", "begin", "suffix"):
-        np.testing.assert_array_equal(getattr(one.table.trie, name), getattr(two.table.trie, name))
-    for order in range(1, one.table.trie.order + 1):
-        np.testing.assert_allclose(one.table.values(order), two.table.values(order), rtol=0, atol=1e-6)
-    weights = one.table.log_backoff[1:], two.table.log_backoff[1:]  # that of the empty context is never asked for
+        np.testing.assert_array_equal(getattr(first.table.trie, name), getattr(second.table.trie, name))
+    for order in range(1, first.table.trie.order + 1):
+        np.testing.assert_allclose(first.table.values(order), second.table.values(order), rtol=0, atol=1e-6)
+    weights = first.table.log_backoff[1:], second.table.log_backoff[1:]  # that of the empty context is never used
     np.testing.assert_allclose(*weights, rtol=0, atol=1e-6)
 
 
@@ -139,7 +139,7 @@ def test_equivalent_forms_give_the_same_model(changed: str, file: Path) -> None:
 
 
 def test_missing_contexts_are_added(file: Path) -> None:
-    """Trigrams whose contexts were pruned away; and a 4-gram of which nothing else is left."""
+    """Trigrams whose contexts were pruned, and a 4-gram without any shorter n-grams."""
     rows = "-0.5\tb b a\n-0.0757207\ta b </s>\n-0.7\ta a a\n"
     text = SMALL.replace("-0.0757207\ta b </s>\n", rows).replace("ngram 3=1", "ngram 3=3\nngram 4=1")
     model = read_text(file, text.replace("\\end", "\\4-grams:\n-0.1\tb a a b\n\n\\end"))
@@ -161,7 +161,7 @@ def test_log_probs_slightly_above_zero_are_rounded(file: Path) -> None:
 
 
 def test_missing_suffixes_are_skipped(file: Path) -> None:
-    """a b </s> is there, b </s> is not: after `x a b` the context is `a b`, after `b` alone it is `b`."""
+    """a b </s> is there, b </s> is not: after `x a b` the context is `a b`, after only `b` it is `b`."""
     model = read_text(file, SMALL)
     assert prob(model, "b")["</s>"] == 0.2
     assert prob(model, "a a b") == prob(model, "a b")

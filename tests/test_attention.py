@@ -72,16 +72,16 @@ def test_attention_has_the_tutorials_equations(name: str) -> None:
 def test_weights_sum_to_one_and_are_zero_at_padding(name: str) -> None:
     """Whatever stands in the padding, if only it is finite."""
     h = random(SENTENCES, SIZE, seed=3)
-    said = []
+    weights = []
     for filling in (0.0, 1e6, -1e6):
         H = random(SENTENCES, LONGEST, SIZE, seed=2).masked_fill(~mask_of()[..., None], filling)
         alpha, context = attend(create(name), H, mask_of(), h, RowLayout(SENTENCES, 1))
         torch.testing.assert_close(alpha.sum(dim=1), torch.ones(SENTENCES, dtype=torch.float64))
         assert not alpha[~mask_of()].any()
-        said.append((alpha, context))
-    for alpha, context in said[1:]:
-        torch.testing.assert_close(alpha, said[0][0])
-        torch.testing.assert_close(context, said[0][1])
+        weights.append((alpha, context))
+    for alpha, context in weights[1:]:
+        torch.testing.assert_close(alpha, weights[0][0])
+        torch.testing.assert_close(context, weights[0][1])
 
 
 @every_score
@@ -105,10 +105,10 @@ def test_rows_can_be_restored_from_the_grid(owners: list[int]) -> None:
     grid = layout.to_grid(x)
     assert grid.shape == (6, max(map(owners.count, owners)), 2)
     assert torch.equal(layout.to_rows(grid), x)
-    for sentence in range(6):  # in its own line of the grid, in the order of the rows, zeros after them
-        own = x[torch.tensor(owners) == sentence]
-        assert torch.equal(grid[sentence, : len(own)], own)
-        assert not grid[sentence, len(own) :].any()
+    for sentence in range(6):  # in the line of its sentence, in the order of the rows, zeros after them
+        rows = x[torch.tensor(owners) == sentence]
+        assert torch.equal(grid[sentence, : len(rows)], rows)
+        assert not grid[sentence, len(rows) :].any()
 
 
 def test_rows_that_fill_the_grid_need_no_places() -> None:

@@ -27,7 +27,7 @@ ALPHAS = torch.rand(4, 3, 5, generator=torch.Generator().manual_seed(1), dtype=t
 
 def small(supervised: float, turned: bool = False) -> tuple[Translator, ParallelCorpus]:
     source, target = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
-    # the second word of one with the third of the other and so on: not what predicting words would teach
+    # the second word of one with the third of the other and so on: not what is learned from predicting words
     links = WordAlignments.from_lists(
         [[(0, 0), (1, 2), (2, 1), (3, 3)] if turned else [(i, i) for i in range(4)] for _ in GERMAN]
     )
@@ -66,23 +66,23 @@ def test_supervision_is_a_cross_entropy() -> None:
     gold = gold_attention(LINKS, 4, 5)
     assert gold[2, 0].tolist() == [0, 0.5, 0.5, 0, 0] and gold[0, 0].tolist() == [1, 0, 0, 0, 0]
     assert not gold[:, 1].any() and not gold[1, 0].any()
-    found = supervision_loss(ALPHAS, LINKS)
+    loss = supervision_loss(ALPHAS, LINKS)
     expected = torch.zeros(4, 3, dtype=torch.float64)
     expected[0, 0] = -ALPHAS[0, 0, 0].log()
     expected[2, 0] = -(ALPHAS[2, 0, 1].log() + ALPHAS[2, 0, 2].log()) / 2
     expected[1, 2] = -ALPHAS[1, 2, 0].log()
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(loss, expected)
 
 
 def test_fertility_is_the_squared_error_of_coverage() -> None:
     mask = torch.tensor([[1, 1, 1], [1, 0, 1], [1, 0, 0], [1, 0, 0]], dtype=torch.float64)
     phi, words = torch.full((3, 5), 0.8, dtype=torch.float64), torch.tensor([4, 2, 0])
-    found = fertility_loss(ALPHAS, mask, phi, words)
+    loss = fertility_loss(ALPHAS, mask, phi, words)
     for pair in range(3):
         steps = int(mask[:, pair].sum())
         coverage = ALPHAS[:steps, pair, : int(words[pair])].sum(dim=0)
-        assert float(found[:, pair].sum()) == pytest.approx(float(((coverage - 0.8) ** 2).sum()))
-        assert not found[steps:, pair].any()
+        assert float(loss[:, pair].sum()) == pytest.approx(float(((coverage - 0.8) ** 2).sum()))
+        assert not loss[steps:, pair].any()
 
 
 def test_attention_losses_apply_in_training_only() -> None:
@@ -124,7 +124,7 @@ def test_supervised_attention_follows_the_alignment() -> None:
     assert errors[1.0] < 0.05 < 0.3 < errors[0.0]
 
 
-# -- what goes together ------------------------------------------------------------------------------------------------
+# -- combinations of settings ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     command = ("train", "translator", "--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en", "--max-updates", 2)
     penalties = ("--supervision", "0.5", "--fertility", "1", "--fertility-penalty", "0.1")
-    told = good(*command, "-o", tmp_path / "found", *penalties).err
-    assert "with auxiliary losses" in told and "perplexity by class train" not in told
+    messages = good(*command, "-o", tmp_path / "found", *penalties).err
+    assert "(with auxiliary losses)" in messages and "perplexity by class train" not in messages
     assert dragoman.load(tmp_path / "found").settings.supervision == 0.5
     given = ("--alignments", tmp_path / "t.align")
     good(*command, "-o", tmp_path / "given", "--supervision", "0.5", "--units", "subword:40", *given)
@@ -154,4 +154,4 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     assert refused.code == 2 and "--supervision" in refused.err
     (tmp_path / "t.align").write_text("0-0\n")
     refused = run(*command, "-o", tmp_path / "none", "--supervision", "1", *given)
-    assert refused.code == 2 and "1 lines but there are 20 pairs" in refused.err
+    assert refused.code == 2 and "1 lines and there are 20 pairs" in refused.err

@@ -199,7 +199,7 @@ def test_other_formats_are_errors(tmp_path: Path, name: str) -> None:
 
 
 def test_missing_glyphs_give_one_warning_in_a_png(tmp_path: Path) -> None:
-    unknown = [chr(0x10FFF0 + number) for number in range(5)]  # for private use: in nobody's font, not printable
+    unknown = [chr(0x10FFF0 + number) for number in range(5)]  # for private use: in no font, not printable
     rare = [chr(0x13000 + number) for number in range(5)]  # hieroglyphs, which none of the fonts has
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -263,7 +263,7 @@ BEAM = [
     Hypothesis(0, None, "<s>", 0.0, 0.0, "kept"),
     Hypothesis(1, 0, "a", -1.0, -1.0, "kept"),
     Hypothesis(2, 0, "b", -0.5, -0.5, "kept"),
-    Hypothesis(3, 0, "</s>", -3.0, -0.75, "pruned"),  # pruned by log P, whatever it would be worth
+    Hypothesis(3, 0, "</s>", -3.0, -0.75, "pruned"),  # pruned by log P, not by its score
     Hypothesis(4, 1, "c", -1.25, -1.25, "kept"),
     Hypothesis(5, 2, "d", -2.5, -2.5, "kept"),
     Hypothesis(6, 4, "</s>", -1.5, -0.5, "finished"),
@@ -308,7 +308,7 @@ def test_pruned_hypotheses_that_are_not_shown_are_counted() -> None:
     lines = lines_of(BEAM, max_pruned=2)
     assert [line.split()[-1] for line in lines if line[5] == "x"] == ["w0", "w1", "more)", "</s>"]
     assert any("(3 more)" in line for line in lines)
-    continued = [*BEAM, Hypothesis(99, 12, "odd", -20.0, -20.0, "kept")]  # pruned, and yet it goes on
+    continued = [*BEAM, Hypothesis(99, 12, "odd", -20.0, -20.0, "kept")]  # pruned, but continued
     assert any("odd" in line for line in lines_of(continued, max_pruned=0))
 
 

@@ -244,8 +244,8 @@ def test_results_do_not_depend_on_batches(length: LengthHandling) -> None:
             beam_search_corpus(scorer, source, active_hypotheses=rows, beam_size=4, n_best=2, length=length), whole
         )
     for number in range(len(SOURCES)):
-        alone = beam_search(scorer, batch_of([SOURCES[number]]), 4, 2, length=length)
-        assert_same(alone, [whole[number]])
+        single = beam_search(scorer, batch_of([SOURCES[number]]), 4, 2, length=length)
+        assert_same(single, [whole[number]])
 
 
 def test_memory_of_finished_sentences_is_dropped() -> None:
@@ -261,9 +261,9 @@ def test_memory_of_finished_sentences_is_dropped() -> None:
     greedy_search(Recording(), batch_of(SOURCES * 8))
     assert sizes[0] == (56, 56)
     assert len({active for active, _ in sizes}) > 2  # they end at different times
-    for active, remembered in sizes:
-        assert active <= remembered
-        assert active > 7 / 8 * remembered
+    for active, in_memory in sizes:
+        assert active <= in_memory
+        assert active > 7 / 8 * in_memory
 
 
 def test_rows_of_finished_hypotheses_are_dropped() -> None:
@@ -293,7 +293,7 @@ def test_rows_of_finished_hypotheses_are_dropped() -> None:
 
 @every_length
 def test_attention_belongs_to_the_predicted_words(length: LengthHandling) -> None:
-    """Row by row what the scorer says after the words before, over the source's own words and `</s>`."""
+    """The scorer's distribution in each row, over the words of the source and `</s>`."""
     scorer = ToyTranslator()
     for sentence, best in zip(SOURCES, beam_search(scorer, batch_of(), 4, 3, length=length, max_words=4), strict=True):
         for hypothesis in best:

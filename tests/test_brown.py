@@ -31,7 +31,7 @@ def f(x: int) -> int:
 
 
 def information(lines: list[list[str]], partition: Partition) -> int:
-    """tokens * I, but for a constant: of a whole text, framed, where words in no class are one class."""
+    """tokens * I, up to a constant, for a framed text in which all words without a class are one class."""
     class_of = {word: number for number, words in enumerate(partition) for word in words} | {"|": "|", "<unk>": "<unk>"}
     text = [class_of.get(word, "rest") for line in lines for word in ["|", *line]]
     pairs, single = Counter(pairwise([*text, text[0]])), Counter(text)
@@ -39,7 +39,7 @@ def information(lines: list[list[str]], partition: Partition) -> int:
 
 
 def merged(partition: Partition, first: int, second: int) -> Partition:
-    """The classes with two of them made one, in the place of the earlier."""
+    """The classes after a merge of two, in the place of the earlier one."""
     joined = partition[first] | partition[second]
     return [joined if number == first else words for number, words in enumerate(partition) if number != second]
 
@@ -248,7 +248,7 @@ KINDS = {
 
 
 def test_similar_words_share_a_class() -> None:
-    """A planted text: each place of a sentence has its own words."""
+    """A planted text: each position of a sentence has different words."""
     source = random.Random(3)
     lines = [" ".join(source.choice(words) for words in KINDS.values()) for _ in range(300)]
     clustering = brown_clusters(Corpus.from_sentences(lines), len(KINDS))
@@ -256,11 +256,11 @@ def test_similar_words_share_a_class() -> None:
 
 
 def test_progress_is_reported_and_does_not_change_the_result(corpus: Corpus, clustering: BrownClustering) -> None:
-    told: list[tuple[str, int, int]] = []
-    again = brown_clusters(corpus, 6, progress=lambda *step: told.append(step))
+    reports: list[tuple[str, int, int]] = []
+    again = brown_clusters(corpus, 6, progress=lambda *step: reports.append(step))
     assert again.class_of.tolist() == clustering.class_of.tolist()
-    assert {doing for doing, _, _ in told} == {"merging", "exchanging"}
-    assert all(0 <= done <= of for _, done, of in told)
+    assert {doing for doing, _, _ in reports} == {"merging", "exchanging"}
+    assert all(0 <= done <= of for _, done, of in reports)
 
 
 def test_progress_interval_does_not_change_the_result(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +269,9 @@ def test_progress_interval_does_not_change_the_result(corpus: Corpus, monkeypatc
     assert found(brown_clusters(corpus, 6, passes=0)) == found(usual)
 
 
-@pytest.mark.parametrize(("classes", "says"), [(1, "give 2 or more"), (-3, "give 2"), (27, "only 26 different words")])
-def test_invalid_numbers_of_classes_raise_an_error(classes: int, says: str, corpus: Corpus) -> None:
-    with pytest.raises(DataError, match=says):
+@pytest.mark.parametrize(
+    ("classes", "message"), [(1, "give 2 or more"), (-3, "give 2"), (27, "only 26 different words")]
+)
+def test_invalid_numbers_of_classes_raise_an_error(classes: int, message: str, corpus: Corpus) -> None:
+    with pytest.raises(DataError, match=message):
         brown_clusters(corpus, classes)

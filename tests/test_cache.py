@@ -1,4 +1,4 @@
-"""The cache model beside the laws: what it says is its formula, worked out the slow way."""
+"""The cache model: its probabilities equal a slow computation of the formula."""
 
 from __future__ import annotations
 

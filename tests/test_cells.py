@@ -157,8 +157,8 @@ def test_fused_kernels_have_the_gradients_of_the_fold(cell: str, dtype: torch.dt
         h, after = getattr(layer, name)(x, state)
         loss = (h * random(STEPS, ROWS, HIDDEN, seed=7, dtype=dtype)).sum() + sum(part.sum() for part in after)
         results.append(torch.autograd.grad(loss, [*layer.parameters(), x, *state]))
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-5)
+    for first, other in zip(*results, strict=True):
+        torch.testing.assert_close(first, other, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-5)
 
 
 def test_fused_kernels_get_contiguous_states(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,11 +74,11 @@ def test_a_class_named_like_a_word_is_not_that_word(corpus: Corpus) -> None:
 
 
 def test_special_symbols_are_classes_of_their_own(corpus: Corpus, model: ClassNgramModel) -> None:
-    told = ClassNgramModel.train(
+    class_model = ClassNgramModel.train(
         corpus, {**CITIES, "<unk>": "CITY", "</s>": "CITY", "<s>": "GO"}, order=3, smoothing="witten-bell"
     )
-    np.testing.assert_array_equal(told.token_log_probs(corpus), model.token_log_probs(corpus))
-    assert {word.word: word.prob for word in told.next_words("fly", k=None)}["<s>"] == 0.0
+    np.testing.assert_array_equal(class_model.token_log_probs(corpus), model.token_log_probs(corpus))
+    assert {word.word: word.prob for word in class_model.next_words("fly", k=None)}["<s>"] == 0.0
 
 
 def test_unseen_words_of_the_vocabulary_have_positive_probability() -> None:

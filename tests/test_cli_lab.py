@@ -261,9 +261,9 @@ def test_no_state_is_carried_between_sentences_of_a_minimal_pair():
     ngram = NgramModel.train(text, order=1, smoothing="witten-bell")
     model = Mixture([ngram, CacheModel.train(text, order=1)], [0.1, 0.9])
     pairs = [Pair("a a a b", "a a a c", 1), Pair("c c c b", "b b b c", 2)]
-    alone = [accuracy_by_kind(model, [pair], kind=lambda pair: 0)[0].right for pair in pairs]
+    separate = [accuracy_by_kind(model, [pair], kind=lambda pair: 0)[0].right for pair in pairs]
     both = accuracy_by_kind(model, pairs, kind=lambda pair: pair.group)
-    assert [both[1].right, both[2].right] == alone
+    assert [both[1].right, both[2].right] == separate
 
 
 def test_rounding_differences_count_as_ties():

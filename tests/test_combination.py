@@ -104,8 +104,8 @@ def test_rows_are_independent(scorer: Combination) -> None:
     sentences = [(3, 4), (), (5,), (4, 4, 4), (3,), (5, 3), (4,)]
     together = log_prob(scorer, Batch.from_sentences(sentences, source_of()))
     for row, words, source in zip(together, sentences, SOURCES, strict=True):
-        alone = log_prob(scorer, Batch.from_sentences([words], source_of([source])))
-        assert float(row) == pytest.approx(float(alone), abs=1e-9)
+        single = log_prob(scorer, Batch.from_sentences([words], source_of([source])))
+        assert float(row) == pytest.approx(float(single), abs=1e-9)
 
 
 @every_combination
@@ -125,20 +125,20 @@ def test_beam_search_over_combinations(scorer: Combination) -> None:
 @pytest.mark.parametrize("member", [ONE, NGRAM], ids=["translator", "language model"])
 def test_a_combination_of_equal_members_equals_the_member(member: Scorer, mode: Any) -> None:
     weights = [0.2, 0.5, 0.3]
-    for together, alone in zip(states(Combination([member] * 3, weights, mode)), states(member), strict=True):
-        expected = member.log_probs(alone)
+    for together, single in zip(states(Combination([member] * 3, weights, mode)), states(member), strict=True):
+        expected = member.log_probs(single)
         actual = Combination([member] * 3, weights, mode).log_probs(together)
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6, check_dtype=False)
 
 
 @pytest.mark.parametrize("mode", ["linear", "log-linear"])
 def test_members_with_weight_zero_are_ignored(mode: Any) -> None:
-    """Even if another finds impossible what it says."""
+    """Also if another member gives its words probability zero."""
     strict = GraphScorer(WORDS, {"": {"a": 1.0}})
     for weights, expected in (([1, 0, 0], ONE), ([0, 0, 1], TWO)):
         scorer = Combination([ONE, strict, TWO], weights, mode)
-        for together, alone in zip(states(scorer), states(expected), strict=True):
-            torch.testing.assert_close(scorer.log_probs(together), expected.log_probs(alone), rtol=0, atol=1e-12)
+        for together, single in zip(states(scorer), states(expected), strict=True):
+            torch.testing.assert_close(scorer.log_probs(together), expected.log_probs(single), rtol=0, atol=1e-12)
 
 
 def test_linear_is_the_average_and_log_linear_the_product() -> None:

@@ -49,8 +49,8 @@ def ends(corpus: Corpus) -> np.ndarray:
 
 @every_translator
 def test_scores_depend_on_the_source(name: str) -> None:
-    (_, one), (_, other) = pair(name), pair(name, "yes !")
-    assert one.score("the dog sees a cat .") != other.score("the dog sees a cat .")
+    (_, first), (_, other) = pair(name), pair(name, "yes !")
+    assert first.score("the dog sees a cat .") != other.score("the dog sees a cat .")
 
 
 @every_translator
@@ -61,16 +61,16 @@ def test_the_source_may_be_empty(name: str) -> None:
 
 @every_translator
 def test_all_rows_share_the_memory_of_one_source(name: str) -> None:
-    """What is remembered of it is there once, however many rows there are."""
+    """The memory has one entry, however many rows there are."""
     _, given = pair(name)
     state = given.start(Batch.empty(7))
     if state.sentence is not None:
         assert state.sentence.tolist() == [0] * 7
     for part in tensors(state.memory):
         assert len(part) == 1
-    says = given.log_probs(state)
-    assert says.shape == (7, len(given.vocab))
-    torch.testing.assert_close(says, says[:1].expand_as(says), rtol=1e-12, atol=1e-12)
+    log_probs = given.log_probs(state)
+    assert log_probs.shape == (7, len(given.vocab))
+    torch.testing.assert_close(log_probs, log_probs[:1].expand_as(log_probs), rtol=1e-12, atol=1e-12)
 
 
 def tensors(nest: Any) -> list[torch.Tensor]:
@@ -89,12 +89,14 @@ def test_sample_frequencies_match_probabilities() -> None:
         assert drawn.count(word) / len(drawn) == pytest.approx(prob, abs=reach)
 
 
-def test_with_several_sources_each_line_has_its_own() -> None:
+def test_several_sources_are_used_line_by_line() -> None:
     model = translator("bidirectional, perceptron")
     lines = [*HELD_OUT, SOURCE]
     sources = [read_by(model, line) for line in reversed(lines)]
-    alone = [model.condition_on(source).score(line)[0] for source, line in zip(sources, lines, strict=True)]
-    assert model.condition_on(sources).score(lines) == pytest.approx(alone, abs=1e-9), "whatever their order by length"
+    separate = [model.condition_on(source).score(line)[0] for source, line in zip(sources, lines, strict=True)]
+    assert model.condition_on(sources).score(lines) == pytest.approx(separate, abs=1e-9), (
+        "whatever their order by length"
+    )
     state = model.condition_on(sources).start(Batch.empty(len(sources)))
     np.testing.assert_allclose(
         model.condition_on(sources).log_probs(state)[1],
@@ -107,7 +109,9 @@ def test_with_several_sources_each_line_has_its_own() -> None:
 def test_text_is_segmented_like_the_target() -> None:
     pairs = [("ab cd", "xy z"), ("cd ab", "z xy")] * 3
     source, target = (Tokenizer.train("char", [pair[side] for pair in pairs]) for side in (0, 1))
-    corpus = ParallelCorpus(source.encode([one for one, _ in pairs]), target.encode([two for _, two in pairs]))
+    corpus = ParallelCorpus(
+        source.encode([german for german, _ in pairs]), target.encode([english for _, english in pairs])
+    )
     model = Translator.create(corpus, source, target, embedding=4, hidden=4)
     given = model.condition_on("ab cd")
     assert [word.word for word in given.score_words("xy z")[0]] == ["x", "y", "▁", "z", "</s>"]

@@ -49,12 +49,12 @@ def naive(m: Tensor, length: int, W: Tensor) -> Tensor:
 @widths
 def test_columns_have_the_tutorials_equation(w: int) -> None:
     m, lengths = batch()
-    found = convolve(m, lengths, filters(w))
-    assert found.columns.tolist() == columns(w)
-    assert found.h.shape == (len(LENGTHS), max(columns(w)), FILTERS)
+    actual = convolve(m, lengths, filters(w))
+    assert actual.columns.tolist() == columns(w)
+    assert actual.h.shape == (len(LENGTHS), max(columns(w)), FILTERS)
     for row, length in enumerate(LENGTHS):
         expected = naive(m[row], length, filters(w).weight)
-        torch.testing.assert_close(found.h[row][found.mask[row]], expected, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(actual.h[row][actual.mask[row]], expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("w", [1, 2, 3])
@@ -64,9 +64,9 @@ def test_convolution_equals_torch(w: int, dtype: torch.dtype) -> None:
     m, layer = random(5, 7, SIZE).to(dtype), filters(w, bias=True, dtype=dtype)
     kernel = layer.weight.unflatten(1, (w, SIZE)).transpose(1, 2)  # (n, L_m, w)
     expected = conv1d(m.transpose(1, 2), kernel, layer.bias).transpose(1, 2)
-    found = convolve(m, torch.full((5,), 7), layer)
-    assert found.h.dtype == dtype
-    torch.testing.assert_close(found.h, expected)
+    actual = convolve(m, torch.full((5,), 7), layer)
+    assert actual.h.dtype == dtype
+    torch.testing.assert_close(actual.h, expected)
 
 
 def pooled_by_hand(pooling: str, H: Tensor, k: int) -> Tensor:
@@ -108,8 +108,8 @@ def test_padding_has_no_effect(pooling: str) -> None:
 
 def test_k_max_pooling_keeps_the_order_and_prefers_earlier_values() -> None:
     h = torch.tensor([[[5.0, 1.0], [9.0, 2.0], [7.0, 1.0], [8.0, 1.0], [0.0, 3.0]]])
-    found = POOLINGS["k-max"](Convolved(h, torch.tensor([5])), 3)
-    assert found.tolist() == [[9.0, 1.0, 7.0, 2.0, 8.0, 3.0]]
+    actual = POOLINGS["k-max"](Convolved(h, torch.tensor([5])), 3)
+    assert actual.tolist() == [[9.0, 1.0, 7.0, 2.0, 8.0, 3.0]]
     shorter = POOLINGS["k-max"](Convolved(-h, torch.tensor([2])), 3)
     assert shorter.tolist() == [[-5.0, -1.0, -9.0, -2.0, 0.0, 0.0]]
 

@@ -21,7 +21,7 @@ from dragoman.data.vocabulary import END, START, UNK
 
 CHUNK = 1 << 24  # bytes that are decoded at a time
 
-# -- what is a line, what is a word ----------------------------------------------------------------------------------
+# -- lines and words ----------------------------------------------------------------------------------
 
 # Everything that some other program takes for a line break or a blank.
 ODD = "\r\n\t \v\f\x1c\x1d\x1e\x85\xa0\u2028\u2029\u3000\ufeff"
@@ -29,7 +29,7 @@ TEXTS = st.text(st.sampled_from(ODD + "abß語😀"), max_size=40) | st.text(max
 
 
 def split(text: str) -> list[list[str]]:
-    """The rule, in the simplest words: lines end at \\n, one \\r before it goes, words end at blank and TAB."""
+    """The rule in plain Python: lines end at \\n, one \\r before it is removed, words end at blank and TAB."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -141,17 +141,17 @@ def test_literal_unknown_is_always_kept_and_counted() -> None:
 def test_reserved_symbols_in_a_text_are_unknown_words() -> None:
     vocab = Vocab.build(["a"], [1])
     assert [vocab.id(word) for word in ("<s>", "</s>", "<unk>", "a", "b")] == [UNK, UNK, UNK, 3, UNK]
-    heard = Corpus.from_sentences(["<s> a </s>"], vocab)
-    assert heard.unknown_words == ["<s>", "</s>"]
+    corpus = Corpus.from_sentences(["<s> a </s>"], vocab)
+    assert corpus.unknown_words == ["<s>", "</s>"]
 
 
 def test_vocabularies_are_compared_by_their_tokens() -> None:
-    one, two, three = (Vocab.build(words, [1] * len(words)) for words in (["a", "b"], ["a", "b"], ["b", "a"]))
-    assert one == two
-    assert hash(one) == hash(two)
-    assert one != three
-    assert one.describe_difference(three) == "entry 3 is 'a' in one and 'b' in the other"
-    assert one.num_known == 3  # a, b and </s>
+    first, second, third = (Vocab.build(words, [1] * len(words)) for words in (["a", "b"], ["a", "b"], ["b", "a"]))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != third
+    assert first.describe_difference(third) == "entry 3 is 'a' in one and 'b' in the other"
+    assert first.num_known == 3  # a, b and </s>
 
 
 def test_saved_vocabulary_is_restored(tmp_path: Path) -> None:
@@ -302,9 +302,9 @@ def test_mismatched_parallel_texts_raise_an_error_with_both_counts(tmp_path: Pat
     (tmp_path / "b").write_text("one\ntwo\n")
     with pytest.raises(DataError, match=r"/a has 3 lines but .*/b has 2"):
         ParallelCorpus.read(tmp_path / "a", tmp_path / "b")
-    one, two = Corpus.read(tmp_path / "a"), Corpus.read(tmp_path / "b")
+    first, second = Corpus.read(tmp_path / "a"), Corpus.read(tmp_path / "b")
     with pytest.raises(DataError, match="3 source lines but 2 target lines"):
-        ParallelCorpus(one, two)
+        ParallelCorpus(first, second)
 
 
 # -- kinds of files ----------------------------------------------------------------------------------------------------

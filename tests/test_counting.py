@@ -20,13 +20,13 @@ def text() -> Corpus:
 
 
 def one_by_one(corpus: Corpus, order: int) -> Counter[tuple[int, ...]]:
-    """All n-grams of one order that the framed sentences have; `<s>` alone is never predicted."""
-    found = Counter[tuple[int, ...]]()
+    """All n-grams of one order that the framed sentences have; the unigram `<s>` is never predicted."""
+    counts = Counter[tuple[int, ...]]()
     for sentence in corpus:
         framed = [0, *sentence.tolist(), 1]
-        found.update(tuple(framed[start : start + order]) for start in range(len(framed) - order + 1))
-    found.pop((0,), None)
-    return found
+        counts.update(tuple(framed[start : start + order]) for start in range(len(framed) - order + 1))
+    counts.pop((0,), None)
+    return counts
 
 
 def as_counter(counts: counting.NgramCounts, order: int) -> dict[tuple[int, ...], int]:
@@ -54,7 +54,7 @@ def test_block_size_does_not_change_counts_with_a_gap(text, monkeypatch, block):
 
 
 def test_distant_contexts_of_a_huge_vocabulary_stay_distinct():
-    """A block's keys number its groups, not its nodes: those alone could fill 64 bits."""
+    """A block's keys number its groups, not its nodes: node numbers could fill 64 bits."""
     node = np.repeat(np.array([5, 5 + 2**27, 5 + 2**30], np.int32), 4)
     word = np.array([9, 2**20, 0, 9] * 3, np.int32)
     order, _ = counting._sort(node, word, 2**21)

@@ -63,7 +63,7 @@ def test_scores_include_the_penalty(length: Any) -> None:
 @handlings
 @pytest.mark.parametrize("n_best", [2, 5000])
 def test_a_wide_beam_is_exhaustive_search(length: Any, n_best: int) -> None:
-    """Whether it goes through all, or stops when nothing better can come: the penalty is never above 0."""
+    """With and without early stopping: the penalty is never above 0."""
     words = [word for word in range(len(TOY.vocab)) if word not in (START, END, UNK)]
     every = [sentence for size in range(4) for sentence in product(words, repeat=size)]
     lists = searched(beam_size=5000, n_best=n_best, length=length, coverage=STRENGTH, max_words=4)
@@ -77,8 +77,8 @@ def test_a_wide_beam_is_exhaustive_search(length: Any, n_best: int) -> None:
 def test_results_do_not_depend_on_the_batch() -> None:
     together = searched(beam_size=3, coverage=STRENGTH)
     for source, (best, *_) in zip(SOURCES, together, strict=True):
-        ((alone,),) = beam_search(TOY, Batch.empty(1, source_of([source])), 3, coverage=STRENGTH)
-        assert alone.ids == best.ids and alone.score == pytest.approx(best.score, abs=1e-9)
+        ((single,),) = beam_search(TOY, Batch.empty(1, source_of([source])), 3, coverage=STRENGTH)
+        assert single.ids == best.ids and single.score == pytest.approx(best.score, abs=1e-9)
 
 
 def test_a_strength_of_zero_changes_nothing() -> None:

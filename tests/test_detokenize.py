@@ -70,21 +70,24 @@ def test_apostrophes_come_back(line: str) -> None:
 @pytest.mark.parametrize("language", ["german", "english"])
 def test_lab_text_round_trip(language: str) -> None:
     """Its texts are known in print and as words."""
-    said = [getattr(pair, language) for pair in german_english_lab().pairs(150, seed=5)]
-    words, print_out = [" ".join(one.words) for one in said], [detokenized(one) for one in said]
+    sentences = [getattr(pair, language) for pair in german_english_lab().pairs(150, seed=5)]
+    words, print_out = (
+        [" ".join(sentence.words) for sentence in sentences],
+        [detokenized(sentence) for sentence in sentences],
+    )
     spelling = PunctuationTokenizer.from_vocabulary(word for line in words for word in line.split(" "))
     assert [spelling.tokenize(line) for line in print_out] == words
-    found = [spelling.detokenize(line, "X") for line in words]
-    assert [line.lower() for line in found] == [line.lower() for line in print_out]
+    actual = [spelling.detokenize(line, "X") for line in words]
+    assert [line.lower() for line in actual] == [line.lower() for line in print_out]
 
 
 @given(st.text(alphabet="aB .!?\n\"'(1", max_size=40))
 def test_split_sentences_join_to_the_text(text: str) -> None:
-    assert "".join(one + gap for one, gap in split_sentences(text)) == text
+    assert "".join(sentence + gap for sentence, gap in split_sentences(text)) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("One. Two.", ["One.", "Two."]),
         ('He said "Go." Then he left.', ['He said "Go."', "Then he left."]),
@@ -94,5 +97,5 @@ def test_split_sentences_join_to_the_text(text: str) -> None:
         ("one\ntwo", ["one", "two"]),
     ],
 )
-def test_sentence_boundaries(text: str, found: list[str]) -> None:
-    assert [one for one, _ in split_sentences(text)] == found
+def test_sentence_boundaries(text: str, expected: list[str]) -> None:
+    assert [sentence for sentence, _ in split_sentences(text)] == expected

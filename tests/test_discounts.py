@@ -47,7 +47,7 @@ def test_good_turing() -> None:
     ratios = good_turing(counts, max_count=2)
     assert ratios == pytest.approx([0, 5 / 9, 1 / 6, 1])
     taken = sum(counts[r] * r * (1 - ratios[r]) for r in (1, 2))
-    assert taken == pytest.approx(12)  # by Good and Turing, what is unseen deserves as much as what was seen once
+    assert taken == pytest.approx(12)  # Good-Turing: unseen n-grams get as much as those seen once
 
 
 @pytest.mark.parametrize(
@@ -118,5 +118,5 @@ def test_statistics_use_raw_counts_of_the_last_ngram_like_lmplz(trigrams: NgramC
         return adjusted_count_of_counts(trigrams, order, adjusted_counts(trigrams, order))
 
     assert statistics(1).tolist() == [0, 2, 0, 1, 1]  # </s> and a; none; b; c
-    assert statistics(2).tolist() == [0, 4, 1, 2, 0]  # c </s> alone is at 2; <s> a and b c at 3
+    assert statistics(2).tolist() == [0, 4, 1, 2, 0]  # only c </s> is at 2; <s> a and b c at 3
     assert statistics(3).tolist() == [0, 4, 2, 1, 0]  # the highest order is raw anyway

@@ -99,12 +99,12 @@ def encoded(name: str, source: Any) -> EncoderOutput:
 @every_encoder
 def test_sizes_of_the_output(name: str) -> None:
     source, encoder = source_of(name), ENCODERS[name]()
-    found = encode(encoder, source)
+    output = encode(encoder, source)
     attended = source.memory_sizes
-    assert found.vectors.shape == (len(LINES), attended.max(), encoder.output_size)
-    assert found.mask.sum(dim=1).tolist() == attended.tolist()
-    assert len(found.final_states) == encoder.num_layers
-    for state in found.final_states:
+    assert output.vectors.shape == (len(LINES), attended.max(), encoder.output_size)
+    assert output.mask.sum(dim=1).tolist() == attended.tolist()
+    assert len(output.final_states) == encoder.num_layers
+    for state in output.final_states:
         assert all(part.shape == (len(LINES), encoder.state_size) for part in state)
 
 
@@ -113,22 +113,22 @@ def test_padding_has_no_effect(name: str) -> None:
     source = source_of(name)
     together = encoded(name, source)
     for number in range(len(source)):
-        alone = encoded(name, source.select(np.array([number])))
-        own = together.mask[number]
-        assert int(own.sum()) == alone.vectors.shape[1]
-        torch.testing.assert_close(together.vectors[number, own], alone.vectors[0], rtol=1e-12, atol=1e-14)
-        for ends, only in zip(together.final_states, alone.final_states, strict=True):
-            for end, one in zip(ends, only, strict=True):
-                torch.testing.assert_close(end[number], one[0], rtol=1e-12, atol=1e-14)
+        single = encoded(name, source.select(np.array([number])))
+        mask = together.mask[number]
+        assert int(mask.sum()) == single.vectors.shape[1]
+        torch.testing.assert_close(together.vectors[number, mask], single.vectors[0], rtol=1e-12, atol=1e-14)
+        for ends, only in zip(together.final_states, single.final_states, strict=True):
+            for end, other in zip(ends, only, strict=True):
+                torch.testing.assert_close(end[number], other[0], rtol=1e-12, atol=1e-14)
 
 
 @every_encoder
 def test_the_order_of_sentences_does_not_matter(name: str) -> None:
     source, order = source_of(name), np.array([3, 0, 5, 1, 4, 2])
-    one, other = encoded(name, source), encoded(name, source.select(order))
-    assert torch.equal(one.mask[order], other.mask)
-    torch.testing.assert_close(one.vectors[order][other.mask], other.vectors[other.mask], rtol=1e-12, atol=1e-14)
-    for ends, others in zip(one.final_states, other.final_states, strict=True):
+    first, other = encoded(name, source), encoded(name, source.select(order))
+    assert torch.equal(first.mask[order], other.mask)
+    torch.testing.assert_close(first.vectors[order][other.mask], other.vectors[other.mask], rtol=1e-12, atol=1e-14)
+    for ends, others in zip(first.final_states, other.final_states, strict=True):
         for end, another in zip(ends, others, strict=True):
             torch.testing.assert_close(end[order], another, rtol=1e-12, atol=1e-14)
 
@@ -139,8 +139,8 @@ def test_a_sentence_depends_on_its_words_only(name: str) -> None:
     source, encoder = source_of(name), ENCODERS[name]()
     embedding = nn.Embedding.from_pretrained(M.clone(), freeze=False)
     pair = source.select(np.array([5, 4]))  # `a b c d` and `e d`
-    found = encoder(pair, embedding)
-    loss = found.final_states[-1][0][1].sum() + found.vectors[1][found.mask[1]].sum()
+    actual = encoder(pair, embedding)
+    loss = actual.final_states[-1][0][1].sum() + actual.vectors[1][actual.mask[1]].sum()
     (gradient,) = torch.autograd.grad(loss, embedding.weight)
     words = {CORPUS.vocab.tokens[row] for row in gradient.abs().sum(dim=1).nonzero()[:, 0].tolist()}
     assert words == ({"e", "d"} if name in TREE_CELLS else {"e", "d", "</s>"})
@@ -248,8 +248,8 @@ def test_filters_read_the_words_around(width: int, pooling: str) -> None:
         m = [M[word].numpy() for word in [*sentence.tolist(), END]]
         before, h = (width - 1) // 2, []
         for t in range(len(m)):
-            seen = [m[at] if 0 <= at < len(m) else nothing for at in range(t - before, t - before + width)]
-            h.append(np.tanh(W @ np.concatenate(seen) + b))
+            window = [m[at] if 0 <= at < len(m) else nothing for at in range(t - before, t - before + width)]
+            h.append(np.tanh(W @ np.concatenate(window) + b))
         np.testing.assert_allclose(ours.vectors[number, : len(m)], h, rtol=1e-12)
         np.testing.assert_allclose(
             ours.final_states[0][0][number], pooled(np.array(h), pooling), rtol=1e-12, atol=1e-14
@@ -262,11 +262,11 @@ def pooled(h: np.ndarray, pooling: str) -> np.ndarray:
         return np.asarray(h.mean(axis=0))
     if pooling == "max":
         return np.asarray(h.max(axis=0))
-    kept = np.zeros((2, h.shape[1]))
+    largest = np.zeros((2, h.shape[1]))
     for feature, values in enumerate(h.T):
         places = sorted(sorted(range(len(values)), key=lambda at: -values[at])[:2])
-        kept[: len(places), feature] = values[places]
-    return kept.reshape(-1)
+        largest[: len(places), feature] = values[places]
+    return largest.reshape(-1)
 
 
 # -- trees -------------------------------------------------------------------------------------------------------------
@@ -274,14 +274,14 @@ def pooled(h: np.ndarray, pooling: str) -> np.ndarray:
 
 @pytest.mark.parametrize("cell", TREE_CELLS)
 def test_the_final_state_of_a_tree_is_its_root(cell: str) -> None:
-    found = encoded(cell, source_of(cell))
-    roots = found.mask.sum(dim=1) - 1  # the last of a sentence's own nodes
-    torch.testing.assert_close(found.vectors[torch.arange(len(TREES)), roots], found.final_states[0][0])
+    output = encoded(cell, source_of(cell))
+    roots = output.mask.sum(dim=1) - 1  # the last of a sentence's own nodes
+    torch.testing.assert_close(output.vectors[torch.arange(len(TREES)), roots], output.final_states[0][0])
 
 
 @pytest.mark.parametrize("cell", TREE_CELLS)
 def test_brackets_change_the_root_but_not_the_words(cell: str) -> None:
-    one = encoded(cell, Treebank.from_lines(["(S (X a b) c)"], CORPUS.vocab))
+    first = encoded(cell, Treebank.from_lines(["(S (X a b) c)"], CORPUS.vocab))
     other = encoded(cell, Treebank.from_lines(["(S a (X b c))"], CORPUS.vocab))
-    torch.testing.assert_close(one.vectors[:, :3], other.vectors[:, :3])
-    assert not torch.allclose(one.final_states[0][0], other.final_states[0][0])
+    torch.testing.assert_close(first.vectors[:, :3], other.vectors[:, :3])
+    assert not torch.allclose(first.final_states[0][0], other.final_states[0][0])

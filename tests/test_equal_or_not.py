@@ -40,7 +40,8 @@ def test_the_points_are_the_function(example: ModuleType) -> None:
     points = example.POINTS
     assert {tuple(x) for x in points.x.tolist()} == {(1, 1), (1, -1), (-1, 1), (-1, -1)}
     assert all(
-        y == (1 if one == two else -1) for (one, two), y in zip(points.x.tolist(), points.y.tolist(), strict=True)
+        y == (1 if first == second else -1)
+        for (first, second), y in zip(points.x.tolist(), points.y.tolist(), strict=True)
     )
     chosen = points.select(np.array([2, 0]))
     assert (chosen.x.tolist(), chosen.y.tolist(), chosen.sizes.tolist()) == ([[1, -1], [1, 1]], [-1, 1], [1, 1])
@@ -54,12 +55,12 @@ def test_no_linear_model_is_better_than_an_error_of_one(example: ModuleType) -> 
     assert residual / 4 == pytest.approx(1.0)
 
 
-def test_training_brings_a_linear_model_there(example: ModuleType) -> None:
+def test_training_a_linear_model_reaches_this_error(example: ModuleType) -> None:
     for seed in SEEDS:
         assert 1.0 - 1e-6 <= example.train(example.Linear(seed), seed) < 1.001
 
 
-def test_the_network_made_by_hand_is_exact(example: ModuleType) -> None:
+def test_the_handmade_network_is_exact(example: ModuleType) -> None:
     assert example.by_hand()(example.POINTS.x).tolist() == example.POINTS.y.tolist()
 
 
@@ -110,8 +111,8 @@ def test_gradients_are_the_closed_form(example: ModuleType, activation: str) -> 
         dl_dinner = dl_dy * w_hy[0] * SLOPES[activation](inner, h)  # (hidden,)
         closed = {"W_xh": torch.outer(dl_dinner, x), "b_h": dl_dinner, "w_hy": (dl_dy * h)[None], "b_y": dl_dy[None]}
         loss = example.squared_error(network, point).sum()
-        found = torch.autograd.grad(loss, list(network.parameters()), allow_unused=True, materialize_grads=True)
-        for (name, expected), gradient in zip(closed.items(), found, strict=True):
+        actual = torch.autograd.grad(loss, list(network.parameters()), allow_unused=True, materialize_grads=True)
+        for (name, expected), gradient in zip(closed.items(), actual, strict=True):
             torch.testing.assert_close(gradient, expected.detach(), msg=name)
 
 
@@ -155,7 +156,7 @@ def test_a_picture_has_every_label_as_text(tmp_path: Path, view: HiddenLayerView
 
 
 def test_points_in_one_place_share_a_label() -> None:
-    """Those nearer than this; the others have their own."""
+    """Points nearer than this share a label; the others have separate labels."""
     points = np.array([[1.0, 1.0], [0.0, 0.0], [1.02, 0.99], [1.0, 2.0]])
     labels = merge_labels(points, ["a", "b", "c", "d"], tolerance=0.05)
     assert labels == {(1.0, 1.0): "a\nc", (0.0, 0.0): "b", (1.0, 2.0): "d"}
@@ -167,7 +168,7 @@ def test_the_same_networks_make_the_same_bytes(tmp_path: Path, view: HiddenLayer
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
-def test_what_has_no_place_in_a_plane_is_refused(tmp_path: Path, view: HiddenLayerView) -> None:
+def test_only_two_dimensions_can_be_drawn(tmp_path: Path, view: HiddenLayerView) -> None:
     path = tmp_path / "picture.svg"
     for views, message in [
         ([], "nothing to draw"),

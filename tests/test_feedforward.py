@@ -30,7 +30,7 @@ def create(**settings: Any) -> FeedForwardModel:
 
 
 def torch_log_probs(model: FeedForwardModel, corpus: Corpus) -> np.ndarray:
-    """The same network in torch's own layers."""
+    """The same network with torch's layers."""
     state, n = model.state_dict(), model.settings.order
     layers: list[torch.nn.Module] = [torch.nn.Flatten()]
     for number in range(len(model.settings.hidden)):

@@ -50,26 +50,28 @@ def test_perplexities_of_the_true_distribution() -> None:
 
 
 def test_standard_errors_of_the_true_distribution() -> None:
-    """With r = 9/5 bits a token, 3 - 2r = -0.6 and 6 - 3r = 0.6 are left: the root of 2 * (0.36 + 0.36), over 5."""
+    """With r = 9/5 bits per token, 3 - 2r = -0.6 and 6 - 3r = 0.6 are left: the root of 2 * (0.36 + 0.36), over 5."""
     floor = Floor.from_true_log_probs(TWO)
     bits = math.sqrt(2 * 0.72) / 5
     assert floor.perplexity.standard_error == pytest.approx(bits * math.log(2) * 2 ** (9 / 5))
-    assert floor.perplexity_class.standard_error == pytest.approx(0, abs=1e-7)  # one bit a token, both times
+    assert floor.perplexity_class.standard_error == pytest.approx(0, abs=1e-7)  # one bit per token in both sentences
     assert floor.bits_per_character.standard_error == pytest.approx(0, abs=1e-7)  # one bit a character, both times
     assert floor.as_dict()["perplexity_error"] == floor.perplexity.standard_error
 
 
-def make_scores(truth: TrueLogProbs, more: float = 0.0, identity: float = 0.0) -> TokenScores:
-    """A model that pays what the truth pays by class, so many nats a token more, and for the unknown words `x`."""
-    corpus = Corpus.from_sentences(["x" + " a" * int(words - 1) for words in truth.words], Vocab([*SPECIALS, "a"]))
-    log_probs = np.repeat(truth.log_probs_class / truth.tokens - more, truth.tokens)
-    return TokenScores(corpus, log_probs, np.full(len(truth.words), identity))
+def make_scores(true_log_probs: TrueLogProbs, more: float = 0.0, identity: float = 0.0) -> TokenScores:
+    """Scores of a model: the true log-probabilities by class, minus `more` nats per token, and `identity` for each `x`."""
+    corpus = Corpus.from_sentences(
+        ["x" + " a" * int(words - 1) for words in true_log_probs.words], Vocab([*SPECIALS, "a"])
+    )
+    log_probs = np.repeat(true_log_probs.log_probs_class / true_log_probs.tokens - more, true_log_probs.tokens)
+    return TokenScores(corpus, log_probs, np.full(len(true_log_probs.words), identity))
 
 
 def test_the_gap_of_an_example() -> None:
     gap = FloorGap.from_token_scores(TWO, make_scores(TWO, more=0.5, identity=-2.0))
     assert gap.by_class.estimate == pytest.approx((0.5, 0), abs=1e-7)
-    # In full, the model pays 2 nats a sentence for what costs the truth log 2 and log 8.
+    # With spellings, the model's loss is 2 nats per sentence; the true losses are log 2 and log 8.
     left = 5 * 0.5 + 4 - math.log(16)
     assert gap.full.estimate.value == pytest.approx(left / 5)
     assert gap.full.estimate.standard_error > 0
@@ -103,8 +105,8 @@ def test_parts_add_up() -> None:
         TrueLogProbs(whole.log_probs_class[s], whole.log_probs[s], whole.words[s], whole.characters[s])
         for s in (slice(0, 70), slice(70, None))
     ]
-    one, two = map(Floor.from_true_log_probs, parts)
-    assert (one + two).as_dict() == pytest.approx(Floor.from_true_log_probs(whole).as_dict())
+    first, second = map(Floor.from_true_log_probs, parts)
+    assert (first + second).as_dict() == pytest.approx(Floor.from_true_log_probs(whole).as_dict())
     gaps = [FloorGap.from_token_scores(part, make_scores(part, more=0.1, identity=-3.0)) for part in parts]
     assert (gaps[0] + gaps[1]).as_dict() == pytest.approx(
         FloorGap.from_token_scores(whole, make_scores(whole, more=0.1, identity=-3.0)).as_dict(), abs=1e-7
@@ -150,23 +152,23 @@ def test_the_error_agrees_with_the_spread_over_many_texts() -> None:
     )
 
 
-# -- the laboratory -------------------------------------------------------------------------------------------------
+# -- the lab --------------------------------------------------------------------------------------------------------
 
 
 class Drawn:
-    """A laboratory's text to train on and another to be held to, with the truth about it."""
+    """Training and test text of the lab, with the true log-probabilities of the test text."""
 
     def __init__(self, language: str, sentences: int, vocab: Vocab | None = None) -> None:
         self.language = language
         corpus = Corpus.from_sentences(german_english_lab().sentences(language, 1500, 1, "train"), vocab, min_count=2)
         self.text = Text(corpus, {word: f"-{word[-2:].upper()}" for word in corpus.vocab.tokens[len(SPECIALS) :]})
         self.test = Corpus.from_sentences(german_english_lab().sentences(language, sentences, 1, "test"), corpus.vocab)
-        self.truth = lab_true_log_probs(language, self.test)
+        self.true_log_probs = lab_true_log_probs(language, self.test)
 
 
 @cache
 def drawn(language: str) -> Drawn:
-    """With the words seen twice or more."""
+    """With the words that occur twice or more."""
     return Drawn(language, 500)
 
 
@@ -174,7 +176,7 @@ def drawn(language: str) -> Drawn:
 def drawn_with_few_words(language: str) -> Drawn:
     """With the most frequent words only: nearly everything is `<unk>`, and there is little to learn.
 
-    Fewer sentences, as almost any part of them may then be anything, and the truth has long sums.
+    Fewer sentences, because the true probabilities are then sums over many sentences.
     """
     frequent = drawn(language).text.corpus.vocab
     order = np.argsort(-frequent.counts, kind="stable")
@@ -187,7 +189,7 @@ def drawn_with_few_words(language: str) -> Drawn:
 @pytest.mark.parametrize("name", MODELS)
 def test_no_model_is_below_the_floor(name: str, sample: Callable[[str], Drawn], language: str) -> None:
     text = sample(language)
-    result = evaluate_language_model(MODELS[name](text.text), text.test, text.truth)
+    result = evaluate_language_model(MODELS[name](text.text), text.test, text.true_log_probs)
     assert result.gap is not None and not result.gap.is_below(), result.as_dict()
 
 
@@ -196,7 +198,7 @@ def test_no_model_is_below_the_floor(name: str, sample: Callable[[str], Drawn], 
 def test_a_model_trained_on_the_test_text_is_below_the_floor(sample: Callable[[str], Drawn], language: str) -> None:
     text = sample(language)
     cheat = NgramModel.train(text.test, order=5, smoothing="witten-bell")
-    result = evaluate_language_model(cheat, text.test, text.truth)
+    result = evaluate_language_model(cheat, text.test, text.true_log_probs)
     assert result.gap is not None and result.gap.is_below()
 
 
@@ -205,34 +207,36 @@ def test_small_errors_are_detected_with_a_small_vocabulary(language: str) -> Non
     """A seventh of a nat too much for every token, and even a model of so little text would be below."""
     text = drawn_with_few_words(language)
     result = token_scores(MODELS["kneser-ney, order 5"](text.text), text.test)
-    gap = FloorGap.from_token_scores(text.truth, result)
+    gap = FloorGap.from_token_scores(text.true_log_probs, result)
     assert 0 < gap.by_class.estimate.value < 0.14 and not gap.is_below()
-    assert FloorGap.from_token_scores(text.truth, replace(result, log_probs=result.log_probs + 0.15)).is_below()
+    assert FloorGap.from_token_scores(
+        text.true_log_probs, replace(result, log_probs=result.log_probs + 0.15)
+    ).is_below()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_floor_is_the_entropy_of_the_grammar(language: str) -> None:
     corpus = Corpus.from_sentences(german_english_lab().sentences(language, 2000, 2, "test"))
-    truth = lab_true_log_probs(language, corpus)
+    true_log_probs = lab_true_log_probs(language, corpus)
     entropy = german_english_lab().entropy
     exact = entropy.english if language == "en" else entropy.german
-    mean, error = RatioEstimator.from_sentences(-truth.log_probs, np.ones(len(corpus), int)).estimate
+    mean, error = RatioEstimator.from_sentences(-true_log_probs.log_probs, np.ones(len(corpus), int)).estimate
     assert abs(mean - exact) < 4 * error < 0.1 * exact
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_floor_counts_the_same_tokens_as_the_likelihood(language: str) -> None:
-    """The floor is a price of the same text: the same tokens, words and characters, and less if words collapse."""
+    """The floor is computed for the same tokens, words and characters; it is lower if words are replaced by <unk>."""
     text = drawn(language)
     result = likelihood(MODELS["witten-bell, order 1"](text.text), text.test)
-    truth = text.truth
-    assert (truth.tokens.sum(), truth.words.sum()) == (result.tokens, result.words)
-    assert truth.characters.sum() == result.characters
-    more = truth.log_probs_class - truth.log_probs
+    true_log_probs = text.true_log_probs
+    assert (true_log_probs.tokens.sum(), true_log_probs.words.sum()) == (result.tokens, result.words)
+    assert true_log_probs.characters.sum() == result.characters
+    more = true_log_probs.log_probs_class - true_log_probs.log_probs
     has_unknown = np.diff(np.searchsorted(text.test.unknown_positions, text.test.offsets)) > 0
     assert has_unknown.any() and more[has_unknown].max() > 1 and more.min() > -1e-9
     assert np.abs(more[~has_unknown]).max() < 1e-9
-    assert lab_floor(language, text.test).as_dict() == Floor.from_true_log_probs(truth).as_dict()
+    assert lab_floor(language, text.test).as_dict() == Floor.from_true_log_probs(true_log_probs).as_dict()
 
 
 def test_sentence_log_probs_are_those_of_the_model() -> None:
@@ -251,7 +255,7 @@ def test_the_table_lists_models_with_a_floor() -> None:
     model = MODELS["with a closed vocabulary"](text.text)
     without = LanguageModelEvaluation(likelihood(model, text.test))
     lines = floor_table(
-        [("none", without), ("closed", evaluate_language_model(model, text.test, text.truth))]
+        [("none", without), ("closed", evaluate_language_model(model, text.test, text.true_log_probs))]
     ).splitlines()
     assert [line.split()[0] for line in lines[2:]] == ["closed"]
     assert lines[2].split()[-1] == "infinite" and lines[2].count("±") == 3
@@ -261,13 +265,13 @@ def test_the_table_lists_models_with_a_floor() -> None:
 
 
 def shown(language: str) -> Corpus:
-    """The sentences that lie in the laboratory's directory."""
+    """The sentences in the lab's directory."""
     return drawn(language).test.select(np.arange(100))
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A laboratory's directory with two English models in it."""
+    """A directory of the lab with two English models in it."""
     place = tmp_path_factory.mktemp("lab")
     for language in LANGUAGES:
         (place / f"test.{language}").write_text("\n".join(shown(language).sentences_as_text()) + "\n")
@@ -323,8 +327,10 @@ def test_the_floor_depends_on_the_vocabulary(good, lab):
 
 
 def test_a_warning_about_a_model_below_the_floor(good, lab):
-    told = good("evaluate", lab / "2", lab / "cheat", "--text", lab / "test.en").err
-    assert told == f"warning: {lab / 'cheat'} is significantly better than the floor: was it trained on this text?\n"
+    messages = good("evaluate", lab / "2", lab / "cheat", "--text", lab / "test.en").err
+    assert (
+        messages == f"warning: {lab / 'cheat'} is significantly better than the floor: was it trained on this text?\n"
+    )
 
 
 @pytest.mark.parametrize("models", [["2"], ["2", "1", "few"]])
@@ -344,10 +350,10 @@ def test_edited_text_has_no_floor(good, lab, tmp_path, models):
 def test_without_the_floor(good, lab):
     models = lab / "2", lab / "1"
     plain = good("evaluate", *models, "--text", lab / "copy.txt")
-    asked = good("evaluate", *models, "--text", lab / "test.en", "--no-floor")
-    assert plain.out == asked.out and "floor" not in plain.out and plain.err == asked.err == ""
-    alone = good("evaluate", lab / "2", "--text", lab / "copy.txt").out
-    assert alone == good("evaluate", lab / "2", "--text", lab / "test.en", "--no-floor").out
+    outcome = good("evaluate", *models, "--text", lab / "test.en", "--no-floor")
+    assert plain.out == outcome.out and "floor" not in plain.out and plain.err == outcome.err == ""
+    single = good("evaluate", lab / "2", "--text", lab / "copy.txt").out
+    assert single == good("evaluate", lab / "2", "--text", lab / "test.en", "--no-floor").out
 
 
 ASK = """
@@ -362,11 +368,11 @@ for text in texts:
 
 def test_the_grammar_is_loaded_for_lab_text_only(lab):
     done = in_a_process(ASK, lab / "2", lab / "copy.txt", lab / "test.en", capture_output=True)
-    told = [line for line in done.stdout.splitlines() if line.startswith("imported: ")]
-    assert told == ["imported: False", "imported: True"], done.stderr
+    imported = [line for line in done.stdout.splitlines() if line.startswith("imported: ")]
+    assert imported == ["imported: False", "imported: True"], done.stderr
 
 
-def test_how_laboratory_text_is_told(lab, tmp_path):
+def test_lab_text_is_recognised(lab, tmp_path):
     assert [lab_language(lab / name) for name in ("test.de", "test.en", "test.en.gz")] == ["de", "en", "en"]
     assert lab_language(lab / "copy.txt") is lab_language("-") is None
     with pytest.warns(UserWarning, match=r"test\.en instead"):

@@ -360,18 +360,18 @@ def initial_parameters() -> dict[str, Any]:
 
     def describe(name: str, **options: Any) -> list[dict[str, Any]]:
         model, _ = create(name, seed=3, **options)
-        found = []
-        for own_name, tensor in named_parameters(model):
+        parameters = []
+        for parameter_name, tensor in named_parameters(model):
             values = tensor.detach().double()
-            found.append(
+            parameters.append(
                 {
-                    "name": own_name,
+                    "name": parameter_name,
                     "shape": list(values.shape),
                     "sum": float(values.sum()),
                     "sum_of_squares": float(values.square().sum()),
                 }
             )
-        return found
+        return parameters
 
     doubles = {name: describe(name) for name in TRAINABLE}
     singles = {f"{name}, float32": describe(name, precision="float32") for name in SINGLE_PRECISION}
@@ -441,35 +441,53 @@ def translations(name: str) -> dict[str, Any]:
     model = trained_translator(name)
     lines = TEST_TREES if name == "tree" else TEST_GERMAN
 
-    def told(found: Any) -> dict[str, Any]:
-        return {"text": found.text, "log_prob": found.log_prob, "score": found.score, "finished": found.finished}
+    def as_dict(hypothesis: Any) -> dict[str, Any]:
+        return {
+            "text": hypothesis.text,
+            "log_prob": hypothesis.log_prob,
+            "score": hypothesis.score,
+            "finished": hypothesis.finished,
+        }
 
-    def with_attention(found: Any) -> dict[str, Any]:
-        attention = None if found.attention is None else found.attention.tolist()
-        return {**told(found), "words": list(found.tokens), "source": list(found.source_tokens), "attention": attention}
+    def with_attention(hypothesis: Any) -> dict[str, Any]:
+        attention = None if hypothesis.attention is None else hypothesis.attention.tolist()
+        return {
+            **as_dict(hypothesis),
+            "words": list(hypothesis.tokens),
+            "source": list(hypothesis.source_tokens),
+            "attention": attention,
+        }
 
-    found: dict[str, Any] = {
-        "greedy": [with_attention(one) for one in model.translate(lines, beam_size=1)],
-        "3-best": [[told(one) for one in best] for best in model.n_best(lines, 3, 5)],
-        "samples": [[told(one) for one in some] for some in model.sample(lines, 3, seed=5, max_words=12)],
-        "samples, narrowed": [
-            [told(one) for one in some]
-            for some in model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12)
+    results: dict[str, Any] = {
+        "greedy": [with_attention(hypothesis) for hypothesis in model.translate(lines, beam_size=1)],
+        "3-best": [[as_dict(hypothesis) for hypothesis in best] for best in model.n_best(lines, 3, 5)],
+        "samples": [
+            [as_dict(hypothesis) for hypothesis in samples] for samples in model.sample(lines, 3, seed=5, max_words=12)
         ],
-        "forced": [told(one) for one in model.without_shortlist.force_decode(lines, TEST_ENGLISH)],
+        "samples, narrowed": [
+            [as_dict(hypothesis) for hypothesis in samples]
+            for samples in model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12)
+        ],
+        "forced": [as_dict(hypothesis) for hypothesis in model.without_shortlist.force_decode(lines, TEST_ENGLISH)],
         "next words": [list(word) for word in model.condition_on(lines[0]).next_words("", k=4)],
     }
     if name not in FULLY_SEARCHED:
-        return found
-    found["beam 5"] = [told(one) for one in model.translate(lines, beam_size=5)]
+        return results
+    results["beam 5"] = [as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=5)]
     for length in LENGTH_HANDLINGS:
-        found[f"length {length}"] = [told(one) for one in model.translate(lines, beam_size=4, length=length)]
-    if found["greedy"][0]["attention"] is not None:
-        found["coverage penalty"] = [told(one) for one in model.translate(lines, beam_size=4, coverage=0.4)]
-    found["in pieces"] = [told(one) for one in model.translate(lines, beam_size=2, max_tokens=4)]
-    found["prefix"] = [told(one) for one in model.translate(lines[:2], beam_size=3, prefix="the bird")]
-    found["diagnosis"] = model.diagnose(lines, TEST_ENGLISH, model.translate(lines, beam_size=2))
-    return found
+        results[f"length {length}"] = [
+            as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=4, length=length)
+        ]
+    if results["greedy"][0]["attention"] is not None:
+        results["coverage penalty"] = [
+            as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=4, coverage=0.4)
+        ]
+    results["in pieces"] = [as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=2, max_tokens=4)]
+    results["prefix"] = [
+        as_dict(hypothesis) for hypothesis in model.translate(lines[:2], beam_size=3, prefix="the bird")
+    ]
+    results["diagnosis"] = model.diagnose(lines, TEST_ENGLISH, model.translate(lines, beam_size=2))
+    return results
 
 
 def train_ngram(kind: Any = dragoman.NgramModel, corpus: Corpus | None = None, *extra: Any, **options: Any) -> Any:
@@ -557,14 +575,14 @@ def language_model(name: str) -> dict[str, Any]:
 def alignments() -> dict[str, Any]:
     """Return word alignments of the training pairs by each model, and Brown clusters."""
     pairs = parallel(dragoman.ParallelCorpus, *sides())
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for model in ("ibm1", "ibm2", "hmm"):
         aligner = Aligner.train(pairs, model)
         for how in ("grow-diag-final-and", "intersection", "union", "forward", "backward"):
             links = aligner.align(pairs, how)
-            found[f"{model}, {how}"] = [[list(link) for link in links[pair]] for pair in range(6)]
-    found["brown clusters"] = brown_clusters(english(), classes=5).as_mapping()
-    return found
+            results[f"{model}, {how}"] = [[list(link) for link in links[pair]] for pair in range(6)]
+    results["brown clusters"] = brown_clusters(english(), classes=5).as_mapping()
+    return results
 
 
 ARPA = {
@@ -609,8 +627,8 @@ def assert_same(expected: Any, actual: Any, rtol: float, where: str = "") -> Non
             assert_same(value, actual[key], rtol, f"{where}/{key}")
     elif isinstance(expected, list):
         assert len(expected) == len(actual), f"{where}: expected {len(expected)} items, got {len(actual)}"
-        for number, (one, other) in enumerate(zip(expected, actual, strict=True)):
-            assert_same(one, other, rtol, f"{where}[{number}]")
+        for number, (first, other) in enumerate(zip(expected, actual, strict=True)):
+            assert_same(first, other, rtol, f"{where}[{number}]")
     else:
         assert expected == actual, f"{where}: expected {expected!r}, got {actual!r}"
 
@@ -618,14 +636,14 @@ def assert_same(expected: Any, actual: Any, rtol: float, where: str = "") -> Non
 def without_match(expected: list[dict[str, Any]], actual: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the expected parameters that have no equal among the actual ones, whatever their names and order."""
     left, missing = list(actual), []
-    for one in expected:
+    for item in expected:
         for number, other in enumerate(left):
-            same_sums = all(is_close(one[key], other[key], PARAMETERS_RTOL) for key in ("sum", "sum_of_squares"))
-            if one["shape"] == other["shape"] and same_sums:
+            same_sums = all(is_close(item[key], other[key], PARAMETERS_RTOL) for key in ("sum", "sum_of_squares"))
+            if item["shape"] == other["shape"] and same_sums:
                 del left[number]
                 break
         else:
-            missing.append(one)
+            missing.append(item)
     return missing
 
 
@@ -640,7 +658,7 @@ def _initial_parameters() -> dict[str, Any]:
 @pytest.mark.parametrize("name", [*TRAINABLE, *(f"{name}, float32" for name in SINGLE_PRECISION)])
 def test_initial_parameters(name: str) -> None:
     expected, actual = read_golden("parameters.json")[name], _initial_parameters()[name]
-    assert len(expected) == len(actual), [one["name"] for one in actual]
+    assert len(expected) == len(actual), [parameter["name"] for parameter in actual]
     assert not without_match(expected, actual)
 
 

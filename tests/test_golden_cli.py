@@ -100,7 +100,7 @@ def describe_parameter(parameter: Any) -> dict[str, Any]:
 @cache
 def commands() -> dict[str, list[dict[str, Any]]]:
     return {
-        path: [describe_parameter(one) for one in command.params]
+        path: [describe_parameter(parameter) for parameter in command.params]
         for path, command in walk(resolve(root_command(), "dragoman"))
     }
 
@@ -167,7 +167,7 @@ MODELS = {
     "fixed": "doctor --text train.en --fix -o fixed",
 }
 
-# Commands that print JSON: a value, or one a line.
+# Commands that print JSON: a value, or one per line.
 JSON_COMMANDS = {
     "evaluate": "evaluate ngram --text dev.en --json",
     "evaluate several": "evaluate ngram bigram --text dev.en --json",
@@ -274,12 +274,12 @@ def key_paths(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the path and the type of each nested value, such as `systems[].bleu` and `number`."""
     if isinstance(value, dict):
         yield path, "object"
-        for key, one in value.items():
-            yield from key_paths(one, f"{path}.{key}".lstrip("."))
+        for key, item in value.items():
+            yield from key_paths(item, f"{path}.{key}".lstrip("."))
     elif isinstance(value, list):
         yield path, "array"
-        for one in value:
-            yield from key_paths(one, f"{path}[]")
+        for item in value:
+            yield from key_paths(item, f"{path}[]")
     elif isinstance(value, bool):
         yield path, "boolean"
     elif value is None:
@@ -290,11 +290,11 @@ def key_paths(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 def structure(values: list[Any]) -> dict[str, list[str]]:
     """Return the types that each key path has in these values."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for value in values:
         for path, kind in key_paths(value):
-            found.setdefault(path, set()).add(kind)
-    return {path: sorted(kinds) for path, kinds in sorted(found.items())}
+            result.setdefault(path, set()).add(kind)
+    return {path: sorted(kinds) for path, kinds in sorted(result.items())}
 
 
 def json_structure(name: str) -> dict[str, list[str]]:
@@ -371,7 +371,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def lost_keys(expected: dict[str, list[str]], actual: dict[str, list[str]]) -> list[str]:
-    """Return the key paths that are gone, or whose values are of other types. Null may become a value."""
+    """Return the key paths that are missing, or whose values are of other types. Null may become a value."""
     lost = [path for path in expected if path not in actual]
     for path in expected.keys() & actual.keys():
         if not set(expected[path]) - {"null"} <= set(actual[path]):
@@ -380,65 +380,71 @@ def lost_keys(expected: dict[str, list[str]], actual: dict[str, list[str]]) -> l
 
 
 @pytest.mark.parametrize("path", golden()["commands"] if GOLDEN.exists() else [])
-def test_options_are_kept(path: str) -> None:
+def test_options_are_unchanged(path: str) -> None:
     assert path in commands(), f"the command {path!r} is gone"
     expected, current = golden()["commands"][path], commands()[path]
-    options = {option: one for one in current if one["kind"] == "option" for option in one["options"]}
+    options = {
+        option: parameter for parameter in current if parameter["kind"] == "option" for option in parameter["options"]
+    }
     problems = []
-    for one in expected:
-        if one["kind"] != "option":
+    for parameter in expected:
+        if parameter["kind"] != "option":
             continue
-        for option in one["options"]:
+        for option in parameter["options"]:
             if option not in options:
                 problems.append(f"{option} is gone")
                 continue
             for key in ("default", "flag", "required", "multiple"):
-                if str(one[key]) != str(options[option][key]):
-                    problems.append(f"{option}: {key} was {one[key]!r}, is {options[option][key]!r}")
-            if missing := set(one["choices"]) - set(options[option]["choices"]):
+                if str(parameter[key]) != str(options[option][key]):
+                    problems.append(f"{option}: {key} was {parameter[key]!r}, is {options[option][key]!r}")
+            if missing := set(parameter["choices"]) - set(options[option]["choices"]):
                 problems.append(f"{option}: no longer takes {sorted(missing)}")
     assert not problems
 
 
 @pytest.mark.parametrize("path", golden()["commands"] if GOLDEN.exists() else [])
-def test_arguments_are_kept(path: str) -> None:
-    def arguments(found: list[dict[str, Any]]) -> list[tuple[bool, bool, Any]]:
-        return [(one["required"], one["multiple"], one["default"]) for one in found if one["kind"] == "argument"]
+def test_arguments_are_unchanged(path: str) -> None:
+    def arguments(parameters: list[dict[str, Any]]) -> list[tuple[bool, bool, Any]]:
+        return [
+            (parameter["required"], parameter["multiple"], parameter["default"])
+            for parameter in parameters
+            if parameter["kind"] == "argument"
+        ]
 
     assert arguments(golden()["commands"][path]) == arguments(commands()[path])
 
 
 @pytest.mark.parametrize("name", JSON_COMMANDS)
-def test_json_keys_are_kept(name: str, models: Path) -> None:
+def test_json_keys_are_unchanged(name: str, models: Path) -> None:
     assert not lost_keys(golden()["json"][name], json_structure(name))
 
 
-def test_lattice_keys_are_kept(models: Path) -> None:
+def test_lattice_keys_are_unchanged(models: Path) -> None:
     assert not lost_keys(golden()["lattice"], lattice_structure())
 
 
 @pytest.mark.parametrize("name", TEXT_COMMANDS)
-def test_text_output_is_kept(name: str, models: Path) -> None:
+def test_text_output_is_unchanged(name: str, models: Path) -> None:
     assert succeed(TEXT_COMMANDS[name]).splitlines() == golden()["text"][name]
 
 
 @pytest.mark.parametrize("name", SHAPE_COMMANDS)
-def test_shape_of_output_is_kept(name: str, models: Path) -> None:
+def test_shape_of_output_is_unchanged(name: str, models: Path) -> None:
     assert shape(name) == golden()["shapes"][name]
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_files_are_kept(name: str, models: Path) -> None:
+def test_files_are_unchanged(name: str, models: Path) -> None:
     assert not set(golden()["files"][name]) - set(file_names(name))
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_metrics_keys_are_kept(name: str, models: Path) -> None:
+def test_metrics_keys_are_unchanged(name: str, models: Path) -> None:
     assert not lost_keys(golden()["metrics"][name], metrics_keys(name))
 
 
 @pytest.mark.parametrize("name", BAD_COMMANDS)
-def test_exit_codes_are_kept(name: str, models: Path) -> None:
+def test_exit_codes_are_unchanged(name: str, models: Path) -> None:
     assert exit_code(name) == golden()["exit_codes"][name]
 
 

@@ -55,7 +55,7 @@ def test_the_gradient_of_a_choice_depends_on_the_baseline() -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"dropout": 0.4, "readout": 8}, {"lexicon": True}], ids=str)
 def test_the_baseline_equals_soft_attention(settings: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """All else being equal, dropout and lexicon included: where all words were looked at, nothing was gained."""
+    """Where the sampled attention equals the soft attention, both log-probabilities are equal, also with dropout."""
     differences = []
 
     def record(log_probs: Tensor, alphas: Tensor, chosen: Tensor, baseline: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ def test_fitted_coefficient_agrees_with_grid_search(training: Corpus) -> None:
 def test_trace_stays_within_its_arrays(
     training: Corpus, held_out: Corpus, monkeypatch: pytest.MonkeyPatch, order: int, gap: int
 ) -> None:
-    """Compiled code would write beyond an array without a word; as plain Python it raises an IndexError."""
+    """Compiled code would write beyond an array without an error; as plain Python it raises an IndexError."""
     settings = {"order": order, "gap": gap, "smoothing": "interpolated-bucketed", "heldout": held_out}
     compiled = NgramModel.train(training, **settings)
     monkeypatch.setattr(heldout, "_trace", heldout._trace.function)

@@ -1,4 +1,4 @@
-"""The layers of the package: no module imports from a layer above its own. Imports inside functions count as well."""
+"""The layers of the package: no module imports from a layer above it. Imports inside functions count as well."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package i
 MODULES = sorted(PACKAGE.rglob("*.py"))
 TOP_LEVEL = {"__init__", "__main__"}  # the public names come from anywhere below the command line
 
-# Ways to run what a file says. Models are read as plain settings and arrays.
+# Ways to execute the content of a file. Models are read as plain settings and arrays.
 BANNED_IMPORTS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
 BANNED_CALLS = {
     "eval",
@@ -103,7 +103,7 @@ def test_no_module_imports_from_a_higher_layer(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_id)
-def test_nothing_runs_what_a_file_says(path: Path) -> None:
+def test_no_code_from_files_is_executed(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert not {name.partition(".")[0] for name in imported_modules(tree)} & BANNED_IMPORTS
     assert not set(called_functions(tree)) & BANNED_CALLS
@@ -119,7 +119,7 @@ def test_nothing_runs_what_a_file_says(path: Path) -> None:
         ("if X:\n    import dragoman", "__init__"),
     ],
 )
-def test_every_form_of_import_is_seen(tmp_path: Path, source: str, package: str) -> None:
+def test_every_form_of_import_is_detected(tmp_path: Path, source: str, package: str) -> None:
     (tmp_path / "module.py").write_text(source)
     assert package in imported_packages(tmp_path / "module.py")
 
@@ -129,7 +129,7 @@ def test_imports_for_type_checking_do_not_count(tmp_path: Path) -> None:
     assert not imported_packages(tmp_path / "module.py")
 
 
-def test_every_form_of_call_is_seen() -> None:
+def test_every_form_of_call_is_detected() -> None:
     tree = ast.parse("import pickle as p\nx = [yaml.load(f) for f in y]\ndef g(): return eval('1')")
     assert set(called_functions(tree)) & BANNED_CALLS == {"yaml.load", "eval"}
     assert set(imported_modules(tree)) & BANNED_IMPORTS == {"pickle"}

@@ -48,7 +48,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def made(corpus: Corpus = CORPUS, **settings: Any) -> RecurrentModel:
-    """A small model in 64 bits, with large enough vectors to have something to say."""
+    """A small model in 64 bits, with embeddings large enough to have an effect."""
     common = {"embedding": 5, "hidden": 5, "precision": "float64", "embedding_reach": 1.0}
     return RecurrentModel.create(corpus, seed=3, **{**common, **settings})
 
@@ -59,7 +59,7 @@ def model(request: pytest.FixtureRequest) -> RecurrentModel:
 
 
 def states_of(model: RecurrentModel, words: list[int], carry: Any = None) -> list[State]:
-    """The scorer's own: before the first word, and after each."""
+    """The states of the scorer, before the first word and after each."""
     states = [model.start(Batch.empty(1), carry)]
     for word in words:
         states.append(model.advance(states[-1], torch.tensor([word])))
@@ -79,11 +79,11 @@ def test_activations_are_the_scorers_states(model: RecurrentModel) -> None:
         carry = model.finish(last)
     for layer in range(1, model.settings.layers + 1):
         for place, part in enumerate("hc"[: len(expected[0][0].rows[1][0])]):
-            found = activations(model, corpus, part, layer)
-            assert (found.part, found.layer) == (part, layer)
-            for words, line in zip(found.words, [*LINES, "the unicorn sat"], strict=True):
+            actual = activations(model, corpus, part, layer)
+            assert (actual.part, actual.layer) == (part, layer)
+            for words, line in zip(actual.words, [*LINES, "the unicorn sat"], strict=True):
                 assert " ".join(words) == line
-            for values, states in zip(found.values, expected, strict=True):
+            for values, states in zip(actual.values, expected, strict=True):
                 assert values.shape == (len(states), 5)
                 for row, state in zip(values, states, strict=True):
                     np.testing.assert_allclose(row, state.rows[1][layer - 1][place][0].numpy(), atol=1e-12)
@@ -99,12 +99,12 @@ def test_a_carrying_model_begins_where_it_ended() -> None:
     """The same sentence twice: other values the second time, and the same ones where nothing is carried."""
     twice = Corpus.from_sentences(["a dog ran", "a dog ran"], CORPUS.vocab)
     for way, same in (("carried", False), ("gru", True)):
-        one, two = activations(made(**WAYS[way]), twice).values
-        assert np.allclose(one, two) == same
+        first, second = activations(made(**WAYS[way]), twice).values
+        assert np.allclose(first, second) == same
 
 
 def counting() -> RecurrentModel:
-    """Elman's network, of which cell 3 adds a hundredth a word, and cell 1 takes one away."""
+    """Elman's network, of which cell 3 adds a hundredth per word, and cell 1 takes one away."""
     model = made(cell="rnn", embedding=4)
     parameters = model.state_dict()
     with torch.no_grad():
@@ -132,19 +132,19 @@ def test_followers_find_the_memory_that_a_word_switches_on() -> None:
             parameters[name][[i, u]] = 0
         parameters["rnn.layers.0.input.bias"][i] = 20.0
         parameters["rnn.layers.0.input.weight"][u, CORPUS.vocab.id("that")] = 20.0
-    found = activations(model, CORPUS, "c")
-    ((cell, correlation),) = correlated_cells(found, "that", 1)
+    recorded = activations(model, CORPUS, "c")
+    ((cell, correlation),) = correlated_cells(recorded, "that", 1)
     assert cell == 2 and correlation > 0.999
-    assert [values[-1].round(6) if len(values) else 0 for values in found.of_cell(2)] == [0, 0, 0, 1, 0, 0]
+    assert [values[-1].round(6) if len(values) else 0 for values in recorded.of_cell(2)] == [0, 0, 0, 1, 0, 0]
 
 
 def test_correlations_are_numpys() -> None:
-    found = activations(made(), CORPUS)
-    correlations = correlated_cells(found, POSITION, 99)
+    recorded = activations(made(), CORPUS)
+    correlations = correlated_cells(recorded, POSITION, 99)
     assert [abs(r) for _, r in correlations] == sorted((abs(r) for _, r in correlations), reverse=True)
-    places = np.concatenate([np.arange(len(words)) for words in found.words])
+    places = np.concatenate([np.arange(len(words)) for words in recorded.words])
     for cell, correlation in correlations:
-        assert correlation == pytest.approx(np.corrcoef(np.concatenate(found.of_cell(cell)), places)[0, 1])
+        assert correlation == pytest.approx(np.corrcoef(np.concatenate(recorded.of_cell(cell)), places)[0, 1])
 
 
 def test_a_cell_that_never_moves_follows_nothing() -> None:
@@ -175,7 +175,7 @@ def test_a_cell_that_never_moves_follows_nothing() -> None:
         (lambda: gradient_by_distance(made(), Corpus.from_sentences(["x y"]), 1), "another vocabulary"),
     ],
 )
-def test_what_cannot_be_asked(ask: Callable[[], Any], problem: str) -> None:
+def test_invalid_arguments_are_refused(ask: Callable[[], Any], problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         ask()
 
@@ -184,34 +184,34 @@ def test_what_cannot_be_asked(ask: Callable[[], Any], problem: str) -> None:
 
 
 def test_saliency_is_the_norm_of_the_gradient(model: RecurrentModel) -> None:
-    """Against finite differences of what the scorer says: each word occurs once, so its vector stands in one place."""
+    """Against finite differences of the scores: each word occurs once, so its vector stands in one place."""
     sentence, step = "the cat sat on a mat", 1e-5
-    found = saliency(model, sentence)
+    result = saliency(model, sentence)
     words = sentence.split()
-    assert found.read == ("</s>" if model.carries else "<s>", *words)
-    assert found.predicted == (*words, "</s>")
+    assert result.read == ("</s>" if model.carries else "<s>", *words)
+    assert result.predicted == (*words, "</s>")
     M = model.state_dict()["embedding.weight"]
     corpus = Corpus.from_sentences([sentence], model.vocab)
     for column, number in enumerate([END if model.carries else START, *corpus[0].tolist()]):
-        differences = np.zeros((len(found.predicted), M.shape[1]))
+        differences = np.zeros((len(result.predicted), M.shape[1]))
         for at in range(M.shape[1]):
             sides = []
             for shift in (step, -2 * step, step):  # there, to the other side, and back
                 M[number, at] += shift
                 sides.append(model.token_log_probs(corpus))
             differences[:, at] = (sides[0] - sides[1]) / (2 * step)
-        np.testing.assert_allclose(found.norms[:, column], np.linalg.norm(differences, axis=1), rtol=1e-5, atol=1e-9)
+        np.testing.assert_allclose(result.norms[:, column], np.linalg.norm(differences, axis=1), rtol=1e-5, atol=1e-9)
 
 
-def test_words_not_yet_read_say_nothing(model: RecurrentModel) -> None:
-    found = saliency(model, "the the unicorn\u00a0ran the")
-    assert found.predicted == ("the", "the", "unicorn\u00a0ran", "the", "</s>")  # a space that does not break
-    norms = found.norms
+def test_words_not_yet_read_have_no_saliency(model: RecurrentModel) -> None:
+    result = saliency(model, "the the unicorn\u00a0ran the")
+    assert result.predicted == ("the", "the", "unicorn\u00a0ran", "the", "</s>")  # a space that does not break
+    norms = result.norms
     read = np.tril(np.ones((5, 5), bool))
     assert (norms[~read] == 0).all() and (norms[read] > 0).all()
 
 
-def test_saliency_goes_through_tied_vectors_and_classes() -> None:
+def test_saliency_with_tied_embeddings_and_classes() -> None:
     model = made(tied=True, hidden=7, softmax="frequency", softmax_classes=3)
     norms = saliency(model, "a cat").norms
     assert (norms[np.tril_indices(3)] > 0).all() and not model.state_dict()["embedding.weight"].requires_grad
@@ -224,8 +224,8 @@ def by_hand(model: RecurrentModel, words: list[int], back: int) -> float:
     """|dl / d state `back` words before the last of these|, by single steps from there on."""
     x, states = states_of(model, words[:-1])[-1 - back].rows
     leaves = [[part.clone().requires_grad_(True) for part in state] for state in states]
-    seen = sum(state[0] for state in leaves) if model.settings.residual else leaves[-1][0]
-    h, after = seen + (x - seen.detach()), tuple(map(tuple, leaves))
+    hidden = sum(state[0] for state in leaves) if model.settings.residual else leaves[-1][0]
+    h, after = hidden + (x - hidden.detach()), tuple(map(tuple, leaves))
     for word in words[len(words) - 1 - back : -1]:
         h, after = model.rnn.step(model.embedding(torch.tensor([word])), after)
     flat = [part for state in leaves for part in state]
@@ -235,23 +235,23 @@ def by_hand(model: RecurrentModel, words: list[int], back: int) -> float:
 
 
 def test_gradients_by_distance_are_those_of_the_scorer(model: RecurrentModel) -> None:
-    found = gradient_by_distance(model, CORPUS, 5)
+    result = gradient_by_distance(model, CORPUS, 5)
     sentences = [sentence.tolist()[:6] for sentence in CORPUS if len(sentence) > 5]
-    assert len(sentences) == 2 and found.shape == (5,)
+    assert len(sentences) == 2 and result.shape == (5,)
     expected = [np.mean([by_hand(model, words, back) for words in sentences]) for back in range(5)]
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(result, expected, rtol=1e-9)
 
 
 def test_the_memory_of_an_lstm_without_forget_gate_keeps_the_gradient() -> None:
-    """Where nothing goes from h to the next step, only dc_t / dc_{t-1} = 1 is left (eq. rnnlm:lstmcell)."""
+    """If h is not used in the next step, only dc_t / dc_{t-1} = 1 is left (eq. rnnlm:lstmcell)."""
     gradients = {}
     for cell in ("lstm-without-forget-gate", "lstm", "rnn"):
         model = made(cell=cell)
         model.state_dict()["rnn.layers.0.recurrent.weight"].zero_()
         gradients[cell] = gradient_by_distance(model, CORPUS, 8)
-    kept = gradients["lstm-without-forget-gate"]
-    np.testing.assert_allclose(kept[1:], kept[1], rtol=1e-12)
-    assert (kept > 0).all()
+    without_gate = gradients["lstm-without-forget-gate"]
+    np.testing.assert_allclose(without_gate[1:], without_gate[1], rtol=1e-12)
+    assert (without_gate > 0).all()
     assert (np.diff(gradients["lstm"]) < 0).all()
     assert gradients["rnn"][0] > 0 and not gradients["rnn"][1:].any()
 
@@ -281,7 +281,7 @@ def test_untrained_is_the_model_as_it_was() -> None:
 
 
 def recorded(model: RecurrentModel, seed: int) -> RecurrentModel:
-    """The model as it comes back from disk: with the settings that it was trained by."""
+    """The model loaded from disk, with its training settings."""
     record = {"training": {"seed": seed}}
     loaded = RecurrentModel(model.vocab, model.unknown, model.settings, model.classes, record)
     loaded.load_state_dict(model.state_dict())
@@ -328,13 +328,13 @@ def test_a_picture_has_every_word_and_the_same_bytes(tmp_path: Path, name: str) 
 
 def fills(path: Path) -> list[tuple[int, ...]]:
     """The colours of the fields that stand for numbers, in order: red, green and blue."""
-    found = []
+    colours = []
     for element in ET.fromstring(path.read_bytes()).iter("{http://www.w3.org/2000/svg}path"):
         style = element.get("style") or ""
         if "fill: #" in style and "stroke: #ffffff" in style:
             colour = style.partition("fill: #")[2][:6]
-            found.append(tuple(int(colour[at : at + 2], 16) for at in (0, 2, 4)))
-    return found
+            colours.append(tuple(int(colour[at : at + 2], 16) for at in (0, 2, 4)))
+    return colours
 
 
 def test_cells_are_red_above_zero_and_blue_below(tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_cells_are_red_above_zero_and_blue_below(tmp_path: Path) -> None:
     assert half[2] < quarter[2] < nothing[2]  # the farther from 0, the less white
 
 
-def test_rows_of_saliency_are_scaled_and_what_was_not_read_is_blank(tmp_path: Path) -> None:
+def test_rows_of_saliency_are_scaled_and_unread_words_are_blank(tmp_path: Path) -> None:
     draw_saliency(["<s>", "a"], ["a", "</s>"], NORMS, tmp_path / "saliency.svg")
     first, weak, strong = fills(tmp_path / "saliency.svg")
     assert first == strong and sum(weak) > sum(strong)
@@ -358,19 +358,25 @@ def test_rows_of_saliency_are_scaled_and_what_was_not_read_is_blank(tmp_path: Pa
         (lambda path: draw_cells([["a"]], {}, path), "nothing to draw"),
         (
             lambda path: draw_cells([["a"] * 61], {"x": [np.ones(61)]}, path),
-            f"61 words, and a picture holds {MAX_WORDS}",
+            f"61 words, and a figure holds at most {MAX_WORDS}",
         ),
-        (lambda path: draw_cells([["a"]], {str(n): [np.ones(1)] for n in range(9)}, path), f"holds {MAX_CELLS} at"),
+        (
+            lambda path: draw_cells([["a"]], {str(n): [np.ones(1)] for n in range(9)}, path),
+            f"holds at most {MAX_CELLS}",
+        ),
         (lambda path: draw_cells([["a"]], {"x": [np.array([np.nan])]}, path), "x has a value that is infinite"),
         (lambda path: draw_saliency([], [], np.zeros((0, 0)), path), "a row for each word"),
         (lambda path: draw_saliency(["a"], ["b"], np.full((1, 1), np.inf), path), "a gradient is infinite"),
-        (lambda path: draw_saliency(["a"] * 41, ["a"] * 41, np.ones((41, 41)), path), f"holds {MAX_SQUARES - 1} at"),
+        (
+            lambda path: draw_saliency(["a"] * 41, ["a"] * 41, np.ones((41, 41)), path),
+            f"holds at most {MAX_SQUARES - 1}",
+        ),
         (lambda path: draw_gradients({}, path), "nothing to draw"),
         (lambda path: draw_gradients({"x": GradientNorms(np.zeros(2), np.ones(2))}, path), "x has no gradient to draw"),
         (lambda path: draw_gradients({str(n): REACHES["$x"] for n in range(10)}, path), "10 models"),
     ],
 )
-def test_what_no_picture_holds_is_refused(tmp_path: Path, draw: Callable[[Path], None], problem: str) -> None:
+def test_too_large_figures_are_refused(tmp_path: Path, draw: Callable[[Path], None], problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         draw(tmp_path / "picture.svg")
     with pytest.raises(DataError, match=r"end the name in \.svg or \.png"):
@@ -378,7 +384,7 @@ def test_what_no_picture_holds_is_refused(tmp_path: Path, draw: Callable[[Path],
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_most_that_a_picture_holds(tmp_path: Path) -> None:
+def test_the_largest_figures(tmp_path: Path) -> None:
     words = [f"w{number}" for number in range(MAX_WORDS)]
     cells = {str(number): [np.linspace(-1, 1, MAX_WORDS)] for number in range(MAX_CELLS)}
     draw_cells([words], cells, tmp_path / "cells.svg")

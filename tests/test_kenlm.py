@@ -82,8 +82,8 @@ def read_plainly(path: Path) -> Numbers:
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
     rows = [line.split("\t") for line in text.split("\n") if "\t" in line]
-    found = {tuple(row[1].split(" ")): (float(row[0]), float(row[2]) if len(row) > 2 else 0.0) for row in rows}
-    return without_start(found)
+    ngrams = {tuple(row[1].split(" ")): (float(row[0]), float(row[2]) if len(row) > 2 else 0.0) for row in rows}
+    return without_start(ngrams)
 
 
 def without_start(numbers: Numbers) -> Numbers:
@@ -93,7 +93,7 @@ def without_start(numbers: Numbers) -> Numbers:
 
 def numbers_of(model: NgramModel) -> Numbers:
     """Our tables in the form of the file: `<unk>` as one word's share where it is a class of many."""
-    table, words, found = model.table, model.vocab.tokens, Numbers()
+    table, words, numbers = model.table, model.vocab.tokens, Numbers()
     for order in range(1, table.trie.order + 1):
         log_prob = table.values(order).astype(float)
         rows = table.trie.words(order)
@@ -101,12 +101,12 @@ def numbers_of(model: NgramModel) -> Numbers:
             log_prob[rows[:, -1] == UNK] += model.unknown.log_probs(["any"])[0]
         for node, row, value in zip(range(table.trie.levels[order], table.trie.nodes), rows, log_prob, strict=False):
             backoff = float(table.log_backoff[node]) if order < table.trie.order else 0.0
-            found[tuple(words[w] for w in row)] = (value / LOG_10, backoff / LOG_10)
-    return without_start(found)
+            numbers[tuple(words[w] for w in row)] = (value / LOG_10, backoff / LOG_10)
+    return without_start(numbers)
 
 
 def totals(model: NgramModel, heldout: Corpus) -> np.ndarray:
-    """log10 P of each sentence as KenLM has it: without `padded`, an unknown word costs its class only."""
+    """log10 P of each sentence as KenLM has it: without `padded`, an unknown word is scored by its class only."""
     log_prob = model.token_log_probs(heldout)
     if not isinstance(model.unknown, ClosedVocabulary):
         log_prob[heldout.unknown_token_positions] += unknown_log_probs(model, heldout)
@@ -149,7 +149,7 @@ def test_heldout_sentences(oracle: Oracle, make: Callable[[Oracle], NgramModel])
 
 @pytest.mark.parametrize("oracle", MODELS, ids=names)
 def test_imported_numbers(oracle: Oracle) -> None:
-    """What was read is what the file says, and every distribution sums to one."""
+    """The values are those of the file, and every distribution sums to one."""
     model = imported(oracle)
     theirs, ours = read_plainly(ORACLES / oracle.file), numbers_of(model)
     assert list(model.vocab.tokens[UNK + 1 :]) == [word for word, *more in theirs if not more][3:]

@@ -340,7 +340,7 @@ def additive_model_exists(preferred: dict[tuple[str, str], str]) -> bool:
 
 
 def test_equal_right_hand_sides_have_children_in_the_same_order():
-    """`Exact` adds up rules whose words and children are the same, in order: no two rules differ in the order alone."""
+    """`Exact` adds up rules whose words and children are the same, in order: no two rules differ only in the order."""
     for language in LANGUAGES.values():
         for rules in LAB.grammar.rules.values():
             orders = defaultdict(set)

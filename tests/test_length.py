@@ -66,7 +66,7 @@ def test_every_handling_has_its_name() -> None:
 def test_no_continuation_exceeds_the_bound(
     length: LengthHandling, log_prob: float, words: int, more: int, source: int, steps: list[float]
 ) -> None:
-    """Whatever the next words cost; and where they cost nothing, the best way on reaches it."""
+    """For any next words; it is reached if these have probability one."""
     longest, sources = words + more, torch.tensor([source])
     bound = float(length.bound(numbers(log_prob), torch.tensor([words]), torch.tensor([longest]), sources))
     free = []

@@ -21,7 +21,7 @@ TEST = ["the cat ran", "the bird saw a <unk>", "", "<s> is a word here", "on the
 
 @pytest.fixture(scope="module")
 def unigrams() -> NgramModel:
-    """Counts a: 2, b: 1, </s>: 1; alpha_1 = 1/2 goes to a language of 100 words, of which 3 are known."""
+    """Counts a: 2, b: 1, </s>: 1; alpha_1 = 1/2 is the share of a language of 100 words, of which 3 are known."""
     corpus = Corpus.from_sentences(["a a b"])
     unknown = UniformUnknownWords(corpus.vocab.num_known, 100)
     return NgramModel.train(corpus, order=1, smoothing="interpolated", coefficients=(0.5,), unknown=unknown)
@@ -84,8 +84,8 @@ def test_agrees_with_scoring(bigrams):
 
 def test_a_mixture_has_no_orders(bigrams):
     corpus = Corpus.from_sentences(TEST, bigrams.vocab)
-    alone, doubled = likelihood(bigrams, corpus), likelihood(Mixture.uniform([bigrams, bigrams]), corpus)
-    assert doubled.perplexity == pytest.approx(alone.perplexity)
+    single, doubled = likelihood(bigrams, corpus), likelihood(Mixture.uniform([bigrams, bigrams]), corpus)
+    assert doubled.perplexity == pytest.approx(single.perplexity)
     assert "found_orders" not in doubled.as_dict()
 
 

@@ -276,7 +276,7 @@ def test_dropout_is_applied_only_in_training(training: Corpus) -> None:
     )
     sampled = -training_output(model, many, 1).losses.detach()
     assert float((sampled - bare).abs().lt(1e-9).double().mean()) == pytest.approx(0.25, abs=0.03)
-    assert not bool((sampled - with_feature).abs().lt(1e-9).any())  # what is kept is stronger
+    assert not bool((sampled - with_feature).abs().lt(1e-9).any())  # the remaining elements are scaled up
 
 
 def test_other_devices_are_an_error(training: Corpus) -> None:

@@ -94,8 +94,8 @@ def test_probabilities_are_weighted_sums() -> None:
     both = Mixture([first, second], [0.3, 0.7])
     batch = Batch.empty(2)
     words = torch.tensor([5, 7])
-    says = [m.log_probs(m.advance(m.start(batch), words)).exp() for m in (first, second, both)]
-    torch.testing.assert_close(says[2], 0.3 * says[0] + 0.7 * says[1], rtol=0, atol=1e-12)
+    probs = [m.log_probs(m.advance(m.start(batch), words)).exp() for m in (first, second, both)]
+    torch.testing.assert_close(probs[2], 0.3 * probs[0] + 0.7 * probs[1], rtol=0, atol=1e-12)
 
 
 def test_uniform_mixtures_have_equal_weights() -> None:
@@ -130,7 +130,7 @@ KINDS = [*BUCKETINGS, "order+recent", "entropy+position+frequency"]
 
 
 def members() -> list[LanguageModel]:
-    """A forgetful cache, so that strings leave it too."""
+    """The cache decays quickly, so that words also leave it."""
     language = model("mixture by order").vocab
     text = Corpus.from_sentences(TRAINING, language)
     forgetful = CacheModel.train(text, order=3, decay=0.6, prior=0.5)
@@ -255,7 +255,7 @@ def test_unseen_buckets_have_the_global_weights(held_out: Corpus) -> None:
 
 
 def test_each_bucket_uses_its_weights(held_out: Corpus) -> None:
-    """At the first word only one member is heard, afterwards only the other."""
+    """One member has all weight at the first word, the other afterwards."""
     first, second = model("witten-bell, order 1"), model("modified-kneser-ney, order 3")
     mixed = Mixture([first, second], buckets="position", bucket_weights=[[1, 0], *[[0, 1]] * 7])
     is_first_word = np.zeros(held_out.num_tokens, bool)
@@ -265,7 +265,7 @@ def test_each_bucket_uses_its_weights(held_out: Corpus) -> None:
 
 
 def test_buckets_help_where_members_are_good_in_different_contexts() -> None:
-    """One member has only learned how sentences begin, the other how they go on; the mixture learns which is which."""
+    """One member has only learned how sentences begin, the other how they continue; the mixture learns which is which."""
     lines = [f"{a} {b} {c}" for a in "pq" for b in "xyz" for c in "xyz"]
     language = Corpus.from_sentences(lines).vocab
     begins = NgramModel.train(Corpus.from_sentences(["p", "q"] * 20, language), order=2, smoothing="witten-bell")
@@ -289,7 +289,7 @@ def test_saving_and_loading_changes_no_weight(kind: str, held_out: Corpus, tmp_p
 
 
 def test_the_config_without_buckets_has_weights_only(tmp_path: Path) -> None:
-    """A mixture without buckets says nothing of them on disk, as those written before there were any."""
+    """The saved settings of a mixture without buckets do not mention them."""
     assert Mixture(members()).config() == {"weights": pytest.approx([1 / 3] * 3)}
 
 

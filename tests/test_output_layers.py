@@ -97,8 +97,8 @@ def test_target_log_probs_equal_those_of_all_words(name: str, x: Tensor, targets
     weights = torch.linspace(0.5, 2, ROWS, dtype=torch.float64)
     inputs = [x, *layer.parameters()]
     gradients = [torch.autograd.grad((part * weights).sum(), inputs) for part in (result, expected)]
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other)
+    for first, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(first, other)
 
 
 @every_layer
@@ -172,8 +172,8 @@ def test_label_smoothing_over_all_words(x: Tensor, targets: Tensor, monkeypatch:
         gradients = [
             torch.autograd.grad((part * weights).sum(), inputs, retain_graph=True) for part in (result, expected)
         ]
-        for one, other in zip(*gradients, strict=True):
-            torch.testing.assert_close(one, other)
+        for first, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(first, other)
 
 
 @every_classes
@@ -214,7 +214,7 @@ def test_places_of_words_in_classes(classes: WordClasses) -> None:
 
 def test_start_and_end_are_in_one_class() -> None:
     assert all(classes.class_of[START] == classes.class_of[END] for classes in CLASSES.values())
-    assert len(CLASSES["Brown"]) == 6  # of seven: that of <s> is gone
+    assert len(CLASSES["Brown"]) == 6  # of seven: that of <s> is removed
 
 
 def test_frequent_words_are_in_small_classes() -> None:
@@ -226,7 +226,7 @@ def test_frequent_words_are_in_small_classes() -> None:
 
 
 def test_the_ideal_class_size() -> None:
-    """The tutorial's question: of classes of equal size, those of sqrt(|V|) words cost least."""
+    """The tutorial's question: of classes of equal size, those of sqrt(|V|) words are the fastest."""
     words = 400
     counts = np.ones(words, int)
     costs = {classes: expected_cost(frequency_classes(counts, classes, power=0), counts) for classes in range(5, 80)}

@@ -195,7 +195,7 @@ def luminance(colour: list[float]) -> float:
 
 @pytest.mark.parametrize("place", [0, 1], ids=["light", "dark"])
 def test_contrast_is_sufficient_on_every_shade(place: int) -> None:
-    """The contrast that the web's guidelines ask for, 4.5 to 1."""
+    """The contrast required by the web's guidelines, 4.5 to 1."""
 
     style = to_html(page_of())
 

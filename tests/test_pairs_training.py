@@ -18,7 +18,7 @@ from dragoman.models.translator import Translator
 from dragoman.training import loop
 from dragoman.training.batch_order import SENTENCES
 from dragoman.training.objectives import UnknownWordReplacement, singletons, with_unknown_words_in_pairs
-from trainings import PowerCut, Watch
+from trainings import PowerCut, Recorder
 from zoo import bracketed
 
 SMALL: dict[str, Any] = {"embedding": 6, "hidden": 6}
@@ -33,7 +33,7 @@ LENGTHS[[20, 160], 1] = 400  # and targets, of short sources
 
 
 def words(lengths: np.ndarray) -> list[str]:
-    """Sentences of such lengths, each of a word of its own."""
+    """Sentences of these lengths, each with a different word."""
     return [" ".join([f"w{number}"] * length) for number, length in enumerate(lengths.tolist())]
 
 
@@ -46,9 +46,9 @@ def padded(pairs: Any) -> int:
 
 
 def assert_all_and_bounded(batches: list[Any], budget: int) -> None:
-    """All pairs are there once, and only such as are alone take up more than they should."""
-    found = sorted(int(pair[0]) for batch in batches for pair in batch.target)
-    assert found == sorted(int(pair[0]) for pair in SWOLLEN.target)
+    """Every pair occurs once, and only batches of a single pair exceed the limit."""
+    ids_of_pairs = sorted(int(pair[0]) for batch in batches for pair in batch.target)
+    assert ids_of_pairs == sorted(int(pair[0]) for pair in SWOLLEN.target)
     assert all(len(batch) == 1 or padded(batch) < 3 * budget for batch in batches)
     assert {padded(batch) for batch in batches if len(batch) == 1} >= {LONGEST + 1, 401}
     assert sum(len(batch) > 1 for batch in batches) > 10, "the others are still learned from together"
@@ -56,12 +56,12 @@ def assert_all_and_bounded(batches: list[Any], budget: int) -> None:
 
 @pytest.mark.parametrize("pool", [0, 5])
 @pytest.mark.parametrize("epoch", [0, 1])
-def test_long_sources_are_batches_of_their_own(pool: int, epoch: int) -> None:
+def test_long_sources_are_separate_batches(pool: int, epoch: int) -> None:
     config = TrainingConfig(batch_size=BUDGET, pool=pool)
     assert_all_and_bounded(list(SENTENCES.epoch_batches(SWOLLEN, config, epoch)), BUDGET)
 
 
-def test_long_sources_of_a_dev_text_are_pieces_of_their_own() -> None:
+def test_long_sources_of_a_dev_text_are_separate_chunks() -> None:
     assert_all_and_bounded(list(SENTENCES.evaluation_batches(SWOLLEN, BUDGET)), BUDGET)
 
 
@@ -87,9 +87,9 @@ def test_losses_are_counted_by_what_is_predicted() -> None:
     assert SWOLLEN.weights.tolist() == (LENGTHS.max(axis=1) + 1).tolist()
     pairs = SWOLLEN.select(np.arange(5))
     model = Translator.create(pairs, **SMALL, dropout=0.0)
-    moments: list[Any] = []
-    fit(model, pairs, callback=moments.append, batch_size=0, max_updates=1, threads=1)
-    assert moments[-1].predictions == pairs.sizes.sum()
+    reports: list[Any] = []
+    fit(model, pairs, callback=reports.append, batch_size=0, max_updates=1, threads=1)
+    assert reports[-1].predictions == pairs.sizes.sum()
 
 
 # -- unknown words -----------------------------------------------------------------------------------------------------
@@ -106,12 +106,12 @@ def made(pairs: ParallelCorpus = PAIRS, **settings: Any) -> Translator:
 
 
 def ids(source: Any) -> np.ndarray:
-    found: np.ndarray = source.leaves.ids if isinstance(source, Treebank) else source.ids
-    return found
+    result: np.ndarray = source.leaves.ids if isinstance(source, Treebank) else source.ids
+    return result
 
 
 def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: Any) -> tuple[float, float]:
-    """The share of words seen once that were unknown in training, of source and of target."""
+    """The share of words that occur once and were unknown in training, of source and of target."""
     read: list[ParallelCorpus] = []
 
     def watching(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
@@ -121,48 +121,48 @@ def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: A
 
     settings = {"batch_size": 0, "max_epochs": 60, "threads": 1, **settings}
     fit(model or made(pairs), pairs, objective=watching, learning_rate=1e-6, **settings)
-    found = []
+    result = []
     for side in ("source", "target"):
         text = getattr(pairs, side)
         at_first = ids(text)
         once = int(singletons(text)[at_first].sum())
-        unknown = np.mean([(ids(getattr(one, side)) == UNK).sum() for one in read]) - (at_first == UNK).sum()
+        unknown = np.mean([(ids(getattr(pair, side)) == UNK).sum() for pair in read]) - (at_first == UNK).sum()
         frequent = at_first[~singletons(text)[at_first] & (at_first != UNK)]
-        kept = np.concatenate([ids(getattr(one, side)) for one in read])
-        assert np.isin(kept, frequent).sum() == len(frequent) * len(read), "words seen more often are never forgotten"
-        found.append(float(unknown) / once)
-    return found[0], found[1]
+        known = np.concatenate([ids(getattr(pair, side)) for pair in read])
+        assert np.isin(known, frequent).sum() == len(frequent) * len(read), "words seen more often are never forgotten"
+        result.append(float(unknown) / once)
+    return result[0], result[1]
 
 
 @pytest.mark.parametrize("pairs", [PAIRS, TREES], ids=["text", "trees"])
-def test_words_seen_once_are_unknown_now_and_then_on_both_sides(pairs: ParallelCorpus) -> None:
+def test_singletons_are_sometimes_unknown_on_both_sides(pairs: ParallelCorpus) -> None:
     assert shares(pairs) == pytest.approx((0.5, 0.5), abs=0.1)
     assert shares(pairs, unknown_rate=0.2) == pytest.approx((0.2, 0.2), abs=0.1)
     assert shares(pairs, unknown_rate=0.0) == (0.0, 0.0)
 
 
-def test_each_side_goes_by_itself() -> None:
-    """A side with unknown words of its own needs no others, unless they are asked for."""
+def test_a_side_with_unknown_words_gets_no_others() -> None:
+    """A side that has unknown words gets no others, unless `unknown_rate` is given."""
     vocab = Corpus.from_sentences(GERMAN[:4]).vocab
-    some = ParallelCorpus(Corpus.from_sentences(GERMAN, vocab), PAIRS.target)
-    source, target = shares(some)
+    other_pairs = ParallelCorpus(Corpus.from_sentences(GERMAN, vocab), PAIRS.target)
+    source, target = shares(other_pairs)
     assert source == 0
     assert target == pytest.approx(0.5, abs=0.1)
     other = ParallelCorpus(PAIRS.source, Corpus.from_sentences(ENGLISH, Corpus.from_sentences(ENGLISH[:4]).vocab))
     source, target = shares(other)
     assert source == pytest.approx(0.5, abs=0.1)
     assert target == 0
-    assert shares(some, unknown_rate=0.5) == pytest.approx((0.5, 0.5), abs=0.1)
+    assert shares(other_pairs, unknown_rate=0.5) == pytest.approx((0.5, 0.5), abs=0.1)
 
 
-def test_a_closed_target_is_left_alone() -> None:
+def test_a_closed_target_vocabulary_is_unchanged() -> None:
     source, target = shares(PAIRS, made(unknown=ClosedVocabulary(PAIRS.target.vocab.num_known)))
     assert source == pytest.approx(0.5, abs=0.1)
     assert target == 0
 
 
-def test_the_sides_are_drawn_apart() -> None:
-    """Words of the same places are not forgotten together."""
+def test_words_of_both_sides_are_replaced_independently() -> None:
+    """Words at the same positions of both sides are not replaced together."""
     both = ParallelCorpus(PAIRS.target, PAIRS.target)
     read: list[ParallelCorpus] = []
 
@@ -186,10 +186,10 @@ def test_the_vectors_of_unknown_words_are_learned(pairs: ParallelCorpus, rate: f
         assert not torch.equal(after, before[name])
 
 
-def test_nothing_is_forgotten_where_a_text_is_only_judged() -> None:
+def test_no_words_are_replaced_in_evaluation() -> None:
     read: list[ParallelCorpus] = []
 
-    def objective(model: Any, pairs: Any, noise: Any, carry: Any) -> Any:
+    def objective(model: Any, pairs: Any, generator: Any, carry: Any) -> Any:
         read.append(pairs)
         return torch.zeros(int(pairs.sizes.sum())), None
 
@@ -203,7 +203,7 @@ def test_nothing_is_forgotten_where_a_text_is_only_judged() -> None:
 
 
 @pytest.mark.parametrize("pairs", [PAIRS, TREES], ids=["text", "trees"])
-def test_a_stopped_training_forgets_the_same_words(pairs: ParallelCorpus, tmp_path: Path) -> None:
+def test_a_resumed_training_replaces_the_same_words(pairs: ParallelCorpus, tmp_path: Path) -> None:
     def cut() -> None:
         raise PowerCut
 
@@ -212,7 +212,7 @@ def test_a_stopped_training_forgets_the_same_words(pairs: ParallelCorpus, tmp_pa
     updates = fit(whole, pairs, **settings).progress.update
     assert updates > 3
     with pytest.raises(PowerCut):
-        fit(made(pairs), pairs, output=tmp_path / "parts", callback=Watch(2, cut), **settings)
+        fit(made(pairs), pairs, output=tmp_path / "parts", callback=Recorder(2, cut), **settings)
     fit(parts, pairs, output=tmp_path / "parts", **settings)
     for name, tensor in whole.named_parameters():
         assert torch.equal(tensor, parts.state_dict()[name]), name

@@ -118,13 +118,13 @@ def test_sums_stay_one_where_rounding_up_would_leave_nothing(tight: NgramTable) 
 def test_at_least_half_of_the_backoff_mass_remains(tight: NgramTable) -> None:
     listed = np.exp(quantise(tight).values(2), dtype=float).reshape(-1, 2).sum(axis=1)
     assert (1 - listed >= 0.499 * 0.001).all()
-    assert (1 - listed).max() < 0.25  # and codes went down no further than needed
+    assert (1 - listed).max() < 0.25  # and codes are not lower than needed
 
 
 def test_table_with_full_contexts_is_not_quantised() -> None:
     """They have no back-off to even out the rounding."""
     source, words = np.random.default_rng(5), [f"w{number}" for number in range(30)]
-    every_pair = [f"{one} {two} <unk> {one}" for one in words for two in words]
+    every_pair = [f"{first} {second} <unk> {first}" for first in words for second in words]
     corpus = Corpus.from_sentences([*every_pair, *(" ".join(source.choice(words, 9)) for _ in range(400))])
     with pytest.warns(UserWarning, match="not quantised"):
         model = NgramModel.train(corpus, order=2, smoothing="witten-bell", quantise=True)

@@ -35,7 +35,7 @@ def scorer(request: pytest.FixtureRequest) -> LanguageModel:
 
 @pytest.fixture
 def training(scorer: LanguageModel) -> Corpus:
-    """The zoo's training text in the model's own numbers."""
+    """The zoo's training text in the ids of the model."""
     return Corpus.from_sentences(TRAINING, scorer.vocab)
 
 
@@ -65,8 +65,10 @@ def tensors(nest: Any) -> list[torch.Tensor]:
     return [tensor for part in nest or () for tensor in tensors(part)]
 
 
-def assert_same_state(one: State, two: State) -> None:
-    for a, b in zip(tensors(one.rows) + tensors(one.memory), tensors(two.rows) + tensors(two.memory), strict=True):
+def assert_same_state(first: State, second: State) -> None:
+    for a, b in zip(
+        tensors(first.rows) + tensors(first.memory), tensors(second.rows) + tensors(second.memory), strict=True
+    ):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)  # a product of more rows may round differently
 
 
@@ -78,8 +80,8 @@ def test_every_model_is_a_scorer(scorer: LanguageModel) -> None:
 
 @every_model
 def test_probabilities_sum_to_one_in_every_state(scorer: LanguageModel, training: Corpus, held_out: Corpus) -> None:
-    some = training.select(np.arange(0, len(training), 3))
-    for state in walk(scorer, some) + walk(scorer, held_out):
+    sentences = training.select(np.arange(0, len(training), 3))
+    for state in walk(scorer, sentences) + walk(scorer, held_out):
         log_probs = scorer.log_probs(state)
         assert log_probs.shape == (1, len(scorer.vocab))
         np.testing.assert_allclose(log_probs.exp().sum(dim=1), 1.0, **CLOSE)
@@ -113,8 +115,8 @@ def test_fold_equals_batched_likelihood(scorer: LanguageModel, training: Corpus,
 def test_padded_row_equals_the_sentence_alone(scorer: LanguageModel, held_out: Corpus) -> None:
     together, _ = fold(scorer, Batch.from_sentences(held_out))
     for row, sentence in zip(together, held_out, strict=True):
-        alone, _ = fold(scorer, Batch.from_sentences([sentence]))
-        np.testing.assert_allclose(row[: len(sentence) + 1], alone[0], **SAME)
+        single, _ = fold(scorer, Batch.from_sentences([sentence]))
+        np.testing.assert_allclose(row[: len(sentence) + 1], single[0], **SAME)
         assert not row[len(sentence) + 1 :].any()
 
 
@@ -126,7 +128,7 @@ def test_log_prob_is_the_sum_of_the_fold(scorer: LanguageModel, held_out: Corpus
 
 @every_model
 def test_each_row_has_its_own_history(scorer: LanguageModel, training: Corpus) -> None:
-    """Two streams side by side, sentences of equal length, say what each says alone."""
+    """Two streams of sentences of equal length score the same together as separately."""
     by_length: dict[int, list[np.ndarray]] = {}
     for sentence in training:
         by_length.setdefault(len(sentence), []).append(sentence)
@@ -134,8 +136,8 @@ def test_each_row_has_its_own_history(scorer: LanguageModel, training: Corpus) -
     assert len(pairs) >= 2
     both = streams(scorer, [list(pair) for pair in pairs])
     for row in range(2):
-        alone = streams(scorer, [[pair[row]] for pair in pairs])
-        np.testing.assert_allclose(both[row], alone[0], **SAME)
+        separate = streams(scorer, [[pair[row]] for pair in pairs])
+        np.testing.assert_allclose(both[row], separate[0], **SAME)
 
 
 def streams(scorer: Scorer, batches: list[list[np.ndarray]]) -> np.ndarray:
@@ -151,21 +153,21 @@ def streams(scorer: Scorer, batches: list[list[np.ndarray]]) -> np.ndarray:
 def test_models_without_a_carry_score_sentences_independently(scorer: LanguageModel, held_out: Corpus) -> None:
     """And who carries hands something on."""
     together = scorer.sentence_log_probs(held_out)
-    alone = [scorer.sentence_log_probs(held_out.select(np.array([number])))[0] for number in range(len(held_out))]
+    separate = [scorer.sentence_log_probs(held_out.select(np.array([number])))[0] for number in range(len(held_out))]
     if scorer.carries:
         assert scorer.finish(scorer.start(Batch.empty(1))) is not None
     else:
-        np.testing.assert_allclose(together, alone, **SAME)
+        np.testing.assert_allclose(together, separate, **SAME)
 
 
 @every_model
 def test_advance_does_not_change_its_argument(scorer: LanguageModel, held_out: Corpus) -> None:
     for state in walk(scorer, held_out):
-        before, says = copy.deepcopy(state), scorer.log_probs(state).clone()
+        before, log_probs = copy.deepcopy(state), scorer.log_probs(state).clone()
         scorer.advance(state, torch.tensor([END + 1]))
         scorer.finish(state)
         assert_same_state(state, before)
-        assert torch.equal(scorer.log_probs(state), says)
+        assert torch.equal(scorer.log_probs(state), log_probs)
         assert_same_state(state, before)
 
 

@@ -94,7 +94,7 @@ def chi_square(tally: Counter[int], probs: np.ndarray) -> tuple[float, int]:
 def too_far(*tallies: tuple[Counter[int], np.ndarray]) -> bool:
     """Chi-square of tallies, each with its probabilities, five standard deviations above its mean or more.
 
-    It is added up over all of them: of many tallies looked at one by one, one is far out by chance.
+    It is summed over all of them: of many separate tallies, one would be far out by chance.
     """
     statistics, freedoms = zip(*(chi_square(tally, probs) for tally, probs in tallies), strict=True)
     return sum(statistics) > sum(freedoms) + 5 * math.sqrt(2 * sum(freedoms))
@@ -204,7 +204,7 @@ COUNTS = st.lists(st.integers(0, 6), min_size=1, max_size=12).filter(any)  # tie
 
 @given(COUNTS, st.one_of(st.none(), st.integers(1, 14)), st.fractions(Fraction(1, 50), 1, max_denominator=60))
 def test_top_k_and_top_p_follow_their_definition(counts: list[int], top_k: int | None, top_p: Fraction) -> None:
-    """Also where a set reaches p exactly, and where the last word that is kept ties with the first that is not."""
+    """Also where a set reaches p exactly, and where the last selected word ties with the first that is not."""
     exact = [Fraction(count, sum(counts)) for count in counts]
     log_probs = torch.tensor([[float(p) for p in exact]], dtype=torch.float64).log()
     warped = warp_log_probs(log_probs, top_k=top_k, top_p=float(top_p))[0].exp().tolist()
@@ -228,7 +228,7 @@ def test_top_p_tolerates_rounding() -> None:
 
 
 def test_top_p_of_one_keeps_every_word() -> None:
-    """Also one that is so rare that the others have the whole mass but for rounding."""
+    """Also one that is so rare that the others have all of the mass except for rounding."""
     log_probs = torch.tensor([[0.0, -40.0, -50.0]], dtype=torch.float64).log_softmax(dim=1)
     assert warp_log_probs(log_probs, top_p=1.0).isfinite().all()
     assert warp_log_probs(log_probs, top_p=0.999).isfinite().tolist() == [[True, False, False]]
@@ -244,9 +244,9 @@ def test_the_most_probable_word_is_always_kept() -> None:
 def test_rows_are_warped_independently(cut: dict[str, Any]) -> None:
     several = torch.stack([torch.linspace(0, slope, 9, dtype=torch.float64) for slope in (-4, 0, 9)]).log_softmax(dim=1)
     original = several.clone()
-    alone = torch.cat([warp_log_probs(row[None], **cut) for row in several])
-    assert torch.equal(warp_log_probs(several, **cut), alone)
-    assert torch.equal(several, original)  # the model's own distribution is left as it was
+    separate = torch.cat([warp_log_probs(row[None], **cut) for row in several])
+    assert torch.equal(warp_log_probs(several, **cut), separate)
+    assert torch.equal(several, original)  # the model's distribution is unchanged
 
 
 @several_sorts
@@ -305,7 +305,7 @@ def test_invalid_top_k_and_top_p_are_refused(cut: dict[str, Any]) -> None:
         sample(model(SORTS[0]), 1, **cut)
 
 
-# -- going on from a prefix ------------------------------------------------------------------------------------------
+# -- continuing a prefix ---------------------------------------------------------------------------------------------
 
 
 @several_sorts
@@ -317,7 +317,7 @@ def test_samples_continue_a_prefix(scorer: LanguageModel) -> None:
     thirds = Counter((*hypothesis.ids, END)[2] for hypothesis in drawn)
     assert not too_far((thirds, next_probs(scorer, prefix)))
     for hypothesis in drawn[:20]:
-        assert hypothesis.log_prob == pytest.approx(true_log_prob(scorer, hypothesis), abs=1e-9)  # of the whole
+        assert hypothesis.log_prob == pytest.approx(true_log_prob(scorer, hypothesis), abs=1e-9)  # of all tokens
         given = sum(math.log(next_probs(scorer, prefix[:place])[word]) for place, word in enumerate(prefix))
         assert hypothesis.score == pytest.approx(hypothesis.log_prob - given, abs=1e-6)  # of what was drawn
     assert sample(scorer, 5, seed=16, prefix=prefix, max_words=4, batch_size=2) == drawn[:5]
@@ -362,8 +362,8 @@ def test_frequencies_match_probabilities_given_the_source() -> None:
 
 def test_sampled_translations_have_scores_and_attention() -> None:
     limits = torch.tensor([1, 2, 3, 4, 50, 50, 50])
-    for narrow in ({}, {"top_k": 2, "temperature": 1.5}):
-        together = sample_translations(TOY, source_of(), 4, seed=2, max_words=limits, **narrow)
+    for options in ({}, {"top_k": 2, "temperature": 1.5}):
+        together = sample_translations(TOY, source_of(), 4, seed=2, max_words=limits, **options)
         for sentence, limit, drawn in zip(SOURCES, limits.tolist(), together, strict=True):
             for hypothesis in drawn:
                 assert len(hypothesis.ids) < limit if hypothesis.finished else len(hypothesis.ids) == limit
@@ -373,11 +373,11 @@ def test_sampled_translations_have_scores_and_attention() -> None:
                 (same,) = force_decode(TOY, whole)
                 assert hypothesis.attention is not None and same.attention is not None
                 torch.testing.assert_close(hypothesis.attention, same.attention[: len(steps)], rtol=0, atol=1e-12)
-                assert narrow or hypothesis.score == pytest.approx(hypothesis.log_prob, abs=1e-9)
+                assert options or hypothesis.score == pytest.approx(hypothesis.log_prob, abs=1e-9)
 
 
 def test_a_sampled_translation_depends_only_on_its_numbers_and_the_seed() -> None:
-    """Its own and its sentence's; how many are drawn, of this sentence and after it, does not matter."""
+    """A sample depends on its number and its sentence, not on how many samples are drawn."""
     many = sample_translations(TOY, source_of(), 6, seed=3)
     words = [[hypothesis.ids for hypothesis in drawn] for drawn in many]
     assert len({tuple(drawn) for drawn in words}) == len(words)
@@ -471,7 +471,7 @@ def test_a_wide_beam_is_exhaustive_search(name: str, length: LengthHandling) -> 
 
 @every_case
 def test_a_wide_beam_finds_the_best_sentence(name: str, length: LengthHandling) -> None:
-    """Also when it stops as soon as nothing better can come."""
+    """Also when it stops as soon as no better hypothesis is possible."""
     longest = 3 if name == "toy translator" else 2
     how = {"beam_size": 5000, "n_best": 2, "length": length, "max_words": longest + 1}
     for best, (scorer, source) in _with_source(search_with(name, **how)):

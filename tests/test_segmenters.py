@@ -117,8 +117,8 @@ def test_unknown_characters_keep_their_spelling() -> None:
         assert isinstance(units, SubwordSegmenter)
         tokens = units.segment("cow Жук!")
         assert "Жук" in tokens
-        heard = Corpus.from_sentences([tokens], Corpus.from_sentences([units.pieces]).vocab)
-        assert heard.unknown_words == ["Жук"]
+        corpus = Corpus.from_sentences([tokens], Corpus.from_sentences([units.pieces]).vocab)
+        assert corpus.unknown_words == ["Жук"]
 
 
 @names
@@ -143,9 +143,9 @@ def test_scripts_without_spaces_are_segmented(text: list[str], kind: str) -> Non
 
 @pytest.mark.parametrize("spec", ["subword:90", "unigram:50"])
 def test_training_is_deterministic(spec: str) -> None:
-    one, two = train_segmenter(spec, RAW), train_segmenter(spec, iter(RAW))
-    assert one == two
-    assert dict(one.files()) == dict(two.files())
+    first, second = train_segmenter(spec, RAW), train_segmenter(spec, iter(RAW))
+    assert first == second
+    assert dict(first.files()) == dict(second.files())
 
 
 def test_segmenter_has_the_requested_pieces() -> None:
@@ -208,7 +208,7 @@ def test_training_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-# -- kept and asked for ----------------------------------------------------------------------------------------------
+# -- saving and loading ---------------------------------------------------------------------------------------------
 
 
 @names
@@ -219,7 +219,7 @@ def test_saved_segmenter_is_restored(units: Segmenter) -> None:
 
 
 def other_model() -> bytes:
-    """A model with SentencePiece's own settings, which changes texts."""
+    """A model with SentencePiece's default settings, which changes texts."""
     from sentencepiece import SentencePieceTrainer
 
     model = io.BytesIO()
@@ -285,10 +285,10 @@ def test_spec_round_trip(text: str) -> None:
         (["he said &quot; i can &apos;t &quot; ."], True),
         (["yes . . .", "well ... ?"], True),
         (["ہے؟", "अच्छा।"], False),
-        (["Ein kurzer Hirte spürt, Tanten haben die Schweine gefüttert!"], False),  # the laboratory, as printed
+        (["Ein kurzer Hirte spürt, Tanten haben die Schweine gefüttert!"], False),  # detokenized text of the lab
         (["ein kurzer hirte spürt , tanten haben die schweine gefüttert !"], True),  # and in words
         (["She said “I know.”", "(So he is.)"], False),
-        (["はい。", "いいえ、違う。"], False),  # too short to tell that no word is apart
+        (["はい。", "いいえ、違う。"], False),  # too short to detect that words are not separated
         ([], True),
         ([""], True),
     ],
@@ -314,7 +314,7 @@ def test_looks_unsegmented() -> None:
     [
         ([RAW], "subword"),
         ([APART * 2], "word"),
-        ([APART], "subword"),  # nearly every word is seen once
+        ([APART], "subword"),  # nearly every word occurs once
         ([APART * 2, RAW], "subword"),
         ([JAPANESE], "subword"),
         ([["彼は私の隣に住んでいる"]], "subword"),
@@ -389,10 +389,10 @@ def attentions(draw: st.DrawFn) -> tuple[np.ndarray, list[int], list[int]]:
 @given(attentions())
 def test_attention_between_words(case: tuple[np.ndarray, list[int], list[int]]) -> None:
     matrix, target, source = case
-    found = attention_to_words(matrix, target, source)
-    assert found.shape == (target[-1] + 1, source[-1] + 1)
-    assert found.sum(axis=1) == pytest.approx(np.ones(len(found)))
-    for row, word in enumerate(found):
+    actual = attention_to_words(matrix, target, source)
+    assert actual.shape == (target[-1] + 1, source[-1] + 1)
+    assert actual.sum(axis=1) == pytest.approx(np.ones(len(actual)))
+    for row, word in enumerate(actual):
         for column, value in enumerate(word):
             inside = matrix[np.equal(target, row)][:, np.equal(source, column)]
             assert value == pytest.approx(inside.sum(axis=1).mean())
@@ -428,7 +428,7 @@ def test_lengths_agree_with_a_word_corpus(several: list[str]) -> None:
 
 
 def test_perplexities_do_not_depend_on_the_segmenter() -> None:
-    """A uniform choice among k units, and the end, prices a line at (units + 1) log k, whatever the units are."""
+    """With a uniform distribution over k tokens, the loss of a line is (tokens + 1) log k, for any units."""
     lengths = TextLengths.from_lines(["ab cd", ""])
     assert lengths == TextLengths(num_words=2, num_characters=7, num_sentences=2)
     assert lengths.perplexity(-4 * math.log(8)) == pytest.approx(8)

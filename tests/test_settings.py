@@ -70,7 +70,7 @@ def write_settings(tmp_path):
 
 
 def error_message(action, *arguments) -> str:
-    """What is said, in one line, about something that will not do."""
+    """The error message of a call that fails, in one line."""
     with pytest.raises(DataError) as caught:
         action(*arguments)
     message = str(caught.value)
@@ -135,7 +135,7 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "line", "says"),
+    ("content", "line", "expected"),
     [
         (b"model:\n  order: \xff\n", 2, "not UTF-8 (byte 0xff)"),
         (b"\xef\xbb\xbfmodel:\n  order: \xff\n", 2, "not UTF-8 (byte 0xff)"),
@@ -161,10 +161,10 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
         ("a:\n" + "".join(" " * depth + "b:\n" for depth in range(1, 2000)), 9, "nested more than 8 deep"),
     ],
 )
-def test_invalid_files_are_refused(write_settings, content, line, says):
+def test_invalid_files_are_refused(write_settings, content, line, expected):
     path = write_settings(content)
     message = error_message(read_settings, path)
-    assert message.startswith(f"{path}:{line}: ") and says in message, message
+    assert message.startswith(f"{path}:{line}: ") and expected in message, message
 
 
 def test_missing_files_are_refused(tmp_path):
@@ -194,7 +194,7 @@ def test_known_sections(write_settings):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         ("model: {}\ntrainin: {}\n", ":2: unknown section 'trainin'; did you mean 'training'?"),
         ("zoo: 5\n", ":1: unknown section 'zoo'; the sections are model, training"),
@@ -203,8 +203,8 @@ def test_known_sections(write_settings):
         ("model: [order, 5]\n", ":1: section model holds order,5; write"),
     ],
 )
-def test_unknown_sections_are_refused(write_settings, content, says):
-    assert says in error_message(check_sections, read_settings(write_settings(content)), KINDS)
+def test_unknown_sections_are_refused(write_settings, content, message):
+    assert message in error_message(check_sections, read_settings(write_settings(content)), KINDS)
 
 
 # -- validating -----------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_valid_values(write_settings):
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "expected"),
     [
         ("order: 1", "order 1: must be at least 2"),
         ("order: 10", "order 10: must be at most 9"),
@@ -265,10 +265,10 @@ def test_valid_values(write_settings):
         ("{oder: 5, order: 1}", "unknown key 'oder' in model; did you mean 'order'?"),
     ],
 )
-def test_invalid_values_are_refused(write_settings, line, says):
+def test_invalid_values_are_refused(write_settings, line, expected):
     path = write_settings(f"training:\n  seed: 1\nmodel:\n  {line}\n")
     message = error_message(read_section, path, "model")
-    assert message == f"{path}:4: {says}"
+    assert message == f"{path}:4: {expected}"
 
 
 def test_a_misspelled_key_has_a_suggestion(write_settings):
@@ -359,18 +359,18 @@ def test_options_are_parsed_by_type(kind, text, value):
 
 
 def test_config_differences():
-    one = {"model": {"order": 5, "hidden": (400, 200)}, "training": {"learning_rate": 0.001, "seed": 1, "clip": None}}
-    two = {"model": {"order": 5, "hidden": [400]}, "training": {"learning_rate": 0.01, "seed": 1, "clip": 5.0}}
-    assert config_differences(one, two) == [
+    old = {"model": {"order": 5, "hidden": (400, 200)}, "training": {"learning_rate": 0.001, "seed": 1, "clip": None}}
+    new = {"model": {"order": 5, "hidden": [400]}, "training": {"learning_rate": 0.01, "seed": 1, "clip": 5.0}}
+    assert config_differences(old, new) == [
         "model.hidden: 400,200 -> 400",
         "training.learning_rate: 0.001 -> 0.01",
         "training.clip: none -> 5.0",
     ]
-    assert config_differences(one, one) == []
+    assert config_differences(old, old) == []
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ((1, 2), [1, 2], None),
         (True, 1, "true -> 1"),
@@ -381,8 +381,8 @@ def test_config_differences():
         ("two words", "two\nlines", 'two words -> "two\\nlines"'),
     ],
 )
-def test_different_values_are_shown_differently(old, new, told):
-    assert config_differences({"a": old}, {"a": new}) == ([f"a: {told}"] if told else [])
+def test_different_values_are_shown_differently(old, new, expected):
+    assert config_differences({"a": old}, {"a": new}) == ([f"a: {expected}"] if expected else [])
 
 
 def test_keys_of_one_config_differ():
@@ -395,7 +395,7 @@ def test_keys_of_one_config_differ():
 
 
 @drawn(st.floats(allow_nan=False), st.floats(allow_nan=False))
-def test_numbers_are_compared_exactly(one, two):
-    told = config_differences({"a": one}, {"a": two})
-    assert bool(told) == (one != two or math.copysign(1, one) != math.copysign(1, two))
-    assert float(format_value(one)) == one
+def test_numbers_are_compared_exactly(old, new):
+    differences = config_differences({"a": old}, {"a": new})
+    assert bool(differences) == (old != new or math.copysign(1, old) != math.copysign(1, new))
+    assert float(format_value(old)) == old

@@ -78,13 +78,13 @@ def test_the_lexicon_may_have_another_vocabulary() -> None:
     lexicon = Aligner.train(ParallelCorpus(*others), "ibm1").forward.lexicon
     known = Shortlist.from_lexicon(lexicon, SOURCE.vocab, TARGET.vocab, 0, 3)
     assert known.coverage == 1.0
-    assert int(known.starts[UNK + 1]) == 0  # nothing for what the translator does not know
+    assert int(known.starts[UNK + 1]) == 0  # no entries for unknown words
     assert ((known.translations > UNK) & (known.translations < len(TARGET.vocab))).all()
-    strange = Shortlist.from_lexicon(LEXICON, Tokenizer.train("word", ["x y", "x y"]).vocab, TARGET.vocab)
-    assert strange.coverage == 0.0
+    shortlist = Shortlist.from_lexicon(LEXICON, Tokenizer.train("word", ["x y", "x y"]).vocab, TARGET.vocab)
+    assert shortlist.coverage == 0.0
 
 
-# -- what it says ------------------------------------------------------------------------------------------------------
+# -- scores -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("settings", [{}, {"lexicon": True}, {"attention": "none"}, {"tied": True}], ids=str)
@@ -95,8 +95,8 @@ def test_a_shortlist_of_all_words_changes_nothing(settings: dict[str, Any]) -> N
         assert exact.tokens == short.tokens
         assert exact.log_prob == pytest.approx(short.log_prob)
     batch = Batch.from_sentences(TARGET.encode(ENGLISH[:3]), SOURCE.encode(GERMAN[:3]))
-    mine, its = listed.start(batch), model.start(batch)
-    torch.testing.assert_close(listed.log_probs(mine), model.log_probs(its))
+    listed_state, model_state = listed.start(batch), model.start(batch)
+    torch.testing.assert_close(listed.log_probs(listed_state), model.log_probs(model_state))
 
 
 def test_probabilities_are_normalised_over_the_shortlist() -> None:
@@ -126,9 +126,9 @@ def test_the_likelihood_of_references_ignores_the_shortlist() -> None:
     assert listed.without_shortlist is model and listed.force_decode([GERMAN[0]], [ENGLISH[0]])[0].log_prob == -np.inf
     measured = evaluate_translator(listed, GERMAN, ReferenceData(ENGLISH))
     assert measured.perplexity == model.likelihood(GERMAN, ENGLISH).perplexity < np.inf
-    both, alone = Ensemble([listed, listed]), Ensemble([model, model])
+    both, unrestricted = Ensemble([listed, listed]), Ensemble([model, model])
     together = evaluate_translator(both, GERMAN, ReferenceData(ENGLISH))
-    assert together.perplexity == alone.likelihood(GERMAN, ENGLISH).perplexity
+    assert together.perplexity == unrestricted.likelihood(GERMAN, ENGLISH).perplexity
 
 
 def test_an_ensemble_of_shortlists_allows_their_words() -> None:
@@ -152,13 +152,13 @@ def test_an_ensemble_computes_only_the_possible_words(mode: Any, lists: tuple[in
     both = Ensemble(members, mode=mode)
     batch = Batch.empty(len(GERMAN), SOURCE.encode(GERMAN))
     state = both.start(batch)
-    narrow, words = both.sparse_log_probs(state)
+    sparse, words = both.sparse_log_probs(state)
     first, second = (member.log_probs(member.start(batch)) for member in members)
     by_hand = ((first.exp() + second.exp()) / 2).log() if mode == "linear" else (first + second).log_softmax(dim=1)
     torch.testing.assert_close(both.log_probs(state), by_hand)
     possible = by_hand.isfinite().any(dim=0).nonzero()[:, 0]
     assert possible.tolist() == (list(range(1, len(TARGET.vocab))) if words is None else words.tolist())  # not <s>
-    assert narrow.shape == (len(GERMAN), len(TARGET.vocab) if words is None else len(words))
+    assert sparse.shape == (len(GERMAN), len(TARGET.vocab) if words is None else len(words))
 
 
 def test_prepared_translators_have_the_same_scores() -> None:
@@ -241,7 +241,7 @@ def test_the_command_line_option(good: Any, run: Any, tmp_path: Path) -> None:
     good("train", "translator", *texts, *pieces)
     both = good("evaluate", tmp_path / "m", tmp_path / "n", *texts, *short, "--ensemble", "--json")
     assert json.loads(both.out)["perplexity"] is not None
-    back = good("translate", tmp_path / "back", *short, "--text", tmp_path / "t.en")  # the aligner knows both ways
+    back = good("translate", tmp_path / "back", *short, "--text", tmp_path / "t.en")  # the aligner has both directions
     assert back.out.count("\n") == len(ENGLISH)
     refused = run("evaluate", tmp_path / "m", *texts, *short, "--diagnose")
     assert refused.code == 2 and "--diagnose" in refused.err

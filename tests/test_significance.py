@@ -135,7 +135,7 @@ def test_a_single_sentence_can_be_resampled() -> None:
 def test_p_values_are_shares_of_resamples() -> None:
     differences = np.array([0.5, -0.5, 1.5, 0.1])
     assert p_value(differences, 100.0) == 1 / 5
-    assert p_value(differences, 0.0) == 2 / 5  # 1.5 alone is above the mean of the sizes
+    assert p_value(differences, 0.0) == 2 / 5  # only 1.5 is above the mean of the sizes
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def unseen(corpus: Corpus) -> Corpus:
 
 
 def _counted(corpus: Corpus, order: int, gap: int) -> Counter[tuple[int, ...]]:
-    """The slow way: before each token, `order - 1` words that end `gap` words early, as far as the frame goes."""
+    """A slow computation: before each token, `order - 1` words that end `gap` words early, as far as the frame reaches."""
     counts: Counter[tuple[int, ...]] = Counter()
     for sentence in corpus:
         framed = [START] * (1 + gap) + sentence.tolist() + [END]
@@ -44,11 +44,11 @@ def _counted(corpus: Corpus, order: int, gap: int) -> Counter[tuple[int, ...]]:
 @pytest.mark.parametrize("gap", [0, 1, 2, 3])
 def test_counts_against_brute_force(gap: int, corpus: Corpus) -> None:
     counts = count_ngrams(corpus, ORDER, gap)
-    found: Counter[tuple[int, ...]] = Counter()
+    expected_counts: Counter[tuple[int, ...]] = Counter()
     for order in range(1, ORDER + 1):
         for row, count in zip(counts.trie.words(order).tolist(), counts.count[counts.trie.span(order)], strict=True):
-            found[tuple(row)] = int(count)
-    assert +found == _counted(corpus, ORDER, gap)
+            expected_counts[tuple(row)] = int(count)
+    assert +expected_counts == _counted(corpus, ORDER, gap)
 
 
 @pytest.mark.parametrize("gap", [1, 2])

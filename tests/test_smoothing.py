@@ -1,7 +1,7 @@
 """Smoothing methods on examples worked by hand.
 
 Most are on two sentences, `a b` and `a`: a and `</s>` occur twice and b once among five tokens. The language has ten
-words, of which the vocabulary knows three (a, b, `</s>`), so the zerogram gives 0.1 to each and 0.7 to `<unk>`.
+words, of which the vocabulary has three (a, b, `</s>`), so the zerogram gives 0.1 to each and 0.7 to `<unk>`.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def utah() -> Corpus:
 
 
 def test_whole_prefix_gives_new_sentences_probability_zero(utah: Corpus) -> None:
-    seen, new = NgramModel.train(utah, smoothing="whole-prefix").score(["i am from ohio .", "i am from utah ."])
-    assert seen == pytest.approx(math.log(1 / 2), abs=1e-6)
+    known, new = NgramModel.train(utah, smoothing="whole-prefix").score(["i am from ohio .", "i am from utah ."])
+    assert known == pytest.approx(math.log(1 / 2), abs=1e-6)
     assert new == -math.inf
 
 
@@ -82,7 +82,7 @@ def test_bigrams_generalise_to_new_combinations(utah: Corpus) -> None:
 
 def test_fixed_interpolation(tiny: Corpus) -> None:
     model = _train(tiny, order=2, smoothing="interpolated", coefficients=(0.2, 0.4))
-    # P(a) = 0.8 2/5 + 0.2 0.1 = 0.34, P(b) = 0.18, P(<unk>) = 0.2 0.7 = 0.14; after a came b once and </s> once
+    # P(a) = 0.8 2/5 + 0.2 0.1 = 0.34, P(b) = 0.18, P(<unk>) = 0.2 0.7 = 0.14; after a, b occurs once and </s> once
     after_a = {"a": 0.4 * 0.34, "b": 0.6 / 2 + 0.4 * 0.18, "</s>": 0.6 / 2 + 0.4 * 0.34, "<unk>": 0.4 * 0.14, "<s>": 0}
     assert _probs(model, "a") == pytest.approx(after_a, abs=1e-7)
 
@@ -158,7 +158,7 @@ def test_fitted_coefficients_beat_all_fixed_ones_on_heldout_text(text: Corpus, h
         return float(model.token_log_probs(heldout).sum())
 
     grid = [0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99]
-    best = max(likelihood("interpolated", one, two) for one in grid for two in grid)
+    best = max(likelihood("interpolated", first, second) for first in grid for second in grid)
     assert likelihood("interpolated-fitted") > best
     assert likelihood("interpolated-bucketed") > likelihood("interpolated-fitted")
 
@@ -169,13 +169,13 @@ def test_every_tenth_sentence_is_held_out_by_default(text: Corpus, tiny: Corpus)
     rest = NgramModel.train(
         text.select(number[number % 10 != 9]), heldout=tenth, order=2, smoothing="interpolated-fitted"
     )
-    alone = NgramModel.train(text, order=2, smoothing="interpolated-fitted")
-    assert rest.coefficients is not None and alone.coefficients is not None
-    np.testing.assert_allclose(alone.coefficients.table, rest.coefficients.table)
+    default = NgramModel.train(text, order=2, smoothing="interpolated-fitted")
+    assert rest.coefficients is not None and default.coefficients is not None
+    np.testing.assert_allclose(default.coefficients.table, rest.coefficients.table)
     greedy = NgramModel.train(text, heldout=text, order=2, smoothing="interpolated-fitted")
     assert greedy.coefficients is not None
     assert (
-        greedy.coefficients.table[1, 0] < alone.coefficients.table[1, 0] - 0.1
+        greedy.coefficients.table[1, 0] < default.coefficients.table[1, 0] - 0.1
     )  # fitted on what was counted: too sure of itself
     with pytest.raises(DataError, match="10 training sentences"):
         NgramModel.train(tiny, order=2, smoothing="interpolated-fitted")
@@ -192,7 +192,7 @@ def test_katz_discounts_seen_words_and_backs_off_for_the_rest() -> None:
     pairs = {tuple(row): int(c) for row, c in zip(counts.trie.words(2), counts.count[counts.trie.span(2)], strict=True)}
     history = text.vocab.id("w3")
     total = sum(count for (first, _), count in pairs.items() if first == history)
-    after, alone = _probs(model, "w3"), dict(zip(text.vocab.tokens, np.exp(model.table.values(1)), strict=True))
+    after, unigrams = _probs(model, "w3"), dict(zip(text.vocab.tokens, np.exp(model.table.values(1)), strict=True))
     ratios: dict[int, list[float]] = {}
     unseen = []
     for word, prob in after.items():
@@ -200,12 +200,12 @@ def test_katz_discounts_seen_words_and_backs_off_for_the_rest() -> None:
         if count:
             ratios.setdefault(count, []).append(prob * total / count)
         elif word != "<s>":
-            unseen.append(prob / alone[word])
+            unseen.append(prob / unigrams[word])
     assert {1, 2, 3} <= set(ratios)
     assert max(ratios) > 5
-    for count, kept in ratios.items():
-        assert kept == pytest.approx([kept[0]] * len(kept), rel=1e-5)  # one ratio for each count
-        assert kept[0] == pytest.approx(1.0, rel=1e-5) if count > 5 else 0 < kept[0] < 1
+    for count, ratio in ratios.items():
+        assert ratio == pytest.approx([ratio[0]] * len(ratio), rel=1e-5)  # one ratio for each count
+        assert ratio[0] == pytest.approx(1.0, rel=1e-5) if count > 5 else 0 < ratio[0] < 1
     assert len(unseen) > 5
     assert unseen == pytest.approx([unseen[0]] * len(unseen), rel=1e-4)  # one back-off weight
     assert math.fsum(after.values()) == pytest.approx(1.0, abs=1e-6)
@@ -237,7 +237,9 @@ def test_stupid_backoff_on_pruned_counts(tiny: Corpus) -> None:
     assert math.fsum(_probs(model, "a").values()) == pytest.approx(1.0, abs=1e-6)
     more = Corpus.from_sentences(["a b", "a b", "a"])
     model = _train(more, order=2, smoothing="stupid-backoff", prune=(0, 1))
-    assert np.exp(model.raw_token_scores(more)[:3]) == pytest.approx([1, 2 / 3, 1])  # a </s> is gone, a b as it was
+    assert np.exp(model.raw_token_scores(more)[:3]) == pytest.approx(
+        [1, 2 / 3, 1]
+    )  # a </s> is pruned, a b is unchanged
 
 
 def test_only_stupid_backoff_has_raw_scores(tiny: Corpus) -> None:
@@ -293,9 +295,11 @@ def test_literal_unk_is_counted_like_a_word() -> None:
 @pytest.mark.parametrize("smoothing", ["witten-bell", "katz", "modified-kneser-ney", "stupid-backoff", "interpolated"])
 def test_unseen_contexts_back_off(smoothing: str, text: Corpus) -> None:
     model = NgramModel.train(text, order=3, smoothing=smoothing)
-    pairs = {(text.vocab.tokens[one], text.vocab.tokens[two]) for one, two in count_ngrams(text, 2).trie.words(2)}
-    strange = next(word for word in text.vocab.tokens[3:] if (word, "w59") not in pairs)
+    pairs = {
+        (text.vocab.tokens[first], text.vocab.tokens[second]) for first, second in count_ngrams(text, 2).trie.words(2)
+    }
+    context = next(word for word in text.vocab.tokens[3:] if (word, "w59") not in pairs)
     usual = next(word for word in text.vocab.tokens[3:] if (word, "w59") in pairs)
-    assert _probs(model, f"{strange} w59") == _probs(model, "unheard w59")
+    assert _probs(model, f"{context} w59") == _probs(model, "unheard w59")
     assert _probs(model, f"{usual} w59") != _probs(model, "unheard w59")
-    assert _probs(model, "w0 unheard") == _probs(model, "w1 w2 unheard")  # after an unknown word, words alone
+    assert _probs(model, "w0 unheard") == _probs(model, "w1 w2 unheard")  # after an unknown word, only unigrams

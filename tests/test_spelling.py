@@ -68,15 +68,15 @@ def test_likely_spellings_cost_less(model: SpellingModel) -> None:
 def test_learns_from_words_outside_the_vocabulary() -> None:
     corpus = Corpus.from_sentences(["the the the xyzzy"], min_count=2)
     assert corpus.spellings == ("xyzzy",)
-    taught = SpellingModel.train(corpus)
-    assert taught.log_probs(["xyzz"])[0] > taught.log_probs(["qqqq"])[0] + 10
+    trained = SpellingModel.train(corpus)
+    assert trained.log_probs(["xyzz"])[0] > trained.log_probs(["qqqq"])[0] + 10
 
 
 def test_unusual_characters_are_supported() -> None:
     """No-break space, carriage return, NUL and signs beyond the first plane stand in words like letters."""
-    odd = ["a\u00a0b", "c\rd", "e\u2028", "f\r", "\U0001f600\U0001f600", "g\0"]
-    corpus = Corpus.from_sentences([" ".join(odd) + " end"])
-    assert [word for word in odd if corpus.vocab.id(word) > 2] == odd
+    unusual = ["a\u00a0b", "c\rd", "e\u2028", "f\r", "\U0001f600\U0001f600", "g\0"]
+    corpus = Corpus.from_sentences([" ".join(unusual) + " end"])
+    assert [word for word in unusual if corpus.vocab.id(word) > 2] == unusual
     model = SpellingModel.train(corpus, order=2)
     assert {"\u00a0", "\r", "\u2028", "\U0001f600", "\0"} < set(model.characters.vocab.tokens)
     assert np.isfinite(model.log_probs(["a\r", "\U0001f600", "g\u00a0", "\U0001f601"])).all()
@@ -100,7 +100,7 @@ def test_spelling_model_is_saved_with_the_model(corpus: Corpus, tmp_path: Path) 
 
 def test_mixtures_need_one_spelling_model(corpus: Corpus) -> None:
     unknown = [SpellingModel.train(corpus, order=order) for order in (2, 3)]
-    models = [NgramModel.train(corpus, order=1, smoothing="witten-bell", unknown=one) for one in unknown]
+    models = [NgramModel.train(corpus, order=1, smoothing="witten-bell", unknown=spelling) for spelling in unknown]
     with pytest.raises(DataError, match="have different unknown-word models"):
         Mixture(models)
     assert Mixture([models[0], models[0]]).score(["bbb"]) == pytest.approx(models[0].score(["bbb"]))

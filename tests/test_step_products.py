@@ -58,13 +58,13 @@ def test_values_and_gradients_equal_plain_ones(product: Product, steps: int) -> 
             products.next_step()
         loss = (torch.stack(outputs) * random(steps, ROWS, HIDDEN, seed=3)).sum()
         results.append([loss.detach(), *torch.autograd.grad(loss, [x, W])])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    for first, other in zip(*results, strict=True):
+        torch.testing.assert_close(first, other, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("prepared", [(), ("first",), ("first", "second")])
 def test_two_products_of_one_sum(prepared: tuple[str, ...]) -> None:
-    """Each may be gathered at the prepared terms, or at zeros of its own."""
+    """Each may be gathered at the prepared terms, or at separate zeros."""
     results = []
     for products in (PLAIN, GatheredProducts(STEPS)):
         p, W, V = (
@@ -80,8 +80,8 @@ def test_two_products_of_one_sum(prepared: tuple[str, ...]) -> None:
             products.next_step()
         loss = (torch.stack(outputs) * random(STEPS, ROWS, 4, seed=5)).sum()
         results.append([loss.detach(), *torch.autograd.grad(loss, [p, W, V])])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    for first, other in zip(*results, strict=True):
+        torch.testing.assert_close(first, other, rtol=1e-12, atol=1e-12)
 
 
 @every_product
@@ -162,8 +162,8 @@ def test_gradients_of_a_decoder_equal_those_of_its_steps(cell: str, attention: s
         gradients = torch.autograd.grad(loss, [*decoder.parameters(), m, vectors])
         assert all(gradient.abs().max() > 0 for gradient in gradients)
         results.append([loss.detach(), *gradients])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+    for first, other in zip(*results, strict=True):
+        torch.testing.assert_close(first, other, rtol=1e-10, atol=1e-12)
 
 
 def test_nothing_is_recorded_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,5 +179,5 @@ def test_nothing_is_recorded_without_gradients(monkeypatch: pytest.MonkeyPatch) 
     with torch.no_grad():
         without = gathered_steps(decoder, *inputs_of("lstm", 1))
     assert recorded == []
-    for one, other in zip(with_gradients[:3], without[:3], strict=True):
-        torch.testing.assert_close(one.detach(), other, rtol=1e-12, atol=1e-12)
+    for first, other in zip(with_gradients[:3], without[:3], strict=True):
+        torch.testing.assert_close(first.detach(), other, rtol=1e-12, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and arrays mapped into memory."""
+"""Atomic writes of files, and arrays mapped into memory."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def cube() -> np.ndarray:
     return np.arange(24, dtype=np.float64).reshape(2, 3, 4)
 
 
-def assert_same(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> None:
-    assert one.keys() == two.keys()
-    for name in one:
-        assert one[name].dtype == two[name].dtype
-        assert np.array_equal(one[name], two[name])
+def assert_same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> None:
+    assert first.keys() == second.keys()
+    for name in first:
+        assert first[name].dtype == second[name].dtype
+        assert np.array_equal(first[name], second[name])
 
 
 # -- arrays --------------------------------------------------------------------------------------------------------

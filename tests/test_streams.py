@@ -1,4 +1,4 @@
-"""Training on streams and in sorted batches: the order, what is carried over, and going on to the bit."""
+"""Training on streams and in sorted batches: the order, the carry, and bit-identical resuming."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def stopped_at(update: int) -> Any:
 
 def files(directory: Path) -> dict[str, bytes]:
     names = ("model.safetensors", "config.yaml", "training.safetensors")
-    found = {name: (directory / name).read_bytes() for name in names}
+    contents = {name: (directory / name).read_bytes() for name in names}
     position = b'"seconds"'
-    assert position in found["training.safetensors"].replace(b"\\", b"")
-    return {name: found[name] for name in names[:2]}
+    assert position in contents["training.safetensors"].replace(b"\\", b"")
+    return {name: contents[name] for name in names[:2]}
 
 
-# -- going on ---------------------------------------------------------------------------------------------------------
+# -- resuming --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("update", [4, 11, 16])
@@ -73,7 +73,7 @@ def files(directory: Path) -> dict[str, bytes]:
     ids=["stream", "deep stream", "sentences"],
 )
 def test_a_killed_training_ends_as_if_it_had_not_been(update: int, settings: Any, tmp_path: Path) -> None:
-    """Checkpoints fall between looks at the dev text, within an epoch, while parameters are being averaged."""
+    """Checkpoints are between evaluations, within an epoch, while parameters are being averaged."""
     training = {**SETTINGS, "average": 0.5, "save_every": 2, "pool": 2}
     whole, cut = made(**settings), made(**settings)
     fit(whole, CORPUS, DEV, output=tmp_path / "whole", **training)
@@ -87,8 +87,8 @@ def test_a_killed_training_ends_as_if_it_had_not_been(update: int, settings: Any
     assert files(tmp_path / "whole") == files(tmp_path / "cut")
 
 
-def test_what_is_carried_over_is_part_of_the_checkpoint(tmp_path: Path) -> None:
-    """Without it the next step would begin from nothing, and end elsewhere."""
+def test_the_carry_is_part_of_the_checkpoint(tmp_path: Path) -> None:
+    """Without it the next step would start from zeros and give other parameters."""
     with pytest.raises(StopError):
         fit(made(carries=True), CORPUS, output=tmp_path / "model", save_every=1, callback=stopped_at(3), **SETTINGS)
     arrays = map_arrays_with_metadata(tmp_path / "model" / "training.safetensors")[0]
@@ -97,7 +97,7 @@ def test_what_is_carried_over_is_part_of_the_checkpoint(tmp_path: Path) -> None:
     assert all(arrays[name].shape == (40 // 7, 6) and arrays[name].any() for name in carried)
 
 
-def test_what_is_carried_over_goes_where_the_parameters_are(tmp_path: Path) -> None:
+def test_a_loaded_carry_is_on_the_device_of_the_parameters(tmp_path: Path) -> None:
     def state(device: str, carry: Any = None) -> TrainState:
         model = torch.nn.Linear(2, 1, device=device)
         optimizer = torch.optim.SGD(model.parameters())
@@ -113,10 +113,10 @@ def test_what_is_carried_over_goes_where_the_parameters_are(tmp_path: Path) -> N
 
 def test_each_epoch_of_a_stream_begins_elsewhere_and_repeats_by_its_seed() -> None:
     config = TrainingConfig(batch_size=20, steps=5, seed=2)
-    one, again, two = (STREAM.epoch_batches(CORPUS, config, epoch)[0] for epoch in (0, 0, 1))
-    np.testing.assert_array_equal(one.ids, again.ids)
-    assert (one.ids != two.ids).any()
-    assert one.targets.shape == (5, 4)
+    first, again, second = (STREAM.epoch_batches(CORPUS, config, epoch)[0] for epoch in (0, 0, 1))
+    np.testing.assert_array_equal(first.ids, again.ids)
+    assert (first.ids != second.ids).any()
+    assert first.targets.shape == (5, 4)
 
 
 def test_rows_of_a_stream_can_be_given_as_such() -> None:
@@ -136,7 +136,7 @@ def test_a_stream_is_never_read_at_once() -> None:
 
 
 @pytest.mark.parametrize("way", [{"carries": True}, {"label_smoothing": 0.1}])
-def test_another_objective_is_not_quietly_left_out(way: dict[str, Any]) -> None:
+def test_a_custom_objective_is_refused(way: dict[str, Any]) -> None:
     smoothing = way.get("label_smoothing", 0.0)
     with pytest.raises(DataError, match="an objective of your own"):
         fit(made(carries="carries" in way), CORPUS, objective=lambda *_: torch.zeros(1), label_smoothing=smoothing)
@@ -162,17 +162,17 @@ def test_pools_make_batches_of_like_length(by_sentences: bool) -> None:
     assert lengths != sorted(lengths), "short and long batches are mixed"
 
 
-def test_words_seen_once_are_forgotten_in_streams_too() -> None:
+def test_singletons_are_replaced_in_streams() -> None:
     rare = Corpus.from_sentences(["once upon a time", "the cat sat", "the cat sat"] * 1)
     model = RecurrentModel.create(rare, embedding=4, hidden=4, carries=True)
     read: list[Segment] = []
     model.register_forward_pre_hook(lambda module, arguments: read.append(arguments[0]))
     fit(model, rare, batch_size=40, max_epochs=30, threads=1)
-    seen = np.concatenate([segment.ids.reshape(-1) for segment in read])
+    ids = np.concatenate([segment.ids.reshape(-1) for segment in read])
     once = [rare.vocab.id(word) for word in ("once", "upon", "a", "time")]
-    forgotten, kept = (seen == UNK).sum(), np.isin(seen, once).sum()
-    assert 0.3 < forgotten / (forgotten + kept) < 0.7
-    assert (seen == rare.vocab.id("cat")).sum() == 60
+    forgotten, known = (ids == UNK).sum(), np.isin(ids, once).sum()
+    assert 0.3 < forgotten / (forgotten + known) < 0.7
+    assert (ids == rare.vocab.id("cat")).sum() == 60
 
 
 # -- label smoothing is for networks -----------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_labels_of_other_models_are_not_smoothed() -> None:
     fit(model, CORPUS, label_smoothing=0.1, max_updates=1, threads=1)
     fit(plain, CORPUS, **SETTINGS)
     fit(smooth, CORPUS, label_smoothing=0.5, **SETTINGS)
-    surest = [float(np.max([best.prob for best in one.next_words("the cat", k=1)])) for one in (plain, smooth)]
+    surest = [float(np.max([best.prob for best in network.next_words("the cat", k=1)])) for network in (plain, smooth)]
     assert surest[1] < surest[0]
 
 
@@ -194,7 +194,7 @@ def test_labels_of_other_models_are_not_smoothed() -> None:
 
 
 @pytest.mark.parametrize("carries", [True, False])
-def test_dynamic_evaluation_learns_and_leaves_the_model_alone(carries: bool) -> None:
+def test_dynamic_evaluation_does_not_change_the_model(carries: bool) -> None:
     model = made(carries=carries, precision="float64")
     before = {name: tensor.clone() for name, tensor in model.named_parameters()}
     text = Corpus.from_sentences(["the cat sat on a mat"] * 40, CORPUS.vocab)
@@ -203,7 +203,7 @@ def test_dynamic_evaluation_learns_and_leaves_the_model_alone(carries: bool) -> 
     for name, tensor in model.named_parameters():
         assert torch.equal(tensor, before[name])
     assert moving.shape == still.shape
-    np.testing.assert_allclose(moving[:7], still[:7], rtol=1e-9)  # nothing was learned yet
+    np.testing.assert_allclose(moving[:7], still[:7], rtol=1e-9)  # before the first update
     assert moving[-70:].mean() > still[-70:].mean() + 0.1
 
 
@@ -212,7 +212,7 @@ def test_a_step_of_dynamic_evaluation_is_the_gradients() -> None:
     model = made(cell="rnn", precision="float64", dropout=0.0)
     text = Corpus.from_sentences(["the cat sat", "a dog ran"], CORPUS.vocab)
     how = DynamicEvaluation(rate=0.05, words=4, decay=0.1, clip=1e9)
-    found = dynamic_log_probs(model, text, how)[4:]
+    actual = dynamic_log_probs(model, text, how)[4:]
     parameters = dict(model.named_parameters())
     trained = {name: tensor.detach().clone() for name, tensor in parameters.items()}
     loss = -model(text.select(np.array([0]))).log_probs.mean()
@@ -221,7 +221,7 @@ def test_a_step_of_dynamic_evaluation_is_the_gradients() -> None:
         for (name, tensor), gradient in zip(parameters.items(), gradients, strict=True):
             tensor.copy_(0.9 * (trained[name] - 0.05 * gradient) + 0.1 * trained[name])
         expected = log_probs(model, text.select(np.array([1])))
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    np.testing.assert_allclose(actual, expected, rtol=1e-10)
 
 
 def test_dynamic_evaluation_needs_gradients_and_a_rate() -> None:
@@ -233,20 +233,20 @@ def test_dynamic_evaluation_needs_gradients_and_a_rate() -> None:
             DynamicEvaluation(rate)
 
 
-def test_unknown_words_are_paid_for_in_full() -> None:
+def test_unknown_words_include_their_spelling() -> None:
     model = made()
     text = Corpus.from_sentences(["the zebra sat"], CORPUS.vocab)
-    paid = dynamic_token_scores(model, text, DynamicEvaluation(1e-6))
-    assert paid.likelihood().unknown_words == 1
-    assert paid.likelihood().log_likelihood_total == pytest.approx(model.score("the zebra sat")[0], rel=1e-5)
+    scores = dynamic_token_scores(model, text, DynamicEvaluation(1e-6))
+    assert scores.likelihood().unknown_words == 1
+    assert scores.likelihood().log_likelihood_total == pytest.approx(model.score("the zebra sat")[0], rel=1e-5)
 
 
-# -- what no result would betray at once ------------------------------------------------------------------------------
+# -- errors that results would not show -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("carries", [True, False])
-def test_the_dev_text_is_judged_by_the_average_and_without_smoothing(carries: bool) -> None:
-    """What is reported of the best model is what the model kept says of the dev text, which is one stream here."""
+def test_evaluation_uses_the_average_without_label_smoothing(carries: bool) -> None:
+    """The reported best dev loss is that of the returned model on the dev text, which is one stream here."""
     assert DEV.num_tokens < 200, "a longer one would be read as several streams"
     model = made(carries=carries, precision="float64")
     fitted = fit(model, CORPUS, DEV, average=0.6, label_smoothing=0.3, **SETTINGS)
@@ -265,21 +265,21 @@ def test_every_epoch_begins_with_nothing_carried_over() -> None:
     assert carried == [number % batches == 0 for number in range(3 * batches)]
 
 
-def test_going_back_forgets_the_average_and_what_was_carried(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
+def test_rolling_back_resets_the_average_and_the_carry(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded: list[Any] = []
     original = loop._compute_gradients
 
     def failing(learner: Any, *others: Any) -> Any:
         loss, norm, held = original(learner, *others)
-        seen[:] = [learner]
+        recorded[:] = [learner]
         return (float("inf") if learner.progress.update == 9 and not learner.progress.rolled_back else loss), norm, held
 
     def watch(event: Any) -> None:
         if isinstance(event, StepReport) and event.rolled_back:
-            (learner,) = seen
+            (learner,) = recorded
             states.append((learner.average, learner.carry, learner.progress.averaged_steps))
         elif isinstance(event, StepReport) and event.progress.update == 9:
-            (learner,) = seen
+            (learner,) = recorded
             before.append((len(learner.average), learner.carry is None, learner.progress.averaged_steps))
 
     states: list[Any] = []

@@ -143,18 +143,22 @@ def test_a_picture_has_every_word_model_and_bar(tmp_path: Path) -> None:
 def heights_of_bars(path: Path, colour: str) -> list[float]:
     """How tall each bar of one colour is in an SVG."""
     paths = [
-        one for one in ET.fromstring(path.read_bytes()).iter(f"{SVG}path") if one.get("style") == f"fill: {colour}"
+        path_element
+        for path_element in ET.fromstring(path.read_bytes()).iter(f"{SVG}path")
+        if path_element.get("style") == f"fill: {colour}"
     ]
-    ups = [[float(y) for y in re.findall(r"[ML] [-\d.]+ ([-\d.]+)", one.get("d", ""))] for one in paths]
+    ups = [
+        [float(y) for y in re.findall(r"[ML] [-\d.]+ ([-\d.]+)", path_element.get("d", ""))] for path_element in paths
+    ]
     return [max(up) - min(up) for up in ups]
 
 
-def test_bars_are_as_tall_as_their_bits_and_what_is_infinite_is_taller(tmp_path: Path) -> None:
+def test_bars_are_as_tall_as_their_bits_and_infinite_ones_are_taller(tmp_path: Path) -> None:
     table = make_table("a b c </s>", [[1, 2], [3, 4], [5, math.inf], [7, 0]])
     draw_surprisals(table, tmp_path / "picture.svg")
-    one, other = (heights_of_bars(tmp_path / "picture.svg", colour.lower()) for colour in COLOURS[:2])
-    bit = one[0]
-    assert one == pytest.approx([bit, 3 * bit, 5 * bit, 7 * bit], rel=1e-4)
+    first, other = (heights_of_bars(tmp_path / "picture.svg", colour.lower()) for colour in COLOURS[:2])
+    bit = first[0]
+    assert first == pytest.approx([bit, 3 * bit, 5 * bit, 7 * bit], rel=1e-4)
     assert [other[0], other[1], other[3]] == pytest.approx([2 * bit, 4 * bit, 0], rel=1e-4)
     assert other[2] > 7 * bit
 
@@ -187,7 +191,7 @@ def test_lines_hold_all_words_in_order_and_no_more_than_fit(width: float) -> Non
         assert line.widths.sum() + following.widths[0] > width
 
 
-def test_what_no_picture_holds_is_refused(tmp_path: Path) -> None:
+def test_too_large_figures_are_refused(tmp_path: Path) -> None:
     most = make_table("x " * MAX_TOKENS, [[1, 2]] * MAX_TOKENS)
     draw_surprisals(most, tmp_path / "most.png")
     (tmp_path / "most.png").unlink()

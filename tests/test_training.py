@@ -26,15 +26,15 @@ from trainings import (
     ORIGIN,
     Bowl,
     Points,
-    Watch,
+    Recorder,
     assert_same,
     distance,
-    judge_by,
     network,
     parameters,
+    set_dev_losses,
 )
 
-# -- steps, on a model whose loss is known by heart -------------------------------------------------------------------
+# -- steps, on a model with a known loss -----------------------------------------------------------------------------
 
 
 def path(rule: Callable[[np.ndarray, int], np.ndarray], start: tuple[float, ...], steps: int) -> np.ndarray:
@@ -45,11 +45,11 @@ def path(rule: Callable[[np.ndarray, int], np.ndarray], start: tuple[float, ...]
 
 
 def momentum_rule() -> Callable[[np.ndarray, int], np.ndarray]:
-    kept = np.zeros(2)
+    velocity = np.zeros(2)
 
     def rule(theta: np.ndarray, number: int) -> np.ndarray:
-        kept[:] = 0.8 * kept + theta
-        return theta - 0.1 * kept
+        velocity[:] = 0.8 * velocity + theta
+        return theta - 0.1 * velocity
 
     return rule
 
@@ -97,7 +97,7 @@ def test_gradients_are_clipped_to_their_norm() -> None:
     np.testing.assert_allclose(bowl.theta.detach(), [3.0 - 0.06, 4.0 - 0.08])
 
 
-def test_l2_is_a_pull_of_its_strength_for_the_whole_text() -> None:
+def test_l2_strength_is_per_text() -> None:
     points = Points(np.zeros((4, 2)))
     bowl = Bowl(3.0, -1.0)
     fit(bowl, points, objective=distance, optimizer="sgd", learning_rate=0.1, l2=2.0, batch_size=0, max_epochs=1)
@@ -113,7 +113,7 @@ def test_l1_finds_the_optimum_and_its_zeros() -> None:
     assert bowl.theta[2:].tolist() == [0.0, 0.0]
 
 
-def test_penalties_leave_biases_alone() -> None:
+def test_regularization_excludes_biases() -> None:
     model = network()
     assert {name for name, _ in model.named_parameters()} - set(model.regularized_parameters()) == {
         "mlp.layers.0.bias",
@@ -156,7 +156,7 @@ def test_batches_are_as_full_as_they_can_be() -> None:
 
 
 @pytest.mark.parametrize(("batch_size", "updates"), [(1, len(CORPUS)), (0, 1)])
-def test_online_and_whole_batch_are_the_same_loop(batch_size: int, updates: int) -> None:
+def test_online_and_full_batch_training(batch_size: int, updates: int) -> None:
     assert fit(network(), CORPUS, batch_size=batch_size, max_epochs=1, **ONE_THREAD).progress.update == updates
 
 
@@ -192,13 +192,13 @@ def test_dropout_applies_in_training_only() -> None:
 
 
 def test_reported_losses_are_the_means_of_their_steps() -> None:
-    watch = Watch()
-    fit(network(), CORPUS, batch_size=30, max_epochs=2, report_every=3, callback=watch, **ONE_THREAD)
-    told = [moment for moment in watch.moments if moment.train_loss is not None]
-    first = watch.moments[:3]
-    mean = sum(moment.loss * moment.predictions for moment in first) / sum(moment.predictions for moment in first)
-    assert told[0].train_loss == pytest.approx(mean)
-    assert told[0].progress.update == 3
+    recorder = Recorder()
+    fit(network(), CORPUS, batch_size=30, max_epochs=2, report_every=3, callback=recorder, **ONE_THREAD)
+    with_loss = [report for report in recorder.reports if report.train_loss is not None]
+    first = recorder.reports[:3]
+    mean = sum(report.loss * report.predictions for report in first) / sum(report.predictions for report in first)
+    assert with_loss[0].train_loss == pytest.approx(mean)
+    assert with_loss[0].progress.update == 3
 
 
 def test_training_lowers_the_loss_and_turns_gradients_off_again() -> None:
@@ -215,9 +215,18 @@ def test_training_lowers_the_loss_and_turns_gradients_off_again() -> None:
 
 def test_rates_by_schedule() -> None:
     def rates(**settings: Any) -> list[float]:
-        watch = Watch()
-        fit(network(), CORPUS, batch_size=0, max_epochs=5, learning_rate=0.1, callback=watch, **settings, **ONE_THREAD)
-        return [moment.learning_rate for moment in watch.moments]
+        recorder = Recorder()
+        fit(
+            network(),
+            CORPUS,
+            batch_size=0,
+            max_epochs=5,
+            learning_rate=0.1,
+            callback=recorder,
+            **settings,
+            **ONE_THREAD,
+        )
+        return [report.learning_rate for report in recorder.reports]
 
     assert rates() == [0.1] * 5
     np.testing.assert_allclose(rates(schedule="linear"), [0.1, 0.08, 0.06, 0.04, 0.02])
@@ -236,36 +245,36 @@ def test_every_schedule_gives_finite_rates(name: str) -> None:
     )
 
 
-def test_plateaus_lower_the_rate_and_then_end_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_by(monkeypatch, [3.0, 2.0, 2.5, 1.5, 1.6, 1.7, 1.8])
-    watch = Watch()
+def test_plateaus_lower_the_learning_rate_then_stop_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_dev_losses(monkeypatch, [3.0, 2.0, 2.5, 1.5, 1.6, 1.7, 1.8])
+    recorder = Recorder()
     fitted = fit(
         *(network(), CORPUS, DEV),
         **{"batch_size": 0, "max_epochs": 50, "patience": 3, "decay": 0.5, "learning_rate": 0.1, **ONE_THREAD},
-        callback=watch,
+        callback=recorder,
     )
     assert fitted.stop_reason == "3 evaluations without improvement"
-    assert [moment.learning_rate for moment in watch.moments] == [0.1, 0.1, 0.1, 0.05, 0.05, 0.025, 0.0125]
+    assert [report.learning_rate for report in recorder.reports] == [0.1, 0.1, 0.1, 0.05, 0.05, 0.025, 0.0125]
     assert (fitted.progress.best_dev_loss, fitted.progress.best_update) == (1.5, 4)
 
 
-def test_the_best_model_is_the_one_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_by(monkeypatch, [3.0, 2.0, 2.5, 2.6])
-    model, seen = network(), []
-    watch = Watch(at=2, act=lambda: seen.append(parameters(model)))
-    fit(model, CORPUS, DEV, batch_size=0, max_epochs=4, callback=watch, **ONE_THREAD)
-    assert_same(parameters(model), seen[0])
+def test_the_best_parameters_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_dev_losses(monkeypatch, [3.0, 2.0, 2.5, 2.6])
+    model, recorded = network(), []
+    recorder = Recorder(at=2, act=lambda: recorded.append(parameters(model)))
+    fit(model, CORPUS, DEV, batch_size=0, max_epochs=4, callback=recorder, **ONE_THREAD)
+    assert_same(parameters(model), recorded[0])
 
 
-def test_without_a_dev_text_the_last_model_stays() -> None:
-    model, seen = network(), []
-    watch = Watch(at=3, act=lambda: seen.append(parameters(model)))
-    fit(model, CORPUS, batch_size=0, max_epochs=3, callback=watch, **ONE_THREAD)
-    assert_same(parameters(model), seen[0])
+def test_without_a_dev_text_the_last_parameters_are_used() -> None:
+    model, recorded = network(), []
+    recorder = Recorder(at=3, act=lambda: recorded.append(parameters(model)))
+    fit(model, CORPUS, batch_size=0, max_epochs=3, callback=recorder, **ONE_THREAD)
+    assert_same(parameters(model), recorded[0])
 
 
-def test_looks_every_so_many_steps() -> None:
-    watch = Watch()
+def test_evaluation_every_n_updates() -> None:
+    recorder = Recorder()
     fit(
         network(),
         CORPUS,
@@ -273,11 +282,11 @@ def test_looks_every_so_many_steps() -> None:
         batch_size=30,
         check_every=4,
         max_updates=10,
-        callback=watch,
+        callback=recorder,
         patience=9,
         **ONE_THREAD,
     )
-    assert [moment.progress.update for moment in watch.moments if moment.evaluated] == [4, 8, 10]
+    assert [report.progress.update for report in recorder.reports if report.evaluated] == [4, 8, 10]
 
 
 # -- threads, devices, what is refused --------------------------------------------------------------------------------
@@ -285,7 +294,7 @@ def test_looks_every_so_many_steps() -> None:
 
 @pytest.fixture
 def three_threads() -> Iterator[None]:
-    """As if torch had been told so by the user."""
+    """The same limit as if the user had set it in torch."""
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield
@@ -293,28 +302,26 @@ def three_threads() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_threads_are_limited_and_given_back() -> None:
-    seen, free = [], available_cores()
-    watch = Watch(1, lambda: seen.append((torch.get_num_threads(), available_cores())))
-    fit(network(), CORPUS, batch_size=0, max_epochs=1, threads=1, callback=watch)
-    assert seen == [(1, 1)]
+def test_threads_are_limited_and_restored() -> None:
+    recorded, free = [], available_cores()
+    recorder = Recorder(1, lambda: recorded.append((torch.get_num_threads(), available_cores())))
+    fit(network(), CORPUS, batch_size=0, max_epochs=1, threads=1, callback=recorder)
+    assert recorded == [(1, 1)]
     assert (torch.get_num_threads(), available_cores()) == (3, free)
 
 
-@pytest.mark.parametrize(("told", "expected"), [("1", 1), ("100000", None), ("0", None), ("all", None), ("", None)])
-def test_the_environment_says_how_many_cores_are_used(
-    monkeypatch: pytest.MonkeyPatch, told: str, expected: int | None
-) -> None:
+@pytest.mark.parametrize(("value", "expected"), [("1", 1), ("100000", None), ("0", None), ("all", None), ("", None)])
+def test_omp_num_threads_limits_the_cores(monkeypatch: pytest.MonkeyPatch, value: str, expected: int | None) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     free = available_cores()
-    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
     assert available_cores() == (expected or free)
     with limit_threads(3):
         assert available_cores() == 3
 
 
 @pytest.mark.parametrize("device", ["nonsense", "cuda:7"])
-def test_devices_that_are_not_there_are_refused(device: str) -> None:
+def test_missing_devices_are_refused(device: str) -> None:
     with pytest.raises(DataError, match="use cpu"):
         fit(network(), CORPUS, device=device)
 
@@ -325,7 +332,7 @@ def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
         fit(network(), CORPUS, **settings)
 
 
-def test_nothing_to_learn_from_is_refused() -> None:
+def test_empty_texts_are_refused() -> None:
     with pytest.raises(DataError, match="training text is empty"):
         fit(network(), CORPUS.select(np.zeros(0, np.int64)))
     with pytest.raises(DataError, match="dev text is empty"):
@@ -337,7 +344,7 @@ def test_a_position_survives_its_file() -> None:
     assert Progress.from_json(position.to_json()) == position
 
 
-def test_texts_over_other_words_are_refused() -> None:
+def test_texts_with_another_vocabulary_are_refused() -> None:
     other = Corpus.from_sentences(["quite another language"])
     with pytest.raises(DataError, match="another vocabulary"):
         fit(network(), CORPUS, other)
@@ -357,18 +364,18 @@ def unknown_after_the(**settings: Any) -> float:
     return dict(model.next_words("the", k=None))["<unk>"]
 
 
-def test_words_seen_once_teach_what_unknown_words_are_like() -> None:
-    """Half the words after `the` are seen once, and half of these are unknown: a quarter."""
+def test_singletons_train_the_unknown_word() -> None:
+    """Half the words after `the` occur once, and half of these are unknown: a quarter."""
     assert unknown_after_the() == pytest.approx(0.25, abs=0.12)
     assert unknown_after_the(unknown_rate=0.0) < 0.02
 
 
-def test_texts_that_have_unknown_words_teach_it_themselves() -> None:
+def test_texts_with_unknown_words_need_no_replacement() -> None:
     watched = []
 
-    def objective(model: Any, corpus: Corpus, noise: Any) -> torch.Tensor:
+    def objective(model: Any, corpus: Corpus, generator: Any) -> torch.Tensor:
         watched.append(corpus.ids.copy())
-        return negative_log_likelihood(model, corpus, noise)
+        return negative_log_likelihood(model, corpus, generator)
 
     fit(network(), CORPUS, objective=objective, batch_size=0, max_epochs=1, **ONE_THREAD)
     assert sorted(watched[0].tolist()) == sorted(CORPUS.ids.tolist())

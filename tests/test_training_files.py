@@ -1,4 +1,4 @@
-"""Training on disk and in trouble: directories, going on to the bit, losses that are not finite, signals."""
+"""Training with an output directory: bit-identical resuming, non-finite losses, signals."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from trainings import (
     DEV,
     ONE_THREAD,
     Clock,
-    Watch,
+    Recorder,
     assert_same,
-    judge_by,
     metrics,
     network,
     parameters,
+    set_dev_losses,
     stop_at,
 )
 from zoo import HELD_OUT
@@ -42,16 +42,16 @@ from zoo import HELD_OUT
 def test_minutes_count_over_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit_module, "perf_counter", Clock())
     settings = {"minutes": 0.5, "batch_size": 10, "save_every": 1, "max_epochs": 1000, **ONE_THREAD}
-    alone = fit(network(dropout=0.3), CORPUS, output=tmp_path / "alone", **settings).progress
-    assert alone.finished == "0.5 minutes"
-    assert 30 <= alone.seconds < 33
+    single = fit(network(dropout=0.3), CORPUS, output=tmp_path / "alone", **settings).progress
+    assert single.finished == "0.5 minutes"
+    assert 30 <= single.seconds < 33
     stop_at(tmp_path / "stopped", 12, **settings)
     both = fit(network(dropout=0.3), CORPUS, output=tmp_path / "stopped", **settings).progress
-    assert both.update == alone.update
+    assert both.update == single.update
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path, optimizer: str) -> None:
+def test_a_resumed_training_is_bit_identical(tmp_path: Path, optimizer: str) -> None:
     settings: dict[str, Any] = {
         "optimizer": optimizer,
         "batch_size": 30,
@@ -71,8 +71,8 @@ def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path, optimizer: str) -
     assert not fitted.already_finished
     assert_same(parameters(whole), parameters(parts))
     assert (tmp_path / "whole" / ARRAYS_FILE).read_bytes() == (tmp_path / "parts" / ARRAYS_FILE).read_bytes()
-    one, two = (map_arrays_with_metadata(tmp_path / name / CHECKPOINT_FILE) for name in ("whole", "parts"))
-    assert_same(one[0], two[0])
+    first, second = (map_arrays_with_metadata(tmp_path / name / CHECKPOINT_FILE) for name in ("whole", "parts"))
+    assert_same(first[0], second[0])
     assert metrics(tmp_path / "whole") == metrics(tmp_path / "parts")
 
 
@@ -81,13 +81,13 @@ def test_the_directory_is_a_model_from_the_first_step_on(tmp_path: Path) -> None
     assert len(dragoman.load(tmp_path / "model").score(HELD_OUT)) == len(HELD_OUT)
 
 
-def test_the_model_on_disk_is_the_one_kept(tmp_path: Path) -> None:
+def test_the_saved_model_is_the_best(tmp_path: Path) -> None:
     model = network()
     fit(model, CORPUS, DEV, output=tmp_path / "model", max_epochs=5, learning_rate=0.05, batch_size=20, **ONE_THREAD)
     assert dragoman.load(tmp_path / "model").score(HELD_OUT) == model.score(HELD_OUT)
 
 
-def test_a_finished_training_is_left_alone(tmp_path: Path) -> None:
+def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     fit(network(), CORPUS, output=tmp_path / "model", max_epochs=2, **ONE_THREAD)
     before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in (tmp_path / "model").iterdir()}
     model = network()
@@ -97,33 +97,33 @@ def test_a_finished_training_is_left_alone(tmp_path: Path) -> None:
     assert model.score(HELD_OUT) == dragoman.load(tmp_path / "model").score(HELD_OUT)
 
 
-def test_a_finished_training_goes_on_with_wider_bounds(tmp_path: Path) -> None:
-    """Without a schedule that knows the end, to the very model that it would have become at once."""
+def test_a_finished_training_continues_with_larger_limits(tmp_path: Path) -> None:
+    """Without a schedule that depends on the end, the result is the same as in one training."""
     settings = {"batch_size": 20, "schedule": "constant", **ONE_THREAD}
     fit(network(), CORPUS, DEV, output=tmp_path / "model", max_epochs=1, patience=9, **settings)
     longer = {**settings, "max_epochs": 3, "patience": 8}
-    taken_up, at_once = network(), network()
-    fitted = fit(taken_up, CORPUS, DEV, output=tmp_path / "model", **longer)
+    resumed, uninterrupted = network(), network()
+    fitted = fit(resumed, CORPUS, DEV, output=tmp_path / "model", **longer)
     assert (fitted.already_finished, fitted.stop_reason) == (False, "3 epochs")
-    fit(at_once, CORPUS, DEV, **longer)
-    for name, tensor in at_once.named_parameters():
-        assert torch.equal(tensor, taken_up.state_dict()[name])
+    fit(uninterrupted, CORPUS, DEV, **longer)
+    for name, tensor in uninterrupted.named_parameters():
+        assert torch.equal(tensor, resumed.state_dict()[name])
     assert fit(network(), CORPUS, DEV, output=tmp_path / "model", **longer).already_finished
     narrower = fit(network(), CORPUS, DEV, output=tmp_path / "model", **{**longer, "max_epochs": 2})
     assert (narrower.already_finished, narrower.stop_reason) == (True, "2 epochs")
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"learning_rate": 0.5}, "training.learning_rate"),
         ({"seed": 7}, "training.seed"),
         ({"clip": 2.0, "max_epochs": 3}, "training.clip"),
     ],
 )
-def test_another_configuration_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+def test_another_configuration_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     fit(network(), CORPUS, output=tmp_path / "model", max_epochs=2, **ONE_THREAD)
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         fit(network(), CORPUS, output=tmp_path / "model", **{"max_epochs": 2, **ONE_THREAD, **change})
 
 
@@ -143,7 +143,7 @@ def test_more_threads_are_the_same_training(tmp_path: Path) -> None:
     assert fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, threads=2).already_finished
 
 
-def test_force_trains_anew(tmp_path: Path) -> None:
+def test_force_trains_again(tmp_path: Path) -> None:
     fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, **ONE_THREAD)
     again = fit(network(), CORPUS, output=tmp_path / "model", max_epochs=2, force=True, **ONE_THREAD)
     assert not again.already_finished
@@ -156,7 +156,7 @@ def test_other_models_are_not_written_over(tmp_path: Path) -> None:
         fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, **ONE_THREAD)
 
 
-def test_the_whole_configuration_is_kept_with_the_model(tmp_path: Path) -> None:
+def test_the_complete_configuration_is_saved_with_the_model(tmp_path: Path) -> None:
     fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, learning_rate=0.0125, **ONE_THREAD)
     loaded = dragoman.load(tmp_path / "model")
     loaded.save(tmp_path / "copy")
@@ -191,7 +191,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: pyt
     assert_same(parameters(model), parameters(whole))
 
 
-def test_damaged_checkpoints_are_told_in_one_line(tmp_path: Path) -> None:
+def test_damaged_checkpoints_are_reported_in_one_line(tmp_path: Path) -> None:
     settings = {"output": tmp_path / "model", "max_epochs": 1, **ONE_THREAD}
     fit(network(), CORPUS, **settings)
     good = (tmp_path / "model" / CHECKPOINT_FILE).read_bytes()
@@ -217,7 +217,7 @@ def test_metrics_that_were_cut_off_do_no_harm(tmp_path: Path) -> None:
     assert updates == list(range(1, len(updates) + 1))
 
 
-def test_what_a_kill_left_behind_is_cleared_away(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_training_are_removed(tmp_path: Path) -> None:
     settings = {"batch_size": 30, "max_epochs": 2, "save_every": 1, **ONE_THREAD}
     for again in ({}, {"force": True}):
         stop_at(tmp_path / "model", 4, **settings, **again)
@@ -252,23 +252,23 @@ def test_other_classes_are_another_training(tmp_path: Path) -> None:
         fit(model(bird="B"), CORPUS, **settings)
 
 
-def test_how_it_was_trained_is_kept_in_memory_too(tmp_path: Path) -> None:
+def test_training_settings_are_saved_after_training_in_memory(tmp_path: Path) -> None:
     model = network()
     fit(model, CORPUS, max_epochs=1, learning_rate=0.0125, **ONE_THREAD)
     model.save(tmp_path / "model")
     assert dragoman.load(tmp_path / "model").config()["training"]["learning_rate"] == 0.0125
 
 
-# -- what is not finite ----------------------------------------------------------------------------------------------
+# -- non-finite losses -----------------------------------------------------------------------------------------------
 
 
 def failing_at(*updates: int) -> tuple[Callable[..., torch.Tensor], list[int]]:
     """The likelihood, but infinite at these steps."""
     steps = [0]
 
-    def objective(model: Any, corpus: Corpus, noise: Any = None) -> torch.Tensor:
-        losses = negative_log_likelihood(model, corpus, noise)
-        if noise is not None:
+    def objective(model: Any, corpus: Corpus, generator: Any = None) -> torch.Tensor:
+        losses = negative_log_likelihood(model, corpus, generator)
+        if generator is not None:
             steps[0] += 1
             if steps[0] in updates:
                 return losses * math.inf
@@ -277,17 +277,17 @@ def failing_at(*updates: int) -> tuple[Callable[..., torch.Tensor], list[int]]:
     return objective, steps
 
 
-def test_a_loss_that_is_not_finite_sends_back_once(tmp_path: Path) -> None:
+def test_a_non_finite_loss_rolls_back_once(tmp_path: Path) -> None:
     objective, _ = failing_at(3)
-    model, seen = network(), []
+    model, recorded = network(), []
     settings = {"batch_size": 0, "max_epochs": 4, "learning_rate": 0.1, "check_every": 2, **ONE_THREAD}
-    watch = Watch(3, lambda: seen.append(parameters(model)))
-    fit(model, CORPUS, output=tmp_path / "model", objective=objective, callback=watch, **settings)
-    assert [moment.rolled_back for moment in watch.moments] == [False, False, True, False]
-    assert [moment.learning_rate for moment in watch.moments] == [0.1, 0.1, 0.1, 0.05]
+    recorder = Recorder(3, lambda: recorded.append(parameters(model)))
+    fit(model, CORPUS, output=tmp_path / "model", objective=objective, callback=recorder, **settings)
+    assert [report.rolled_back for report in recorder.reports] == [False, False, True, False]
+    assert [report.learning_rate for report in recorder.reports] == [0.1, 0.1, 0.1, 0.05]
     reference = network()
     fit(reference, CORPUS, **{**settings, "max_updates": 2})
-    assert_same(seen[0], parameters(reference))
+    assert_same(recorded[0], parameters(reference))
     for file in (ARRAYS_FILE, CHECKPOINT_FILE):
         assert all(np.isfinite(array).all() for array in map_arrays(tmp_path / "model" / file).values())
     assert any(line["went_back"] for line in metrics(tmp_path / "model"))
@@ -304,15 +304,15 @@ def test_twice_is_the_end(tmp_path: Path) -> None:
     assert checkpoint.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 4
 
 
-def test_a_wild_learning_rate_diverges_with_its_own_exit_code() -> None:
+def test_divergence_has_a_distinct_exit_code() -> None:
     with pytest.raises(DivergedError):
         fit(network(), CORPUS, optimizer="sgd", learning_rate=1e30, max_epochs=50, batch_size=20, **ONE_THREAD)
 
 
-def test_a_dev_loss_that_is_not_finite_is_never_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_by(monkeypatch, [3.0, math.nan, 2.0])
-    watch = Watch()
-    fitted = fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, callback=watch, **ONE_THREAD)
+def test_a_non_finite_dev_loss_is_never_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_dev_losses(monkeypatch, [3.0, math.nan, 2.0])
+    recorder = Recorder()
+    fitted = fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, callback=recorder, **ONE_THREAD)
     assert fitted.progress.rolled_back
     assert fitted.progress.best_dev_loss == 2.0
 
@@ -329,16 +329,16 @@ def test_parameters_that_are_not_finite_are_never_written(tmp_path: Path) -> Non
 
 
 def test_a_dev_loss_that_was_never_finite_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_by(monkeypatch, [math.nan])
+    set_dev_losses(monkeypatch, [math.nan])
     with pytest.raises(DivergedError, match="never finite"):
         fit(network(), CORPUS, DEV, batch_size=0, max_epochs=1, **ONE_THREAD)
 
 
-def test_going_back_because_of_the_dev_text_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_by(monkeypatch, [3.0, math.inf, 2.0])
-    watch = Watch()
-    fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, callback=watch, **ONE_THREAD)
-    assert [moment.rolled_back for moment in watch.moments] == [False, True, False]
+def test_rolling_back_because_of_the_dev_text_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_dev_losses(monkeypatch, [3.0, math.inf, 2.0])
+    recorder = Recorder()
+    fit(network(), CORPUS, DEV, batch_size=0, max_epochs=3, callback=recorder, **ONE_THREAD)
+    assert [report.rolled_back for report in recorder.reports] == [False, True, False]
 
 
 def test_models_that_are_not_finite_are_not_loaded(tmp_path: Path) -> None:
@@ -352,11 +352,11 @@ def test_models_that_are_not_finite_are_not_loaded(tmp_path: Path) -> None:
 # -- signals ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_signal_is_seen_to_between_steps(tmp_path: Path) -> None:
-    watch = Watch(3, lambda: signal.raise_signal(signal.SIGINT))
+def test_signals_are_handled_between_steps(tmp_path: Path) -> None:
+    recorder = Recorder(3, lambda: signal.raise_signal(signal.SIGINT))
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(StoppedError, match="run the same command again") as caught:
-        fit(network(), CORPUS, output=tmp_path / "model", batch_size=30, max_epochs=2, callback=watch, **ONE_THREAD)
+        fit(network(), CORPUS, output=tmp_path / "model", batch_size=30, max_epochs=2, callback=recorder, **ONE_THREAD)
     assert caught.value.exit_code == 130
     assert checkpoint.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 3
     assert signal.getsignal(signal.SIGINT) is before

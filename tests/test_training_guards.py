@@ -37,7 +37,7 @@ from trainings import (
     Bowl,
     Points,
     PowerCut,
-    Watch,
+    Recorder,
     assert_same,
     distance,
     metrics,
@@ -70,10 +70,10 @@ def test_dropout_of_any_shape(shape: tuple[int, ...]) -> None:
 
 
 def test_elements_are_dropped_independently() -> None:
-    """Four are drawn at once: none of them may know of another, or be likelier than another."""
+    """Four are drawn at once: they must be independent and equally likely."""
     elements, rate = 400_000, 0.3
-    kept = (Dropout(rate)(torch.ones(elements), generator(2)) > 0).double().numpy()
-    quarters = kept.reshape(-1, 4)
+    is_kept = (Dropout(rate)(torch.ones(elements), generator(2)) > 0).double().numpy()
+    quarters = is_kept.reshape(-1, 4)
     reach = 5 * math.sqrt(rate * (1 - rate) / len(quarters))
     np.testing.assert_allclose(quarters.mean(0), 1 - rate, rtol=0, atol=reach)
     together = np.corrcoef(quarters, rowvar=False) - np.eye(4)
@@ -116,7 +116,7 @@ def test_the_mean_loss_is_that_of_all_tokens(monkeypatch: pytest.MonkeyPatch) ->
     assert whole == pytest.approx(losses.mean(), rel=1e-12)
     pieces = list(split_by_size(np.arange(len(CORPUS)), CORPUS.sizes, loop.MAX_PREDICTIONS))
     assert len(pieces) > 10
-    for piece in (pieces[0], pieces[-1]):  # one of them alone would say something else
+    for piece in (pieces[0], pieces[-1]):  # a single piece has another mean
         assert abs(whole - loop.mean_loss(model, [CORPUS.select(piece)], objective)) > 1e-3
 
 
@@ -136,7 +136,7 @@ def test_another_dev_text_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("optimizer", ["momentum", "adagrad", "adam"])
 def test_a_roll_back_starts_with_a_new_optimizer(optimizer: str) -> None:
-    """Two steps, which are kept; a third that fails; and two more, as if they were the first from there."""
+    """Two successful steps, a third that fails, and two more that start from the parameters after the second."""
     steps = [0]
 
     def objective(model: Bowl, points: Points, generator: Any = None) -> torch.Tensor:
@@ -144,11 +144,13 @@ def test_a_roll_back_starts_with_a_new_optimizer(optimizer: str) -> None:
         return distance(model, points) * (math.inf if steps[0] == 3 else 1.0)
 
     settings = {"optimizer": optimizer, "momentum": 0.8, **ONE_THREAD}
-    bowl, kept = Bowl(3.0, -0.2), []
-    watch = Watch(at=3, act=lambda: kept.append(bowl.theta.tolist()))
-    fit(bowl, ORIGIN, objective=objective, learning_rate=0.1, check_every=2, max_epochs=5, callback=watch, **settings)
-    assert [moment.rolled_back for moment in watch.moments] == [False, False, True, False, False]
-    beginner = Bowl(*kept[0])
+    bowl, recorded = Bowl(3.0, -0.2), []
+    recorder = Recorder(at=3, act=lambda: recorded.append(bowl.theta.tolist()))
+    fit(
+        bowl, ORIGIN, objective=objective, learning_rate=0.1, check_every=2, max_epochs=5, callback=recorder, **settings
+    )
+    assert [report.rolled_back for report in recorder.reports] == [False, False, True, False, False]
+    beginner = Bowl(*recorded[0])
     fit(beginner, ORIGIN, objective=distance, learning_rate=0.1 / 2, max_epochs=2, **settings)
     assert bowl.theta.tolist() == beginner.theta.tolist()
 
@@ -165,9 +167,9 @@ class Disk:
         flush, rename = os.fsync, os.replace
 
         def noted_flush(descriptor: int) -> None:
-            found = os.fstat(descriptor)
-            self.events.append(("flushed", found.st_ino))
-            self.sizes[found.st_ino] = found.st_size
+            status = os.fstat(descriptor)
+            self.events.append(("flushed", status.st_ino))
+            self.sizes[status.st_ino] = status.st_size
             flush(descriptor)
 
         def noted_rename(source: Any, target: Any) -> None:
@@ -208,7 +210,7 @@ def test_a_directory_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch
 
 
 def assert_resumes_bit_identically(create: Callable[[], Any], directory: Path, **settings: Any) -> None:
-    """Stopped at several steps, a model becomes the one of a training that nobody stopped."""
+    """A training stopped at several steps gives the same model as one without stops."""
 
     def stop() -> None:
         raise PowerCut
@@ -217,7 +219,7 @@ def assert_resumes_bit_identically(create: Callable[[], Any], directory: Path, *
     fit(create(), CORPUS, DEV, output=whole, **settings)
     for update in (1, 5, 11, 17):
         with pytest.raises(PowerCut):
-            fit(create(), CORPUS, DEV, output=parts, callback=Watch(update, stop), **settings)
+            fit(create(), CORPUS, DEV, output=parts, callback=Recorder(update, stop), **settings)
     assert not fit(create(), CORPUS, DEV, output=parts, **settings).already_finished
     for file in (ARRAYS_FILE, CHECKPOINT_FILE):
         assert_same(map_arrays(whole / file), map_arrays(parts / file))

@@ -1,4 +1,4 @@
-"""Translators on disk: what is kept, damaged directories told in one line, and trainings taken up again to the bit."""
+"""Translators on disk: saving and loading, errors for damaged directories, and bit-identical resuming."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dragoman.io.storage import (
 from dragoman.models.loading import load_language_model, load_translator
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator import Translator
-from trainings import PowerCut, Watch, metrics
+from trainings import PowerCut, Recorder, metrics
 from zoo import HELD_OUT, SINGLE, TRAINING, bracketed, foreign, model, read_by, translator
 
 RAW = ["The dog, which sees.", "A cat hears!", "Does it?", "The dog sees a cat.", "Yes, yes."] * 4
@@ -45,9 +45,13 @@ def sides(source: str, target: str) -> tuple[Tokenizer, Tokenizer, ParallelCorpu
     """Sides of some units, and the training text in them."""
     tree = source == TREE
     lines = [bracketed(line) for line in OTHER] if tree else OTHER
-    one = Tokenizer.train("word" if tree else source, lines, min_count=1, format=TREE if tree else "text")
-    two = Tokenizer.train(target, RAW, min_count=1)
-    return one, two, ParallelCorpus(one.encode(lines), two.encode(RAW))
+    source_tokenizer = Tokenizer.train("word" if tree else source, lines, min_count=1, format=TREE if tree else "text")
+    target_tokenizer = Tokenizer.train(target, RAW, min_count=1)
+    return (
+        source_tokenizer,
+        target_tokenizer,
+        ParallelCorpus(source_tokenizer.encode(lines), target_tokenizer.encode(RAW)),
+    )
 
 
 UNITS = [("subword:40", "subword:45"), ("unigram:28", "char"), ("char", "word"), ("word", "subword:45"), (TREE, "word")]
@@ -55,9 +59,9 @@ UNITS = [("subword:40", "subword:45"), ("unigram:28", "char"), ("char", "word"),
 
 @cache
 def untrained(source: str = "subword:40", target: str = "subword:45") -> Translator:
-    one, two, pairs = sides(source, target)
+    source_tokenizer, target_tokenizer, pairs = sides(source, target)
     encoder = "tree-lstm" if source == TREE else "bidirectional"
-    return Translator.create(pairs, one, two, encoder=encoder, **SMALL)
+    return Translator.create(pairs, source_tokenizer, target_tokenizer, encoder=encoder, **SMALL)
 
 
 @pytest.fixture
@@ -66,43 +70,43 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-# -- kept and found again ----------------------------------------------------------------------------------------------
+# -- saving and loading ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SINGLE)
-def test_saved_and_loaded_it_says_the_same(name: str, tmp_path: Path) -> None:
-    made: Translator = translator(name)
-    made.save(tmp_path / "model")
+def test_a_loaded_translator_gives_the_same_scores(name: str, tmp_path: Path) -> None:
+    model: Translator = translator(name)
+    model.save(tmp_path / "model")
     files = {path: path.read_bytes() for path in (tmp_path / "model").iterdir()}
     loaded = dragoman.load(tmp_path / "model")
     assert type(loaded) is Translator
-    assert loaded.settings == made.settings
-    assert (loaded.vocab, loaded.source_vocab) == (made.vocab, made.source_vocab)
-    lines = [read_by(made, line) for line in HELD_OUT]
-    assert loaded.force_decode(lines, HELD_OUT) == made.force_decode(lines, HELD_OUT)
-    assert loaded.translate(lines[0], length="prior") == made.translate(lines[0], length="prior")
-    assert loaded.full_config() == made.full_config()
+    assert loaded.settings == model.settings
+    assert (loaded.vocab, loaded.source_vocab) == (model.vocab, model.source_vocab)
+    lines = [read_by(model, line) for line in HELD_OUT]
+    assert loaded.force_decode(lines, HELD_OUT) == model.force_decode(lines, HELD_OUT)
+    assert loaded.translate(lines[0], length="prior") == model.translate(lines[0], length="prior")
+    assert loaded.full_config() == model.full_config()
     assert {path: path.read_bytes() for path in (tmp_path / "model").iterdir()} == files
 
 
 @pytest.mark.parametrize(("source", "target"), UNITS)
-def test_units_and_vocabularies_are_kept(source: str, target: str, tmp_path: Path) -> None:
-    made = untrained(source, target)
-    made.save(tmp_path / "model")
+def test_units_and_vocabularies_are_saved(source: str, target: str, tmp_path: Path) -> None:
+    model = untrained(source, target)
+    model.save(tmp_path / "model")
     loaded = dragoman.load(tmp_path / "model")
     for side in ("source", "target"):
-        one, other = getattr(made, side), getattr(loaded, side)
-        assert other.config() == one.config()
-        assert other.vocab == one.vocab
-        assert other.units.files() == one.units.files()
+        tokenizer, other = getattr(model, side), getattr(loaded, side)
+        assert other.config() == tokenizer.config()
+        assert other.vocab == tokenizer.vocab
+        assert other.units.files() == tokenizer.units.files()
     line = bracketed("YES, CAT. zebra") if source == TREE else "YES, CAT. zebra"
-    assert loaded.target.units.segment("Yes, a zebra.") == made.target.segmenter.segment("Yes, a zebra.")
-    assert loaded.translate(line, max_words=6) == made.translate(line, max_words=6)
-    np.testing.assert_array_equal(loaded.length_prior.pairs, made.length_prior.pairs)
+    assert loaded.target.units.segment("Yes, a zebra.") == model.target.segmenter.segment("Yes, a zebra.")
+    assert loaded.translate(line, max_words=6) == model.translate(line, max_words=6)
+    np.testing.assert_array_equal(loaded.length_prior.pairs, model.length_prior.pairs)
     assert {path.name for path in (tmp_path / "model").iterdir()} <= MODEL_DIRECTORY.files
 
 
-def test_whether_a_text_is_tokenised_is_kept_for_each_side(tmp_path: Path) -> None:
+def test_the_tokenised_flag_is_saved_for_each_side(tmp_path: Path) -> None:
     tokenised = ["the dog , which sees .", "a cat hears !"] * 4
     source, target = Tokenizer.train("word", RAW[:8]), Tokenizer.train("word", tokenised)
     assert (source.tokenised, target.tokenised) == (False, True)
@@ -112,10 +116,10 @@ def test_whether_a_text_is_tokenised_is_kept_for_each_side(tmp_path: Path) -> No
     assert (loaded.source.tokenised, loaded.target.tokenised) == (False, True)
 
 
-def test_training_is_told_and_kept(tmp_path: Path) -> None:
-    one, two, pairs = sides("word", "word")
-    made = Translator.create(pairs, one, two, **SMALL)
-    fit(made, pairs, output=tmp_path / "model", max_epochs=1, threads=1)
+def test_training_is_recorded(tmp_path: Path) -> None:
+    source_tokenizer, target_tokenizer, pairs = sides("word", "word")
+    model = Translator.create(pairs, source_tokenizer, target_tokenizer, **SMALL)
+    fit(model, pairs, output=tmp_path / "model", max_epochs=1, threads=1)
     config = yaml.safe_load((tmp_path / "model" / CONFIG_FILE).read_text())
     assert config["data"]["train"]["source"]["sentences"] == len(RAW)
     assert config["data"]["train"]["target"]["tokens"] == pairs.sizes.sum()
@@ -123,11 +127,9 @@ def test_training_is_told_and_kept(tmp_path: Path) -> None:
     assert yaml.safe_load((tmp_path / "again" / CONFIG_FILE).read_text()) == config
 
 
-def test_a_translator_is_no_language_model_and_the_other_way_round(saved: Path, tmp_path: Path) -> None:
+def test_translators_and_language_models_are_loaded_separately(saved: Path, tmp_path: Path) -> None:
     assert isinstance(load_translator(saved), BaseTranslator)
-    with pytest.raises(
-        DataError, match=r"is a model of kind translator, and this is for language models; try dragoman translate"
-    ):
+    with pytest.raises(DataError, match=r"is a model of kind translator, not a language model; try dragoman translate"):
         load_language_model(saved)
     model("witten-bell, order 2").save(tmp_path / "ngram")
     with pytest.raises(DataError, match=r"is a model of kind ngram, not a translator; try dragoman score or next"):
@@ -137,8 +139,8 @@ def test_a_translator_is_no_language_model_and_the_other_way_round(saved: Path, 
 # -- replaced ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_name_of_sentencepieces_file_is_one() -> None:
-    """storage knows no units, so it has the name a second time."""
+def test_both_names_of_sentencepieces_file_are_equal() -> None:
+    """`io.storage` cannot import it, so the name is defined twice."""
     assert subwords.MODEL_FILE == SENTENCEPIECE_FILE
     assert {
         SOURCE_PREFIX + SENTENCEPIECE_FILE,
@@ -147,7 +149,7 @@ def test_the_name_of_sentencepieces_file_is_one() -> None:
     } <= MODEL_DIRECTORY.files
 
 
-def test_a_translator_is_replaced_when_asked_for_and_only_then(saved: Path) -> None:
+def test_a_translator_is_replaced_only_with_force(saved: Path) -> None:
     assert {SOURCE_PREFIX + SENTENCEPIECE_FILE, TARGET_PREFIX + SENTENCEPIECE_FILE, SOURCE_VOCAB_FILE} <= {
         path.name for path in saved.iterdir()
     }
@@ -162,11 +164,11 @@ def test_a_translator_is_replaced_when_asked_for_and_only_then(saved: Path) -> N
 
 
 def test_a_training_replaces_a_translator_with_force(saved: Path) -> None:
-    one, two, pairs = sides("word", "word")
-    made = Translator.create(pairs, one, two, **SMALL)
+    source_tokenizer, target_tokenizer, pairs = sides("word", "word")
+    model = Translator.create(pairs, source_tokenizer, target_tokenizer, **SMALL)
     with pytest.raises(DataError, match="--force"):
-        fit(made, pairs, output=saved, max_epochs=1, threads=1)
-    fit(made, pairs, output=saved, force=True, max_epochs=1, threads=1)
+        fit(model, pairs, output=saved, max_epochs=1, threads=1)
+    fit(model, pairs, output=saved, force=True, max_epochs=1, threads=1)
     assert dragoman.load(saved).source.units.kind == "word"
 
 
@@ -269,12 +271,12 @@ DAMAGED: list[tuple[str, Damage, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "told"), [case[1:] for case in DAMAGED], ids=[case[0] for case in DAMAGED])
-def test_a_damaged_translator_is_refused_in_one_line(saved: Path, damage: Damage, told: str) -> None:
+@pytest.mark.parametrize(("damage", "message"), [case[1:] for case in DAMAGED], ids=[case[0] for case in DAMAGED])
+def test_a_damaged_translator_is_refused_in_one_line(saved: Path, damage: Damage, message: str) -> None:
     damage(saved)
     with pytest.raises(DataError) as refusal:
         dragoman.load(saved)
-    assert told in str(refusal.value)
+    assert message in str(refusal.value)
     assert str(saved) in str(refusal.value), "which directory it was"
     assert "\n" not in str(refusal.value)
 
@@ -285,8 +287,8 @@ DEV = 8  # pairs
 
 
 @pytest.mark.parametrize("trees", [False, True], ids=["text", "trees"])
-def test_a_killed_training_goes_on_to_the_bit(tmp_path: Path, trees: bool) -> None:
-    """With dropout, label smoothing and averaging: everything that chance and memory have a part in."""
+def test_a_killed_training_resumes_bit_identically(tmp_path: Path, trees: bool) -> None:
+    """With dropout, label smoothing and averaging: everything that uses random numbers or state."""
     lines = [foreign(line) for line in TRAINING[:24]]
     source = Tokenizer.train(
         "word", [bracketed(x) for x in lines] if trees else lines, format=TREE if trees else "text"
@@ -324,22 +326,22 @@ def test_a_killed_training_goes_on_to_the_bit(tmp_path: Path, trees: bool) -> No
     assert updates > 10
     for update in (1, 4, 7, updates - 1):
         with pytest.raises(PowerCut):
-            fit(made(), pairs, dev, output=tmp_path / "parts", callback=Watch(update, cut), **settings)
+            fit(made(), pairs, dev, output=tmp_path / "parts", callback=Recorder(update, cut), **settings)
         assert len(dragoman.load(tmp_path / "parts").vocab) == len(whole.vocab)
     parts = made()
     assert not fit(parts, pairs, dev, output=tmp_path / "parts", **settings).already_finished
     for name, tensor in whole.named_parameters():
         assert torch.equal(tensor, parts.state_dict()[name]), name
     assert (tmp_path / "whole" / ARRAYS_FILE).read_bytes() == (tmp_path / "parts" / ARRAYS_FILE).read_bytes()
-    one, two = (map_arrays_with_metadata(tmp_path / name / CHECKPOINT_FILE)[0] for name in ("whole", "parts"))
-    assert one.keys() == two.keys()
-    assert any(name.startswith("average/") for name in one)
-    assert all(np.array_equal(one[name], two[name]) for name in one)
+    first, second = (map_arrays_with_metadata(tmp_path / name / CHECKPOINT_FILE)[0] for name in ("whole", "parts"))
+    assert first.keys() == second.keys()
+    assert any(name.startswith("average/") for name in first)
+    assert all(np.array_equal(first[name], second[name]) for name in first)
     assert metrics(tmp_path / "whole") == metrics(tmp_path / "parts")
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("source", "another training text"),
         ("target", "another training text"),
@@ -347,9 +349,15 @@ def test_a_killed_training_goes_on_to_the_bit(tmp_path: Path, trees: bool) -> No
         ("encoder", r"model\.encoder"),
     ],
 )
-def test_another_training_is_not_gone_on_with(tmp_path: Path, change: str, told: str) -> None:
-    one, two, pairs = sides("word", "word")
-    fit(Translator.create(pairs, one, two, **SMALL), pairs, output=tmp_path / "model", max_epochs=1, threads=1)
+def test_another_training_is_not_resumed(tmp_path: Path, change: str, message: str) -> None:
+    source_tokenizer, target_tokenizer, pairs = sides("word", "word")
+    fit(
+        Translator.create(pairs, source_tokenizer, target_tokenizer, **SMALL),
+        pairs,
+        output=tmp_path / "model",
+        max_epochs=1,
+        threads=1,
+    )
     settings = dict(SMALL)
     match change:
         case "source":
@@ -357,24 +365,35 @@ def test_another_training_is_not_gone_on_with(tmp_path: Path, change: str, told:
         case "target":
             pairs = ParallelCorpus(pairs.source, pairs.target.select(np.roll(np.arange(len(pairs)), 1)))
         case "units":
-            one, two, pairs = sides("char", "word")
+            source_tokenizer, target_tokenizer, pairs = sides("char", "word")
         case "encoder":
             settings["encoder"] = "forward"
-    with pytest.raises(DataError, match=told):
-        fit(Translator.create(pairs, one, two, **settings), pairs, output=tmp_path / "model", max_epochs=1, threads=1)
+    with pytest.raises(DataError, match=message):
+        fit(
+            Translator.create(pairs, source_tokenizer, target_tokenizer, **settings),
+            pairs,
+            output=tmp_path / "model",
+            max_epochs=1,
+            threads=1,
+        )
 
 
 @pytest.mark.parametrize("name", [SOURCE_VOCAB_FILE, SOURCE_PREFIX + SENTENCEPIECE_FILE])
-def test_a_training_directory_without_a_file_is_not_gone_on_with(tmp_path: Path, name: str) -> None:
+def test_a_training_directory_without_a_file_is_not_resumed(tmp_path: Path, name: str) -> None:
     """It would train on, and at its end there would be no model."""
-    one, two, pairs = sides("subword:40", "word")
+    source_tokenizer, target_tokenizer, pairs = sides("subword:40", "word")
 
     def cut() -> None:
         raise PowerCut
 
     settings: dict[str, Any] = {"output": tmp_path / "model", "max_epochs": 2, "batch_size": 40, "threads": 1}
     with pytest.raises(PowerCut):
-        fit(Translator.create(pairs, one, two, **SMALL), pairs, callback=Watch(2, cut), **settings)
+        fit(
+            Translator.create(pairs, source_tokenizer, target_tokenizer, **SMALL),
+            pairs,
+            callback=Recorder(2, cut),
+            **settings,
+        )
     (tmp_path / "model" / name).unlink()
-    with pytest.raises(DataError, match="broken training directory; --force trains anew"):
-        fit(Translator.create(pairs, one, two, **SMALL), pairs, **settings)
+    with pytest.raises(DataError, match="broken training directory; start again with --force"):
+        fit(Translator.create(pairs, source_tokenizer, target_tokenizer, **SMALL), pairs, **settings)

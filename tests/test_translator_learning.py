@@ -1,4 +1,4 @@
-"""Translators: what is asked for, and learning."""
+"""Translators: settings and training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.nn.attention import SCORES
 from module_outputs import log_probs, training_output
 from zoo import HELD_OUT, SAME, TRANSLATORS, batch_of, pairs_of, read_by, translator
 
-# -- what is asked for -------------------------------------------------------------------------------------------------
+# -- settings ----------------------------------------------------------------------------------------------------------
 
 TOY_PAIRS = ParallelCorpus(Corpus.from_sentences(["x y", "y"]), Corpus.from_sentences(["a b", "b"]))
 
@@ -28,7 +28,7 @@ def toy(**settings: Any) -> Translator:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"bridge": "copy", "layers": 2}, "as many layers"),
         ({"bridge": "copy", "encoder_hidden": 5}, "states of the same length"),
@@ -44,9 +44,9 @@ def toy(**settings: Any) -> Translator:
         ({"encoder": "transformer"}, "encoder"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(settings: dict[str, Any], told: str) -> None:
+def test_incompatible_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     source = Tokenizer.train("word", ["x y", "y"], min_count=1)
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         Translator.create(TOY_PAIRS, source, **{"embedding": 4, "hidden": 6, **settings})
 
 
@@ -64,7 +64,7 @@ def test_a_tree_of_another_size_than_the_state_cannot_be_copied(encoder: str) ->
         Translator.create(pairs, source, encoder=encoder, encoder_hidden=5, hidden=6, bridge="copy")
 
 
-def test_texts_of_other_numbers_are_refused() -> None:
+def test_texts_with_another_vocabulary_are_refused() -> None:
     model, other = toy(), Corpus.from_sentences(["z z", "z"])
     for pairs in (ParallelCorpus(other, TOY_PAIRS.target), ParallelCorpus(TOY_PAIRS.source, other)):
         with pytest.raises(DataError, match="another vocabulary"):
@@ -81,8 +81,8 @@ def test_no_pairs_have_no_tokens() -> None:
 
 def numbers(seed: int) -> list[str]:
     """Sequences of three symbols, 1 to 4 of them."""
-    chance = np.random.default_rng(seed)
-    return [" ".join(chance.choice(list("abc"), size=chance.integers(1, 5))) for _ in range(30)]
+    generator = np.random.default_rng(seed)
+    return [" ".join(generator.choice(list("abc"), size=generator.integers(1, 5))) for _ in range(30)]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def numbers(seed: int) -> list[str]:
     ],
     ids=lambda settings: settings["encoder"],
 )
-def test_it_learns_to_turn_sequences_round(settings: dict[str, Any]) -> None:
+def test_it_learns_to_reverse_sequences(settings: dict[str, Any]) -> None:
     lines = numbers(1)
     turned = [" ".join(reversed(line.split())).upper() for line in lines]
     source, target = Tokenizer.train("word", lines), Tokenizer.train("word", turned)
@@ -106,7 +106,7 @@ def test_it_learns_to_turn_sequences_round(settings: dict[str, Any]) -> None:
     after = -float(log_probs(model, pairs).mean())
     assert before > 1.0
     assert after < 0.05
-    assert [told.text for told in model.translate(lines)] == turned
+    assert [translation.text for translation in model.translate(lines)] == turned
 
 
 def test_label_smoothing_is_the_definition() -> None:
@@ -132,8 +132,8 @@ def test_label_smoothing_is_the_definition() -> None:
 
 @pytest.mark.parametrize("rates", [{"dropout": 0.5}, {"dropout": 0.0, "embedding_dropout": 0.5}])
 @pytest.mark.parametrize("attention", ["none", "mlp"])
-def test_what_is_left_out_is_left_out_in_training_alone(rates: dict[str, float], attention: str) -> None:
-    model, silent = (toy(attention=attention, layers=2, **own) for own in (rates, {"dropout": 0.0}))
+def test_dropout_is_used_only_in_training(rates: dict[str, float], attention: str) -> None:
+    model, silent = (toy(attention=attention, layers=2, **options) for options in (rates, {"dropout": 0.0}))
     plain = log_probs(silent, TOY_PAIRS)
     assert torch.equal(log_probs(model, TOY_PAIRS), plain)
     noisy = [-training_output(model, TOY_PAIRS, seed).losses for seed in (1, 1, 2)]
@@ -143,8 +143,8 @@ def test_what_is_left_out_is_left_out_in_training_alone(rates: dict[str, float],
     assert torch.equal(-training_output(silent, TOY_PAIRS, 1).losses, plain)
 
 
-def test_what_is_left_out_is_made_good_on_average() -> None:
-    """So small a share that the mean over many draws is near what is said without noise."""
+def test_dropout_keeps_the_expectation() -> None:
+    """The rate is so small that the mean over many draws is close to the output without dropout."""
     model = toy(dropout=0.02, layers=2)
     plain = log_probs(model, TOY_PAIRS)
     with torch.no_grad():
@@ -152,19 +152,19 @@ def test_what_is_left_out_is_made_good_on_average() -> None:
     torch.testing.assert_close(drawn.mean(dim=0), plain, rtol=0, atol=0.01)
 
 
-def test_the_seed_is_all_that_chance_depends_on() -> None:
+def test_training_depends_only_on_the_seed() -> None:
     def trained(seed: int) -> dict[str, Tensor]:
         model = toy(seed=seed)
         fit(model, TOY_PAIRS, max_epochs=3, seed=seed, batch_size=2, threads=1)
         return dict(model.state_dict())
 
-    one, again, other = trained(1), trained(1), trained(2)
-    assert all(torch.equal(one[name], again[name]) for name in one)
-    assert not any(torch.equal(one[name], other[name]) for name in one if one[name].dim() > 1)
+    first, again, other = trained(1), trained(1), trained(2)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not any(torch.equal(first[name], other[name]) for name in first if first[name].dim() > 1)
 
 
 def test_training_changes_every_parameter() -> None:
-    """Nothing is cut off from the loss."""
+    """All parameters receive gradients."""
     for settings in ({"attention": "mlp", "layers": 2, "readout": 5}, {"attention": "bilinear", "tied": True}):
         model = toy(**settings)
         before = {name: tensor.clone() for name, tensor in model.named_parameters()}
@@ -172,12 +172,12 @@ def test_training_changes_every_parameter() -> None:
         assert not [name for name, tensor in model.named_parameters() if torch.equal(tensor, before[name])]
 
 
-def test_held_out_text_of_the_zoo_has_no_surprises() -> None:
+def test_scores_of_held_out_text_are_plausible() -> None:
     """Every score of every translator is a log-probability, and none is impossible but by a shortlist."""
     for name in (name for name in TRANSLATORS if "shortlist" not in name):
         model = translator(name)
         scored = model.force_decode([read_by(model, line) for line in HELD_OUT], HELD_OUT)
-        assert all(-200 < told.log_prob < 0 for told in scored)
+        assert all(-200 < translation.log_prob < 0 for translation in scored)
 
 
 assert set(SCORES) == {"dot", "bilinear", "mlp"}, "another attention needs its line above"

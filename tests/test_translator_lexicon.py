@@ -28,11 +28,11 @@ def pairs() -> ParallelCorpus:
 
 
 def test_candidates_are_the_translations_of_the_words_of_a_sentence() -> None:
-    found = LexiconBias(TABLE, 9, 0.01).candidates(torch.tensor([[3, 4, END], [5, END, END], [4, 3, 3]]))
-    assert found.words.tolist() == [[5, 7], [START, START], [5, 7]]
-    assert found.probs[0].tolist() == [[0.75, 0.25], [0.0, 0.5], [0.0, 0.0]]
-    assert not found.probs[1].any()
-    assert found.probs[2].tolist() == [[0.0, 0.5], [0.75, 0.25], [0.75, 0.25]]
+    candidates = LexiconBias(TABLE, 9, 0.01).candidates(torch.tensor([[3, 4, END], [5, END, END], [4, 3, 3]]))
+    assert candidates.words.tolist() == [[5, 7], [START, START], [5, 7]]
+    assert candidates.probs[0].tolist() == [[0.75, 0.25], [0.0, 0.5], [0.0, 0.0]]
+    assert not candidates.probs[1].any()
+    assert candidates.probs[2].tolist() == [[0.0, 0.5], [0.75, 0.25], [0.75, 0.25]]
     assert LexiconBias(TABLE, 9, 0.01).candidates(torch.tensor([[5]])).probs.shape == (1, 1, 1), "none at all"
 
 
@@ -42,9 +42,9 @@ def test_boosts_equal_a_bias_of_the_softmax() -> None:
     alpha = torch.tensor([[[0.6, 0.3, 0.1], [0.1, 0.8, 0.1]], [[0.5, 0.2, 0.3], [1.0, 0.0, 0.0]]])
     scores = torch.randn(4, 9, generator=torch.Generator().manual_seed(1))
     lexicon = LexiconBias(TABLE, 9, floor)
-    found = lexicon.candidates(source)
-    boost = lexicon.boosts(found, alpha).flatten(0, 1)
-    result = lexicon.log_probs(scores.log_softmax(dim=1), found.words.repeat_interleave(2, dim=0), boost)
+    candidates = lexicon.candidates(source)
+    boost = lexicon.boosts(candidates, alpha).flatten(0, 1)
+    result = lexicon.log_probs(scores.log_softmax(dim=1), candidates.words.repeat_interleave(2, dim=0), boost)
     p_lex = torch.zeros(4, 9)
     for row, weights in enumerate(alpha.flatten(0, 1)):
         for weight, word in zip(weights.tolist(), source[row // 2].tolist(), strict=True):
@@ -59,12 +59,14 @@ def test_the_lexicon_has_the_most_probable_translations() -> None:
     words, source = text.target.vocab.tokens, text.source.vocab
     for german, english in (("hund", "dog"), ("katze", "cat"), ("bellt", "barks")):
         first, last = table.starts[source.id(german)], table.starts[source.id(german) + 1]
-        own = {
+        probs = {
             words[int(word)]: float(prob)
             for word, prob in zip(table.words[first:last], table.probs[first:last], strict=True)
         }
-        assert max(own, key=lambda word: own[word]) == english
-        assert 0 < len(own) <= MAX_TRANSLATIONS and min(own.values()) >= MIN_PROB and sum(own.values()) <= 1 + 1e-9
+        assert max(probs, key=lambda word: probs[word]) == english
+        assert (
+            0 < len(probs) <= MAX_TRANSLATIONS and min(probs.values()) >= MIN_PROB and sum(probs.values()) <= 1 + 1e-9
+        )
     assert table.probs.dtype == torch.float64 and learn_lexicon(text, torch.float32).probs.dtype == torch.float32
     assert table.starts[END] == table.starts[END + 1], "an end is no word"
 
@@ -93,7 +95,9 @@ def test_a_loaded_translator_has_its_lexicon(tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     back = dragoman.load(tmp_path / "model")
     assert all(map(torch.equal, back.lexicon.table, model.lexicon.table))
-    assert [one.log_prob for one in back.translate(GERMAN[:3])] == [one.log_prob for one in model.translate(GERMAN[:3])]
+    assert [translation.log_prob for translation in back.translate(GERMAN[:3])] == [
+        translation.log_prob for translation in model.translate(GERMAN[:3])
+    ]
     assert Translator.create(pairs(), embedding=8, hidden=8).lexicon is None
 
 
@@ -102,8 +106,8 @@ def test_the_lexicon_is_written_as_text(tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     rows = [line.split("\t") for line in (tmp_path / "model" / "lexicon.tsv").read_text(encoding="utf-8").splitlines()]
     assert model.lexicon is not None and len(rows) == len(model.lexicon.words)
-    own = {word: float(prob) for german, word, prob in rows if german == "hund"}
-    assert next(iter(own)) == "dog" and list(own.values()) == sorted(own.values(), reverse=True)
+    probs = {word: float(prob) for german, word, prob in rows if german == "hund"}
+    assert next(iter(probs)) == "dog" and list(probs.values()) == sorted(probs.values(), reverse=True)
     model.save(tmp_path / "model", replace=True)
     Translator.create(pairs(), embedding=8, hidden=8).save(tmp_path / "without")
     assert not (tmp_path / "without" / "lexicon.tsv").exists()

@@ -47,7 +47,7 @@ def encoded(cell: str, trees: Treebank, layer: TreeLayer | None = None, M: Tenso
 
 
 class NodeEquations:
-    """The equations a node at a time, with one matrix for each sum; of children that are not there, nothing."""
+    """The equations for one node at a time, with one matrix per sum; missing children contribute zero."""
 
     def __init__(self, cell: str):
         names = TREE_CELLS[cell].gates
@@ -89,12 +89,12 @@ class NodeEquations:
 
 @cells
 def test_nodes_have_the_equations(cell: str) -> None:
-    found = encoded(cell, TREES)
+    output = encoded(cell, TREES)
     for number, line in enumerate(LINES):
         expected = NodeEquations(cell).nodes(line)
-        own = found.vectors[number][found.mask[number]]
-        torch.testing.assert_close(own, torch.stack([state[0] for state in expected]), rtol=1e-12, atol=1e-12)
-        for part, right in zip(found.root, expected[-1], strict=True):
+        vectors = output.vectors[number][output.mask[number]]
+        torch.testing.assert_close(vectors, torch.stack([state[0] for state in expected]), rtol=1e-12, atol=1e-12)
+        for part, right in zip(output.root, expected[-1], strict=True):
             torch.testing.assert_close(part[number], right, rtol=1e-12, atol=1e-12)
 
 
@@ -106,19 +106,19 @@ def test_padding_and_order_have_no_effect(cell: str) -> None:
     again = encoded(cell, TREES.select(shuffled))
     torch.testing.assert_close(again.vectors, together.vectors[shuffled], rtol=1e-12, atol=1e-12)
     for number in range(len(TREES)):
-        alone = encoded(cell, TREES.select(np.array([number])))
-        size = alone.vectors.shape[1]
+        single = encoded(cell, TREES.select(np.array([number])))
+        size = single.vectors.shape[1]
         assert together.mask[number].sum() == size
-        torch.testing.assert_close(together.vectors[number, :size], alone.vectors[0], rtol=1e-12, atol=1e-12)
-        for one, two in zip(together.root, alone.root, strict=True):
-            torch.testing.assert_close(one[number], two[0], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(together.vectors[number, :size], single.vectors[0], rtol=1e-12, atol=1e-12)
+        for first, second in zip(together.root, single.root, strict=True):
+            torch.testing.assert_close(first[number], second[0], rtol=1e-12, atol=1e-12)
 
 
 @cells
 def test_the_root_is_the_last_vector_of_a_sentence(cell: str) -> None:
-    found = encoded(cell, TREES)
+    output = encoded(cell, TREES)
     columns = torch.from_numpy(TreeBatch.from_trees(TREES).root_columns)
-    torch.testing.assert_close(found.root[0], found.vectors[torch.arange(len(TREES)), columns], rtol=0, atol=0)
+    torch.testing.assert_close(output.root[0], output.vectors[torch.arange(len(TREES)), columns], rtol=0, atol=0)
 
 
 @cells
@@ -129,8 +129,8 @@ def test_gradients(cell: str) -> None:
     layer = layer_of(cell)
 
     def outputs(M: Tensor, *parameters: Tensor) -> tuple[Tensor, ...]:
-        found = encoded(cell, trees, layer, M)
-        return (found.vectors, *found.root)
+        output = encoded(cell, trees, layer, M)
+        return (output.vectors, *output.root)
 
     assert torch.autograd.gradcheck(outputs, [M[:6].clone().requires_grad_(), *layer.parameters()])
 
@@ -194,7 +194,7 @@ def test_initial_parameters(cell: str, dtype: torch.dtype) -> None:
     biases = dict(zip(TREE_CELLS[cell].gates, layer.bias.split(HIDDEN), strict=True))
     for name, b in biases.items():
         assert (b == (1.0 if name.startswith("f") else 0.0)).all()
-    found = encoded(cell, TREES, layer, M.to(dtype))
-    assert found.vectors.dtype == dtype
-    assert found.vectors.shape == (len(TREES), 15, HIDDEN)
-    assert [part.shape for part in found.root] == [(len(TREES), HIDDEN)] * len(TREE_CELLS[cell].state)
+    output = encoded(cell, TREES, layer, M.to(dtype))
+    assert output.vectors.dtype == dtype
+    assert output.vectors.shape == (len(TREES), 15, HIDDEN)
+    assert [part.shape for part in output.root] == [(len(TREES), HIDDEN)] * len(TREE_CELLS[cell].state)

@@ -47,8 +47,8 @@ def binary(nest: Any) -> Any:
 def spelled(words: list[str], left: list[int], right: list[int]) -> Any:
     """A tree of numbered nodes as nested pairs."""
     nodes: list[Any] = list(words)
-    for one, two in zip(left, right, strict=True):
-        nodes.append((nodes[one], nodes[two]))  # fails where a child comes after its parent
+    for first, second in zip(left, right, strict=True):
+        nodes.append((nodes[first], nodes[second]))  # fails where a child comes after its parent
     return nodes[-1]
 
 
@@ -72,7 +72,7 @@ def test_a_tree_is_made_binary_branching_to_the_right(nest: Any) -> None:
         ("(S(NP the cat)(VP sat))", (("the", "cat"), "sat")),
         ("  (S\t(-LRB- -LRB-) (X b))\r", ("-LRB-", "b")),
         ("(-LRB- (X -LRB- ) -RRB-)", ("-LRB-", "-RRB-")),
-        ("(S a\u00a0b \u2028)", ("a\u00a0b", "\u2028")),  # words end at blank, TAB and bracket alone
+        ("(S a\u00a0b \u2028)", ("a\u00a0b", "\u2028")),  # words end only at spaces, TABs and brackets
     ],
 )
 def test_labels_are_dropped_and_words_are_kept(line: str, pairs: Any) -> None:
@@ -171,19 +171,19 @@ def test_reading_files(tmp_path: Path) -> None:
     (tmp_path / "columns.tsv").write_text("".join(f"x\t{line}\n" for line in LINES), encoding="utf-8")
     expected = Treebank.from_lines(LINES)
     for name, field in (("plain", None), ("packed.gz", None), ("columns.tsv", "2")):
-        found = Treebank.read(tmp_path / name, field=field)
-        assert found.sentences_as_text() == expected.sentences_as_text()
-        assert (found.left.tolist(), found.right.tolist()) == (expected.left.tolist(), expected.right.tolist())
+        trees = Treebank.read(tmp_path / name, field=field)
+        assert trees.sentences_as_text() == expected.sentences_as_text()
+        assert (trees.left.tolist(), trees.right.tolist()) == (expected.left.tolist(), expected.right.tolist())
 
 
 @given(st.lists(st.integers(0, len(LINES) - 1), max_size=8))
 def test_select_gives_the_same_trees_as_reading_them(numbers: list[int]) -> None:
     trees = Treebank.from_lines(LINES)
     chosen = trees.select(np.array(numbers, np.int64))
-    alone = Treebank.from_lines([LINES[number] for number in numbers], trees.vocab)
-    assert chosen.sentences_as_text() == alone.sentences_as_text()
+    expected = Treebank.from_lines([LINES[number] for number in numbers], trees.vocab)
+    assert chosen.sentences_as_text() == expected.sentences_as_text()
     for part in ("left", "right", "node_offsets"):
-        assert getattr(chosen, part).tolist() == getattr(alone, part).tolist()
+        assert getattr(chosen, part).tolist() == getattr(expected, part).tolist()
 
 
 def test_with_unknown_does_not_change_the_trees() -> None:
@@ -212,15 +212,15 @@ def grown(batch: TreeBatch, vocab: Vocab) -> tuple[list[list[Any]], list[Any]]:
     nodes = []
     for height, level in enumerate(batch.levels):
         if height == 0:
-            made = [vocab.tokens[batch.ids[place]] for place in level.inputs]
+            subtrees = [vocab.tokens[batch.ids[place]] for place in level.inputs]
         else:
             children = [waiting[height][place] for place in level.inputs]
-            made = list(zip(children[::2], children[1::2], strict=True))
-        nodes += made
+            subtrees = list(zip(children[::2], children[1::2], strict=True))
+        nodes += subtrees
         for above, count in level.outputs:
-            waiting[above] += made[:count]
-            made = made[count:]
-        assert not made
+            waiting[above] += subtrees[:count]
+            subtrees = subtrees[count:]
+        assert not subtrees
     grid: list[list[Any]] = [[None] * batch.mask.shape[1] for _ in batch.sizes]
     for place, node in zip(batch.grid_positions.tolist(), nodes, strict=True):
         grid[place // batch.mask.shape[1]][place % batch.mask.shape[1]] = node

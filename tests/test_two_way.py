@@ -40,14 +40,16 @@ def two_way(symmetry: float, **settings: Any) -> tuple[TwoWayTranslator, Bidirec
 # -- what is learned from ----------------------------------------------------------------------------------------------
 
 
-def test_pairs_that_are_translated_both_ways_ask_for_both_sides() -> None:
-    one, two = Corpus.from_sentences(["a b c", "d"]), Corpus.from_sentences(["x", "y z"])
-    pairs = BidirectionalCorpus(one, two, WordAlignments.from_lists([[(0, 0), (2, 0)], [(0, 0), (0, 1)]]))
+def test_bidirectional_corpora_need_both_sides() -> None:
+    source, target = Corpus.from_sentences(["a b c", "d"]), Corpus.from_sentences(["x", "y z"])
+    pairs = BidirectionalCorpus(source, target, WordAlignments.from_lists([[(0, 0), (2, 0)], [(0, 0), (0, 1)]]))
     assert pairs.sizes.tolist() == [6, 5]
     chosen = pairs.select(np.array([1]))
     assert isinstance(chosen, BidirectionalCorpus) and chosen.sizes.tolist() == [5]
     back = pairs.reversed
-    assert type(back) is ParallelCorpus and back.source is two and back.target is one and back.alignments is not None
+    assert (
+        type(back) is ParallelCorpus and back.source is target and back.target is source and back.alignments is not None
+    )
     assert [back.alignments[pair] for pair in range(2)] == [[(0, 0), (0, 2)], [(0, 0), (1, 0)]]
 
 
@@ -61,33 +63,37 @@ def test_trees_cannot_be_predicted() -> None:
 
 
 def test_agreement_is_the_trace_of_the_product_over_words() -> None:
-    chance = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(1)
     words, source_words = [3, 1, 0], [2, 4, 1]
-    there = torch.rand(4, 3, 5, generator=chance, dtype=torch.float64)  # the last of each is </s>
-    back = torch.rand(5, 3, 4, generator=chance, dtype=torch.float64)
-    found = agreement(there, back, torch.tensor(words), torch.tensor(source_words))
+    there = torch.rand(4, 3, 5, generator=generator, dtype=torch.float64)  # the last of each is </s>
+    back = torch.rand(5, 3, 4, generator=generator, dtype=torch.float64)
+    actual = agreement(there, back, torch.tensor(words), torch.tensor(source_words))
     for pair, (t, j) in enumerate(zip(words, source_words, strict=True)):
         trace = torch.trace(there[:t, pair, :j] @ back[:j, pair, :t]) if t and j else 0.0
-        assert float(found[:, pair].sum()) == pytest.approx(float(trace))
-        assert not found[t:, pair].any()
+        assert float(actual[:, pair].sum()) == pytest.approx(float(trace))
+        assert not actual[t:, pair].any()
 
 
-def test_what_agreement_is_worth_is_added_in_training_alone() -> None:
+def test_agreement_is_added_only_in_training() -> None:
     both, pairs = two_way(2.0)
     apart = torch.cat([log_probs(both.source_to_target, pairs), log_probs(both.target_to_source, pairs.reversed)])
     torch.testing.assert_close(log_probs(both, pairs), apart)
     assert len(apart) == int(pairs.sizes.sum())
-    taught = -training_output(both, pairs, 1).losses.detach()
+    losses = -training_output(both, pairs, 1).losses.detach()
     there, back = (
         both.source_to_target.force_decode(GERMAN, ENGLISH),
         both.target_to_source.force_decode(ENGLISH, GERMAN),
     )
-    matrices = [(one.attention, two.attention) for one, two in zip(there, back, strict=True)]
-    traces = [np.trace(one[:-1, :-1] @ two[:-1, :-1]) for one, two in matrices if one is not None and two is not None]
-    assert float((taught - apart).sum()) == pytest.approx(2 * sum(traces), rel=1e-4)
+    matrices = [(first.attention, second.attention) for first, second in zip(there, back, strict=True)]
+    traces = [
+        np.trace(first[:-1, :-1] @ second[:-1, :-1])
+        for first, second in matrices
+        if first is not None and second is not None
+    ]
+    assert float((losses - apart).sum()) == pytest.approx(2 * sum(traces), rel=1e-4)
 
 
-def test_two_that_learn_together_agree_more() -> None:
+def test_training_together_increases_agreement() -> None:
     agreed = {}
     for symmetry in (0.0, 3.0):
         both, pairs = two_way(symmetry)
@@ -96,26 +102,31 @@ def test_two_that_learn_together_agree_more() -> None:
             both.source_to_target.force_decode(GERMAN, ENGLISH),
             both.target_to_source.force_decode(ENGLISH, GERMAN),
         )
-        assert all(one.attention is not None for one in (*there, *back))
+        assert all(translation.attention is not None for translation in (*there, *back))
         agreed[symmetry] = np.mean(
-            [np.trace(one.attention[:-1, :-1] @ two.attention[:-1, :-1]) for one, two in zip(there, back, strict=True)]  # type: ignore[index]
+            [
+                np.trace(translation.attention[:-1, :-1] @ two.attention[:-1, :-1])
+                for translation, two in zip(there, back, strict=True)
+            ]  # type: ignore[index]
         )
     assert agreed[3.0] > agreed[0.0] + 1
 
 
-def test_supervision_teaches_both() -> None:
+def test_supervision_applies_to_both_directions() -> None:
     pairs, source, target = pairs_of()
     linked = BidirectionalCorpus(
         pairs.source, pairs.target, WordAlignments.from_lists([[(0, 0), (1, 2), (2, 1), (3, 3)] for _ in GERMAN])
     )
     both = TwoWayTranslator.create(linked, source, target, symmetry=0.5, supervision=1.0, **SMALL)
     fit(both, linked, max_epochs=25, learning_rate=0.02, batch_size=40, threads=1)
-    for one, lines, answers in ((both.source_to_target, GERMAN, ENGLISH), (both.target_to_source, ENGLISH, GERMAN)):
-        looked = [told.attention[:-1].argmax(axis=1).tolist() for told in one.force_decode(lines, answers)]  # type: ignore[index]
-        assert np.mean([own == [0, 2, 1, 3] for own in looked]) > 0.9
+    for model, lines, answers in ((both.source_to_target, GERMAN, ENGLISH), (both.target_to_source, ENGLISH, GERMAN)):
+        attended = [
+            translation.attention[:-1].argmax(axis=1).tolist() for translation in model.force_decode(lines, answers)
+        ]  # type: ignore[index]
+        assert np.mean([positions == [0, 2, 1, 3] for positions in attended]) > 0.9
 
 
-def test_what_it_is_not_for() -> None:
+def test_unsupported_uses_are_refused() -> None:
     both, pairs = two_way(1.0)
     with pytest.raises(DataError, match="pairs in both directions"):
         fit(both, ParallelCorpus(pairs.source, pairs.target), max_updates=1)
@@ -126,7 +137,7 @@ def test_what_it_is_not_for() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"encoder": "convolutional", "lexicon": True}, {"hard": True}], ids=str)
-def test_it_goes_with_other_things(settings: dict[str, Any]) -> None:
+def test_it_combines_with_other_options(settings: dict[str, Any]) -> None:
     """And with blank lines on either side."""
     pairs, source, target = pairs_of([*GERMAN, "", GERMAN[0]], [*ENGLISH, ENGLISH[0], ""])
     both = TwoWayTranslator.create(pairs, source, target, symmetry=1.0, **{**SMALL, **settings})
@@ -141,21 +152,21 @@ def test_it_goes_with_other_things(settings: dict[str, Any]) -> None:
 def test_each_is_an_ordinary_translator_afterwards(tmp_path: Path) -> None:
     both, pairs = two_way(1.0)
     fit(both, pairs, pairs, max_epochs=3, learning_rate=0.02, output=tmp_path / "m", threads=1)
-    for name, one in both.translators.items():
+    for name, model in both.translators.items():
         loaded = dragoman.load(tmp_path / "m" / name)
         assert loaded.settings.symmetry == 0 and loaded.training_metadata["symmetry"] == 1
-        told = loaded.training_metadata["data"]["train"]
-        sizes = {side: told[side]["tokens"] for side in ("source", "target")}
-        assert sizes == {"source": one.source.encode(GERMAN if name == "forward" else ENGLISH).num_tokens} | {
-            "target": one.target.encode(ENGLISH if name == "forward" else GERMAN).num_tokens
+        record = loaded.training_metadata["data"]["train"]
+        sizes = {side: record[side]["tokens"] for side in ("source", "target")}
+        assert sizes == {"source": model.source.encode(GERMAN if name == "forward" else ENGLISH).num_tokens} | {
+            "target": model.target.encode(ENGLISH if name == "forward" else GERMAN).num_tokens
         }
-        for key, tensor in one.named_parameters():
+        for key, tensor in model.named_parameters():
             assert torch.equal(loaded.state_dict()[key], tensor)
     with pytest.raises(DataError, match=r"holds two translators; name .*forward or"):
         dragoman.load(tmp_path / "m")
 
 
-def test_a_stopped_training_goes_on_to_the_bit(tmp_path: Path) -> None:
+def test_a_resumed_training_is_bit_identical(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"max_epochs": 2, "batch_size": 30, "threads": 1}
     through, pairs = two_way(1.0, dropout=0.3)
     fit(through, pairs, pairs, output=tmp_path / "through", **settings)
@@ -186,15 +197,15 @@ def test_other_bounds_are_noted_for_both(tmp_path: Path) -> None:
         assert dragoman.load(tmp_path / "m" / name).training_metadata["training"]["max_epochs"] == 2
 
 
-def test_another_training_is_told_from_a_broken_one(tmp_path: Path) -> None:
+def test_another_training_and_a_damaged_one_have_different_errors(tmp_path: Path) -> None:
     both, pairs = two_way(1.0)
-    alone = Translator.create(ParallelCorpus(pairs.source, pairs.target), **SMALL)
+    single = Translator.create(ParallelCorpus(pairs.source, pairs.target), **SMALL)
     fit(both, pairs, output=tmp_path / "both", max_updates=1, threads=1)
-    fit(alone, ParallelCorpus(pairs.source, pairs.target), output=tmp_path / "alone", max_updates=1, threads=1)
+    fit(single, ParallelCorpus(pairs.source, pairs.target), output=tmp_path / "alone", max_updates=1, threads=1)
     with pytest.raises(DataError, match=r"contains a different training run .*kind"):
         fit(both, pairs, output=tmp_path / "alone", max_updates=1, threads=1)
     with pytest.raises(DataError, match=r"contains a different training run .*kind"):
-        fit(alone, ParallelCorpus(pairs.source, pairs.target), output=tmp_path / "both", max_updates=1, threads=1)
+        fit(single, ParallelCorpus(pairs.source, pairs.target), output=tmp_path / "both", max_updates=1, threads=1)
 
 
 def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
@@ -203,11 +214,11 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     texts = ("--src", tmp_path / "t.de", "--tgt", tmp_path / "t.en")
     dev = ("--dev-src", tmp_path / "t.de", "--dev-tgt", tmp_path / "t.en")
     command = ("train", "translator", *texts, *dev, "--max-updates", 2, "--symmetry", "0.5")
-    told = good(*command, "-o", tmp_path / "m", "--markov", "1", "--lexicon")
-    assert "two translators, there and back" in told.err and "symmetry 0.5, markov 1, lexicon" in told.err
-    assert f"{tmp_path}/m/forward: of the dev text BLEU" in told.err
-    assert f"{tmp_path}/m/backward: of the dev text BLEU" in told.err
-    assert f"dragoman translate {tmp_path}/m/forward" in told.err
+    outcome = good(*command, "-o", tmp_path / "m", "--markov", "1", "--lexicon")
+    assert "two translators, one for each direction" in outcome.err and "symmetry 0.5, markov 1, lexicon" in outcome.err
+    assert f"{tmp_path}/m/forward: dev text: BLEU" in outcome.err
+    assert f"{tmp_path}/m/backward: dev text: BLEU" in outcome.err
+    assert f"dragoman translate {tmp_path}/m/forward" in outcome.err
     for name, line in (("forward", GERMAN[0]), ("backward", ENGLISH[0])):
         assert good("translate", tmp_path / "m" / name, stdin=f"{line}\n").out.count("\n") == 1
     refused = run("translate", tmp_path / "m", stdin="a\n")

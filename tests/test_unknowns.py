@@ -92,7 +92,7 @@ def test_the_lexicon_must_know_the_source_words(
     command = ("translate", unknown_only[1], "--text", tmp_path / "t.de")
     assert set(run(*command, "--lexicon", tmp_path / "turned").out.split()) == {"cat"}
     refused = run(*command, "--lexicon", tmp_path / "other")
-    assert refused.code == 2 and "knows 0% of what the translator reads" in refused.err and is_one_line(refused.err)
+    assert refused.code == 2 and "knows 0% of the translator's source words" in refused.err and is_one_line(refused.err)
 
 
 def test_nodes_of_several_words_are_ignored() -> None:
@@ -134,7 +134,7 @@ def test_long_lines_translated_in_parts(unknown_only: tuple[Translator, Path]) -
 
 def test_known_words_are_unchanged() -> None:
     model = translators()["one"]
-    assert [one.text for one in model.translate(GERMAN, unknown_replacer=UnknownReplacer())] == ENGLISH
+    assert [translation.text for translation in model.translate(GERMAN, unknown_replacer=UnknownReplacer())] == ENGLISH
 
 
 @pytest.mark.parametrize(("name", "message"), [("pieces", "it predicts char"), ("plain", "this translator has none")])
@@ -186,7 +186,7 @@ def test_evaluation_with_replaced_unknown_words(
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("one", ["--explain-unknowns"], "none are replaced"),
+        ("one", ["--explain-unknowns"], "no words are replaced"),
         ("pieces", ["--replace-unknowns"], "it predicts char"),
         ("plain", ["--replace-unknowns"], "attention"),
         ("one", ["--replace-unknowns", "--sample", "2"], "leave"),

@@ -66,17 +66,19 @@ def test_files_of_other_programs(tmp_path: Path) -> None:
 
 def test_vectors_for_a_vocabulary(vectors: WordVectors) -> None:
     vocab = Vocab.build(["東京", "cat", "the"], [1, 1, 1])
-    matrix, found = vectors_for(vocab, vectors)
-    assert found.tolist() == [False, True, False, True, False, True]  # </s> has one of its own
-    assert np.array_equal(matrix[found], vectors.matrix[[0, 5, 1]])
-    assert not matrix[~found].any()
+    matrix, is_known = vectors_for(vocab, vectors)
+    assert is_known.tolist() == [False, True, False, True, False, True]  # </s> has a vector
+    assert np.array_equal(matrix[is_known], vectors.matrix[[0, 5, 1]])
+    assert not matrix[~is_known].any()
 
 
 def test_nearest_words(vectors: WordVectors) -> None:
     ray = np.array([[1.0, 0.0], [3.0, 0.1], [0.5, 0.5], [-9.0, 0.0], [0.0, 0.0]])
     near = nearest_words(WordVectors(("a", "b", "c", "d", "zero"), ray), "a", k=4)
-    assert [found.word for found in near] == ["b", "c", "zero", "d"]
-    assert [found.similarity for found in near] == pytest.approx([3 / np.hypot(3, 0.1), np.sqrt(0.5), 0.0, -1.0])
+    assert [neighbour.word for neighbour in near] == ["b", "c", "zero", "d"]
+    assert [neighbour.similarity for neighbour in near] == pytest.approx(
+        [3 / np.hypot(3, 0.1), np.sqrt(0.5), 0.0, -1.0]
+    )
     with pytest.raises(DataError, match="no vector of the word 'cow'"):
         nearest_words(vectors, "cow")
 
@@ -152,12 +154,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["vectors.txt", "vectors.txt.gz"])
 def test_export_vectors_of_a_model(good, model: Path, tmp_path: Path, name: str) -> None:
-    told = good("export", model, "--word-vectors", tmp_path / name).err
-    assert "8 vectors of 3 numbers" in told
+    messages = good("export", model, "--word-vectors", tmp_path / name).err
+    assert "8 vectors of 3 numbers" in messages
     again, loaded = read_word_vectors(tmp_path / name), load(model)
     assert again.words == loaded.vocab.tokens
-    matrix, found = vectors_for(loaded.vocab, again)
-    assert found.all()
+    matrix, is_known = vectors_for(loaded.vocab, again)
+    assert is_known.all()
     assert np.array_equal(matrix, loaded.arrays()["M"])
 
 
@@ -167,17 +169,17 @@ def test_vectors_on_standard_output(good, model: Path, tmp_path: Path) -> None:
 
 
 def test_bad_usage_of_export(run, model: Path, shared: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "kept.txt"
-    kept.write_text("mine")
+    existing = tmp_path / "kept.txt"
+    existing.write_text("mine")
     for arguments, message in [
         ((model,), "either --arpa FILE"),
         ((model, "--arpa", "a", "--word-vectors", "b"), "either --arpa FILE"),
         ((model, "--word-vectors", tmp_path / "new", "--vocab-pad", 9), "either --arpa FILE"),
         ((shared / "bi", "--word-vectors", tmp_path / "new"), "ngram model has no vectors of words"),
-        ((model, "--word-vectors", kept), "--force"),
+        ((model, "--word-vectors", existing), "--force"),
     ]:
         outcome = run("export", *arguments)
         assert (outcome.code, outcome.out) == (2, ""), outcome.err
         assert message in outcome.err
     assert [file.name for file in tmp_path.iterdir()] == ["kept.txt"]
-    assert kept.read_text() == "mine"
+    assert existing.read_text() == "mine"

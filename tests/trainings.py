@@ -1,4 +1,4 @@
-"""Small trainings for tests: a network, a bowl whose loss is known by heart, watches, and power cuts."""
+"""Small trainings for tests: a network, a quadratic loss, a recorder of reports, a clock, and simulated power cuts."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def parameters(model: FeedForwardModel) -> dict[str, np.ndarray]:
     return {name: tensor.detach().numpy().copy() for name, tensor in model.named_parameters()}
 
 
-def assert_same(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> None:
-    assert one.keys() == two.keys()
-    for name, array in one.items():
-        assert np.array_equal(array, two[name]), name
+def assert_same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> None:
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        assert np.array_equal(array, second[name]), name
 
 
-class Watch:
-    """Notes what is reported; may act at a step."""
+class Recorder:
+    """A callback that records reports and can call a function at a given update."""
 
     def __init__(self, at: int | None = None, act: Callable[[], None] = lambda: None):
-        self.moments: list[StepReport] = []
+        self.reports: list[StepReport] = []
         self.started: TrainingStarted | None = None
         self.at, self.act = at, act
 
@@ -51,13 +51,13 @@ class Watch:
         if isinstance(event, TrainingStarted):
             self.started = event
             return
-        self.moments.append(event)
+        self.reports.append(event)
         if event.progress.update == self.at:
             self.act()
 
 
 class Clock:
-    """A second passes at each look at it."""
+    """A clock that advances by one second at each call."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -69,7 +69,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Points:
-    """Numbers to be near to."""
+    """Data points of the quadratic loss."""
 
     values: np.ndarray
 
@@ -102,14 +102,14 @@ def distance(model: Bowl, points: Points, generator: Any = None) -> torch.Tensor
 ORIGIN = Points(np.zeros((1, 2)))
 
 
-def judge_by(monkeypatch: pytest.MonkeyPatch, losses: list[float]) -> None:
-    """Dev losses as given, one for each look."""
+def set_dev_losses(monkeypatch: pytest.MonkeyPatch, losses: list[float]) -> None:
+    """Replace the dev losses by these, one per evaluation."""
     left = iter(losses)
     monkeypatch.setattr(loop, "mean_loss", lambda *arguments: next(left))
 
 
 class PowerCut(BaseException):
-    """As if the power had gone."""
+    """A simulated power cut."""
 
 
 def stop_at(directory: Path, update: int, dev: Corpus | None = None, **settings: Any) -> None:
@@ -117,7 +117,7 @@ def stop_at(directory: Path, update: int, dev: Corpus | None = None, **settings:
         raise PowerCut
 
     with pytest.raises(PowerCut):
-        fit(network(dropout=0.3), CORPUS, dev, output=directory, callback=Watch(update, stop), **settings)
+        fit(network(dropout=0.3), CORPUS, dev, output=directory, callback=Recorder(update, stop), **settings)
 
 
 def metrics(directory: Path) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ LANGUAGE = Corpus.from_sentences(TRAINING).vocab
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """What a model of the zoo is made from."""
+    """The training data of a model of the zoo."""
 
     corpus: Corpus
     classes: Mapping[str, str]  # words that go together
@@ -80,7 +80,7 @@ TOY = Text(Corpus.from_sentences(TRAINING, LANGUAGE), CLASSES)
 
 
 def _ngram(text: Text, **settings: Any) -> NgramModel:
-    with warnings.catch_warnings():  # a text this small has too few counts of counts, and the model says so
+    with warnings.catch_warnings():  # a text this small has too few counts of counts, and the model warns
         warnings.simplefilter("ignore")
         return NgramModel.train(text.corpus, **settings)
 
@@ -92,7 +92,7 @@ def _classes(text: Text, **settings: Any) -> ClassNgramModel:
 
 
 def _imported(text: Text, name: str, **settings: Any) -> NgramModel:
-    """A model that went through an ARPA file."""
+    """A model exported to an ARPA file and imported again."""
     with tempfile.TemporaryDirectory() as directory:
         write_arpa(_ngram(text, **settings), Path(directory) / name)
         return read_arpa(Path(directory) / name)
@@ -265,7 +265,7 @@ def _pairs(text: Text, *, trees: bool) -> ParallelCorpus:
 
 
 def _translator(text: Text, seed: int = 1, **settings: Any) -> Translator:
-    """In 64 bits, and trained until the source has a say."""
+    """In 64 bits, and trained until scores depend on the source."""
     whole = {"embedding": 6, "hidden": 8, "filters": 7, "precision": "float64", **settings}
     trees = settings["encoder"] in TREE_ENCODERS
     pairs = _pairs(text, trees=trees)
@@ -358,7 +358,7 @@ TRANSLATORS: dict[str, Callable[[Text], Any]] = {
     ),
 }
 
-COMPOSED = ("ensemble", "language model", "shortlist")  # in the names of those that are made of other models
+COMPOSED = ("ensemble", "language model", "shortlist")  # in the names of models that contain other models
 SINGLE = [name for name in TRANSLATORS if not any(word in name for word in COMPOSED)]
 
 
@@ -368,7 +368,7 @@ def read_by(translator: Any, sentence: str) -> str:
 
 
 def pairs_of(model: Any) -> ParallelCorpus:
-    """Pairs that a translator of the zoo has not seen, as its numbers."""
+    """Pairs that a translator of the zoo has not seen, as its ids."""
     return ParallelCorpus(
         model.source.encode([read_by(model, line) for line in SOURCES]), Corpus.from_sentences(TARGETS, LANGUAGE)
     )
@@ -378,21 +378,21 @@ def batch_of(pairs: ParallelCorpus) -> Batch:
     return Batch.from_sentences(pairs.target, pairs.source)
 
 
-def _given(name: str, text: Text) -> LanguageModel:
-    """A translator with its source given is a language model."""
-    found = translator(name, text)
-    conditioned: LanguageModel = found.condition_on(read_by(found, "the unicorn sees a dog ."))
+def _conditioned(name: str, text: Text) -> LanguageModel:
+    """A translator conditioned on a source is a language model."""
+    model = translator(name, text)
+    conditioned: LanguageModel = model.condition_on(read_by(model, "the unicorn sees a dog ."))
     return conditioned
 
 
 GIVEN: dict[str, Callable[[Text], LanguageModel]] = {
-    f"given a source: {name}": lambda text, name=name: _given(name, text) for name in TRANSLATORS
-}  # language models that live in memory alone
+    f"given a source: {name}": lambda text, name=name: _conditioned(name, text) for name in TRANSLATORS
+}  # language models that cannot be saved
 
 
 @cache
 def model(name: str, text: Text = TOY) -> LanguageModel:
-    """A model of the zoo, made once: nothing changes a model, so tests may share it."""
+    """A model of the zoo, created once: no test changes a model, so tests may share it."""
     return {**MODELS, **GIVEN}[name](text)
 
 
