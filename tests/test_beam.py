@@ -190,10 +190,10 @@ def test_there_is_a_default_limit_without_a_source() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beam_size": 0}, "beam of 0"),
-        ({"beam_size": 2, "n_best": 3}, "the 3 best of a beam of 2"),
-        ({"n_best": 0}, "the 0 best"),
-        ({"max_words": 0}, "0 words at most"),
+        ({"beam_size": 0}, "beam 0"),
+        ({"beam_size": 2, "n_best": 3}, "n_best must be between 1 and beam_size"),
+        ({"n_best": 0}, "got 0"),
+        ({"max_words": 0}, "max_words must be >= 1"),
         ({"max_words": lambda words: words}, "needs a source"),
         ({"length": LENGTHS[-1]}, "needs a source"),
     ],

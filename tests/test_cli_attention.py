@@ -70,7 +70,7 @@ def test_trees_have_phrases(good: Any, place: Path) -> None:
         (["TREE", "der hund bellt ."], "no brackets"),
         (["ONE", "der hund " * 200], "too long to be translated at once"),
         (["ONE", "der hund", "--picture", "a.txt"], "end the name in .svg or .png"),
-        (["NOWHERE", "der hund"], "no such directory; name one that train wrote"),
+        (["NOWHERE", "der hund"], "no such directory; pass a directory written by dragoman train"),
     ],
 )
 def test_bad_usage(run: Any, place: Path, arguments: list[str], message: str) -> None:

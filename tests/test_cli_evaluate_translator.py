@@ -150,7 +150,7 @@ def test_reversed_lab_text_has_alignments_but_no_floor(good: Any, place: Path, l
     ("arguments", "message"),
     [
         (["ONE"], "--src FILE --ref FILE"),
-        (["ONE", "--src", "DE"], "belong together"),
+        (["ONE", "--src", "DE"], "must be given together"),
         (["ONE", "--text", "DE"], "evaluate it with --src FILE --ref FILE"),
         (["BI", "--src", "DE", "--ref", "EN"], "evaluate it with --text"),
         (["ONE", "--src", "DE", "--ref", "EN", "--text", "DE"], "use one of them"),

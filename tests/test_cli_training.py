@@ -223,7 +223,7 @@ def test_choose_does_not_replace_other_models(texts, tmp_path, good, run):  # no
     before = (tmp_path / "model" / ARRAYS_FILE).read_bytes()
     refused = run(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2"))
     assert refused.code == 2
-    assert "holds a model already" in refused.err
+    assert "already contains a model" in refused.err
     assert (tmp_path / "model" / ARRAYS_FILE).read_bytes() == before
     good(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2", "--force"))
     good(*log_linear(texts, tmp_path / "model", "--choose", "l2=1,2"))

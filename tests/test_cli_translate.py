@@ -325,7 +325,7 @@ def test_tree_translators_need_trees(run: Any, good: Any, place: Path) -> None:
     ("arguments", "message"),
     [
         (["translate"], "name a translator, such as"),
-        (["translate", "NOWHERE"], "no such directory; name one that train wrote"),
+        (["translate", "NOWHERE"], "no such directory; pass a directory written by dragoman train"),
         (["translate", "ONE", "FILE"], "test.de: is a file, not a translator; to translate a file use --text "),
         (["translate", "LM"], "is a model of kind ngram, not a translator"),
         (["translate", "ONE", "OTHER"], "different target vocabularies"),

@@ -296,7 +296,7 @@ def test_translators_are_trained_on_a_limited_number_of_pairs(
         copy(finished[0] / part, tmp_path / part)
     monkeypatch.setattr(lab, "MAX_LAB_PAIRS", 70)
     assert run(tmp_path, "--models", "attn-dot").code == 0
-    config = dragoman.load(tmp_path / "rungs" / "attn-dot").record
+    config = dragoman.load(tmp_path / "rungs" / "attn-dot").training_metadata
     assert config["data"]["train"]["target"]["sentences"] == 70
 
 

@@ -119,7 +119,7 @@ def test_training_settings_are_saved(training: Corpus, tmp_path: Path) -> None:
     fit(model, training, max_updates=2, output=tmp_path / "model")
     again = dragoman.load(tmp_path / "model")
     assert isinstance(again, LogLinearModel)
-    assert again.record["training"]["max_updates"] == 2
+    assert again.training_metadata["training"]["max_updates"] == 2
     assert again.settings == model.settings
 
 

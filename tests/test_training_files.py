@@ -130,7 +130,7 @@ def test_another_configuration_is_refused(tmp_path: Path, change: dict[str, Any]
 def test_another_text_or_model_is_refused(tmp_path: Path) -> None:
     settings = {"output": tmp_path / "model", "max_epochs": 2, **ONE_THREAD}
     fit(network(), CORPUS, **settings)
-    with pytest.raises(DataError, match=r"another training \(another training text\)"):
+    with pytest.raises(DataError, match=r"different training run \(another training text\)"):
         fit(network(), CORPUS.select(np.arange(10)), **settings)
     with pytest.raises(DataError, match="another training text"):
         fit(network(), CORPUS.select(np.arange(len(CORPUS))[::-1]), **settings)
@@ -152,7 +152,7 @@ def test_force_trains_again(tmp_path: Path) -> None:
 
 def test_other_models_are_not_written_over(tmp_path: Path) -> None:
     dragoman.NgramModel.train(CORPUS, order=1, smoothing="witten-bell").save(tmp_path / "model")
-    with pytest.raises(DataError, match="holds a model already"):
+    with pytest.raises(DataError, match="already contains a model"):
         fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, **ONE_THREAD)
 
 

@@ -125,7 +125,7 @@ def test_another_dev_text_is_refused(tmp_path: Path) -> None:
     stop_at(directory, 9, DEV, **settings)
     before = {file.name: file.read_bytes() for file in directory.iterdir()}
     for dev in (DEV.select(np.arange(len(DEV) - 1)), DEV.select(np.arange(len(DEV))[::-1]), None):
-        with pytest.raises(DataError, match=r"another training \(another dev text, or none\)"):
+        with pytest.raises(DataError, match=r"different training run \(another dev text, or none\)"):
             fit(network(dropout=0.3), CORPUS, dev, output=directory, **settings)
     assert {file.name: file.read_bytes() for file in directory.iterdir()} == before
     assert not fit(network(dropout=0.3), CORPUS, DEV, output=directory, **settings).already_finished

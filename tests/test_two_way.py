@@ -154,8 +154,8 @@ def test_each_is_an_ordinary_translator_afterwards(tmp_path: Path) -> None:
     fit(both, pairs, pairs, max_epochs=3, learning_rate=0.02, output=tmp_path / "m", threads=1)
     for name, model in both.translators.items():
         loaded = dragoman.load(tmp_path / "m" / name)
-        assert loaded.settings.symmetry == 0 and loaded.record["symmetry"] == 1
-        record = loaded.record["data"]["train"]
+        assert loaded.settings.symmetry == 0 and loaded.training_metadata["symmetry"] == 1
+        record = loaded.training_metadata["data"]["train"]
         sizes = {side: record[side]["tokens"] for side in ("source", "target")}
         assert sizes == {"source": model.source.encode(GERMAN if name == "forward" else ENGLISH).num_tokens} | {
             "target": model.target.encode(ENGLISH if name == "forward" else GERMAN).num_tokens
@@ -194,7 +194,7 @@ def test_other_bounds_are_noted_for_both(tmp_path: Path) -> None:
         both, pairs = two_way(1.0)
         fit(both, pairs, output=tmp_path / "m", max_epochs=epochs, threads=1)
     for name in both.translators:
-        assert dragoman.load(tmp_path / "m" / name).record["training"]["max_epochs"] == 2
+        assert dragoman.load(tmp_path / "m" / name).training_metadata["training"]["max_epochs"] == 2
 
 
 def test_another_training_and_a_damaged_one_have_different_errors(tmp_path: Path) -> None:
@@ -202,9 +202,9 @@ def test_another_training_and_a_damaged_one_have_different_errors(tmp_path: Path
     single = Translator.create(ParallelCorpus(pairs.source, pairs.target), **SMALL)
     fit(both, pairs, output=tmp_path / "both", max_updates=1, threads=1)
     fit(single, ParallelCorpus(pairs.source, pairs.target), output=tmp_path / "alone", max_updates=1, threads=1)
-    with pytest.raises(DataError, match=r"holds another training .*kind"):
+    with pytest.raises(DataError, match=r"contains a different training run .*kind"):
         fit(both, pairs, output=tmp_path / "alone", max_updates=1, threads=1)
-    with pytest.raises(DataError, match=r"holds another training .*kind"):
+    with pytest.raises(DataError, match=r"contains a different training run .*kind"):
         fit(single, ParallelCorpus(pairs.source, pairs.target), output=tmp_path / "both", max_updates=1, threads=1)
 
 

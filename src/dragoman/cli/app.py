@@ -80,14 +80,14 @@ def _deferred(table: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
 
 
 class RootGroup(TyperGroup):
-    """The program, whose help needs no typer."""
+    """Root command with static help."""
 
     def get_help(self, ctx: Any) -> str:
         return program_help()
 
 
 class DeferredCommand(TyperCommand):
-    """A command of which name and summary are known; its module is imported when it is used."""
+    """Command that is imported on first use."""
 
     def __init__(self, name: str, place: str, summary: str) -> None:
         super().__init__(name, short_help=summary, rich_markup_mode=None)

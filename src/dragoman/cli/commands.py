@@ -29,7 +29,7 @@ COMMANDS = {
     "lab": ("lab:lab", "Write a synthetic German-English corpus with known probabilities."),
     "doctor": ("doctor:doctor", "Check a text or sentence pairs before training."),
     "cluster": ("cluster:cluster", "Find classes of words by Brown clustering."),
-    "train": ("", "Train a model; the next word is the kind of model."),
+    "train": ("", "Train a model of the given kind."),
     "translate": ("translate:translate", "Translate standard input or a file line by line."),
     "attention": ("attention:attention", "Draw the attention of a translator for one sentence."),
     "align": ("align:align", "Align the words of two texts."),
@@ -41,7 +41,7 @@ COMMANDS = {
     "sample": ("sample:sample", "Sample sentences from a language model."),
     "next": ("next:next_words", "Print the most probable next words after a prefix."),
     "explain": ("explain:explain", "Show how features contribute to the next word's probability."),
-    "inspect": ("", "Look inside a recurrent model; the next word says at what."),
+    "inspect": ("", "Inspect a recurrent model: cells, saliency, gradients."),
     "export": ("export:export", "Export an n-gram model or word vectors for other tools."),
     "import": ("import_arpa:import_arpa", "Convert an ARPA file to a model directory."),
     "units": ("units:units", "Split lines into the tokens of a translator."),
@@ -52,7 +52,7 @@ COMMANDS = {
 TRAIN_COMMANDS = {
     "ngram": ("train_ngram:train_ngram", "Train an n-gram model."),
     "class-ngram": ("train_class_ngram:train_class_ngram", "Train an n-gram model over word classes."),
-    "cache": ("train_cache:train_cache", "Create a cache model, which expects recent words again."),
+    "cache": ("train_cache:train_cache", "Create a cache model, which gives recent words a higher probability."),
     "log-linear": ("train_loglinear:train_loglinear", "Train a log-linear (maximum entropy) model."),
     "feed-forward": ("train_feedforward:train_feedforward", "Train a feed-forward neural network."),
     "recurrent": ("train_recurrent:train_recurrent", "Train a recurrent neural network: RNN, LSTM or GRU."),
@@ -63,7 +63,7 @@ INSPECT_COMMANDS = {
     "saliency": ("inspect_saliency:inspect_saliency", "Print how much a prediction depends on each word."),
     "gradients": ("inspect_gradients:inspect_gradients", "Measure how far back gradients reach."),
 }
-TRAIN_HELP = """Train a model; the next word is the kind of model.
+TRAIN_HELP = """Train a model of the given kind.
 
 \b
 Example:
@@ -71,7 +71,7 @@ Example:
   dragoman train recurrent --text train.txt --dev-text dev.txt -o lstm
   dragoman train translator --src train.de --tgt train.en -o de-en
 """
-INSPECT_HELP = """Look inside a recurrent model; the next word says at what.
+INSPECT_HELP = """Inspect a recurrent model: cells, saliency, gradients.
 
 \b
 Example:

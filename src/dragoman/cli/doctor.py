@@ -111,7 +111,7 @@ def doctor(
     from dragoman.report.doctor import doctor_text, fix_as_dict, fix_text
 
     if fix is (output is None):
-        raise DataError("--fix and -o DIR belong together: the cleaned copy is written to a new directory")
+        raise DataError("--fix and -o DIR must be given together: the cleaned copy is written to a new directory")
     if output is not None:
         check_output_directory(output)
     inputs = files.check()

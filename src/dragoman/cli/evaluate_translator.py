@@ -109,7 +109,7 @@ def _check_options(models: Sequence[Path], options: TranslatorEvaluationOptions)
     from dragoman.combine.load_translators import check_distinct
 
     if options.src is None or options.ref is None:
-        raise DataError("--src and --ref belong together: the text to translate, and its translation")
+        raise DataError("--src and --ref must be given together: the text to translate and its translation")
     if options.diagnose and options.shortlist is not None:
         raise DataError("--diagnose scores references without a shortlist; remove --shortlist")
     check_distinct(models)

@@ -23,7 +23,7 @@ REPORT_INTERVAL = 30.0  # seconds after which a line is printed even without an 
 
 
 class Throughput:
-    """The speed of this run of a training."""
+    """The training speed since the start or resumption."""
 
     def __init__(self) -> None:
         self.predictions, self.start_time = 0, monotonic()
@@ -107,7 +107,7 @@ class BarProgress(PlainProgress):
 
 
 def format_start(started: TrainingStarted, token_name: str) -> str:
-    """Return a line about the size of a training that starts or resumes."""
+    """Return a line about the size of a training run that starts or resumes."""
     updates = started.progress.update
     sizes = (
         f"{started.parameters:,} parameters, {started.predictions:,} {token_name}s, "
@@ -117,7 +117,7 @@ def format_start(started: TrainingStarted, token_name: str) -> str:
 
 
 def format_step(step: StepReport, throughput: Throughput, token_name: str, *, has_auxiliary_loss: bool = False) -> str:
-    """Return a line about the state of a training.
+    """Return a line about the state of a training run.
 
     Perplexities are by class: the spelling of unknown words is not included. A training loss with auxiliary terms is
     shown as a loss.

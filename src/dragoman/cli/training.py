@@ -73,7 +73,7 @@ class UnknownWordOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The encoded texts of a training."""
+    """The encoded texts of a training run."""
 
     corpus: Corpus
     unknown: UnknownWordModel

@@ -42,8 +42,8 @@ def translate(
 ) -> None:
     """Translate standard input or a file line by line.
 
-    Prints one line for each input line, also for blank ones, in order and as soon as possible. Several translators
-    with the same tokens (see --vocab of train translator) are an ensemble: their probabilities are averaged.
+    Writes one output line per input line, blank lines included, in input order. Several translators with the same
+    tokens (see --vocab of train translator) are an ensemble: their probabilities are averaged.
 
     Very long lines are split. Trees cannot be split, and --sample does not split lines: such lines are errors. One
     sample per line is printed as text, several in the format of --n-best.

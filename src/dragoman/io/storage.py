@@ -139,9 +139,11 @@ def check_output_directory(path: Path, *, replace: bool, kind: DirectoryKind = M
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if not path.is_dir() or not _contains_only(path, kind):
-        raise DataError(f"{path}: exists and is not (only) {kind.description} directory; choose another name")
+        raise DataError(
+            f"{path}: {'contains files' if path.is_dir() else 'is a file'} that dragoman did not write; choose another name"
+        )
     if not replace:
-        raise DataError(f"{path}: holds {kind.description} already; choose another name, or --force to replace it")
+        raise DataError(f"{path}: already contains {kind.description}; choose another directory or pass --force")
 
 
 def _contains_only(path: Path, kind: DirectoryKind) -> bool:

@@ -46,10 +46,10 @@ class EmbeddingLanguageModel(NeuralLanguageModel):
         unknown: UnknownWordModel,
         settings: NetworkConfig,
         classes: WordClasses | None = None,
-        record: Mapping[str, Any] | None = None,
+        training_metadata: Mapping[str, Any] | None = None,
     ):
         """Create a model without initial parameters; see `create`."""
-        super().__init__(settings, record)
+        super().__init__(settings, training_metadata)
         self.vocab, self.unknown = vocab, unknown
         self.classes = classes  # of the softmax, if it has classes
         dtype = PRECISIONS[settings.precision]
@@ -122,8 +122,8 @@ class EmbeddingLanguageModel(NeuralLanguageModel):
     @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:
         settings = saved_settings(saved, cls.config_class)
-        record = {key: value for key, value in saved.config.items() if key != "model"}
-        model = cls(saved.vocab, saved.unknown, settings, saved_classes(saved, settings), record)
+        training_metadata = {key: value for key, value in saved.config.items() if key != "model"}
+        model = cls(saved.vocab, saved.unknown, settings, saved_classes(saved, settings), training_metadata)
         return model.load_arrays(saved.arrays, str(saved.path))
 
 

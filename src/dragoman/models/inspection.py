@@ -197,7 +197,7 @@ def _unrolled_states(model: RecurrentModel, m: Tensor) -> tuple[list[CellState],
 def untrained_copy(model: RecurrentModel, seed: int | None = None) -> RecurrentModel:
     """Return a model of the same shape with random parameters, by default from the seed of its training."""
     if seed is None:
-        seed = int(model.record.get("training", {}).get("seed", 1))
+        seed = int(model.training_metadata.get("training", {}).get("seed", 1))
     copy = RecurrentModel(model.vocab, model.unknown, model.settings, model.classes)
     copy.reset_parameters(Generator().manual_seed(seed))
     return copy.eval()

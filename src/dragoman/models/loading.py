@@ -54,7 +54,7 @@ def load(path: str | Path) -> Any:
     directory = Path(path)
     config = _read_config(directory)
     kind = _check_kind(config.pop("kind", None), directory)
-    _check_format(config.pop("format", None), directory)
+    _check_format_version(config.pop("format", None), directory)
     if not (directory / VOCAB_FILE).exists():
         raise DataError(f"{directory / VOCAB_FILE}: missing; this model directory is broken, train or copy it again")
     vocab = Vocab.read(directory / VOCAB_FILE)
@@ -110,9 +110,9 @@ def _read_config(directory: Path) -> dict[str, Any]:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if not directory.exists():
-            raise DataError(f"{directory}: no such directory; name one that train wrote") from None
+            raise DataError(f"{directory}: no such directory; pass a directory written by dragoman train") from None
         problem = f"not a model directory (it has no {CONFIG_FILE})"
-        raise DataError(f"{directory}: {problem}; name one that train wrote") from None
+        raise DataError(f"{directory}: {problem}; pass a directory written by dragoman train") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
         place = f"{path}:{mark.line + 1}" if mark else f"{path}"
@@ -137,7 +137,7 @@ def _check_kind(kind: object, directory: Path) -> str:
     return kind
 
 
-def _check_format(version: object, directory: Path) -> None:
+def _check_format_version(version: object, directory: Path) -> None:
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise DataError(f"{directory}: model format {version} is from a newer version of dragoman; update dragoman")
     if version != FORMAT_VERSION:

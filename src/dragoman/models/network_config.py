@@ -15,7 +15,7 @@ class NetworkConfig(Settings):
     embedding: int = Field(default=200, ge=1)
     """Embedding size."""
     embedding_reach: float = Field(default=0.1, gt=0)
-    """Initial embeddings are uniform between minus this and this."""
+    """Embeddings are initialised uniformly in [-X, X]."""
     tied: bool = False
     """Use the embedding as output weights; the last hidden layer is projected to its size."""
     softmax: Literal["full", "frequency", "brown"] = "full"

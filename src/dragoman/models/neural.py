@@ -54,14 +54,14 @@ class NeuralModel(nn.Module, Model):
     """
 
     settings: Settings
-    record: Mapping[str, Any]  # how it was trained: settings of training and fingerprints of its texts
+    training_metadata: Mapping[str, Any]  # how it was trained: settings of training and fingerprints of its texts
     supports_label_smoothing: ClassVar[bool] = False
     has_auxiliary_loss: bool = False  # whether `losses` has more terms than -log P
 
-    def __init__(self, settings: Settings, record: Mapping[str, Any] | None = None):
+    def __init__(self, settings: Settings, training_metadata: Mapping[str, Any] | None = None):
         super().__init__()
         self.settings = settings
-        self.record = dict(record or {})
+        self.training_metadata = dict(training_metadata or {})
 
     @property
     def device(self) -> torch.device:
@@ -76,7 +76,7 @@ class NeuralModel(nn.Module, Model):
         return {name: parameter for name, parameter in self.named_parameters() if parameter.dim() > 1}
 
     @contextmanager
-    def scoring(self) -> Iterator[None]:
+    def inference_mode(self) -> Iterator[None]:
         """Compute without dropout and without gradients."""
         training = self.training
         if training:
@@ -103,12 +103,12 @@ class NeuralModel(nn.Module, Model):
     # -- saving and loading --------------------------------------------------------------------------------------------
 
     def config(self) -> dict[str, Any]:
-        return {"model": self.settings.model_dump(mode="json"), **self.record}
+        return {"model": self.settings.model_dump(mode="json"), **self.training_metadata}
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         return {name: tensor.detach().cpu().numpy() for name, tensor in self.state_dict().items()}
 
-    def tables(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+    def arrays_by_file(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
         """Return the arrays of each file, with these values of the parameters."""
         return {ARRAYS_FILE: {**self.arrays(), **parameters}}
 
@@ -121,7 +121,7 @@ class NeuralModel(nn.Module, Model):
         return [CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE, *self.files()]
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], source: str) -> Self:
-        """Give parameters and buffers these values, and set evaluation mode."""
+        """Copy values into the parameters and buffers, and set evaluation mode."""
         with torch.no_grad():
             for name, tensor in self.state_dict().items():
                 if name not in arrays or arrays[name].shape != tuple(tensor.shape):
@@ -143,7 +143,7 @@ class NeuralLanguageModel(NeuralModel, LanguageModel):
         """
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        with self.scoring():
+        with self.inference_mode():
             parts = [self(part).log_probs.double().cpu().numpy() for part in corpus.chunks(TOKENS_PER_BATCH)]
         return np.concatenate([np.zeros(0), *parts])
 

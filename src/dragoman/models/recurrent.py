@@ -117,7 +117,7 @@ class RecurrentModel(EmbeddingLanguageModel):
         return LanguageModelOutput(log_probs, tuple(tuple(part.detach() for part in state) for state in states))
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        with self.scoring():
+        with self.inference_mode():
             return self._stream_log_probs(corpus) if self.carries else self._sentence_log_probs(corpus)
 
     def _stream_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
@@ -144,17 +144,17 @@ class RecurrentModel(EmbeddingLanguageModel):
         """A stream continues after the `</s>` of the sentence before, and starts as if there had been one."""
         if carry is not None:
             return State(carry)
-        with self.scoring():
+        with self.inference_mode():
             first = torch.full((batch.num_rows,), END if self.carries else START)
             return self._after(first, self.rnn.initial_states(batch.num_rows))
 
     def log_probs(self, state: State) -> Tensor:
         h, _ = state.rows
-        with self.scoring():
+        with self.inference_mode():
             return self.output.log_probs(self._project(h), self.tied_weight).cpu()
 
     def advance(self, state: State, words: Tensor) -> State:
-        with self.scoring():
+        with self.inference_mode():
             return self._after(words, state.rows[1])
 
     def finish(self, state: State) -> Carry:

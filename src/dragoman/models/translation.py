@@ -312,7 +312,7 @@ class BaseTranslator(ABC):
     def segment(self, lines: str | Iterable[str | SegmentedLine], max_tokens: int = MAX_TOKENS) -> list[SegmentedLine]:
         """Return source lines as tokens, in chunks of at most `max_tokens`; see `n_best`."""
         if max_tokens < 1:
-            raise DataError(f"chunks of at most {max_tokens} tokens: allow one or more")
+            raise DataError(f"max_tokens must be >= 1 (got {max_tokens})")
         return segment_lines(self.source, [lines] if isinstance(lines, str) else list(lines), max_tokens)
 
     def is_too_long(self, line: str, max_tokens: int = MAX_TOKENS) -> bool:

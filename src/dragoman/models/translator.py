@@ -104,10 +104,10 @@ class Translator(NeuralModel, BaseTranslator):
         length_prior: LengthPrior,
         classes: WordClasses | None = None,
         lexicon: LexiconTable | None = None,
-        record: Mapping[str, Any] | None = None,
+        training_metadata: Mapping[str, Any] | None = None,
     ):
         """Create a translator without initial parameters; see `create`."""
-        super().__init__(settings, record)
+        super().__init__(settings, training_metadata)
         self.source, self.target, self.unknown = source, target, unknown
         self.source_vocab, self.vocab = source.vocab, target.vocab
         self.length_prior = length_prior
@@ -157,7 +157,7 @@ class Translator(NeuralModel, BaseTranslator):
         text_format = TREE if settings.reads_trees else PLAIN_TEXT
         source = source or Tokenizer(WordSegmenter(), pairs.source.vocab, format=text_format)
         target = target or Tokenizer(WordSegmenter(), pairs.target.vocab)
-        _check_format(settings, source)
+        _check_source_format(settings, source)
         if problem := inapplicable_setting(settings, ()):
             raise DataError(" ".join(problem))
         if settings.symmetry:
@@ -210,28 +210,28 @@ class Translator(NeuralModel, BaseTranslator):
         return self.encoder(source, self.source_embedding, generator)
 
     def forward(
-        self, batch: ParallelCorpus, *, generator: Generator | None = None, label_smoothing: float = 0.0
+        self, pairs: ParallelCorpus, *, generator: Generator | None = None, label_smoothing: float = 0.0
     ) -> TranslatorOutput:
         """Return log P of every token of the targets given those before it and the source.
 
         Args:
-            batch: Sentence pairs, a selection of a `ParallelCorpus`.
+            pairs: Sentence pairs, a selection of a `ParallelCorpus`.
             generator: Generator of dropout and hard attention, in training; by default torch's own.
             label_smoothing: Share of the label smoothing.
         """
-        if not len(batch):
+        if not len(pairs):
             return TranslatorOutput(self.embedding.weight.new_zeros(0))
         if generator is None:
             generator = default_generator(self.device)
-        rows, encoded = Batch.from_sentences(batch.target), self.encode(batch.source, generator)
-        memory = self._memory(encoded, batch.source)
-        decoded = self._decode(rows, encoded, memory, generator)
-        places = _token_places(rows).to(self.device)
-        h = _at_tokens(decoded.h, places)  # (tokens, H)
-        context = None if decoded.contexts is None else _at_tokens(decoded.contexts, places)
+        target_batch, encoded = Batch.from_sentences(pairs.target), self.encode(pairs.source, generator)
+        memory = self._memory(encoded, pairs.source)
+        decoded = self._decode(target_batch, encoded, memory, generator)
+        places = _flat_token_positions(target_batch).to(self.device)
+        h = _gather_tokens(decoded.h, places)  # (tokens, H)
+        context = None if decoded.contexts is None else _gather_tokens(decoded.contexts, places)
         random_state = generator.get_state() if self.training and decoded.choices is not None else None
         x = self._read_out(h, context, generator)
-        words = torch.from_numpy(batch.target.ids_with_boundaries(starts=0)).long().to(x.device)
+        words = torch.from_numpy(pairs.target.ids_with_boundaries(starts=0)).long().to(x.device)
         candidates = None if memory is None or memory.candidates is None else Candidates(*memory.candidates)
         targets = _Targets(words, places, label_smoothing, decoded.attention, candidates)
         log_probs = self._target_log_probs(x, targets)
@@ -239,16 +239,16 @@ class Translator(NeuralModel, BaseTranslator):
             return TranslatorOutput(log_probs, decoded.attention)
         if decoded.choices is not None and random_state is not None:
             baseline = self._soft_attention_baseline(h, memory, targets, random_state)
-            attention, choices = (_at_tokens(part, places) for part in (decoded.attention, decoded.choices))
+            attention, choices = (_gather_tokens(part, places) for part in (decoded.attention, decoded.choices))
             log_probs = reinforce(log_probs, attention, choices, baseline)
-        loss = attention_loss(decoded.attention, batch, memory, self.settings)
-        return TranslatorOutput(log_probs, decoded.attention, None if loss is None else _at_tokens(loss, places))
+        loss = attention_loss(decoded.attention, pairs, memory, self.settings)
+        return TranslatorOutput(log_probs, decoded.attention, None if loss is None else _gather_tokens(loss, places))
 
     def _decode(
-        self, rows: Batch, encoded: EncoderOutput, memory: Memory | None, generator: Generator
+        self, target_batch: Batch, encoded: EncoderOutput, memory: Memory | None, generator: Generator
     ) -> DecoderOutput:
         """Run the decoder over all words of the targets."""
-        words = torch.cat([torch.full((1, rows.num_rows), START), rows.ids.T[:-1]])  # (steps, rows)
+        words = torch.cat([torch.full((1, target_batch.num_rows), START), target_batch.ids.T[:-1]])  # (steps, rows)
         m = self.embedding_dropout(self.embedding(words.to(self.device)), generator)  # (steps, rows, L_m)
         return self.decoder(m, self._initial_state(encoded), memory, generator)
 
@@ -288,12 +288,12 @@ class Translator(NeuralModel, BaseTranslator):
             contexts = torch.einsum("trs,rsd->trd", targets.attention, memory.vectors)  # (steps, rows, D)
             generator = torch.Generator(self.device)
             generator.set_state(random_state)
-            x = self._read_out(h, _at_tokens(contexts, targets.places), generator)
+            x = self._read_out(h, _gather_tokens(contexts, targets.places), generator)
             return self._target_log_probs(x, targets)
 
     def pair_log_probs(self, source: Any, target: Corpus) -> NDArray[np.float64]:
         """Return log P of every token of target sentences given their sources.  # (tokens,)"""
-        with self.scoring():
+        with self.inference_mode():
             return self(ParallelCorpus(source, target)).log_probs.double().cpu().numpy()
 
     # -- the scorer ----------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class Translator(NeuralModel, BaseTranslator):
         return self._start(batch)
 
     def log_probs(self, state: State) -> Tensor:
-        with self.scoring():
+        with self.inference_mode():
             log_probs = self.output.log_probs(self._output_input(state), self.tied_weight).cpu()
             if self.lexicon is None or state.sentence is None:
                 return log_probs
@@ -327,24 +327,24 @@ class Translator(NeuralModel, BaseTranslator):
         size = len(self.vocab) * self.decoder.word_inputs(self.embedding.weight[:1]).shape[1]
         if self.decoder.attention is None or size > MAX_TABLE_SIZE:
             return self
-        with self.scoring():
+        with self.inference_mode():
             return PreparedTranslator(self, self.decoder.word_inputs(self.embedding.weight))
 
     def word_subset(self, words: Tensor) -> WordSubset:
         """Prepare the scores of some words.  # words: (n,)"""
-        with self.scoring():
+        with self.inference_mode():
             return self.output.subset(words, self.tied_weight)
 
     def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
         """Return log P of some words, up to a constant per row.  # (rows, n)"""
-        with self.scoring():
+        with self.inference_mode():
             scores = subset.scores(self._output_input(state)).cpu()
             if self.lexicon is None or state.sentence is None:
                 return scores
             return self.lexicon.subset_scores(scores, subset.words, *self._candidate_boosts(self.lexicon, state))
 
     def _start(self, batch: Batch, word_inputs: Tensor | None = None) -> State:
-        with self.scoring():
+        with self.inference_mode():
             encoded = self.encode(batch.source)
             memory = self._memory(encoded, batch.source)
             sentence = None if memory is None else torch.arange(batch.num_rows)
@@ -356,7 +356,7 @@ class Translator(NeuralModel, BaseTranslator):
 
         # words: (rows,), word_inputs: (|V|, gates * H) of all words, if they are known
         """
-        with self.scoring():
+        with self.inference_mode():
             decoder_state, words = DecoderState(*state.rows), words.to(self.device)
             if state.memory is None or state.sentence is None:
                 layers = self.decoder.plain_step(self.embedding(words), decoder_state.layers)
@@ -410,16 +410,27 @@ class Translator(NeuralModel, BaseTranslator):
         source_vocab = Vocab.read(saved.path / SOURCE_VOCAB_FILE)
         source = Tokenizer.from_saved(saved.config["source"], source_vocab, _files(saved.path, SOURCE_PREFIX))
         target = Tokenizer.from_saved(saved.config["target"], saved.vocab, _files(saved.path, TARGET_PREFIX))
-        _check_format(settings, source)
+        _check_source_format(settings, source)
         prior = {
             name.removeprefix(LENGTH_PRIOR): array
             for name, array in saved.arrays.items()
             if name.startswith(LENGTH_PRIOR)
         }
         lexicon = saved_lexicon(saved.arrays, len(source_vocab), len(saved.vocab)) if settings.lexicon else None
-        record = {name: value for name, value in saved.config.items() if name not in ("model", "source", "target")}
+        training_metadata = {
+            name: value for name, value in saved.config.items() if name not in ("model", "source", "target")
+        }
         classes = saved_classes(saved, settings)
-        parts = (source, target, saved.unknown, settings, LengthPrior.from_arrays(prior), classes, lexicon, record)
+        parts = (
+            source,
+            target,
+            saved.unknown,
+            settings,
+            LengthPrior.from_arrays(prior),
+            classes,
+            lexicon,
+            training_metadata,
+        )
         return cls(*parts).load_arrays(saved.arrays, str(saved.path))
 
 
@@ -448,7 +459,7 @@ def _files(directory: Path, prefix: str) -> dict[str, bytes]:
     return {path.name.removeprefix(prefix): path.read_bytes() for path in paths}
 
 
-def _check_format(settings: TranslatorConfig, source: Tokenizer) -> None:
+def _check_source_format(settings: TranslatorConfig, source: Tokenizer) -> None:
     """Require trees for encoders that read trees, and text for the others."""
     if settings.reads_trees and source.format != TREE:
         remedy = "give trees with --src-format tree, or choose another --encoder"
@@ -459,12 +470,12 @@ def _check_format(settings: TranslatorConfig, source: Tokenizer) -> None:
         )
 
 
-def _token_places(rows: Batch) -> Tensor:
+def _flat_token_positions(target_batch: Batch) -> Tensor:
     """Return the places of the tokens, sentence after sentence, in the flat (steps * rows).  # (tokens,)"""
-    row, step = torch.nonzero(rows.mask, as_tuple=True)
-    return step * rows.num_rows + row
+    row, step = torch.nonzero(target_batch.mask, as_tuple=True)
+    return step * target_batch.num_rows + row
 
 
-def _at_tokens(part: Tensor, places: Tensor) -> Tensor:
+def _gather_tokens(part: Tensor, places: Tensor) -> Tensor:
     """# (steps, rows, ...) -> (tokens, ...)"""
     return part.flatten(0, 1).index_select(0, places)

@@ -60,7 +60,7 @@ class TwoWayTranslator(nn.Module):
         self.source, self.target = source_to_target.source, source_to_target.target
         self.source_vocab, self.vocab = source_to_target.source_vocab, source_to_target.vocab
         self.unknown = source_to_target.unknown
-        self._record: Mapping[str, Any] = {}
+        self._training_metadata: Mapping[str, Any] = {}
 
     @classmethod
     def create(
@@ -117,22 +117,26 @@ class TwoWayTranslator(nn.Module):
     # -- saving --------------------------------------------------------------------------------------------------------
 
     @property
-    def record(self) -> Mapping[str, Any]:
+    def training_metadata(self) -> Mapping[str, Any]:
         """How the two translators were trained."""
-        return self._record
+        return self._training_metadata
 
-    @record.setter
-    def record(self, record: Mapping[str, Any]) -> None:
-        """Set the record of both translators; source and target are swapped for the second."""
-        self._record = record
+    @training_metadata.setter
+    def training_metadata(self, training_metadata: Mapping[str, Any]) -> None:
+        """Set the metadata of both translators; source and target are swapped for the second."""
+        self._training_metadata = training_metadata
         symmetry = {"symmetry": self.settings.symmetry}
-        self.source_to_target.record = {**symmetry, **record}
-        self.target_to_source.record = {**symmetry, **record, "data": _swap_sides(record.get("data", {}))}
+        self.source_to_target.training_metadata = {**symmetry, **training_metadata}
+        self.target_to_source.training_metadata = {
+            **symmetry,
+            **training_metadata,
+            "data": _swap_sides(training_metadata.get("data", {})),
+        }
 
     def config(self) -> dict[str, Any]:
         """Return the contents of config.yaml."""
         settings = self.settings.model_dump(mode="json")
-        return {"kind": self.kind, "format": FORMAT_VERSION, "model": settings, **self.record}
+        return {"kind": self.kind, "format": FORMAT_VERSION, "model": settings, **self.training_metadata}
 
     def configs(self) -> Mapping[str, dict[str, Any]]:
         configs = {CONFIG_FILE: self.config()}
@@ -147,12 +151,12 @@ class TwoWayTranslator(nn.Module):
             for name, array in translator.arrays().items()
         }
 
-    def tables(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+    def arrays_by_file(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
         tables: dict[str, Mapping[str, NDArray[Any]]] = {}
         attributes = {FORWARD: "source_to_target", BACKWARD: "target_to_source"}
         for directory, translator in self.translators.items():
             values = {name: parameters[f"{attributes[directory]}.{name}"] for name, _ in translator.named_parameters()}
-            tables |= {f"{directory}/{file}": arrays for file, arrays in translator.tables(values).items()}
+            tables |= {f"{directory}/{file}": arrays for file, arrays in translator.arrays_by_file(values).items()}
         return tables
 
     def file_names(self) -> Sequence[str]:

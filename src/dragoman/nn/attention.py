@@ -11,6 +11,7 @@ Several hypotheses can attend to one sentence: queries are arranged as (sentence
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -48,8 +49,8 @@ class AttentionOutput(NamedTuple):
 # -- scores ------------------------------------------------------------------------------------------------------------
 
 
-class AttentionScore(nn.Module):
-    """A scoring function of keys and queries. This one is the dot product h^(f)_j . h^(e)_t.
+class AttentionScore(nn.Module, ABC):
+    """A scoring function of keys and queries.
 
     Args:
         query_size: Length of the decoder's state.
@@ -61,22 +62,32 @@ class AttentionScore(nn.Module):
         super().__init__()
 
     def reset_parameters(self, generator: Generator) -> None:
-        """Draw initial parameters."""
+        """Draw initial parameters, if there are any."""
 
+    @abstractmethod
     def keys(self, vectors: Tensor) -> Tensor:
         """# (sentences, longest, D) -> (sentences, longest, K)"""
-        return vectors
 
+    @abstractmethod
     def query(self, h: Tensor, products: StepProducts) -> Tensor:
         """# (rows, H) -> (rows, K)"""
+
+    @abstractmethod
+    def forward(self, keys: Tensor, query: Tensor, products: StepProducts = PLAIN) -> Tensor:
+        """a_t.  # keys: (sentences, longest, K), query: (sentences, rows, K) -> (sentences, rows, longest)"""
+
+
+class _ProductScore(AttentionScore):
+    """The product of keys and the decoder's state."""
+
+    def query(self, h: Tensor, products: StepProducts) -> Tensor:
         return h
 
     def forward(self, keys: Tensor, query: Tensor, products: StepProducts = PLAIN) -> Tensor:
-        """a_t.  # keys: (sentences, longest, K), query: (sentences, rows, K) -> (sentences, rows, longest)"""
         return products.per_sentence("score", keys.transpose(1, 2), query)
 
 
-class DotScore(AttentionScore):
+class DotScore(_ProductScore):
     """attn_score = h^(f)_j . h^(e)_t: no parameters, but both vectors need the same length."""
 
     def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
@@ -87,8 +98,11 @@ class DotScore(AttentionScore):
                 f"dot attention needs vectors of the same length ({sizes}); use equal sizes, or bilinear or mlp"
             )
 
+    def keys(self, vectors: Tensor) -> Tensor:
+        return vectors
 
-class BilinearScore(AttentionScore):
+
+class BilinearScore(_ProductScore):
     """attn_score = h^(f)_j W_a h^(e)_t."""
 
     def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):

@@ -101,15 +101,15 @@ def beam_search(
     ['the', 'cat', 'sat']
     """
     if beam_size < 1 or not 1 <= n_best <= beam_size:
-        raise DataError(f"the {n_best} best of a beam of {beam_size}: n must be at least 1 and at most the beam size")
+        raise DataError(f"n_best must be between 1 and beam_size (got {n_best}, beam {beam_size})")
     if not batch.num_rows:
         return []
     limits = word_limits(max_words, batch)
     if coverage < 0 or (coverage and batch.source is None):
-        raise DataError(f"a coverage penalty of {coverage}: it must be 0 or more, and needs a source to cover")
+        raise DataError(f"coverage must be >= 0 and requires a source (got {coverage})")
     task = _SearchTask(scorer, beam_size, n_best, length, limits, source_lengths(batch), coverage, lattice, on_step)
-    trail, endings = _search(task, batch)
-    return _trace_hypotheses(trail, [endings.best(row, n_best) for row in range(batch.num_rows)], batch.source)
+    backpointers, completed = _search(task, batch)
+    return _trace_hypotheses(backpointers, [completed.best(row, n_best) for row in range(batch.num_rows)], batch.source)
 
 
 def beam_search_corpus(
@@ -157,14 +157,14 @@ class _SearchTask(NamedTuple):
     lattice: Lattice | None
     on_step: Callable[[], None] | None
 
-    def score(self, continuations: Continuations, words: int, covered: Tensor | None) -> Tensor:
-        """Return the scores of continuations that end with this many words.  # covered: (rows, longest source)"""
+    def score(self, continuations: Continuations, words: int, coverage: Tensor | None) -> Tensor:
+        """Return the scores of continuations that end with this many words.  # coverage: (rows, longest source)"""
         sentence = continuations.sentence
         score = self.length.score(
             continuations.log_prob, torch.full_like(sentence, words), self._source_words(sentence)
         )
-        if self.coverage and covered is not None and self.source_words is not None:
-            score = score + coverage_penalty(covered[continuations.row], self.source_words[sentence], self.coverage)
+        if self.coverage and coverage is not None and self.source_words is not None:
+            score = score + coverage_penalty(coverage[continuations.row], self.source_words[sentence], self.coverage)
         return score  # (n,)
 
     def bound(self, continuations: Continuations, words: int) -> Tensor:
@@ -183,19 +183,19 @@ class _ActiveHypotheses(NamedTuple):
     state: State
     sentence: Tensor  # (rows,) index in the batch
     log_prob: Tensor  # (rows,) 64 bits, as it is a sum of many
-    origin: Tensor  # (rows,) index among the continuations kept in the last step
-    in_memory: int  # number of sentences in the state's memory
-    covered: Tensor | None = None  # (rows, longest source) sum of the attention so far, if there is a coverage penalty
+    parent: Tensor  # (rows,) index among the continuations kept in the last step
+    num_encoded_sentences: int  # number of sentences in the state's memory
+    coverage: Tensor | None = None  # (rows, longest source) sum of the attention so far, if there is a coverage penalty
 
 
-class _TrailStep(NamedTuple):
+class _BeamStep(NamedTuple):
     """What is needed to trace hypotheses back."""
 
     beam: Continuations
     attention: Tensor | None  # (rows before the step, longest source)
 
 
-class _Ending(NamedTuple):
+class _Completed(NamedTuple):
     """A hypothesis that is finished or has reached the limit."""
 
     step: int  # counted from 0
@@ -205,31 +205,31 @@ class _Ending(NamedTuple):
     finished: bool
 
 
-def _search(task: _SearchTask, batch: Batch) -> tuple[list[_TrailStep], _Endings]:
+def _search(task: _SearchTask, batch: Batch) -> tuple[list[_BeamStep], _CompletedHypotheses]:
     active = _start(task, batch)
-    trail, endings = list[_TrailStep](), _Endings(batch.num_rows, task.n_best)
-    room = torch.full((batch.num_rows,), task.beam_size)  # places in the beam without a finished hypothesis
+    backpointers, completed = list[_BeamStep](), _CompletedHypotheses(batch.num_rows, task.n_best)
+    free_slots = torch.full((batch.num_rows,), task.beam_size)  # places in the beam without a finished hypothesis
     while len(active.sentence):
         if task.on_step is not None:
             task.on_step()
-        words = len(trail)
+        words = len(backpointers)
         attention = attention_weights(task.scorer, active.state)
-        beam, pruned = _expand(active, room, task)
-        covered = _add_attention(task, active, attention)
-        score = task.score(beam, words, covered)
+        beam, pruned = _expand(active, free_slots, task)
+        coverage = _add_attention(task, active, attention)
+        score = task.score(beam, words, coverage)
         if task.lattice is not None:
-            task.lattice.record(beam, score, pruned, task.score(pruned, words, covered))
-        trail.append(_TrailStep(beam, attention))
+            task.lattice.record(beam, score, pruned, task.score(pruned, words, coverage))
+        backpointers.append(_BeamStep(beam, attention))
         finished = beam.token == END
-        room -= torch.bincount(beam.sentence[finished], minlength=len(room))
-        endings.add(beam, score, finished, words, finished=True)
+        free_slots -= torch.bincount(beam.sentence[finished], minlength=len(free_slots))
+        completed.add(beam, score, finished, words, finished=True)
         at_limit = ~finished & (task.limits[beam.sentence] <= words + 1)
         if bool(at_limit.any()):
-            endings.add(beam, task.score(beam, words + 1, covered), at_limit, words, finished=False)
+            completed.add(beam, task.score(beam, words + 1, coverage), at_limit, words, finished=False)
         continuing = ~(finished | at_limit)
-        continuing &= _can_improve(task, beam, continuing, words + 1, endings.worst)
-        active = _advance(task.scorer, active._replace(covered=covered), beam, continuing)
-    return trail, endings
+        continuing &= _can_improve(task, beam, continuing, words + 1, completed.nth_best_score)
+        active = _advance(task.scorer, active._replace(coverage=coverage), beam, continuing)
+    return backpointers, completed
 
 
 def _start(task: _SearchTask, batch: Batch) -> _ActiveHypotheses:
@@ -246,13 +246,13 @@ def _add_attention(task: _SearchTask, active: _ActiveHypotheses, attention: Tens
         return None
     if attention is None:
         raise DataError("a coverage penalty needs attention, and this translator has none; leave it out")
-    return attention if active.covered is None else active.covered + attention
+    return attention if active.coverage is None else active.coverage + attention
 
 
-def _expand(active: _ActiveHypotheses, room: Tensor, task: _SearchTask) -> tuple[Continuations, Continuations]:
+def _expand(active: _ActiveHypotheses, free_slots: Tensor, task: _SearchTask) -> tuple[Continuations, Continuations]:
     """Return the continuations that fit in the beam, best first in each sentence, and the best of the pruned ones.
 
-    # room: (sentences,)
+    # free_slots: (sentences,)
     """
     num_pruned = 0 if task.lattice is None else task.lattice.max_pruned
     values, tokens = (best.cpu() for best in _best_next_words(task.scorer, active.state, task.beam_size + num_pruned))
@@ -263,14 +263,14 @@ def _expand(active: _ActiveHypotheses, room: Tensor, task: _SearchTask) -> tuple
     grid = torch.full((len(sentences), int(counts.max()), k), -torch.inf, dtype=torch.float64)
     grid[group, column] = values.double() + active.log_prob[:, None]
     ranked, index = grid.flatten(1).sort(dim=1, descending=True, stable=True)  # (active sentences, rows of each * k)
-    rank, places = torch.arange(ranked.shape[1]), room[sentences][:, None]
+    rank, places = torch.arange(ranked.shape[1]), free_slots[sentences][:, None]
     possible = ranked > -torch.inf
 
     def continuations(chosen: Tensor) -> Continuations:
         which, ranks = (chosen & possible).nonzero(as_tuple=True)
         flat = index[which, ranks]
         row = first[which] + flat // k
-        return Continuations(sentences[which], row, active.origin[row], tokens[row, flat % k], ranked[which, ranks])
+        return Continuations(sentences[which], row, active.parent[row], tokens[row, flat % k], ranked[which, ranks])
 
     return continuations(rank < places), continuations((rank >= places) & (rank < places + num_pruned))
 
@@ -303,41 +303,45 @@ def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values, starts.gather(1, index // TOP_K_BLOCK) + index % TOP_K_BLOCK
 
 
-def _can_improve(task: _SearchTask, beam: Continuations, continuing: Tensor, words: int, worst: Tensor) -> Tensor:
+def _can_improve(
+    task: _SearchTask, beam: Continuations, continuing: Tensor, words: int, nth_best_score: Tensor
+) -> Tensor:
     """Return whether the n best of each hypothesis' sentence can still change.  # (beam,)"""
-    if not bool((worst[beam.sentence] > -torch.inf).any()):
+    if not bool((nth_best_score[beam.sentence] > -torch.inf).any()):
         return torch.ones_like(continuing)
     bound = task.bound(beam, words)
-    improvable = torch.zeros(len(worst), dtype=torch.bool)
-    improvable[beam.sentence[continuing & (bound > worst[beam.sentence])]] = True
+    improvable = torch.zeros(len(nth_best_score), dtype=torch.bool)
+    improvable[beam.sentence[continuing & (bound > nth_best_score[beam.sentence])]] = True
     return improvable[beam.sentence]
 
 
 def _advance(scorer: Scorer, active: _ActiveHypotheses, beam: Continuations, continuing: Tensor) -> _ActiveHypotheses:
     """Return the continuing hypotheses after one more token."""
-    origin = continuing.nonzero()[:, 0]  # (rows,)
-    sentence, log_prob = beam.sentence[origin], beam.log_prob[origin]
-    if not len(origin):
-        return _ActiveHypotheses(active.state, sentence, log_prob, origin, active.in_memory)
-    state, in_memory = select_rows(active.state, beam.row[origin]), active.in_memory
-    covered = None if active.covered is None else active.covered[beam.row[origin]]
+    parent = continuing.nonzero()[:, 0]  # (rows,)
+    sentence, log_prob = beam.sentence[parent], beam.log_prob[parent]
+    if not len(parent):
+        return _ActiveHypotheses(active.state, sentence, log_prob, parent, active.num_encoded_sentences)
+    state, num_encoded_sentences = select_rows(active.state, beam.row[parent]), active.num_encoded_sentences
+    coverage = None if active.coverage is None else active.coverage[beam.row[parent]]
     if state.sentence is not None:
         present = torch.unique(state.sentence)
-        if len(present) <= (1 - DROP_MEMORY_SHARE) * in_memory:
-            state, in_memory = select_sentences(state, present), len(present)
-    return _ActiveHypotheses(scorer.advance(state, beam.token[origin]), sentence, log_prob, origin, in_memory, covered)
+        if len(present) <= (1 - DROP_MEMORY_SHARE) * num_encoded_sentences:
+            state, num_encoded_sentences = select_sentences(state, present), len(present)
+    return _ActiveHypotheses(
+        scorer.advance(state, beam.token[parent]), sentence, log_prob, parent, num_encoded_sentences, coverage
+    )
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-class _Endings:
+class _CompletedHypotheses:
     """The hypotheses of each sentence that are finished or have reached the limit."""
 
     def __init__(self, sentences: int, n_best: int):
         self.n_best = n_best
-        self.worst = torch.full((sentences,), -torch.inf, dtype=torch.float64)  # score of the n-th best finished one
-        self._endings: list[list[_Ending]] = [[] for _ in range(sentences)]
+        self.nth_best_score = torch.full((sentences,), -torch.inf, dtype=torch.float64)  # of the finished ones
+        self._completed: list[list[_Completed]] = [[] for _ in range(sentences)]
         self._scores: list[list[float]] = [[] for _ in range(sentences)]  # of the finished, in ascending order
 
     def add(self, beam: Continuations, score: Tensor, mask: Tensor, step: int, *, finished: bool) -> None:
@@ -345,46 +349,49 @@ class _Endings:
         numbers = mask.nonzero()[:, 0]
         columns = (numbers, beam.sentence[numbers], beam.log_prob[numbers], score[numbers])
         for number, sentence, log_prob, value in zip(*(column.tolist() for column in columns), strict=True):
-            self._endings[sentence].append(_Ending(step, number, log_prob, value, finished))
+            self._completed[sentence].append(_Completed(step, number, log_prob, value, finished))
             if finished:
                 insort(self._scores[sentence], value)
                 if len(self._scores[sentence]) >= self.n_best:
-                    self.worst[sentence] = self._scores[sentence][-self.n_best]
+                    self.nth_best_score[sentence] = self._scores[sentence][-self.n_best]
 
-    def best(self, sentence: int, n: int) -> list[_Ending]:
+    def best(self, sentence: int, n: int) -> list[_Completed]:
         """Return the n best finished hypotheses or, if there are none, the n best unfinished ones."""
-        endings = self._endings[sentence]
-        endings = [ending for ending in endings if ending.finished] or endings
-        return sorted(endings, key=lambda ending: -ending.score)[:n]
+        completed = self._completed[sentence]
+        completed = [hypothesis for hypothesis in completed if hypothesis.finished] or completed
+        return sorted(completed, key=lambda hypothesis: -hypothesis.score)[:n]
 
 
 def _trace_hypotheses(
-    trail: list[_TrailStep], lists: list[list[_Ending]], source: SourceCorpus | None
+    backpointers: list[_BeamStep], lists: list[list[_Completed]], source: SourceCorpus | None
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses of these endings, for each sentence."""
-    endings = [(sentence, ending) for sentence, best in enumerate(lists) for ending in best]
-    ids, attention = _trace_back(trail, [ending for _, ending in endings])
+    """Return the completed hypotheses of each sentence with tokens and attention."""
+    completed = [(sentence, hypothesis) for sentence, best in enumerate(lists) for hypothesis in best]
+    ids, attention = _trace_back(backpointers, [hypothesis for _, hypothesis in completed])
     widths = attention_widths(source, len(lists))
     hypotheses: list[list[Hypothesis]] = [[] for _ in lists]
-    for row, ((sentence, ending), path) in enumerate(zip(endings, ids.tolist(), strict=True)):
-        predicted = ending.step + 1
+    for row, ((sentence, hypothesis), path) in enumerate(zip(completed, ids.tolist(), strict=True)):
+        predicted = hypothesis.step + 1
         weights = None if attention is None else attention[row, :predicted, : widths[sentence]].clone()
-        words = tuple(path[: predicted - 1 if ending.finished else predicted])
-        hypotheses[sentence].append(Hypothesis(words, ending.log_prob, ending.score, ending.finished, weights))
+        words = tuple(path[: predicted - 1 if hypothesis.finished else predicted])
+        hypotheses[sentence].append(
+            Hypothesis(words, hypothesis.log_prob, hypothesis.score, hypothesis.finished, weights)
+        )
     return hypotheses
 
 
-def _trace_back(trail: list[_TrailStep], endings: list[_Ending]) -> tuple[Tensor, Tensor | None]:
-    """Return the ids of each ending and the attention of each prediction, for all endings at once from the last step.
+def _trace_back(backpointers: list[_BeamStep], completed: list[_Completed]) -> tuple[Tensor, Tensor | None]:
+    """Return the ids of each hypothesis and the attention of each prediction, for all at once from the last step.
 
-    # (endings, steps), (endings, steps, longest source); positions after an ending are undefined
+    # (hypotheses, steps), (hypotheses, steps, longest source); positions after the end of one are undefined
     """
-    step, index = torch.tensor([(ending.step, ending.number) for ending in endings]).T.contiguous().unbind()
-    ids = torch.full((len(endings), len(trail)), END)
-    weights = trail[0].attention
-    attention = None if weights is None else weights.new_zeros(len(endings), len(trail), weights.shape[1])
+    ends = torch.tensor([(hypothesis.step, hypothesis.number) for hypothesis in completed])
+    step, index = ends.T.contiguous().unbind()
+    ids = torch.full((len(completed), len(backpointers)), END)
+    weights = backpointers[0].attention
+    attention = None if weights is None else weights.new_zeros(len(completed), len(backpointers), weights.shape[1])
     for t in range(int(step.max()), -1, -1):
-        beam, weights = trail[t]
+        beam, weights = backpointers[t]
         which = (step >= t).nonzero()[:, 0]
         number = index[which]
         ids[which, t] = beam.token[number]

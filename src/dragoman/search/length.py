@@ -211,7 +211,7 @@ def word_limits(max_words: MaxWords, batch: Batch) -> Tensor:
     else:
         limits = torch.as_tensor(max_words).expand(batch.num_rows)
     if batch.num_rows and int(limits.min()) < 1:
-        raise DataError(f"{int(limits.min())} words at most: allow at least one")
+        raise DataError(f"max_words must be >= 1 (got {int(limits.min())})")
     return limits
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints: one file that is replaced atomically, so that a killed training leaves the last one.
+"""Checkpoints: one file that is replaced atomically, so that a killed training run leaves the last one.
 
 `training.safetensors` has the parameters, the best parameters, their average, the state of the optimizer, the state
 carried from batch to batch and, as metadata, the progress. The model directory around it is an ordinary one, with the
@@ -28,7 +28,7 @@ PROGRESS = "progress"
 
 
 def write_checkpoint(path: Path, state: TrainState) -> None:
-    """Write everything that is needed to resume a training, completely or not at all."""
+    """Write everything that is needed to resume training, completely or not at all."""
     parameters = named_parameters(state.model)
     tensors = {
         **{PARAMETERS + name: tensor for name, tensor in parameters.items()},
@@ -48,7 +48,7 @@ def read_progress(path: Path) -> Progress:
 
 
 def load_checkpoint(state: TrainState, path: Path) -> None:
-    """Set a training to the state of a checkpoint."""
+    """Restore the training state from a checkpoint."""
     arrays, metadata = map_arrays_with_metadata(path)
     progress = _parse_progress(path, metadata)
     try:
@@ -104,4 +104,4 @@ def _unflatten(tensors: Mapping[str, Tensor]) -> Carry:
 
 def _checkpoint_error(path: Path, why: str) -> DataError:
     why = " ".join(why.split())
-    return DataError(f"{path}: not a checkpoint of this training ({why}); --force starts it again")
+    return DataError(f"{path}: not a checkpoint of this training run ({why}); --force starts it again")

@@ -31,30 +31,30 @@ class TrainingConfig(Settings):
     pool: int = Field(default=0, ge=0)
     """Number of batches whose sentences are sorted by length together to reduce padding; 0: no sorting."""
     steps: int = Field(default=35, ge=1)
-    """Words of truncated back-propagation for a model that carries its state."""
+    """Truncated back-propagation length in words, for a model that carries its state."""
     max_epochs: int = Field(default=20, ge=1)
     """Maximum number of passes over the training text."""
     max_updates: int | None = Field(default=None, ge=1)
     """Maximum number of updates. Default: no limit."""
     minutes: float | None = Field(default=None, gt=0)
-    """Maximum minutes of training, including earlier runs of the same training. Default: no limit."""
+    """Maximum minutes of training, including the time before training was resumed. Default: no limit."""
     patience: int = Field(default=3, ge=1)
     """Stop after this many evaluations without improvement."""
     check_every: int | None = Field(default=None, ge=1)
     """Updates between evaluations on the dev text. Default: one evaluation per epoch."""
     decay: float = Field(default=0.5, gt=0, le=1)
-    """Factor of the learning rate after an evaluation without improvement; 1: no decay."""
+    """Multiply the learning rate by this after an evaluation without improvement; 1: no decay."""
     schedule: Literal["constant", "linear", "cosine", "inverse-sqrt"] = "constant"
-    """Learning rate schedule. `linear` and `cosine` reach 0 at the limit of the training."""
+    """Learning rate schedule. `linear` and `cosine` reach 0 at the limit of training."""
     warmup: int = Field(default=0, ge=0)
     """Updates over which the learning rate rises from 0."""
     clip: float | None = Field(default=None, gt=0)
     """Maximum norm of the gradient; larger gradients are scaled down. Default: no clipping."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """Share of label smoothing, spread over all words."""
+    """Label smoothing: probability mass spread over all words."""
     average: float = Field(default=0.0, ge=0, lt=1)
-    """Average the parameters over this share of the updates, at the end of the training. A training that stops earlier
-    has no average."""
+    """Average the parameters over this share of the updates, at the end of training. If training stops earlier, there
+    is no average."""
     l1: float = Field(default=0.0, ge=0)
     """L1 regularization: weight of the sum of absolute weights, relative to the log-likelihood of the training text."""
     l2: float = Field(default=0.0, ge=0)

@@ -61,7 +61,7 @@ class TrainingStarted:
 
 @dataclass(frozen=True)
 class FitResult:
-    """The result of a training. The model has the best parameters by the dev text, or without one the last."""
+    """The result of a training run. The model has the best parameters by the dev text, or without one the last."""
 
     progress: Progress
     already_finished: bool = False  # before this call
@@ -93,9 +93,9 @@ def fit(
         data: Training data: a `Corpus`, a `ParallelCorpus`, or other `Examples`.
         dev: Data for evaluation and early stopping.
         config: Settings of training.
-        output: A directory for the model and checkpoints. A training that was stopped or killed is resumed by the
+        output: A directory for the model and checkpoints. A training run that was stopped or killed is resumed by the
             same call, with bit-identical results.
-        force: Replace a training in the directory.
+        force: Replace a training run in the directory.
         callback: Called when training starts and after each step.
         objective: Function of model, examples and generator (None in evaluation) that returns the losses of all
             predictions.
@@ -115,24 +115,24 @@ def fit(
     directory = None if output is None else TrainingDirectory(Path(output))
     with limit_threads(config.threads), training_mode(model, config.device):
         if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
-            _set_record(model, config, data, dev)
+            _set_training_metadata(model, config, data, dev)
         state = TrainState.create(model, config)
         finished = directory is not None and _create_or_resume(state, directory, config, force=force)
         if not finished:
-            _run(_Run(state, task, directory, callback or (lambda event: None), force))
+            _run(_TrainingRun(state, task, directory, callback or (lambda event: None), force))
         load_parameters(model, state.best_parameters)
         return FitResult(state.progress, finished)
 
 
 @dataclass(frozen=True)
-class _Run:
-    """A training in progress."""
+class _TrainingRun:
+    """A training run in progress."""
 
     state: TrainState
     task: TrainingTask
     directory: TrainingDirectory | None
     callback: TrainingCallback
-    forced: bool  # it replaced another training
+    forced: bool  # it replaced another training run
 
 
 def _check_data(model: nn.Module, data: Any, dev: Any, config: TrainingConfig) -> None:
@@ -212,14 +212,14 @@ def _device(name: str) -> torch.device:
         raise DataError(f"device {name!r} is not available ({str(error).splitlines()[0]}); use cpu") from None
 
 
-def _set_record(model: StorableModel, config: TrainingConfig, data: Any, dev: Any) -> None:
+def _set_training_metadata(model: StorableModel, config: TrainingConfig, data: Any, dev: Any) -> None:
     """Set what config.yaml has about the training."""
     fingerprints = {
         "train": data.fingerprint(),
         "dev": None if dev is None else dev.fingerprint(),
         "start": arrays_fingerprint(model.arrays()),
     }
-    model.record = {"training": config.model_dump(mode="json"), "data": fingerprints}
+    model.training_metadata = {"training": config.model_dump(mode="json"), "data": fingerprints}
 
 
 def _storable(model: nn.Module) -> StorableModel:
@@ -229,9 +229,9 @@ def _storable(model: nn.Module) -> StorableModel:
 
 
 def _create_or_resume(state: TrainState, directory: TrainingDirectory, config: TrainingConfig, *, force: bool) -> bool:
-    """Start a training in a directory, or resume the one there. Return whether it is finished already.
+    """Start a training run in a directory, or resume the one there. Return whether it is finished already.
 
-    A training that is resumed with other limits continues, or stops, by these.
+    A training run that is resumed with other limits continues, or stops, by these.
     """
     model = _storable(state.model)
     if force or directory.progress() is None:
@@ -245,7 +245,7 @@ def _create_or_resume(state: TrainState, directory: TrainingDirectory, config: T
     return bool(state.progress.finished)
 
 
-def _run(run: _Run) -> None:
+def _run(run: _TrainingRun) -> None:
     """Train to the end, with callbacks and checkpoints."""
     state, task, model = run.state, run.task, run.state.model
     run.callback(
@@ -268,8 +268,8 @@ def _run(run: _Run) -> None:
                 raise StoppedError(stop_signal, _stop_message(run, report.progress))
 
 
-def _save_step(run: _Run, directory: TrainingDirectory, report: StepReport, *, stopping: bool) -> None:
-    """Write metrics, model and checkpoint. The model is written first, so that a finished training has its model."""
+def _save_step(run: _TrainingRun, directory: TrainingDirectory, report: StepReport, *, stopping: bool) -> None:
+    """Write metrics, model and checkpoint. The model is written first, so that a finished training run has its model."""
     progress = report.progress
     if report.train_loss is not None or report.rolled_back:
         directory.append_metrics(metrics_record(report))
@@ -340,7 +340,7 @@ def catch_stop_signals() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
-def _stop_message(run: _Run, progress: Progress) -> str:
+def _stop_message(run: _TrainingRun, progress: Progress) -> str:
     stopped = f"stopped after update {progress.update:,}"
     if run.directory is None:
         return f"{stopped}; nothing was saved (no output directory)"

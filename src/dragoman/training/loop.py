@@ -40,7 +40,7 @@ class DivergedError(DragomanError):
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """Data, objective and settings of a training."""
+    """Data, objective and settings of a training run."""
 
     data: Examples
     dev: Examples | None
@@ -290,7 +290,7 @@ def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def load_parameters(model: nn.Module, values: Mapping[str, Tensor]) -> None:
-    """Give the parameters these values."""
+    """Copy values into the parameters."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(values[name])

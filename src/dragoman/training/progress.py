@@ -1,4 +1,4 @@
-"""How far a training is."""
+"""The progress of a training run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.training.config import TrainingConfig
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a training. With the parameters and the optimizer's state, all that is needed to resume it."""
+    """Progress of a training run. With the parameters and the optimizer's state, all that is needed to resume it."""
 
     epoch: int = 0  # completed epochs
     batch: int = 0  # batches done in the current epoch
@@ -25,7 +25,7 @@ class Progress:
     loss: float = 0.0  # sum since the last line of metrics.jsonl
     predictions: int = 0  # number of predictions in that sum
     averaged_steps: int = 0  # updates whose parameters are in the average
-    finished: str = ""  # the reason, once the training has ended
+    finished: str = ""  # the reason, once training has ended
 
     def fraction_done(self, config: TrainingConfig, batches: int) -> float:
         """Return the fraction of the training that is done, by the nearest limit."""

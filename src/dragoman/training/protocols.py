@@ -94,13 +94,13 @@ class StorableModel(Protocol):
     """A model that can be saved in a training directory."""
 
     settings: Settings
-    record: Mapping[str, Any]  # how it was trained, for config.yaml
+    training_metadata: Mapping[str, Any]  # how it was trained, for config.yaml
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         """Return all arrays, parameters by their names."""
         ...
 
-    def tables(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+    def arrays_by_file(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
         """Return the arrays of each file, with these values of the parameters."""
         ...
 

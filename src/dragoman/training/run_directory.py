@@ -1,4 +1,4 @@
-"""The directory of a training: a model that can be used at any time, and a checkpoint to resume from."""
+"""The directory of a training run: a model that can be used at any time, and a checkpoint to resume from."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dragoman.training.protocols import StorableModel
 
 MACHINE_SETTINGS = ("threads", "device")  # settings of the machine rather than of the training
-LIMITS = ("max_epochs", "max_updates", "minutes", "patience")  # settings that may change when a training is resumed
+LIMITS = ("max_epochs", "max_updates", "minutes", "patience")  # settings that may change when training is resumed
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class TrainingDirectory:
             {key: config.get("training", {}).pop(key, None) for key in LIMITS} for config in (old, new)
         )
         if changes := _changes(old, new):
-            remedy = "repeat its settings, choose another directory, or start again with --force"
-            raise DataError(f"{self.path}: holds another training ({'; '.join(changes)}); {remedy}")
+            remedy = "use the same settings, choose another directory, or start again with --force"
+            raise DataError(f"{self.path}: contains a different training run ({'; '.join(changes)}); {remedy}")
         if not all((self.path / name).is_file() for name in model.file_names()):
             raise self._broken_error()
         return old_limits != new_limits
@@ -109,7 +109,7 @@ class TrainingDirectory:
     def save_model(self, state: TrainState, model: StorableModel) -> None:
         """Write the best parameters as the model of this directory."""
         best = {name: tensor.cpu().numpy() for name, tensor in state.best_parameters.items()}
-        for name, arrays in model.tables(best).items():
+        for name, arrays in model.arrays_by_file(best).items():
             with self._saving(), atomic_file(self.path / name) as temporary:
                 write_arrays(temporary, arrays)
 
@@ -145,7 +145,7 @@ def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def _fill_defaults(config: dict[str, Any], model: StorableModel) -> None:
-    """Add the defaults of settings that did not exist when the training was started."""
+    """Add the defaults of settings that did not exist when the training run was started."""
     for name, kind in (("model", type(model.settings)), ("training", TrainingConfig)):
         if isinstance(config.get(name), dict):
             config[name] = {**kind().model_dump(mode="json"), **config[name]}

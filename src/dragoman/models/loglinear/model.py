@@ -80,9 +80,9 @@ class LogLinearModel(NeuralLanguageModel):
         *,
         windows: int = 0,
         notes: tuple[str, ...] = (),
-        record: Mapping[str, Any] | None = None,
+        training_metadata: Mapping[str, Any] | None = None,
     ):
-        super().__init__(settings, record)
+        super().__init__(settings, training_metadata)
         dtype = PRECISIONS[settings.precision]
         self.vocab, self.unknown = vocab, unknown
         self.extractor, self.layout = extractor, layout
@@ -192,8 +192,16 @@ class LogLinearModel(NeuralLanguageModel):
         windows, pairs = len(arrays.get("windows", ())), len(arrays.get("pairs", ()))
         check_layout(layout, windows, len(saved.vocab), len(keys), pairs)
         extractor = FeatureExtractor(saved.vocab, templates, tables, FeatureIndex.build(keys))
-        record = {key: value for key, value in saved.config.items() if key != "model"}
-        model = cls(saved.vocab, saved.unknown, settings, extractor, layout, windows=windows, record=record)
+        training_metadata = {key: value for key, value in saved.config.items() if key != "model"}
+        model = cls(
+            saved.vocab,
+            saved.unknown,
+            settings,
+            extractor,
+            layout,
+            windows=windows,
+            training_metadata=training_metadata,
+        )
         model.load_arrays(arrays, str(saved.path))
         if not all(bool(tensor.isfinite().all()) for tensor in model.parameters()):
             raise ValueError("weights that are not finite")
