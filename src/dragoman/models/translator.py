@@ -363,8 +363,10 @@ class Translator(NeuralModel, BaseTranslator):
                 return State(decoder_state._replace(layers=layers))
             memory = Memory(*state.memory)
             layout = RowLayout.of(state.sentence, len(memory.vectors))
-            looked_up = None if word_inputs is None else word_inputs.index_select(0, words)
-            p = self.decoder.word_inputs(self.embedding(words)) if looked_up is None else looked_up  # (rows, gates * H)
+            cached_inputs = None if word_inputs is None else word_inputs.index_select(0, words)
+            p = (
+                self.decoder.word_inputs(self.embedding(words)) if cached_inputs is None else cached_inputs
+            )  # (rows, gates * H)
             after = self.decoder.attention_step(p, decoder_state, memory, layout)
             return State(tuple(after), tuple(memory), state.sentence)
 
