@@ -29,7 +29,7 @@ def train_cache(
     unknown: UnknownWordOptions = UnknownWordOptions(),
     force: options.Force = False,
 ) -> None:
-    """Create a cache model, which gives recent words a higher probability.
+    """Create a cache model, which favours recent words.
 
     It is useful in a mixture with another model.
 
