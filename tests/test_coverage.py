@@ -100,9 +100,9 @@ def test_invalid_uses_are_refused() -> None:
     with pytest.raises(DataError, match="has none"):
         language = model("modified-kneser-ney, order 3")
         beam_search(language, Batch.empty(1, source_of(["x"])), coverage=1.0)
-    with pytest.raises(DataError, match="a source to cover"):
+    with pytest.raises(DataError, match="requires a source"):
         beam_search(model("modified-kneser-ney, order 3"), Batch.empty(1), coverage=1.0)
-    with pytest.raises(DataError, match=r"penalty of -1\.0"):
+    with pytest.raises(DataError, match=r"got -1\.0"):
         searched(coverage=-1.0)
 
 
