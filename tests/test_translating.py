@@ -368,7 +368,7 @@ def test_chunks_of_spaces_are_not_translated() -> None:
 
 
 def test_chunks_need_at_least_one_token() -> None:
-    with pytest.raises(DataError, match="at most 0 tokens"):
+    with pytest.raises(DataError, match="max_tokens must be >= 1"):
         untrained("word").translate("A CAT", max_tokens=0)
 
 
