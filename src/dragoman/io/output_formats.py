@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
@@ -34,7 +35,7 @@ class TranslationWriter(Protocol):
     def write(self, lines: Iterable[TranslatedLine]) -> None: ...
 
 
-class _LineWriter:
+class _LineWriter(ABC):
     """Writes the record of each line, followed by a line break."""
 
     def __init__(self, file: TextIO):
@@ -44,8 +45,9 @@ class _LineWriter:
         self.file.writelines(f"{self.format(line)}\n" for line in lines)
         self.file.flush()
 
+    @abstractmethod
     def format(self, line: TranslatedLine) -> str:
-        raise NotImplementedError
+        """Return the record of a line."""
 
 
 class TextWriter(_LineWriter):
