@@ -74,6 +74,6 @@ def test_port_in_use(run: Any, place: Path) -> None:
 
 
 def test_missing_extra(run: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.core.extras.is_installed", lambda package: package != "uvicorn")
+    monkeypatch.setattr("dragoman.core.errors.is_installed", lambda package: package != "uvicorn")
     result = run("serve", f"de-en={place / 'one'}")
     assert result.code == 2 and "pip install 'dragoman[serve]'" in result.err and is_one_line(result.err)

@@ -18,7 +18,7 @@ import pytest
 import dragoman
 from command import COMMAND, is_one_line, modules_after
 from dragoman.combine.ensemble import Ensemble
-from dragoman.data import input_lines
+from dragoman.data import formats
 from dragoman.evaluation.alignment import argmax_links, to_pharaoh
 from small_translators import ENGLISH, GERMAN, TREES, letters, place, translators
 
@@ -36,7 +36,7 @@ def test_translate_prints_one_line_per_input_line(good: Any, place: Path) -> Non
 
 def test_batches_do_not_change_translations(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     together = good("translate", place / "two", "--json", stdin=TEXT).lines
-    monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 3)
+    monkeypatch.setattr(formats, "MAX_BATCH_LINES", 3)
     apart = good("translate", place / "two", "--json", stdin=TEXT).lines
     assert [json.loads(line)["translation"] for line in apart] == [json.loads(line)["translation"] for line in together]
     assert [json.loads(line)["source"] for line in apart] == GERMAN
@@ -56,7 +56,7 @@ class Slow:
 
 def test_lines_are_yielded_as_they_arrive() -> None:
     stream = Slow(b"a\nb\nc", b"d", b"e\n", b"\n", b"f")
-    came = [(lines, stream.read) for lines in input_lines.split_stream(stream)]
+    came = [(lines, stream.read) for lines in formats.split_stream(stream)]
     assert came == [([b"a", b"b"], 1), ([b"cde"], 3), ([b""], 4), ([b"f"], 6)]
 
 
@@ -164,7 +164,7 @@ def test_samples_depend_on_seed_and_line_number_only(good: Any, place: Path, mon
     how = ("translate", place / "two", "--temperature", 2, "--sample", 4)
     first = good(*how, stdin=TEXT).out
     assert [line.split(" ||| ")[0] for line in first.splitlines()[:5]] == ["0", "0", "0", "0", "1"]
-    monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 7)
+    monkeypatch.setattr(formats, "MAX_BATCH_LINES", 7)
     assert good(*how, stdin=TEXT).out == first
     assert good(*how, "--seed", 2, stdin=TEXT).out != first
     same = good(*how, stdin=f"{GERMAN[0]}\n" * 2).lines
@@ -270,7 +270,7 @@ def test_lines_of_unknown_words_are_reported(
 
 
 def test_lines_of_unknown_words_are_counted(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 2)
+    monkeypatch.setattr(formats, "MAX_BATCH_LINES", 2)
     first, last = good("translate", place / "one", stdin="a dog\n\nthe cat\nder hund\na bird\n").err.splitlines()
     assert first.startswith("line 1: 2 of 2 words")
     assert last == "3 lines consist mostly of words that do not occur in the training text"
@@ -371,10 +371,10 @@ def test_no_break_spaces_do_not_separate_words(good: Any, place: Path, tmp_path:
 
 
 def test_line_numbers_continue_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(input_lines, "MAX_BATCH_LINES", 2)
+    monkeypatch.setattr(formats, "MAX_BATCH_LINES", 2)
     parts: Iterator[list[bytes]] = iter([[b"a", b"b", b"c"], [b"d"]])
     calls: list[tuple[str, str, int]] = []
-    batches = list(input_lines._batches(parts, "x", lambda *line: calls.append(line)))
+    batches = list(formats._batches(parts, "x", lambda *line: calls.append(line)))
     assert [[line.number for line in batch] for batch in batches] == [[1, 2], [3], [4]]
     assert calls[3] == ("d", "x", 4)
 

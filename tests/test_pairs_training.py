@@ -105,11 +105,6 @@ def made(pairs: ParallelCorpus = PAIRS, **settings: Any) -> Translator:
     return Translator.create(pairs, **{**SMALL, **encoder, **settings})
 
 
-def ids(source: Any) -> np.ndarray:
-    result: np.ndarray = source.leaves.ids if isinstance(source, Treebank) else source.ids
-    return result
-
-
 def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: Any) -> tuple[float, float]:
     """The share of words that occur once and were unknown in training, of source and of target."""
     read: list[ParallelCorpus] = []
@@ -124,11 +119,11 @@ def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: A
     result = []
     for side in ("source", "target"):
         text = getattr(pairs, side)
-        at_first = ids(text)
+        at_first = text.ids
         once = int(singletons(text)[at_first].sum())
-        unknown = np.mean([(ids(getattr(pair, side)) == UNK).sum() for pair in read]) - (at_first == UNK).sum()
+        unknown = np.mean([(getattr(pair, side).ids == UNK).sum() for pair in read]) - (at_first == UNK).sum()
         frequent = at_first[~singletons(text)[at_first] & (at_first != UNK)]
-        known = np.concatenate([ids(getattr(pair, side)) for pair in read])
+        known = np.concatenate([getattr(pair, side).ids for pair in read])
         assert np.isin(known, frequent).sum() == len(frequent) * len(read), "words seen more often are never forgotten"
         result.append(float(unknown) / once)
     return result[0], result[1]

@@ -22,11 +22,12 @@ from dragoman.data.segmenters import (
     WordSegmenter,
     choose_segmenter,
     load_segmenter,
+    looks_tokenised,
+    looks_unsegmented,
     train_segmenter,
 )
 from dragoman.data.subwords import MODEL_FILE, SubwordSegmenter, minimum_size, recommended_size
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.data.words import looks_tokenised, looks_unsegmented
 
 RAW = [
     "The old farmer sold two brown cows, didn't he?",

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dragoman import DataError
 from dragoman.combine.ensemble import Ensemble
 from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.scanner import split_words
 from dragoman.data.tokenizer import Tokenizer
-from dragoman.data.words import split_words
 from dragoman.models.segmented_line import SENTENCE_END_MARKS, SegmentedLine, split_tokens
 from dragoman.models.translation import Translation
 from dragoman.models.translator import Translator

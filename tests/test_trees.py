@@ -139,7 +139,7 @@ def test_the_words_of_trees_are_a_corpus() -> None:
     assert trees.sentences_as_text() == text
     assert trees.vocab == expected.vocab
     assert trees.vocab.counts.tolist() == expected.vocab.counts.tolist()
-    assert trees.leaves.ids.tolist() == expected.ids.tolist()
+    assert trees.ids.tolist() == expected.ids.tolist()
     assert trees.sizes.tolist() == expected.sizes.tolist() == [6, 1, 5, 2, 8]
     assert np.diff(trees.node_offsets).tolist() == [4, 0, 3, 0, 6]
 
@@ -147,9 +147,9 @@ def test_the_words_of_trees_are_a_corpus() -> None:
 def test_given_and_limited_vocabularies() -> None:
     trees = Treebank.from_lines(LINES, min_count=2)
     assert trees.vocab.tokens[3:] == ("the",)
-    assert trees.leaves.unknown_words[:2] == ["ein", "kurzer"]
+    assert trees.unknown_words[:2] == ["ein", "kurzer"]
     known = Treebank.from_lines(["(S the <s> cat)"], Vocab.build(["the", "cat"], [1, 1]))
-    assert known.leaves.ids.tolist() == [3, UNK, 4]
+    assert known.ids.tolist() == [3, UNK, 4]
     assert Treebank.from_lines(["(S a b b)", "(S c b a)"], max_size=2).vocab.tokens[3:] == ("a", "b")
     with pytest.raises(DataError, match="another vocabulary"):
         known.require_vocab(trees.vocab)
@@ -188,12 +188,12 @@ def test_select_gives_the_same_trees_as_reading_them(numbers: list[int]) -> None
 
 def test_with_unknown_does_not_change_the_trees() -> None:
     trees = Treebank.from_lines(LINES)
-    mask = np.zeros(trees.leaves.num_words, bool)
+    mask = np.zeros(trees.num_words, bool)
     mask[1] = True
     hidden = trees.with_unknown(mask)
-    assert hidden.leaves.ids[:3].tolist() == [3, UNK, 5]
+    assert hidden.ids[:3].tolist() == [3, UNK, 5]
     assert hidden.left is trees.left
-    assert trees.leaves.ids[1] == 4
+    assert trees.ids[1] == 4
 
 
 def test_phrases_are_the_words_under_each_node() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman.align.aligner import Aligner
     from dragoman.align.em import EMProgress
     from dragoman.data.corpus import ParallelCorpus
-    from dragoman.data.line_pairs import LinePairs
+    from dragoman.data.tokenizer import LinePairs
     from dragoman.evaluation.alignment import AlignmentCounts, GoldAlignment
 
 
@@ -102,7 +102,7 @@ def align(
       dragoman align --src test.de --tgt test.en --with aligner --gold test.align --json
     """
     from dragoman.align.symmetrization import SYMMETRIZATIONS
-    from dragoman.data.line_pairs import read_pairs
+    from dragoman.data.tokenizer import read_pairs
     from dragoman.evaluation.alignment import count_all_links, to_pharaoh
     from dragoman.io.storage import LEXICON_FILE
 
@@ -171,7 +171,7 @@ def _report_unknown_words(pairs: ParallelCorpus, aligner: Path) -> None:
     """Report if a text consists mostly of words that the aligner does not know."""
     from dragoman.data.vocabulary import UNK
 
-    for name, text in (("--src", pairs.source.as_corpus()), ("--tgt", pairs.target)):
+    for name, text in (("--src", pairs.source), ("--tgt", pairs.target)):
         unknown = int((text.ids == UNK).sum())
         if 2 * unknown > text.num_words:
             problem = f"{unknown:,} of {text.num_words:,} words are unknown to --with {aligner}"

@@ -74,8 +74,7 @@ def cluster(
 
 
 def _read(text: str, field: str | None, vocab: VocabOptions) -> Corpus:
-    from dragoman.data.formats import display_name
-    from dragoman.data.line_pairs import field_for
+    from dragoman.data.formats import display_name, field_for
     from dragoman.models.loading import load_language_model
 
     with status("reading"):

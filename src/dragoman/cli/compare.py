@@ -41,7 +41,7 @@ class ComparisonFiles(OptionGroup):
     ] = ""
 
     def read(self) -> ComparisonInput:
-        from dragoman.data.line_pairs import read_lines, read_parallel_lines
+        from dragoman.data.formats import read_lines, read_parallel_lines
         from dragoman.evaluation.comparison import ComparisonInput
 
         if len(self.systems) != 2:
@@ -128,7 +128,7 @@ def _system_names(systems: Sequence[str], names: str) -> tuple[str, str]:
 
 
 def _detect_tokenised(lines: Sequence[str]) -> bool:
-    from dragoman.data.words import looks_tokenised
+    from dragoman.data.segmenters import looks_tokenised
 
     tokenised = looks_tokenised(lines)
     if tokenised:

@@ -108,8 +108,7 @@ def _evaluate_models(
 ) -> list[NamedEvaluation]:
     """Evaluate each model. The text is read once, and encoded once for each vocabulary."""
     from dragoman.data.corpus import Corpus
-    from dragoman.data.formats import display_name, read_text
-    from dragoman.data.line_pairs import field_for
+    from dragoman.data.formats import display_name, field_for, read_text
     from dragoman.data.scanner import scan
     from dragoman.evaluation.dynamic_evaluation import dynamic_token_scores
     from dragoman.evaluation.floor import evaluate_token_scores

@@ -27,7 +27,7 @@ from dragoman.core.defaults import DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.data.line_pairs import LinePairs
+    from dragoman.data.tokenizer import LinePairs
     from dragoman.evaluation.significance import BaselineComparison
     from dragoman.evaluation.translator import ReferenceData, TranslatorEvaluation
     from dragoman.models.translation import BaseTranslator
@@ -137,8 +137,7 @@ def _read_lines(
     src: str, ref: str, options: TranslatorEvaluationOptions, models: Collection[BaseTranslator]
 ) -> LinePairs:
     """Read the texts and check that all translators can read the source."""
-    from dragoman.data.line_pairs import read_pairs
-    from dragoman.data.tokenizer import TREE
+    from dragoman.data.tokenizer import TREE, read_pairs
     from dragoman.models.line_translation import check_tree
 
     lines = read_pairs(src, ref, options.src_field, options.ref_field)

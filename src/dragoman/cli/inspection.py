@@ -41,8 +41,7 @@ class InspectedText(NamedTuple):
 
 def read_inspected_text(text: str, field: str | None) -> InspectedText:
     """Read a text, which must have words."""
-    from dragoman.data.formats import display_name, read_text
-    from dragoman.data.line_pairs import field_for
+    from dragoman.data.formats import display_name, field_for, read_text
     from dragoman.data.scanner import scan
 
     scanned = scan(read_text(text, field_for(text, field)))

@@ -49,7 +49,7 @@ def mix(
     """
     from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
     from dragoman.combine.mixture import Mixture
-    from dragoman.data.line_pairs import field_for
+    from dragoman.data.formats import field_for
     from dragoman.io.storage import check_output_directory
     from dragoman.models.language_model import check_compatible
     from dragoman.models.loading import load_language_model

@@ -140,8 +140,7 @@ def _with_raw_scores(model: LanguageModel) -> LanguageModel:
 def _encode(models: dict[str, LanguageModel], text: str, field: str | None) -> ModelInputs:
     """Read the text once, and encode it once for each vocabulary."""
     from dragoman.data.corpus import Corpus
-    from dragoman.data.formats import display_name, read_text
-    from dragoman.data.line_pairs import field_for
+    from dragoman.data.formats import display_name, field_for, read_text
     from dragoman.data.scanner import scan
 
     scanned = scan(read_text(text, field_for(text, field)))
@@ -158,7 +157,7 @@ def _encode_translations(
     models: list[Path], src: str, text: str, src_field: str | None, field: str | None
 ) -> ModelInputs:
     """Return translators, conditioned on the source, with the translations as their tokens."""
-    from dragoman.data.line_pairs import read_pairs
+    from dragoman.data.tokenizer import read_pairs
     from dragoman.models.loading import load_translator
 
     translators = {str(path): load_translator(path) for path in models}

@@ -83,7 +83,7 @@ def serve(
       dragoman serve de-en=one+two+three --lexicon aligner
       curl -s localhost:5000/translate -d q="Guten Tag" -d source=de -d target=en
     """
-    from dragoman.core.extras import require_extra
+    from dragoman.core.errors import require_extra
     from dragoman.core.threads import limit_threads
 
     for package in ("fastapi", "uvicorn"):

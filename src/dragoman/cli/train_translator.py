@@ -22,8 +22,7 @@ from dragoman.training.presets import TRANSLATOR, translator_preset
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import ParallelCorpus
-    from dragoman.data.line_pairs import LinePairs
-    from dragoman.data.tokenizer import Tokenizer
+    from dragoman.data.tokenizer import LinePairs, Tokenizer
     from dragoman.models.translator import Translator
     from dragoman.models.two_way import TwoWayTranslator
 
@@ -51,7 +50,7 @@ class TextOptions(OptionGroup):
     ] = None
 
     def read_dev(self) -> LinePairs | None:
-        from dragoman.data.line_pairs import read_pairs
+        from dragoman.data.tokenizer import read_pairs
 
         if (self.dev_src is None) != (self.dev_tgt is None):
             raise DataError("--dev-src and --dev-tgt must be given together")
@@ -159,7 +158,7 @@ def train_translator(
       dragoman train translator --src train.de --tgt train.en --dev-src dev.de --dev-tgt dev.en -o de-en --minutes 20
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
     """
-    from dragoman.data.line_pairs import read_pairs
+    from dragoman.data.tokenizer import read_pairs
     from dragoman.experiments import translator_training as steps
     from dragoman.io.storage import CHECKPOINT_FILE, check_output_directory
 
@@ -191,7 +190,7 @@ def train_translator(
 def _check_dev(texts: TextOptions, lines: LinePairs, dev_lines: LinePairs, dev: ParallelCorpus) -> None:
     from dragoman.experiments.translator_training import looks_swapped
 
-    warn_if_mostly_unknown(dev.source.as_corpus(), dev_lines.name)
+    warn_if_mostly_unknown(dev.source, dev_lines.name)
     warn_if_mostly_unknown(dev.target, f"{texts.dev_tgt}")
     if looks_swapped(lines, dev_lines):
         warn(f"{dev_lines.name}: has the words of the target language; are --dev-src and --dev-tgt swapped?")

@@ -84,8 +84,7 @@ class TrainingData:
 def read_training_data(
     text: str, dev_text: str | None, field: str | None, vocab: VocabOptions, unknown: UnknownWordOptions
 ) -> TrainingData:
-    from dragoman.data.formats import display_name
-    from dragoman.data.line_pairs import field_for
+    from dragoman.data.formats import display_name, field_for
     from dragoman.models.loading import load
 
     with status("reading"):

@@ -58,7 +58,7 @@ def translate(
       dragoman translate words --lexicon aligner --explain-unknowns < test.de
     """
     from dragoman.combine.load_translators import check_attention, load_translators
-    from dragoman.data.input_lines import read_line_batches
+    from dragoman.data.formats import read_line_batches
     from dragoman.models.line_translation import translate_all
 
     check_translate_options(models, search, unknowns, sampling, output)

@@ -31,9 +31,9 @@ def units(
       dragoman train ngram --text tokens.en --vocab de-en -o news
       dragoman translate de-en --lm news < test.de
     """
-    from dragoman.data.input_lines import read_line_batches
+    from dragoman.data.formats import read_line_batches
+    from dragoman.data.scanner import split_words
     from dragoman.data.tokenizer import TREE
-    from dragoman.data.words import split_words
     from dragoman.models.loading import load_translator
 
     translator = load_translator(model)

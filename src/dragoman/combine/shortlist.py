@@ -19,7 +19,7 @@ from dragoman.align.lexicon import Lexicon
 from dragoman.align.pair_grid import NULL
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State, scatter_to_vocabulary
-from dragoman.data.corpus import SourceCorpus
+from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START, UNK, Vocab
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator import Translator
@@ -73,14 +73,13 @@ class Shortlist:
         translations = torch.from_numpy(target_ids[order].astype(np.int64))
         return cls(torch.from_numpy(starts), translations, torch.from_numpy(always_allowed), coverage)
 
-    def allowed_words(self, source: SourceCorpus) -> Tensor:
+    def allowed_words(self, source: Corpus) -> Tensor:
         """Return which words are allowed in the translation of each sentence.  # (sentences, |V_e|)"""
-        corpus = source.as_corpus()
-        ids = torch.from_numpy(corpus.ids.astype(np.int64))
-        sentence = torch.from_numpy(np.repeat(np.arange(len(corpus)), np.diff(corpus.offsets)))
+        ids = torch.from_numpy(source.ids.astype(np.int64))
+        sentence = torch.from_numpy(np.repeat(np.arange(len(source)), np.diff(source.offsets)))
         sizes = self.starts[ids + 1] - self.starts[ids]  # (source words,)
         first = torch.repeat_interleave(self.starts[ids] - (sizes.cumsum(0) - sizes), sizes)
-        allowed = self.always_allowed.repeat(len(corpus), 1)
+        allowed = self.always_allowed.repeat(len(source), 1)
         allowed[torch.repeat_interleave(sentence, sizes), self.translations[first + torch.arange(len(first))]] = True
         return allowed
 

@@ -1,4 +1,4 @@
-"""Errors with their exit codes, and the parts of their messages that many modules share."""
+"""Errors with their exit codes, messages that many modules share, and the check of optional dependencies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -41,6 +42,15 @@ def error_at_line(source: str, line: int, problem: str) -> DataError:
     return DataError(f"{source}:{line}: {problem}")
 
 
+def encoding_error(text: bytes, offset: int, source: str, first_line: int = 1) -> DataError:
+    """Return an error about the byte at `offset`, which is NUL or not UTF-8. Columns are counted in bytes from 1."""
+    line, column = first_line + text.count(b"\n", 0, offset), offset - text.rfind(b"\n", 0, offset)
+    if text[offset] == 0:
+        return error_at_line(source, line, f"NUL byte at column {column}; this is not a text file, or it is UTF-16")
+    remedy = "convert it, for example with iconv -f LATIN1 -t UTF-8"
+    return error_at_line(source, line, f"not UTF-8 (byte 0x{text[offset]:02x} at column {column}); {remedy}")
+
+
 @contextmanager
 def file_errors(path: Path) -> Iterator[None]:
     """Convert errors of reading a file to a `DataError` with a message of one line."""
@@ -72,3 +82,24 @@ def did_you_mean(name: str, choices: Iterable[str], otherwise: str = "choose fro
     choices = list(choices)
     match = closest_match(name, choices)
     return f"{otherwise} {', '.join(choices)}" if match is None else f"did you mean {match!r}?"
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package can be imported, without importing it.
+
+    >>> is_installed("dragoman"), is_installed("no_such_package")
+    (True, False)
+    """
+    return find_spec(package) is not None
+
+
+def require_extra(package: str, extra: str) -> None:
+    """Raise an error that says how to install `package` if it is missing.
+
+    >>> require_extra("no_such_package", "plot")
+    Traceback (most recent call last):
+    ...
+    dragoman.core.errors.DataError: no_such_package is not installed; run: pip install 'dragoman[plot]'
+    """
+    if not is_installed(package):
+        raise DataError(f"{package} is not installed; run: pip install 'dragoman[{extra}]'")

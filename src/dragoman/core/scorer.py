@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # count-based models need torch only for distributions
     from torch import Tensor
 
     from dragoman.data.batches import Batch
-    from dragoman.data.corpus import Corpus, SourceCorpus
+    from dragoman.data.corpus import Corpus
     from dragoman.data.unknown_words import UnknownWordModel
     from dragoman.data.vocabulary import Vocab
 
@@ -76,7 +76,7 @@ class BatchedScorer(Scorer, Protocol):
 class PairScorer(Scorer, Protocol):
     """A translator that computes the likelihood of given translations faster than the fold."""
 
-    def pair_log_probs(self, source: SourceCorpus, target: Corpus) -> NDArray[np.float64]: ...
+    def pair_log_probs(self, source: Corpus, target: Corpus) -> NDArray[np.float64]: ...
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dragoman.data.corpus import Corpus, SourceCorpus
+from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, UNK
 
 
@@ -21,7 +21,7 @@ class Batch:
 
     ids: Tensor  # (rows, longest) int64
     lengths: Tensor  # (rows,) tokens per row, including `</s>`
-    source: SourceCorpus | None = None  # one sentence per row
+    source: Corpus | None = None  # one sentence per row
 
     @property
     def num_rows(self) -> int:
@@ -34,7 +34,7 @@ class Batch:
 
     @classmethod
     def from_sentences(
-        cls, sentences: Iterable[Sequence[int] | NDArray[np.integer]], source: SourceCorpus | None = None
+        cls, sentences: Iterable[Sequence[int] | NDArray[np.integer]], source: Corpus | None = None
     ) -> Batch:
         """Build a batch from sentences given as ids without `</s>`."""
         rows = [torch.as_tensor(np.asarray(sentence, np.int64)) for sentence in sentences]
@@ -45,7 +45,7 @@ class Batch:
         return cls(ids, lengths, source)
 
     @classmethod
-    def empty(cls, num_rows: int, source: SourceCorpus | None = None) -> Batch:
+    def empty(cls, num_rows: int, source: Corpus | None = None) -> Batch:
         """Return a batch of rows without tokens, for generation."""
         return cls(torch.full((num_rows, 0), END), torch.zeros(num_rows, dtype=torch.int64), source)
 

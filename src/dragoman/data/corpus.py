@@ -7,23 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError, error_at_line
+from dragoman.core.types import Json
 from dragoman.data.alignments import WordAlignments
 from dragoman.data.formats import display_name, read_text
 from dragoman.data.ranges import select_ranges, split_by_size
-from dragoman.data.scanner import ScannedText, scan
+from dragoman.data.scanner import ScannedText, check_lines, scan
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
-from dragoman.data.words import check_lines
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Sentences as ids of a vocabulary. Empty lines are sentences too.
+    """Sentences as ids of a vocabulary. Empty lines are sentences too. `Treebank` adds syntax trees.
 
     A word outside the vocabulary has the id `UNK` and its spelling is stored. A literal `<unk>` in the text has no
     spelling, so an unknown-word model assigns it no cost.
@@ -65,19 +65,21 @@ class Corpus:
             training: whether `<s>` and `</s>` in the text are errors; otherwise they are unknown words. The default
                 is True if the vocabulary is built here.
         """
-        scanned = scan(read_text(path, field))
-        training = vocab is None if training is None else training
-        if training:
-            _check_reserved(scanned, display_name(path))
-        if vocab is None:
-            vocab = Vocab.build(scanned.types, scanned.counts.tolist(), min_count=min_count, max_size=max_size)
-        return cls.from_scan(scanned, vocab)
+        scanned, source = scan(read_text(path, field)), display_name(path)
+        return cls.from_scan(scanned, vocab, min_count=min_count, max_size=max_size, training=training, source=source)
 
     @classmethod
     def from_sentences(
-        cls, sentences: Iterable[str | Sequence[str]], vocab: Vocab | None = None, *, min_count: int = 1
+        cls,
+        sentences: Iterable[str | Sequence[str]],
+        vocab: Vocab | None = None,
+        *,
+        min_count: int = 1,
+        max_size: int | None = None,
+        training: bool | None = None,
+        source: str = "sentences",
     ) -> Corpus:
-        """Build from strings (split at spaces and TABs) or lists of tokens."""
+        """Build from strings (split at spaces and TABs) or lists of tokens. Error messages name `source`."""
         lines = [line if isinstance(line, str) else _join_tokens(line) for line in sentences]
         try:
             text = "".join(line + "\n" for line in lines).encode()
@@ -85,20 +87,33 @@ class Corpus:
             text = b""
         if text.count(b"\n") != len(lines):
             check_lines(lines)  # raises an error that names the line
-        scanned = scan(text)
-        if vocab is None:
-            _check_reserved(scanned, "sentences")
-            vocab = Vocab.build(scanned.types, scanned.counts.tolist(), min_count=min_count)
-        return cls.from_scan(scanned, vocab)
+        return cls.from_scan(
+            scan(text), vocab, min_count=min_count, max_size=max_size, training=training, source=source
+        )
 
-    @classmethod
-    def from_scan(cls, scanned: ScannedText, vocab: Vocab) -> Corpus:
-        """Build from a scanned text."""
+    @staticmethod
+    def from_scan(
+        scanned: ScannedText,
+        vocab: Vocab | None = None,
+        *,
+        min_count: int = 1,
+        max_size: int | None = None,
+        training: bool | None = None,
+        source: str = "text",
+    ) -> Corpus:
+        """Build from a scanned text. Arguments are those of `read`."""
+        if vocab is None if training is None else training:
+            for word in SPECIALS[:UNK]:
+                if word in scanned.types:
+                    problem = "is reserved in training text: sentence boundaries are added automatically; remove it"
+                    raise error_at_line(source, scanned.first_line_with(word), f"{word} {problem}")
+        if vocab is None:
+            vocab = Vocab.build(scanned.types, scanned.counts.tolist(), min_count=min_count, max_size=max_size)
         id_of_type = vocab.ids(scanned.types)
         is_unknown = np.array([word != SPECIALS[UNK] for word in scanned.types], bool) & (id_of_type == UNK)
         spelling_of_type = np.cumsum(is_unknown, dtype=np.int32) - 1
         positions = np.flatnonzero(is_unknown[scanned.tokens]) if is_unknown.any() else np.zeros(0, np.int64)
-        return cls(
+        return Corpus(
             vocab,
             id_of_type[scanned.tokens],
             scanned.offsets,
@@ -190,15 +205,13 @@ class Corpus:
         flat[self.offsets[1:] + extra * np.arange(1, self.num_sentences + 1) - 1] = END
         return flat
 
-    def as_corpus(self) -> Corpus:
-        """Return the sentences without syntax: the corpus itself (see `Treebank.as_corpus`)."""
-        return self
-
     def require_vocab(self, vocab: Vocab) -> None:
-        """Raise an error if the corpus was read with another vocabulary."""
-        require_same_vocab(self.vocab, vocab)
+        """Raise an error if the text was read with another vocabulary than a model's."""
+        if self.vocab is not vocab and self.vocab != vocab:
+            why = self.vocab.describe_difference(vocab)
+            raise DataError(f"the text was read with another vocabulary than the model's ({why}); use the model's")
 
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Json]:
         """Return the size and a checksum by which the corpus is recognised, vocabulary included."""
         vocab = np.frombuffer("\n".join(self.vocab.tokens).encode(), np.uint8)
         checksum = arrays_checksum([self.ids, self.offsets, vocab])
@@ -206,20 +219,26 @@ class Corpus:
 
     # -- derived corpora -----------------------------------------------------------------------------------------
 
-    def select(self, sentences: NDArray[np.integer]) -> Corpus:
+    def select(self, sentences: NDArray[np.integer]) -> Self:
         """Return these sentences, in this order."""
         offsets, positions = select_ranges(self.offsets, sentences)
         spelling_ids = np.full(self.num_words, -1, np.int32)
         spelling_ids[self.unknown_positions] = self.unknown_spelling_ids
-        selected = spelling_ids[positions]
-        unknown = np.flatnonzero(selected >= 0)
-        return Corpus(self.vocab, self.ids[positions], offsets, unknown, selected[unknown], self.spellings)
+        spelling_ids = spelling_ids[positions]
+        unknown = np.flatnonzero(spelling_ids >= 0)
+        return replace(
+            self,
+            ids=self.ids[positions],
+            offsets=offsets,
+            unknown_positions=unknown,
+            unknown_spelling_ids=spelling_ids[unknown],
+        )
 
-    def chunks(self, max_tokens: int) -> Iterator[Corpus]:
+    def chunks(self, max_tokens: int) -> Iterator[Self]:
         """Split into corpora of at most `max_tokens` tokens, or of one longer sentence."""
         return (self.select(chunk) for chunk in split_by_size(np.arange(len(self)), self.sizes, max_tokens))
 
-    def with_unknown(self, unknown: NDArray[np.bool_]) -> Corpus:
+    def with_unknown(self, unknown: NDArray[np.bool_]) -> Self:
         """Return a copy with `<unk>` where `unknown` is true, without spellings.  # unknown: (words,)"""
         return replace(self, ids=np.where(unknown, np.int32(UNK), self.ids))
 
@@ -229,25 +248,7 @@ def _join_tokens(tokens: Sequence[str]) -> str:
     return " ".join(tokens) + (" " if tokens and tokens[-1].endswith("\r") else "")
 
 
-def _check_reserved(scanned: ScannedText, source: str) -> None:
-    for word in SPECIALS[:UNK]:
-        if word in scanned.types:
-            raise reserved_token_error(word, source, scanned.first_line_with(word))
-
-
-def reserved_token_error(word: str, source: str, line: int) -> DataError:
-    problem = f"{word} is reserved in training text: sentence boundaries are added automatically; remove it"
-    return error_at_line(source, line, problem)
-
-
-def require_same_vocab(vocab: Vocab, model_vocab: Vocab) -> None:
-    """Raise an error if a text was read with a vocabulary other than the model's."""
-    if vocab is not model_vocab and vocab != model_vocab:
-        why = vocab.describe_difference(model_vocab)
-        raise DataError(f"the text was read with another vocabulary than the model's ({why}); use the model's")
-
-
-def arrays_checksum(arrays: Iterable[NDArray[Any]]) -> str:
+def arrays_checksum(arrays: Iterable[NDArray[np.generic]]) -> str:
     """Return the CRC-32 of arrays as eight hexadecimal digits."""
     checksum = 0
     for array in arrays:
@@ -271,37 +272,6 @@ def context_windows(corpus: Corpus, length: int) -> NDArray[np.int32]:
 # -- two aligned texts -------------------------------------------------------------------------------------------------
 
 
-class SourceCorpus(Protocol):
-    """What is translated: sentences (`Corpus`) or syntax trees (`Treebank`)."""
-
-    @property
-    def vocab(self) -> Vocab: ...
-
-    def __len__(self) -> int: ...
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Tokens per sentence, including its end: |F| + 1.  # (sentences,)"""
-        ...
-
-    @property
-    def memory_sizes(self) -> NDArray[np.int64]:
-        """Positions per sentence that a decoder can attend to.  # (sentences,)"""
-        ...
-
-    def select(self, sentences: NDArray[np.integer]) -> Self:
-        """Return these sentences, in this order."""
-        ...
-
-    def as_corpus(self) -> Corpus:
-        """Return the sentences without syntax."""
-        ...
-
-    def require_vocab(self, vocab: Vocab) -> None:
-        """Raise an error if the sentences were read with another vocabulary."""
-        ...
-
-
 @dataclass(frozen=True)
 class ParallelCorpus:
     """A source and a target text with the same number of lines.
@@ -313,7 +283,7 @@ class ParallelCorpus:
     (2, ['ein hund', 'ein vogel'])
     """
 
-    source: Any  # a `SourceCorpus`
+    source: Corpus  # may be a `Treebank`
     target: Corpus
     alignments: WordAlignments | None = None  # links between tokens, if known
 
@@ -374,11 +344,11 @@ class ParallelCorpus:
     @property
     def reversed(self) -> ParallelCorpus:
         """The same pairs with source and target exchanged."""
-        if not isinstance(self.source, Corpus):
+        if type(self.source) is not Corpus:
             raise DataError("syntax trees cannot be predicted; give the source as plain text")
         return ParallelCorpus(self.target, self.source, None if self.alignments is None else self.alignments.reversed)
 
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Json]:
         """Return the fingerprints of both texts."""
         return {"source": self.source.fingerprint(), "target": self.target.fingerprint()}
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from dragoman.data.words import split_words
+from dragoman.data.scanner import split_words
 
 APOSTROPHES = "'’"
 HYPHEN_TOKEN = "@-@"  # how some tokenisers write a hyphen at which they split a word

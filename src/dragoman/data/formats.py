@@ -1,4 +1,4 @@
-"""Reading text files: plain, gzip, TSV, JSONL and standard input, with checks of the encoding."""
+"""Reading text: plain files, gzip, TSV, JSONL and standard input, with checks of the encoding."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import codecs
 import gzip
 import json
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from dragoman.core.errors import DataError, error_at_line, file_errors
+from dragoman.core.errors import DataError, encoding_error, error_at_line, file_errors
 
 BOM = codecs.BOM_UTF8
 GZIP_MAGIC = b"\x1f\x8b"  # the first bytes of gzip data
 CHECK_BYTES = 1 << 24  # decoded at a time
+READ_SIZE = 1 << 20  # bytes read from standard input at once, at most
+MAX_BATCH_LINES = 256
+
+
+# -- whole texts -------------------------------------------------------------------------------------------------------
 
 
 def read_text(path: str | Path, field: str | None = None) -> bytes:
@@ -28,19 +35,44 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
     if file_type == "tsv":
         return _tsv_column(text, field or "1", source)
     if file_type == "jsonl":
-        return _jsonl_values(text, field or "text", source)
+        lines = enumerate(_split_lines(text), 1)
+        return b"".join(_jsonl_value(line, field or "text", source, number) + b"\n" for number, line in lines)
     if field is not None:
         raise DataError(f"{source}: a field ({field}) can be selected in .tsv and .jsonl files only")
     return text
 
 
-def _file_type(path: str | Path) -> str:
-    return display_name(path).removesuffix(".gz").rsplit(".", 1)[-1].lower()
+def read_lines(path: str, field: str | None = None) -> list[str]:
+    """Read the lines of a text, whatever line breaks it has."""
+    text = read_text(path, field_for(path, field)).decode("utf-8")
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+
+
+def read_parallel_lines(path: str, expected: int, other: str, field: str | None = None) -> list[str]:
+    """Read the lines of a text, which must have as many as another text."""
+    lines = read_lines(path, field)
+    if len(lines) != expected:
+        counts = f"{display_name(path)} has {len(lines):,} lines and {display_name(other)} has {expected:,}"
+        raise DataError(f"{counts}; line i of both must belong to the same sentence")
+    return lines
+
+
+def field_for(path: str, field: str | None, *others: str | None) -> str | None:
+    """Return the field to read from a file: None for plain text, which is an error if `others` have no fields either."""
+    if field is None or has_fields(path):
+        return field
+    if not any(other is not None and has_fields(other) for other in others):
+        raise DataError(f"{display_name(path)}: --field {field} is for .tsv and .jsonl files only")
+    return None
 
 
 def has_fields(path: str | Path) -> bool:
     """Return whether a file has columns or keys, by its name."""
     return _file_type(path) in ("tsv", "jsonl")
+
+
+def _file_type(path: str | Path) -> str:
+    return display_name(path).removesuffix(".gz").rsplit(".", 1)[-1].lower()
 
 
 def display_name(path: str | Path) -> str:
@@ -51,7 +83,12 @@ def display_name(path: str | Path) -> str:
 def read_utf8(path: str | Path) -> bytes:
     """Read a whole file as valid UTF-8, unpacked if it is gzip, without selecting a field."""
     source = display_name(path)
-    raw = _read_stdin() if str(path) == "-" else _read_bytes(Path(path))
+    if str(path) == "-":
+        raw = _stdin().read()
+    else:
+        with file_errors(Path(path)):
+            raw = Path(path).read_bytes()
+            raw = gzip.decompress(raw) if Path(path).suffix == ".gz" else raw
     text = raw.removeprefix(BOM)
     if not text:
         raise DataError(f"{source}: empty; give a file with one sentence per line")
@@ -62,41 +99,32 @@ def read_utf8(path: str | Path) -> bytes:
     return text
 
 
-def _read_stdin() -> bytes:
+class ByteStream(Protocol):
+    def read(self) -> bytes: ...
+
+    def read1(self, size: int, /) -> bytes:
+        """Return the bytes that are available; wait only if there are none. Empty at the end."""
+        ...
+
+
+def _stdin() -> ByteStream:
     if sys.stdin is None:
         raise DataError("<stdin>: closed; give a file, or text on standard input")
-    return sys.stdin.buffer.read()
+    return sys.stdin.buffer  # type: ignore[return-value]  # a BufferedReader, which has read1
 
 
-def _read_bytes(path: Path) -> bytes:
-    with file_errors(path):
-        raw = path.read_bytes()
-        return gzip.decompress(raw) if path.suffix == ".gz" else raw
-
-
-def _check_utf8(text: bytes, source: str) -> None:
+def _check_utf8(text: bytes, source: str, first_line: int = 1) -> None:
     """Raise an error with line and column (in bytes, from 1) for NUL bytes and for bytes that are not UTF-8."""
     nul = text.find(b"\0")
     if nul >= 0:
-        line, column = _line_and_column(text, nul)
-        raise error_at_line(source, line, f"NUL byte at column {column}; this is not a text file, or it is UTF-16")
+        raise encoding_error(text, nul, source, first_line)
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, len(text), CHECK_BYTES):
         pending = len(decoder.getstate()[0])
         try:
             decoder.decode(text[start : start + CHECK_BYTES], final=start + CHECK_BYTES >= len(text))
         except UnicodeDecodeError as error:
-            wrong = start - pending + error.start
-            line, column = _line_and_column(text, wrong)
-            remedy = "convert it, for example with iconv -f LATIN1 -t UTF-8"
-            raise error_at_line(
-                source, line, f"not UTF-8 (byte 0x{text[wrong]:02x} at column {column}); {remedy}"
-            ) from None
-
-
-def _line_and_column(text: bytes, offset: int) -> tuple[int, int]:
-    before = text[:offset]
-    return before.count(b"\n") + 1, offset - before.rfind(b"\n")
+            raise encoding_error(text, start - pending + error.start, source, first_line) from None
 
 
 def _split_lines(text: bytes) -> list[bytes]:
@@ -121,12 +149,6 @@ def _tsv_column(text: bytes, field: str, source: str) -> bytes:
     return b"".join(row[column] + b"\n" for row in rows)
 
 
-def _jsonl_values(text: bytes, field: str, source: str) -> bytes:
-    return b"".join(
-        _jsonl_value(line, field, source, number) + b"\n" for number, line in enumerate(_split_lines(text), 1)
-    )
-
-
 def _jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:
     try:
         record = json.loads(line)
@@ -147,3 +169,76 @@ def _jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:
     if "\0" in value:
         raise error_at_line(source, number, f"{field!r} contains a NUL character; remove it")
     return encoded.replace(b"\r\n", b" ").replace(b"\n", b" ")
+
+
+# -- lines in batches, from standard input as soon as they arrive ------------------------------------------------------
+
+
+class NumberedLine(NamedTuple):
+    """A line of a text and its number, counted from 1."""
+
+    number: int
+    text: str
+
+
+LineCheck = Callable[[str, str, int], object]  # (line, name of the text, number of the line); may raise DataError
+
+
+def read_line_batches(
+    path: str, field: str | None = None, check: LineCheck | None = None
+) -> Iterator[list[NumberedLine]]:
+    """Yield the lines of a file, or of standard input if `path` is `-`. An empty file has no lines.
+
+    If the text, or a line according to `check`, is wrong, the lines before are yielded before the error is raised.
+    """
+    field = field_for(path, field)
+    chunks: Iterable[list[bytes]]
+    if path == "-":
+        chunks = split_stream(_stdin())
+    elif Path(path).is_file() and not Path(path).stat().st_size:
+        chunks = []  # like empty standard input, and unlike a training text
+    else:
+        chunks = [read_text(path, field).removesuffix(b"\n").split(b"\n")]
+    return _batches(chunks, display_name(path), check or (lambda *line: None))
+
+
+def split_stream(stream: ByteStream) -> Iterator[list[bytes]]:
+    """Yield complete lines, as many at a time as have arrived. The last may have no line break."""
+    incomplete: list[bytes] = []  # chunks of a line whose end has not arrived
+    while chunk := stream.read1(READ_SIZE):
+        if b"\n" not in chunk:
+            incomplete.append(chunk)
+            continue
+        *lines, rest = b"".join([*incomplete, chunk]).split(b"\n")
+        incomplete = [rest] if rest else []
+        yield lines
+    if incomplete:
+        yield [b"".join(incomplete)]
+
+
+def _batches(chunks: Iterable[Sequence[bytes]], source: str, check: LineCheck) -> Iterator[list[NumberedLine]]:
+    number = 0
+    for lines in chunks:
+        for first in range(0, len(lines), MAX_BATCH_LINES):
+            batch: list[NumberedLine] = []
+            try:
+                for raw in lines[first : first + MAX_BATCH_LINES]:
+                    number += 1
+                    line = _decode(raw, source, number)
+                    check(line, source, number)
+                    batch.append(NumberedLine(number, line))
+            except DataError:
+                if batch:
+                    yield batch
+                raise
+            yield batch
+
+
+def _decode(raw: bytes, source: str, number: int) -> str:
+    """Decode a line, without the CR of a line break CR LF."""
+    if number == 1:
+        raw = raw.removeprefix(BOM)
+        if raw.startswith(GZIP_MAGIC):
+            raise DataError(f"{source}: this is gzip data; pipe it through zcat")
+    _check_utf8(raw, source, number)
+    return raw.decode().removesuffix("\r")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map, split_range
+from dragoman.data.ranges import select_ranges
 from dragoman.data.scanner import ScannedText, scan
 from dragoman.data.vocabulary import SPECIALS, Vocab
 
@@ -58,9 +59,7 @@ class LetterText:
 
     def select(self, lines: NDArray[np.int64]) -> LetterText:
         """Return the given lines, in this order."""
-        sizes = self.sizes[lines]
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        positions = np.repeat(self.offsets[lines] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        offsets, positions = select_ranges(self.offsets, lines)
         return LetterText(self.codes[positions], offsets)
 
     def words(self) -> ScannedText:
@@ -72,10 +71,9 @@ class LetterText:
 
 def _character_kinds(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     """Classify each character: a letter (or a mark that belongs to one), the end of a line, or anything else."""
-    size = int(codes.max(initial=_NEWLINE)) + 1
-    present = np.zeros(size, np.bool_)
+    present = np.zeros(int(codes.max(initial=_NEWLINE)) + 1, np.bool_)
     present[codes] = True
-    kinds = np.full(size, _OTHER, np.uint8)
+    kinds = np.full(len(present), _OTHER, np.uint8)
     for code in np.flatnonzero(present).tolist():
         character = chr(code)
         is_mark = code > 127 and not character.isspace() and character.isidentifier()
@@ -120,9 +118,8 @@ class LetterModel:
     def train(cls, text: LetterText, repetitions: NDArray[np.int32] | None = None) -> LetterModel:
         """Count the n-grams of a text.  # repetitions: (lines,) how often to count each line; by default once"""
         stride = max(1, len(text.codes) // MAX_TRAINING_LETTERS)
-        counts, context_counts = np.zeros(TABLE_SIZE, np.int32), np.zeros(TABLE_SIZE, np.int32)
-        if repetitions is None:
-            repetitions = np.ones(len(text.sizes), np.int32)
+        counts, context_counts = np.zeros((2, TABLE_SIZE), np.int32)
+        repetitions = np.ones(len(text.sizes), np.int32) if repetitions is None else repetitions
         _count(text.codes, text.offsets, repetitions, stride, counts, context_counts)
         return cls(counts, context_counts, int(np.bincount(text.codes).astype(bool).sum()), stride)
 
@@ -214,7 +211,10 @@ class LanguageIdentifier:
         """
         models = {}
         for language, vocabs in vocabularies.items():
-            entries = [entry for vocab in vocabs for entry in _frequent_words(vocab)]
+            entries = []
+            for vocab in vocabs:
+                words = list(zip(vocab.tokens, vocab.counts.tolist(), strict=True))[len(SPECIALS) :]
+                entries += sorted(words, key=lambda entry: -entry[1])[:MAX_VOCABULARY_WORDS]
             repetitions = np.array([round(math.sqrt(max(1, count))) for _, count in entries], np.int32)
             models[language] = LetterModel.train(LetterText.from_lines([word for word, _ in entries]), repetitions)
         return cls(models)
@@ -234,7 +234,27 @@ class LanguageIdentifier:
         return sorted(guesses, key=lambda guess: -guess.confidence)
 
 
-def _frequent_words(vocab: Vocab) -> list[tuple[str, int]]:
-    """The most frequent words of a vocabulary with their counts."""
-    words = [entry for entry in zip(vocab.tokens, vocab.counts.tolist(), strict=True) if entry[0] not in SPECIALS]
-    return sorted(words, key=lambda entry: -entry[1])[:MAX_VOCABULARY_WORDS]
+# -- English names of languages by their ISO 639-1 codes ---------------------------------------------------------------
+
+_NAMES_BY_CODE = """
+aa Afar|ab Abkhazian|ae Avestan|af Afrikaans|ak Akan|am Amharic|an Aragonese|ar Arabic|as Assamese|av Avaric|ay Aymara
+az Azerbaijani|ba Bashkir|be Belarusian|bg Bulgarian|bi Bislama|bm Bambara|bn Bengali|bo Tibetan|br Breton|bs Bosnian
+ca Catalan|ce Chechen|ch Chamorro|co Corsican|cr Cree|cs Czech|cu Church Slavonic|cv Chuvash|cy Welsh|da Danish
+de German|dv Dhivehi|dz Dzongkha|ee Ewe|el Greek|en English|eo Esperanto|es Spanish|et Estonian|eu Basque|fa Persian
+ff Fulah|fi Finnish|fj Fijian|fo Faroese|fr French|fy Western Frisian|ga Irish|gd Scottish Gaelic|gl Galician
+gn Guarani|gu Gujarati|gv Manx|ha Hausa|he Hebrew|hi Hindi|ho Hiri Motu|hr Croatian|ht Haitian|hu Hungarian
+hy Armenian|hz Herero|ia Interlingua|id Indonesian|ie Interlingue|ig Igbo|ii Sichuan Yi|ik Inupiaq|io Ido|is Icelandic
+it Italian|iu Inuktitut|ja Japanese|jv Javanese|ka Georgian|kg Kongo|ki Kikuyu|kj Kuanyama|kk Kazakh|kl Kalaallisut
+km Khmer|kn Kannada|ko Korean|kr Kanuri|ks Kashmiri|ku Kurdish|kv Komi|kw Cornish|ky Kyrgyz|la Latin|lb Luxembourgish
+lg Ganda|li Limburgan|ln Lingala|lo Lao|lt Lithuanian|lu Luba-Katanga|lv Latvian|mg Malagasy|mh Marshallese|mi Maori
+mk Macedonian|ml Malayalam|mn Mongolian|mr Marathi|ms Malay|mt Maltese|my Burmese|na Nauru|nb Norwegian Bokmål
+nd North Ndebele|ne Nepali|ng Ndonga|nl Dutch|nn Norwegian Nynorsk|no Norwegian|nr South Ndebele|nv Navajo|ny Chichewa
+oc Occitan|oj Ojibwa|om Oromo|or Oriya|os Ossetian|pa Punjabi|pi Pali|pl Polish|ps Pashto|pt Portuguese|qu Quechua
+rm Romansh|rn Rundi|ro Romanian|ru Russian|rw Kinyarwanda|sa Sanskrit|sc Sardinian|sd Sindhi|se Northern Sami|sg Sango
+si Sinhala|sk Slovak|sl Slovenian|sm Samoan|sn Shona|so Somali|sq Albanian|sr Serbian|ss Swati|st Southern Sotho
+su Sundanese|sv Swedish|sw Swahili|ta Tamil|te Telugu|tg Tajik|th Thai|ti Tigrinya|tk Turkmen|tl Tagalog|tn Tswana
+to Tonga|tr Turkish|ts Tsonga|tt Tatar|tw Twi|ty Tahitian|ug Uighur|uk Ukrainian|ur Urdu|uz Uzbek|ve Venda
+vi Vietnamese|vo Volapük|wa Walloon|wo Wolof|xh Xhosa|yi Yiddish|yo Yoruba|za Zhuang|zh Chinese|zu Zulu
+"""
+
+LANGUAGE_NAMES = {entry[:2]: entry[3:] for entry in _NAMES_BY_CODE.strip().replace("\n", "|").split("|")}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.core.errors import error_at_line
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.ranges import offsets_of
@@ -79,6 +80,31 @@ def _concatenate(chunks: Sequence[ScannedText]) -> ScannedText:
         offsets.append(chunk.offsets[1:] + before)
         before += len(chunk.tokens)
     return ScannedText(list(index), counts, np.concatenate(tokens), np.concatenate(offsets))
+
+
+# -- single lines ------------------------------------------------------------------------------------------------------
+
+
+def split_words(line: str) -> list[str]:
+    """Split a line at spaces and TABs only. A trailing carriage return is ignored.
+
+    >>> split_words(" no\\u00a0break \\t space")
+    ['no\\xa0break', 'space']
+    """
+    return [word for word in line.rstrip("\r").replace("\t", " ").split(" ") if word]
+
+
+def check_lines(lines: Sequence[str]) -> None:
+    """Raise an error that names the line (from 1) if a string has a line break or cannot be written as UTF-8."""
+    for number, line in enumerate(lines, 1):
+        if "\n" in line:
+            raise error_at_line("sentences", number, "contains a line break; give one sentence per string")
+        try:
+            line.encode()
+        except UnicodeEncodeError:
+            raise error_at_line(
+                "sentences", number, "contains an unpaired surrogate; remove or fix the character"
+            ) from None
 
 
 # -- small texts -------------------------------------------------------------------------------------------------------

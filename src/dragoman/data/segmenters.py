@@ -7,27 +7,23 @@ text. For every segmenter, `join(segment(line))` is the line up to its whitespac
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.core.errors import DataError, closest_match
+from dragoman.data.scanner import check_lines, split_words
 from dragoman.data.subwords import (
     ALGORITHMS,
     MODEL_FILE,
+    SPACE_MARK,
     SubwordSegmenter,
+    assign_word_indices,
     minimum_size,
     recommended_size,
     train_subwords,
-)
-from dragoman.data.words import (
-    SPACE_MARK,
-    assign_word_indices,
-    check_lines,
-    looks_tokenised,
-    looks_unsegmented,
-    split_words,
 )
 
 ALIASES = {"bpe": "subword"}
@@ -35,6 +31,15 @@ KINDS = ("auto", "word", "char", *ALGORITHMS)
 MAX_SINGLETON_SHARE = 0.005  # with a larger share of singletons, words are split into subwords
 MIN_WORDS_PER_LINE = 1.5  # a text with fewer consists of single words
 MAX_SIZE_DIGITS = 7  # of the number of subwords
+
+SAMPLE_LINES = 5_000  # lines examined by `looks_tokenised` and `looks_unsegmented`
+MIN_MARKS_PER_LINE = 0.05  # a text with fewer punctuation marks has nothing to split
+MAX_MEAN_WORD_LENGTH = 6  # characters: in the scripts below words are shorter, sentences are longer
+# Scripts written without spaces: Thai, Lao, Tibetan, Burmese, Khmer, Japanese kana, Chinese characters.
+UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+CLOSING = "\"'”’»)]}"  # may stand between a punctuation mark and the following space
+MARKS = ",!?،؟۔।"  # always end a word; a full stop may end an abbreviation, so only the last of a line counts
+WIDE_MARKS = re.compile("[。、，！？｡､]")  # not followed by a space, so they may stand inside a word
 
 
 class Segmenter(Protocol):
@@ -238,6 +243,59 @@ def _default_size(lines: Sequence[str]) -> int:
     """Return the recommended number of subwords, at least two per character: Chinese has thousands of characters."""
     types = None if looks_unsegmented(lines) else len({word for line in lines for word in split_words(line)})
     return max(recommended_size(len(lines), types), 2 * minimum_size(lines))
+
+
+# -- whether a text is tokenised ---------------------------------------------------------------------------------------
+
+
+def looks_tokenised(lines: Iterable[str]) -> bool:
+    """Return whether punctuation is separated from words by spaces.
+
+    A text without punctuation counts as tokenised, because there is nothing to split. A text in a script without
+    spaces does not.
+
+    >>> looks_tokenised(["he left , i think ."]), looks_tokenised(["He left, I think."]), looks_tokenised(["AA K AH N"])
+    (True, False, True)
+    >>> looks_tokenised(["彼 は 去っ た 。"]), looks_tokenised(["彼は去ったと思います。"])
+    (True, False)
+    """
+    sample = _sample_evenly(list(lines), SAMPLE_LINES)
+    if looks_unsegmented(sample):
+        return False
+    separated = [is_separate for line in sample for is_separate in _separated_marks(split_words(line))]
+    return len(separated) <= MIN_MARKS_PER_LINE * len(sample) or sum(separated) * 2 > len(separated)
+
+
+def looks_unsegmented(lines: Iterable[str]) -> bool:
+    """Return whether a text is mostly in a script without spaces and has no spaces between its words.
+
+    >>> [looks_unsegmented([line]) for line in ("彼は去ったと思います", "彼 は 去っ た", "he left")]
+    [True, False, False]
+    """
+    words = [word for line in _sample_evenly(list(lines), SAMPLE_LINES) for word in split_words(line)]
+    unspaced = [len(word) for word in words if UNSPACED.search(word)]
+    mostly_unspaced = sum(unspaced) * 2 > sum(map(len, words))
+    return mostly_unspaced and sum(unspaced) > MAX_MEAN_WORD_LENGTH * len(unspaced)
+
+
+def _sample_evenly(lines: Sequence[str], size: int) -> Sequence[str]:
+    """Return about `size` lines from all parts of the text, which may be sorted by length."""
+    return lines[:: max(1, len(lines) // size)]
+
+
+def _separated_marks(words: Sequence[str]) -> list[bool]:
+    """For each word that ends in a punctuation mark, return whether the mark is already separate."""
+    return [
+        not any(map(str.isalnum, word))
+        for position, word in enumerate(words, 1)
+        if _ends_in_mark(word, last=position == len(words))
+    ]
+
+
+def _ends_in_mark(word: str, last: bool) -> bool:
+    """Return whether a word ends in a punctuation mark or contains one that is not followed by a space."""
+    bare = word.rstrip(CLOSING)
+    return bare.endswith(tuple(MARKS)) or (last and bare.endswith(".")) or WIDE_MARKS.search(word) is not None
 
 
 # -- lengths that do not depend on the segmenter ----------------------------------------------------------------------

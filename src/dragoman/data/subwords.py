@@ -12,9 +12,10 @@ from typing import Any
 
 from dragoman.core.errors import DataError
 from dragoman.core.threads import available_cores
+from dragoman.data.scanner import check_lines, split_words
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.data.words import SPACE_MARK, assign_word_indices, check_lines, split_words
 
+SPACE_MARK = "▁"  # U+2581, stands for a space in tokens smaller than words, as in SentencePiece
 MODEL_FILE = "sentencepiece.model"
 ALGORITHMS = {"subword": "bpe", "unigram": "unigram"}  # our names and SentencePiece's
 MAX_TRAINING_LINES = 1_000_000  # of a longer text, this many lines are sampled evenly
@@ -98,6 +99,24 @@ class SubwordSegmenter:
 
     def files(self) -> Mapping[str, bytes]:
         return {MODEL_FILE: self.model}
+
+
+def assign_word_indices(tokens: Iterable[tuple[bool, bool]]) -> list[int]:
+    """Return the index of the word (from 0) that each token belongs to.
+
+    Each token is given as (starts with a space, contains other characters). A token that is only a space belongs to
+    the next word, or to the last word if there is none. All tokens of a line without words have index 0.
+
+    >>> assign_word_indices([(True, True), (False, True), (True, False), (False, True), (True, False)])
+    [0, 0, 1, 1, 1]
+    """
+    indices, words, inside = [], 0, False
+    for starts_with_space, has_text in tokens:
+        inside = inside and not starts_with_space
+        if has_text and not inside:
+            words, inside = words + 1, True
+        indices.append(words - 1 if inside else words)
+    return [min(index, max(words - 1, 0)) for index in indices]
 
 
 def train_subwords(kind: str, size: int, lines: Sequence[str]) -> SubwordSegmenter:

@@ -1,19 +1,19 @@
-"""Text to ids and back, for one language."""
+"""Text to ids and back, for one language, and pairs of texts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dragoman.core.errors import DataError
-from dragoman.data.corpus import Corpus
-from dragoman.data.segmenters import Segmenter, WordSegmenter, load_segmenter, train_segmenter
+from dragoman.core.types import Json
+from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.formats import read_lines, read_parallel_lines
+from dragoman.data.segmenters import Segmenter, WordSegmenter, load_segmenter, looks_tokenised, train_segmenter
 from dragoman.data.subwords import SubwordSegmenter
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
-from dragoman.data.words import looks_tokenised
 
 PLAIN, TREE = "text", "tree"  # formats of a source text
 
@@ -59,7 +59,7 @@ class Tokenizer:
         max_size: int | None = None,
         format: str = PLAIN,
         name: str = "trees",
-    ) -> tuple[Tokenizer, Any]:
+    ) -> tuple[Tokenizer, Corpus]:
         """Train a tokenizer on a text and encode that text, segmenting it only once.
 
         Args:
@@ -87,7 +87,7 @@ class Tokenizer:
         vocab = Vocab.build(counts.keys(), counts.values(), min_count=min_count, max_size=max_size)
         return cls(trained, vocab, looks_tokenised(lines)), Corpus.from_sentences(segmented, vocab)
 
-    def encode(self, lines: Iterable[str], name: str = "trees") -> Any:
+    def encode(self, lines: Iterable[str], name: str = "trees") -> Corpus:
         """Convert lines to a Corpus, or to a Treebank if the format is TREE. Errors mention the text's `name`."""
         if self.format == TREE:
             return Treebank.from_lines(lines, self.vocab, source=name)
@@ -111,13 +111,36 @@ class Tokenizer:
 
     # -- on disk -------------------------------------------------------------------------------------------------------
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Json]:
         return {"units": self.segmenter.spec, "tokenised": self.tokenised, "format": self.format}
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], vocab: Vocab, files: Mapping[str, bytes]) -> Tokenizer:
+    def from_saved(cls, config: Mapping[str, object], vocab: Vocab, files: Mapping[str, bytes]) -> Tokenizer:
         units, format = config["units"], config["format"]
         if not isinstance(units, str) or format not in (PLAIN, TREE):
             problem = f"a tokenizer with units {units!r} and format {format!r} does not exist"
             raise DataError(f"{problem}; train or copy the model again")
         return cls(load_segmenter(units, files), vocab, bool(config["tokenised"]), format)
+
+
+@dataclass(frozen=True)
+class LinePairs:
+    """Two texts whose lines are translations of each other."""
+
+    source: list[str]
+    target: list[str]
+    name: str = "source"  # of the source, for messages
+
+    @property
+    def reversed(self) -> LinePairs:
+        """The pairs with source and target exchanged."""
+        return LinePairs(self.target, self.source, "target")
+
+    def encode(self, source: Tokenizer, target: Tokenizer) -> ParallelCorpus:
+        return ParallelCorpus(source.encode(self.source, self.name), target.encode(self.target))
+
+
+def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str | None = None) -> LinePairs:
+    """Read two texts, which must have equally many lines."""
+    source = read_lines(src, src_field)
+    return LinePairs(source, read_parallel_lines(tgt, len(source), src, tgt_field), src)

@@ -10,22 +10,22 @@ and is not converted.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import error_at_line
 from dragoman.core.kernels import kernel
-from dragoman.data.corpus import Corpus, arrays_checksum, reserved_token_error
+from dragoman.core.types import Json
+from dragoman.data.corpus import Corpus, arrays_checksum
 from dragoman.data.formats import display_name, read_text
 from dragoman.data.ranges import concatenate_ranges, offsets_of, select_ranges
-from dragoman.data.vocabulary import END, SPECIALS, UNK, Vocab
+from dragoman.data.vocabulary import END, SPECIALS, Vocab
 
 TOKEN = re.compile(r"[()]|[^() \t\r\n]+")
 NO_BRACKETS = (
@@ -105,8 +105,8 @@ def _outside_message(token: str, line: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Treebank:
-    """Binary trees over the sentences of a corpus. An empty line is a sentence without inner nodes.
+class Treebank(Corpus):
+    """Sentences with a binary tree each. An empty line is a sentence without inner nodes.
 
     >>> trees = Treebank.from_lines(["(S (NP the cat) (VP sat))", "", "(S (X the (Y dog)) barked loudly)"])
     >>> trees.sentences_as_text()
@@ -117,7 +117,6 @@ class Treebank:
     ['the', 'cat', 'sat', 'the cat', 'the cat sat']
     """
 
-    leaves: Corpus
     left: NDArray[np.int32]  # (inner nodes,) left children, as node numbers within their sentence
     right: NDArray[np.int32]  # (inner nodes,)
     node_offsets: NDArray[np.int64]  # (sentences + 1,) first inner node of each sentence
@@ -157,59 +156,35 @@ class Treebank:
     ) -> Treebank:
         """Build from strings with one tree each. Error messages name `source` and the line."""
         trees = [parse_tree(line, source, number) for number, line in enumerate(lines, 1)]
-        if vocab is None if training is None else training:
-            _check_reserved(trees, source)
-        if vocab is None:
-            counts = Counter(word for tree in trees for word in tree.words)
-            vocab = Vocab.build(counts.keys(), counts.values(), min_count=min_count, max_size=max_size)
-        return cls(
-            Corpus.from_sentences([tree.words for tree in trees], vocab),
-            np.array([child for tree in trees for child in tree.left], np.int32),
-            np.array([child for tree in trees for child in tree.right], np.int32),
-            offsets_of(np.array([len(tree.left) for tree in trees], np.int64)),
+        words = Corpus.from_sentences(
+            [tree.words for tree in trees],
+            vocab,
+            min_count=min_count,
+            max_size=max_size,
+            training=training,
+            source=source,
         )
-
-    @property
-    def vocab(self) -> Vocab:
-        return self.leaves.vocab
-
-    def __len__(self) -> int:
-        return len(self.leaves)
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Tokens per sentence, including its end: |F| + 1.  # (sentences,)"""
-        return self.leaves.sizes
+        return cls(
+            **vars(words),
+            left=np.array([child for tree in trees for child in tree.left], np.int32),
+            right=np.array([child for tree in trees for child in tree.right], np.int32),
+            node_offsets=offsets_of(np.array([len(tree.left) for tree in trees], np.int64)),
+        )
 
     @property
     def memory_sizes(self) -> NDArray[np.int64]:
         """Nodes per sentence: the positions that a decoder can attend to.  # (sentences,)"""
-        return np.maximum(2 * self.leaves.sizes - 3, 1)
+        return np.maximum(2 * self.sizes - 3, 1)
 
-    def as_corpus(self) -> Corpus:
-        """Return the sentences without their trees."""
-        return self.leaves
-
-    def require_vocab(self, vocab: Vocab) -> None:
-        """Raise an error if the trees were read with another vocabulary."""
-        self.leaves.require_vocab(vocab)
-
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Json]:
         """Return the size and checksums by which the trees are recognised."""
-        return {**self.leaves.fingerprint(), "trees": arrays_checksum([self.left, self.right])}
+        return {**super().fingerprint(), "trees": arrays_checksum([self.left, self.right])}
 
-    def select(self, sentences: NDArray[np.integer]) -> Treebank:
+    def select(self, sentences: NDArray[np.integer]) -> Self:
         """Return these trees, in this order."""
         offsets, positions = select_ranges(self.node_offsets, sentences)
-        return Treebank(self.leaves.select(sentences), self.left[positions], self.right[positions], offsets)
-
-    def with_unknown(self, unknown: NDArray[np.bool_]) -> Treebank:
-        """Return a copy with `<unk>` where `unknown` is true.  # unknown: (words,)"""
-        return replace(self, leaves=self.leaves.with_unknown(unknown))
-
-    def sentences_as_text(self) -> list[str]:
-        """Return the sentences as strings with one space between words, without trees."""
-        return self.leaves.sentences_as_text()
+        left, right = self.left[positions], self.right[positions]
+        return replace(super().select(sentences), left=left, right=right, node_offsets=offsets)
 
     def phrases(self, index: int) -> list[str]:
         """Return the words below each node of a sentence, in node order; `</s>` for an empty sentence."""
@@ -218,13 +193,6 @@ class Treebank:
         if words == [""]:
             return [SPECIALS[END]]
         return [" ".join(words[first : last + 1]) for first, last in TreeBatch.from_trees(tree).spans[0].tolist()]
-
-
-def _check_reserved(trees: list[Tree], source: str) -> None:
-    for number, tree in enumerate(trees, 1):
-        for word in SPECIALS[:UNK]:
-            if word in tree.words:
-                raise reserved_token_error(word, source, number)
 
 
 # -- batches of trees --------------------------------------------------------------------------------------------------
@@ -314,7 +282,7 @@ class _NodeTable:
         leaves, inner = np.maximum(lengths, 1), np.diff(trees.node_offsets)  # (sentences,)
         offsets = offsets_of(leaves + inner)
         ids = np.full(int(leaves.sum()), END, np.int64)
-        ids[~np.repeat(blank, leaves)] = trees.leaves.ids
+        ids[~np.repeat(blank, leaves)] = trees.ids
         leaf_nodes = concatenate_ranges(offsets[:-1], leaves)
         inner_nodes = concatenate_ranges(offsets[:-1] + leaves, inner)
         before = np.repeat(offsets[:-1], inner)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dragoman.data.scanner import split_words
 from dragoman.data.vocabulary import SPECIALS, UNK
-from dragoman.data.words import split_words
 from dragoman.evaluation.translation_metrics import check_line_counts
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.scorer import BatchedScorer, PairScorer, Scorer, fold
-from dragoman.data.corpus import Corpus, ParallelCorpus, SourceCorpus
+from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.ranges import split_by_size
 
 MAX_BATCH_TOKENS = 4096  # when translations are scored
@@ -35,7 +35,7 @@ def folded_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
     return np.concatenate(parts)
 
 
-def pair_log_probs(scorer: Scorer, source: SourceCorpus, target: Corpus) -> NDArray[np.float64]:
+def pair_log_probs(scorer: Scorer, source: Corpus, target: Corpus) -> NDArray[np.float64]:
     """Compute log P of each token of translations given their sources, that of `<unk>` for unknown words.  # (tokens,)
 
     Pairs of similar lengths are batched, whatever their order.
@@ -56,7 +56,7 @@ def _token_positions(corpus: Corpus, sentences: NDArray[np.integer]) -> NDArray[
     return np.repeat(corpus.token_offsets[sentences] - starts, sizes) + np.arange(sizes.sum())
 
 
-def _batch_pair_log_probs(scorer: Scorer, source: SourceCorpus, target: Corpus) -> NDArray[np.float64]:
+def _batch_pair_log_probs(scorer: Scorer, source: Corpus, target: Corpus) -> NDArray[np.float64]:
     from dragoman.data.batches import Batch
 
     if isinstance(scorer, PairScorer):

@@ -23,7 +23,7 @@ from dragoman.core.errors import DataError, error_at_line
 from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.formats import read_utf8
 from dragoman.data.tokenizer import TREE, Tokenizer
-from dragoman.data.trees import TreeBatch
+from dragoman.data.trees import Treebank, TreeBatch
 from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.evaluation.alignment import AlignmentCounts, GoldAlignment, argmax_links, count_all_links
 from dragoman.evaluation.edit_distance import EditCounts, WordRecall, count_edits, word_recall
@@ -351,5 +351,5 @@ def attention_over_source_words(attention: NDArray[np.float64], source: Tokenize
     if source.format != TREE:
         columns = append_end(source.segmenter.word_indices(source.segmenter.segment(line)))
         return attention_to_words(attention, list(range(len(attention))), columns)
-    shares = TreeBatch.from_trees(source.encode([line])).word_shares[0]  # (nodes, words)
+    shares = TreeBatch.from_trees(Treebank.from_lines([line], source.vocab)).word_shares[0]  # (nodes, words)
     return np.pad(attention @ shares, ((0, 0), (0, 1)))  # (target words, words + 1)

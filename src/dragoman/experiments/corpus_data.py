@@ -92,7 +92,7 @@ def language_of_file(file: str) -> str | None:
     >>> language_of_file("train.de.gz"), language_of_file("book.txt")
     ('German', None)
     """
-    from dragoman.data.language_names import LANGUAGE_NAMES
+    from dragoman.data.language_id import LANGUAGE_NAMES
 
     return LANGUAGE_NAMES.get(file.removesuffix(".gz").rpartition(".")[2])
 
@@ -102,7 +102,8 @@ def _option(name: str) -> str:
 
 
 def _read_part(source: str | None, target: str | None) -> CorpusPart | None:
-    from dragoman.data.line_pairs import read_lines, read_pairs
+    from dragoman.data.formats import read_lines
+    from dragoman.data.tokenizer import read_pairs
 
     if target is None:
         return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from dragoman.core.extras import is_installed
+from dragoman.core.errors import is_installed
 from dragoman.experiments.trainer import Callbacks, TrainedRung
 from dragoman.io.storage import REPORT_FILE, atomic_file
 from dragoman.report.page import Page, PageFigure, PageSection, Preformatted, section_text, to_markdown, write_html

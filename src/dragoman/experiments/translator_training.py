@@ -10,8 +10,7 @@ from dragoman.align.aligner import Aligner
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import word_links_to_tokens
 from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
-from dragoman.data.line_pairs import LinePairs
-from dragoman.data.tokenizer import Tokenizer
+from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.alignment import read_gold_alignments
 from dragoman.evaluation.translation_metrics import score_translations
@@ -91,7 +90,7 @@ def describe_data(model: Translator | TwoWayTranslator, pairs: ParallelCorpus, *
     blank = int(((pairs.source.sizes == 1) != (pairs.target.sizes == 1)).sum())
     if blank:
         yield f"{blank:,} pairs have one blank side; dragoman doctor lists them, and removes them with --fix"
-    for name, text in (("source", pairs.source.as_corpus()), ("target", pairs.target)):
+    for name, text in (("source", pairs.source), ("target", pairs.target)):
         share = float((text.ids == UNK).mean()) if text.num_words else 0.0
         if share > MANY_UNKNOWN:
             remedy = "use subwords (--units subword:N), or lower --min-count"

@@ -11,12 +11,11 @@ import numpy as np
 
 from dragoman.core.defaults import DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import error_at_line
-from dragoman.data.input_lines import NumberedLine
-from dragoman.data.segmenters import token_name
+from dragoman.data.formats import NumberedLine
+from dragoman.data.segmenters import looks_tokenised, token_name
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import parse_tree
 from dragoman.data.vocabulary import UNK
-from dragoman.data.words import looks_tokenised
 from dragoman.io.output_formats import TranslatedLine
 from dragoman.models.segmented_line import SegmentedLine
 from dragoman.models.translation import EMPTY_TRANSLATION, BaseTranslator

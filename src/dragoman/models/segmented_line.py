@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from dragoman.core.defaults import MAX_TOKENS
 from dragoman.data.segmenters import Segmenter
+from dragoman.data.subwords import SPACE_MARK
 from dragoman.data.tokenizer import TREE, Tokenizer
-from dragoman.data.words import SPACE_MARK
 
 SENTENCE_END_MARKS = (".", "!", "?", "。", "！", "？", "।")  # a long line is split after them if possible
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, Scorer, State, select_rows
-from dragoman.data.corpus import Corpus, SourceCorpus
+from dragoman.data.corpus import Corpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.evaluation.log_probs import pair_log_probs
 from dragoman.models.base import SavedModel
@@ -31,7 +31,7 @@ class SourceConditionedLM(LanguageModel):
 
     kind: ClassVar[str] = "conditioned"
 
-    def __init__(self, scorer: Scorer, source: SourceCorpus, target: Tokenizer):
+    def __init__(self, scorer: Scorer, source: Corpus, target: Tokenizer):
         self.scorer, self.source, self.target = scorer, source, target
         self.vocab, self.unknown = scorer.vocab, scorer.unknown
 
@@ -62,9 +62,7 @@ class SourceConditionedLM(LanguageModel):
         return np.arange(lines)
 
     def _encode(self, sentences: str | Iterable[str]) -> Corpus:
-        corpus = self.target.encode([sentences] if isinstance(sentences, str) else sentences)
-        assert isinstance(corpus, Corpus), "target texts are not trees"
-        return corpus
+        return self.target.encode([sentences] if isinstance(sentences, str) else sentences)
 
     def _join(self, words: Sequence[str]) -> str:
         return self.target.join(words)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from dragoman.core.defaults import DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import append_end, attention_to_words
-from dragoman.data.corpus import Corpus, SourceCorpus
+from dragoman.data.corpus import Corpus
+from dragoman.data.scanner import split_words
 from dragoman.data.segmenters import TextLengths
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import END, SPECIALS, UNK
-from dragoman.data.words import split_words
 from dragoman.models.segmented_line import SegmentedLine, segment_lines
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class PairLikelihood:
 class _EncodedSource(NamedTuple):
     """Source sentences as ids, with their tokens; for trees, the words under each node."""
 
-    corpus: SourceCorpus
+    corpus: Corpus
     tokens: list[tuple[str, ...]]
 
 
@@ -476,8 +476,7 @@ class BaseTranslator(ABC):
     def _encode_lines(self, lines: Sequence[str | SegmentedLine]) -> _EncodedSource:
         """Encode whole lines, also blank and long ones."""
         if self.source.format == TREE:
-            trees = self.source.encode([_text(line) for line in lines])
-            assert isinstance(trees, Treebank)
+            trees = Treebank.from_lines([_text(line) for line in lines], self.source.vocab)
             return _EncodedSource(trees, [tuple(trees.phrases(number)) for number in range(len(trees))])
         segmented = iter(self.source.segmenter.segment_all([line for line in lines if isinstance(line, str)]))
         tokens = [line.tokens if isinstance(line, SegmentedLine) else tuple(next(segmented)) for line in lines]

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dragoman.core.errors import DataError
-from dragoman.core.extras import require_extra
+from dragoman.core.errors import DataError, require_extra
 from dragoman.io.storage import atomic_file
 
 if TYPE_CHECKING:

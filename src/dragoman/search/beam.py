@@ -34,7 +34,7 @@ from torch import Tensor
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Scorer, State, candidate_log_probs, select_rows, select_sentences
 from dragoman.data.batches import Batch
-from dragoman.data.corpus import SourceCorpus
+from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END
 from dragoman.search.hypothesis import Continuations, Hypothesis, attention_weights, attention_widths
 from dragoman.search.lattice import Lattice
@@ -114,7 +114,7 @@ def beam_search(
 
 def beam_search_corpus(
     scorer: Scorer,
-    source: SourceCorpus,
+    source: Corpus,
     *,
     beam_size: int = 5,
     n_best: int = 1,
@@ -363,7 +363,7 @@ class _CompletedHypotheses:
 
 
 def _trace_hypotheses(
-    backpointers: list[_BeamStep], lists: list[list[_Completed]], source: SourceCorpus | None
+    backpointers: list[_BeamStep], lists: list[list[_Completed]], source: Corpus | None
 ) -> list[list[Hypothesis]]:
     """Return the completed hypotheses of each sentence with tokens and attention."""
     completed = [(sentence, hypothesis) for sentence, best in enumerate(lists) for hypothesis in best]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dragoman.core.scorer import AttentionScorer, Scorer, State
-from dragoman.data.corpus import SourceCorpus
+from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END
 
 
@@ -51,7 +51,7 @@ def attention_weights(scorer: Scorer, state: State) -> Tensor | None:
     return scorer.attention(state) if isinstance(scorer, AttentionScorer) else None
 
 
-def attention_widths(source: SourceCorpus | None, sentences: int) -> list[int]:
+def attention_widths(source: Corpus | None, sentences: int) -> list[int]:
     """Return how many columns of the attention belong to each sentence: its tokens and `</s>`, or the nodes of a tree."""
     if source is None:
         return [0] * sentences

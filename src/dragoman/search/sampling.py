@@ -14,7 +14,7 @@ from torch import Tensor
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Scorer, State, fold, select_rows
 from dragoman.data.batches import Batch
-from dragoman.data.corpus import SourceCorpus
+from dragoman.data.corpus import Corpus
 from dragoman.search.hypothesis import Hypothesis, attention_weights, attention_widths
 from dragoman.search.length import DEFAULT_MAX_WORDS, MaxWords, word_limits
 
@@ -83,7 +83,7 @@ def iter_samples(
 
 def sample_translations(
     scorer: Scorer,
-    source: SourceCorpus,
+    source: Corpus,
     n: int = 1,
     seed: int = 0,
     *,
@@ -96,7 +96,7 @@ def sample_translations(
 
 def iter_sample_translations(
     scorer: Scorer,
-    source: SourceCorpus,
+    source: Corpus,
     n: int = 1,
     seed: int = 0,
     *,

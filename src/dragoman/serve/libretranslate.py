@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ValidationError
 
-from dragoman.data.language_names import LANGUAGE_NAMES
+from dragoman.data.language_id import LANGUAGE_NAMES
 from dragoman.serve.errors import ERROR_RESPONSES, UNAVAILABLE, ApiError
 from dragoman.serve.schemas import (
     AUTO,

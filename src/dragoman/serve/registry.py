@@ -10,7 +10,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from dragoman.core.errors import DataError, DragomanError
-from dragoman.data.language_names import LANGUAGE_NAMES
+from dragoman.data.language_id import LANGUAGE_NAMES
 from dragoman.io.storage import ALIGNER_KIND, ARRAYS_FILE, BACKWARD, CONFIG_FILE, REPORT_FILE, TWO_WAY_KIND
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.loading import MODEL_CLASSES, load, read_model_kind

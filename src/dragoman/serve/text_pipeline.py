@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from dragoman.align.unknown_words import COPIED, UnknownReplacer
 from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.data.detokenize import PunctuationTokenizer, split_sentences
+from dragoman.data.subwords import SPACE_MARK
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.data.words import SPACE_MARK
 from dragoman.models.translation import BaseTranslator, Translation
 
 PUNCTUATION = "\"'“”„‘’«»()[]{}.,;:!?"

@@ -20,8 +20,7 @@ from torch import nn
 from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.settings import validate
 from dragoman.core.threads import limit_threads
-from dragoman.data.corpus import Corpus, ParallelCorpus, require_same_vocab
-from dragoman.data.trees import Treebank
+from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
@@ -144,7 +143,7 @@ def _check_data(model: nn.Module, data: Any, dev: Any, config: TrainingConfig) -
     for text in (data, dev):
         if isinstance(text, ParallelCorpus):
             text.target.require_vocab(model.vocab)  # type: ignore[arg-type]
-            require_same_vocab(text.source.vocab, model.source_vocab)  # type: ignore[arg-type]
+            text.source.require_vocab(model.source_vocab)  # type: ignore[arg-type]
         elif isinstance(text, Corpus):
             text.require_vocab(model.vocab)  # type: ignore[arg-type]
     if config.label_smoothing and not (isinstance(model, LikelihoodModel) and model.supports_label_smoothing):
@@ -185,9 +184,7 @@ def _with_unknown_words(
     return objective
 
 
-def _unknown_word_replacement(
-    text: Corpus | Treebank, config: TrainingConfig, *, closed: bool = False
-) -> UnknownWordReplacement:
+def _unknown_word_replacement(text: Corpus, config: TrainingConfig, *, closed: bool = False) -> UnknownWordReplacement:
     default = 0.0 if closed or has_unknown_words(text) else UNKNOWN_RATE
     return UnknownWordReplacement(singletons(text), default if config.unknown_rate is None else config.unknown_rate)
 

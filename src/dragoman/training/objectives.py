@@ -14,7 +14,6 @@ from torch import Generator, Tensor
 from dragoman.core.scorer import Carry
 from dragoman.data.batches import Segment
 from dragoman.data.corpus import Corpus, ParallelCorpus
-from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import UNK
 from dragoman.training.protocols import LikelihoodModel
 
@@ -73,7 +72,7 @@ class UnknownWordReplacement:
         """Return the text with some of these words replaced."""
         if not self.rate:
             return text
-        ids = _leaf_text(text).ids
+        ids = text.ids
         replaced = torch.rand(ids.shape, generator=generator, device=generator.device) < self.rate
         return text.with_unknown(self.words[ids] & replaced.cpu().numpy())
 
@@ -109,16 +108,11 @@ def _with_changed_data(objective: StatefulObjective, change: Callable[[Any, Gene
     return losses
 
 
-def singletons(text: Corpus | Treebank) -> NDArray[np.bool_]:
+def singletons(text: Corpus) -> NDArray[np.bool_]:
     """Return which words occur once in a text.  # (|V|,)"""
-    return np.bincount(_leaf_text(text).ids, minlength=len(text.vocab)) == 1
+    return np.bincount(text.ids, minlength=len(text.vocab)) == 1
 
 
-def has_unknown_words(text: Corpus | Treebank) -> bool:
+def has_unknown_words(text: Corpus) -> bool:
     """Return whether a text has unknown words."""
-    return bool((_leaf_text(text).ids == UNK).any())
-
-
-def _leaf_text(text: Any) -> Any:
-    """Return the text of trees; other texts unchanged."""
-    return text.leaves if isinstance(text, Treebank) else text
+    return bool((text.ids == UNK).any())
