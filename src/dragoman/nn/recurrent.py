@@ -81,7 +81,7 @@ class RecurrentLayer(nn.Module):
         """
         W_h = self.weight_dropout(self.recurrent.weight, generator)
         if self.cell_name in FUSED:
-            return self._fused(x, None, state, W_h)
+            return self._fused(x, state, W_h)
         return self.fold(x, state, W_h)
 
     def fold(self, x: Tensor, state: CellState, W_h: Tensor | None = None) -> tuple[Tensor, CellState]:
@@ -96,21 +96,21 @@ class RecurrentLayer(nn.Module):
     def forward_packed(self, x: Tensor, batch_sizes: Tensor, state: CellState) -> tuple[Tensor, CellState]:
         """Read rows of different lengths, given in the order of a `PackedOrder`.
 
+        Steps with the same rows are read at once, so that fused kernels, which need rows of equal length, can be used.
+
         # x: (tokens, inputs) -> h (tokens, H), state of each row after its last token
         """
-        if self.cell_name in FUSED:
-            return self._fused(x, batch_sizes, state, self.recurrent.weight)
-        products = self._add_products(self.recurrent.weight, PLAIN, STATE)
-        h: list[Tensor] = []
+        outputs: list[Tensor] = []
         ended: list[CellState] = []  # states of rows that have ended, the shortest rows first
-        for p in self.input(x).split(batch_sizes.tolist()):  # (rows that continue, gates * H)
-            if len(p) < len(state[0]):
-                ended.append(tuple(part[len(p) :] for part in state))
-                state = tuple(part[: len(p)] for part in state)
-            state = self.cell.step(p, state, products)
-            h.append(state[0])
+        sizes, steps = torch.unique_consecutive(batch_sizes, return_counts=True)
+        for rows, tokens in zip(sizes.tolist(), x.split((sizes * steps).tolist()), strict=True):
+            if rows < len(state[0]):
+                ended.append(tuple(part[rows:] for part in state))
+                state = tuple(part[:rows] for part in state)
+            h, state = self(tokens.unflatten(0, (-1, rows)), state)
+            outputs.append(h.flatten(0, 1))
         parts = zip(state, *reversed(ended), strict=True)
-        return torch.cat(h), tuple(torch.cat(rows) for rows in parts)
+        return torch.cat(outputs), tuple(torch.cat(rows) for rows in parts)
 
     def _split(self, W_h: Tensor, name: str) -> dict[str, Tensor]:
         """One matrix for each product of the cell's step."""
@@ -122,19 +122,16 @@ class RecurrentLayer(nn.Module):
     def _add_products(self, W_h: Tensor, products: StepProducts, name: str) -> list[AddProduct]:
         return [partial(products.add, part, W) for part, W in self._split(W_h, name).items()]
 
-    def _fused(self, x: Tensor, batch_sizes: Tensor | None, state: CellState, W_h: Tensor) -> tuple[Tensor, CellState]:
+    def _fused(self, x: Tensor, state: CellState, W_h: Tensor) -> tuple[Tensor, CellState]:
         """Run torch's kernel, whose equations are those of the cell, in the precision of the weights."""
         W_x, b = self.input.weight, self.input.bias
         weights = [W_x, W_h, b, torch.zeros_like(b)]  # torch adds a second bias
-        options = (weights, True, 1, 0.0, torch.is_grad_enabled(), False)  # has biases, one layer, no dropout
+        options = (weights, True, 1, 0.0, torch.is_grad_enabled(), False, False)  # has biases, one layer, no dropout
         first = tuple(part[None].to(W_x.dtype).contiguous() for part in state)  # CUDA requires contiguous states
         hidden = first if self.cell_name == "lstm" else first[0]
         kernel: Any = torch.lstm if self.cell_name == "lstm" else torch.rnn_tanh
         with torch.autocast(x.device.type, enabled=False):
-            if batch_sizes is None:
-                h, *last = kernel(x.to(W_x.dtype), hidden, *options, False)
-            else:
-                h, *last = kernel(x.to(W_x.dtype), batch_sizes, hidden, *options)
+            h, *last = kernel(x.to(W_x.dtype), hidden, *options)
         return h, tuple(part[0] for part in last)
 
     def extra_repr(self) -> str:
