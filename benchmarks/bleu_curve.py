@@ -18,9 +18,9 @@ from dragoman import Translator, fit
 from dragoman.evaluation.translation_metrics import score_translations
 from dragoman.models.translator_config import size_preset
 from dragoman.report.tables import format_table
+from dragoman.training.config import TRANSLATOR, translator_preset
 from dragoman.training.fit import TrainingStarted
 from dragoman.training.loop import StepReport
-from dragoman.training.presets import TRANSLATOR, translator_preset
 from variants import parse_settings, read_data
 
 # JoeyNMT 2.3 on Multi30k de-en: greedy dev BLEU after epochs of 5.7 minutes on two cores of another machine.

@@ -27,7 +27,7 @@ from dragoman.lab.lab import german_english_lab
 from dragoman.lab.minimal_pairs import MinimalPair, sample_minimal_pairs
 from dragoman.models.language_model import LanguageModel
 from dragoman.report.tables import format_table
-from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR
+from dragoman.training.config import FEED_FORWARD, LOG_LINEAR
 
 CONTEXT = 4  # words that the models see
 WORD_PAIRS = "word1+word2,word1+word3,word1+word4,word2+word3,word2+word4,word3+word4"

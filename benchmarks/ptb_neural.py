@@ -37,7 +37,7 @@ from dragoman.data.brown import brown_clusters
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.models.language_model import LanguageModel
 from dragoman.report.tables import format_table
-from dragoman.training.presets import FEED_FORWARD, LOG_LINEAR, RECURRENT
+from dragoman.training.config import FEED_FORWARD, LOG_LINEAR, RECURRENT
 
 MORE_FEATURES = "5-gram,word2,word3,word1+word3,word2+word3,class1,class1+class2,class1+class2+class3,suffix1"
 CLASSES = 200

@@ -108,7 +108,9 @@ class OurSystem:
         self.model.load_state_dict(convert_parameters(model))
 
     def training(self) -> Iterator[int]:
-        task = TrainingTask(self.pairs, None, stateless(negative_log_likelihood), CONFIG, perf_counter, SENTENCES)
+        task = TrainingTask(
+            self.pairs, None, stateless(self.model, negative_log_likelihood), CONFIG, perf_counter, SENTENCES
+        )
         with training_mode(self.model, "cpu"):
             yield from (report.predictions for report in training_steps(TrainState.create(self.model, CONFIG), task))
 

@@ -35,7 +35,7 @@ from dragoman.evaluation.translator import ReferenceData, evaluate_translator
 from dragoman.models.translator_config import size_preset
 from dragoman.models.two_way import TwoWayTranslator
 from dragoman.report.tables import format_table
-from dragoman.training.presets import TRANSLATOR, translator_preset
+from dragoman.training.config import TRANSLATOR, translator_preset
 
 COVERAGE_PENALTY = "coverage_penalty"  # a setting of the search, not of the model
 TRUE_ALIGNMENT = "true_alignment"  # whether the attention is supervised by the true alignment

@@ -17,7 +17,7 @@ from dragoman.data.vocabulary import UNK
 from dragoman.models.translator import Translator
 from dragoman.training import loop
 from dragoman.training.batch_order import SENTENCES
-from dragoman.training.objectives import UnknownWordReplacement, singletons, with_unknown_words_in_pairs
+from dragoman.training.objectives import UnknownWordReplacement, with_unknown_words
 from trainings import PowerCut, Recorder
 from zoo import bracketed
 
@@ -120,9 +120,10 @@ def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: A
     for side in ("source", "target"):
         text = getattr(pairs, side)
         at_first = text.ids
-        once = int(singletons(text)[at_first].sum())
+        singletons = UnknownWordReplacement.of_singletons(text, rate=None).words
+        once = int(singletons[at_first].sum())
         unknown = np.mean([(getattr(pair, side).ids == UNK).sum() for pair in read]) - (at_first == UNK).sum()
-        frequent = at_first[~singletons(text)[at_first] & (at_first != UNK)]
+        frequent = at_first[~singletons[at_first] & (at_first != UNK)]
         known = np.concatenate([getattr(pair, side).ids for pair in read])
         assert np.isin(known, frequent).sum() == len(frequent) * len(read), "words seen more often are never forgotten"
         result.append(float(unknown) / once)
@@ -184,14 +185,14 @@ def test_the_vectors_of_unknown_words_are_learned(pairs: ParallelCorpus, rate: f
 def test_no_words_are_replaced_in_evaluation() -> None:
     read: list[ParallelCorpus] = []
 
-    def objective(model: Any, pairs: Any, generator: Any, carry: Any) -> Any:
+    def objective(pairs: Any, generator: Any, carry: Any) -> Any:
         read.append(pairs)
         return torch.zeros(int(pairs.sizes.sum())), None
 
-    always = (UnknownWordReplacement(np.ones(len(side.vocab), bool), 1.0) for side in (PAIRS.source, PAIRS.target))
-    forgetful = with_unknown_words_in_pairs(objective, *always)
-    forgetful(None, PAIRS, None, None)
-    forgetful(None, PAIRS, torch.Generator(), None)
+    always = (UnknownWordReplacement(np.ones(len(side.vocab), bool), 1.0) for side in (PAIRS.target, PAIRS.source))
+    forgetful = with_unknown_words(objective, *always)
+    forgetful(PAIRS, None, None)
+    forgetful(PAIRS, torch.Generator(), None)
     judged, trained = read
     assert judged is PAIRS
     assert (trained.source.ids == UNK).all() and (trained.target.ids == UNK).all()

@@ -26,10 +26,10 @@ from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.io.storage import map_arrays_with_metadata
 from dragoman.training import loop
 from dragoman.training.batch_order import STREAM, epoch_batches
-from dragoman.training.checkpoint import load_checkpoint, write_checkpoint
 from dragoman.training.fit import TrainingStarted
 from dragoman.training.loop import StepReport, TrainState
 from dragoman.training.progress import Progress
+from dragoman.training.run_directory import load_checkpoint, write_checkpoint
 from module_outputs import log_probs
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "that", "dog", "ran", "off", "to", "it"]

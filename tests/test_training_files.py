@@ -15,8 +15,8 @@ import torch
 import dragoman
 from dragoman import Corpus, DataError, DragomanError, fit
 from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE, map_arrays, map_arrays_with_metadata
-from dragoman.training import checkpoint
 from dragoman.training import fit as fit_module
+from dragoman.training import run_directory
 from dragoman.training.fit import StoppedError
 from dragoman.training.loop import DivergedError
 from dragoman.training.objectives import negative_log_likelihood
@@ -179,12 +179,12 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: pyt
             raise OSError(28, "No space left on device", str(arguments[0]))
         write(*arguments)
 
-    write = checkpoint.write_arrays
-    monkeypatch.setattr(checkpoint, "write_arrays", full)
+    write = run_directory.write_arrays
+    monkeypatch.setattr(run_directory, "write_arrays", full)
     with pytest.raises(DragomanError, match=r"No space left on device.*the last checkpoint is intact"):
         fit(network(), CORPUS, output=tmp_path / "model", **settings)
     monkeypatch.undo()
-    assert checkpoint.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 4
+    assert run_directory.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 4
     assert not [file for file in (tmp_path / "model").iterdir() if file.name.startswith(".")]
     model = network()
     fit(model, CORPUS, output=tmp_path / "model", **settings)
@@ -301,7 +301,7 @@ def test_twice_is_the_end(tmp_path: Path) -> None:
     assert caught.value.exit_code == 3
     for file in (ARRAYS_FILE, CHECKPOINT_FILE):
         assert all(np.isfinite(array).all() for array in map_arrays(tmp_path / "model" / file).values())
-    assert checkpoint.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 4
+    assert run_directory.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 4
 
 
 def test_divergence_has_a_distinct_exit_code() -> None:
@@ -358,5 +358,5 @@ def test_signals_are_handled_between_steps(tmp_path: Path) -> None:
     with pytest.raises(StoppedError, match="run the same command again") as caught:
         fit(network(), CORPUS, output=tmp_path / "model", batch_size=30, max_epochs=2, callback=recorder, **ONE_THREAD)
     assert caught.value.exit_code == 130
-    assert checkpoint.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 3
+    assert run_directory.read_progress(tmp_path / "model" / CHECKPOINT_FILE).update == 3
     assert signal.getsignal(signal.SIGINT) is before

@@ -12,8 +12,7 @@ from dragoman.cli.options import file_option, option
 from dragoman.cli.training import TrainingData
 from dragoman.core.errors import DataError
 from dragoman.models.loglinear.config import LogLinearConfig
-from dragoman.training.config import TrainingConfig
-from dragoman.training.presets import LOG_LINEAR
+from dragoman.training.config import LOG_LINEAR, TrainingConfig
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dragoman.cli.gradient_training import InitialVectors, TrainingOptions, train_network
 from dragoman.cli.option_groups import with_option_groups
 from dragoman.models.recurrent_config import RecurrentConfig
-from dragoman.training.config import TrainingConfig
-from dragoman.training.presets import RECURRENT
+from dragoman.training.config import RECURRENT, TrainingConfig
 
 
 @with_option_groups

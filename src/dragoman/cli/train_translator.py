@@ -17,8 +17,7 @@ from dragoman.cli.options import option
 from dragoman.cli.progress import training_progress
 from dragoman.core.errors import DataError
 from dragoman.models.translator_config import TranslatorConfig, size_preset
-from dragoman.training.config import TrainingConfig
-from dragoman.training.presets import TRANSLATOR, translator_preset
+from dragoman.training.config import TRANSLATOR, TrainingConfig, translator_preset
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import ParallelCorpus

@@ -96,7 +96,7 @@ def train_cache_mixture(context: TrainingContext[Corpus], partner: LanguageModel
 
 def train_log_linear(context: TrainingContext[Corpus], features: str) -> LanguageModel:
     from dragoman.models.loglinear.model import LogLinearModel
-    from dragoman.training.presets import LOG_LINEAR
+    from dragoman.training.config import LOG_LINEAR
 
     model = LogLinearModel.create(context.train, features=features)
     return train_model(context, model, (context.train, context.dev), LOG_LINEAR, LOG_LINEAR_TRAINING)
@@ -104,7 +104,7 @@ def train_log_linear(context: TrainingContext[Corpus], features: str) -> Languag
 
 def train_feed_forward(context: TrainingContext[Corpus], network: Settings, training: Settings) -> LanguageModel:
     from dragoman.models.feedforward import FeedForwardModel
-    from dragoman.training.presets import FEED_FORWARD
+    from dragoman.training.config import FEED_FORWARD
 
     model = FeedForwardModel.create(context.train, seed=context.seed, **network)
     return train_model(context, model, (context.train, context.dev), FEED_FORWARD, training)
@@ -117,7 +117,7 @@ def train_recurrent(
     training: Settings = RECURRENT_TRAINING,
 ) -> LanguageModel:
     from dragoman.models.recurrent import RecurrentModel
-    from dragoman.training.presets import RECURRENT
+    from dragoman.training.config import RECURRENT
 
     model = RecurrentModel.create(context.train, cell=cell, seed=context.seed, **network)
     return train_model(context, model, (context.train, context.dev), RECURRENT, training)
@@ -175,7 +175,7 @@ def train_lab_translator(context: TrainingContext[LabPairs], **settings: str) ->
     from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
     from dragoman.models.translator import Translator
     from dragoman.models.translator_config import TranslatorConfig
-    from dragoman.training.presets import TRANSLATOR
+    from dragoman.training.config import TRANSLATOR
 
     config = TranslatorConfig(**{**TRANSLATOR_NETWORK, **settings})
     format = TREE if config.reads_trees else PLAIN
@@ -301,7 +301,7 @@ def train_corpus_translator(
     """Train a translator with sizes that suit the text and the time."""
     from dragoman.models.translator import Translator
     from dragoman.models.translator_config import TranslatorConfig
-    from dragoman.training.presets import TRANSLATOR, translator_preset
+    from dragoman.training.config import TRANSLATOR, translator_preset
 
     split = context.train
     train, dev = split.encode(split.train), split.encode(split.dev)

@@ -210,7 +210,7 @@ def _compile_kernels(recipe: Recipe[ModelT], context: TrainingContext[Any], part
 def _seconds_so_far(path: Path) -> float:
     """Return the seconds of training by gradient descent that was stopped."""
     from dragoman.io.storage import CHECKPOINT_FILE
-    from dragoman.training.checkpoint import read_progress
+    from dragoman.training.run_directory import read_progress
 
     checkpoint = path / CHECKPOINT_FILE
     return read_progress(checkpoint).seconds if checkpoint.is_file() else 0.0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,19 @@ EVALUATION_ROWS = 10  # parallel rows of a dev text that is read as a stream
 MIN_ROW_LENGTH = 100  # words of such a row
 
 
+class EpochBatches(Protocol):
+    """The batches of an epoch."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, number: int, /) -> Examples: ...
+
+
 @dataclass(frozen=True)
 class DataOrder:
     """How data is divided into batches, for training and for evaluation."""
 
-    epoch_batches: Callable[[Any, TrainingConfig, int], Sequence[Examples]]  # batches of an epoch, by its number
-    evaluation_batches: Callable[[Any, int], Iterable[Examples]]  # batches of about this many predictions
+    epoch_batches: Callable[[Examples, TrainingConfig, int], EpochBatches]  # by the number of the epoch
+    evaluation_batches: Callable[[Examples, int], Iterable[Examples]]  # batches of about this many predictions
     description: str  # may contain names of training settings
 
 
@@ -71,67 +78,66 @@ def epoch_batches(
     keys = sizes if sort_keys is None else sort_keys
     batches: list[NDArray[np.int64]] = []
     for indices in split_by_size(order, counted, pool * batch_size):
-        batches += split_by_size(_sorted(indices, keys), counted, batch_size)
+        by_key = indices[np.argsort(keys[indices], kind="stable")]
+        batches += split_by_size(by_key, counted, batch_size)
     return [batches[number] for number in random.permutation(len(batches))]
 
 
-def _sorted(indices: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    return indices[np.argsort(keys[indices], kind="stable")]
-
-
-class SelectedBatches(Sequence[Examples]):
+@dataclass(frozen=True)
+class _SelectedBatches:
     """Batches of examples, selected when they are accessed."""
 
-    def __init__(self, data: Examples, indices: list[NDArray[np.int64]]):
-        self._data, self._indices = data, indices
+    data: Examples
+    indices: list[NDArray[np.int64]]
 
     def __len__(self) -> int:
-        return len(self._indices)
+        return len(self.indices)
 
-    def __getitem__(self, number: Any) -> Any:
-        return self._data.select(self._indices[number])
+    def __getitem__(self, number: int, /) -> Examples:
+        return self.data.select(self.indices[number])
 
 
-def _shuffled_batches(data: Examples, config: TrainingConfig, epoch: int) -> Sequence[Examples]:
+def _shuffled_batches(data: Examples, config: TrainingConfig, epoch: int) -> EpochBatches:
     indices = epoch_batches(
         *(data.sizes, config.batch_size, config.seed, epoch),
         by_sentences=config.batch_by == "sentences",
         pool=config.pool,
         sort_keys=_sort_keys(data),
-        weights=batch_weights(data),
+        weights=_weights(data),
     )
-    return SelectedBatches(data, indices)
+    return _SelectedBatches(data, indices)
 
 
 def _sort_keys(data: Examples) -> NDArray[np.int64]:
     return data.sort_keys if isinstance(data, PaddedExamples) else data.sizes
 
 
-def batch_weights(data: Examples) -> NDArray[np.int64]:
-    """Return the size of each example in a batch.  # (examples,)"""
+def _weights(data: Examples) -> NDArray[np.int64]:
     return data.weights if isinstance(data, PaddedExamples) else data.sizes
 
 
 def memory_chunks(data: Examples, predictions: int) -> Iterable[NDArray[np.int64]]:
     """Return the indices of examples, in order, in chunks that fit into memory together."""
     max_padded = MAX_PADDING_FACTOR * predictions if isinstance(data, PaddedExamples) else None
-    return split_by_size(np.arange(len(data)), batch_weights(data), predictions, max_padded)
+    return split_by_size(np.arange(len(data)), _weights(data), predictions, max_padded)
 
 
 def _sorted_chunks(data: Examples, predictions: int) -> Iterable[Examples]:
     """Return examples from short to long, so that those of a chunk have similar sizes."""
-    ordered = data.select(_sorted(np.arange(len(data)), _sort_keys(data)))
+    ordered = data.select(np.argsort(_sort_keys(data), kind="stable"))
     return (ordered.select(indices) for indices in memory_chunks(ordered, predictions))
 
 
-def _segments(corpus: Corpus, config: TrainingConfig, epoch: int) -> Sequence[Examples]:
+def _segments(corpus: Examples, config: TrainingConfig, epoch: int) -> EpochBatches:
     """Return the text in its order, from another word in each epoch, so that segments differ."""
+    assert isinstance(corpus, Corpus)
     start = int(np.random.default_rng([config.seed, epoch]).integers(corpus.num_tokens))
     rows = config.batch_size // config.steps if config.batch_by == "words" else config.batch_size
     return TextStream.from_corpus(corpus, max(1, min(rows, corpus.num_tokens)), config.steps, start)
 
 
-def _evaluation_segments(corpus: Corpus, predictions: int) -> Iterable[Examples]:
+def _evaluation_segments(corpus: Examples, predictions: int) -> Iterable[Examples]:
+    assert isinstance(corpus, Corpus)
     rows = max(1, min(EVALUATION_ROWS, corpus.num_tokens // MIN_ROW_LENGTH))
     return TextStream.from_corpus(corpus, rows, max(1, predictions // rows // 8))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import signal
 import threading
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
-from typing import Any
 
 import torch
 from torch import nn
@@ -26,23 +24,20 @@ from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import StepReport, TrainingTask, TrainState, load_parameters, training_steps
 from dragoman.training.objectives import (
+    ModelT,
     Objective,
     StatefulObjective,
     UnknownWordReplacement,
-    has_unknown_words,
     label_smoothed,
     negative_log_likelihood,
-    singletons,
     stateless,
     stream_objective,
     with_unknown_words,
-    with_unknown_words_in_pairs,
 )
 from dragoman.training.progress import Progress
-from dragoman.training.protocols import LikelihoodModel, StorableModel
+from dragoman.training.protocols import Examples, ExamplesT, LikelihoodModel, StorableModel, TranslationModel
 from dragoman.training.run_directory import TrainingDirectory, arrays_fingerprint
 
-UNKNOWN_RATE = 0.5  # share of the words seen once that are replaced by <unk>
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -74,16 +69,16 @@ TrainingCallback = Callable[[TrainingStarted | StepReport], None]
 
 
 def fit(
-    model: nn.Module,
-    data: Any,
-    dev: Any = None,
+    model: ModelT,
+    data: ExamplesT,
+    dev: ExamplesT | None = None,
     config: TrainingConfig | None = None,
     *,
     output: str | Path | None = None,
     force: bool = False,
     callback: TrainingCallback | None = None,
-    objective: Objective = negative_log_likelihood,
-    **settings: Any,
+    objective: Objective[ModelT, ExamplesT] = negative_log_likelihood,
+    **settings: object,
 ) -> FitResult:
     """Train a model in place. Other arguments are settings of `TrainingConfig`.
 
@@ -111,88 +106,87 @@ def fit(
     config = validate(config or TrainingConfig, settings, "settings")
     _check_data(model, data, dev, config)
     task = _create_task(model, data, dev, objective, config)
-    directory = None if output is None else TrainingDirectory(Path(output))
+    directory = None
+    if output is not None:
+        if not isinstance(model, StorableModel):
+            raise DataError("only models of this package can be trained in a directory; leave out output")
+        directory = TrainingDirectory(Path(output), model)
     with limit_threads(config.threads), training_mode(model, config.device):
         if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
-            _set_training_metadata(model, config, data, dev)
+            fingerprints = {
+                "train": data.fingerprint(),
+                "dev": dev.fingerprint() if isinstance(dev, Corpus | ParallelCorpus) else None,
+                "start": arrays_fingerprint(model.arrays()),
+            }
+            model.training_metadata = {"training": config.model_dump(mode="json"), "data": fingerprints}
         state = TrainState.create(model, config)
-        finished = directory is not None and _create_or_resume(state, directory, config, force=force)
+        finished = directory is not None and directory.create_or_resume(state, config, force=force)
         if not finished:
-            _run(_TrainingRun(state, task, directory, callback or (lambda event: None), force))
+            _run(state, task, directory, callback or (lambda event: None), forced=force)
         load_parameters(model, state.best_parameters)
         return FitResult(state.progress, finished)
 
 
-@dataclass(frozen=True)
-class _TrainingRun:
-    """A training run in progress."""
-
-    state: TrainState
-    task: TrainingTask
-    directory: TrainingDirectory | None
-    callback: TrainingCallback
-    forced: bool  # it replaced another training run
-
-
-def _check_data(model: nn.Module, data: Any, dev: Any, config: TrainingConfig) -> None:
+def _check_data(model: nn.Module, data: Examples, dev: Examples | None, config: TrainingConfig) -> None:
     """Raise an error for empty data, another vocabulary than the model's, or settings the model does not support."""
     if not data.sizes.sum():
         raise DataError("the training text is empty")
     if dev is not None and not dev.sizes.sum():
         raise DataError("the dev text is empty")
     for text in (data, dev):
-        if isinstance(text, ParallelCorpus):
-            text.target.require_vocab(model.vocab)  # type: ignore[arg-type]
-            text.source.require_vocab(model.source_vocab)  # type: ignore[arg-type]
-        elif isinstance(text, Corpus):
-            text.require_vocab(model.vocab)  # type: ignore[arg-type]
+        if isinstance(text, ParallelCorpus) and isinstance(model, TranslationModel):
+            text.target.require_vocab(model.vocab)
+            text.source.require_vocab(model.source_vocab)
+        elif isinstance(text, Corpus) and isinstance(model, LikelihoodModel):
+            text.require_vocab(model.vocab)
     if config.label_smoothing and not (isinstance(model, LikelihoodModel) and model.supports_label_smoothing):
         raise DataError("label smoothing is for neural networks; set label_smoothing to 0")
-    if _carries(model) and not config.batch_size:
+    if isinstance(model, LikelihoodModel) and model.carries and not config.batch_size:
         raise DataError("batch_size 0: a model that carries its state needs 1 or more")
 
 
-def _carries(model: nn.Module) -> bool:
-    return isinstance(model, LikelihoodModel) and model.carries
+def _create_task(
+    model: ModelT,
+    data: ExamplesT,
+    dev: ExamplesT | None,
+    objective: Objective[ModelT, ExamplesT],
+    config: TrainingConfig,
+) -> TrainingTask:
+    """Return the task: sentences in random order, or a stream for a model that carries its state.
 
-
-def _create_task(model: nn.Module, data: Any, dev: Any, objective: Objective, config: TrainingConfig) -> TrainingTask:
-    """Return the task: sentences in random order, or a stream for a model that carries its state."""
-    carries = _carries(model)
+    Words seen once are replaced by unknown words where that is of use.
+    """
+    carries = isinstance(model, LikelihoodModel) and model.carries
     if objective is not negative_log_likelihood and (carries or config.label_smoothing):
         raise DataError("an objective of your own cannot be combined with carried states or label smoothing")
+    stateful: StatefulObjective
     if carries:
-        data_order, stateful = STREAM, stream_objective(config.label_smoothing)
+        stateful = stream_objective(model, config.label_smoothing)
+    elif config.label_smoothing:
+        stateful = label_smoothed(model, config.label_smoothing)
     else:
-        single = objective if not config.label_smoothing else label_smoothed(config.label_smoothing)
-        data_order, stateful = SENTENCES, stateless(single)
-    return TrainingTask(data, dev, _with_unknown_words(stateful, model, data, config), config, perf_counter, data_order)
-
-
-def _with_unknown_words(
-    objective: StatefulObjective, model: nn.Module, data: Any, config: TrainingConfig
-) -> StatefulObjective:
-    """Return the objective in which words seen once are replaced by unknown words, where that is of use."""
+        stateful = stateless(model, objective)
     closed = isinstance(model, LikelihoodModel) and isinstance(model.unknown, ClosedVocabulary)
-    if isinstance(data, Corpus):
-        replacement = _unknown_word_replacement(data, config, closed=closed)
-        return with_unknown_words(objective, replacement) if replacement.rate else objective
-    if isinstance(data, ParallelCorpus):
-        source = _unknown_word_replacement(data.source, config)
-        target = _unknown_word_replacement(data.target, config, closed=closed)
-        return with_unknown_words_in_pairs(objective, source, target) if source.rate or target.rate else objective
-    return objective
-
-
-def _unknown_word_replacement(text: Corpus, config: TrainingConfig, *, closed: bool = False) -> UnknownWordReplacement:
-    default = 0.0 if closed or has_unknown_words(text) else UNKNOWN_RATE
-    return UnknownWordReplacement(singletons(text), default if config.unknown_rate is None else config.unknown_rate)
+    text = data.target if isinstance(data, ParallelCorpus) else data
+    if isinstance(text, Corpus):
+        target = UnknownWordReplacement.of_singletons(text, config.unknown_rate, closed=closed)
+        source = None
+        if isinstance(data, ParallelCorpus):
+            source = UnknownWordReplacement.of_singletons(data.source, config.unknown_rate)
+        stateful = with_unknown_words(stateful, target, source)
+    return TrainingTask(data, dev, stateful, config, perf_counter, STREAM if carries else SENTENCES)
 
 
 @contextmanager
 def training_mode(model: nn.Module, device: str) -> Iterator[None]:
     """Move a model to its device, and set evaluation mode and release gradients afterwards."""
-    model.to(_device(device))
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise DataError(f"device {device!r}: use cpu, cuda, or cuda with a number, such as cuda:1")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise DataError(f"device {device!r} is not available ({str(error).splitlines()[0]}); use cpu") from None
+    model.to(device)
     try:
         yield
     finally:
@@ -200,97 +194,38 @@ def training_mode(model: nn.Module, device: str) -> Iterator[None]:
         model.zero_grad(set_to_none=True)
 
 
-def _device(name: str) -> torch.device:
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
-        raise DataError(f"device {name!r}: use cpu, cuda, or cuda with a number, such as cuda:1")
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise DataError(f"device {name!r} is not available ({str(error).splitlines()[0]}); use cpu") from None
-
-
-def _set_training_metadata(model: StorableModel, config: TrainingConfig, data: Any, dev: Any) -> None:
-    """Set what config.yaml has about the training."""
-    fingerprints = {
-        "train": data.fingerprint(),
-        "dev": None if dev is None else dev.fingerprint(),
-        "start": arrays_fingerprint(model.arrays()),
-    }
-    model.training_metadata = {"training": config.model_dump(mode="json"), "data": fingerprints}
-
-
-def _storable(model: nn.Module) -> StorableModel:
-    if not isinstance(model, StorableModel):
-        raise DataError("only models of this package can be trained in a directory; leave out output")
-    return model
-
-
-def _create_or_resume(state: TrainState, directory: TrainingDirectory, config: TrainingConfig, *, force: bool) -> bool:
-    """Start a training run in a directory, or resume the one there. Return whether it is finished already.
-
-    A training run that is resumed with other limits continues, or stops, by these.
-    """
-    model = _storable(state.model)
-    if force or directory.progress() is None:
-        directory.create(state, model, replace=force)
-        return False
-    limits_changed = directory.check_same_config(model)
-    directory.resume(state, model)
-    if limits_changed:
-        state.progress, state.average = state.progress.with_new_limits(config), {}
-        directory.update_limits(model)
-    return bool(state.progress.finished)
-
-
-def _run(run: _TrainingRun) -> None:
+def _run(
+    state: TrainState,
+    task: TrainingTask,
+    directory: TrainingDirectory | None,
+    callback: TrainingCallback,
+    *,
+    forced: bool,
+) -> None:
     """Train to the end, with callbacks and checkpoints."""
-    state, task, model = run.state, run.task, run.state.model
-    run.callback(
+    callback(
         TrainingStarted(
             state.progress,
-            sum(parameter.numel() for parameter in model.parameters()),
+            sum(parameter.numel() for parameter in state.model.parameters()),
             task.predictions,
             len(task.batches(state.progress.epoch)),
             task.data_order.description.format_map(task.config.model_dump()),
-            isinstance(model, LikelihoodModel) and model.has_auxiliary_loss,
+            isinstance(state.model, LikelihoodModel) and state.model.has_auxiliary_loss,
         )
     )
     with catch_stop_signals() as request:
         for report in training_steps(state, task):
-            run.callback(report)
+            callback(report)
             stop_signal = request.number  # read once: a later signal is handled after the next step
-            if run.directory is not None:
-                _save_step(run, run.directory, report, stopping=bool(stop_signal))
+            if directory is not None:
+                due = report.progress.update % task.config.save_every == 0
+                directory.save_step(state, report, checkpoint=due or bool(stop_signal))
             if stop_signal and not report.progress.finished:
-                raise StoppedError(stop_signal, _stop_message(run, report.progress))
-
-
-def _save_step(run: _TrainingRun, directory: TrainingDirectory, report: StepReport, *, stopping: bool) -> None:
-    """Write metrics, model and checkpoint. The model is written first, so that a finished training run has its model."""
-    progress = report.progress
-    if report.train_loss is not None or report.rolled_back:
-        directory.append_metrics(metrics_record(report))
-    if report.evaluated and progress.best_update == progress.update:
-        directory.save_model(run.state, _storable(run.state.model))
-    if report.evaluated or stopping or progress.update % run.task.config.save_every == 0:
-        directory.save_checkpoint(run.state)
-
-
-def metrics_record(report: StepReport) -> dict[str, Any]:
-    """Return a line of metrics.jsonl."""
-    progress = report.progress
-    record = {
-        "update": progress.update,
-        "epoch": progress.epoch,
-        "seconds": round(progress.seconds, 3),
-        "learning_rate": report.learning_rate,
-        "gradient_norm": report.gradient_norm,
-        "train_loss": report.train_loss,
-        "dev_loss": report.dev_loss,
-        "best_dev_loss": progress.best_dev_loss,
-        "went_back": report.rolled_back,
-    }
-    return {key: value for key, value in record.items() if value is not None and math.isfinite(value)}
+                saved = "; nothing was saved (no output directory)"
+                if directory is not None:
+                    command = "run the same command again" + (", without --force," if forced else "")
+                    saved = f" and saved to {directory.path}; {command} to resume"
+                raise StoppedError(stop_signal, f"stopped after update {report.progress.update:,}{saved}")
 
 
 # -- signals -----------------------------------------------------------------------------------------------------------
@@ -307,8 +242,7 @@ class StoppedError(DragomanError):
 class StopRequest:
     """The signal that was received, or 0."""
 
-    def __init__(self) -> None:
-        self.number = 0
+    number = 0
 
 
 @contextmanager
@@ -323,23 +257,17 @@ def catch_stop_signals() -> Iterator[StopRequest]:
         return
     handlers = {number: signal.getsignal(number) for number in EXIT_CODES}
 
+    def restore() -> None:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
     def record(number: int, frame: FrameType | None) -> None:
         request.number = number
-        for other, handler in handlers.items():
-            signal.signal(other, handler)
+        restore()
 
     for number in EXIT_CODES:
         signal.signal(number, record)
     try:
         yield request
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-def _stop_message(run: _TrainingRun, progress: Progress) -> str:
-    stopped = f"stopped after update {progress.update:,}"
-    if run.directory is None:
-        return f"{stopped}; nothing was saved (no output directory)"
-    command = "run the same command again, without --force," if run.forced else "run the same command again"
-    return f"{stopped} and saved to {run.directory.path}; {command} to resume"
+        restore()

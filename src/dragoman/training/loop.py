@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from dragoman.core.errors import DragomanError
 from dragoman.core.scorer import Carry
-from dragoman.training.batch_order import SENTENCES, DataOrder, memory_chunks
+from dragoman.training.batch_order import SENTENCES, DataOrder, EpochBatches, memory_chunks
 from dragoman.training.config import TrainingConfig
 from dragoman.training.objectives import StatefulObjective
 from dragoman.training.optimizers import (
@@ -24,7 +24,6 @@ from dragoman.training.optimizers import (
     clip_at_zero,
     create_optimizer,
     scheduled_learning_rate,
-    set_learning_rate,
 )
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, RegularizedModel
@@ -54,11 +53,8 @@ class TrainingTask:
         """Number of predictions in the training data."""
         return int(self.data.sizes.sum())
 
-    def batches(self, epoch: int) -> Sequence[Examples]:
+    def batches(self, epoch: int) -> EpochBatches:
         return self.data_order.epoch_batches(self.data, self.config, epoch)
-
-    def evaluation_batches(self, data: Examples) -> Iterable[Examples]:
-        return self.data_order.evaluation_batches(data, MAX_PREDICTIONS)
 
 
 @dataclass
@@ -74,7 +70,7 @@ class TrainState:
 
     @classmethod
     def create(cls, model: nn.Module, config: TrainingConfig) -> TrainState:
-        return cls(model, create_optimizer(named_parameters(model), config), copy_parameters(model), Progress())
+        return cls(model, create_optimizer(model.parameters(), config), copy_parameters(model), Progress())
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,7 @@ def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches
     learning_rate = scheduled_learning_rate(config, before.update, fraction) * before.rate_factor
     loss, gradient_norm, constraints = _compute_gradients(state, task, batch)
     finite = math.isfinite(loss) and math.isfinite(gradient_norm)
-    if finite and _step(state, task, learning_rate, gradient_norm, constraints):
+    if finite and _step(state, config, learning_rate, gradient_norm, constraints):
         _update_average(state, config, batches)
     else:
         _roll_back(state, config)
@@ -121,9 +117,12 @@ def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches
     state.progress = state.progress.after_batch(batches, *measured, task.clock() - start)
     if state.progress.batch == 0:
         state.carry = None
-    evaluated = _evaluation_due(state.progress, config)
+    evaluated = state.progress.evaluation_due(config)
     dev_loss = _evaluate(state, task) if evaluated else None
-    train_loss = _training_loss(state, config, evaluated)
+    train_loss = None
+    if evaluated or state.progress.update % config.report_every == 0:
+        train_loss = state.progress.mean_loss
+        state.progress = replace(state.progress, loss=0.0, predictions=0)
     rolled_back = state.progress.rolled_back and not before.rolled_back
     return StepReport(
         *(state.progress, loss, predictions, learning_rate, gradient_norm, fraction),
@@ -145,7 +144,7 @@ def _compute_gradients(
     predictions, total = int(batch.sizes.sum()), 0.0
     for number, indices in enumerate(memory_chunks(batch, MAX_PREDICTIONS)):
         generator = step_generator(config.seed, update, number, parameters[0].device)
-        losses, state.carry = task.objective(state.model, batch.select(indices), generator, state.carry)
+        losses, state.carry = task.objective(batch.select(indices), generator, state.carry)
         loss = losses.sum() / predictions
         loss.backward()
         total += float(loss.detach())
@@ -157,18 +156,19 @@ def _compute_gradients(
 
 def _step(
     state: TrainState,
-    task: TrainingTask,
+    config: TrainingConfig,
     learning_rate: float,
     gradient_norm: float,
     constraints: list[SignConstraint],
 ) -> bool:
     """Take a step of the optimizer. Return whether the parameters are finite after it."""
-    config, parameters = task.config, list(state.model.parameters())
+    parameters = list(state.model.parameters())
     if config.clip is not None and gradient_norm > config.clip:
         for parameter in parameters:
             if parameter.grad is not None:
                 parameter.grad.mul_(config.clip / gradient_norm)
-    set_learning_rate(state.optimizer, learning_rate)
+    for group in state.optimizer.param_groups:
+        group["lr"] = learning_rate
     state.optimizer.step()
     clip_at_zero(regularized_parameters(state.model).values(), constraints)
     return math.isfinite(float(torch.nn.utils.get_total_norm([parameter.detach() for parameter in parameters])))
@@ -192,32 +192,25 @@ def _roll_back(state: TrainState, config: TrainingConfig) -> None:
         where = f"at update {state.progress.update:,}, after one roll-back"
         raise DivergedError(f"the loss is not finite ({where}); lower --learning-rate")
     load_parameters(state.model, state.best_parameters)
-    state.optimizer = create_optimizer(named_parameters(state.model), config)
+    state.optimizer = create_optimizer(state.model.parameters(), config)
     state.average, state.carry = {}, None
     rate_factor = state.progress.rate_factor / 2
     state.progress = replace(state.progress, rolled_back=True, rate_factor=rate_factor, averaged_steps=0)
 
 
-def _evaluation_due(progress: Progress, config: TrainingConfig) -> bool:
-    """Models are evaluated after each epoch, or after a number of updates, and at the end of the training."""
-    if progress.limit_reached(config):
-        return True
-    return progress.update % config.check_every == 0 if config.check_every else progress.batch == 0
-
-
 def _evaluate(state: TrainState, task: TrainingTask) -> float | None:
     """Evaluate on the dev text and keep the parameters if they are the best; without one, keep the last ones."""
-    start = task.clock()
-    with _averaged_parameters(state):
-        dev_loss = None
-        if task.dev is not None:
-            dev_loss = mean_loss(state.model, task.evaluation_batches(task.dev), task.objective)
+    start, dev_loss = task.clock(), None
+    if task.dev is not None:
+        with _averaged_parameters(state):
+            batches = task.data_order.evaluation_batches(task.dev, MAX_PREDICTIONS)
+            dev_loss = mean_loss(state.model, batches, task.objective)
     if dev_loss is not None and not math.isfinite(dev_loss):
         _roll_back(state, task.config)
     else:
         state.progress = state.progress.after_evaluation(dev_loss, task.config)
         if state.progress.best_update == state.progress.update:
-            state.best_parameters = _copy(state.average) if state.average else copy_parameters(state.model)
+            state.best_parameters = _copy(state.average or dict(state.model.named_parameters()))
     reason = state.progress.finished or state.progress.limit_reached(task.config)
     if reason and task.dev is not None and state.progress.best_dev_loss is None:
         raise DivergedError("the loss of the dev text was never finite; lower --learning-rate")
@@ -240,22 +233,13 @@ def _averaged_parameters(state: TrainState) -> Iterator[None]:
         load_parameters(state.model, parameters)
 
 
-def _training_loss(state: TrainState, config: TrainingConfig, evaluated: bool) -> float | None:
-    """Return the mean training loss since the last report of it, if a report is due."""
-    if not (evaluated or state.progress.update % config.report_every == 0):
-        return None
-    loss = state.progress.mean_loss
-    state.progress = replace(state.progress, loss=0.0, predictions=0)
-    return loss
-
-
 def mean_loss(model: nn.Module, batches: Iterable[Examples], objective: StatefulObjective) -> float:
     """Return the mean loss of the predictions of some batches, in evaluation mode."""
     total, predictions, carry = 0.0, 0, None
     model.eval()
     with torch.no_grad():
         for batch in batches:
-            losses, carry = objective(model, batch, None, carry)
+            losses, carry = objective(batch, None, carry)
             total, predictions = total + float(losses.double().sum()), predictions + len(losses)
     return total / predictions
 
@@ -269,10 +253,6 @@ def step_generator(seed: int, update: int, chunk: int, device: torch.device) -> 
 # -- parameters --------------------------------------------------------------------------------------------------------
 
 
-def named_parameters(model: nn.Module) -> dict[str, Tensor]:
-    return dict(model.named_parameters())
-
-
 def regularized_parameters(model: nn.Module) -> Mapping[str, Tensor]:
     """Return the parameters of L1 and L2 regularization: the model's choice, or all matrices."""
     if isinstance(model, RegularizedModel):
@@ -281,8 +261,7 @@ def regularized_parameters(model: nn.Module) -> Mapping[str, Tensor]:
 
 
 def copy_parameters(model: nn.Module) -> dict[str, Tensor]:
-    """Return copies of the parameters."""
-    return _copy(named_parameters(model))
+    return _copy(dict(model.named_parameters()))
 
 
 def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

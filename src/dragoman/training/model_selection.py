@@ -6,17 +6,17 @@ import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from dragoman.core.errors import DataError
 from dragoman.core.settings import format_value, validate
 from dragoman.io.storage import CONFIG_FILE, atomic_directory, check_output_directory
 from dragoman.training.config import TrainingConfig
-from dragoman.training.fit import FitResult, TrainingCallback, fit
+from dragoman.training.fit import TrainingCallback, fit
 from dragoman.training.loop import DivergedError
+from dragoman.training.objectives import ModelT
+from dragoman.training.protocols import ExamplesT
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Candidate:
     updates: int  # until the best dev loss
 
 
-def candidates(config: TrainingConfig, choices: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, TrainingConfig]]:
+def candidates(config: TrainingConfig, choices: Mapping[str, Sequence[object]]) -> Iterator[tuple[str, TrainingConfig]]:
     """Yield every combination of settings with a name such as `l1=0.5,l2=0.1`.
 
     >>> [name for name, _ in candidates(TrainingConfig(), {"l1": [0, 0.5], "l2": [0.1]})]
@@ -41,11 +41,11 @@ def candidates(config: TrainingConfig, choices: Mapping[str, Sequence[Any]]) -> 
 
 
 def fit_best(
-    create: Callable[[], Any],
-    data: Any,
-    dev: Any,
+    create: Callable[[], ModelT],
+    data: ExamplesT,
+    dev: ExamplesT | None,
     config: TrainingConfig,
-    choices: Mapping[str, Sequence[Any]],
+    choices: Mapping[str, Sequence[object]],
     output: Path,
     *,
     force: bool = False,
@@ -59,33 +59,23 @@ def fit_best(
     if dev is None:
         raise DataError("settings are chosen by the dev loss, and there is no dev text; give --dev-text")
     combinations = list(candidates(config, choices))
-    directory = output.with_name(f"{output.name}.candidates")
-    check_output_directory(output, replace=force or _is_copy_of_candidate(output, directory))
+    directory, config_file = output.with_name(f"{output.name}.candidates"), output / CONFIG_FILE
+    is_copy = config_file.is_file() and any(
+        other.read_bytes() == config_file.read_bytes() for other in directory.glob(f"*/{CONFIG_FILE}")
+    )
+    check_output_directory(output, replace=force or is_copy or not config_file.is_file())
     results = []
     for name, settings in combinations:
-        path = directory / name
-        train = partial(fit, create(), data, dev, settings, output=path, force=force, callback=callback(name))
-        results.append(_result(name, train))
+        try:
+            fitted = fit(create(), data, dev, settings, output=directory / name, force=force, callback=callback(name))
+        except DivergedError:
+            results.append(Candidate(name, math.inf, 0))
+        else:
+            assert fitted.progress.best_dev_loss is not None
+            results.append(Candidate(name, fitted.progress.best_dev_loss, fitted.progress.best_update))
     results.sort(key=lambda candidate: candidate.dev_loss)
     if not math.isfinite(results[0].dev_loss):
         raise DivergedError("no combination of settings led to a finite loss; lower the learning rates")
     with atomic_directory(output, replace=True) as temporary:
         shutil.copytree(directory / results[0].name, temporary, dirs_exist_ok=True)
     return results
-
-
-def _result(name: str, train: Callable[[], FitResult]) -> Candidate:
-    try:
-        progress = train().progress
-    except DivergedError:
-        return Candidate(name, math.inf, 0)
-    assert progress.best_dev_loss is not None
-    return Candidate(name, progress.best_dev_loss, progress.best_update)
-
-
-def _is_copy_of_candidate(output: Path, directory: Path) -> bool:
-    """Return whether a directory is empty or a copy of one of the candidates, so that it can be replaced."""
-    config = output / CONFIG_FILE
-    if not config.is_file():
-        return True
-    return any(other.read_bytes() == config.read_bytes() for other in directory.glob(f"*/{CONFIG_FILE}"))

@@ -29,14 +29,8 @@ OPTIMIZERS: dict[str, Callable[[Sequence[Tensor], TrainingConfig], Optimizer]] =
 }
 
 
-def create_optimizer(parameters: Mapping[str, Tensor], config: TrainingConfig) -> Optimizer:
-    """Return a new optimizer of these parameters."""
-    return OPTIMIZERS[config.optimizer](list(parameters.values()), config)
-
-
-def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate
+def create_optimizer(parameters: Iterable[Tensor], config: TrainingConfig) -> Optimizer:
+    return OPTIMIZERS[config.optimizer](list(parameters), config)
 
 
 def state_tensors(optimizer: Optimizer, names: Sequence[str]) -> dict[str, Tensor]:
@@ -114,7 +108,7 @@ def clip_at_zero(weights: Iterable[Tensor], constraints: Sequence[SignConstraint
             _clip(_flat(weight), signs)
 
 
-def _flat(tensor: Tensor) -> NDArray[Any]:
+def _flat(tensor: Tensor) -> NDArray[np.floating]:
     """Return the same memory as an array."""
     if tensor.device.type != "cpu":
         raise DataError(f"L1 regularization needs --device cpu, not {tensor.device.type}; use --l2")

@@ -46,6 +46,11 @@ class Progress:
             return f"{config.minutes:g} minutes"
         return ""
 
+    def evaluation_due(self, config: TrainingConfig) -> bool:
+        """Return whether to evaluate: after each epoch, or after a number of updates, and at the end of training."""
+        due = self.update % config.check_every == 0 if config.check_every else self.batch == 0
+        return due or bool(self.limit_reached(config))
+
     def _patience_exceeded(self, config: TrainingConfig) -> str:
         stale = self.stale_evaluations
         return f"{_count(stale, 'evaluation')} without improvement" if stale >= config.patience else ""

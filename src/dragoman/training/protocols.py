@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from dragoman.core.scorer import Carry
     from dragoman.core.settings import Settings
     from dragoman.data.unknown_words import UnknownWordModel
     from dragoman.data.vocabulary import Vocab
+
+Arrays = Mapping[str, NDArray[np.generic]]  # by their names
 
 
 class Examples(Protocol):
@@ -30,6 +33,21 @@ class Examples(Protocol):
     def select(self, indices: NDArray[np.integer], /) -> Self:
         """Return these examples, in this order."""
         ...
+
+
+class Text(Protocol):
+    """A text in which words can be replaced."""
+
+    @property
+    def ids(self) -> NDArray[np.int32]: ...
+
+    def with_unknown(self, unknown: NDArray[np.bool_], /) -> Self:
+        """Return a copy with `<unk>` where `unknown` is true."""
+        ...
+
+
+ExamplesT = TypeVar("ExamplesT", bound=Examples)
+TextT = TypeVar("TextT", bound=Text)
 
 
 @runtime_checkable
@@ -61,12 +79,19 @@ class LossOutput(Protocol):
         ...
 
 
+class CarryOutput(LossOutput, Protocol):
+    """The output of a model that carries its state."""
+
+    @property
+    def carry(self) -> Carry: ...
+
+
 @runtime_checkable
 class LikelihoodModel(Protocol):
     """A language model or translator: a torch module whose forward method returns a `LossOutput`.
 
     `model(batch, generator=None, label_smoothing=0.0)`; a model that carries its state reads segments of a stream,
-    takes the state after the segment before as `carry`, and returns an output with a `carry`.
+    takes the state after the segment before as `carry`, and returns a `CarryOutput`.
     """
 
     vocab: Vocab
@@ -79,7 +104,14 @@ class LikelihoodModel(Protocol):
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...
 
-    def __call__(self, batch: Any, **options: Any) -> Any: ...
+    def __call__(self, batch: Examples, **options: object) -> LossOutput: ...
+
+
+@runtime_checkable
+class TranslationModel(LikelihoodModel, Protocol):
+    """A translator."""
+
+    source_vocab: Vocab
 
 
 @runtime_checkable
@@ -94,17 +126,17 @@ class StorableModel(Protocol):
     """A model that can be saved in a training directory."""
 
     settings: Settings
-    training_metadata: Mapping[str, Any]  # how it was trained, for config.yaml
+    training_metadata: Mapping[str, object]  # how it was trained, for config.yaml
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return all arrays, parameters by their names."""
         ...
 
-    def arrays_by_file(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+    def arrays_by_file(self, parameters: Arrays) -> Mapping[str, Arrays]:
         """Return the arrays of each file, with these values of the parameters."""
         ...
 
-    def configs(self) -> Mapping[str, dict[str, Any]]:
+    def configs(self) -> Mapping[str, Mapping[str, object]]:
         """Return the contents of each configuration file."""
         ...
 

@@ -1,20 +1,28 @@
-"""The directory of a training run: a model that can be used at any time, and a checkpoint to resume from."""
+"""The directory of a training run: a model that can be used at any time, and a checkpoint to resume from.
+
+`training.safetensors` is the checkpoint: the parameters, the best parameters, their average, the state of the
+optimizer, the state carried from batch to batch and, as metadata, the progress. Files are replaced atomically, so that
+a killed training run leaves the last checkpoint. The directory is an ordinary model directory with the best parameters.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 import yaml
-from numpy.typing import NDArray
+from torch import Tensor
 
 from dragoman.core.errors import DataError, DragomanError
+from dragoman.core.scorer import Carry
 from dragoman.core.settings import config_differences
 from dragoman.io.storage import (
     CHECKPOINT_FILE,
@@ -22,47 +30,60 @@ from dragoman.io.storage import (
     METRICS_FILE,
     atomic_directory,
     atomic_file,
+    map_arrays_with_metadata,
     remove_temporary_files,
     to_yaml,
     write_arrays,
 )
-from dragoman.training.checkpoint import load_checkpoint, read_progress, write_checkpoint
 from dragoman.training.config import TrainingConfig
+from dragoman.training.loop import StepReport, TrainState, load_parameters
+from dragoman.training.optimizers import load_state_tensors, state_tensors
 from dragoman.training.progress import Progress
 
 if TYPE_CHECKING:
-    from dragoman.training.loop import TrainState
-    from dragoman.training.protocols import StorableModel
+    from dragoman.training.protocols import Arrays, StorableModel
 
 MACHINE_SETTINGS = ("threads", "device")  # settings of the machine rather than of the training
 LIMITS = ("max_epochs", "max_updates", "minutes", "patience")  # settings that may change when training is resumed
+PARAMETERS, BEST, OPTIMIZER, AVERAGE, CARRY = "parameters/", "best/", "optimizer/", "average/", "carry/"
+PROGRESS = "progress"
 
 
 @dataclass(frozen=True)
 class TrainingDirectory:
-    """The directory of one training."""
+    """The directory in which a model is trained."""
 
     path: Path
+    model: StorableModel
 
     @property
     def checkpoint(self) -> Path:
         return self.path / CHECKPOINT_FILE
 
-    def progress(self) -> Progress | None:
-        """Return the progress of the training in this directory, or None if there is none."""
-        return read_progress(self.checkpoint) if self.checkpoint.is_file() else None
+    def create_or_resume(self, state: TrainState, config: TrainingConfig, *, force: bool) -> bool:
+        """Start a training run, or resume the one in this directory. Return whether it is finished already.
 
-    def create(self, state: TrainState, model: StorableModel, *, replace: bool) -> None:
-        """Write the model as it is before training."""
-        with atomic_directory(self.path, replace=replace) as directory:
-            model.write_into(directory)
-            (directory / METRICS_FILE).touch()
-            write_checkpoint(directory / CHECKPOINT_FILE, state)
+        A training run that is resumed with other limits continues, or stops, by these.
+        """
+        if force or not self.checkpoint.is_file():
+            with atomic_directory(self.path, replace=force) as directory:
+                self.model.write_into(directory)
+                (directory / METRICS_FILE).touch()
+                write_checkpoint(directory / CHECKPOINT_FILE, state)
+            return False
+        limits_changed = self._check_same_config()
+        self._resume(state)
+        if limits_changed:
+            state.progress, state.average = state.progress.with_new_limits(config), {}
+            for name, contents in self.model.configs().items():
+                with self._saving(), atomic_file(self.path / name) as temporary:
+                    temporary.write_text(to_yaml(contents), encoding="utf-8")
+        return bool(state.progress.finished)
 
-    def resume(self, state: TrainState, model: StorableModel) -> None:
+    def _resume(self, state: TrainState) -> None:
         """Load the last checkpoint and remove metrics written after it."""
         load_checkpoint(state, self.checkpoint)
-        for directory in {(self.path / name).parent for name in model.file_names()}:
+        for directory in {(self.path / name).parent for name in self.model.file_names()}:
             remove_temporary_files(directory)
         metrics = self.path / METRICS_FILE
         lines = metrics.read_bytes().decode("utf-8", "replace").splitlines() if metrics.exists() else []
@@ -70,57 +91,48 @@ class TrainingDirectory:
             valid = [line for line in lines if _update_of(line) <= state.progress.update]
             temporary.write_text("".join(line + "\n" for line in valid), encoding="utf-8")
 
-    def check_same_config(self, model: StorableModel) -> bool:
+    def _check_same_config(self) -> bool:
         """Raise an error if the training in this directory has other settings. Return whether its limits differ."""
-        old, new = self._config(), yaml.safe_load(yaml.safe_dump(model.configs()[CONFIG_FILE]))
-        _fill_defaults(old, model)
-        for config in (old, new):
+        broken = DataError(f"{self.path}: broken training directory; start again with --force")
+        try:
+            old = yaml.safe_load((self.path / CONFIG_FILE).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError, yaml.YAMLError):
+            raise broken from None
+        if not (isinstance(old, dict) and isinstance(old.get("training", {}), dict)):
+            raise broken
+        for name, kind in (("model", type(self.model.settings)), ("training", TrainingConfig)):
+            if isinstance(old.get(name), dict):  # settings that did not exist then have their defaults
+                old[name] = {**kind().model_dump(mode="json"), **old[name]}
+        new = yaml.safe_load(yaml.safe_dump(self.model.configs()[CONFIG_FILE]))
+        limits = []
+        for settings in (old.get("training", {}), new.get("training", {})):
             for key in MACHINE_SETTINGS:
-                config.get("training", {}).pop(key, None)
-        old_limits, new_limits = (
-            {key: config.get("training", {}).pop(key, None) for key in LIMITS} for config in (old, new)
-        )
+                settings.pop(key, None)
+            limits.append({key: settings.pop(key, None) for key in LIMITS})
         if changes := _changes(old, new):
             remedy = "use the same settings, choose another directory, or start again with --force"
             raise DataError(f"{self.path}: contains a different training run ({'; '.join(changes)}); {remedy}")
-        if not all((self.path / name).is_file() for name in model.file_names()):
-            raise self._broken_error()
-        return old_limits != new_limits
+        if not all((self.path / name).is_file() for name in self.model.file_names()):
+            raise broken
+        return limits[0] != limits[1]
 
-    def update_limits(self, model: StorableModel) -> None:
-        """Write the new limits to config.yaml."""
-        for name, config in model.configs().items():
-            with self._saving(), atomic_file(self.path / name) as temporary:
-                temporary.write_text(to_yaml(config), encoding="utf-8")
+    def save_step(self, state: TrainState, report: StepReport, *, checkpoint: bool) -> None:
+        """Write metrics, model and checkpoint where they are due.
 
-    def _config(self) -> dict[str, Any]:
-        """Return the contents of config.yaml."""
-        try:
-            config = yaml.safe_load((self.path / CONFIG_FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError, yaml.YAMLError):
-            config = None
-        if not (isinstance(config, dict) and isinstance(config.get("training", {}), dict)):
-            raise self._broken_error()
-        return config
-
-    def _broken_error(self) -> DataError:
-        return DataError(f"{self.path}: broken training directory; start again with --force")
-
-    def save_model(self, state: TrainState, model: StorableModel) -> None:
-        """Write the best parameters as the model of this directory."""
-        best = {name: tensor.cpu().numpy() for name, tensor in state.best_parameters.items()}
-        for name, arrays in model.arrays_by_file(best).items():
-            with self._saving(), atomic_file(self.path / name) as temporary:
-                write_arrays(temporary, arrays)
-
-    def save_checkpoint(self, state: TrainState) -> None:
-        with self._saving():
-            write_checkpoint(self.checkpoint, state)
-
-    def append_metrics(self, metrics: Mapping[str, Any]) -> None:
-        """Append a line to metrics.jsonl."""
-        with self._saving(), (self.path / METRICS_FILE).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(metrics) + "\n")
+        The model is written first, so that a finished training run has its model.
+        """
+        progress = report.progress
+        if report.train_loss is not None or report.rolled_back:
+            with self._saving(), (self.path / METRICS_FILE).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(_metrics(report)) + "\n")
+        if report.evaluated and progress.best_update == progress.update:
+            best = {name: tensor.cpu().numpy() for name, tensor in state.best_parameters.items()}
+            for name, arrays in self.model.arrays_by_file(best).items():
+                with self._saving(), atomic_file(self.path / name) as temporary:
+                    write_arrays(temporary, arrays)
+        if report.evaluated or checkpoint:
+            with self._saving():
+                write_checkpoint(self.checkpoint, state)
 
     @contextmanager
     def _saving(self) -> Iterator[None]:
@@ -132,7 +144,10 @@ class TrainingDirectory:
             raise DragomanError(f"{why}; {remedy}") from error
 
 
-def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+Config = dict[str, dict[str, object]]
+
+
+def _changes(old: Config, new: Config) -> list[str]:
     """Return descriptions of the differences between two configurations."""
     old_data, new_data = (config.pop("data", {}) for config in (old, new))
     texts = {"train": "another training text", "dev": "another dev text, or none"}
@@ -144,11 +159,21 @@ def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return changes
 
 
-def _fill_defaults(config: dict[str, Any], model: StorableModel) -> None:
-    """Add the defaults of settings that did not exist when the training run was started."""
-    for name, kind in (("model", type(model.settings)), ("training", TrainingConfig)):
-        if isinstance(config.get(name), dict):
-            config[name] = {**kind().model_dump(mode="json"), **config[name]}
+def _metrics(report: StepReport) -> dict[str, float]:
+    """Return a line of metrics.jsonl."""
+    progress = report.progress
+    record = {
+        "update": progress.update,
+        "epoch": progress.epoch,
+        "seconds": round(progress.seconds, 3),
+        "learning_rate": report.learning_rate,
+        "gradient_norm": report.gradient_norm,
+        "train_loss": report.train_loss,
+        "dev_loss": report.dev_loss,
+        "best_dev_loss": progress.best_dev_loss,
+        "went_back": report.rolled_back,
+    }
+    return {key: value for key, value in record.items() if value is not None and math.isfinite(value)}
 
 
 def _update_of(line: str) -> int:
@@ -159,9 +184,93 @@ def _update_of(line: str) -> int:
         return 1 << 62
 
 
-def arrays_fingerprint(arrays: Mapping[str, NDArray[Any]]) -> str:
+def arrays_fingerprint(arrays: Arrays) -> str:
     """Return a checksum of the arrays of an untrained model: parameters, classes, features."""
     checksum = 0
     for name, array in sorted(arrays.items()):
         checksum = zlib.crc32(np.ascontiguousarray(array).tobytes(), zlib.crc32(name.encode(), checksum))
     return f"{checksum:08x}"
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+def write_checkpoint(path: Path, state: TrainState) -> None:
+    """Write everything that is needed to resume training, completely or not at all."""
+    parameters = dict(state.model.named_parameters())
+    groups: dict[str, Mapping[str, Tensor]] = {
+        PARAMETERS: parameters,
+        BEST: state.best_parameters,
+        OPTIMIZER: state_tensors(state.optimizer, list(parameters)),
+        AVERAGE: state.average,
+        CARRY: dict(_flatten(state.carry)),
+    }
+    arrays = {
+        prefix + name: tensor.detach().cpu().numpy()
+        for prefix, tensors in groups.items()
+        for name, tensor in tensors.items()
+    }
+    with atomic_file(path) as temporary:
+        write_arrays(temporary, arrays, {PROGRESS: state.progress.to_json()})
+
+
+def read_progress(path: Path) -> Progress:
+    """Return the progress of a checkpoint."""
+    return _parse_progress(path, map_arrays_with_metadata(path)[1])
+
+
+def load_checkpoint(state: TrainState, path: Path) -> None:
+    """Restore the training state from a checkpoint."""
+    arrays, metadata = map_arrays_with_metadata(path)
+    progress = _parse_progress(path, metadata)
+
+    def tensors(prefix: str) -> dict[str, Tensor]:
+        group = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        return {name: torch.from_numpy(np.array(array)) for name, array in group.items()}
+
+    try:
+        load_parameters(state.model, tensors(PARAMETERS))
+        best, average = tensors(BEST), tensors(AVERAGE)
+        parameters = dict(state.model.named_parameters())
+        state.best_parameters = {name: best[name].to(tensor.detach()) for name, tensor in parameters.items()}
+        load_state_tensors(state.optimizer, list(parameters), tensors(OPTIMIZER))
+        state.average = {name: average[name].to(tensor.detach()) for name, tensor in parameters.items() if average}
+        device = next(iter(parameters.values())).device
+        state.carry = _unflatten({name: tensor.to(device) for name, tensor in tensors(CARRY).items()})
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise _checkpoint_error(path, error) from None
+    state.progress = progress
+
+
+def _parse_progress(path: Path, metadata: Mapping[str, str]) -> Progress:
+    try:
+        return Progress.from_json(metadata[PROGRESS])
+    except (KeyError, ValueError, TypeError) as error:
+        raise _checkpoint_error(path, error) from None
+
+
+def _checkpoint_error(path: Path, error: Exception) -> DataError:
+    why = " ".join(str(error).split())
+    return DataError(f"{path}: not a checkpoint of this training run ({why}); --force starts it again")
+
+
+def _flatten(nested: Carry, path: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of nested tuples with their paths, such as `0.1`."""
+    if isinstance(nested, tuple):
+        for number, part in enumerate(nested):
+            yield from _flatten(part, f"{path}.{number}" if path else f"{number}")
+    elif nested is not None:
+        yield path, nested
+
+
+def _unflatten(tensors: Mapping[str, Tensor]) -> Carry:
+    """Return the nested tuples that `_flatten` was given."""
+    if not tensors:
+        return None
+    if "" in tensors:
+        return tensors[""]
+    parts: dict[int, dict[str, Tensor]] = {}
+    for path, tensor in tensors.items():
+        number, _, rest = path.partition(".")
+        parts.setdefault(int(number), {})[rest] = tensor
+    return tuple(_unflatten(parts[number]) for number in range(len(parts)))
