@@ -17,10 +17,10 @@ import dragoman
 from dragoman.core.errors import DataError, DragomanError
 from dragoman.data import END, START, UNK, Corpus
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
-from dragoman.ngram.arpa import read_arpa, sections, write_arpa, writing
-from dragoman.ngram.arpa.lines import _parse_number, _write_number
-from dragoman.ngram.config import NgramConfig
-from dragoman.ngram.model import NgramModel
+from dragoman.ngram import arpa, arpa_lines
+from dragoman.ngram.arpa import read_arpa, write_arpa
+from dragoman.ngram.arpa_lines import _parse_number, _write_number
+from dragoman.ngram.model import NgramConfig, NgramModel
 
 LOG_10 = math.log(10)
 
@@ -178,7 +178,7 @@ def test_block_size_does_not_change_what_is_read(file: Path, corpus: Corpus, mon
     write_arpa(train(corpus), file)
     whole = read_arpa(file)
     for size in (1, 7, 100):
-        monkeypatch.setattr(sections, "BLOCK_BYTES", size)
+        monkeypatch.setattr(arpa_lines, "BLOCK_BYTES", size)
         assert_same(read_arpa(file), whole)
 
 
@@ -296,7 +296,7 @@ WRONG = {
 def test_errors_name_file_line_and_problem(
     text: str | bytes, message: str, block: int, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sections, "BLOCK_BYTES", block)
+    monkeypatch.setattr(arpa_lines, "BLOCK_BYTES", block)
     with pytest.raises(DataError, match=re.escape(str(file)) + ".*" + message) as error:
         read_text(file, text)
     assert "\n" not in str(error.value)
@@ -356,8 +356,8 @@ def test_block_size_does_not_change_what_is_written(
     write_arpa(model, file)
     whole = file.read_bytes()
     for rows, line in ((1, 1), (3, 0), (50, 2)):
-        monkeypatch.setattr(writing, "BLOCK_ROWS", rows)
-        monkeypatch.setattr(writing, "TYPICAL_LINE_BYTES", line)  # too little room for most lines
+        monkeypatch.setattr(arpa, "BLOCK_ROWS", rows)
+        monkeypatch.setattr(arpa, "TYPICAL_LINE_BYTES", line)  # too little room for most lines
         write_arpa(model, file)
         assert file.read_bytes() == whole
 
@@ -394,7 +394,7 @@ def test_failed_write_leaves_no_file(corpus: Corpus, file: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     file.write_text("before")
-    monkeypatch.setattr(writing, "write_lines", full)
+    monkeypatch.setattr(arpa, "write_lines", full)
     with pytest.raises(DragomanError, match="No space left on device"):
         write_arpa(train(corpus), file)
     assert [path.name for path in file.parent.iterdir()] == [file.name]

@@ -18,7 +18,7 @@ from dragoman.cli.train_class_ngram import train_class_ngram
 from dragoman.cli.train_ngram import SMOOTHING_SUMMARIES, train_ngram
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.models.language_model import LanguageModel
-from dragoman.ngram.config import NgramConfig
+from dragoman.ngram.model import NgramConfig
 from dragoman.ngram.smoothing import SMOOTHINGS
 
 # -- good paths -----------------------------------------------------------------------------------------------------

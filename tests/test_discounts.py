@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dragoman import Corpus
 from dragoman.ngram.counting import NgramCounts, count_ngrams
-from dragoman.ngram.discounts import (
+from dragoman.ngram.smoothing import (
     DiscountError,
     absolute_discount,
     adjusted_count_of_counts,

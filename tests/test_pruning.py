@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Corpus, NgramModel
 from dragoman.data.vocabulary import END, START
-from dragoman.ngram.pruning import context_log_probs, prune_by_entropy, pruning_losses
+from dragoman.ngram.entropy import context_log_probs, prune_by_entropy, pruning_losses
 from dragoman.ngram.table import NgramTable, keep_nodes, renormalise
 
 

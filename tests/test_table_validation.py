@@ -8,7 +8,7 @@ import pytest
 import dragoman
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.io.storage import map_arrays, write_arrays
-from dragoman.ngram.config import NgramConfig
+from dragoman.ngram.model import NgramConfig
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.models.translation import BaseTranslator
-    from dragoman.ngram.config import NgramConfig
+    from dragoman.ngram.model import NgramConfig
 
 N = TypeVar("N", int, float)
 
@@ -151,7 +151,7 @@ class NgramOptions(OptionGroup):
     def config(self, **others: Any) -> NgramConfig:
         """Return the settings of the model."""
         from dragoman.core.settings import GivenValue, validate
-        from dragoman.ngram.config import NgramConfig
+        from dragoman.ngram.model import NgramConfig
 
         if self.smoothing == "whole-prefix" and self.order is not None:
             raise DataError(f"--order {self.order}: whole-prefix uses the whole sentence and has no order; remove it")

@@ -18,8 +18,7 @@ from dragoman.data.vocabulary import SPECIALS, Vocab
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
-from dragoman.ngram.config import NgramConfig
-from dragoman.ngram.model import NgramModel
+from dragoman.ngram.model import NgramConfig, NgramModel
 
 if TYPE_CHECKING:
     from torch import Tensor

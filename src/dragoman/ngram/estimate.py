@@ -41,30 +41,6 @@ class BackoffEstimate:
 MassFunction = Callable[[int], OrderMasses]
 
 
-def context_totals(counts: NgramCounts, order: int, value: NDArray[np.generic]) -> Floats:
-    """Sum a value of the n-grams of one order over each context.  # (contexts,)"""
-    contexts = counts.trie.span(order - 1)
-    return _context_sums(counts.trie.begin[contexts.start : contexts.stop + 1], value)
-
-
-def interpolate(
-    counts: NgramCounts, zerogram: Floats, masses: MassFunction, keep: NDArray[np.bool_] | None = None
-) -> BackoffEstimate:
-    """P(w | h) = mass(hw) / total(h) + alpha(h) P(w | h'): eq. ngramlm:recursiveinterpolation.
-
-    alpha(h), the remaining mass, becomes the back-off weight. Below the unigrams is the zerogram distribution (eq.
-    ngramlm:unkinterpolation). N-grams that are not in `keep` give their mass to alpha.
-    """
-    return _estimate(counts, zerogram, masses, keep, _interpolate)
-
-
-def back_off(
-    counts: NgramCounts, zerogram: Floats, masses: MassFunction, keep: NDArray[np.bool_] | None = None
-) -> BackoffEstimate:
-    """P(w | h) = mass(hw) / total(h) if hw was seen, else beta(h) P(w | h'): Katz's form."""
-    return _estimate(counts, zerogram, masses, keep, _back_off)
-
-
 @dataclass(frozen=True)
 class _Block:
     """Consecutive contexts of one order, and the n-grams that continue them."""
@@ -74,16 +50,16 @@ class _Block:
     mass: NDArray[np.floating]  # (n-grams,)
     lower: NDArray[np.floating]  # (n-grams,) P(w | h')
 
-    def sums(self, value: NDArray[np.generic]) -> Floats:
-        """Sum over the n-grams of each context.  # (contexts,)"""
-        return _context_sums(self.begin, value)
-
     def repeat(self, value: NDArray[np.floating]) -> NDArray[np.floating]:
         """Repeat the value of each context for its n-grams.  # (n-grams,)"""
         return np.repeat(value, np.diff(self.begin))
 
 
-def _context_sums(begin: NDArray[np.int32], value: NDArray[np.generic]) -> Floats:
+Rule = Callable[[_Block], tuple[NDArray[np.floating], Floats]]  # returns probabilities and back-off weights
+
+
+def context_sums(begin: NDArray[np.int32], value: NDArray[np.generic]) -> Floats:
+    """Sum a value of consecutive n-grams over each context.  # (contexts,)"""
     sums = np.zeros(len(begin) - 1)
     has_children = begin[:-1] < begin[1:]
     starts = begin[:-1][has_children] - begin[0]
@@ -92,45 +68,37 @@ def _context_sums(begin: NDArray[np.int32], value: NDArray[np.generic]) -> Float
     return sums
 
 
-def _estimate(
-    counts: NgramCounts,
-    zerogram: Floats,
-    masses: MassFunction,
-    keep: NDArray[np.bool_] | None,
-    rule: Callable[[_Block], tuple[NDArray[np.floating], Floats]],
+def estimate(
+    counts: NgramCounts, zerogram: Floats, masses: MassFunction, keep: NDArray[np.bool_] | None, rule: Rule
 ) -> BackoffEstimate:
-    """Apply a rule, which returns probabilities and back-off weights of a block, from order 1 upwards."""
+    """Apply a rule, `interpolate` or `back_off`, from order 1 upwards, block by block in parallel.
+
+    Below the unigrams is the zerogram distribution (eq. ngramlm:unkinterpolation). N-grams that are not in `keep` give
+    up their mass.
+    """
     trie = counts.trie
     prob = np.zeros(trie.nodes, np.float32)
     backoff = np.ones(trie.contexts, np.float32)
-    for order in range(1, trie.order + 1):
+
+    def estimate_order(order: int) -> None:
         level = masses(order)
         mass = level.mass if keep is None or order == 1 else np.where(keep[trie.span(order)], level.mass, 0.0)
         # The lower probability of a unigram is that of the word in the zerogram distribution.
         lower, index = (zerogram, trie.word) if order == 1 else (prob, trie.suffix)
         first, last = trie.levels[order - 1], trie.levels[order]
 
-        def fill(
-            span: tuple[int, int],
-            level: OrderMasses = level,
-            mass: NDArray[np.floating] = mass,
-            lower: NDArray[np.floating] = lower,
-            index: NDArray[np.int32] = index,
-            first: int = first,
-            last: int = last,
-        ) -> None:
-            start, stop = span
-            begin = trie.begin[start : stop + 1]
+        def fill(span: tuple[int, int]) -> None:
+            contexts = slice(span[0] - first, span[1] - first)
+            begin = trie.begin[span[0] : span[1] + 1]
             ngrams = slice(int(begin[0]), int(begin[-1]))
-            block = _Block(
-                begin,
-                level.total[start - first : stop - first],
-                mass[ngrams.start - last : ngrams.stop - last],
-                lower[index[ngrams]],
-            )
-            prob[ngrams], backoff[start:stop] = rule(block)
+            masses_of_block = mass[ngrams.start - last : ngrams.stop - last]
+            block = _Block(begin, level.total[contexts], masses_of_block, lower[index[ngrams]])
+            prob[ngrams], backoff[slice(*span)] = rule(block)
 
         parallel_map(fill, _context_blocks(trie.begin, first, last))
+
+    for order in range(1, trie.order + 1):
+        estimate_order(order)
     return BackoffEstimate(prob, backoff)
 
 
@@ -141,27 +109,31 @@ def _context_blocks(begin: NDArray[np.int32], first: int, last: int) -> list[tup
     return list(pairwise([first, *np.unique(ends[(ends > first) & (ends < last)]).tolist(), last]))
 
 
-def _interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
+def interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
+    """P(w | h) = mass(hw) / total(h) + alpha(h) P(w | h'): eq. ngramlm:recursiveinterpolation.
+
+    alpha(h), the remaining mass, becomes the back-off weight.
+    """
     is_seen = block.total != 0.0
     total = np.where(is_seen, block.total, 1.0)
-    alpha = np.where(is_seen, np.maximum(0.0, 1.0 - block.sums(block.mass) / total), 1.0)
+    alpha = np.where(is_seen, np.maximum(0.0, 1.0 - context_sums(block.begin, block.mass) / total), 1.0)
     prob, lower = block.mass / block.repeat(total), block.repeat(alpha)
     lower *= block.lower
     prob += lower
     return prob, alpha
 
 
-def _back_off(block: _Block) -> tuple[NDArray[np.floating], Floats]:
+def back_off(block: _Block) -> tuple[NDArray[np.floating], Floats]:
+    """P(w | h) = mass(hw) / total(h) if hw was seen, else beta(h) P(w | h'): Katz's form."""
     is_seen = block.mass > 0.0
-    mass = block.sums(np.where(is_seen, block.mass, 0.0))
-    covered = block.sums(np.where(is_seen, block.lower, 0.0))
+    mass = context_sums(block.begin, np.where(is_seen, block.mass, 0.0))
+    covered = context_sums(block.begin, np.where(is_seen, block.lower, 0.0))
     free = np.maximum(0.0, 1.0 - covered)  # what the shorter context gives to unseen words
     precision = 1e-12 if block.lower.dtype == np.float64 else 1e-6  # of a sum of lower probabilities
     all_seen = free <= precision  # there are no unseen words to speak of: seen words share all of the mass
     total = np.where(all_seen, mass / (1.0 - np.where(all_seen, free, 0.0)), block.total)
-    share = np.maximum(0.0, 1.0 - mass / np.where(total > 0.0, total, 1.0))
+    divisor = np.where(total > 0.0, total, 1.0)
+    share = np.maximum(0.0, 1.0 - mass / divisor)
     beta = np.where(all_seen | (total <= 0.0), 1.0, share / np.where(all_seen, 1.0, free))
-    prob = np.where(
-        is_seen, block.mass / block.repeat(np.where(total > 0.0, total, 1.0)), block.repeat(beta) * block.lower
-    )
-    return prob, beta
+    listed = block.mass / block.repeat(divisor)
+    return np.where(is_seen, listed, block.repeat(beta) * block.lower), beta

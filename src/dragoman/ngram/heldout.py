@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
 from dragoman.ngram.counting import NgramCounts
+from dragoman.ngram.estimate import context_sums
 from dragoman.ngram.trie import ROOT, advance, find_child
 
 Floats = NDArray[np.float64]
@@ -21,7 +23,7 @@ ITERATIONS = 100
 TOLERANCE = 1e-9  # EM stops at this relative gain of the likelihood
 
 
-def bucket_of(context_count: NDArray[Any]) -> NDArray[np.int64]:
+def bucket_of(context_count: NDArray[np.number]) -> NDArray[np.int64]:
     """Return the bucket of each count: contexts that occur once, 2-3, 4-7, 8-15, ... times share a coefficient."""
     return np.minimum(np.log2(np.maximum(context_count, 1)).astype(np.int64), BUCKETS - 1)
 
@@ -42,8 +44,7 @@ class InterpolationCoefficients:
         return self.table[min(order, len(self.table)) - 1, bucket_of(context_count)]
 
 
-@dataclass(frozen=True)
-class _Evidence:
+class _Evidence(NamedTuple):
     """P_ML of the held-out tokens at every order, and the bucket of their contexts (-1: context not seen)."""
 
     likelihood: NDArray[np.float32]  # (tokens, order)
@@ -55,25 +56,22 @@ def fit_coefficients(
     counts: NgramCounts, zerogram: Floats, heldout: Corpus, *, bucketed: bool
 ) -> InterpolationCoefficients:
     """Fit one coefficient per order and, if `bucketed`, then one per bucket of context counts."""
-    order = counts.trie.order
     evidence = _collect_evidence(counts, zerogram, heldout)
-    pooled = _Evidence(evidence.likelihood, np.minimum(evidence.bucket, np.int8(0)), evidence.zerogram)
-    table = _expectation_maximisation(np.full((order, BUCKETS), 0.5), pooled)
+    pooled = evidence._replace(bucket=np.minimum(evidence.bucket, np.int8(0)))
+    table = _expectation_maximisation(np.full((counts.trie.order, BUCKETS), 0.5), pooled)
     table = np.repeat(table[:, :1], BUCKETS, axis=1)
     return InterpolationCoefficients(_expectation_maximisation(table, evidence) if bucketed else table)
 
 
 def _collect_evidence(counts: NgramCounts, zerogram: Floats, heldout: Corpus) -> _Evidence:
-    trie, order = counts.trie, counts.trie.order
-    tokens = heldout.ids_with_boundaries(starts=0)
-    matches = np.zeros((len(tokens), order), np.int32)  # count of the n-gram
-    contexts = np.zeros((len(tokens), order), np.int32)  # count of its context
-    totals = _context_counts(trie.begin, counts.count)
+    trie, tokens = counts.trie, heldout.ids_with_boundaries(starts=0)
+    matches = np.zeros((len(tokens), trie.order), np.int32)  # count of the n-gram
+    contexts = np.zeros_like(matches)  # count of its context
+    totals = context_sums(trie.begin, counts.count[1:])
     _trace(trie.word, trie.begin, trie.suffix, counts.count, totals, tokens, counts.gap, matches, contexts)
     is_seen = contexts > 0
-    likelihood = np.divide(
-        matches, contexts, out=np.zeros(matches.shape, np.float32), where=is_seen, casting="same_kind"
-    )
+    likelihood = np.zeros(matches.shape, np.float32)
+    np.divide(matches, contexts, out=likelihood, where=is_seen, casting="same_kind")
     return _Evidence(likelihood, np.where(is_seen, bucket_of(contexts), -1).astype(np.int8), zerogram[tokens])
 
 
@@ -89,31 +87,24 @@ def _expectation_maximisation(table: Floats, evidence: _Evidence) -> Floats:
 
 def _iterate(table: Floats, evidence: _Evidence) -> tuple[Floats, float]:
     """Do one step: compute how often, in expectation, each context was visited and passed on to a shorter one."""
-
-    def expect(span: tuple[int, int]) -> tuple[Floats, Floats, float]:
-        visits, passes = np.zeros_like(table), np.zeros_like(table)
-        arrays = evidence.likelihood, evidence.bucket, evidence.zerogram
-        return visits, passes, _expect(table, *arrays, *span, visits, passes)
-
-    parts = parallel_map(expect, split_range(0, len(evidence.zerogram), per_core=1))
-    visits, passes = (sum(part[k] for part in parts) for k in (0, 1))
+    parts = parallel_map(partial(_expect, table, evidence), split_range(0, len(evidence.zerogram), per_core=1))
+    visits, passes, log_likelihood = (sum(part[k] for part in parts) for k in (0, 1, 2))
     new = np.clip(passes / np.maximum(visits, 1e-300), 1e-6, 1 - 1e-6)
-    return np.where(visits > 0, new, table), sum(part[2] for part in parts)
+    return np.where(visits > 0, new, table), log_likelihood
 
 
 @kernel
-def _expect(
-    table: Any, likelihood: Any, bucket: Any, zerogram: Any, first: int, last: int, visits: Any, passes: Any
-) -> float:
-    """Add the expected visits and passes of these tokens, and return their log-likelihood."""
-    order = likelihood.shape[1]
+def _expect(table: Any, evidence: Any, tokens: Any) -> tuple[Any, Any, float]:
+    """Return the expected visits and passes of a range of tokens, and their log-likelihood."""
+    visits, passes = np.zeros_like(table), np.zeros_like(table)
+    bucket, order = evidence.bucket, evidence.likelihood.shape[1]
     prob = np.empty(order + 1)  # prob[m]: up to order m
     log_likelihood = 0.0
-    for t in range(first, last):
-        prob[0] = zerogram[t]
+    for t in range(tokens[0], tokens[1]):
+        prob[0] = evidence.zerogram[t]
         for m in range(order):
             alpha = table[m, bucket[t, m]] if bucket[t, m] >= 0 else 1.0
-            prob[m + 1] = (1.0 - alpha) * likelihood[t, m] + alpha * prob[m]
+            prob[m + 1] = (1.0 - alpha) * evidence.likelihood[t, m] + alpha * prob[m]
         posterior = 1.0
         for m in range(order - 1, -1, -1):
             if bucket[t, m] >= 0:
@@ -122,16 +113,7 @@ def _expect(
                     posterior *= table[m, bucket[t, m]] * prob[m] / prob[m + 1]
                 passes[m, bucket[t, m]] += posterior
         log_likelihood += np.log(prob[order])
-    return log_likelihood
-
-
-@kernel
-def _context_counts(begin: Any, count: Any) -> Any:
-    totals = np.zeros(begin.size - 1, np.int64)
-    for context in range(begin.size - 1):
-        for child in range(begin[context], begin[context + 1]):
-            totals[context] += count[child]
-    return totals
+    return visits, passes, log_likelihood
 
 
 @kernel
@@ -144,7 +126,9 @@ def _trace(
     node = start
     position = 0  # tokens of this sentence so far
     for t in range(tokens.size):
-        depth = _depth(suffix, node)
+        depth, context = 0, node
+        while context != ROOT:
+            depth, context = depth + 1, suffix[context]
         context = node
         for k in range(depth, -1, -1):
             contexts[t, k] = totals[context]
@@ -157,12 +141,3 @@ def _trace(
             node, position = start, 0
         elif order > 1:
             node = advance(word, begin, suffix, node, START if position <= gap else tokens[t - gap])
-
-
-@kernel
-def _depth(suffix: Any, node: int) -> int:
-    depth = 0
-    while node != ROOT:
-        node = suffix[node]
-        depth += 1
-    return depth

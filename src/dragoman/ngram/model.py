@@ -1,38 +1,93 @@
-"""The n-gram language model."""
+"""The n-gram language model and its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
-from dragoman.core.settings import validate
+from dragoman.core.settings import Settings, validate
 from dragoman.data.corpus import Corpus
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, UNK, Vocab
 from dragoman.io.storage import CONFIG_FILE
 from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
-from dragoman.ngram.config import IMPORTED, NgramConfig
 from dragoman.ngram.counting import NgramCounts, count_ngrams
+from dragoman.ngram.entropy import prune_by_entropy
 from dragoman.ngram.heldout import InterpolationCoefficients
-from dragoman.ngram.pruning import prune_by_entropy
 from dragoman.ngram.quantization import quantise
 from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS, STUPID_BACKOFF_FACTOR, HeldoutText, SmoothingTask
-from dragoman.ngram.table import NgramTable, NgramTrace, keep_nodes
+from dragoman.ngram.table import NgramTable, NgramTrace, keep_nodes, validate_table
 from dragoman.ngram.trie import ROOT, Trie, keep_with_contexts
-from dragoman.ngram.validation import validate_table
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from dragoman.data.batches import Batch
 
+IMPORTED: Final = "imported"  # the smoothing of a model that was read from an ARPA file
+MAX_GAP = 100
 HELDOUT_EVERY = 10  # without held-out text, every tenth training sentence is used to fit coefficients
+
+Smoothing = Literal[
+    "maximum-likelihood",
+    "whole-prefix",
+    "interpolated",
+    "interpolated-fitted",
+    "interpolated-bucketed",
+    "witten-bell",
+    "katz",
+    "absolute-discounting",
+    "kneser-ney",
+    "modified-kneser-ney",
+    "stupid-backoff",
+    "imported",
+]
+
+
+class NgramConfig(Settings, use_attribute_docstrings=False):
+    """How an n-gram model is trained."""
+
+    order: Annotated[int, Field(ge=1)] = 5
+    """n: a word is predicted from the n - 1 words before it."""
+    smoothing: Smoothing = "modified-kneser-ney"
+    """The smoothing method, one of `dragoman.ngram.smoothing.SMOOTHINGS`."""
+    coefficients: tuple[float, ...] = ()
+    """alpha_1, alpha_2, ... of the smoothing `interpolated`."""
+    prune: tuple[int, ...] = ()
+    """Drop n-grams that occur this often or less, for orders 1, 2, ...; the last threshold is used for higher orders."""
+    entropy_prune: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Drop n-grams whose removal raises the perplexity by less than this share."""
+    quantise: bool = False
+    """Store probabilities in 8 bits."""
+    gap: Annotated[int, Field(ge=0, le=MAX_GAP)] = 0
+    """Words skipped between the context and the predicted word (a skip n-gram)."""
+    interpolate_unigrams: bool = True
+    """Interpolate unigrams with a uniform distribution; otherwise their remaining mass goes to `<unk>`."""
+
+    @model_validator(mode="after")
+    def _check_combination(self) -> Self:
+        prune, coefficients = (",".join(map(str, numbers)) for numbers in (self.prune, self.coefficients))
+        if self.prune and (self.prune[0] != 0 or list(self.prune) != sorted(self.prune)):
+            raise ValueError(f"prune {prune}: thresholds must start at 0 (all words stay) and never decrease")
+        if len(self.prune) > self.order:
+            raise ValueError(f"prune {prune}: {len(self.prune)} thresholds, but order {self.order}")
+        if not all(0 < alpha < 1 for alpha in self.coefficients):
+            raise ValueError(f"coefficients {coefficients}: each must be between 0 and 1")
+        if self.coefficients and self.smoothing != "interpolated":
+            raise ValueError(f"coefficients {coefficients}: only for interpolated, not for {self.smoothing}")
+        if self.coefficients and len(self.coefficients) != self.order:
+            needed = f"order {self.order} needs {self.order} (alpha_1, alpha_2, ...)"
+            raise ValueError(f"{len(self.coefficients)} coefficients given, but {needed}")
+        if self.smoothing == "whole-prefix" and (self.gap or self.prune or self.entropy_prune):
+            raise ValueError("whole-prefix takes neither a gap nor pruning")
+        return self
 
 
 class NgramModel(LanguageModel):
@@ -75,7 +130,7 @@ class NgramModel(LanguageModel):
         *,
         unknown: UnknownWordModel | None = None,
         heldout: Corpus | None = None,
-        **settings: Any,
+        **settings: object,
     ) -> Self:
         """Count n-grams and smooth the counts.
 
@@ -102,8 +157,14 @@ class NgramModel(LanguageModel):
             keep,
         )
         table = NgramTable.from_estimate(counts.trie, SMOOTHINGS[config.smoothing](task))
+        if keep is not None:
+            table = keep_nodes(table, keep)
+        if config.entropy_prune:
+            table = prune_by_entropy(table, config.entropy_prune)
+        if config.quantise:
+            table = quantise(table)
         coefficients = task.fitted_coefficients[0] if task.fitted_coefficients else None
-        return cls(corpus.vocab, _shrink(table, keep, config), unknown, config, tuple(task.notes), coefficients)
+        return cls(corpus.vocab, table, unknown, config, tuple(task.notes), coefficients)
 
     # -- the scorer ------------------------------------------------------------------------------------------------
 
@@ -149,18 +210,19 @@ class NgramModel(LanguageModel):
 
     def matched_orders(self, corpus: Corpus) -> dict[int, int]:
         """Return how many tokens were scored by n-grams of each order."""
-        trace = self.trace(corpus)
-        tally = np.bincount(trace.matched_orders(self.table.trie), minlength=self.table.trie.order + 1)
-        return {order: int(tally[order]) for order in range(1, len(tally))}
+        levels = np.array(self.table.trie.levels)
+        matched_orders = np.searchsorted(levels, self.trace(corpus).matched, side="right") - 1
+        tally = np.bincount(matched_orders, minlength=self.table.trie.order + 1)
+        return dict(enumerate(tally[1:].tolist(), 1))
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, object]:
         return {**self.settings.model_dump(mode="json"), "levels": list(self.table.trie.levels)}
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Mapping[str, NDArray[np.generic]]:
         table, trie = self.table, self.table.trie
-        arrays = {
+        arrays: dict[str, NDArray[np.generic]] = {
             "word": trie.word,
             "begin": trie.begin,
             "suffix": trie.suffix,
@@ -223,11 +285,3 @@ def _count_threshold_mask(counts: NgramCounts, thresholds: tuple[int, ...]) -> N
         span = counts.trie.span(order)
         keep[span] = counts.count[span] > thresholds[min(order, len(thresholds)) - 1]
     return keep_with_contexts(counts.trie, keep)
-
-
-def _shrink(table: NgramTable, keep: NDArray[np.bool_] | None, config: NgramConfig) -> NgramTable:
-    if keep is not None:
-        table = keep_nodes(table, keep)
-    if config.entropy_prune:
-        table = prune_by_entropy(table, config.entropy_prune)
-    return quantise(table) if config.quantise else table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,13 @@ def quantise(table: NgramTable) -> NgramTable:
     codes = np.zeros(trie.nodes, np.uint8)
     for order in range(1, trie.order + 1):
         values = np.asarray(table.values(order))
-        bins = _bin(values)
-        codebook[order], codes[trie.span(order)] = bins.values, bins.codes
+        codebook[order], codes[trie.span(order)] = _bin(values)
         if order == 1:
-            codebook[order] -= np.log(np.exp(bins.values[bins.codes], dtype=float).sum())
+            codebook[order] -= np.log(np.exp(codebook[order][codes[trie.span(1)]], dtype=float).sum())
         else:
-            _round_down(table, order, values, codes, codebook[order])
+            first, last = trie.levels[order - 1], trie.levels[order]
+            round_down = partial(_round_down, trie.begin, values, last, codes, codebook[order])
+            parallel_map(round_down, split_range(first, last))
     rounded = renormalise(NgramTable(trie, codes, table.log_backoff, codebook))
     if (np.isneginf(rounded.log_backoff) & np.isfinite(table.log_backoff)).any():
         warnings.warn(
@@ -45,16 +46,11 @@ def quantise(table: NgramTable) -> NgramTable:
     return rounded
 
 
-@dataclass(frozen=True)
-class _Bins:
-    """Numbers sorted into bins: values[codes] approximates the numbers."""
+def _bin(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    """Assign codes 1 to 255 to finite log-probabilities. If there are at most 255 distinct ones, they are exact.
 
-    values: NDArray[np.float32]  # (NUM_CODES,) the mean of each bin, increasing
-    codes: NDArray[np.uint8]  # (numbers,)
-
-
-def _bin(values: NDArray[np.float32]) -> _Bins:
-    """Assign codes 1 to 255 to finite log-probabilities. If there are at most 255 distinct ones, they are exact."""
+    Returns the mean of each bin, increasing, and the codes.  # (NUM_CODES,), (values,)
+    """
     is_finite = np.isfinite(values)
     finite = values[is_finite]
     bin_index = np.searchsorted(_edges(np.sort(finite)), finite, side="right")
@@ -66,7 +62,7 @@ def _bin(values: NDArray[np.float32]) -> _Bins:
     means[ZERO_CODE] = -np.inf
     codes = np.full(len(values), ZERO_CODE, np.uint8)
     codes[is_finite] = code_of_bin[bin_index]
-    return _Bins(means, codes)
+    return means, codes
 
 
 def _edges(ordered: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -75,9 +71,7 @@ def _edges(ordered: NDArray[np.float32]) -> NDArray[np.float32]:
     With only equal shares, the few frequent words, which matter most, would be in one wide bin. With only equal widths,
     one outlier would waste nearly all codes.
     """
-    is_new = np.ones(len(ordered), bool)
-    is_new[1:] = ordered[1:] != ordered[:-1]
-    distinct = ordered[is_new]
+    distinct = ordered[np.diff(ordered, prepend=np.float32(-np.inf)) > 0]
     if len(distinct) < NUM_CODES:
         return distinct[1:]
     parts = NUM_CODES // 2
@@ -86,22 +80,10 @@ def _edges(ordered: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.unique(np.concatenate([shares, widths]))
 
 
-def _round_down(
-    table: NgramTable, order: int, values: NDArray[np.float32], codes: NDArray[np.uint8], book: NDArray[np.float32]
-) -> None:
-    """Lower the codes after contexts where rounding leaves too little mass for unseen words."""
-    first, last = table.trie.levels[order - 1], table.trie.levels[order]
-
-    def lower(span: tuple[int, int]) -> None:
-        _lower(table.trie.begin, values, last, codes, book, *span)
-
-    parallel_map(lower, split_range(first, last))
-
-
 @kernel
-def _lower(begin: Any, values: Any, first_child: int, codes: Any, book: Any, first: int, last: int) -> None:
+def _round_down(begin: Any, values: Any, first_child: int, codes: Any, book: Any, contexts: Any) -> None:
     """Lower all codes after a context by one until at least half of the original remaining mass is left."""
-    for node in range(first, last):
+    for node in range(contexts[0], contexts[1]):
         exact = rounded = 0.0
         for child in range(begin[node], begin[node + 1]):
             exact += np.exp(values[child - first_child])

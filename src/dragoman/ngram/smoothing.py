@@ -8,29 +8,32 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import START
 from dragoman.ngram.counting import NgramCounts
-from dragoman.ngram.discounts import (
-    FALLBACK_DISCOUNTS,
-    DiscountError,
-    absolute_discount,
-    adjusted_count_of_counts,
-    adjusted_counts,
-    count_of_counts,
-    good_turing,
-    modified_discounts,
+from dragoman.ngram.estimate import (
+    BackoffEstimate,
+    Floats,
+    MassFunction,
+    OrderMasses,
+    Rule,
+    back_off,
+    context_sums,
+    estimate,
+    interpolate,
 )
-from dragoman.ngram.estimate import BackoffEstimate, Floats, OrderMasses, back_off, context_totals, interpolate
 from dragoman.ngram.heldout import InterpolationCoefficients, fit_coefficients
 from dragoman.ngram.trie import ROOT
 
 KATZ_MAX_COUNT = 5  # larger counts are not discounted
 STUPID_BACKOFF_FACTOR = 0.4  # a score is multiplied by this for each word of context that is dropped
+FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # used if the counts of counts give no discounts
 DEFAULT_FIRST_COEFFICIENT, DEFAULT_COEFFICIENT = 0.05, 0.5  # alpha_1, and alpha_m of longer contexts
 
 
@@ -59,8 +62,12 @@ class SmoothingTask:
         return self.counts.count[self.counts.trie.span(order)]
 
     def totals(self, order: int, value: NDArray[np.generic]) -> Floats:
-        """Sum a value of the n-grams of one order over each context."""
-        return context_totals(self.counts, order, value)
+        """Sum a value of the n-grams of one order over each context.  # (contexts,)"""
+        contexts = self.counts.trie.span(order - 1)
+        return context_sums(self.counts.trie.begin[contexts.start : contexts.stop + 1], value)
+
+    def estimate(self, masses: MassFunction, rule: Rule = interpolate) -> BackoffEstimate:
+        return estimate(self.counts, self.zerogram, masses, self.keep, rule)
 
     def note(self, message: str) -> None:
         self.notes.append(message)
@@ -74,7 +81,7 @@ def maximum_likelihood(task: SmoothingTask) -> BackoffEstimate:
         counts = task.raw(order).astype(np.float32)
         return OrderMasses(counts, task.totals(order, counts))
 
-    return interpolate(task.counts, task.zerogram, masses, task.keep)
+    return task.estimate(masses)
 
 
 def fixed_interpolation(task: SmoothingTask) -> BackoffEstimate:
@@ -85,14 +92,23 @@ def fixed_interpolation(task: SmoothingTask) -> BackoffEstimate:
     return _interpolate_with(task, InterpolationCoefficients.fixed(coefficients[:order]))
 
 
-def fitted_interpolation(task: SmoothingTask) -> BackoffEstimate:
-    """Interpolation with one alpha_m per order, fitted on held-out text by EM."""
-    return _interpolate_with(task, _fit(task, bucketed=False))
+def fitted_interpolation(task: SmoothingTask, *, bucketed: bool) -> BackoffEstimate:
+    """Interpolation with one alpha_m per order, or per bucket of context counts, fitted on held-out text by EM."""
+    if task.heldout is None:
+        raise DataError("fitted coefficients need held-out text: give --dev-text")
+    coefficients = fit_coefficients(task.heldout.counts, task.zerogram, task.heldout.corpus, bucketed=bucketed)
+    task.fitted_coefficients.append(coefficients)
+    return _interpolate_with(task, coefficients)
 
 
-def bucketed_interpolation(task: SmoothingTask) -> BackoffEstimate:
-    """Interpolation with an alpha_m for each bucket of context counts, fitted on held-out text by EM."""
-    return _interpolate_with(task, _fit(task, bucketed=True))
+def _interpolate_with(task: SmoothingTask, coefficients: InterpolationCoefficients) -> BackoffEstimate:
+    def masses(order: int) -> OrderMasses:
+        counts = task.raw(order).astype(np.float32)
+        total = task.totals(order, counts)
+        with np.errstate(divide="ignore"):
+            return OrderMasses(counts, total / (1 - coefficients.alpha(order, total)))
+
+    return task.estimate(masses)
 
 
 def witten_bell(task: SmoothingTask) -> BackoffEstimate:
@@ -102,7 +118,7 @@ def witten_bell(task: SmoothingTask) -> BackoffEstimate:
         counts = task.raw(order).astype(np.float32)
         return OrderMasses(counts, task.totals(order, counts) + task.totals(order, counts > 0))
 
-    return interpolate(task.counts, task.zerogram, masses, task.keep)
+    return task.estimate(masses)
 
 
 def katz(task: SmoothingTask) -> BackoffEstimate:
@@ -119,7 +135,7 @@ def katz(task: SmoothingTask) -> BackoffEstimate:
         undiscounted = (remaining >= total) & (total > 0)
         return OrderMasses(mass, np.where(undiscounted, total + 1, total))  # leave some mass for unseen words
 
-    return back_off(task.counts, task.zerogram, masses, task.keep)
+    return task.estimate(masses, back_off)
 
 
 def absolute_discounting(task: SmoothingTask) -> BackoffEstimate:
@@ -129,25 +145,40 @@ def absolute_discounting(task: SmoothingTask) -> BackoffEstimate:
         counts = task.raw(order)
         return _discount(task, order, counts, count_of_counts(counts, 2), absolute_discount)
 
-    return interpolate(task.counts, task.zerogram, masses, task.keep)
+    return task.estimate(masses)
 
 
-def kneser_ney(task: SmoothingTask) -> BackoffEstimate:
-    """Absolute discounting where lower orders count the different words that precede an n-gram."""
-    return _kneser_ney(task, absolute_discount)
+def kneser_ney(task: SmoothingTask, discounts: Callable[[Floats], Floats]) -> BackoffEstimate:
+    """Discounting where lower orders count the different words that precede an n-gram (Chen and Goodman 1998)."""
 
-
-def modified_kneser_ney(task: SmoothingTask) -> BackoffEstimate:
-    """Kneser-Ney with three discounts per order, for counts 1, 2 and 3 or more (Chen and Goodman 1998)."""
-    return _kneser_ney(task, modified_discounts)
-
-
-def _kneser_ney(task: SmoothingTask, discounts: Callable[[Floats], Floats]) -> BackoffEstimate:
     def masses(order: int) -> OrderMasses:
         adjusted = adjusted_counts(task.counts, order)
         return _discount(task, order, adjusted, adjusted_count_of_counts(task.counts, order, adjusted), discounts)
 
-    return interpolate(task.counts, task.zerogram, masses, task.keep)
+    return task.estimate(masses)
+
+
+def _discount(
+    task: SmoothingTask,
+    order: int,
+    counts: NDArray[np.integer],
+    statistics: Floats,
+    discounts: Callable[[Floats], Floats],
+) -> OrderMasses:
+    """Subtract D(c) from every count c."""
+    try:
+        D = discounts(statistics)
+    except DiscountError as error:
+        D = _fallback_discounts(task, order, error, "discounts")
+    mass = D.astype(np.float32)[np.minimum(counts, 3)]
+    np.subtract(counts, mass, out=mass, casting="same_kind")
+    return OrderMasses(mass, task.totals(order, counts))
+
+
+def _fallback_discounts(task: SmoothingTask, order: int, error: DiscountError, what: str) -> Floats:
+    discounts = ", ".join(map(str, FALLBACK_DISCOUNTS))
+    task.note(f"order {order}: no {what} from this text ({error}); using {discounts} for counts 1, 2, 3+")
+    return np.array([0.0, *FALLBACK_DISCOUNTS])
 
 
 def stupid_backoff(task: SmoothingTask) -> BackoffEstimate:
@@ -180,58 +211,118 @@ def stupid_backoff(task: SmoothingTask) -> BackoffEstimate:
     return BackoffEstimate(prob, backoff, Z.astype(np.float32))
 
 
+# -- discounts ---------------------------------------------------------------------------------------------------
+
+
+class DiscountError(ValueError):
+    """The counts of counts give no usable discounts; the message says why."""
+
+
+def count_of_counts(counts: NDArray[np.integer], max_count: int) -> Floats:
+    """Return n_1, n_2, ..., n_max: how many n-grams occur once, twice, ... Index 0 is not used."""
+    return np.array([0.0, *(np.count_nonzero(counts == count) for count in range(1, max_count + 1))])
+
+
+def absolute_discount(n: Floats) -> Floats:
+    """D = n_1 / (n_1 + 2 n_2), the same for every count."""
+    if n[1] == 0 or n[2] == 0:
+        raise DiscountError(f"no n-gram occurs {'once' if n[1] == 0 else 'twice'}")
+    D = n[1] / (n[1] + 2 * n[2])
+    return np.array([0.0, D, D, D])
+
+
+def modified_discounts(n: Floats) -> Floats:
+    """D_j = j - (j + 1) Y n_{j+1} / n_j for counts 1, 2 and 3 or more (Chen and Goodman 1998, eq. 26)."""
+    missing = [j for j in (1, 2, 3) if n[j] == 0]
+    if missing:
+        raise DiscountError(f"no n-gram has the (adjusted) count {missing[0]}")
+    Y = n[1] / (n[1] + 2 * n[2])
+    D = np.array([0.0, *(j - (j + 1) * Y * n[j + 1] / n[j] for j in (1, 2, 3))])
+    wrong = [j for j in (1, 2, 3) if not 0 <= D[j] <= j]
+    if wrong:
+        raise DiscountError(f"the discount of count {wrong[0]} would be {D[wrong[0]]:.3f}")
+    return D
+
+
+def good_turing(n: Floats, max_count: int) -> Floats:
+    """Katz's ratio d_r = (r* / r - A) / (1 - A) for counts r up to `max_count`, 1 above; r* = (r + 1) n_{r+1} / n_r."""
+    if n[1] == 0:
+        raise DiscountError("no n-gram occurs once")
+    A = (max_count + 1) * n[max_count + 1] / n[1]
+    ratios = np.ones(max_count + 2)
+    ratios[0] = 0.0
+    for r in range(1, max_count + 1):
+        if n[r] == 0 or n[r + 1] == 0 or A >= 1:
+            raise DiscountError(f"too few n-grams occur {r} or {r + 1} times")
+        ratios[r] = ((r + 1) * n[r + 1] / (r * n[r]) - A) / (1 - A)
+    if not ((ratios[1:] > 0) & (ratios[1:] <= 1)).all():
+        raise DiscountError("Good-Turing ratios fall outside 0 to 1")
+    return ratios
+
+
+def adjusted_counts(counts: NgramCounts, order: int) -> NDArray[np.int32]:
+    """Return the number of different words that precede each n-gram.
+
+    The highest order, and n-grams that begin with `<s>` and so have no left neighbour, keep their raw counts.
+    """
+    trie, span = counts.trie, counts.trie.span(order)
+    raw = counts.count[span]
+    if order == trie.order:
+        return raw
+    longer = trie.span(order + 1)
+    suffix = trie.suffix[longer]
+    suffix = suffix[(counts.count[longer] > 0) & (suffix >= span.start)] - np.int32(span.start)
+    adjusted = np.bincount(suffix, minlength=len(raw)).astype(np.int32)
+    node = 1 + START + 1  # the first n-gram that does not begin with <s>: those that do are sorted first
+    for _ in range(1, order):
+        node = int(trie.begin[node])
+    starts = node - span.start
+    adjusted[:starts] = raw[:starts]
+    return adjusted
+
+
+def adjusted_count_of_counts(counts: NgramCounts, order: int, adjusted: NDArray[np.int32]) -> Floats:
+    """Return the counts of adjusted counts, as KenLM's `lmplz` computes them.
+
+    `lmplz` takes the suffixes of the very last n-gram (comparing words from right to left) at their raw counts. The
+    effect on the estimate is tiny, but needed to agree with `lmplz` to the last digit.
+    """
+    statistics = count_of_counts(adjusted, 4)
+    if order < counts.trie.order:
+        for node in _last_suffixes(counts):
+            position = node - counts.trie.levels[order]
+            if 0 <= position < len(adjusted):
+                statistics += count_of_counts(counts.count[node : node + 1], 4)
+                statistics -= count_of_counts(adjusted[position : position + 1], 4)
+    return statistics
+
+
+def _last_suffixes(counts: NgramCounts) -> list[int]:
+    """Return the suffixes, from one word up, of the last n-gram when words are compared from right to left."""
+    trie = counts.trie
+    node = trie.levels[1] + int(np.flatnonzero(counts.count[trie.span(1)]).max(initial=0))
+    suffixes = [node]
+    for order in range(2, trie.order + 1):
+        span = trie.span(order)
+        longer = np.flatnonzero((trie.suffix[span] == node) & (counts.count[span] > 0))
+        if not len(longer):  # it begins with <s>
+            break
+        node = span.start + int(longer[-1])  # sorted by first word: the last is the largest
+        suffixes.append(node)
+    return suffixes
+
+
 SMOOTHINGS: dict[str, Callable[[SmoothingTask], BackoffEstimate]] = {
     "maximum-likelihood": maximum_likelihood,
     "whole-prefix": maximum_likelihood,  # with counts of sentence beginnings
     "interpolated": fixed_interpolation,
-    "interpolated-fitted": fitted_interpolation,
-    "interpolated-bucketed": bucketed_interpolation,
+    "interpolated-fitted": partial(fitted_interpolation, bucketed=False),
+    "interpolated-bucketed": partial(fitted_interpolation, bucketed=True),
     "witten-bell": witten_bell,
     "katz": katz,
     "absolute-discounting": absolute_discounting,
-    "kneser-ney": kneser_ney,
-    "modified-kneser-ney": modified_kneser_ney,
+    "kneser-ney": partial(kneser_ney, discounts=absolute_discount),
+    "modified-kneser-ney": partial(kneser_ney, discounts=modified_discounts),  # three discounts per order
     "stupid-backoff": stupid_backoff,
 }
 FITTED_SMOOTHINGS = {"interpolated-fitted", "interpolated-bucketed"}  # these need held-out text
-
-
-def _discount(
-    task: SmoothingTask,
-    order: int,
-    counts: NDArray[np.integer],
-    statistics: Floats,
-    discounts: Callable[[Floats], Floats],
-) -> OrderMasses:
-    """Subtract D(c) from every count c."""
-    try:
-        D = discounts(statistics)
-    except DiscountError as error:
-        D = _fallback_discounts(task, order, error, "discounts")
-    mass = D.astype(np.float32)[np.minimum(counts, 3)]
-    np.subtract(counts, mass, out=mass, casting="same_kind")
-    return OrderMasses(mass, task.totals(order, counts))
-
-
-def _fallback_discounts(task: SmoothingTask, order: int, error: DiscountError, what: str) -> Floats:
-    discounts = ", ".join(map(str, FALLBACK_DISCOUNTS))
-    task.note(f"order {order}: no {what} from this text ({error}); using {discounts} for counts 1, 2, 3+")
-    return np.array([0.0, *FALLBACK_DISCOUNTS])
-
-
-def _interpolate_with(task: SmoothingTask, coefficients: InterpolationCoefficients) -> BackoffEstimate:
-    def masses(order: int) -> OrderMasses:
-        counts = task.raw(order).astype(np.float32)
-        total = task.totals(order, counts)
-        with np.errstate(divide="ignore"):
-            return OrderMasses(counts, total / (1 - coefficients.alpha(order, total)))
-
-    return interpolate(task.counts, task.zerogram, masses, task.keep)
-
-
-def _fit(task: SmoothingTask, *, bucketed: bool) -> InterpolationCoefficients:
-    if task.heldout is None:
-        raise DataError("fitted coefficients need held-out text: give --dev-text")
-    coefficients = fit_coefficients(task.heldout.counts, task.zerogram, task.heldout.corpus, bucketed=bucketed)
-    task.fitted_coefficients.append(coefficients)
-    return coefficients

@@ -7,7 +7,8 @@ smoothing methods can be written in this form, which is that of ARPA files.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,22 @@ from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
 from dragoman.ngram.estimate import BackoffEstimate
-from dragoman.ngram.trie import ROOT, Trie, advance, build_trie, descend
+from dragoman.ngram.trie import ROOT, Trie, advance, build_trie
 
 NO_CODEBOOK = np.zeros((0, 256), np.float32)  # the codebook of a table that is not quantised
+ROUNDING = 1e-4  # how far a stored log-probability may be above 0
+
+
+class TableArrays(NamedTuple):
+    """The arrays of a table, for kernels."""
+
+    levels: NDArray[np.int64]
+    word: NDArray[np.int32]
+    begin: NDArray[np.int32]
+    suffix: NDArray[np.int32]
+    log_prob: NDArray[np.float32] | NDArray[np.uint8]
+    log_backoff: NDArray[np.float32]
+    codebook: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -27,9 +41,9 @@ class NgramTable:
     """A trie with probabilities. In a quantised table `log_prob` has codes that index the codebook of their order."""
 
     trie: Trie
-    log_prob: NDArray[Any]  # (nodes,) float32, or uint8 codes
+    log_prob: NDArray[np.float32] | NDArray[np.uint8]  # (nodes,) or codes
     log_backoff: NDArray[np.float32]  # (contexts,)
-    codebook: NDArray[np.float32] = field(default_factory=lambda: NO_CODEBOOK)  # (order + 1, 256) or PLAIN
+    codebook: NDArray[np.float32] = field(default_factory=lambda: NO_CODEBOOK)  # (order + 1, 256)
     log_normaliser: NDArray[np.float32] | None = None  # (contexts,) the normaliser of stupid back-off
 
     @classmethod
@@ -48,30 +62,24 @@ class NgramTable:
     def values(self, order: int) -> NDArray[np.float32]:
         """Return the log-probabilities of the n-grams of one order, decoded if quantised."""
         stored = self.log_prob[self.trie.span(order)]
-        return self.codebook[order][stored] if self.quantised else stored
+        return self.codebook[order][stored] if self.quantised else stored.astype(np.float32, copy=False)
 
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        trie = self.trie
-        levels = np.array(trie.levels, np.int64)
-        return levels, trie.word, trie.begin, trie.suffix, self.log_prob, self.log_backoff, self.codebook
+    def arrays(self) -> TableArrays:
+        trie, levels = self.trie, np.array(self.trie.levels, np.int64)
+        return TableArrays(levels, trie.word, trie.begin, trie.suffix, self.log_prob, self.log_backoff, self.codebook)
 
     def trace(self, corpus: Corpus, gap: int = 0) -> NgramTrace:
         """Score all tokens of a corpus, in parallel."""
         size = corpus.num_tokens
-        arrays = self.arrays()
         trace = NgramTrace(np.empty(size), np.empty(size, np.int32), np.empty(size, np.int32))
-
-        def walk(span: tuple[int, int]) -> None:
-            places = corpus.ids, corpus.offsets, gap, *span
-            _walk(*arrays, *places, trace.log_prob, trace.context, trace.matched)
-
+        walk = partial(_walk, self.arrays(), corpus.ids, corpus.offsets, gap, trace)
         parallel_map(walk, split_range(0, len(corpus), min_size=256))
         return trace
 
     def distributions(self, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log P(. | h) of each context node.  # (rows, |V|)"""
         out = np.empty((len(contexts), self.trie.levels[2] - 1))
-        _distributions(*self.arrays(), contexts, out)
+        _distributions(self.arrays(), contexts, out)
         return out
 
     def advance(self, contexts: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -83,17 +91,12 @@ class NgramTable:
         return following
 
 
-@dataclass(frozen=True)
-class NgramTrace:
+class NgramTrace(NamedTuple):
     """The result of scoring each token."""
 
     log_prob: NDArray[np.float64]  # (tokens,)
     context: NDArray[np.int32]  # (tokens,) the context node
     matched: NDArray[np.int32]  # (tokens,) the longest matching n-gram
-
-    def matched_orders(self, trie: Trie) -> NDArray[np.int64]:
-        """Return the order of the matching n-gram of each token."""
-        return np.searchsorted(np.array(trie.levels), self.matched, side="right") - 1
 
 
 def renormalise(table: NgramTable) -> NgramTable:
@@ -103,12 +106,7 @@ def renormalise(table: NgramTable) -> NgramTable:
     """
     trie = table.trie
     new = NgramTable(trie, table.log_prob, np.zeros(trie.contexts, np.float32), table.codebook)
-    for order in range(1, trie.order):  # needs the weights of shorter contexts
-
-        def fill(span: tuple[int, int]) -> None:
-            _renormalise(*new.arrays(), *span)
-
-        parallel_map(fill, split_range(trie.levels[order], trie.levels[order + 1]))
+    trie.for_each_level(partial(_renormalise, new.arrays()))  # a weight needs those of shorter contexts
     return new
 
 
@@ -126,94 +124,124 @@ def keep_nodes(table: NgramTable, keep: NDArray[np.bool_]) -> NgramTable:
     return NgramTable(smaller, table.log_prob[keep], table.log_backoff[contexts], table.codebook, normaliser)
 
 
+def validate_table(table: NgramTable, vocab_size: int) -> None:
+    """Raise ValueError if a table read from a file is not valid: kernels do not check array bounds."""
+    trie, levels = table.trie, table.trie.levels
+    _require(
+        all(type(level) is int for level in levels)
+        and levels[:3] == (0, 1, vocab_size + 1)
+        and all(a <= b for a, b in zip(levels[:-1], levels[1:], strict=True)),
+        "levels and vocabulary do not match",
+    )
+    contexts, nodes = trie.contexts, trie.nodes
+    for name, array, dtype, shape in (
+        ("word", trie.word, "i4", (nodes,)),
+        ("begin", trie.begin, "i4", (contexts + 1,)),
+        ("suffix", trie.suffix, "i4", (nodes,)),
+        ("log_prob", table.log_prob, "u1" if table.quantised else "f4", (nodes,)),
+        ("log_backoff", table.log_backoff, "f4", (contexts,)),
+        ("codebook", table.codebook, "f4", (trie.order + 1 if table.quantised else 0, 256)),
+        ("log_normaliser", table.log_normaliser, "f4", (contexts,)),
+    ):
+        if array is not None:
+            _require(array.dtype.str[1:] == dtype and array.shape == shape, f"{name} has a wrong shape or type")
+    _require(
+        all(trie.begin[levels[k]] == levels[k + 1] for k in range(trie.order))
+        and trie.begin[-1] == nodes
+        and bool(np.all(trie.begin[:-1] <= trie.begin[1:])),
+        "begin does not divide the orders",
+    )
+    _require(_is_trie(table.arrays(), vocab_size), "the n-grams are not sorted")
+    values = table.codebook if table.quantised else table.log_prob
+    _require(bool(np.all(values <= ROUNDING)), "log_prob has values above 0")
+    _require(bool(np.all(table.log_backoff < np.inf)), "log_backoff has infinite values")
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ValueError(problem)
+
+
 # -- kernels -----------------------------------------------------------------------------------------------------
 
 
 @kernel
-def stored_log_prob(levels: Any, log_prob: Any, codebook: Any, node: int) -> float:
+def stored_log_prob(table: Any, node: int) -> float:
     """Return the stored log-probability of an n-gram."""
-    if codebook.shape[0] == 0:
-        return float(log_prob[node])
+    if table.codebook.shape[0] == 0:
+        return float(table.log_prob[node])
     order = 0
-    while levels[order + 1] <= node:
+    while table.levels[order + 1] <= node:
         order += 1
-    return float(codebook[order, int(log_prob[node])])
+    return float(table.codebook[order, int(table.log_prob[node])])
 
 
 @kernel
-def lookup(
-    levels: Any, word: Any, begin: Any, suffix: Any, log_prob: Any, log_backoff: Any, codebook: Any, node: int, w: int
-) -> tuple[float, int]:
-    """Return log P(w | the string of `node`) and the longest matching n-gram."""
-    backoff, child = descend(word, begin, suffix, log_backoff, node, w)
-    return backoff + stored_log_prob(levels, log_prob, codebook, child), child
+def descend(table: Any, node: int, w: int) -> tuple[float, int]:
+    """Return the sum of back-off weights and the longest string in the trie that ends `node` continued by `w`.
+
+    Scoring spends its time here, so the search of `find_child` is written out, which saves a third.
+    """
+    word, begin, backoff = table.word, table.begin, 0.0
+    while node != ROOT:
+        low = begin[node]
+        size = begin[node + 1] - low
+        if size > 0:
+            while size > 1:
+                half = size >> 1
+                low = low + half if word[low + half - 1] < w else low
+                size -= half
+            if word[low] == w:
+                return backoff, low
+        backoff += table.log_backoff[node]
+        node = table.suffix[node]
+    return backoff, w + 1
 
 
 @kernel
-def _walk(
-    levels: Any,
-    word: Any,
-    begin: Any,
-    suffix: Any,
-    log_prob: Any,
-    log_backoff: Any,
-    codebook: Any,
-    ids: Any,
-    offsets: Any,
-    gap: int,
-    first: int,
-    last: int,
-    out: Any,
-    contexts: Any,
-    matched: Any,
-) -> None:
-    deepest = begin.size - 1  # nodes from here on have no children
+def lookup(table: Any, node: int, w: int) -> float:
+    """Return log P(w | the string of `node`)."""
+    backoff, child = descend(table, node, w)
+    return backoff + stored_log_prob(table, child)
+
+
+@kernel
+def _walk(table: Any, ids: Any, offsets: Any, gap: int, trace: Any, sentences: Any) -> None:
+    deepest = table.begin.size - 1  # nodes from here on have no children
     start = 1 + START if deepest > 1 else ROOT
-    for sentence in range(first, last):
+    for sentence in range(sentences[0], sentences[1]):
         node = start
         length = offsets[sentence + 1] - offsets[sentence]
         for t in range(length + 1):
             token = offsets[sentence] + sentence + t
             w = ids[offsets[sentence] + t] if t < length else END
-            contexts[token] = node
-            backoff, child = descend(word, begin, suffix, log_backoff, node, w)
-            out[token] = backoff + stored_log_prob(levels, log_prob, codebook, child)
-            matched[token] = child
+            backoff, child = descend(table, node, w)
+            trace.log_prob[token] = backoff + stored_log_prob(table, child)
+            trace.context[token], trace.matched[token] = node, child
             if gap == 0:
-                node = child if child < deepest else suffix[child]
+                node = child if child < deepest else table.suffix[child]
             elif deepest > 1:
                 late = START if t < gap else ids[offsets[sentence] + t - gap]
-                node = advance(word, begin, suffix, node, late)
+                node = advance(table.word, table.begin, table.suffix, node, late)
 
 
 @kernel
-def _distributions(
-    levels: Any,
-    word: Any,
-    begin: Any,
-    suffix: Any,
-    log_prob: Any,
-    log_backoff: Any,
-    codebook: Any,
-    contexts: Any,
-    out: Any,
-) -> None:
-    chain = np.empty(levels.size, np.int64)
+def _distributions(table: Any, contexts: Any, out: Any) -> None:
+    chain = np.empty(table.levels.size, np.int64)
     for row in range(contexts.size):
-        depth = 0
-        node = contexts[row]
+        depth, node = 0, contexts[row]
         while node != ROOT:
             chain[depth] = node
-            node = suffix[node]
+            node = table.suffix[node]
             depth += 1
         for w in range(out.shape[1]):
-            out[row, w] = stored_log_prob(levels, log_prob, codebook, w + 1)
+            out[row, w] = stored_log_prob(table, w + 1)
         for k in range(depth - 1, -1, -1):  # from short contexts to long ones
             node = chain[k]
             for w in range(out.shape[1]):
-                out[row, w] += log_backoff[node]
-            for child in range(begin[node], begin[node + 1]):
-                out[row, word[child]] = stored_log_prob(levels, log_prob, codebook, child)
+                out[row, w] += table.log_backoff[node]
+            for child in range(table.begin[node], table.begin[node + 1]):
+                out[row, table.word[child]] = stored_log_prob(table, child)
 
 
 @kernel
@@ -223,24 +251,29 @@ def _advance_all(word: Any, begin: Any, suffix: Any, contexts: Any, words: Any, 
 
 
 @kernel
-def _renormalise(
-    levels: Any,
-    word: Any,
-    begin: Any,
-    suffix: Any,
-    log_prob: Any,
-    log_backoff: Any,
-    codebook: Any,
-    first: int,
-    last: int,
-) -> None:
-    for node in range(first, last):
-        if begin[node] == begin[node + 1]:
+def _renormalise(table: Any, contexts: Any) -> None:
+    for node in range(contexts[0], contexts[1]):
+        if table.begin[node] == table.begin[node + 1]:
             continue
         listed = covered = 0.0
-        for child in range(begin[node], begin[node + 1]):
-            listed += np.exp(stored_log_prob(levels, log_prob, codebook, child))
-            lower, _ = lookup(levels, word, begin, suffix, log_prob, log_backoff, codebook, suffix[node], word[child])
-            covered += np.exp(lower)
+        for child in range(table.begin[node], table.begin[node + 1]):
+            listed += np.exp(stored_log_prob(table, child))
+            covered += np.exp(lookup(table, table.suffix[node], table.word[child]))
         left, free = 1.0 - listed, 1.0 - covered
-        log_backoff[node] = np.log(left / free) if left > 0.0 and free > 1e-9 else -np.inf
+        table.log_backoff[node] = np.log(left / free) if left > 0.0 and free > 1e-9 else -np.inf
+
+
+@kernel
+def _is_trie(table: Any, vocab_size: int) -> bool:
+    """Return whether children are sorted by their words and every suffix is a shorter string."""
+    word, begin = table.word, table.begin
+    for context in range(begin.size - 1):
+        for child in range(begin[context], begin[context + 1]):
+            is_sorted = child == begin[context] or word[child] > word[child - 1]
+            if not 0 <= word[child] < vocab_size or not is_sorted:
+                return False
+    for order in range(1, table.levels.size - 1):
+        for node in range(table.levels[order], table.levels[order + 1]):
+            if not 0 <= table.suffix[node] < table.levels[order]:
+                return False
+    return True

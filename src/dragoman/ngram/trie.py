@@ -10,7 +10,9 @@ A node below the highest order is both an n-gram with a probability and a contex
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,36 +52,33 @@ class Trie:
 
     def sizes(self) -> list[int]:
         """Return the number of n-grams of order 1, 2, ..."""
-        return [self.levels[k + 1] - self.levels[k] for k in range(1, self.order + 1)]
+        return np.diff(self.levels[1:]).tolist()
 
     def parents(self, order: int) -> NDArray[np.int64]:
         """Return the context of each n-gram of this order."""
-        contexts = self.span(order - 1)
-        return np.repeat(
-            np.arange(contexts.start, contexts.stop), np.diff(self.begin[contexts.start : contexts.stop + 1])
-        )
+        first, last = self.levels[order - 1], self.levels[order]
+        return np.repeat(np.arange(first, last), np.diff(self.begin[first : last + 1]))
 
     def words(self, order: int) -> NDArray[np.int32]:
         """Return all n-grams of one order as rows of words.  # (n-grams, order)"""
-        rows = np.empty((self.levels[order + 1] - self.levels[order], order), np.int32)
         node = np.arange(self.levels[order], self.levels[order + 1])
+        columns = []
         for k in range(order, 0, -1):
-            rows[:, k - 1] = self.word[node]
-            parents = self.parents(k)
-            node = parents[node - self.levels[k]]
-        return rows
+            columns.append(self.word[node])
+            node = self.parents(k)[node - self.levels[k]]
+        return np.stack(columns[::-1], axis=1)
+
+    def for_each_level(self, visit: Callable[[tuple[int, int]], object]) -> None:
+        """Call a function on ranges of contexts of order 1, then of order 2 and so on, each order in parallel."""
+        for order in range(1, self.order):
+            parallel_map(visit, split_range(self.levels[order], self.levels[order + 1]))
 
 
-def build_trie(levels: list[int], word: NDArray[np.int32], begin: NDArray[np.int32]) -> Trie:
+def build_trie(levels: Sequence[int], word: NDArray[np.int32], begin: NDArray[np.int32]) -> Trie:
     """Build a trie by computing its suffix links."""
-    suffix = np.zeros(len(word), np.int32)
-    for order in range(2, len(levels) - 1):
-
-        def link(span: tuple[int, int]) -> None:
-            _link_suffixes(word, begin, suffix, *span)
-
-        parallel_map(link, split_range(levels[order - 1], levels[order]))
-    return Trie(tuple(levels), word, begin, suffix)
+    trie = Trie(tuple(levels), word, begin, np.zeros(len(word), np.int32))
+    trie.for_each_level(partial(_link_suffixes, word, begin, trie.suffix))
+    return trie
 
 
 def keep_with_contexts(trie: Trie, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -107,35 +106,13 @@ def find_child(word: Any, begin: Any, node: int, w: int) -> int:
 
 
 @kernel
-def descend(word: Any, begin: Any, suffix: Any, log_backoff: Any, node: int, w: int) -> tuple[float, int]:
-    """Return the sum of back-off weights and the longest string in the trie that ends `node` continued by `w`.
-
-    Scoring spends its time here, so the search of `find_child` is written out, which saves a third.
-    """
-    backoff = 0.0
-    while node != ROOT:
-        low = begin[node]
-        size = begin[node + 1] - low
-        if size > 0:
-            while size > 1:
-                half = size >> 1
-                low = low + half if word[low + half - 1] < w else low
-                size -= half
-            if word[low] == w:
-                return backoff, low
-        backoff += log_backoff[node]
-        node = suffix[node]
-    return backoff, w + 1
-
-
-@kernel
 def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
     """Return the longest string in the trie that ends `node` continued by `w`."""
-    while True:
-        child = find_child(word, begin, node, w)
-        if child >= 0:
-            return child
+    child = find_child(word, begin, node, w)
+    while child < 0:
         node = suffix[node]
+        child = find_child(word, begin, node, w)
+    return child
 
 
 @kernel
@@ -146,9 +123,9 @@ def advance(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
 
 
 @kernel
-def _link_suffixes(word: Any, begin: Any, suffix: Any, first: int, last: int) -> None:
-    """Compute the suffixes of the children of the contexts first..last from those of the contexts."""
-    for node in range(first, last):
+def _link_suffixes(word: Any, begin: Any, suffix: Any, contexts: Any) -> None:
+    """Compute the suffixes of the children of a range of contexts from those of the contexts."""
+    for node in range(contexts[0], contexts[1]):
         shorter = suffix[node]
         for child in range(begin[node], begin[node + 1]):
             suffix[child] = longest(word, begin, suffix, shorter, word[child])

@@ -1,13 +1,33 @@
-"""Reading ARPA files into a trie, adding contexts that are missing."""
+r"""ARPA files: the text format in which toolkits exchange n-gram models.
+
+    \data\
+    ngram 1=6
+    ngram 2=7
+
+    \1-grams:
+    -0.6146491  a    -0.30103     log10 P(a), the word, log10 of its back-off weight as a context
+    ...
+    \2-grams:
+    -0.3422159  a b               log10 P(b | a)
+    ...
+    \end\
+
+`<unk>` is the class of all unknown words, in our models and in files, except in files written with
+`lmplz --vocab_pad N`: there `<unk>` is the share of one unknown word in a language of N words.
+"""
 
 from __future__ import annotations
 
+import gzip
 import math
+import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,26 +37,38 @@ from dragoman.core.kernels import kernel
 from dragoman.core.threads import available_cores, parallel_stream
 from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
-from dragoman.ngram.arpa.lines import Spellings, find_contexts, find_words
-from dragoman.ngram.arpa.sections import (
+from dragoman.io.storage import atomic_file
+from dragoman.ngram.arpa_lines import (
     DATA,
     ENDING,
+    NUMBER_BYTES,
     Chunk,
     OrderHeader,
+    Spellings,
+    find_contexts,
+    find_words,
     next_section,
     parse_lines,
     read_header,
     read_sections,
     repeated_ngram_error,
     section_name,
+    write_lines,
 )
-from dragoman.ngram.config import IMPORTED, NgramConfig
-from dragoman.ngram.model import NgramModel
+from dragoman.ngram.model import IMPORTED, NgramConfig, NgramModel
 from dragoman.ngram.table import NgramTable, lookup
 from dragoman.ngram.trie import build_trie
 
 TOLERANCE = 1e-3  # allowed deviation of the sum of unigrams from one
 OTHER_UNK = b"<UNK>"  # the spelling of some toolkits
+BLOCK_ROWS = 1 << 16  # n-grams written at a time
+TYPICAL_LINE_BYTES = 64  # few lines are longer
+
+Bytes = bytes | memoryview
+Pack = Callable[[Bytes], Bytes]
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
 
 
 def read_arpa(path: str | Path, *, vocab_pad: int | None = None, closed: bool = False) -> NgramModel:
@@ -61,14 +93,17 @@ def read_arpa(path: str | Path, *, vocab_pad: int | None = None, closed: bool = 
         raise DataError(
             "--vocab-pad is for unknown words, which a closed vocabulary does not have; choose one of the two"
         )
-    source, padded = Path(path), vocab_pad is not None
+    source = Path(path)
     vocab, levels = _read(source)
     total = DEFAULT_LANGUAGE_SIZE if vocab_pad is None else vocab_pad
     unknown: UnknownWordModel = (
         ClosedVocabulary(vocab.num_known) if closed else UniformUnknownWords(vocab.num_known, total)
     )
-    levels = [_with_unknown_class(level, total - vocab.num_known if padded else 1) for level in levels]
-    _check_sum(levels[0], vocab, source, padded=padded)
+    members = 1 if vocab_pad is None else total - vocab.num_known  # of the class <unk>, of which the file has one
+    for level in levels:
+        level.log_prob[level.word == UNK] += np.float32(math.log(members))
+        level.log_prob[level.word == START] = -np.inf
+    _check_sum(levels[0], vocab, source, padded=vocab_pad is not None)
     table = _table(levels)
     return NgramModel(vocab, table, unknown, NgramConfig(order=table.trie.order, smoothing=IMPORTED))
 
@@ -81,20 +116,16 @@ def _read(source: Path) -> tuple[Vocab, list[_Ngrams]]:
     spellings, levels = Spellings.from_words(words), [unigrams]
     for order_header in header[1:]:
         chunks = next_section(sections, section_name(order_header.order), source)
-        rows = _read_rows(chunks, levels, spellings)
-        order_header.check(len(rows.ngrams.word), source)
-        levels = _with_level(levels, rows, source)
+        level, orphans = _read_rows(chunks, levels, spellings)
+        order_header.check(len(level.word), source)
+        levels = _with_level(levels, level, orphans, source)
     next_section(sections, ENDING, source)
     while len(levels) > 1 and not len(levels[-1].word):
         levels.pop()
     return Vocab([*SPECIALS, *(word.decode() for word in words[len(SPECIALS) :])]), levels
 
 
-# -- from sections to rows -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Ngrams:
+class _Ngrams(NamedTuple):
     """N-grams of one order. Contexts that were missing in the file have log_prob NaN."""
 
     context: NDArray[np.int32]  # (n-grams,) index among the n-grams one word shorter; -1 if missing
@@ -110,13 +141,8 @@ class _Ngrams:
         return _Ngrams(self.context[order], self.word[order], self.log_prob[order], self.log_backoff[order])
 
     @classmethod
-    def concatenate(cls, parts: Sequence[_Ngrams]) -> _Ngrams:
-        return cls(
-            np.concatenate([part.context for part in parts]),
-            np.concatenate([part.word for part in parts]),
-            np.concatenate([part.log_prob for part in parts]),
-            np.concatenate([part.log_backoff for part in parts]),
-        )
+    def concatenate(cls, parts: Iterable[_Ngrams]) -> _Ngrams:
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def _keys(context: NDArray[np.int32], word: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -148,46 +174,34 @@ def _read_unigrams(chunks: Iterator[Chunk], header: OrderHeader, source: Path) -
     return vocabulary, _Ngrams(np.zeros(size, np.int32), np.arange(size, dtype=np.int32), log_prob, log_backoff)
 
 
-@dataclass(frozen=True)
-class _FileRows:
-    """N-grams in the order of the file, and all words of those whose contexts are missing."""
-
-    ngrams: _Ngrams
-    orphans: NDArray[np.int32]  # (n-grams without contexts, order)
-
-
-def _read_rows(chunks: Iterator[Chunk], levels: list[_Ngrams], spellings: Spellings) -> _FileRows:
+def _read_rows(
+    chunks: Iterator[Chunk], levels: list[_Ngrams], spellings: Spellings
+) -> tuple[_Ngrams, NDArray[np.int32]]:
+    """Return n-grams in the order of the file, and all words of those whose contexts are missing.  # (orphans, order)"""
     order = len(levels) + 1
     bounds, word, begin = _layout(levels)
-    index = spellings.data, spellings.begin, spellings.hashes, spellings.slots
 
-    def parse(chunk: Chunk) -> _FileRows:
-        parts = parse_lines(chunk, order)
-        words = np.empty(parts.starts.shape, np.int32)
-        missing = find_words(np.frombuffer(chunk.text, np.uint8), parts.starts, parts.ends, *index, words)
+    def parse(chunk: Chunk) -> tuple[_Ngrams, NDArray[np.int32]]:
+        lines = parse_lines(chunk, order)
+        words = np.empty(lines.starts.shape, np.int32)
+        missing = find_words(np.frombuffer(chunk.text, np.uint8), lines, spellings, words)
         if missing >= 0:
-            raise chunk.line_error(int(parts.starts[missing, 0]), "a word that is not in the 1-grams")
+            raise chunk.line_error(int(lines.starts[missing, 0]), "a word that is not in the 1-grams")
         context = find_contexts(word, begin, bounds[order - 1], words)
-        return _FileRows(_Ngrams(context, words[:, -1].copy(), parts.log_prob, parts.log_backoff), words[context < 0])
+        return _Ngrams(context, words[:, -1].copy(), lines.log_prob, lines.log_backoff), words[context < 0]
 
-    parsed = list(parallel_stream(parse, chunks, available_cores()))
-    return _FileRows(
-        _Ngrams.concatenate([rows.ngrams for rows in parsed]), np.concatenate([rows.orphans for rows in parsed])
-    )
+    ngrams, orphans = zip(*parallel_stream(parse, chunks, available_cores()), strict=True)
+    return _Ngrams.concatenate(ngrams), np.concatenate(orphans)
 
 
-# -- from rows to the trie -----------------------------------------------------------------------------------------
-
-
-def _with_level(levels: list[_Ngrams], rows: _FileRows, source: Path) -> list[_Ngrams]:
+def _with_level(levels: list[_Ngrams], level: _Ngrams, orphans: NDArray[np.int32], source: Path) -> list[_Ngrams]:
     """Add a level, sorted by context and then by last word."""
-    level = rows.ngrams
-    if len(rows.orphans):
-        levels, moved, added = _with_contexts(levels, rows.orphans[:, :-1])
+    if len(orphans):
+        levels, moved, added = _with_contexts(levels, orphans[:, :-1])
         known = level.context >= 0
         context = np.empty_like(level.context)
         context[known], context[~known] = moved[level.context[known]], added
-        level = replace(level, context=context)
+        level = level._replace(context=context)
     keys = level.keys()
     if not (keys[1:] > keys[:-1]).all():
         level = level.take(_sorted_order(keys, len(levels) + 1, source))
@@ -205,20 +219,17 @@ def _with_contexts(
     index = contexts[:, 0]
     moved = np.arange(len(levels[0].word), dtype=np.int32)
     for k in range(1, contexts.shape[1]):
-        level = replace(levels[k], context=moved[levels[k].context])
+        level = levels[k]._replace(context=moved[levels[k].context])
         required, old = _keys(index, contexts[:, k]), level.keys()
-        merged = _Ngrams.concatenate([level, _blank(np.setdiff1d(required, old))])
+        new = np.setdiff1d(required, old)
+        new_context, new_word = (new >> 32).astype(np.int32), (new & 0xFFFFFFFF).astype(np.int32)
+        unset = np.full(len(new), np.nan, np.float32)  # computed later by backing off; the back-off weight is 1
+        merged = _Ngrams.concatenate([level, _Ngrams(new_context, new_word, unset, np.zeros_like(unset))])
         levels[k] = merged.take(np.argsort(merged.keys()))
         keys = levels[k].keys()
         moved = np.searchsorted(keys, old).astype(np.int32)
         index = np.searchsorted(keys, required).astype(np.int32)
     return levels, moved, index
-
-
-def _blank(keys: NDArray[np.int64]) -> _Ngrams:
-    """Return n-grams to add: their back-off weight is 1, their probability is computed later by backing off."""
-    context, word = (keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32)
-    return _Ngrams(context, word, np.full(len(keys), np.nan, np.float32), np.zeros(len(keys), np.float32))
 
 
 def _sorted_order(keys: NDArray[np.int64], order: int, source: Path) -> NDArray[np.int64]:
@@ -234,7 +245,7 @@ def _layout(levels: list[_Ngrams]) -> tuple[list[int], NDArray[np.int32], NDArra
     """Return the levels in the layout of a trie: first nodes, last words and first children."""
     bounds = [0, 1, *(1 + np.cumsum([len(level.word) for level in levels])).tolist()]
     begin = [np.ones(1, np.int64)]
-    for order, (shorter, level) in enumerate(zip(levels[:-1], levels[1:], strict=True), 2):
+    for order, (shorter, level) in enumerate(pairwise(levels), 2):
         children = np.bincount(level.context, minlength=len(shorter.word))
         begin.append(bounds[order] + np.cumsum(children) - children)
     begin.append(np.array(bounds[-1:]))
@@ -246,30 +257,18 @@ def _table(levels: list[_Ngrams]) -> NgramTable:
     log_prob = np.concatenate([np.full(1, -np.inf, np.float32), *(level.log_prob for level in levels)])
     log_backoff = np.concatenate([np.zeros(1, np.float32), *(level.log_backoff for level in levels[:-1])])
     table = NgramTable(build_trie(*_layout(levels)), log_prob, log_backoff)
-    _back_off(*table.arrays())
+    _back_off(table.arrays())
     return table
 
 
 @kernel
-def _back_off(levels: Any, word: Any, begin: Any, suffix: Any, log_prob: Any, log_backoff: Any, codebook: Any) -> None:
+def _back_off(table: Any) -> None:
     """Compute the probabilities of added n-grams by backing off, short ones first."""
-    for node in range(1, begin.size - 1):
-        for child in range(begin[node], begin[node + 1]):
-            if np.isnan(log_prob[child]):
-                context, w = suffix[node], word[child]
-                shorter, _ = lookup(levels, word, begin, suffix, log_prob, log_backoff, codebook, context, w)
-                log_prob[child] = log_backoff[node] + shorter
-
-
-# -- the class <unk> -----------------------------------------------------------------------------------------------
-
-
-def _with_unknown_class(level: _Ngrams, members: int) -> _Ngrams:
-    """Multiply the probability of `<unk>` by the number of words in its class, and set that of `<s>` to 0."""
-    log_prob = level.log_prob.copy()
-    log_prob[level.word == UNK] += np.float32(math.log(members))
-    log_prob[level.word == START] = -np.inf
-    return replace(level, log_prob=log_prob)
+    for node in range(1, table.begin.size - 1):
+        for child in range(table.begin[node], table.begin[node + 1]):
+            if np.isnan(table.log_prob[child]):
+                shorter = lookup(table, table.suffix[node], table.word[child])
+                table.log_prob[child] = table.log_backoff[node] + shorter
 
 
 def _check_sum(unigrams: _Ngrams, vocab: Vocab, source: Path, *, padded: bool) -> None:
@@ -287,3 +286,68 @@ def _check_sum(unigrams: _Ngrams, vocab: Vocab, source: Path, *, padded: bool) -
         pad = vocab.num_known + (1 - total + unk) / unk
         advice = f"if <unk> is the share of one word (lmplz --vocab_pad), give --vocab-pad; about {pad:.4g} would fit"
     warnings.warn(f"{source}: the unigrams sum to {total:.4f}, not to 1; {advice}", stacklevel=3)
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+
+def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = None) -> None:
+    """Write a model as an ARPA file, gzipped if the name ends in `.gz`. `-` is standard output.
+
+    With `vocab_pad`, `<unk>` is written as the share of one unknown word in a language of that many words.
+
+    >>> import tempfile
+    >>> from dragoman import Corpus, NgramModel, write_arpa
+    >>> model = NgramModel.train(Corpus.from_sentences(["a b", "b a"]), order=2, smoothing="witten-bell")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory, "model.arpa")
+    ...     write_arpa(model, path)
+    ...     path.read_text().split()[1:3]
+    ['ngram', '1=5']
+    """
+    target, trie, known = Path(path), model.table.trie, model.vocab.num_known
+    if gap := model.settings.gap:
+        problem = f"a model that skips words (gap {gap}) cannot be written as ARPA; train one without a gap"
+        raise DataError(f"{target}: {problem}")
+    for word in model.vocab.tokens:
+        if not word or set(word) & set(" \t\r\n\0"):
+            raise DataError(f"the word {word!r} cannot be written to an ARPA file: it is empty or has a blank")
+    spellings = Spellings.from_words([word.encode() for word in model.vocab.tokens])
+    members = 1 if vocab_pad is None else UniformUnknownWords(known, vocab_pad).language_size - known
+    # A file may have many gzip members, so blocks can be compressed in parallel.
+    gzipped = target.suffix == ".gz"
+    pack: Pack = partial(gzip.compress, compresslevel=4, mtime=0) if gzipped else lambda text: text
+    sizes = "".join(f"ngram {order}={size}\n" for order, size in enumerate(trie.sizes(), 1))
+    with _open_output(target) as file:
+        file.write(pack(f"\\data\\\n{sizes}".encode()))
+        for order in range(1, trie.order + 1):
+            nodes = trie.span(order)
+            file.write(pack(b"\n\\%d-grams:\n" % order))
+            block = partial(_block, model.table, order, spellings, math.log(members), pack)
+            file.writelines(parallel_stream(block, range(nodes.start, nodes.stop, BLOCK_ROWS), 4 * available_cores()))
+        file.write(pack(b"\n\\end\\\n"))
+
+
+@contextmanager
+def _open_output(target: Path) -> Iterator[IO[bytes]]:
+    if str(target) == "-":
+        yield sys.stdout.buffer
+        return
+    with atomic_file(target) as temporary, temporary.open("wb") as file:
+        yield file
+
+
+def _block(table: NgramTable, order: int, spellings: Spellings, log_members: float, pack: Pack, first: int) -> Bytes:
+    """Return the lines of BLOCK_ROWS n-grams from node `first` on."""
+    last = min(first + BLOCK_ROWS, table.trie.levels[order + 1])
+    prefixes = [first]
+    for _ in range(1, order):  # the parent is the last context whose first child is not after the node
+        prefixes.insert(0, int(np.searchsorted(table.trie.begin, np.int32(prefixes[0]), side="right")) - 1)
+    path = np.array(prefixes, np.int64)
+    max_line_bytes = 2 * NUMBER_BYTES + order * (int(np.diff(spellings.begin).max()) + 1)
+    arrays, blocks = table.arrays(), []
+    while path[-1] < last:  # a second time only if the words are long
+        out = np.empty(TYPICAL_LINE_BYTES * (last - int(path[-1])) + max_line_bytes, np.uint8)
+        used = write_lines(arrays, spellings, log_members, max_line_bytes, path, last, out)
+        blocks.append(out[:used])
+    return pack((blocks[0] if len(blocks) == 1 else np.concatenate(blocks)).data)
