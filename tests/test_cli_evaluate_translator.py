@@ -15,7 +15,7 @@ from dragoman.cli import evaluate_translator
 from dragoman.combine.ensemble import Ensemble
 from dragoman.evaluation.alignment import argmax_links, count_all_links, parse_gold_alignment
 from dragoman.evaluation.significance import paired_bootstrap
-from dragoman.evaluation.translation_metrics import bleu, score_translations
+from dragoman.evaluation.translation_metrics import Bleu, score_translations
 from dragoman.lab.corpus_files import GRAMMAR_VERSION, MANIFEST_KIND
 from small_translators import ENGLISH, GERMAN, TREES, place, translators
 
@@ -66,7 +66,7 @@ def test_several_are_compared_with_the_first(good: Any, place: Path, text: tuple
     actual = report(good, place / "two", place / "one", *text)
     assert [model["model"] for model in actual["models"]] == [str(place / "two"), str(place / "one")]
     statistics = [
-        bleu(tokenised=True).statistics([item.text for item in translators()[name].translate(GERMAN)], ENGLISH)
+        Bleu(tokenised=True).statistics([item.text for item in translators()[name].translate(GERMAN)], ENGLISH)
         for name in ("two", "one")
     ]
     [pair] = actual["paired_bootstrap"]

@@ -12,10 +12,10 @@ from sacrebleu.significance import PairedTest, estimate_ci
 from dragoman.core.errors import DataError
 from dragoman.evaluation import significance
 from dragoman.evaluation.significance import ConfidenceInterval, p_value, paired_bootstrap, resampled_scores
-from dragoman.evaluation.translation_metrics import bleu, chrf
+from dragoman.evaluation.translation_metrics import Bleu, Chrf
 
 WORDS = [f"w{n}" for n in range(30)]
-METRICS = {"BLEU": bleu(tokenised=True), "chrF": chrf()}
+METRICS = {"BLEU": Bleu(tokenised=True), "chrF": Chrf()}
 
 
 def references(sentences: int = 150) -> list[str]:

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from dragoman.core.errors import DataError
 from dragoman.evaluation.translation_metrics import (
     FEW_SENTENCES,
+    Bleu,
     Bucket,
-    bleu,
+    Chrf,
     bleu_by_length,
     bucket_indices,
     buckets,
-    chrf,
     length_ratio,
     score_translations,
     word_counts,
@@ -59,9 +59,9 @@ def test_scores_equal_those_of_sacrebleu(pairs: list[tuple[str, str]], tokenised
 
 @given(SENTENCES, SENTENCES)
 def test_sentence_scores_equal_those_of_sacrebleu(hypothesis: str, reference: str) -> None:
-    statistics = bleu(tokenised=True).statistics([hypothesis], [reference])
+    statistics = Bleu(tokenised=True).statistics([hypothesis], [reference])
     expected = sacrebleu.sentence_bleu(hypothesis, [reference], tokenize="none").score
-    assert statistics.sentence_scores(bleu(tokenised=True, sentence_level=True))[0] == pytest.approx(expected, abs=1e-9)
+    assert statistics.sentence_scores(Bleu(tokenised=True, sentence_level=True))[0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_signatures_name_the_tokeniser() -> None:
@@ -87,7 +87,7 @@ def test_tokenised_text_causes_no_warning(caplog: pytest.LogCaptureFixture) -> N
 # -- sums of statistics ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("metric", [bleu(tokenised=True), bleu(tokenised=False), chrf()], ids=lambda m: m.signature)
+@pytest.mark.parametrize("metric", [Bleu(tokenised=True), Bleu(tokenised=False), Chrf()], ids=lambda m: m.signature)
 def test_statistics_of_parts_add_up(metric) -> None:
     hypotheses, references = make_text(1)
     whole = metric.statistics(hypotheses, references)
@@ -102,9 +102,9 @@ def test_statistics_of_parts_add_up(metric) -> None:
 
 def test_the_order_of_sentences_does_not_matter() -> None:
     hypotheses, references = make_text(2)
-    statistics = bleu(tokenised=True).statistics(hypotheses, references)
+    statistics = Bleu(tokenised=True).statistics(hypotheses, references)
     assert statistics.select(np.random.default_rng(1).permutation(len(statistics))).score == statistics.score
-    assert bleu(tokenised=True).statistics(hypotheses[::-1], references).score < statistics.score
+    assert Bleu(tokenised=True).statistics(hypotheses[::-1], references).score < statistics.score
 
 
 # -- special cases -----------------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def test_edges_must_increase(edges: tuple[int, ...]) -> None:
 def test_buckets_are_scored_as_separate_texts() -> None:
     hypotheses, references = make_text(4)
     lengths = word_counts(references)
-    results = bleu_by_length(bleu(tokenised=True).statistics(hypotheses, references), lengths, (6, 11))
+    results = bleu_by_length(Bleu(tokenised=True).statistics(hypotheses, references), lengths, (6, 11))
     assert [result.bucket for result in results] == [Bucket(0, 5), Bucket(6, 10), Bucket(11, None)]
     assert sum(result.sentences for result in results) == len(references)
     for result in results:
@@ -182,7 +182,7 @@ def test_buckets_are_scored_as_separate_texts() -> None:
 
 
 def test_empty_buckets_are_left_out() -> None:
-    statistics = bleu(tokenised=True).statistics(["a", "b"], ["a", "b"])
+    statistics = Bleu(tokenised=True).statistics(["a", "b"], ["a", "b"])
     results = bleu_by_length(statistics, [3, 50], (5, 10, 40))
     assert [(result.bucket.name, result.sentences, result.is_small) for result in results] == [
         ("up to 4", 1, True),
@@ -193,4 +193,4 @@ def test_empty_buckets_are_left_out() -> None:
 
 def test_each_translation_needs_a_length() -> None:
     with pytest.raises(DataError, match="1 source lengths for 2 translations"):
-        bleu_by_length(bleu(tokenised=True).statistics(["a", "b"], ["a", "b"]), [3])
+        bleu_by_length(Bleu(tokenised=True).statistics(["a", "b"], ["a", "b"]), [3])

@@ -112,7 +112,7 @@ def _evaluate_models(
     from dragoman.data.scanner import scan
     from dragoman.evaluation.dynamic_evaluation import dynamic_token_scores
     from dragoman.evaluation.floor import evaluate_token_scores
-    from dragoman.evaluation.lab_text import true_log_probs_of
+    from dragoman.evaluation.lab_reference import true_log_probs_of
     from dragoman.evaluation.likelihood import token_scores
     from dragoman.report.likelihood import NamedEvaluation
 

@@ -160,7 +160,7 @@ def _reference_data(
     *,
     floor: bool,
 ) -> ReferenceData:
-    from dragoman.evaluation.lab_text import reference_data_of
+    from dragoman.evaluation.lab_reference import reference_data_of
     from dragoman.evaluation.translator import ReferenceData
 
     tokenised = {model.target.tokenised for model in models} if options.tokenised is None else {options.tokenised}

@@ -141,7 +141,7 @@ def report_model(
 def _evaluate_on_dev(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float, str]:
     """Return the perplexity of the dev text and a description of it, with the floor if it is lab text."""
     from dragoman.evaluation.floor import evaluate_language_model
-    from dragoman.evaluation.lab_text import true_log_probs_of
+    from dragoman.evaluation.lab_reference import true_log_probs_of
     from dragoman.report.tables import format_cell, format_with_error
 
     evaluation = evaluate_language_model(model, corpus, true_log_probs_of(source, corpus))

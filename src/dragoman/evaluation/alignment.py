@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dragoman.core.errors import DataError, error_at_line
 from dragoman.data.formats import display_name, read_utf8
-from dragoman.evaluation.likelihood import finite_or_none
+from dragoman.evaluation.results import Report, Sums
 
 Link = tuple[int, int]  # source word, target word
 LINK_PATTERN = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
@@ -30,10 +30,18 @@ class GoldAlignment:
     sure: frozenset[Link]
     possible: frozenset[Link]  # including the sure ones
 
+    @property
+    def reversed(self) -> GoldAlignment:
+        """The alignment of the pair with source and target exchanged."""
+        sure, possible = (
+            frozenset((target, source) for source, target in links) for links in (self.sure, self.possible)
+        )
+        return GoldAlignment(sure, possible)
+
 
 @dataclass(frozen=True)
-class AlignmentCounts:
-    """Numbers that add up: the error rate on two texts comes from the sum of theirs.
+class AlignmentCounts(Sums, Report):
+    """Numbers of links, from which the rates are computed.
 
     >>> gold = parse_gold_alignment("0-0 1-1 1?2")
     >>> counts = count_links({(0, 0), (1, 2), (2, 2)}, gold)
@@ -41,20 +49,13 @@ class AlignmentCounts:
     (0.6666666666666666, 0.5, 0.4)
     """
 
-    predicted: int = 0  # |A|
+    predicted: int = field(default=0, metadata={"json": "found"})  # |A|
     sure: int = 0  # |S|
     possible: int = 0  # |P|
-    predicted_sure: int = 0  # |A and S|
-    predicted_possible: int = 0  # |A and P|
+    predicted_sure: int = field(default=0, metadata={"json": "found_sure"})  # |A and S|
+    predicted_possible: int = field(default=0, metadata={"json": "found_possible"})  # |A and P|
 
-    def __add__(self, other: AlignmentCounts) -> AlignmentCounts:
-        return AlignmentCounts(
-            self.predicted + other.predicted,
-            self.sure + other.sure,
-            self.possible + other.possible,
-            self.predicted_sure + other.predicted_sure,
-            self.predicted_possible + other.predicted_possible,
-        )
+    reported = ("precision", "recall", "error_rate")
 
     @property
     def precision(self) -> float:
@@ -72,25 +73,13 @@ class AlignmentCounts:
         links = self.predicted + self.sure
         return 1 - (self.predicted_sure + self.predicted_possible) / links if links else math.nan
 
-    def as_dict(self) -> dict[str, float | None]:
-        """Plain values; undefined ones are None."""
-        return {
-            "found": self.predicted,
-            "sure": self.sure,
-            "possible": self.possible,
-            "found_sure": self.predicted_sure,
-            "found_possible": self.predicted_possible,
-            "precision": finite_or_none(self.precision),
-            "recall": finite_or_none(self.recall),
-            "error_rate": finite_or_none(self.error_rate),
-        }
-
 
 def count_links(predicted: Iterable[Link], gold: GoldAlignment) -> AlignmentCounts:
     """Compare the predicted links of a sentence pair with the gold ones."""
     links = frozenset(predicted)
-    matches = (len(links & gold.sure), len(links & gold.possible))
-    return AlignmentCounts(len(links), len(gold.sure), len(gold.possible), *matches)
+    return AlignmentCounts(
+        len(links), len(gold.sure), len(gold.possible), len(links & gold.sure), len(links & gold.possible)
+    )
 
 
 def count_all_links(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldAlignment]) -> AlignmentCounts:

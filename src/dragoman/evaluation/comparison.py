@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dragoman.evaluation.likelihood import finite_or_none
+from dragoman.evaluation.results import FLAT, Report, Sums, to_json
 from dragoman.evaluation.significance import RESAMPLES, SEED, PairedBootstrapResult, paired_bootstrap
 from dragoman.evaluation.translation_metrics import (
+    Bleu,
     Bucket,
+    Chrf,
     LengthBucket,
-    Metric,
-    MetricStatistics,
     TranslationScores,
-    bleu,
     bleu_by_length,
     bleu_tokens,
     bucket_indices,
     buckets,
     check_line_counts,
-    chrf,
     scores_from_statistics,
     word_counts,
 )
@@ -46,22 +45,19 @@ SMOOTHING = 1.0  # added to the correct and incorrect counts of an n-gram, so th
 
 
 @dataclass(frozen=True)
-class WordMatches:
-    """Words of the translations that are in the reference of their sentence: numbers that add up.
+class WordMatches(Sums, Report):
+    """Words of the translations that are in the reference of their sentence.
 
     >>> matches = WordMatches(correct=2, predicted=4, expected=2)
     >>> matches.precision, matches.recall, round(matches.f1, 3)
     (0.5, 1.0, 0.667)
     """
 
-    correct: int = 0
-    predicted: int = 0  # words in the translations
-    expected: int = 0  # words in the references
+    correct: int = field(default=0, metadata={"json": "right"})
+    predicted: int = field(default=0, metadata={"json": "said"})  # words in the translations
+    expected: int = field(default=0, metadata={"json": "wanted"})  # words in the references
 
-    def __add__(self, other: WordMatches) -> WordMatches:
-        return WordMatches(
-            self.correct + other.correct, self.predicted + other.predicted, self.expected + other.expected
-        )
+    reported = ("precision", "recall", "f1")
 
     @property
     def precision(self) -> float:
@@ -79,23 +75,11 @@ class WordMatches:
 
 
 @dataclass(frozen=True)
-class FrequencyBucket:
+class FrequencyBucket(Report):
     """Words whose frequency is in one range, and how well they are translated."""
 
-    bucket: Bucket  # occurrences of the word
-    matches: WordMatches
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "from": self.bucket.minimum,
-            "to": self.bucket.maximum,
-            "right": self.matches.correct,
-            "said": self.matches.predicted,
-            "wanted": self.matches.expected,
-            "precision": finite_or_none(self.matches.precision),
-            "recall": finite_or_none(self.matches.recall),
-            "f1": finite_or_none(self.matches.f1),
-        }
+    bucket: Bucket = field(metadata=FLAT)  # occurrences of the word
+    matches: WordMatches = field(metadata=FLAT)
 
 
 def matches_by_frequency(
@@ -110,43 +94,35 @@ def matches_by_frequency(
     >>> rare.matches, frequent.matches
     (WordMatches(correct=0, predicted=1, expected=1), WordMatches(correct=1, predicted=1, expected=1))
     """
-    by_word: dict[str, WordMatches] = {}
-    for hypothesis, reference in zip(hypotheses, references, strict=True):
-        predicted, expected = Counter(hypothesis), Counter(reference)
-        for word in predicted.keys() | expected.keys():
-            matches = WordMatches(min(predicted[word], expected[word]), predicted[word], expected[word])
-            by_word[word] = by_word.get(word, WordMatches()) + matches
+    correct = ngram_matches(hypotheses, references, orders=(1,))
+    predicted, expected = (Counter(chain.from_iterable(sentences)) for sentences in (hypotheses, references))
+    words = list(predicted | expected)
     totals = [WordMatches()] * (len(edges) + 1)
-    indices = bucket_indices([frequencies.get(word, 0) for word in by_word], edges).tolist()
-    for index, matches in zip(indices, by_word.values(), strict=True):
-        totals[index] += matches
+    for word, index in zip(words, bucket_indices([frequencies.get(word, 0) for word in words], edges), strict=True):
+        totals[index] += WordMatches(correct[word,], predicted[word], expected[word])
     return tuple(FrequencyBucket(bucket, matches) for bucket, matches in zip(buckets(edges), totals, strict=True))
-
-
-def word_frequencies(sentences: Iterable[Words]) -> Counter[str]:
-    """Count how often each word occurs."""
-    return Counter(word for words in sentences for word in words)
 
 
 # -- n-grams ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class NgramDifference:
+class NgramDifference(Report):
     """An n-gram that one system translates correctly more often than the other."""
 
     words: Ngram
-    expected: int  # occurrences in the references
+    expected: int = field(metadata={"json": "wanted"})  # occurrences in the references
     first: int  # correct in the first system
     second: int  # correct in the second system
 
     @property
     def log_odds(self) -> float:
         """Log odds that it is correct in the second system, minus those in the first."""
-        return self._log_odds(self.second) - self._log_odds(self.first)
-
-    def _log_odds(self, correct: int) -> float:
-        return math.log((correct + SMOOTHING) / (self.expected - correct + SMOOTHING))
+        first, second = (
+            math.log((correct + SMOOTHING) / (self.expected - correct + SMOOTHING))
+            for correct in (self.first, self.second)
+        )
+        return second - first
 
     @property
     def standard_error(self) -> float:
@@ -154,15 +130,9 @@ class NgramDifference:
         cells = (self.first, self.expected - self.first, self.second, self.expected - self.second)
         return math.sqrt(sum(1 / (cell + SMOOTHING) for cell in cells))
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "words": " ".join(self.words),
-            "wanted": self.expected,
-            "first": self.first,
-            "second": self.second,
-            "log_odds": self.log_odds,
-            "error": self.standard_error,
-        }
+    def as_dict(self) -> dict[str, object]:
+        derived = {"words": " ".join(self.words), "log_odds": self.log_odds, "error": self.standard_error}
+        return super().as_dict() | derived
 
 
 def ngram_differences(
@@ -180,23 +150,14 @@ def ngram_differences(
     """
     expected = Counter(ngram for words in references for ngram in ngrams(words, orders))
     correct = [ngram_matches(system, references, orders) for system in (first, second)]
-    differences = [
+    differences = {
         NgramDifference(ngram, expected[ngram], correct[0][ngram], correct[1][ngram])
         for ngram in correct[0].keys() | correct[1].keys()
         if correct[0][ngram] != correct[1][ngram]
-    ]
-    parts = {
-        NgramDifference(words, difference.expected, difference.first, difference.second)
-        for difference in differences
-        for words in (difference.words[:-1], difference.words[1:])
     }
+    parts = {replace(item, words=words) for item in differences for words in (item.words[:-1], item.words[1:])}
     return sorted(
-        (difference for difference in differences if difference not in parts),
-        key=lambda difference: (
-            -difference.log_odds / difference.standard_error,
-            -len(difference.words),
-            difference.words,
-        ),
+        differences - parts, key=lambda item: (-item.log_odds / item.standard_error, -len(item.words), item.words)
     )
 
 
@@ -223,8 +184,8 @@ def ngrams(words: Words, orders: Sequence[int]) -> Iterator[Ngram]:
 
 
 @dataclass(frozen=True)
-class WordErrorCounts:
-    """Repeated, missing and extra words: numbers that add up.
+class WordErrorCounts(Sums):
+    """Repeated, missing and extra words.
 
     >>> count_word_errors(["a", "a", "b"], ["a", "b", "c"])
     WordErrorCounts(words=3, doubled=1, looped=0, missing=1, extra=1)
@@ -235,15 +196,6 @@ class WordErrorCounts:
     looped: int = 0  # sequences of `LOOP_LENGTH` words that occurred earlier in the sentence
     missing: int = 0  # words of the reference that are not in the translation
     extra: int = 0  # words of the translation that are not in the reference
-
-    def __add__(self, other: WordErrorCounts) -> WordErrorCounts:
-        return WordErrorCounts(
-            self.words + other.words,
-            self.doubled + other.doubled,
-            self.looped + other.looped,
-            self.missing + other.missing,
-            self.extra + other.extra,
-        )
 
 
 def count_word_errors(hypothesis: Words, reference: Words) -> WordErrorCounts:
@@ -265,9 +217,6 @@ def count_all_word_errors(hypotheses: Sequence[Words], references: Sequence[Word
     return sum((count_word_errors(hypothesis, reference) for hypothesis, reference in pairs), WordErrorCounts())
 
 
-# -- single sentences ------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class SentenceDifference:
     """A sentence for which the two systems have different BLEU."""
@@ -285,36 +234,18 @@ class SentenceDifference:
         return self.second_bleu - self.first_bleu
 
 
-def sentences_by_difference(
-    bleu_statistics: tuple[MetricStatistics, MetricStatistics], sentence_metric: Metric
-) -> list[tuple[int, float, float]]:
-    """Return (index, BLEU of the first, BLEU of the second) where these differ, the largest gains of the second first."""
-    first, second = (statistics.sentence_scores(sentence_metric) for statistics in bleu_statistics)  # (sentences,) each
-    order = np.argsort(first - second, kind="stable")
-    return [(int(n), float(first[n]), float(second[n])) for n in order if first[n] != second[n]]
-
-
 # -- the whole comparison --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class SystemReport:
+class SystemReport(Report):
     """Results of one system."""
 
     name: str
-    scores: TranslationScores
+    scores: TranslationScores = field(metadata=FLAT)
     by_length: tuple[LengthBucket, ...]
     by_frequency: tuple[FrequencyBucket, ...]
-    word_errors: WordErrorCounts
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            **self.scores.as_dict(),
-            "by_length": [bucket.as_dict() for bucket in self.by_length],
-            "by_frequency": [bucket.as_dict() for bucket in self.by_frequency],
-            "faults": asdict(self.word_errors),
-        }
+    word_errors: WordErrorCounts = field(metadata={"json": "faults"})
 
 
 @dataclass(frozen=True)
@@ -338,20 +269,22 @@ class Comparison:
     def systems(self) -> tuple[SystemReport, SystemReport]:
         return self.first, self.second
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> object:
         """Plain values, for JSON."""
-        ngram_lists = {"gained": self.gained, "lost": self.lost}
-        sentence_lists = {"better": self.better, "worse": self.worse}
-        return {
-            "tokenised": self.tokenised,
-            "lengths": "source" if self.has_source else "references",
-            "frequencies": "training text" if self.has_training else "references",
-            "systems": [system.as_dict() for system in self.systems],
-            "paired_bootstrap": {"bleu": self.bleu.as_dict(), "chrf": self.chrf.as_dict()},
-            "reference_faults": asdict(self.reference_word_errors),
-            **{name: [ngram.as_dict() for ngram in differences] for name, differences in ngram_lists.items()},
-            **{name: [asdict(sentence) for sentence in differences] for name, differences in sentence_lists.items()},
-        }
+        return to_json(
+            {
+                "tokenised": self.tokenised,
+                "lengths": "source" if self.has_source else "references",
+                "frequencies": "training text" if self.has_training else "references",
+                "systems": self.systems,
+                "paired_bootstrap": {"bleu": self.bleu, "chrf": self.chrf},
+                "reference_faults": self.reference_word_errors,
+                "gained": self.gained,
+                "lost": self.lost,
+                "better": self.better,
+                "worse": self.worse,
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -383,13 +316,12 @@ def compare_systems(
     """Compare two systems in all respects."""
     systems = (texts.first, texts.second)
     bleu_statistics, chrf_statistics = (
-        [metric.statistics(lines, texts.references) for lines in systems]
-        for metric in (bleu(tokenised=tokenised), chrf())
+        [metric.statistics(lines, texts.references) for lines in systems] for metric in (Bleu(tokenised), Chrf())
     )
     words = [bleu_tokens(lines, tokenised=tokenised) for lines in systems]
     expected = bleu_tokens(texts.references, tokenised=tokenised)
     counted = expected if texts.training is None else bleu_tokens(texts.training, tokenised=tokenised)
-    frequencies = word_frequencies(counted)
+    frequencies = Counter(chain.from_iterable(counted))
     lengths = word_counts(texts.references if texts.sources is None else texts.sources)
     first, second = (
         SystemReport(
@@ -402,8 +334,8 @@ def compare_systems(
         for n, name in enumerate(texts.names)
     )
     ngram_list = ngram_differences(words[0], words[1], expected)
-    sentence_metric = bleu(tokenised=tokenised, sentence_level=True)
-    sentence_list = sentences_by_difference((bleu_statistics[0], bleu_statistics[1]), sentence_metric)
+    sentence_bleu = [statistics.sentence_scores(Bleu(tokenised, sentence_level=True)) for statistics in bleu_statistics]
+    sentence_list = sentence_differences(texts, *sentence_bleu)
     return Comparison(
         first,
         second,
@@ -411,8 +343,8 @@ def compare_systems(
         chrf=paired_bootstrap(*chrf_statistics, resamples=resamples, seed=seed),
         gained=tuple(ngram for ngram in ngram_list[:max_ngrams] if ngram.log_odds > 0),
         lost=tuple(ngram for ngram in ngram_list[::-1][:max_ngrams] if ngram.log_odds < 0),
-        better=_examples(texts, [row for row in sentence_list[:max_examples] if row[2] > row[1]]),
-        worse=_examples(texts, [row for row in sentence_list[::-1][:max_examples] if row[2] < row[1]]),
+        better=tuple(sentence for sentence in sentence_list[:max_examples] if sentence.difference > 0),
+        worse=tuple(sentence for sentence in sentence_list[::-1][:max_examples] if sentence.difference < 0),
         reference_word_errors=count_all_word_errors(expected, expected),
         tokenised=tokenised,
         has_source=texts.sources is not None,
@@ -420,16 +352,20 @@ def compare_systems(
     )
 
 
-def _examples(texts: ComparisonInput, rows: Iterable[tuple[int, float, float]]) -> tuple[SentenceDifference, ...]:
-    return tuple(
+def sentence_differences(
+    texts: ComparisonInput, first_bleu: NDArray[np.float64], second_bleu: NDArray[np.float64]
+) -> list[SentenceDifference]:
+    """Return the sentences whose BLEU differs, the largest gains of the second first.  # first_bleu: (sentences,)"""
+    return [
         SentenceDifference(
             index + 1,
             None if texts.sources is None else texts.sources[index],
             texts.references[index],
             texts.first[index],
             texts.second[index],
-            first_bleu,
-            second_bleu,
+            float(first_bleu[index]),
+            float(second_bleu[index]),
         )
-        for index, first_bleu, second_bleu in rows
-    )
+        for index in np.argsort(first_bleu - second_bleu, kind="stable").tolist()
+        if first_bleu[index] != second_bleu[index]
+    ]

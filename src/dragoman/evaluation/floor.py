@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from dragoman.core.errors import error_at_line
 from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
-from dragoman.evaluation.likelihood import Likelihood, TokenScores, finite_or_none, token_scores
+from dragoman.evaluation.likelihood import Likelihood, TokenScores, token_scores
+from dragoman.evaluation.results import Sums, to_json
 
 ROUNDING_ERROR = 1e-9  # nats per token by which sums of rounded logarithms may differ
 
@@ -33,10 +34,14 @@ class PointEstimate(NamedTuple):
     value: float
     standard_error: float
 
+    def as_dict(self, name: str) -> dict[str, object]:
+        """Plain values, with keys for a number of this name; undefined ones are None."""
+        return {name: to_json(self.value), f"{name}_error": to_json(self.standard_error)}
+
 
 @dataclass(frozen=True)
-class RatioEstimator:
-    """A sum of losses divided by a sum of counts, as numbers that add up: of two texts it is the sum of theirs.
+class RatioEstimator(Sums):
+    """A sum of losses divided by a sum of counts.
 
     With c_i and n_i the loss and the count of sentence i of N, the ratio is r = sum c_i / sum n_i, and its standard
     error is sqrt(N / (N - 1) * sum (c_i - r n_i)^2) / sum n_i.
@@ -58,16 +63,6 @@ class RatioEstimator:
         n = counts.astype(np.float64)
         sums = (losses.sum(), n.sum(), (losses * losses).sum(), (losses * n).sum(), (n * n).sum())
         return cls(len(losses), *map(float, sums))
-
-    def __add__(self, other: RatioEstimator) -> RatioEstimator:
-        return RatioEstimator(
-            self.sentences + other.sentences,
-            self.loss + other.loss,
-            self.count + other.count,
-            self.loss_squares + other.loss_squares,
-            self.products + other.products,
-            self.count_squares + other.count_squares,
-        )
 
     @property
     def estimate(self) -> PointEstimate:
@@ -120,7 +115,7 @@ class TrueLogProbs:
 
 
 @dataclass(frozen=True)
-class Floor:
+class Floor(Sums):
     """The perplexities of `Likelihood` by the true distribution.
 
     There is none for `perplexity_known`: the text without its unknown words has no probability.
@@ -146,14 +141,6 @@ class Floor:
             per_token_class=RatioEstimator.from_sentences(-true_log_probs.log_probs_class, true_log_probs.tokens),
         )
 
-    def __add__(self, other: Floor) -> Floor:
-        return Floor(
-            self.per_token + other.per_token,
-            self.per_word + other.per_word,
-            self.per_character + other.per_character,
-            self.per_token_class + other.per_token_class,
-        )
-
     @property
     def perplexity(self) -> PointEstimate:
         return self.per_token.exponential
@@ -170,20 +157,18 @@ class Floor:
     def bits_per_character(self) -> PointEstimate:
         return self.per_character.scaled(math.log(2))
 
-    def as_dict(self) -> dict[str, float | None]:
+    def as_dict(self) -> dict[str, object]:
         """Each value and its standard error as plain values; undefined ones are None."""
-        return _with_errors(
-            {
-                "perplexity": self.perplexity,
-                "perplexity_words": self.perplexity_words,
-                "perplexity_class": self.perplexity_class,
-                "bits_per_character": self.bits_per_character,
-            }
-        )
+        return {
+            **self.perplexity.as_dict("perplexity"),
+            **self.perplexity_words.as_dict("perplexity_words"),
+            **self.perplexity_class.as_dict("perplexity_class"),
+            **self.bits_per_character.as_dict("bits_per_character"),
+        }
 
 
 @dataclass(frozen=True)
-class FloorGap:
+class FloorGap(Sums):
     """Nats per token by which a model's loss exceeds the floor.
 
     Below zero only by chance. If it is below by more than a few standard errors, the model was trained on these
@@ -199,17 +184,14 @@ class FloorGap:
         by_class = true_log_probs.log_probs_class - scores.sentence_class_log_probs
         return cls(*(RatioEstimator.from_sentences(gap, true_log_probs.tokens) for gap in (full, by_class)))
 
-    def __add__(self, other: FloorGap) -> FloorGap:
-        return FloorGap(self.full + other.full, self.by_class + other.by_class)
-
     def is_below(self, errors: float = 1.0) -> bool:
         """Whether the model is below the floor by more than this many standard errors, in either respect."""
         estimates = (ratio.estimate for ratio in (self.full, self.by_class))
         return any(gap < -(errors * error + ROUNDING_ERROR) for gap, error in estimates)
 
-    def as_dict(self) -> dict[str, float | None]:
+    def as_dict(self) -> dict[str, object]:
         """Nats per token and their standard errors; infinite and undefined ones are None."""
-        return _with_errors({"nats": self.full.estimate, "nats_class": self.by_class.estimate})
+        return self.full.estimate.as_dict("nats") | self.by_class.estimate.as_dict("nats_class")
 
 
 @dataclass(frozen=True)
@@ -220,12 +202,11 @@ class LanguageModelEvaluation:
     floor: Floor | None = None
     gap: FloorGap | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The values of the likelihood, then `floor` and `above_floor`."""
-        report = self.likelihood.as_dict()
-        if self.floor is not None and self.gap is not None:
-            report |= {"floor": self.floor.as_dict(), "above_floor": self.gap.as_dict()}
-        return report
+        if self.floor is None or self.gap is None:
+            return self.likelihood.as_dict()
+        return {**self.likelihood.as_dict(), "floor": self.floor.as_dict(), "above_floor": self.gap.as_dict()}
 
 
 def evaluate_language_model(
@@ -244,11 +225,3 @@ def evaluate_token_scores(scores: TokenScores, true_log_probs: TrueLogProbs | No
         return LanguageModelEvaluation(scores.likelihood())
     floor = Floor.from_true_log_probs(true_log_probs)
     return LanguageModelEvaluation(scores.likelihood(), floor, FloorGap.from_token_scores(true_log_probs, scores))
-
-
-def _with_errors(estimates: dict[str, PointEstimate]) -> dict[str, float | None]:
-    return {
-        key: finite_or_none(number)
-        for name, estimate in estimates.items()
-        for key, number in zip((name, f"{name}_error"), estimate, strict=True)
-    }

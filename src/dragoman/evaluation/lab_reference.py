@@ -1,24 +1,25 @@
-"""What the lab knows exactly about its own text: true probabilities, the floor, and accuracy on minimal pairs.
+"""What the lab knows exactly about its own text: true probabilities, alignments, and accuracy on minimal pairs.
 
->>> from dragoman.lab.lab import german_english_lab
->>> from dragoman.data.corpus import Corpus
->>> corpus = Corpus.from_sentences(german_english_lab().sentences("en", 20, seed=1, split="test"))
->>> floor = lab_floor("en", corpus)
->>> floor.perplexity_class == floor.perplexity  # every word is known
-True
+Text files that `dragoman lab` wrote are recognised by their names.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dragoman.core.errors import DataError
 from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
-from dragoman.evaluation.floor import Floor, TrueLogProbs
+from dragoman.evaluation.alignment import read_gold_alignments
+from dragoman.evaluation.floor import TrueLogProbs
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy, accuracy_by_kind
+from dragoman.evaluation.translator import ReferenceData, read_log_probs
+from dragoman.lab.corpus_files import lab_language
 
 if TYPE_CHECKING:
     from dragoman.lab.minimal_pairs import MinimalPair
@@ -43,11 +44,6 @@ def lab_true_log_probs(language: str, corpus: Corpus, source: str = "sentences")
         np.array([len(sentence) + 1 for sentence in corpus.sentences_as_text()], np.int64),
         source,
     )
-
-
-def lab_floor(language: str, corpus: Corpus) -> Floor:
-    """Return the best values that any model can be expected to reach on text from the lab."""
-    return Floor.from_true_log_probs(lab_true_log_probs(language, corpus))
 
 
 def minimal_pair_accuracies(model: Scorer, pairs: Sequence[MinimalPair]) -> PhenomenonAccuracies:
@@ -84,3 +80,33 @@ def accuracies_as_dicts(accuracies: PhenomenonAccuracies) -> list[dict[str, obje
         }
         for (phenomenon, minimum), accuracy in sorted(accuracies.items())
     ]
+
+
+# -- files of the lab ------------------------------------------------------------------------------------------------
+
+
+def true_log_probs_of(text: str, corpus: Corpus) -> TrueLogProbs | None:
+    """Return the true log-probabilities of a text; None if it is not from the lab or was changed (with a warning)."""
+    language = lab_language(text)
+    if language is None:
+        return None
+    try:
+        return lab_true_log_probs(language, corpus, text)
+    except DataError as error:
+        warnings.warn(f"no floor: {error}", stacklevel=2)
+        return None
+
+
+def reference_data_of(src: str, ref: str, references: Sequence[str]) -> ReferenceData:
+    """Return references with true alignments and log-probabilities, if source and references are from the lab."""
+    languages = (lab_language(src), lab_language(ref))
+    part, target_part = (Path(path.removesuffix(".gz")).with_suffix("") for path in (src, ref))  # such as lab/test
+    if None in languages or languages[0] == languages[1] or part != target_part:
+        return ReferenceData(references)
+    gold, log_probs = read_gold_alignments(f"{part}.align"), read_log_probs(Path(f"{part}.logprob"))
+    if len(gold) != len(references) or len(log_probs) != len(references):
+        warnings.warn(f"{part}.align or .logprob has another number of lines, so neither is used", stacklevel=2)
+        return ReferenceData(references)
+    if languages[0] == "en":
+        return ReferenceData(references, gold_alignments=[alignment.reversed for alignment in gold])
+    return ReferenceData(references, log_probs, gold)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from numpy.typing import NDArray
 from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
+from dragoman.evaluation.results import Sums, to_json
+
+if TYPE_CHECKING:
+    from dragoman.data.segmenters import TextLengths
 
 
 @runtime_checkable
@@ -28,8 +32,8 @@ class NgramOrderReporter(Protocol):
 
 
 @dataclass(frozen=True)
-class Likelihood:
-    """The likelihood of a text, in numbers that add up: that of two texts is the sum of theirs.
+class Likelihood(Sums):
+    """The likelihood of a text.
 
     >>> likelihood = Likelihood(sentences=1, words=1, log_likelihood_known=-2 * math.log(4))
     >>> round(likelihood.perplexity, 9), round(likelihood.perplexity_words, 9)
@@ -47,19 +51,6 @@ class Likelihood:
     log_likelihood_unknown_class: float = 0.0  # log P(<unk>) of the unknown words
     log_likelihood_unknown: float = 0.0  # log P of their spellings
     matched_orders: Mapping[int, int] = field(default_factory=dict)  # tokens predicted by n-grams of each order
-
-    def __add__(self, other: Likelihood) -> Likelihood:
-        return Likelihood(
-            self.sentences + other.sentences,
-            self.words + other.words,
-            self.unknown_words + other.unknown_words,
-            self.characters + other.characters,
-            self.impossible + other.impossible,
-            self.log_likelihood_known + other.log_likelihood_known,
-            self.log_likelihood_unknown_class + other.log_likelihood_unknown_class,
-            self.log_likelihood_unknown + other.log_likelihood_unknown,
-            _sum_counts(self.matched_orders, other.matched_orders),
-        )
 
     @property
     def tokens(self) -> int:
@@ -101,15 +92,15 @@ class Likelihood:
         """Including the spellings of unknown words, per character (with spaces and line breaks), for any tokenisation."""
         return -self.log_likelihood_total / math.log(2) / self.characters if self.characters else math.nan
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values; infinite and undefined ones are None, as JSON has no notation for them."""
         names = (
             *("sentences", "words", "tokens", "unknown_words", "log_likelihood", "log_likelihood_unknown"),
             *("perplexity", "perplexity_words", "perplexity_class", "perplexity_known", "bits_per_character"),
             *("characters", "impossible"),
         )
-        report: dict[str, Any] = {name: finite_or_none(getattr(self, name)) for name in names}
-        return {**report, "found_orders": dict(self.matched_orders)} if self.matched_orders else report
+        orders = {"found_orders": dict(self.matched_orders)} if self.matched_orders else {}
+        return {name: to_json(getattr(self, name)) for name in names} | orders
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,10 +167,6 @@ def likelihood(scorer: Scorer, corpus: Corpus) -> Likelihood:
     return token_scores(scorer, corpus).likelihood()
 
 
-def _sum_counts(first: Mapping[int, int], second: Mapping[int, int]) -> dict[int, int]:
-    return {order: first.get(order, 0) + second.get(order, 0) for order in {**first, **second}}
-
-
 def _perplexity(log_likelihood: float, count: int) -> float:
     """exp(-log-likelihood / count); undefined without tokens."""
     if count == 0:
@@ -190,6 +177,26 @@ def _perplexity(log_likelihood: float, count: int) -> float:
         return math.inf
 
 
-def finite_or_none(value: float) -> float | None:
-    """Return the value, or None if it is infinite or undefined: JSON has no notation for these."""
-    return value if math.isfinite(value) else None
+@dataclass(frozen=True)
+class PairLikelihood:
+    """The likelihood of translations given their sources. Perplexities do not depend on the segmentation."""
+
+    log_likelihood: float  # natural log; an unknown token is `<unk>`
+    log_likelihood_unknown: float  # of the spellings of unknown tokens
+    unknown: int  # unknown tokens
+    lengths: TextLengths  # of the translations
+
+    @property
+    def perplexity(self) -> float:
+        """Per word and sentence end, the spellings of unknown tokens included."""
+        return self.lengths.perplexity(self.log_likelihood + self.log_likelihood_unknown)
+
+    @property
+    def perplexity_class(self) -> float:
+        """Per word and sentence end, with unknown tokens as `<unk>`."""
+        return self.lengths.perplexity(self.log_likelihood)
+
+    @property
+    def perplexity_characters(self) -> float:
+        """Per character, the spellings of unknown tokens included."""
+        return self.lengths.perplexity_characters(self.log_likelihood + self.log_likelihood_unknown)

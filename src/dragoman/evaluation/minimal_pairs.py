@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.scorer import Scorer
+from dragoman.core.scorer import CarryScorer, Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.likelihood import token_scores
+from dragoman.evaluation.results import Sums
 
 RELATIVE_TOLERANCE = 1e-9  # by which log-probabilities of the same words in another order may differ
 
@@ -32,21 +34,13 @@ class MinimalPairLike(Protocol):
         ...
 
 
-@runtime_checkable
-class CarryingScorer(Protocol):
-    """A scorer with a flag for whether it carries state from one sentence to the next."""
-
-    @property
-    def carries(self) -> bool: ...
-
-
 P = TypeVar("P", bound=MinimalPairLike)
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class MinimalPairAccuracy:
-    """Numbers that add up: the accuracy on two sets of pairs is that of the sum.
+class MinimalPairAccuracy(Sums):
+    """Numbers of pairs and groups of pairs, and how many of them are right.
 
     >>> (MinimalPairAccuracy(4, 3.0, 1, 0) + MinimalPairAccuracy(4, 4.0, 1, 1)).accuracy
     0.875
@@ -56,14 +50,6 @@ class MinimalPairAccuracy:
     right: float = 0.0  # pairs of which the correct sentence is more probable; 1/2 for each tie
     groups: int = 0
     groups_right: int = 0  # groups of which all pairs are right
-
-    def __add__(self, other: MinimalPairAccuracy) -> MinimalPairAccuracy:
-        return MinimalPairAccuracy(
-            self.pairs + other.pairs,
-            self.right + other.right,
-            self.groups + other.groups,
-            self.groups_right + other.groups_right,
-        )
 
     @property
     def accuracy(self) -> float:
@@ -84,7 +70,7 @@ def pair_outcomes(scorer: Scorer, pairs: Sequence[MinimalPairLike]) -> NDArray[n
 
 def _log_probs(scorer: Scorer, sentences: list[str]) -> NDArray[np.float64]:
     """log P of each sentence, including the spellings of unknown words; no state is carried over."""
-    if isinstance(scorer, CarryingScorer) and not scorer.carries:
+    if isinstance(scorer, CarryScorer) and not scorer.carries:
         return token_scores(scorer, Corpus.from_sentences(sentences, scorer.vocab)).sentence_log_probs
     texts = (Corpus.from_sentences([sentence], scorer.vocab) for sentence in sentences)
     return np.array([token_scores(scorer, text).sentence_log_probs[0] for text in texts])
@@ -92,10 +78,9 @@ def _log_probs(scorer: Scorer, sentences: list[str]) -> NDArray[np.float64]:
 
 def accuracy_by_kind(scorer: Scorer, pairs: Sequence[P], kind: Callable[[P], K]) -> dict[K, MinimalPairAccuracy]:
     """Compute the accuracy on each kind of pair, in the order in which the kinds first occur."""
-    accuracies: dict[K, MinimalPairAccuracy] = {}
+    accuracies: defaultdict[K, MinimalPairAccuracy] = defaultdict(MinimalPairAccuracy)
     outcomes = zip(pairs, pair_outcomes(scorer, pairs).tolist(), strict=True)
     for (name, _), group in groupby(outcomes, key=lambda pair: (kind(pair[0]), pair[0].group)):
         right = [outcome for _, outcome in group]
-        accuracy = MinimalPairAccuracy(len(right), sum(right), 1, int(min(right) == 1.0))
-        accuracies[name] = accuracies.get(name, MinimalPairAccuracy()) + accuracy
-    return accuracies
+        accuracies[name] += MinimalPairAccuracy(len(right), sum(right), 1, int(min(right) == 1.0))
+    return dict(accuracies)

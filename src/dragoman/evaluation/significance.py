@@ -8,13 +8,13 @@ drawn, and those of all resamples are one matrix product.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
+from dragoman.evaluation.results import Report
 from dragoman.evaluation.translation_metrics import MetricStatistics
 
 RESAMPLES = 1000
@@ -39,7 +39,7 @@ class ConfidenceInterval:
 
 
 @dataclass(frozen=True)
-class PairedBootstrapResult:
+class PairedBootstrapResult(Report):
     """Two systems on the same sentences. Differences are second minus first: above 0, the second is better."""
 
     metric: str
@@ -54,6 +54,8 @@ class PairedBootstrapResult:
     resamples: int
     seed: int
 
+    reported = ("difference", "significant")
+
     @property
     def difference(self) -> float:
         return self.second - self.first
@@ -62,15 +64,19 @@ class PairedBootstrapResult:
     def significant(self) -> bool:
         return self.p_value < SIGNIFICANCE_LEVEL
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"difference": self.difference, "significant": self.significant}
-
 
 def paired_bootstrap(
     first: MetricStatistics, second: MetricStatistics, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> PairedBootstrapResult:
     """Compare two systems by the statistics of one metric on the same sentences."""
-    _check(first, second, resamples)
+    if len(first) != len(second):
+        raise DataError(f"{len(first):,} and {len(second):,} translations; compare systems on the same sentences")
+    if first.metric != second.metric:
+        raise DataError(f"cannot compare {first.metric.signature} with {second.metric.signature}; use one metric")
+    if not len(first):
+        raise DataError("no translations to compare; give at least one line")
+    if resamples < 1:
+        raise DataError(f"{resamples} resamples; give at least 1, usually {RESAMPLES:,}")
     first_scores, second_scores = resampled_scores([first, second], resamples, seed)  # (resamples,) each
     differences = second_scores - first_scores
     return PairedBootstrapResult(
@@ -96,7 +102,7 @@ class BaselineComparison:
     bleu: PairedBootstrapResult
     chrf: PairedBootstrapResult
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         first, second = self.names
         return {"first": first, "second": second, "bleu": self.bleu.as_dict(), "chrf": self.chrf.as_dict()}
 
@@ -107,17 +113,6 @@ def compare_to_first(
     """Compare each system to the first one, by the BLEU and chrF statistics of each."""
     (name, first), *others = statistics.items()
     return [BaselineComparison((name, other), *map(paired_bootstrap, first, second)) for other, second in others]
-
-
-def _check(first: MetricStatistics, second: MetricStatistics, resamples: int) -> None:
-    if len(first) != len(second):
-        raise DataError(f"{len(first):,} and {len(second):,} translations; compare systems on the same sentences")
-    if first.metric != second.metric:
-        raise DataError(f"cannot compare {first.metric.signature} with {second.metric.signature}; use one metric")
-    if not len(first):
-        raise DataError("no translations to compare; give at least one line")
-    if resamples < 1:
-        raise DataError(f"{resamples} resamples; give at least 1, usually {RESAMPLES:,}")
 
 
 def p_value(differences: NDArray[np.float64], difference: float) -> float:

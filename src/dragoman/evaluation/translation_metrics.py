@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.evaluation.likelihood import finite_or_none
+from dragoman.evaluation.results import FLAT, Report
 
 if TYPE_CHECKING:
     from sacrebleu import BLEU, CHRF
@@ -27,39 +27,19 @@ LENGTH_EDGES = (6, 11, 16, 21, 31, 41)  # lowest source lengths of the second an
 FEW_SENTENCES = 20  # below this number a score says little
 BLEU_ORDER = 4  # longest n-grams that BLEU counts
 
-Counts = NDArray[Any]  # integers, or floating-point numbers in bootstraps
-
-
-class Metric(Protocol):
-    """A metric with all its settings."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def signature(self) -> str:
-        """Settings and version of sacreBLEU: scores with the same signature are comparable."""
-        ...
-
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> MetricStatistics:
-        """Count what the metric needs in each sentence."""
-        ...
-
-    def scores(self, counts: Counts) -> NDArray[np.float64]:
-        """Compute the score, from 0 to 100, of each row of counts.  # counts: (rows, numbers); returns (rows,)"""
-        ...
+Counts = NDArray[np.int64] | NDArray[np.float64]  # floating-point numbers in bootstraps
 
 
 @dataclass(frozen=True, eq=False)
 class MetricStatistics:
     """The sufficient statistics of each sentence.
 
-    >>> statistics = bleu(tokenised=True).statistics(["a b c d e", "a b"], ["a b c d e", "x y"])
+    >>> statistics = Bleu(tokenised=True).statistics(["a b c d e", "a b"], ["a b c d e", "x y"])
     >>> round(statistics.score, 2), round(statistics.select([0]).score, 2)
     (86.94, 100.0)
     """
 
-    metric: Metric
+    metric: Bleu | Chrf
     counts: NDArray[np.int64]  # (sentences, numbers)
 
     def __len__(self) -> int:
@@ -77,7 +57,7 @@ class MetricStatistics:
         """Return the statistics of these sentences: indices, or a boolean for each."""
         return MetricStatistics(self.metric, self.counts[np.asarray(sentences)])  # (selected, numbers)
 
-    def sentence_scores(self, metric: Metric | None = None) -> NDArray[np.float64]:
+    def sentence_scores(self, metric: Bleu | None = None) -> NDArray[np.float64]:
         """Score each sentence, optionally with another metric that has the same statistics.  # (sentences,)"""
         return (metric or self.metric).scores(self.counts)
 
@@ -95,9 +75,11 @@ class Bleu:
 
     @property
     def signature(self) -> str:
+        """Settings and version of sacreBLEU: scores with the same signature are comparable."""
         return _signature(_sacrebleu_bleu(self.tokenised, self.sentence_level))
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> MetricStatistics:
+        """Count what the metric needs in each sentence."""
         check_line_counts(hypotheses, references)
         count = _sacrebleu_bleu(self.tokenised, sentence_level=True).sentence_score
         pairs = zip(hypotheses, references, strict=True)
@@ -106,6 +88,7 @@ class Bleu:
         return MetricStatistics(self, np.array(counts, np.int64))  # (sentences, 2 + 2 * BLEU_ORDER)
 
     def scores(self, counts: Counts) -> NDArray[np.float64]:
+        """Compute the score, from 0 to 100, of each row of counts.  # counts: (rows, numbers); returns (rows,)"""
         return np.array([self.details(row).score for row in counts], np.float64)
 
     def details(self, counts: Counts) -> BLEUScore:
@@ -121,11 +104,6 @@ class Bleu:
             smooth_method="exp",
             effective_order=self.sentence_level,
         )
-
-
-def bleu(*, tokenised: bool, sentence_level: bool = False) -> Bleu:
-    """Create BLEU for tokenised or for raw text, for corpora or for single sentences."""
-    return Bleu(tokenised, sentence_level)
 
 
 def _sacrebleu_bleu(tokenised: bool, sentence_level: bool = False) -> BLEU:
@@ -191,11 +169,6 @@ class Chrf:
         return 100 * np.divide(f_score, denominator, out=np.zeros_like(f_score), where=denominator > 0)
 
 
-def chrf() -> Chrf:
-    """Create chrF2 with sacreBLEU's default settings."""
-    return Chrf()
-
-
 def _chrf_counts(hypothesis: str, reference: str) -> list[int]:
     from sacrebleu import extract_char_ngrams
 
@@ -221,7 +194,7 @@ def check_line_counts(hypotheses: Sequence[str], references: Sequence[str]) -> N
 
 
 @dataclass(frozen=True)
-class TranslationScores:
+class TranslationScores(Report):
     """Scores of the translations of a text."""
 
     sentences: int
@@ -236,10 +209,6 @@ class TranslationScores:
     reference_words: int
     empty: int  # translations without any word
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values; undefined ones are None."""
-        return asdict(self) | {"precisions": list(self.precisions), "length_ratio": finite_or_none(self.length_ratio)}
-
 
 def score_translations(hypotheses: Sequence[str], references: Sequence[str], tokenised: bool) -> TranslationScores:
     """Compute BLEU and chrF of translations with one reference each.
@@ -250,8 +219,8 @@ def score_translations(hypotheses: Sequence[str], references: Sequence[str], tok
     >>> scores.signature.split("|")[3]
     'tok:none'
     """
-    bleu_statistics = bleu(tokenised=tokenised).statistics(hypotheses, references)
-    return scores_from_statistics(bleu_statistics, chrf().statistics(hypotheses, references))
+    bleu_statistics = Bleu(tokenised).statistics(hypotheses, references)
+    return scores_from_statistics(bleu_statistics, Chrf().statistics(hypotheses, references))
 
 
 def scores_from_statistics(bleu_statistics: MetricStatistics, chrf_statistics: MetricStatistics) -> TranslationScores:
@@ -284,7 +253,7 @@ def length_ratio(bleu_statistics: MetricStatistics) -> float:
 
 
 @dataclass(frozen=True)
-class Bucket:
+class Bucket(Report):
     """A range of whole numbers.
 
     >>> [bucket.name for bucket in buckets((1, 2, 10))]
@@ -293,8 +262,8 @@ class Bucket:
     'up to 5'
     """
 
-    minimum: int
-    maximum: int | None  # None: no upper limit
+    minimum: int = field(metadata={"json": "from"})
+    maximum: int | None = field(metadata={"json": "to"})  # None: no upper limit
 
     @property
     def name(self) -> str:
@@ -321,10 +290,10 @@ def bucket_indices(values: ArrayLike, edges: Sequence[int]) -> NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class LengthBucket:
+class LengthBucket(Report):
     """BLEU of the sentences whose source length is in one range."""
 
-    bucket: Bucket  # words of the source
+    bucket: Bucket = field(metadata=FLAT)  # words of the source
     sentences: int
     bleu: float
     length_ratio: float
@@ -334,15 +303,8 @@ class LengthBucket:
         """Whether there are too few sentences for a reliable score."""
         return self.sentences < FEW_SENTENCES
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "from": self.bucket.minimum,
-            "to": self.bucket.maximum,
-            "sentences": self.sentences,
-            "few": self.is_small,
-            "bleu": self.bleu,
-            "length_ratio": finite_or_none(self.length_ratio),
-        }
+    def as_dict(self) -> dict[str, object]:
+        return super().as_dict() | {"few": self.is_small}
 
 
 def bleu_by_length(

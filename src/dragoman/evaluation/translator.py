@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +28,22 @@ from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.evaluation.alignment import AlignmentCounts, GoldAlignment, argmax_links, count_all_links
 from dragoman.evaluation.edit_distance import EditCounts, WordRecall, count_edits, word_recall
 from dragoman.evaluation.floor import PointEstimate, RatioEstimator
-from dragoman.evaluation.likelihood import finite_or_none
+from dragoman.evaluation.likelihood import PairLikelihood
+from dragoman.evaluation.results import to_json
 from dragoman.evaluation.translation_metrics import (
+    Bleu,
+    Chrf,
     LengthBucket,
     MetricStatistics,
     TranslationScores,
-    bleu,
     bleu_by_length,
-    chrf,
     scores_from_statistics,
     word_counts,
 )
+
+if TYPE_CHECKING:
+    from dragoman.align.unknown_words import UnknownReplacer
+    from dragoman.search.length import LengthHandling
 
 DEFAULT_BEAM = 5
 CONDITIONAL_COLUMN = 2  # the column of log P(E | F) in the lab's .logprob files
@@ -65,36 +70,17 @@ class TranslationLike(Protocol):
         ...
 
 
-class ReferenceLikelihood(Protocol):
-    """The likelihood of references given their sources."""
-
-    @property
-    def log_likelihood(self) -> float: ...
-
-    @property
-    def log_likelihood_unknown(self) -> float: ...
-
-    @property
-    def unknown(self) -> int: ...
-
-    @property
-    def perplexity(self) -> float: ...
-
-    @property
-    def perplexity_class(self) -> float: ...
-
-    @property
-    def perplexity_characters(self) -> float: ...
+TranslationT = TypeVar("TranslationT", bound=TranslationLike)
 
 
-class EvaluableTranslator(Protocol):
+class EvaluableTranslator(Protocol[TranslationT]):
     """The methods of a translator that are needed for its evaluation."""
 
     source: Tokenizer
     target: Tokenizer
 
     @property
-    def without_shortlist(self) -> EvaluableTranslator:
+    def without_shortlist(self) -> EvaluableTranslator[TranslationT]:
         """The translator with all words allowed."""
         ...
 
@@ -103,24 +89,23 @@ class EvaluableTranslator(Protocol):
         lines: Sequence[str],
         beam_size: int = DEFAULT_BEAM,
         *,
-        length: Any = DEFAULT_LENGTH,
+        length: str | LengthHandling = DEFAULT_LENGTH,
         coverage: float = 0.0,
-        max_tokens: int = ...,
-        unknown_replacer: Any = None,
-    ) -> list[Any]: ...
+        unknown_replacer: UnknownReplacer | None = None,
+    ) -> Sequence[TranslationT]: ...
 
-    def force_decode(self, sources: Sequence[str], targets: Sequence[str]) -> list[Any]: ...
+    def force_decode(self, sources: Sequence[str], targets: Sequence[str]) -> Sequence[TranslationT]: ...
 
-    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> ReferenceLikelihood: ...
+    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> PairLikelihood: ...
 
     def diagnose(
         self,
         lines: Sequence[str],
         references: Sequence[str],
-        translations: Sequence[Any],
-        length: Any = DEFAULT_LENGTH,
+        translations: Sequence[TranslationT],
+        length: str | LengthHandling = DEFAULT_LENGTH,
         coverage: float = 0.0,
-    ) -> list[Any]: ...
+    ) -> Sequence[str | None]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +134,14 @@ class ReferenceData:
 
 def read_log_probs(path: Path, column: int = CONDITIONAL_COLUMN) -> NDArray[np.float64]:
     """Read a column of a file of log-probabilities that `dragoman lab` wrote: numbers separated by TABs."""
-    lines = read_utf8(path).decode().removesuffix("\n").split("\n")
-    return np.array([_parse_number(line, column, path, number) for number, line in enumerate(lines, 1)])
-
-
-def _parse_number(line: str, column: int, path: Path, number: int) -> float:
-    try:
-        return float(line.split("\t")[column])
-    except (ValueError, IndexError):
-        problem = f"no number in column {column + 1}; generate the corpus again with dragoman lab"
-        raise error_at_line(str(path), number, problem) from None
+    log_probs = []
+    for number, line in enumerate(read_utf8(path).decode().removesuffix("\n").split("\n"), 1):
+        try:
+            log_probs.append(float(line.split("\t")[column]))
+        except (ValueError, IndexError):
+            problem = f"no number in column {column + 1}; generate the corpus again with dragoman lab"
+            raise error_at_line(str(path), number, problem) from None
+    return np.array(log_probs)
 
 
 # -- results ---------------------------------------------------------------------------------------------------------
@@ -173,7 +156,7 @@ class TranslatorEvaluation:
     seconds: float  # for translating
     bleu_statistics: MetricStatistics
     chrf_statistics: MetricStatistics
-    reference_likelihood: ReferenceLikelihood
+    reference_likelihood: PairLikelihood
     by_length: tuple[LengthBucket, ...]  # by words of the source
     # of the attention compared with the gold alignment; None without attention or gold alignment
     alignment: AlignmentCounts | None
@@ -219,128 +202,109 @@ class TranslatorEvaluation:
         """Translations that were cut off at the maximum length."""
         return sum(not translation.finished for translation in self.translations)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values; infinite and undefined ones are None, unknown ones are left out."""
-        return {
+        edits, likelihood = self.edits, self.reference_likelihood
+        values: dict[str, object] = {
             **self.scores.as_dict(),
-            "exact_match": self.edits.exact_match,
-            "word_error_rate": self.edits.word_error_rate,
-            "repeated_words": self.edits.repeated,
-            "dropped_words": self.edits.dropped,
+            "exact_match": edits.exact_match,
+            "word_error_rate": edits.word_error_rate,
+            "repeated_words": edits.repeated,
+            "dropped_words": edits.dropped,
             "tokenised": self.reference_data.tokenised,
-            "perplexity": finite_or_none(self.perplexity),
-            "perplexity_class": finite_or_none(self.perplexity_class),
-            "perplexity_characters": finite_or_none(self.reference_likelihood.perplexity_characters),
-            "log_likelihood": finite_or_none(self.reference_likelihood.log_likelihood),
-            "log_likelihood_unknown": finite_or_none(self.reference_likelihood.log_likelihood_unknown),
-            "unknown": self.reference_likelihood.unknown,
+            "perplexity": likelihood.perplexity,
+            "perplexity_class": likelihood.perplexity_class,
+            "perplexity_characters": likelihood.perplexity_characters,
+            "log_likelihood": likelihood.log_likelihood,
+            "log_likelihood_unknown": likelihood.log_likelihood_unknown,
+            "unknown": likelihood.unknown,
             "unfinished": self.unfinished,
             "seconds": self.seconds,
             "sentences_per_second": len(self.translations) / self.seconds,
-            "by_length": [bucket.as_dict() for bucket in self.by_length],
-            **self._optional_values(),
+            "by_length": self.by_length,
         }
-
-    def _optional_values(self) -> dict[str, Any]:
-        values: dict[str, Any] = {}
         if self.floor is not None:
-            values["perplexity_floor"] = finite_or_none(self.floor.value)
-            values["perplexity_floor_error"] = finite_or_none(self.floor.standard_error)
+            values |= self.floor.as_dict("perplexity_floor")
         if self.alignment is not None:
-            values["alignment_error_rate"] = finite_or_none(self.alignment.error_rate)
-            values["alignment"] = self.alignment.as_dict()
-        if self.unknown_word_recall is not None:
-            values["unknown_words"] = self.unknown_word_recall.words
-            values["unknown_words_found"] = self.unknown_word_recall.recalled
+            values |= {"alignment_error_rate": self.alignment.error_rate, "alignment": self.alignment}
+        if (recall := self.unknown_word_recall) is not None:
+            values |= {"unknown_words": recall.words, "unknown_words_found": recall.recalled}
         if self.errors:
-            values["errors"] = dict(self.errors)
-        return values
+            values["errors"] = self.errors
+        return {name: to_json(value) for name, value in values.items()}
 
 
 def evaluate_translator(
-    model: EvaluableTranslator,
+    model: EvaluableTranslator[TranslationT],
     lines: Sequence[str],
     reference_data: ReferenceData | Sequence[str],
     beam_size: int = DEFAULT_BEAM,
     *,
-    length: Any = DEFAULT_LENGTH,
+    length: str | LengthHandling = DEFAULT_LENGTH,
     coverage: float = 0.0,
+    unknown_replacer: UnknownReplacer | None = None,
     diagnose: bool = False,
-    **how: Any,
 ) -> TranslatorEvaluation:
     """Translate lines and compare the translations with references, one per line.
 
     `length` is a length handling or its name, `coverage` the weight of the coverage penalty. With `diagnose`, search
-    errors and model errors are counted. Further arguments are those of the model's `n_best`.
+    errors and model errors are counted.
     """
     data = reference_data if isinstance(reference_data, ReferenceData) else ReferenceData(reference_data)
-    references, gold_alignments = data.references, data.gold_alignments
+    references, source, target = data.references, model.source, model.target
     start = perf_counter()
-    translations = model.translate(lines, beam_size, length=length, coverage=coverage, **how)
+    translations = model.translate(
+        lines, beam_size, length=length, coverage=coverage, unknown_replacer=unknown_replacer
+    )
     seconds = perf_counter() - start
     texts = [translation.text for translation in translations]
-    bleu_statistics = bleu(tokenised=data.tokenised).statistics(texts, references)
-    errors = model.diagnose(lines, references, translations, length, coverage) if diagnose else []
+    bleu_statistics = Bleu(data.tokenised).statistics(texts, references)
+    source_lengths = (
+        [int(size) - 1 for size in source.encode(lines).sizes] if source.format == TREE else word_counts(lines)
+    )
+    unknown_word_recall = None
+    if target.segmenter.kind == "word":
+        is_unknown = lambda word: word not in SPECIALS and target.vocab.id(word) == UNK  # noqa: E731
+        unknown_word_recall = word_recall(texts, references, is_unknown)
+    errors = Counter(model.diagnose(lines, references, translations, length, coverage) if diagnose else [])
     return TranslatorEvaluation(
         reference_data=data,
         translations=tuple(translations),
         seconds=seconds,
         bleu_statistics=bleu_statistics,
-        chrf_statistics=chrf().statistics(texts, references),
+        chrf_statistics=Chrf().statistics(texts, references),
         reference_likelihood=model.without_shortlist.likelihood(lines, references),
-        by_length=bleu_by_length(bleu_statistics, source_lengths(model.source, lines)),
-        alignment=(
-            None if gold_alignments is None else attention_alignment_counts(model, lines, references, gold_alignments)
-        ),
-        unknown_word_recall=recall_of_unknown_words(model.target, texts, references),
-        errors={kind: Counter(errors)[kind] for kind in ERROR_KINDS} if diagnose else {},
+        by_length=bleu_by_length(bleu_statistics, source_lengths),
+        alignment=attention_alignment_counts(model, lines, references, data.gold_alignments),
+        unknown_word_recall=unknown_word_recall,
+        errors={kind: errors[kind] for kind in ERROR_KINDS} if diagnose else {},
     )
-
-
-def recall_of_unknown_words(
-    target: Tokenizer, translations: Sequence[str], references: Sequence[str]
-) -> WordRecall | None:
-    """Compute the recall of words that are outside the vocabulary, such as copied names."""
-    if target.segmenter.kind != "word":
-        return None
-    return word_recall(translations, references, lambda word: word not in SPECIALS and target.vocab.id(word) == UNK)
-
-
-def source_lengths(source: Tokenizer, lines: Sequence[str]) -> list[int]:
-    """Count the words between spaces in each line; of trees, the leaves."""
-    if source.format == TREE:
-        return [int(size) - 1 for size in source.encode(lines).sizes]
-    return word_counts(lines)
 
 
 # -- attention -------------------------------------------------------------------------------------------------------
 
 
 def attention_alignment_counts(
-    model: EvaluableTranslator,
+    model: EvaluableTranslator[TranslationT],
     lines: Sequence[str],
     references: Sequence[str],
-    gold_alignments: Sequence[GoldAlignment],
+    gold_alignments: Sequence[GoldAlignment] | None,
 ) -> AlignmentCounts | None:
-    """Compare the attention in forced decoding of the references with gold alignments; None without attention.
+    """Compare the attention in forced decoding of the references with gold alignments; None without either.
 
     Each word of a reference is linked to the source word with the most attention, ignoring `</s>` on both sides.
     """
+    if gold_alignments is None:
+        return None
     links = []
     for line, translation in zip(lines, model.force_decode(lines, references), strict=True):
         if translation.attention is None:
             return None
-        links.append(argmax_links(_word_attention(model, translation, translation.attention, line)))
+        attention = attention_over_source_words(translation.attention, model.source, line)
+        rows = append_end(model.target.segmenter.word_indices(translation.tokens))
+        columns = list(range(attention.shape[1]))
+        links.append(argmax_links(attention_to_words(attention, rows, columns)))  # (target words + 1, source words + 1)
     return count_all_links(links, gold_alignments)
-
-
-def _word_attention(
-    model: EvaluableTranslator, translation: TranslationLike, attention: NDArray[np.float64], line: str
-) -> NDArray[np.float64]:
-    """The attention between words, for any segmentation.  # (target words + 1, source words + 1)"""
-    by_source_word = attention_over_source_words(attention, model.source, line)
-    rows = append_end(model.target.segmenter.word_indices(translation.tokens))
-    return attention_to_words(by_source_word, rows, list(range(by_source_word.shape[1])))
 
 
 def attention_over_source_words(attention: NDArray[np.float64], source: Tokenizer, line: str) -> NDArray[np.float64]:

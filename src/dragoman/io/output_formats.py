@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from dragoman.evaluation.alignment import to_pharaoh
-from dragoman.evaluation.likelihood import finite_or_none
+from dragoman.evaluation.results import to_json
 
 if TYPE_CHECKING:
     from dragoman.models.translation import AttentionMatrix, Translation
@@ -92,7 +92,7 @@ class JsonLinesWriter(_LineWriter):
 
 
 def _translation_record(translation: Translation) -> dict[str, Any]:
-    scores = {"log_prob": finite_or_none(translation.log_prob), "score": finite_or_none(translation.score)}
+    scores = {"log_prob": to_json(translation.log_prob), "score": to_json(translation.score)}
     record: dict[str, Any] = {"translation": translation.text, **scores, "finished": translation.finished}
     if translation.replacements:
         record["replaced"] = [replacement.as_dict() for replacement in translation.replacements]

@@ -20,6 +20,7 @@ from dragoman.data.segmenters import TextLengths
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import END, SPECIALS, UNK
+from dragoman.evaluation.likelihood import PairLikelihood
 from dragoman.models.segmented_line import SegmentedLine, segment_lines
 
 if TYPE_CHECKING:
@@ -102,31 +103,6 @@ class AttentionMatrix:
 
         end = np.zeros((0 if finished else 1, len(self.source)))  # the missing row of `</s>`
         return argmax_links(np.concatenate([self.matrix, end]))
-
-
-@dataclass(frozen=True)
-class PairLikelihood:
-    """The likelihood of translations given their sources. Perplexities do not depend on the segmentation."""
-
-    log_likelihood: float  # natural log; an unknown token is `<unk>`
-    log_likelihood_unknown: float  # of the spellings of unknown tokens
-    unknown: int  # unknown tokens
-    lengths: TextLengths  # of the translations
-
-    @property
-    def perplexity(self) -> float:
-        """Per word and sentence end, the spellings of unknown tokens included."""
-        return self.lengths.perplexity(self.log_likelihood + self.log_likelihood_unknown)
-
-    @property
-    def perplexity_class(self) -> float:
-        """Per word and sentence end, with unknown tokens as `<unk>`."""
-        return self.lengths.perplexity(self.log_likelihood)
-
-    @property
-    def perplexity_characters(self) -> float:
-        """Per character, the spellings of unknown tokens included."""
-        return self.lengths.perplexity_characters(self.log_likelihood + self.log_likelihood_unknown)
 
 
 class _EncodedSource(NamedTuple):
