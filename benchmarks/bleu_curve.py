@@ -16,7 +16,7 @@ from typing import Any
 from common import processor, write_json
 from dragoman import Translator, fit
 from dragoman.evaluation.translation_metrics import score_translations
-from dragoman.models.translator_config import size_preset
+from dragoman.models.configs import size_preset
 from dragoman.report.tables import format_table
 from dragoman.training.config import TRANSLATOR, translator_preset
 from dragoman.training.fit import TrainingStarted

@@ -17,7 +17,7 @@ from dragoman.align.aligner import Aligner
 from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.core.scorer import Scorer
 from dragoman.data.batches import Batch
-from dragoman.models.translator_config import TranslatorConfig
+from dragoman.models.configs import TranslatorConfig
 from dragoman.search.beam import beam_search
 from dragoman.training.batch_order import SENTENCES
 from dragoman.training.fit import training_mode

@@ -32,7 +32,7 @@ from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.evaluation.alignment import GoldAlignment, read_gold_alignments
 from dragoman.evaluation.translator import ReferenceData, evaluate_translator
-from dragoman.models.translator_config import size_preset
+from dragoman.models.configs import size_preset
 from dragoman.models.two_way import TwoWayTranslator
 from dragoman.report.tables import format_table
 from dragoman.training.config import TRANSLATOR, translator_preset

@@ -17,10 +17,8 @@ import dragoman
 from dragoman.cli.app import build_command
 from dragoman.cli.commands import COMMANDS, GROUPS, program_help
 from dragoman.core.settings import Settings, format_value
-from dragoman.models.feedforward_config import FeedForwardConfig
+from dragoman.models.configs import FeedForwardConfig, RecurrentConfig, TranslatorConfig
 from dragoman.models.loglinear.config import LogLinearConfig
-from dragoman.models.recurrent_config import RecurrentConfig
-from dragoman.models.translator_config import TranslatorConfig
 from dragoman.ngram.model import NgramConfig
 from dragoman.training.config import TrainingConfig
 

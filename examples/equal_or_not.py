@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
 from dragoman import fit
-from dragoman.nn.init import glorot_, uniform_
-from dragoman.nn.mlp import ACTIVATIONS
+from dragoman.nn.layers import ACTIVATIONS, glorot_, uniform_
 from dragoman.report.networks import HiddenLayerView, draw_hidden_spaces
 from dragoman.report.tables import format_table
 

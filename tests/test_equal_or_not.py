@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from dragoman import DataError
-from dragoman.nn.mlp import ACTIVATIONS
+from dragoman.nn.layers import ACTIVATIONS
 from dragoman.report.networks import HiddenLayerView, draw_hidden_spaces, merge_labels
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "equal_or_not.py"

@@ -9,8 +9,14 @@ from torch import Tensor
 
 from dragoman.data.vocabulary import END, START
 from dragoman.nn import output as output_module
-from dragoman.nn.output import ClassFactoredSoftmax, FullSoftmax, target_log_probs
-from dragoman.nn.word_classes import WordClasses, expected_cost, frequency_classes
+from dragoman.nn.output import (
+    ClassFactoredSoftmax,
+    FullSoftmax,
+    WordClasses,
+    expected_cost,
+    frequency_classes,
+    target_log_probs,
+)
 
 WORDS, HIDDEN, ROWS = 23, 5, 40
 COUNTS = np.array([0, 30, 4, *range(60, 20, -2)])

@@ -129,7 +129,8 @@ def plain_steps(decoder: Decoder, m: Tensor, vectors: Tensor, state: DecoderStat
     """All steps of a decoder, each differentiated automatically."""
     assert decoder.attention is not None
     memory, states = decoder.attention.memory(vectors, MASK), []
-    masks = decoder._dropout_masks(m, torch.Generator().manual_seed(3))
+    generator, ones = torch.Generator().manual_seed(3), m.new_ones(STEPS, ROWS, HIDDEN)
+    masks = [decoder.dropout(ones, generator) for _ in range(len(decoder.layers) - 1)]
     for t, m_t in enumerate(m):
         p = decoder.word_inputs(m_t)
         state = decoder.attention_step(p, state, memory, RowLayout(ROWS, 1), PLAIN, [mask[t] for mask in masks])
@@ -168,16 +169,17 @@ def test_gradients_of_a_decoder_equal_those_of_its_steps(cell: str, attention: s
 
 def test_nothing_is_recorded_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = create_decoder("lstm", 1, "mlp")
-    recorded: list[str] = []
-    original = GatheredProducts._record
-    monkeypatch.setattr(
-        GatheredProducts, "_record", lambda self, name, x: recorded.append(name) or original(self, name, x)
-    )
+    created: list[GatheredProducts] = []
+
+    def create(steps: int) -> GatheredProducts:
+        created.append(GatheredProducts(steps))
+        return created[-1]
+
+    monkeypatch.setattr("dragoman.nn.decoder.GatheredProducts", create)
     with_gradients = gathered_steps(decoder, *inputs_of("lstm", 1))
-    assert {"context", "query", "state 1", "context to state"} == set(recorded)
-    recorded.clear()
+    assert {"context", "query", "state 1", "context to state"} == set(created.pop()._inputs)
     with torch.no_grad():
         without = gathered_steps(decoder, *inputs_of("lstm", 1))
-    assert recorded == []
+    assert not created
     for first, other in zip(with_gradients[:3], without[:3], strict=True):
         torch.testing.assert_close(first.detach(), other, rtol=1e-12, atol=1e-12)

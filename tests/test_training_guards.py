@@ -25,7 +25,7 @@ from dragoman.io.storage import (
     map_arrays,
 )
 from dragoman.models.loglinear import scoring
-from dragoman.nn.dropout import Dropout
+from dragoman.nn.layers import Dropout
 from dragoman.training import loop
 from dragoman.training.batch_order import SENTENCES, split_by_size
 from dragoman.training.objectives import negative_log_likelihood, stateless

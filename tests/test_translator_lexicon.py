@@ -14,7 +14,7 @@ from dragoman import Corpus, DataError, fit
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import END, START
 from dragoman.models.translator import Translator
-from dragoman.models.translator_lexicon import MAX_TRANSLATIONS, MIN_PROB, learn_lexicon, saved_lexicon
+from dragoman.models.translator_parts import MAX_TRANSLATIONS, MIN_PROB, learn_lexicon, saved_lexicon
 from dragoman.nn.lexicon import LexiconBias, LexiconTable
 from module_outputs import log_probs
 from small_translators import ENGLISH, GERMAN

@@ -26,9 +26,9 @@ from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.models.cache import CacheModel
+from dragoman.models.configs import TREE_ENCODERS
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.translator import Translator
-from dragoman.models.translator_config import TREE_ENCODERS
 from dragoman.ngram.arpa import read_arpa, write_arpa
 from dragoman.ngram.class_model import ClassNgramModel
 from dragoman.ngram.smoothing import SMOOTHINGS

@@ -71,8 +71,8 @@ def _export_arpa(model: Path, arpa: Path, vocab_pad: int | None) -> None:
 
 
 def _export_vectors(model: Path, path: Path) -> None:
-    from dragoman.models.embedding_model import EmbeddingLanguageModel
     from dragoman.models.loading import load_language_model
+    from dragoman.models.neural import EmbeddingLanguageModel
 
     loaded = load_language_model(model)
     if not isinstance(loaded, EmbeddingLanguageModel):

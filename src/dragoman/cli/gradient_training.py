@@ -25,9 +25,8 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from dragoman.data.vocabulary import Vocab
     from dragoman.data.word_vectors import WordVectors
-    from dragoman.models.embedding_model import EmbeddingLanguageModel
-    from dragoman.models.network_config import NetworkConfig
-    from dragoman.models.neural import NeuralLanguageModel
+    from dragoman.models.configs import NetworkConfig
+    from dragoman.models.neural import EmbeddingLanguageModel, NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import FitResult, TrainingCallback
 

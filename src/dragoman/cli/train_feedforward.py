@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.cli.gradient_training import InitialVectors, TrainingOptions, train_network
 from dragoman.cli.option_groups import with_option_groups
-from dragoman.models.feedforward_config import FeedForwardConfig
+from dragoman.models.configs import FeedForwardConfig
 from dragoman.training.config import FEED_FORWARD, TrainingConfig
 
 

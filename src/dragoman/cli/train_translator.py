@@ -16,7 +16,7 @@ from dragoman.cli.option_groups import GivenSettings, OptionGroup, with_option_g
 from dragoman.cli.options import option
 from dragoman.cli.progress import training_progress
 from dragoman.core.errors import DataError
-from dragoman.models.translator_config import TranslatorConfig, size_preset
+from dragoman.models.configs import TranslatorConfig, size_preset
 from dragoman.training.config import TRANSLATOR, TrainingConfig, translator_preset
 
 if TYPE_CHECKING:

@@ -152,7 +152,8 @@ def _index_nested(nested: Rows, rows: Tensor) -> Rows:
     if nested is None:
         return None
     if isinstance(nested, tuple):
-        return tuple(_index_nested(part, rows) for part in nested)
+        parts = (_index_nested(part, rows) for part in nested)
+        return tuple(parts) if type(nested) is tuple else type(nested)(*parts)  # a named tuple stays one
     return nested.index_select(0, rows.to(nested.device))
 
 

@@ -167,7 +167,7 @@ def _translator_parts(
 
 def suggested_commands(output: Path, results: LabResults) -> list[SuggestedCommand]:
     """Return commands to try with the best model of either kind."""
-    from dragoman.models.translator_config import TREE_ENCODERS
+    from dragoman.models.configs import TREE_ENCODERS
 
     test, commands = output / "lab" / "test", []
     if results.language_models:

@@ -173,8 +173,8 @@ def train_lab_translator(context: TrainingContext[LabPairs], **settings: str) ->
     """Train a translator of words; `settings` are those that differ from `TRANSLATOR_NETWORK`."""
     from dragoman.data.corpus import ParallelCorpus
     from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
+    from dragoman.models.configs import TranslatorConfig
     from dragoman.models.translator import Translator
-    from dragoman.models.translator_config import TranslatorConfig
     from dragoman.training.config import TRANSLATOR
 
     config = TranslatorConfig(**{**TRANSLATOR_NETWORK, **settings})
@@ -288,7 +288,7 @@ def time_weights(is_parallel: bool, minutes: float) -> dict[str, float]:
 
 def sizes_within(pairs: int, minutes: float) -> Settings:
     """Return sizes that suit the number of pairs, but can be trained in the given time."""
-    from dragoman.models.translator_config import size_preset
+    from dragoman.models.configs import size_preset
 
     suited = size_preset(pairs)
     largest = [sizes for minimum, sizes in SIZES_BY_MINUTES if minimum <= minutes][-1]
@@ -299,8 +299,8 @@ def train_corpus_translator(
     context: TrainingContext[CorpusSplit], *, seed_offset: int = 0, **settings: str
 ) -> Translator:
     """Train a translator with sizes that suit the text and the time."""
+    from dragoman.models.configs import TranslatorConfig
     from dragoman.models.translator import Translator
-    from dragoman.models.translator_config import TranslatorConfig
     from dragoman.training.config import TRANSLATOR, translator_preset
 
     split = context.train

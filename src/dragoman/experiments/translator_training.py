@@ -15,8 +15,8 @@ from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.alignment import read_gold_alignments
 from dragoman.evaluation.translation_metrics import score_translations
 from dragoman.io.model_card import CardScore
+from dragoman.models.configs import TranslatorConfig, inapplicable_setting, size_preset
 from dragoman.models.translator import Translator
-from dragoman.models.translator_config import TranslatorConfig, inapplicable_setting, size_preset
 from dragoman.models.two_way import TwoWayTranslator
 
 MANY_UNKNOWN = 0.03  # share of unknown tokens in a training text that is reported

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dragoman.data.batches import Batch
+    from dragoman.models.language_model import LanguageModel
+
+Config = Mapping[str, Any]  # settings as in YAML or JSON
+Arrays = Mapping[str, NDArray[Any]]
 
 FORMAT_VERSION = 2  # of model directories; older ones cannot be loaded
 
@@ -39,11 +43,11 @@ class SavedModel:
     """The contents of a model directory."""
 
     path: Path
-    config: dict[str, Any]
+    config: Config
     vocab: Vocab
     unknown: UnknownWordModel
-    arrays: Mapping[str, NDArray[Any]]
-    members: Mapping[str, Any] = field(default_factory=dict)  # models in subdirectories, by name
+    arrays: Arrays
+    members: Mapping[str, LanguageModel] = field(default_factory=dict)  # models in subdirectories, by name
 
 
 class Model(ABC):
@@ -76,11 +80,11 @@ class Model(ABC):
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Config:
         """Return the model's part of config.yaml, without its kind and unknown-word model."""
         return {}
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         return {}
 
     def members(self) -> Mapping[str, Model]:
@@ -100,7 +104,7 @@ class Model(ABC):
         with atomic_directory(Path(path), replace=replace) as directory:
             self.write_into(directory)
 
-    def full_config(self) -> dict[str, Any]:
+    def full_config(self) -> Config:
         """Return the contents of config.yaml."""
         return {"kind": self.kind, "format": FORMAT_VERSION, "unknown": self.unknown.config(), **self.config()}
 
@@ -110,11 +114,11 @@ class Model(ABC):
         sizes = {"words": self.vocab.num_known, "parameters": parameters, "members": len(self.members())}
         return {name: size for name, size in sizes.items() if size}
 
-    def card(self, scores: Sequence[CardScore] = (), data: Mapping[str, Any] | None = None) -> str:
+    def card(self, scores: Sequence[CardScore] = (), data: Config | None = None) -> str:
         """Return the model card.  # data: fingerprints of the training texts, if the config does not have them"""
         return render_card({"data": data or {}, **self.full_config()}, self.sizes(), scores)
 
-    def write_card(self, path: str | Path, scores: Sequence[CardScore], data: Mapping[str, Any] | None = None) -> None:
+    def write_card(self, path: str | Path, scores: Sequence[CardScore], data: Config | None = None) -> None:
         """Write the card again with these scores, unless the user has written one."""
         if is_user_written(Path(path) / CARD_FILE):
             return

@@ -11,11 +11,9 @@ from dragoman.core.scorer import Carry, State
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus, context_windows
 from dragoman.data.vocabulary import START
-from dragoman.models.embedding_model import EmbeddingLanguageModel
-from dragoman.models.feedforward_config import FeedForwardConfig
-from dragoman.models.neural import LanguageModelOutput
-from dragoman.nn.dropout import Dropout
-from dragoman.nn.mlp import MLP
+from dragoman.models.configs import FeedForwardConfig
+from dragoman.models.neural import EmbeddingLanguageModel, LanguageModelOutput
+from dragoman.nn.layers import MLP, Dropout
 
 
 class FeedForwardModel(EmbeddingLanguageModel):

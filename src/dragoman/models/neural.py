@@ -1,11 +1,12 @@
-"""The base class of models that are torch modules: likelihood of texts, and saving and loading."""
+"""The base classes of models that are torch modules: likelihood of texts, output layers, saving and loading."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
@@ -15,14 +16,22 @@ from torch import Generator, Tensor, nn
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry
 from dragoman.core.settings import Settings, validate
+from dragoman.data.brown import brown_clusters
 from dragoman.data.corpus import Corpus
+from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
+from dragoman.data.vocabulary import Vocab
+from dragoman.data.word_vectors import WordVectors, vectors_for
 from dragoman.io.storage import ARRAYS_FILE, CONFIG_FILE, VOCAB_FILE
-from dragoman.models.base import Model, SavedModel
+from dragoman.models.base import Arrays, Config, Model, SavedModel
+from dragoman.models.configs import NetworkConfig
 from dragoman.models.language_model import LanguageModel
+from dragoman.nn.layers import PRECISIONS, empty_embedding, empty_linear, log_unigram, reset_linear, uniform_
+from dragoman.nn.output import ClassFactoredSoftmax, FullSoftmax, OutputLayer, WordClasses, frequency_classes
 
 S = TypeVar("S", bound=Settings)
 
 TOKENS_PER_BATCH = 4096  # while the likelihood of a text is computed
+CLASSES = "output.class_of"  # the word classes in the state of a model
 
 
 class LanguageModelOutput(NamedTuple):
@@ -54,11 +63,11 @@ class NeuralModel(nn.Module, Model):
     """
 
     settings: Settings
-    training_metadata: Mapping[str, Any]  # how it was trained: settings of training and fingerprints of its texts
+    training_metadata: Config  # how it was trained: settings of training and fingerprints of its texts
     supports_label_smoothing: ClassVar[bool] = False
     has_auxiliary_loss: bool = False  # whether `losses` has more terms than -log P
 
-    def __init__(self, settings: Settings, training_metadata: Mapping[str, Any] | None = None):
+    def __init__(self, settings: Settings, training_metadata: Config | None = None):
         super().__init__()
         self.settings = settings
         self.training_metadata = dict(training_metadata or {})
@@ -88,7 +97,7 @@ class NeuralModel(nn.Module, Model):
             if training:
                 self.train()
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> Config:
         """Return the sizes that describe the model in its `repr`."""
         return {}
 
@@ -102,17 +111,17 @@ class NeuralModel(nn.Module, Model):
 
     # -- saving and loading --------------------------------------------------------------------------------------------
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Config:
         return {"model": self.settings.model_dump(mode="json"), **self.training_metadata}
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         return {name: tensor.detach().cpu().numpy() for name, tensor in self.state_dict().items()}
 
-    def arrays_by_file(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+    def arrays_by_file(self, parameters: Arrays) -> Mapping[str, Arrays]:
         """Return the arrays of each file, with these values of the parameters."""
         return {ARRAYS_FILE: {**self.arrays(), **parameters}}
 
-    def configs(self) -> Mapping[str, dict[str, Any]]:
+    def configs(self) -> Mapping[str, Config]:
         """Return the contents of each configuration file."""
         return {CONFIG_FILE: self.full_config()}
 
@@ -120,7 +129,7 @@ class NeuralModel(nn.Module, Model):
         """Return the names of the files in the model's directory."""
         return [CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE, *self.files()]
 
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], source: str) -> Self:
+    def load_arrays(self, arrays: Arrays, source: str) -> Self:
         """Copy values into the parameters and buffers, and set evaluation mode."""
         with torch.no_grad():
             for name, tensor in self.state_dict().items():
@@ -136,7 +145,7 @@ class NeuralLanguageModel(NeuralModel, LanguageModel):
     """A language model that is a torch module."""
 
     @abstractmethod
-    def forward(self, batch: Any, *, generator: Generator | None = None) -> LanguageModelOutput:
+    def forward(self, batch: Corpus, *, generator: Generator | None = None) -> LanguageModelOutput:
         """Return log P of every token of some sentences, a selection of a `Corpus`.
 
         The generator is that of dropout in training; without one, torch's default generator is used.
@@ -151,3 +160,146 @@ class NeuralLanguageModel(NeuralModel, LanguageModel):
 def saved_settings(saved: SavedModel, kind: type[S]) -> S:
     """Return the model's settings from config.yaml."""
     return validate(kind, saved.config["model"], f"{saved.path / CONFIG_FILE}", "model")
+
+
+# -- output layers -----------------------------------------------------------------------------------------------------
+
+
+def create_output(
+    hidden_size: int, words: int, settings: NetworkConfig, classes: WordClasses | None, direct_size: int = 0
+) -> tuple[nn.Linear | None, FullSoftmax | ClassFactoredSoftmax]:
+    """Return the output layer of a network whose last hidden layer has this length, and a projection before it.
+
+    The projection brings the hidden vector to the length of the embedding, if a tied output needs it.
+    """
+    dtype, size = PRECISIONS[settings.precision], settings.embedding if settings.tied else hidden_size
+    projection = empty_linear(hidden_size, size, dtype=dtype) if size != hidden_size else None
+    if classes is None:
+        return projection, FullSoftmax(words, size, tied=settings.tied, direct_size=direct_size, dtype=dtype)
+    return projection, ClassFactoredSoftmax(classes, size, tied=settings.tied, direct_size=direct_size, dtype=dtype)
+
+
+def softmax_classes(corpus: Corpus, settings: NetworkConfig) -> WordClasses | None:
+    """Return the word classes of the softmax, or None for a full softmax."""
+    number = settings.softmax_classes or max(1, round(math.sqrt(len(corpus.vocab))))
+    if settings.softmax == "frequency":
+        return frequency_classes(np.bincount(corpus.ids_with_boundaries(starts=0), minlength=len(corpus.vocab)), number)
+    return WordClasses.from_numbers(brown_clusters(corpus, number).class_of) if settings.softmax == "brown" else None
+
+
+def saved_classes(saved: SavedModel, settings: NetworkConfig) -> WordClasses | None:
+    """Return the word classes in a model directory, or None for a full softmax."""
+    if settings.softmax == "full":
+        return None
+    class_of = saved.arrays[CLASSES]
+    if class_of.shape != (len(saved.vocab),):
+        raise DataError(f"{saved.path}: classes and vocabulary do not fit; the model directory is broken")
+    return WordClasses.from_numbers(np.array(class_of))
+
+
+# -- language models with word vectors ---------------------------------------------------------------------------------
+
+
+class EmbeddingLanguageModel(NeuralLanguageModel):
+    """A language model from word vectors to a softmax. Subclasses define the body between them."""
+
+    config_class: ClassVar[type[NetworkConfig]]
+    settings: NetworkConfig
+    supports_label_smoothing: ClassVar[bool] = True
+    output: OutputLayer
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        unknown: UnknownWordModel,
+        settings: NetworkConfig,
+        classes: WordClasses | None = None,
+        training_metadata: Config | None = None,
+    ):
+        """Create a model without initial parameters; see `create`."""
+        super().__init__(settings, training_metadata)
+        self.vocab, self.unknown, self.classes = vocab, unknown, classes
+        dtype = PRECISIONS[settings.precision]
+        self.embedding = empty_embedding(len(vocab), settings.embedding, dtype=dtype)  # M
+        hidden_size, direct_size = self._create_body(dtype)
+        self.projection, self.output = create_output(hidden_size, len(vocab), settings, classes, direct_size)
+
+    @abstractmethod
+    def _create_body(self, dtype: torch.dtype) -> tuple[int, int]:
+        """Create the body. Return the length of its output, and of word vectors connected directly to the output."""
+
+    @abstractmethod
+    def _reset_body(self, generator: Generator) -> None:
+        """Draw initial parameters of the body."""
+
+    @classmethod
+    def create(
+        cls,
+        corpus: Corpus,
+        settings: NetworkConfig | None = None,
+        *,
+        unknown: UnknownWordModel | None = None,
+        seed: int = 1,
+        vectors: WordVectors | None = None,
+        **others: object,
+    ) -> Self:
+        """Create an untrained model of the words of a text. Other arguments are settings.
+
+        Args:
+            corpus: Text whose vocabulary and word frequencies are used.
+            settings: Settings of the model.
+            unknown: Model of unknown words; by default all are equally probable.
+            seed: Random seed of the initial parameters.
+            vectors: Initial vectors of words; other words have random ones.
+        """
+        settings = validate(settings or cls.config_class, others, "settings")
+        unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
+        model = cls(corpus.vocab, unknown, settings, softmax_classes(corpus, settings))
+        model.reset_parameters(Generator().manual_seed(seed))
+        model.output.start_as_unigram(log_unigram(corpus, model.embedding.weight.dtype))
+        if vectors is not None:
+            model._set_vectors(vectors)
+        return model.eval()
+
+    def reset_parameters(self, generator: Generator) -> None:
+        """Draw initial parameters."""
+        uniform_(self.embedding.weight, self.settings.embedding_reach, generator)
+        self._reset_body(generator)
+        if self.projection is not None:
+            reset_linear(self.projection, generator)
+        self.output.reset_parameters(generator)
+
+    def _set_vectors(self, vectors: WordVectors) -> None:
+        """Set the vectors of words that are among those given."""
+        weight = self.embedding.weight
+        if vectors.dimension != weight.shape[1]:
+            sizes = f"the word vectors have {vectors.dimension} numbers, the embedding {weight.shape[1]}"
+            raise DataError(f"{sizes}; use the same size")
+        given = vectors_for(self.vocab, vectors)
+        with torch.no_grad():
+            weight[torch.from_numpy(given.present)] = torch.from_numpy(given.matrix[given.present]).to(weight)
+
+    @property
+    def tied_weight(self) -> Tensor | None:
+        """The matrix of a tied output layer."""
+        return self.embedding.weight if self.settings.tied else None
+
+    def word_vectors(self) -> WordVectors:
+        """Return the vectors of all words, including `<s>`, `</s>` and `<unk>`."""
+        return WordVectors(self.vocab.tokens, self.embedding.weight.detach().cpu().numpy())
+
+    def _project(self, h: Tensor) -> Tensor:
+        """# (rows, hidden) -> (rows, length of the output layer's input)"""
+        return h if self.projection is None else self.projection(h)
+
+    def _target_log_probs(self, x: Tensor, words: NDArray[np.integer], label_smoothing: float) -> Tensor:
+        """Return log p of one word per row.  # x: (rows, inputs), words: (rows,) -> (rows,)"""
+        targets = torch.from_numpy(words).long().to(x.device)
+        return self.output.target_log_probs(x, targets, label_smoothing, self.tied_weight)
+
+    @classmethod
+    def from_saved(cls, saved: SavedModel) -> Self:
+        settings = saved_settings(saved, cls.config_class)
+        training_metadata = {key: value for key, value in saved.config.items() if key != "model"}
+        model = cls(saved.vocab, saved.unknown, settings, saved_classes(saved, settings), training_metadata)
+        return model.load_arrays(saved.arrays, str(saved.path))

@@ -14,10 +14,9 @@ from dragoman.data.batches import Batch, Segment, TextStream
 from dragoman.data.corpus import Corpus
 from dragoman.data.ranges import split_by_size
 from dragoman.data.vocabulary import END, START
-from dragoman.models.embedding_model import EmbeddingLanguageModel
-from dragoman.models.neural import TOKENS_PER_BATCH, LanguageModelOutput
-from dragoman.models.recurrent_config import RecurrentConfig
-from dragoman.nn.dropout import Dropout
+from dragoman.models.configs import RecurrentConfig
+from dragoman.models.neural import TOKENS_PER_BATCH, EmbeddingLanguageModel, LanguageModelOutput
+from dragoman.nn.layers import Dropout
 from dragoman.nn.recurrent import LayerStates, RecurrentStack
 
 STREAM_STEPS = 512  # tokens of a stream that are computed at a time

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -24,30 +24,36 @@ from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
 from dragoman.io.storage import LEXICON_FILE, SOURCE_PREFIX, SOURCE_VOCAB_FILE, TARGET_PREFIX
-from dragoman.models.base import SavedModel
-from dragoman.models.neural import NeuralModel, saved_settings
-from dragoman.models.output_layers import (
-    create_output,
-    create_projection,
-    reset_output,
-    saved_classes,
-    softmax_classes,
-)
+from dragoman.models.base import Arrays, Config, SavedModel
+from dragoman.models.configs import TranslatorConfig, inapplicable_setting
+from dragoman.models.neural import NeuralModel, create_output, saved_classes, saved_settings, softmax_classes
 from dragoman.models.translation import BaseTranslator
-from dragoman.models.translator_config import TranslatorConfig, inapplicable_setting
-from dragoman.models.translator_lexicon import learn_lexicon, lexicon_text, saved_lexicon
-from dragoman.models.translator_losses import attention_loss
-from dragoman.models.translator_parts import create_bridge, create_decoder, create_encoder
+from dragoman.models.translator_parts import (
+    attention_loss,
+    create_bridge,
+    create_decoder,
+    create_encoder,
+    learn_lexicon,
+    lexicon_text,
+    saved_lexicon,
+)
 from dragoman.nn.attention import Memory, RowLayout
 from dragoman.nn.attention_losses import reinforce
 from dragoman.nn.attention_priors import PositionPrior
-from dragoman.nn.decoder import DecoderOutput, DecoderState
-from dragoman.nn.dropout import Dropout, default_generator
+from dragoman.nn.decoder import DecoderState
 from dragoman.nn.encoders import EncoderOutput
-from dragoman.nn.init import PRECISIONS, empty_embedding, empty_linear, log_unigram, reset_linear, uniform_
+from dragoman.nn.layers import (
+    PRECISIONS,
+    Dropout,
+    default_generator,
+    empty_embedding,
+    empty_linear,
+    log_unigram,
+    reset_linear,
+    uniform_,
+)
 from dragoman.nn.lexicon import Candidates, LexiconBias, LexiconTable
-from dragoman.nn.output import FullSoftmax, OutputLayer, WordSubset
-from dragoman.nn.word_classes import WordClasses
+from dragoman.nn.output import FullSoftmax, OutputLayer, WordClasses, WordSubset
 from dragoman.search.length import LengthPrior
 
 LENGTH_PRIOR = "length_prior."  # prefix of its arrays in a model directory
@@ -104,32 +110,27 @@ class Translator(NeuralModel, BaseTranslator):
         length_prior: LengthPrior,
         classes: WordClasses | None = None,
         lexicon: LexiconTable | None = None,
-        training_metadata: Mapping[str, Any] | None = None,
+        training_metadata: Config | None = None,
     ):
         """Create a translator without initial parameters; see `create`."""
         super().__init__(settings, training_metadata)
         self.source, self.target, self.unknown = source, target, unknown
         self.source_vocab, self.vocab = source.vocab, target.vocab
-        self.length_prior = length_prior
-        self.classes = classes  # of the softmax, if it has classes
+        self.length_prior, self.classes = length_prior, classes
         self.has_auxiliary_loss = bool(settings.supervision or settings.fertility_penalty)
         dtype = PRECISIONS[settings.precision]
         self.source_embedding = empty_embedding(len(source.vocab), settings.embedding, dtype=dtype)  # M^(f)
         self.embedding = empty_embedding(len(target.vocab), settings.embedding, dtype=dtype)  # M
-        self.embedding_dropout = Dropout(settings.embedding_dropout)
-        self.dropout = Dropout(settings.dropout)
+        self.embedding_dropout, self.dropout = Dropout(settings.embedding_dropout), Dropout(settings.dropout)
         self.encoder = create_encoder(settings, dtype)
         self.bridge = create_bridge(settings, self.encoder, dtype)
         context_size = self.encoder.output_size if settings.attention != "none" else 0
         self.decoder = create_decoder(settings, context_size, dtype)
         size = settings.hidden + context_size
         self.readout = empty_linear(size, settings.readout, dtype=dtype) if settings.readout else None
-        size = settings.readout or size
-        self.projection = create_projection(size, settings, dtype)
-        self.output = create_output(len(target.vocab), size, settings, classes, dtype)
-        self.lexicon: LexiconBias | None = None
-        if lexicon is not None:
-            self.lexicon = LexiconBias(lexicon, len(target.vocab), settings.lexicon_floor)
+        words = len(target.vocab)
+        self.projection, self.output = create_output(settings.readout or size, words, settings, classes)
+        self.lexicon = None if lexicon is None else LexiconBias(lexicon, words, settings.lexicon_floor)
 
     @classmethod
     def create(
@@ -141,7 +142,7 @@ class Translator(NeuralModel, BaseTranslator):
         *,
         unknown: UnknownWordModel | None = None,
         seed: int = 1,
-        **others: Any,
+        **others: object,
     ) -> Self:
         """Create an untrained translator. Other arguments are settings.
 
@@ -168,7 +169,11 @@ class Translator(NeuralModel, BaseTranslator):
         model = cls(source, target, unknown, settings, prior, softmax_classes(pairs.target, settings), lexicon)
         model.reset_parameters(Generator().manual_seed(seed))
         model.output.start_as_unigram(log_unigram(pairs.target, model.embedding.weight.dtype))
-        model._set_length_ratio(pairs.target.sizes.sum() / pairs.source.sizes.sum())
+        priors = () if model.decoder.attention is None else model.decoder.attention.priors.values()
+        for attention_prior in priors:
+            if isinstance(attention_prior, PositionPrior):
+                ratio = pairs.target.sizes.sum() / pairs.source.sizes.sum()
+                torch.nn.init.constant_(attention_prior.log_ratio, math.log(ratio))
         return model.eval()
 
     def reset_parameters(self, generator: Generator) -> None:
@@ -180,15 +185,9 @@ class Translator(NeuralModel, BaseTranslator):
         self.decoder.reset_parameters(generator)
         if self.readout is not None:
             reset_linear(self.readout, generator)
-        reset_output(self.projection, self.output, generator)
-
-    def _set_length_ratio(self, ratio: float) -> None:
-        """Set the ratio of target to source length in the position prior, if there is one."""
-        if self.decoder.attention is None:
-            return
-        for prior in self.decoder.attention.priors.values():
-            if isinstance(prior, PositionPrior):
-                torch.nn.init.constant_(prior.log_ratio, math.log(ratio))
+        if self.projection is not None:
+            reset_linear(self.projection, generator)
+        self.output.reset_parameters(generator)
 
     @property
     def has_attention(self) -> bool:
@@ -199,14 +198,14 @@ class Translator(NeuralModel, BaseTranslator):
         """The matrix of a tied output layer."""
         return self.embedding.weight if self.settings.tied else None
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> dict[str, object]:
         names = ("encoder", "attention", "cell", "layers", "embedding", "hidden")
         return {name: getattr(self.settings, name) for name in names} | {"source_vocabulary": len(self.source_vocab)}
 
     # -- all words of sentences at once --------------------------------------------------------------------------------
 
-    def encode(self, source: Any, generator: Generator | None = None) -> EncoderOutput:
-        """Encode source sentences, a `Corpus` or `Treebank`."""
+    def encode(self, source: Corpus, generator: Generator | None = None) -> EncoderOutput:
+        """Encode source sentences."""
         return self.encoder(source, self.source_embedding, generator)
 
     def forward(
@@ -221,18 +220,20 @@ class Translator(NeuralModel, BaseTranslator):
         """
         if not len(pairs):
             return TranslatorOutput(self.embedding.weight.new_zeros(0))
-        if generator is None:
-            generator = default_generator(self.device)
-        target_batch, encoded = Batch.from_sentences(pairs.target), self.encode(pairs.source, generator)
+        generator = generator or default_generator(self.device)
+        batch, encoded = Batch.from_sentences(pairs.target), self.encode(pairs.source, generator)
         memory = self._memory(encoded, pairs.source)
-        decoded = self._decode(target_batch, encoded, memory, generator)
-        places = _flat_token_positions(target_batch).to(self.device)
+        before = torch.cat([torch.full((1, batch.num_rows), START), batch.ids.T[:-1]])  # (steps, rows) e_{t-1}
+        m = self.embedding_dropout(self.embedding(before.to(self.device)), generator)  # (steps, rows, L_m)
+        decoded = self.decoder(m, self._initial_state(encoded), memory, generator)
+        row, step = torch.nonzero(batch.mask, as_tuple=True)  # (tokens,) each, sentence after sentence
+        places = (step * batch.num_rows + row).to(self.device)  # in the flat (steps * rows)
         h = _gather_tokens(decoded.h, places)  # (tokens, H)
         context = None if decoded.contexts is None else _gather_tokens(decoded.contexts, places)
         random_state = generator.get_state() if self.training and decoded.choices is not None else None
         x = self._read_out(h, context, generator)
         words = torch.from_numpy(pairs.target.ids_with_boundaries(starts=0)).long().to(x.device)
-        candidates = None if memory is None or memory.candidates is None else Candidates(*memory.candidates)
+        candidates = None if memory is None else memory.candidates
         targets = _Targets(words, places, label_smoothing, decoded.attention, candidates)
         log_probs = self._target_log_probs(x, targets)
         if memory is None or decoded.attention is None or not self.training:
@@ -244,15 +245,7 @@ class Translator(NeuralModel, BaseTranslator):
         loss = attention_loss(decoded.attention, pairs, memory, self.settings)
         return TranslatorOutput(log_probs, decoded.attention, None if loss is None else _gather_tokens(loss, places))
 
-    def _decode(
-        self, target_batch: Batch, encoded: EncoderOutput, memory: Memory | None, generator: Generator
-    ) -> DecoderOutput:
-        """Run the decoder over all words of the targets."""
-        words = torch.cat([torch.full((1, target_batch.num_rows), START), target_batch.ids.T[:-1]])  # (steps, rows)
-        m = self.embedding_dropout(self.embedding(words.to(self.device)), generator)  # (steps, rows, L_m)
-        return self.decoder(m, self._initial_state(encoded), memory, generator)
-
-    def _memory(self, encoded: EncoderOutput, source: Any) -> Memory | None:
+    def _memory(self, encoded: EncoderOutput, source: Corpus) -> Memory | None:
         """Return what the decoder needs of the source at every step, if it attends to it."""
         if self.decoder.attention is None:
             return None
@@ -291,15 +284,38 @@ class Translator(NeuralModel, BaseTranslator):
             x = self._read_out(h, _gather_tokens(contexts, targets.places), generator)
             return self._target_log_probs(x, targets)
 
-    def pair_log_probs(self, source: Any, target: Corpus) -> NDArray[np.float64]:
+    def pair_log_probs(self, source: Corpus, target: Corpus) -> NDArray[np.float64]:
         """Return log P of every token of target sentences given their sources.  # (tokens,)"""
         with self.inference_mode():
             return self(ParallelCorpus(source, target)).log_probs.double().cpu().numpy()
 
     # -- the scorer ----------------------------------------------------------------------------------------------------
 
-    def start(self, batch: Batch, carry: Carry = None) -> State:
-        return self._start(batch)
+    def start(self, batch: Batch, carry: Carry = None, word_inputs: Tensor | None = None) -> State:
+        assert batch.source is not None, "a translator needs a source"
+        with self.inference_mode():
+            encoded = self.encode(batch.source)
+            memory = self._memory(encoded, batch.source)
+            sentence = None if memory is None else torch.arange(batch.num_rows)
+            state = State(self._initial_state(encoded), memory, sentence)
+            return self.advance(state, torch.full((batch.num_rows,), START), word_inputs)
+
+    def advance(self, state: State, words: Tensor, word_inputs: Tensor | None = None) -> State:
+        """Return the state after one more word.
+
+        # words: (rows,), word_inputs: (|V|, gates * H) of all words, if they are known
+        """
+        with self.inference_mode():
+            before, words = _rows(state), words.to(self.device)
+            if state.sentence is None:
+                return State(before._replace(layers=self.decoder.plain_step(self.embedding(words), before.layers)))
+            memory = _memory_of(state)
+            layout = RowLayout.of(state.sentence, len(memory.vectors))
+            if word_inputs is not None:
+                p = word_inputs.index_select(0, words)  # (rows, gates * H)
+            else:
+                p = self.decoder.word_inputs(self.embedding(words))
+            return State(self.decoder.attention_step(p, before, memory, layout), memory, state.sentence)
 
     def log_probs(self, state: State) -> Tensor:
         with self.inference_mode():
@@ -308,15 +324,9 @@ class Translator(NeuralModel, BaseTranslator):
                 return log_probs
             return self.lexicon.log_probs(log_probs, *self._candidate_boosts(self.lexicon, state))
 
-    def advance(self, state: State, words: Tensor) -> State:
-        return self._advance(state, words)
-
-    def finish(self, state: State) -> Carry:
-        return None
-
     def attention(self, state: State) -> Tensor | None:
         """alpha_t: attention while the next word is predicted.  # (rows, longest source)"""
-        return None if state.memory is None else DecoderState(*state.rows).attention.cpu()
+        return None if state.memory is None else _rows(state).attention.cpu()
 
     def prepare_for_search(self) -> Translator | PreparedTranslator:
         """Return a scorer in which W_x embed(e_{t-1}) + b of every word is computed once.
@@ -343,54 +353,27 @@ class Translator(NeuralModel, BaseTranslator):
                 return scores
             return self.lexicon.subset_scores(scores, subset.words, *self._candidate_boosts(self.lexicon, state))
 
-    def _start(self, batch: Batch, word_inputs: Tensor | None = None) -> State:
-        with self.inference_mode():
-            encoded = self.encode(batch.source)
-            memory = self._memory(encoded, batch.source)
-            sentence = None if memory is None else torch.arange(batch.num_rows)
-            state = State(self._initial_state(encoded), memory, sentence)
-            return self._advance(state, torch.full((batch.num_rows,), START), word_inputs)
-
-    def _advance(self, state: State, words: Tensor, word_inputs: Tensor | None = None) -> State:
-        """Return the state after one more word.
-
-        # words: (rows,), word_inputs: (|V|, gates * H) of all words, if they are known
-        """
-        with self.inference_mode():
-            decoder_state, words = DecoderState(*state.rows), words.to(self.device)
-            if state.memory is None or state.sentence is None:
-                layers = self.decoder.plain_step(self.embedding(words), decoder_state.layers)
-                return State(decoder_state._replace(layers=layers))
-            memory = Memory(*state.memory)
-            layout = RowLayout.of(state.sentence, len(memory.vectors))
-            cached_inputs = None if word_inputs is None else word_inputs.index_select(0, words)
-            p = (
-                self.decoder.word_inputs(self.embedding(words)) if cached_inputs is None else cached_inputs
-            )  # (rows, gates * H)
-            after = self.decoder.attention_step(p, decoder_state, memory, layout)
-            return State(tuple(after), tuple(memory), state.sentence)
-
     def _output_input(self, state: State) -> Tensor:
         """# (rows, inputs)"""
-        rows = DecoderState(*state.rows)
+        rows = _rows(state)
         return self._read_out(rows.layers[-1][0], None if state.memory is None else rows.context)
 
     def _candidate_boosts(self, lexicon: LexiconBias, state: State) -> tuple[Tensor, Tensor]:
         """Return the lexicon's candidates of each row and their boosts.  # (rows, K) each"""
-        candidates = Memory(*state.memory).candidates
+        candidates = _memory_of(state).candidates
         assert candidates is not None and state.sentence is not None
-        words, boost = lexicon.row_boosts(Candidates(*candidates), DecoderState(*state.rows).attention, state.sentence)
+        words, boost = lexicon.row_boosts(candidates, _rows(state).attention, state.sentence)
         return words.cpu(), boost.cpu()
 
     # -- saving and loading --------------------------------------------------------------------------------------------
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Config:
         return {**super().config(), "source": self.source.config(), "target": self.target.config()}
 
     def sizes(self) -> dict[str, int]:
         return {"source words": self.source_vocab.num_known, **super().sizes()}
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         prior = {LENGTH_PRIOR + name: array for name, array in self.length_prior.arrays().items()}
         return {**super().arrays(), **prior}
 
@@ -413,27 +396,18 @@ class Translator(NeuralModel, BaseTranslator):
         source = Tokenizer.from_saved(saved.config["source"], source_vocab, _files(saved.path, SOURCE_PREFIX))
         target = Tokenizer.from_saved(saved.config["target"], saved.vocab, _files(saved.path, TARGET_PREFIX))
         _check_source_format(settings, source)
-        prior = {
-            name.removeprefix(LENGTH_PRIOR): array
-            for name, array in saved.arrays.items()
-            if name.startswith(LENGTH_PRIOR)
-        }
-        lexicon = saved_lexicon(saved.arrays, len(source_vocab), len(saved.vocab)) if settings.lexicon else None
-        training_metadata = {
-            name: value for name, value in saved.config.items() if name not in ("model", "source", "target")
-        }
-        classes = saved_classes(saved, settings)
-        parts = (
-            source,
-            target,
-            saved.unknown,
-            settings,
-            LengthPrior.from_arrays(prior),
-            classes,
-            lexicon,
-            training_metadata,
+        prior = LengthPrior.from_arrays(
+            {
+                name.removeprefix(LENGTH_PRIOR): array
+                for name, array in saved.arrays.items()
+                if name.startswith(LENGTH_PRIOR)
+            }
         )
-        return cls(*parts).load_arrays(saved.arrays, str(saved.path))
+        classes = saved_classes(saved, settings)
+        lexicon = saved_lexicon(saved.arrays, len(source_vocab), len(saved.vocab)) if settings.lexicon else None
+        metadata = {name: value for name, value in saved.config.items() if name not in ("model", "source", "target")}
+        model = cls(source, target, saved.unknown, settings, prior, classes, lexicon, metadata)
+        return model.load_arrays(saved.arrays, str(saved.path))
 
 
 class PreparedTranslator:
@@ -446,10 +420,10 @@ class PreparedTranslator:
         self.word_subset, self.subset_scores = model.word_subset, model.subset_scores
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
-        return self.model._start(batch, self.word_inputs)
+        return self.model.start(batch, carry, self.word_inputs)
 
     def advance(self, state: State, words: Tensor) -> State:
-        return self.model._advance(state, words, self.word_inputs)
+        return self.model.advance(state, words, self.word_inputs)
 
     def prepare_for_search(self) -> PreparedTranslator:
         return self
@@ -472,10 +446,14 @@ def _check_source_format(settings: TranslatorConfig, source: Tokenizer) -> None:
         )
 
 
-def _flat_token_positions(target_batch: Batch) -> Tensor:
-    """Return the places of the tokens, sentence after sentence, in the flat (steps * rows).  # (tokens,)"""
-    row, step = torch.nonzero(target_batch.mask, as_tuple=True)
-    return step * target_batch.num_rows + row
+def _rows(state: State) -> DecoderState:
+    assert isinstance(state.rows, DecoderState)
+    return state.rows
+
+
+def _memory_of(state: State) -> Memory:
+    assert isinstance(state.memory, Memory)
+    return state.memory
 
 
 def _gather_tokens(part: Tensor, places: Tensor) -> Tensor:

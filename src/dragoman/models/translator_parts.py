@@ -1,14 +1,22 @@
-"""The encoder, bridge and decoder of a translator, from its settings."""
+"""The parts of a translator that its settings ask for: encoder, bridge, decoder, losses on attention, lexicon.
+
+The lexicon is learned from the training pairs, in the translator's own tokens, before training.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
+import numpy as np
 import torch
+from torch import Tensor
 
+from dragoman.align.em import train_directional_model
 from dragoman.core.errors import DataError
-from dragoman.models.translator_config import TranslatorConfig
-from dragoman.nn.attention import SCORES, Attention
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.vocabulary import Vocab
+from dragoman.models.base import Arrays
+from dragoman.models.configs import TranslatorConfig
+from dragoman.nn.attention import SCORES, Attention, Memory
+from dragoman.nn.attention_losses import fertility_loss, supervision_loss
 from dragoman.nn.attention_priors import PRIORS
 from dragoman.nn.decoder import Bridge, Decoder
 from dragoman.nn.encoders import (
@@ -19,26 +27,30 @@ from dragoman.nn.encoders import (
     RecurrentEncoder,
     TreeEncoder,
 )
+from dragoman.nn.lexicon import LexiconTable
 
 DIRECTIONS = {
     "forward": (LEFT_TO_RIGHT,),
     "reverse": (RIGHT_TO_LEFT,),
     "bidirectional": (RIGHT_TO_LEFT, LEFT_TO_RIGHT),
 }
+ALIGNMENT_MODEL = "hmm"  # from which the lexicon is learned
+MAX_TRANSLATIONS = 20  # per source word
+MIN_PROB = 0.01  # of a translation
 
 
 def create_encoder(
     settings: TranslatorConfig, dtype: torch.dtype
 ) -> RecurrentEncoder | ConvolutionalEncoder | TreeEncoder:
     """Return the encoder that the settings ask for."""
-    rates: Any = {"embedding_dropout": settings.embedding_dropout, "dropout": settings.dropout}
+    word_size, size, rates = settings.embedding, settings.encoder_size, (settings.embedding_dropout, settings.dropout)
     if settings.reads_trees:
-        return TreeEncoder(settings.encoder, settings.embedding, settings.encoder_size, **rates, dtype=dtype)
+        return TreeEncoder(settings.encoder, word_size, size, *rates, dtype=dtype)
     if settings.encoder == "convolutional":
         filters = (settings.filters, settings.filter_width, settings.pooling, settings.k_max)
-        return ConvolutionalEncoder(*filters, settings.embedding, **rates, dtype=dtype)
-    sizes = (settings.encoder_layers, settings.embedding, settings.encoder_size)
-    return RecurrentEncoder(DIRECTIONS[settings.encoder], settings.cell, *sizes, **rates, dtype=dtype)
+        return ConvolutionalEncoder(*filters, word_size, *rates, dtype=dtype)
+    directions, layers = DIRECTIONS[settings.encoder], settings.encoder_layers
+    return RecurrentEncoder(directions, settings.cell, layers, word_size, size, *rates, dtype=dtype)
 
 
 def create_bridge(settings: TranslatorConfig, encoder: Encoder, dtype: torch.dtype) -> Bridge:
@@ -48,24 +60,74 @@ def create_bridge(settings: TranslatorConfig, encoder: Encoder, dtype: torch.dty
         layers = f"{encoder.num_layers} of {encoder.state_size} in the encoder"
         sizes = f"{layers}, {settings.layers} of {settings.hidden} in the decoder"
         raise DataError(f"bridge copy needs as many layers in both, with states of the same length ({sizes})")
-    sizes_of_states = (encoder.state_size, settings.hidden)
-    return Bridge(settings.cell, settings.layers, *sizes_of_states, copy=copy, dtype=dtype)
+    return Bridge(settings.cell, settings.layers, encoder.state_size, settings.hidden, copy=copy, dtype=dtype)
 
 
 def create_decoder(settings: TranslatorConfig, context_size: int, dtype: torch.dtype) -> Decoder:
     """Return the decoder; without attention the context size is 0."""
-    attention = None
+    hidden, attention = settings.hidden, None
     if settings.attention != "none":
-        hidden_size = settings.attention_hidden or settings.hidden
-        score = SCORES[settings.attention](settings.hidden, context_size, hidden_size, dtype=dtype)
+        score = SCORES[settings.attention](hidden, context_size, settings.attention_hidden or hidden, dtype=dtype)
         priors = {
-            name: PRIORS[name](value, settings.hidden, context_size, dtype=dtype)
-            for name, value in settings.priors.items()
+            name: PRIORS[name](value, hidden, context_size, dtype=dtype) for name, value in settings.priors.items()
         }
         attention = Attention(score, priors, hard=settings.hard)
-    return Decoder(
-        *(settings.cell, settings.layers, settings.embedding, settings.hidden),
-        *(attention, context_size),
-        dropout=settings.dropout,
-        dtype=dtype,
-    )
+    sizes = (settings.layers, settings.embedding, hidden)
+    return Decoder(settings.cell, *sizes, attention, context_size, dropout=settings.dropout, dtype=dtype)
+
+
+def attention_loss(
+    attention: Tensor, batch: ParallelCorpus, memory: Memory, settings: TranslatorConfig
+) -> Tensor | None:
+    """Return the weighted sum of the losses on attention, or None without any.
+
+    # attention: (steps, pairs, longest) -> (steps, pairs)
+    """
+    losses = []
+    if settings.supervision:
+        if batch.alignments is None:
+            remedy = "give one, or create one with dragoman align"
+            raise DataError(f"supervision: the sentence pairs have no word alignment; {remedy}")
+        losses.append(settings.supervision * supervision_loss(attention, batch.alignments))
+    if settings.fertility_penalty:
+        phi = memory.prior_features[list(settings.priors).index("fertility")]
+        assert phi is not None
+        source_tokens, target_tokens = (
+            torch.from_numpy(side.sizes).to(attention.device) for side in (batch.source, batch.target)
+        )
+        mask = torch.arange(len(attention), device=attention.device)[:, None] < target_tokens  # (steps, pairs)
+        loss = fertility_loss(attention, mask.to(attention), phi, source_tokens - 1)
+        losses.append(settings.fertility_penalty * loss)
+    return sum(losses[1:], losses[0]) if losses else None
+
+
+def learn_lexicon(pairs: ParallelCorpus, dtype: torch.dtype) -> LexiconTable:
+    """Estimate P(e | f) with an alignment model and return the most probable translations of each word."""
+    lexicon = train_directional_model(pairs, ALIGNMENT_MODEL).lexicon
+    entries = lexicon.top_entries(MAX_TRANSLATIONS, MIN_PROB)
+    source, target = np.divmod(lexicon.keys[entries], len(pairs.target.vocab))
+    starts = np.searchsorted(source, np.arange(len(pairs.source.vocab) + 1))
+    probs = torch.from_numpy(lexicon.probs[entries]).to(dtype)
+    return LexiconTable(torch.from_numpy(starts), torch.from_numpy(target), probs)
+
+
+def lexicon_text(table: LexiconTable, source: Vocab, target: Vocab) -> str:
+    """Return lines of source TAB target TAB P(target | source), the most probable translation of a word first."""
+    source_ids = np.repeat(np.arange(len(source)), table.starts.diff().cpu().numpy())  # (entries,)
+    probs = table.probs.double().cpu().numpy()
+    order = np.lexsort((-probs, source_ids))
+    columns = (source_ids, table.words.cpu().numpy(), probs)
+    entries = zip(*(column[order].tolist() for column in columns), strict=True)
+    return "".join(f"{source.tokens[f]}\t{target.tokens[e]}\t{prob:.6f}\n" for f, e, prob in entries)
+
+
+def saved_lexicon(arrays: Arrays, source_size: int, target_size: int) -> LexiconTable:
+    """Return the lexicon in the arrays of a model directory, after checking it."""
+    table = LexiconTable(*(torch.from_numpy(np.array(arrays[f"lexicon.{name}"])) for name in LexiconTable._fields))
+    starts, entries = table.starts, len(table.words)
+    fits = len(starts) == source_size + 1 and int(starts[0]) == 0 and int(starts[-1]) == entries == len(table.probs)
+    if not fits or bool((starts.diff() < 0).any()):
+        raise ValueError("the lexicon does not fit its vocabularies")
+    if entries and not 0 <= int(table.words.min()) <= int(table.words.max()) < target_size:
+        raise ValueError("the lexicon has words outside the vocabulary")
+    return table

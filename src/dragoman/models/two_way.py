@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
-from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
 from dragoman.core.errors import DataError
@@ -25,9 +24,9 @@ from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.io.model_card import render_card
 from dragoman.io.storage import BACKWARD, CARD_FILE, CONFIG_FILE, FORWARD, TWO_WAY_KIND, to_yaml
-from dragoman.models.base import FORMAT_VERSION
+from dragoman.models.base import FORMAT_VERSION, Arrays, Config
+from dragoman.models.configs import TranslatorConfig, inapplicable_setting
 from dragoman.models.translator import Translator, TranslatorOutput
-from dragoman.models.translator_config import TranslatorConfig, inapplicable_setting
 from dragoman.nn.attention_losses import agreement
 
 
@@ -60,7 +59,7 @@ class TwoWayTranslator(nn.Module):
         self.source, self.target = source_to_target.source, source_to_target.target
         self.source_vocab, self.vocab = source_to_target.source_vocab, source_to_target.vocab
         self.unknown = source_to_target.unknown
-        self._training_metadata: Mapping[str, Any] = {}
+        self._training_metadata: Config = {}
 
     @classmethod
     def create(
@@ -71,7 +70,7 @@ class TwoWayTranslator(nn.Module):
         settings: TranslatorConfig | None = None,
         *,
         seed: int = 1,
-        **others: Any,
+        **others: object,
     ) -> Self:
         """Create two untrained translators. See `Translator.create`."""
         settings = validate(settings or TranslatorConfig, others, "settings")
@@ -117,42 +116,42 @@ class TwoWayTranslator(nn.Module):
     # -- saving --------------------------------------------------------------------------------------------------------
 
     @property
-    def training_metadata(self) -> Mapping[str, Any]:
+    def training_metadata(self) -> Config:
         """How the two translators were trained."""
         return self._training_metadata
 
     @training_metadata.setter
-    def training_metadata(self, training_metadata: Mapping[str, Any]) -> None:
+    def training_metadata(self, training_metadata: Config) -> None:
         """Set the metadata of both translators; source and target are swapped for the second."""
         self._training_metadata = training_metadata
-        symmetry = {"symmetry": self.settings.symmetry}
-        self.source_to_target.training_metadata = {**symmetry, **training_metadata}
-        self.target_to_source.training_metadata = {
-            **symmetry,
-            **training_metadata,
-            "data": _swap_sides(training_metadata.get("data", {})),
+        metadata = {"symmetry": self.settings.symmetry, **training_metadata}
+        swapped = {
+            name: {"source": texts["target"], "target": texts["source"]} if isinstance(texts, dict) else texts
+            for name, texts in training_metadata.get("data", {}).items()
         }
+        self.source_to_target.training_metadata = metadata
+        self.target_to_source.training_metadata = {**metadata, "data": swapped}
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Config:
         """Return the contents of config.yaml."""
         settings = self.settings.model_dump(mode="json")
         return {"kind": self.kind, "format": FORMAT_VERSION, "model": settings, **self.training_metadata}
 
-    def configs(self) -> Mapping[str, dict[str, Any]]:
+    def configs(self) -> Mapping[str, Config]:
         configs = {CONFIG_FILE: self.config()}
         for directory, translator in self.translators.items():
             configs |= {f"{directory}/{file}": config for file, config in translator.configs().items()}
         return configs
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         return {
             f"{directory}.{name}": array
             for directory, translator in self.translators.items()
             for name, array in translator.arrays().items()
         }
 
-    def arrays_by_file(self, parameters: Mapping[str, NDArray[Any]]) -> Mapping[str, Mapping[str, NDArray[Any]]]:
-        tables: dict[str, Mapping[str, NDArray[Any]]] = {}
+    def arrays_by_file(self, parameters: Arrays) -> Mapping[str, Arrays]:
+        tables: dict[str, Arrays] = {}
         attributes = {FORWARD: "source_to_target", BACKWARD: "target_to_source"}
         for directory, translator in self.translators.items():
             values = {name: parameters[f"{attributes[directory]}.{name}"] for name, _ in translator.named_parameters()}
@@ -160,10 +159,8 @@ class TwoWayTranslator(nn.Module):
         return tables
 
     def file_names(self) -> Sequence[str]:
-        names = [CONFIG_FILE]
-        for directory, translator in self.translators.items():
-            names += [f"{directory}/{file}" for file in translator.file_names()]
-        return names
+        files = (f"{name}/{file}" for name, part in self.translators.items() for file in part.file_names())
+        return [CONFIG_FILE, *files]
 
     def write_into(self, directory: Path) -> None:
         """Write each translator to a directory of its own."""
@@ -176,11 +173,3 @@ class TwoWayTranslator(nn.Module):
 
 def _auxiliary_loss(output: TranslatorOutput) -> Tensor:
     return torch.zeros_like(output.log_probs) if output.auxiliary_loss is None else output.auxiliary_loss
-
-
-def _swap_sides(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Swap source and target in the fingerprints of texts."""
-    return {
-        name: {"source": texts["target"], "target": texts["source"]} if isinstance(texts, dict) else texts
-        for name, texts in data.items()
-    }

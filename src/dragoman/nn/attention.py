@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
@@ -21,9 +21,11 @@ from torch.autograd.function import once_differentiable
 
 from dragoman.core.errors import DataError
 from dragoman.nn.attention_priors import AttentionHistory, AttentionPrior, PriorInput
-from dragoman.nn.containers import TypedModuleDict
-from dragoman.nn.init import empty_linear, glorot_, uniform_
-from dragoman.nn.step_products import PLAIN, StepProducts
+from dragoman.nn.layers import TypedModuleDict, empty_linear, glorot_, uniform_
+from dragoman.nn.step_products import PLAIN, GradientContext, StepProducts
+
+if TYPE_CHECKING:
+    from dragoman.nn.lexicon import Candidates
 
 SOFT_SHARE = 0.5  # share of the rows that use soft attention while hard attention is trained
 
@@ -35,7 +37,7 @@ class Memory(NamedTuple):
     keys: Tensor  # (sentences, longest, K)
     padding_mask: Tensor  # (sentences, longest) 0 at words, -inf at padding
     prior_features: tuple[Tensor | None, ...] = ()  # of each attention prior  # (sentences, longest, ...)
-    candidates: tuple[Tensor, ...] | None = None  # translations in the lexicon: `dragoman.nn.lexicon.Candidates`
+    candidates: Candidates | None = None  # translations in the lexicon
 
 
 class AttentionOutput(NamedTuple):
@@ -145,14 +147,14 @@ class _TanhScore(torch.autograd.Function):
     """tanh(keys + query) w: the largest tensors of a decoder's step, so passes over them are kept few."""
 
     @staticmethod
-    def forward(ctx: Any, keys: Tensor, query: Tensor, w: Tensor) -> Tensor:
+    def forward(ctx: GradientContext, keys: Tensor, query: Tensor, w: Tensor) -> Tensor:
         y = (keys[:, None] + query[:, :, None]).tanh_()  # (sentences, rows, longest, A)
         ctx.save_for_backward(y, w)
         return y @ w.to(y.dtype)  # (sentences, rows, longest)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: GradientContext, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (da,) = gradients  # (sentences, rows, longest)
         y, w = ctx.saved_tensors
         w, da = w.to(y.dtype), da.to(y.dtype)
@@ -213,7 +215,9 @@ class Attention(nn.Module):
         if previous is not None and history is not None:
             a = a + layout.to_grid(self._prior_bias(memory, h, previous, history, layout))
         alpha = a.softmax(dim=2)
-        choice = None if not self.hard else sample(alpha, generator) if self.training else most_probable(alpha)
+        choice = None
+        if self.hard:
+            choice = sample(alpha, generator) if self.training else most_probable(alpha)
         context = products.per_sentence("context", memory.vectors, alpha if choice is None else choice)
         return AttentionOutput(
             layout.to_rows(alpha), layout.to_rows(context), None if choice is None else layout.to_rows(choice)

@@ -24,7 +24,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import conv1d
 
-from dragoman.nn.init import empty_linear, glorot_, uniform_
+from dragoman.nn.layers import empty_linear, glorot_, uniform_
 
 MAX_JUMP = 3  # jumps of more words, in both directions, have no weight of their own
 MIN_JUMP_PROB = 1e-3  # so that no jump is impossible

@@ -9,7 +9,8 @@ in the order of `Cell.gates`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -27,7 +28,7 @@ class Cell(NamedTuple):
     gates: tuple[str, ...]  # its affine transforms, by the tutorial's letters
     state: tuple[str, ...]  # the vectors of its state; the first, h, is the output
     products: tuple[int, ...]  # gates computed by each product with W_h
-    initial_biases: tuple[tuple[str, float], ...] = ()  # of gates, where they are not 0
+    initial_biases: Mapping[str, float] = MappingProxyType({})  # of gates, where they are not 0
 
 
 def elman(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellState:
@@ -68,6 +69,6 @@ def gru(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellStat
 CELLS: dict[str, Cell] = {
     "rnn": Cell(elman, ("h",), ("h",), (1,)),
     "lstm-without-forget-gate": Cell(lstm_without_forget_gate, ("i", "u", "o"), ("h", "c"), (3,)),
-    "lstm": Cell(lstm, ("i", "f", "u", "o"), ("h", "c"), (4,), (("f", 1.0),)),
+    "lstm": Cell(lstm, ("i", "f", "u", "o"), ("h", "c"), (4,), {"f": 1.0}),
     "gru": Cell(gru, ("r", "z", "h"), ("h",), (2, 1)),
 }

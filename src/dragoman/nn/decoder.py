@@ -12,9 +12,7 @@ from torch import Generator, Tensor, nn
 from dragoman.nn.attention import Attention, Memory, RowLayout
 from dragoman.nn.attention_priors import AttentionHistory
 from dragoman.nn.cells import CELLS, CellState
-from dragoman.nn.containers import TypedModuleDict, TypedModuleList
-from dragoman.nn.dropout import Dropout
-from dragoman.nn.init import empty_linear, reset_linear, uniform_
+from dragoman.nn.layers import Dropout, TypedModuleDict, TypedModuleList, empty_linear, reset_linear, uniform_
 from dragoman.nn.recurrent import RecurrentLayer
 from dragoman.nn.step_products import PLAIN, GatheredProducts, StepProducts
 
@@ -27,7 +25,7 @@ class DecoderState(NamedTuple):
     layers: tuple[CellState, ...]  # of each layer
     context: Tensor  # c_t (rows, D)
     attention: Tensor  # alpha_t (rows, longest source)
-    history: tuple[Tensor, ...] | None = None  # `AttentionHistory`, if there are attention priors
+    history: AttentionHistory | None = None  # if there are attention priors
     choice: Tensor | None = None  # hard attention: see `AttentionOutput`  # (rows, longest source)
 
 
@@ -90,14 +88,10 @@ class Decoder(nn.Module):
 
     def initial_state(self, layers: tuple[CellState, ...], vectors: Tensor) -> DecoderState:
         """Return the state before the first word; c_0 = 0.  # vectors: (sentences, longest, D)"""
-        sentences, longest, D = vectors.shape
-        zeros = vectors.new_zeros
-        history = None
+        (sentences, longest, D), zeros, history = vectors.shape, vectors.new_zeros, None
         if self.attention is not None and len(self.attention.priors):
             history = AttentionHistory(zeros(sentences), zeros(sentences, longest))
         return DecoderState(layers, zeros(sentences, D), zeros(sentences, longest), history)
-
-    # -- with attention ------------------------------------------------------------------------------------------------
 
     def attention_step(
         self,
@@ -121,7 +115,7 @@ class Decoder(nn.Module):
                 h = states[-1][0] * masks[number - 2] if masks else states[-1][0]
                 p = products.linear(f"input {number}", layer.input.weight, h) + layer.input.bias
             states.append(layer.step(p, before, products, f"state {number}"))
-        h, history = states[-1][0], None if state.history is None else AttentionHistory(*state.history)
+        h, history = states[-1][0], state.history
         attended = self.attention(memory, h, layout, state.attention, history, products, generator)
         if history is not None:
             history = AttentionHistory(history.t + 1, history.coverage + attended.weights)
@@ -131,16 +125,24 @@ class Decoder(nn.Module):
         self, m: Tensor, state: DecoderState, memory: Memory | None, generator: Generator | None = None
     ) -> DecoderOutput:
         """Read all words of known sentences, one row per sentence.  # m: (steps, rows, L_m)"""
-        masks = self._dropout_masks(m, generator)
+        masks: list[Tensor] = []  # dropout between layers, for all steps  # (steps, rows, H) each
+        if self.training and self.dropout.rate:
+            ones = m.new_ones(*m.shape[:2], self.hidden_size)
+            masks = [self.dropout(ones, generator) for _ in range(len(self.layers) - 1)]
         if memory is None:
-            return DecoderOutput(self._run_layers(m, state.layers, masks))
+            for number, (layer, layer_state) in enumerate(zip(self.layers, state.layers, strict=True)):
+                m, _ = layer(m * masks[number - 1] if number and masks else m, layer_state)  # (steps, rows, H)
+            return DecoderOutput(m)
+        assert self.context_input is not None
         layout = RowLayout(m.shape[1], 1)
         products: StepProducts = GatheredProducts(len(m)) if torch.is_grad_enabled() else PLAIN
-        p = products.prepare(self.word_inputs(m), self._added_matrices())  # (steps, rows, gates * H)
+        added = {CONTEXT: self.context_input.weight}  # matrices whose products are added to all sums of the first layer
+        if len(recurrent := self.layers[0].recurrent_matrices("state 1")) == 1:
+            added |= recurrent
         states: list[DecoderState] = []
-        for t, p_t in enumerate(p.unbind()):
+        for t, p in enumerate(products.prepare(self.word_inputs(m), added).unbind()):  # (rows, gates * H)
             step_masks = [mask[t] for mask in masks]
-            state = self.attention_step(p_t, state, memory, layout, products, step_masks, generator)
+            state = self.attention_step(p, state, memory, layout, products, step_masks, generator)
             states.append(state)
             products.next_step()
         choices = [state.choice for state in states if state.choice is not None]
@@ -150,29 +152,6 @@ class Decoder(nn.Module):
             torch.stack([state.attention for state in states]),
             torch.stack(choices) if choices else None,
         )
-
-    def _added_matrices(self) -> dict[str, Tensor]:
-        """Products that a step adds to all of the first layer's sums, by name."""
-        assert self.context_input is not None
-        recurrent = self.layers[0].recurrent_matrices("state 1")
-        return {CONTEXT: self.context_input.weight} | (recurrent if len(recurrent) == 1 else {})
-
-    def _dropout_masks(self, m: Tensor, generator: Generator | None) -> list[Tensor]:
-        """Dropout between layers, for all steps.  # (steps, rows, H) each"""
-        if not self.training or not self.dropout.rate:
-            return []
-        ones = m.new_ones(*m.shape[:2], self.hidden_size)
-        return [self.dropout(ones, generator) for _ in range(len(self.layers) - 1)]
-
-    # -- without attention ---------------------------------------------------------------------------------------------
-
-    def _run_layers(self, x: Tensor, states: Sequence[CellState], masks: Sequence[Tensor]) -> Tensor:
-        """# (steps, rows, L_m) -> (steps, rows, H)"""
-        for number, (layer, state) in enumerate(zip(self.layers, states, strict=True)):
-            if number and masks:
-                x = x * masks[number - 1]
-            x, _ = layer(x, state)
-        return x
 
     def plain_step(self, x: Tensor, states: Sequence[CellState]) -> tuple[CellState, ...]:
         """Return the states of a decoder without attention after one more word.  # x: (rows, L_m)"""

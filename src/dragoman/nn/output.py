@@ -2,19 +2,28 @@
 
 `FullSoftmax` scores all words at once. `ClassFactoredSoftmax` scores classes and the words of one class (Goodman 2001).
 The matrix of a tied output layer is the embedding, which the model passes at each call.
+
+What is the ideal class size (the tutorial's question)? With classes of equal size the cost |C| + |V| / |C| is least
+where its derivative 1 - |V| / |C|^2 is 0: at sqrt(|V|) classes of sqrt(|V|) words, 2 sqrt(|V|) in all. Classes need not
+have equal sizes: the expected cost, |C| + sum_c P(c) |V_c|, is lower if frequent words are in small classes.
+`frequency_classes` builds both kinds, and `expected_cost` compares them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
-from dragoman.data.vocabulary import START
-from dragoman.nn.init import empty_linear, glorot_
-from dragoman.nn.word_classes import WordClasses
+from dragoman.data.vocabulary import END, START
+from dragoman.nn.layers import empty_linear, glorot_
+from dragoman.nn.step_products import GradientContext
 
 CACHE_SIZE = 1 << 20  # scores computed at a time
 
@@ -33,9 +42,7 @@ class OutputLayer(Protocol):
     `tied` is the matrix of a tied layer.  # (|V|, hidden)
     """
 
-    def reset_parameters(self, generator: Generator) -> None:
-        """Draw initial parameters."""
-        ...
+    def reset_parameters(self, generator: Generator) -> None: ...
 
     def start_as_unigram(self, log_unigram: Tensor) -> None:
         """Set the biases so that an untrained model predicts these probabilities.  # (|V|,)"""
@@ -84,8 +91,7 @@ class FullSoftmax(nn.Module):
         self.bias = nn.Parameter(torch.zeros(words, dtype=dtype))
         start_mask = torch.zeros(words, dtype=dtype)
         start_mask[START] = -torch.inf
-        self.register_buffer("start_mask", start_mask, persistent=False)
-        self.start_mask: Tensor
+        self.start_mask = nn.Buffer(start_mask, persistent=False)
 
     def reset_parameters(self, generator: Generator) -> None:
         if self.weight is not None:
@@ -120,6 +126,81 @@ class FullSoftmax(nn.Module):
         return WordSubset(words, lambda x: nn.functional.linear(x, W, b))
 
 
+# -- classes of words --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class WordClasses:
+    """The class of each word of a vocabulary. Create it with `from_numbers`, which numbers classes without gaps."""
+
+    class_of: Tensor  # (|V|,)
+
+    @classmethod
+    def from_numbers(cls, class_of: NDArray[np.integer]) -> Self:
+        """Create classes from any numbers. `<s>`, which has no probability, joins the class of `</s>`.
+
+        >>> WordClasses.from_numbers(np.array([0, 1, 2, 9, 2])).class_of.tolist()
+        [0, 0, 1, 2, 1]
+        """
+        joined = np.where(np.arange(len(class_of)) == START, class_of[END], class_of)
+        return cls(torch.from_numpy(np.unique(joined, return_inverse=True)[1].astype(np.int64)))
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """|V_c| of each class.  # (|C|,)"""
+        return torch.bincount(self.class_of).tolist()
+
+    def __len__(self) -> int:
+        """|C|."""
+        return len(self.sizes)
+
+    @cached_property
+    def words(self) -> Tensor:
+        """The words, class by class.  # (|V|,)"""
+        return torch.argsort(self.class_of, stable=True)
+
+    @cached_property
+    def places(self) -> Tensor:
+        """The place of each word in `words`.  # (|V|,)"""
+        return torch.argsort(self.words)
+
+    @cached_property
+    def places_within(self) -> Tensor:
+        """The place of each word within its class.  # (|V|,)"""
+        firsts = torch.tensor([0, *self.sizes[:-1]], device=self.class_of.device).cumsum(0)
+        return self.places - firsts[self.class_of]
+
+
+def frequency_classes(counts: NDArray[np.integer], classes: int | None = None, power: float = 0.0) -> WordClasses:
+    """Divide words in order of frequency into about this many classes (default: sqrt(|V|)) of equal weight.
+
+    A word weighs count ** power: with 0 classes have equal sizes, with 1 equal probabilities. In batches, which have
+    words of most classes, classes of equal size were as fast and predicted better.
+
+    >>> frequency_classes(np.array([0, 9, 1, 4, 3, 1, 1]), classes=2, power=1).class_of.tolist()
+    [0, 0, 1, 1, 1, 1, 1]
+    >>> frequency_classes(np.array([0, 9, 1, 4, 3, 1, 1]), classes=2, power=0).class_of.tolist()
+    [0, 0, 1, 0, 0, 1, 1]
+    """
+    number = classes or max(1, round(len(counts) ** 0.5))
+    order = np.argsort(-counts, kind="stable")
+    weights = np.maximum(counts[order], 1).astype(np.float64) ** power
+    middles = np.cumsum(weights) - weights / 2
+    class_of = np.empty(len(counts), np.int64)
+    class_of[order] = middles * number / weights.sum()
+    return WordClasses.from_numbers(class_of)
+
+
+def expected_cost(classes: WordClasses, counts: NDArray[np.integer]) -> float:
+    """Return |C| + sum_c P(c) |V_c|: the mean number of scores per token for words of these frequencies.
+
+    >>> expected_cost(WordClasses.from_numbers(np.array([0, 0, 0, 1, 1])), np.array([0, 5, 0, 3, 2]))
+    4.5
+    """
+    sizes = torch.tensor(classes.sizes)[classes.class_of].numpy()
+    return len(classes) + float(counts @ sizes / counts.sum())
+
+
 class ClassFactoredSoftmax(nn.Module):
     """P(e_t | x) = P(c_t | x) P(e_t | c_t, x), where c_t is the class of e_t.
 
@@ -137,22 +218,15 @@ class ClassFactoredSoftmax(nn.Module):
         dtype: torch.dtype | None = None,
     ):
         super().__init__()
-        self.within = FullSoftmax(
-            len(classes.class_of), hidden_size, tied=tied, direct_size=direct_size, dtype=dtype
-        )  # scores of words
+        words = len(classes.class_of)
+        self.within = FullSoftmax(words, hidden_size, tied=tied, direct_size=direct_size, dtype=dtype)
         self.classes = empty_linear(hidden_size + direct_size, len(classes), dtype=dtype)  # scores of classes
         self.sizes = classes.sizes  # words of each class
-        self.register_buffer("class_of", classes.class_of)
-        for name in ("words", "places", "places_within"):
-            self.register_buffer(name, getattr(classes, name), persistent=False)
-        self.class_of: Tensor  # (|V|,), as are the following; see `WordClasses`
-        self.words: Tensor
-        self.places: Tensor
-        self.places_within: Tensor
-
-    @property
-    def word_classes(self) -> WordClasses:
-        return WordClasses(self.class_of)
+        # Buffers, (|V|,) each; see `WordClasses`.
+        self.class_of = nn.Buffer(classes.class_of)
+        self.words = nn.Buffer(classes.words, persistent=False)
+        self.places = nn.Buffer(classes.places, persistent=False)
+        self.places_within = nn.Buffer(classes.places_within, persistent=False)
 
     def reset_parameters(self, generator: Generator) -> None:
         self.within.reset_parameters(generator)
@@ -234,7 +308,7 @@ class _TargetLogProbs(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, W: Tensor, b: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: GradientContext, x: Tensor, W: Tensor, b: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         needs_grad = any(ctx.needs_input_grad)
         rows_at_once = max(16, CACHE_SIZE // len(W))
         e = x.new_empty((len(x) if needs_grad else min(rows_at_once, len(x)), len(W)))  # (rows, |V|)
@@ -252,7 +326,7 @@ class _TargetLogProbs(torch.autograd.Function):
         return target_score - log_z, log_z
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: GradientContext, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         g, g_z = gradients  # (rows,) of log p and of log Z
         x, W, targets, z = ctx.saved_tensors
         e, ctx.e = ctx.e, None  # release the large tensor

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Generator, Tensor, nn
 
-from dragoman.nn.cells import CELLS, AddProduct, CellState
-from dragoman.nn.containers import TypedModuleList
-from dragoman.nn.dropout import Dropout
-from dragoman.nn.init import empty_linear, uniform_
+from dragoman.nn.cells import CELLS, CellState
+from dragoman.nn.layers import Dropout, TypedModuleList, empty_linear, reset_gate_biases, uniform_
 from dragoman.nn.step_products import PLAIN, StepProducts
 
 FUSED = ("lstm", "rnn")  # cells whose equations are those of torch.lstm and torch.rnn_tanh
@@ -51,14 +50,11 @@ class RecurrentLayer(nn.Module):
 
     def reset_parameters(self, generator: Generator) -> None:
         """Draw matrices between -1/sqrt(H) and 1/sqrt(H), as usual for recurrent networks."""
-        biases = dict(self.cell.initial_biases)
         for layer in (self.input, self.recurrent):
             uniform_(layer.weight, 1 / math.sqrt(self.hidden_size), generator)
-        with torch.no_grad():
-            for name, bias in zip(self.cell.gates, self.input.bias.split(self.hidden_size), strict=True):
-                bias.fill_(biases.get(name, 0.0))
-            for vector in self.initial.values():
-                vector.zero_()
+        reset_gate_biases(self.input.bias, self.cell.gates, self.cell.initial_biases)
+        for vector in self.initial.values():
+            nn.init.zeros_(vector)
 
     def initial_state(self, rows: int) -> CellState:
         """Return the state before the first word.  # (rows, H) each"""
@@ -68,11 +64,16 @@ class RecurrentLayer(nn.Module):
 
     def step(self, p: Tensor, state: CellState, products: StepProducts = PLAIN, name: str = STATE) -> CellState:
         """Return the state after one more word, given p = W_x x + b.  # p: (rows, gates * H)"""
-        return self.cell.step(p, state, self._add_products(self.recurrent.weight, products, name))
+        matrices = self.recurrent_matrices(name)
+        return self.cell.step(p, state, [partial(products.add, part, W) for part, W in matrices.items()])
 
-    def recurrent_matrices(self, name: str = STATE) -> dict[str, Tensor]:
-        """Return the parts of W_h by the names of their products in a step."""
-        return self._split(self.recurrent.weight, name)
+    def recurrent_matrices(self, name: str = STATE, W_h: Tensor | None = None) -> dict[str, Tensor]:
+        """Return one part of W_h for each product of the cell's step, by the names of the products."""
+        W_h = self.recurrent.weight if W_h is None else W_h
+        if len(self.cell.products) == 1:
+            return {name: W_h}
+        parts = W_h.split([gates * self.hidden_size for gates in self.cell.products])
+        return {f"{name}.{number}": part for number, part in enumerate(parts)}
 
     def forward(self, x: Tensor, state: CellState, generator: Generator | None = None) -> tuple[Tensor, CellState]:
         """Read rows of equal length.
@@ -86,7 +87,7 @@ class RecurrentLayer(nn.Module):
 
     def fold(self, x: Tensor, state: CellState, W_h: Tensor | None = None) -> tuple[Tensor, CellState]:
         """Read rows of equal length step by step: the definition of `forward`."""
-        products = self._add_products(self.recurrent.weight if W_h is None else W_h, PLAIN, STATE)
+        products = [partial(PLAIN.add, part, W) for part, W in self.recurrent_matrices(W_h=W_h).items()]
         h = []
         for p in self.input(x).unbind():  # (rows, gates * H)
             state = self.cell.step(p, state, products)
@@ -112,16 +113,6 @@ class RecurrentLayer(nn.Module):
         parts = zip(state, *reversed(ended), strict=True)
         return torch.cat(outputs), tuple(torch.cat(rows) for rows in parts)
 
-    def _split(self, W_h: Tensor, name: str) -> dict[str, Tensor]:
-        """One matrix for each product of the cell's step."""
-        if len(self.cell.products) == 1:
-            return {name: W_h}
-        parts = W_h.split([gates * self.hidden_size for gates in self.cell.products])
-        return {f"{name}.{number}": part for number, part in enumerate(parts)}
-
-    def _add_products(self, W_h: Tensor, products: StepProducts, name: str) -> list[AddProduct]:
-        return [partial(products.add, part, W) for part, W in self._split(W_h, name).items()]
-
     def _fused(self, x: Tensor, state: CellState, W_h: Tensor) -> tuple[Tensor, CellState]:
         """Run torch's kernel, whose equations are those of the cell, in the precision of the weights."""
         W_x, b = self.input.weight, self.input.bias
@@ -129,7 +120,7 @@ class RecurrentLayer(nn.Module):
         options = (weights, True, 1, 0.0, torch.is_grad_enabled(), False, False)  # has biases, one layer, no dropout
         first = tuple(part[None].to(W_x.dtype).contiguous() for part in state)  # CUDA requires contiguous states
         hidden = first if self.cell_name == "lstm" else first[0]
-        kernel: Any = torch.lstm if self.cell_name == "lstm" else torch.rnn_tanh
+        kernel: Callable[..., tuple[Tensor, ...]] = torch.lstm if self.cell_name == "lstm" else torch.rnn_tanh
         with torch.autocast(x.device.type, enabled=False):
             h, *last = kernel(x.to(W_x.dtype), hidden, *options)
         return h, tuple(part[0] for part in last)
@@ -207,15 +198,9 @@ class RecurrentStack(nn.Module):
     ):
         super().__init__()
         self.residual = residual
+        create = partial(RecurrentLayer, learned_state=learned_state, weight_dropout=weight_dropout, dtype=dtype)
         sizes = [input_size] + [hidden_size] * (num_layers - 1)
-        self.layers = TypedModuleList(
-            [
-                RecurrentLayer(
-                    *(cell, size, hidden_size), learned_state=learned_state, weight_dropout=weight_dropout, dtype=dtype
-                )
-                for size in sizes
-            ]
-        )
+        self.layers = TypedModuleList(create(cell, size, hidden_size) for size in sizes)
         self.dropout = Dropout(dropout, shared_dim=0 if variational else None)
 
     def reset_parameters(self, generator: Generator) -> None:

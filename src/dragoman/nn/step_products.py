@@ -8,11 +8,20 @@ of each step, and when the gradients of all steps' outputs are known, computes t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.autograd.function import Function, FunctionCtx, once_differentiable
+
+
+class GradientContext(FunctionCtx):
+    """What the functions of this package save for their backward pass."""
+
+    saved_tensors: tuple[Tensor, ...]
+    needs_input_grad: tuple[bool, ...]
+    inputs: list[Tensor]  # of `_GatheredGradient`
+    e: Tensor | None  # of `dragoman.nn.output`
 
 
 class StepProducts(Protocol):
@@ -37,9 +46,7 @@ class StepProducts(Protocol):
         """Return x M with a matrix for each sentence.  # (sentences, inputs, outputs), (sentences, rows, inputs)"""
         ...
 
-    def next_step(self) -> None:
-        """Continue with the next step."""
-        ...
+    def next_step(self) -> None: ...
 
 
 class PlainProducts:
@@ -86,7 +93,7 @@ class GatheredProducts:
 
     def add(self, name: str, W: Tensor, p: Tensor, x: Tensor) -> Tensor:
         if name in self._prepared:
-            self._record(name, x)
+            self._inputs[name].append(x.detach())
         else:
             p = p + self._zero_term(name, x, W, _GatheredGradient, (len(x), len(W)))
         return torch.addmm(p, x, W.detach().t())
@@ -98,51 +105,45 @@ class GatheredProducts:
         zero = self._zero_term(name, x, M, _GatheredGradientPerSentence, (*x.shape[:2], M.shape[2]))
         return torch.baddbmm(zero, x, M.detach())
 
-    def _record(self, name: str, x: Tensor) -> None:
-        self._inputs[name].append(x.detach())
-
-    def _zero_term(self, name: str, x: Tensor, W: Tensor, function: Any, shape: tuple[int, ...]) -> Tensor:
+    def _zero_term(self, name: str, x: Tensor, W: Tensor, function: type[Function], shape: tuple[int, ...]) -> Tensor:
         """Record the input of a product and return a zero term at which the gradient of its output arrives."""
         if name not in self._zeros:
             self._inputs[name] = []
             zeros = x.new_zeros(self._steps, *shape)
             self._zeros[name] = _apply(function, zeros, W, self._inputs[name]).unbind()
-        self._record(name, x)
+        self._inputs[name].append(x.detach())
         return self._zeros[name][self._step]
 
 
-def _apply(function: Any, p: Tensor, W: Tensor, inputs: list[Tensor]) -> Tensor:
+def _apply(function: type[Function], p: Tensor, W: Tensor, inputs: list[Tensor]) -> Tensor:
     result: Tensor = function.apply(p, W, inputs)
     return result
 
 
-class _GatheredGradient(torch.autograd.Function):
+class _GatheredGradient(Function):
     """The identity of p, which gives W the gradient dW = sum_t dp_t x_t^T."""
 
     @staticmethod
-    def forward(ctx: Any, p: Tensor, W: Tensor, inputs: list[Tensor]) -> Tensor:
+    def forward(ctx: GradientContext, p: Tensor, W: Tensor, inputs: list[Tensor]) -> Tensor:
         ctx.inputs = inputs
         return p
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: GradientContext, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (dp,) = gradients  # (steps, rows, outputs)
-        x, ctx.inputs = torch.cat(ctx.inputs), None  # (steps * rows, inputs)
+        x = torch.cat(ctx.inputs)  # (steps * rows, inputs)
+        ctx.inputs.clear()
         return dp, dp.flatten(0, 1).t().to(x.dtype) @ x, None
 
 
-class _GatheredGradientPerSentence(torch.autograd.Function):
+class _GatheredGradientPerSentence(_GatheredGradient):
     """The identity of p, which gives the matrix of each sentence the gradient dM = sum_t x_t^T dp_t."""
 
     @staticmethod
-    def forward(ctx: Any, p: Tensor, M: Tensor, inputs: list[Tensor]) -> Tensor:
-        ctx.inputs = inputs
-        return p
-
-    @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: GradientContext, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (dp,) = gradients  # (steps, sentences, rows, outputs)
-        x, ctx.inputs = torch.cat(ctx.inputs, dim=1), None  # (sentences, steps * rows, inputs)
+        x = torch.cat(ctx.inputs, dim=1)  # (sentences, steps * rows, inputs)
+        ctx.inputs.clear()
         return None, torch.bmm(x.transpose(1, 2), dp.transpose(0, 1).flatten(1, 2).to(x.dtype)), None

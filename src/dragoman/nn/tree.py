@@ -8,7 +8,8 @@ and no word, so each has a part of the sum W_xp x + W_lp h_l + W_rp h_r + b_p. T
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
-from dragoman.data.trees import TreeBatch, TreeLevel
+from dragoman.data.trees import TreeBatch
 from dragoman.nn.cells import CellState
-from dragoman.nn.init import empty_linear, uniform_
+from dragoman.nn.layers import empty_linear, reset_gate_biases, uniform_
 
 TreeStep = Callable[[Tensor, tuple[CellState, ...]], CellState]  # sums (rows, gates * H), states of the children
 
@@ -30,7 +31,7 @@ class TreeCell(NamedTuple):
     gates: tuple[str, ...]  # affine transforms of an inner node
     leaf_gates: int  # the first of them that a leaf has as well
     state: tuple[str, ...]  # the vectors of the state; the first, h, is the output
-    initial_biases: tuple[tuple[str, float], ...] = ()  # of gates, where they are not 0
+    initial_biases: Mapping[str, float] = MappingProxyType({})  # of gates, where they are not 0
 
 
 class EncodedTrees(NamedTuple):
@@ -60,7 +61,7 @@ def tree_lstm(p: Tensor, children: tuple[CellState, ...]) -> CellState:
 
 TREE_CELLS: dict[str, TreeCell] = {
     "recursive": TreeCell(recursive, ("h",), 1, ("h",)),
-    "tree-lstm": TreeCell(tree_lstm, ("i", "u", "o", "f_l", "f_r"), 3, ("h", "c"), (("f_l", 1.0), ("f_r", 1.0))),
+    "tree-lstm": TreeCell(tree_lstm, ("i", "u", "o", "f_l", "f_r"), 3, ("h", "c"), {"f_l": 1.0, "f_r": 1.0}),
 }
 
 
@@ -86,10 +87,7 @@ class TreeLayer(nn.Module):
         """Draw matrices between -1/sqrt(H) and 1/sqrt(H), as for recurrent networks."""
         for layer in (self.word, self.left, self.right):
             uniform_(layer.weight, 1 / math.sqrt(self.hidden_size), generator)
-        biases = dict(self.cell.initial_biases)
-        with torch.no_grad():
-            for name, bias in zip(self.cell.gates, self.bias.split(self.hidden_size), strict=True):
-                bias.fill_(biases.get(name, 0.0))
+        reset_gate_biases(self.bias, self.cell.gates, self.cell.initial_biases)
 
     def forward(self, x: Tensor, trees: TreeBatch) -> EncodedTrees:
         """Compute the states of all nodes from the leaves up, one product of matrices per height.
@@ -108,39 +106,25 @@ class TreeLayer(nn.Module):
                 state = self.cell.step(self.word(leaves) + self.bias[: self.word.out_features], ())
             else:
                 children = _take(waiting[height], level.inputs)  # (2 nodes, H) each: left, right, left, right, ...
-                pairs = children[0].unflatten(0, (-1, 2)).flatten(1)  # (nodes, 2 H)
-                state = self.cell.step(nn.functional.linear(pairs, W, self.bias), _left_and_right(children))
+                pairs = [part.unflatten(0, (-1, 2)) for part in children]  # (nodes, 2, H) each
+                left_and_right = tuple(zip(*(part.unbind(1) for part in pairs), strict=True))  # (nodes, H) each
+                state = self.cell.step(nn.functional.linear(pairs[0].flatten(1), W, self.bias), left_and_right)
             waiting[height] = []
             h.append(state[0])
-            _pass_on(state, level, waiting)
-        root = _take(waiting[-1], trees.roots)
-        return EncodedTrees(_padded(torch.cat(h), trees), _to_device(trees.mask, x), root)
+            heights, sizes = zip(*level.outputs, strict=True)  # nodes go, run by run, to the heights of their parents
+            runs = zip(*(part.split(sizes) for part in state), strict=True)
+            for parent, run in zip(heights, runs, strict=True):
+                waiting[parent].append(run)
+        nodes = torch.cat(h)  # (nodes, H) height by height
+        grid = nodes.new_zeros(trees.mask.size, self.hidden_size)
+        vectors = grid.index_copy(0, _to_device(trees.grid_positions, x), nodes).unflatten(0, trees.mask.shape)
+        return EncodedTrees(vectors, _to_device(trees.mask, x), _take(waiting[-1], trees.roots))
 
 
 def _take(states: list[CellState], places: NDArray[np.int64]) -> CellState:
     """Select states among those passed on, from the lowest height to the highest.  # (places, H) each"""
     parts = (torch.cat(parts) for parts in zip(*states, strict=True))
     return tuple(part.index_select(0, _to_device(places, part)) for part in parts)
-
-
-def _left_and_right(children: CellState) -> tuple[CellState, ...]:
-    """Return the states of the left children and of the right children.  # (2 nodes, H) each -> (nodes, H) each"""
-    pairs = (part.unflatten(0, (-1, 2)).unbind(1) for part in children)
-    return tuple(zip(*pairs, strict=True))
-
-
-def _pass_on(state: CellState, level: TreeLevel, waiting: list[list[CellState]]) -> None:
-    """Pass the nodes of a level, run by run, to the heights of their parents."""
-    heights, sizes = zip(*level.outputs, strict=True)
-    for height, run in zip(heights, zip(*(part.split(sizes) for part in state), strict=True), strict=True):
-        waiting[height].append(run)
-
-
-def _padded(h: Tensor, trees: TreeBatch) -> Tensor:
-    """Place the vectors of nodes, given height by height.  # (nodes, H) -> (sentences, most nodes, H)"""
-    sentences, nodes = trees.mask.shape
-    flat = h.new_zeros(sentences * nodes, h.shape[1]).index_copy(0, _to_device(trees.grid_positions, h), h)
-    return flat.unflatten(0, (sentences, nodes))
 
 
 def _to_device(array: NDArray[np.int64] | NDArray[np.bool_], x: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ from dragoman.models.loglinear.weights import (
     plan_weights,
 )
 from dragoman.models.neural import LanguageModelOutput, NeuralLanguageModel, saved_settings
-from dragoman.nn.init import PRECISIONS, log_unigram
+from dragoman.nn.layers import PRECISIONS, log_unigram
 
 VALUES, NAMES = "values.", "names."  # prefixes of the arrays of a value table
 Classes = Mapping[str, str] | NDArray[np.integer]
