@@ -17,8 +17,7 @@ from dragoman import Corpus
 from dragoman.core.errors import DataError
 from dragoman.data.vocabulary import SPECIALS, Vocab
 from dragoman.lab.grammar import ENGLISH, GERMAN, Grammar, GrammarBuilder, RightHandSide, Rule, Terminal
-from dragoman.lab.inside import inside_log_probs, inside_log_probs_with_spelling
-from dragoman.lab.monolingual import MonolingualGrammar
+from dragoman.lab.inside import MonolingualGrammar, inside_log_probs, inside_log_probs_with_spelling
 
 Distribution = dict[tuple[str, ...], float]  # probabilities of sentences
 
@@ -76,9 +75,9 @@ class SmallOpenClass:
     """An open class with few words."""
 
     shares: tuple[tuple[str, float], ...]
-    tag: str = "X"
+    tags: tuple[str, str] = ("X", "X")
 
-    def draw(self, uniform: Callable[[], float]) -> str:
+    def sample(self, uniform: Callable[[], float]) -> str:
         raise AssertionError("not used")
 
     def prob(self, word: str) -> float:
@@ -155,7 +154,7 @@ def test_recursive_grammar(language: int) -> None:
 
 def test_rules_with_equal_right_hand_sides_are_added_up() -> None:
     side = MonolingualGrammar.project(VILLAGE, GERMAN)
-    entries = side.lexicon_for_words(["bank"])
+    entries = side.lexicon(["bank"], 1, with_unknown=False)
     symbols = [getattr(side.symbols[part], "name", None) for part in entries.symbol]
     shares = dict(zip(symbols, np.exp(entries.log_prob), strict=True))
     assert shares == {"Noun": pytest.approx(0.6 + 0.4 / 2), "Kind": pytest.approx(0.5)}

@@ -9,8 +9,11 @@ from itertools import combinations, pairwise
 
 import pytest
 
+from dragoman.lab.lexical_rules import FEMALE, MALE, VERB_FORMS, MadeUpNames
 from dragoman.lab.lexicon import (
     ADJECTIVE_ENDINGS,
+    CASES,
+    NUMBERS,
     TOPICS,
     VERB_KINDS,
     CrossedQuadruple,
@@ -26,7 +29,6 @@ from dragoman.lab.lexicon import (
     entries,
     parse,
 )
-from dragoman.lab.word_distributions import FEMALE, MALE, MadeUpNames
 
 TABLES = (*TOPICS, "general")
 MADE_UP_NAMES = (MadeUpNames.ending_in(FEMALE), MadeUpNames.ending_in(MALE))
@@ -90,9 +92,8 @@ def crossed(topic: str) -> CrossedQuadruple:
 def german_forms(word: GermanNoun | GermanVerb) -> set[Tokens]:
     """Return every form of a noun or verb, with and without the particle."""
     if isinstance(word, GermanNoun):
-        return {(form,) for form in (word.singular, word.plural, word.oblique, word.dative_plural)}
-    joined = {word.joined(form) for form in (word.singular, word.plural, word.participle)}
-    return {(form,) for form in joined | {word.singular, word.plural}}
+        return {(word.inflected(number, case),) for number in NUMBERS for case in CASES}
+    return {(word.inflected(form),) for form in VERB_FORMS}
 
 
 def english_forms(word: EnglishNoun | EnglishVerb) -> set[Tokens]:
@@ -346,25 +347,25 @@ def parsed(line: str) -> Entry:
 
 def test_parse_noun_with_weak_form_and_synonyms() -> None:
     assert parsed("casual rare man m typ/mensch typen/menschen typ/menschen = guy guys  # either") == Noun(
-        "man",
-        "m",
-        "casual",
-        True,
-        (GermanNoun("typ", "typen", "typ"), GermanNoun("mensch", "menschen", "menschen")),
-        (EnglishNoun(("guy",), ("guys",)),),
-        1,
+        kind="man",
+        register="casual",
+        rare=True,
+        line=1,
+        gender="m",
+        german=(GermanNoun("typ", "typen", "typ"), GermanNoun("mensch", "menschen", "menschen")),
+        english=(EnglishNoun(("guy",), ("guys",)),),
     )
 
 
 def test_parse_verb_with_particle() -> None:
     assert parsed("sein person auf+steht auf+stehen auf+gestanden = gets_up get_up got_up") == Verb(
-        "person",
-        None,
-        False,
-        True,
-        (GermanVerb("auf", "steht", "stehen", "gestanden"),),
-        (EnglishVerb(("gets", "up"), ("get", "up"), ("got", "up")),),
-        1,
+        kind="person",
+        register=None,
+        rare=False,
+        line=1,
+        sein=True,
+        german=(GermanVerb("auf", "steht", "stehen", "gestanden"),),
+        english=(EnglishVerb(("gets", "up"), ("get", "up"), ("got", "up")),),
     )
 
 

@@ -4,9 +4,10 @@ The corpus comes from a weighted synchronous context-free grammar. One derivatio
 English sentence E, with trees and word alignment, and P(E), P(F) and P(E | F) can be computed.
 
 - `grammar` defines synchronous grammars; `derivation` samples derivations and realizes them as sentences.
-- `lexicon` reads the word lists in `word_lists/`; `word_distributions` says how probable each word is.
-- `lexical_rules`, `noun_phrase_rules` and `sentence_rules` are the rules of the German-English grammar.
-- `probabilities` computes probabilities of a derivation's sentences, and entropies. `monolingual` and `inside` compute
-  the probability of any sentence by summing over all of its trees.
+- `lexicon` reads the word lists in `word_lists/`.
+- `lexical_rules` (with the distribution of words), `noun_phrase_rules` and `sentence_rules` are the rules of the
+  German-English grammar.
+- `probabilities` computes probabilities of a derivation's sentences, and entropies. `inside` computes the probability
+  of any sentence by summing over all of its trees.
 - `lab` is the interface to all of these; `corpus_files` writes the corpus; `minimal_pairs` samples minimal pairs.
 """

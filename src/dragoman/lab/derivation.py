@@ -5,15 +5,14 @@ The same random numbers give the same derivation on every machine.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from dragoman.lab.grammar import ENGLISH, GERMAN, Grammar, Items, RightHandSide, Rule, category_of
+from dragoman.lab.grammar import ENGLISH, GERMAN, Grammar, Items, RightHandSide, Rule, category_of, sample_index
 
 INLINE = ""  # categories that trees do not show
 TREE_LABELS = {"SUBJ": "NP", "OBJ": "NP", "BASE": "NP", "NAME": "NP", "AN": "NP", "AP": INLINE, "AA": INLINE}
@@ -49,41 +48,26 @@ class DerivationSampler:
 
     def __init__(self, grammar: Grammar):
         self.grammar = grammar
-        self._samplers = {symbol: _RuleSampler.of(rules) for symbol, rules in grammar.rules.items()}
+        self._cumulative_rules = {symbol: _cumulative(rules) for symbol, rules in grammar.rules.items()}
+        self._cumulative_sides = {
+            symbol: [(_cumulative(rule.right_sides[GERMAN]), _cumulative(rule.right_sides[ENGLISH])) for rule in rules]
+            for symbol, rules in grammar.rules.items()
+        }
 
     def sample(self, uniform: Uniform, symbol: str | None = None) -> Derivation:
         """Sample a derivation of a symbol, by default the start symbol."""
         symbol = symbol or self.grammar.start
-        sampler = self._samplers.get(symbol)
-        if sampler is None:
+        if symbol in self.grammar.open_classes:
             word = self.grammar.open_classes[symbol].sample(uniform)
             return Derivation(self.grammar.open_class_rule(symbol, word), (0, 0), ())
-        index = _sample_index(sampler.cumulative_rule_probs, uniform) if len(sampler.rules) > 1 else 0
-        rule, (german, english) = sampler.rules[index], sampler.cumulative_side_probs[index]
-        choices = (_sample_index(german, uniform) if german else 0, _sample_index(english, uniform) if english else 0)
+        index = sample_index(self._cumulative_rules[symbol], uniform)
+        rule, (german, english) = self.grammar.rules[symbol][index], self._cumulative_sides[symbol][index]
+        choices = (sample_index(german, uniform), sample_index(english, uniform))
         return Derivation(rule, choices, tuple([self.sample(uniform, child) for child in rule.children]))
 
 
-class _RuleSampler(NamedTuple):
-    """The rules of a symbol with cumulative probabilities."""
-
-    rules: Sequence[Rule]
-    cumulative_rule_probs: Sequence[float]
-    cumulative_side_probs: Sequence[tuple[Sequence[float], Sequence[float]]]  # by rule and language; () for one choice
-
-    @classmethod
-    def of(cls, rules: Sequence[Rule]) -> _RuleSampler:
-        german = [_cumulative_probs(rule.right_sides[GERMAN]) for rule in rules]
-        english = [_cumulative_probs(rule.right_sides[ENGLISH]) for rule in rules]
-        return cls(rules, list(accumulate(rule.prob for rule in rules)), list(zip(german, english, strict=True)))
-
-
-def _cumulative_probs(right_sides: Sequence[RightHandSide]) -> Sequence[float]:
-    return list(accumulate(side.prob for side in right_sides)) if len(right_sides) > 1 else ()
-
-
-def _sample_index(cumulative: Sequence[float], uniform: Uniform) -> int:
-    return min(bisect_right(cumulative, uniform()), len(cumulative) - 1)
+def _cumulative(alternatives: Sequence[Rule | RightHandSide]) -> Sequence[float]:
+    return list(accumulate(alternative.prob for alternative in alternatives)) if len(alternatives) > 1 else (1.0,)
 
 
 # -- realization ------------------------------------------------------------------------------------------------------
@@ -110,7 +94,10 @@ def realize(derivation: Derivation, language: int) -> AnnotatedSentence:
                 word, tag, link = item
                 words.append(word)
                 tags.append(tag)
-                links.append(_resolve_link(node, link))
+                if isinstance(link, int):  # both languages realize the same node objects
+                    links.append((id(children[link]), ""))
+                else:
+                    links.append(None if link is None else (id(node), link))
                 parts.append(f"({tag} {word})")
         is_one_word = len(items) == 1 and not children and label != "NP"
         return " ".join(parts) if is_one_word or label == INLINE else f"({label} {' '.join(parts)})"
@@ -119,33 +106,22 @@ def realize(derivation: Derivation, language: int) -> AnnotatedSentence:
     return AnnotatedSentence(tuple(words), tuple(tags), tuple(links), tree)
 
 
-def realize_words(derivation: Derivation, language: int) -> tuple[str, ...]:
+def realize_words(derivation: Derivation, language: int) -> list[str]:
     """Return only the words of the derivation's sentence."""
-    words: list[str] = []
-
-    def visit(node: Derivation) -> None:
-        rule, choices, children = node
-        for item in rule.right_sides[language][choices[language]].items:
-            if isinstance(item, int):
-                visit(children[item])
-            else:
-                words.append(item.word)
-
-    visit(derivation)
-    return tuple(words)
+    rule, choices, children = derivation
+    words = []
+    for item in rule.right_sides[language][choices[language]].items:
+        if isinstance(item, int):
+            words += realize_words(children[item], language)
+        else:
+            words.append(item.word)
+    return words
 
 
 @cache
 def _tree_label(symbol: str) -> str:
     category = category_of(symbol)
     return TREE_LABELS.get(category, category)
-
-
-def _resolve_link(node: Derivation, link: str | int | None) -> Link | None:
-    """Identify the node that a word belongs to: both languages realize the same node objects."""
-    if link is None:
-        return None
-    return (id(node), link) if isinstance(link, str) else (id(node.children[link]), "")
 
 
 def word_alignment(source: AnnotatedSentence, target: AnnotatedSentence) -> list[tuple[int, int]]:
@@ -188,12 +164,6 @@ def replace_subtree(derivation: Derivation, path: Path, new: Derivation) -> Deri
     return derivation._replace(children=tuple(children))
 
 
-def with_renamed_feature(grammar: Grammar, derivation: Derivation, old: str, new: str) -> Derivation | None:
-    """Replace the root rule by the rule of the same name whose parent has another feature; None if there is none."""
-    rule = grammar.rule_named(with_feature(derivation.rule.parent, old, new), derivation.rule.name)
-    return derivation._replace(rule=rule) if rule else None
-
-
 def with_feature(symbol: str, old: str, new: str) -> str:
     """Return a symbol with one feature replaced.
 
@@ -210,18 +180,12 @@ def features_of(rule: Rule) -> list[str]:
     return rule.parent.rstrip("]").partition("[")[2].split(",")
 
 
-def with_word_order(derivation: Derivation, language: int, items: Items) -> Derivation:
-    """Return the derivation with a right-hand side in one language that the grammar does not have."""
-    right_sides, choices = list(derivation.rule.right_sides), list(derivation.choices)
-    right_sides[language], choices[language] = (RightHandSide(1.0, items),), 0
-    parent, prob, children = derivation.rule.parent, derivation.rule.prob, derivation.rule.children
-    rule = Rule(parent, prob, children, (right_sides[0], right_sides[1]), derivation.rule.name)
-    return Derivation(rule, (choices[0], choices[1]), derivation.children)
-
-
-def word_positions(sentence: AnnotatedSentence, node: Derivation) -> list[int]:
-    """Return the positions of the words that a node's own rule adds."""
-    return [position for position, link in enumerate(sentence.links) if link is not None and link[0] == id(node)]
+def with_german_order(derivation: Derivation, items: Items) -> Derivation:
+    """Return the derivation with a German right-hand side that the grammar does not have."""
+    right_sides = ((RightHandSide(1.0, items),), derivation.rule.right_sides[ENGLISH])
+    return Derivation(
+        replace(derivation.rule, right_sides=right_sides), (0, derivation.choices[ENGLISH]), derivation.children
+    )
 
 
 def head_of(node: Derivation) -> Derivation:

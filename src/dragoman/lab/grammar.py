@@ -12,6 +12,7 @@ v, and a word without a mark is unaligned.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,9 +59,7 @@ class OpenClass(Protocol):
     """A distribution over generated words, which are spelled alike in both languages."""
 
     @property
-    def tags(self) -> tuple[str, str]:
-        """The part of speech in German and in English."""
-        ...
+    def tags(self) -> tuple[str, str]: ...  # the part of speech in German and in English
 
     def sample(self, uniform: Callable[[], float]) -> str:
         """Sample a word; `uniform` returns random numbers in [0, 1)."""
@@ -70,9 +69,7 @@ class OpenClass(Protocol):
         """Return the probability of a word, 0 for words outside the class."""
         ...
 
-    def words(self) -> Iterator[str]:
-        """Iterate over all words of the class."""
-        ...
+    def words(self) -> Iterator[str]: ...
 
     def entropy(self) -> float: ...
 
@@ -110,26 +107,22 @@ def symbol(category: str, *features: str) -> str:
     return f"{category}[{present}]" if present else category
 
 
+def sample_index(cumulative: Sequence[float], uniform: Callable[[], float]) -> int:
+    """Sample an index by cumulative probabilities. A single choice uses no random number."""
+    return min(bisect_right(cumulative, uniform()), len(cumulative) - 1) if len(cumulative) > 1 else 0
+
+
 @cache
 def category_of(symbol: str) -> str:
     """Return a symbol's category without its features: `NP` for `NP[farm,sg]`."""
     return symbol.partition("[")[0]
 
 
-class WeightedRule(NamedTuple):
-    """A rule before the weights of its parent's rules are normalised."""
-
-    weight: float
-    children: tuple[str, ...]
-    right_sides: tuple[tuple[RightHandSide, ...], tuple[RightHandSide, ...]]
-    name: tuple[str, ...]
-
-
 class GrammarBuilder:
     """Collects weighted rules and builds a grammar from those that are productive and reachable."""
 
     def __init__(self) -> None:
-        self.rules: dict[str, list[WeightedRule]] = defaultdict(list)
+        self.rules: dict[str, list[Rule]] = defaultdict(list)  # with weights instead of probabilities
         self.open_classes: dict[str, OpenClass] = {}
 
     def add(
@@ -142,20 +135,51 @@ class GrammarBuilder:
         name: tuple[str, ...] = (),
     ) -> None:
         """Add a rule unless its weight is 0; `children` maps the names used in the templates to symbols."""
-        if weight <= 0:
-            return
-        names = tuple(children)
-        right_sides = (parse_templates(german, names), parse_templates(english, names))
-        self.rules[parent].append(WeightedRule(weight, tuple(children.values()), right_sides, name))
+        if weight > 0:
+            names = tuple(children)
+            right_sides = (parse_templates(german, names), parse_templates(english, names))
+            self.rules[parent].append(Rule(parent, weight, tuple(children.values()), right_sides, name))
+
+    def add_sequence(self, parent: str, weight: float, children: Sequence[str], *name: str) -> None:
+        """Add a rule without words of its own whose children stand in the same order in both languages."""
+        named = {f"child{number}": child for number, child in enumerate(children)}
+        template = " ".join(f"{{{child}}}" for child in named)
+        self.add(parent, weight, named, template, template, name)
 
     def build(self, start: str) -> Grammar:
-        rules = _productive(self.rules, set(self.open_classes))
-        reachable = _reachable(rules, start)
+        """Build the grammar, with weights normalised to probabilities."""
+        rules = self._productive_rules()
+        reachable, agenda = {start}, [start]
+        while agenda:
+            new = {child for rule in rules.get(agenda.pop(), ()) for child in rule.children} - reachable
+            reachable |= new
+            agenda += new
         return Grammar(
             start,
-            {symbol: _normalize(symbol, rules[symbol]) for symbol in rules if symbol in reachable},
+            {symbol: _normalized(rules[symbol]) for symbol in rules if symbol in reachable},
             {symbol: words for symbol, words in self.open_classes.items() if symbol in reachable},
         )
+
+    def _productive_rules(self) -> dict[str, list[Rule]]:
+        """Return the rules whose children all derive words; a word class may be empty for some topic."""
+        productive, count = set(self.open_classes), -1
+        while len(productive) > count:
+            count = len(productive)
+            productive |= {
+                symbol
+                for symbol, rules in self.rules.items()
+                if symbol not in productive and any(productive.issuperset(rule.children) for rule in rules)
+            }
+        return {
+            symbol: [rule for rule in rules if productive.issuperset(rule.children)]
+            for symbol, rules in self.rules.items()
+            if symbol in productive
+        }
+
+
+def _normalized(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    total = math.fsum(rule.prob for rule in rules)
+    return tuple(Rule(rule.parent, rule.prob / total, rule.children, rule.right_sides, rule.name) for rule in rules)
 
 
 def parse_templates(templates: Templates, names: tuple[str, ...]) -> tuple[RightHandSide, ...]:
@@ -174,7 +198,7 @@ def parse_templates(templates: Templates, names: tuple[str, ...]) -> tuple[Right
 
 @cache
 def _items(template: str, names: tuple[str, ...]) -> Items:
-    items = tuple(_item(part, names) for part in template.split())
+    items = tuple([_item(part, names) for part in template.split()])
     children = sorted(item for item in items if isinstance(item, int))
     assert children == list(range(len(names))), f"{template}: needs each of {names} once"
     return items
@@ -188,37 +212,3 @@ def _item(part: str, names: tuple[str, ...]) -> Item:
     if not equals:
         return Terminal(word, tag)
     return Terminal(word, tag, names.index(mark[1:-1]) if mark.startswith("{") else mark)
-
-
-def _productive(rules: Mapping[str, Sequence[WeightedRule]], productive: set[str]) -> dict[str, list[WeightedRule]]:
-    """Keep the rules whose children all derive words; a word class may be empty for some topic."""
-    productive = set(productive)
-    while True:
-        new = {
-            symbol
-            for symbol, candidates in rules.items()
-            if symbol not in productive and any(productive.issuperset(rule.children) for rule in candidates)
-        }
-        if not new:
-            break
-        productive |= new
-    return {
-        symbol: [rule for rule in candidates if productive.issuperset(rule.children)]
-        for symbol, candidates in rules.items()
-        if symbol in productive
-    }
-
-
-def _reachable(rules: Mapping[str, Sequence[WeightedRule]], start: str) -> set[str]:
-    reachable, agenda = {start}, [start]
-    while agenda:
-        for rule in rules.get(agenda.pop(), ()):
-            new = set(rule.children) - reachable
-            reachable |= new
-            agenda += new
-    return reachable
-
-
-def _normalize(parent: str, rules: Sequence[WeightedRule]) -> tuple[Rule, ...]:
-    total = math.fsum(rule.weight for rule in rules)
-    return tuple(Rule(parent, rule.weight / total, rule.children, rule.right_sides, rule.name) for rule in rules)

@@ -22,8 +22,7 @@ from dragoman.lab.derivation import (
     word_alignment,
 )
 from dragoman.lab.grammar import ENGLISH, GERMAN, LANGUAGES, Grammar
-from dragoman.lab.inside import inside_log_probs, inside_log_probs_with_spelling
-from dragoman.lab.monolingual import MonolingualGrammar
+from dragoman.lab.inside import MonolingualGrammar, inside_log_probs, inside_log_probs_with_spelling
 from dragoman.lab.probabilities import DerivationScorer, PairEntropy, PairLogProbs, pair_entropy
 from dragoman.lab.sentence_rules import german_english_grammar
 

@@ -1,109 +1,313 @@
-"""Rules of single words: every lexicon entry in the forms that the other rules use."""
+"""Words of the grammar: how probable each is, and the rules of every word in the forms that the other rules use."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from itertools import product
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, product
+from typing import NamedTuple, TypeVar
 
-from dragoman.lab.grammar import GrammarBuilder, symbol
+from dragoman.lab.grammar import GrammarBuilder, sample_index, symbol
 from dragoman.lab.lexicon import (
     ADJECTIVE_ENDINGS,
     CASES,
+    FRAME_WEIGHTS,
     GENDERS,
     GENERAL,
     INDEFINITE,
-    EnglishVerb,
-    GermanNoun,
-    GermanVerb,
+    MIXED,
+    NOUN_KINDS,
+    NUMBERS,
+    REGISTERS,
+    TOPICS,
+    CrossedQuadruple,
     Noun,
     Phrase,
     Tokens,
     Verb,
-    mixed_ending,
-)
-from dragoman.lab.word_distributions import (
-    FEMALE,
-    MALE,
-    NUMBERS,
-    ROLES,
-    DigitNumbers,
-    LabLexicon,
-    MadeUpNames,
-    synonym_shares,
+    entries,
 )
 
+PERSON_SHARES = {"man": 0.55, "woman": 0.45}
+CROSSED_SUBJECTS, CROSSED_OBJECTS = ("subject0", "subject1"), ("object0", "object1")
+ROLES = {
+    "man": "person",
+    "woman": "person",
+    "animal": "animal",
+    "thing": "thing",
+    **dict.fromkeys(CROSSED_SUBJECTS, "person"),
+    **dict.fromkeys(CROSSED_OBJECTS, "thing"),
+}
+RARE_WEIGHT = 0.002  # the most frequent word has weight 1
 PREPOSITIONS: dict[str, list[Tokens]] = {"mit": [("with",)], "neben": [("next", "to"), ("beside",)]}
 VERB_FORMS = ("finite-sg", "finite-pl", "joined-sg", "joined-pl", "infinitive", "participle")
 DIGIT_SHARE = 0.12  # of numbers: written in digits
 
+K = TypeVar("K")
+W = TypeVar("W", Noun, Verb, Phrase)
 
-def add_lexical_rules(rules: GrammarBuilder, lexicon: LabLexicon) -> None:
+
+def zipf_weights(count: int) -> list[float]:
+    """Return Zipf-like weights, which decrease with the rank.
+
+    >>> zipf_weights(3)
+    [1.0, 0.6666666666666666, 0.5]
+    """
+    return [2 / (rank + 2) for rank in range(count)]
+
+
+def normalized(weights: Mapping[K, float]) -> dict[K, float]:
+    """Return the weights divided by their sum."""
+    total = math.fsum(weights.values())
+    return {key: weight / total for key, weight in weights.items()}
+
+
+def zipf_shares(keys: Sequence[K]) -> dict[K, float]:
+    """Return Zipf-like probabilities, which decrease in the order of the keys."""
+    return normalized(dict(zip(keys, zipf_weights(len(keys)), strict=True)))
+
+
+def with_weights(entries: Iterable[W], *, even: bool = False) -> list[tuple[W, float]]:
+    """Pair entries with weights: `RARE_WEIGHT` for rare entries, Zipf-like (or 1 if `even`) for the others."""
+    ordered = list(entries)
+    count = sum(not entry.rare for entry in ordered)
+    weights = iter([1.0] * count if even else zipf_weights(count))
+    return [(entry, RARE_WEIGHT if entry.rare else next(weights)) for entry in ordered]
+
+
+# -- distributions over entries ---------------------------------------------------------------------------------------
+
+
+class VerbGroup(NamedTuple):
+    """Verbs that behave alike in a clause."""
+
+    frame: str
+    particle: str  # of separable verbs
+    perfect_with_sein: bool
+    number: int  # which verb of a crossed quadruple: 0 or 1
+
+    @property
+    def subject(self) -> str:
+        """The kind of subject."""
+        return self.frame.rstrip("~").partition(">")[0]
+
+    @property
+    def object(self) -> str:
+        """The kind of object, empty for intransitive verbs."""
+        return "crossed" if self.frame == "quad" else self.frame.partition(">")[2]
+
+    @property
+    def is_german_reflexive(self) -> bool:
+        """Whether the verbs are reflexive in German only."""
+        return self.frame.endswith("~")
+
+    @property
+    def key(self) -> str:
+        frame = f"{self.frame}{self.number}" if self.frame == "quad" else self.frame
+        return "+".join(filter(None, (frame, self.particle, "sein" if self.perfect_with_sein else "")))
+
+
+@dataclass(frozen=True)
+class TopicLexicon:
+    """The words of sentences of one topic and register, as distributions over the entries of a word list."""
+
+    topic: str  # or GENERAL
+    register: str
+
+    def symbol(self, category: str, *features: str) -> str:
+        """Return a symbol of this topic and register."""
+        return symbol(category, self.topic, self.register, *features)
+
+    def entries_of_type(self, kind: type[W]) -> list[W]:
+        """Return the entries of one class that the register uses."""
+        return [e for e in entries(self.topic) if isinstance(e, kind) and e.register in (None, self.register)]
+
+    def nouns(self, kind: str) -> list[tuple[Noun, float]]:
+        """Return nouns of a kind with their weights; a role of a crossed quadruple has exactly one noun."""
+        nouns = self.entries_of_type(Noun)
+        if kind in NOUN_KINDS:
+            return with_weights(noun for noun in nouns if noun.kind == kind)
+        names = (*self._crossed.subjects, *self._crossed.objects)
+        singular = names[(*CROSSED_SUBJECTS, *CROSSED_OBJECTS).index(kind)]
+        return [(noun, 1.0) for noun in nouns if noun.german[0].singular == singular][:1]
+
+    @cached_property
+    def _crossed(self) -> CrossedQuadruple:
+        return next(entry for entry in entries(self.topic) if isinstance(entry, CrossedQuadruple))
+
+    def gender_shares(self, kind: str) -> dict[str, float]:
+        """Return the probability of each gender among the nouns of a kind."""
+        masses: dict[str, float] = defaultdict(float)
+        for noun, weight in self.nouns(kind):
+            masses[noun.gender] += weight
+        return normalized(masses)
+
+    def verbs(self) -> list[tuple[Verb, float]]:
+        """Return the verbs with their weights within a frame."""
+        by_frame: dict[str, list[Verb]] = defaultdict(list)
+        for verb in self.entries_of_type(Verb):
+            by_frame[verb.kind].append(verb)
+        return [pair for frame in FRAME_WEIGHTS for pair in with_weights(by_frame[frame], even=frame == "quad")]
+
+    def group(self, verb: Verb) -> VerbGroup:
+        number = self._crossed.verbs.index(verb.german[0].plural) if verb.kind == "quad" else 0
+        return VerbGroup(verb.kind, verb.german[0].particle, verb.sein, number)
+
+    @cached_property
+    def verb_groups(self) -> dict[VerbGroup, float]:
+        """The groups of verbs with their relative frequency."""
+        masses: dict[VerbGroup, float] = defaultdict(float)
+        totals: dict[str, float] = defaultdict(float)
+        for verb, weight in self.verbs():
+            masses[self.group(verb)] += weight
+        for group, mass in masses.items():
+            totals[group.frame] += mass
+        return {group: FRAME_WEIGHTS[group.frame] * mass / totals[group.frame] for group, mass in masses.items()}
+
+    def phrases(self, kind: str) -> list[tuple[Phrase, float]]:
+        return with_weights(entry for entry in self.entries_of_type(Phrase) if entry.kind == kind)
+
+
+def topic_lexicons() -> list[TopicLexicon]:
+    """Return the words of every topic and register."""
+    return [TopicLexicon(topic, register) for topic, register in product(TOPICS, REGISTERS)]
+
+
+# -- open classes: generated words, which translators have to copy ----------------------------------------------------
+
+CONSONANTS = "mlnrtsbvdwj"
+VOWELS = "aoieu"
+FEMALE, MALE = "ai", "ou"  # final vowels of names
+SYLLABLES = tuple(c + v for v in VOWELS for c in CONSONANTS)
+
+
+@dataclass(frozen=True)
+class MadeUpNames:
+    """Names of two or three syllables; the last vowel distinguishes women's names from men's.
+
+    >>> women = MadeUpNames.ending_in(FEMALE)
+    >>> women.prob("malina") > 0, women.prob("malino"), women.prob("mal")
+    (True, 0.0, 0.0)
+    """
+
+    first: Mapping[str, float]  # probabilities of syllables before the last
+    last: Mapping[str, float]
+    lengths: Mapping[int, float]  # probabilities of the number of syllables before the last
+    tags: tuple[str, str] = ("NE", "NNP")
+
+    @classmethod
+    def ending_in(cls, vowels: str, syllables: Sequence[str] = SYLLABLES) -> MadeUpNames:
+        first = zipf_shares(syllables)
+        last = normalized({syllable: share for syllable, share in first.items() if syllable[-1] in vowels})
+        return cls(first, last, {1: 0.4, 2: 0.6})
+
+    def sample(self, uniform: Callable[[], float]) -> str:
+        beginning = [_sample(self.first, uniform) for _ in range(_sample(self.lengths, uniform))]
+        return "".join(beginning) + _sample(self.last, uniform)
+
+    def prob(self, word: str) -> float:
+        parts = [word[start : start + 2] for start in range(0, len(word), 2)]
+        beginning = math.prod(self.first.get(part, 0.0) for part in parts[:-1])
+        return self.lengths.get(len(parts) - 1, 0.0) * beginning * self.last.get(parts[-1], 0.0) if parts else 0.0
+
+    def words(self) -> Iterator[str]:
+        for length in self.lengths:
+            yield from map("".join, product(*[self.first] * length, self.last))
+
+    def entropy(self) -> float:
+        """Return the sum of the parts' entropies: all syllables have two letters, so a name determines its parts."""
+        syllables = math.fsum(length * share for length, share in self.lengths.items())
+        lengths, first, last = (
+            -math.fsum(share * math.log(share) for share in part.values())
+            for part in (self.lengths, self.first, self.last)
+        )
+        return lengths + syllables * first + last
+
+
+def _sample(shares: Mapping[K, float], uniform: Callable[[], float]) -> K:
+    return list(shares)[sample_index(list(accumulate(shares.values())), uniform)]
+
+
+@dataclass(frozen=True)
+class DigitNumbers:
+    """Numbers written in digits, uniformly distributed."""
+
+    smallest: int = 100
+    largest: int = 999
+    tags: tuple[str, str] = ("CARD", "CD")
+
+    def sample(self, uniform: Callable[[], float]) -> str:
+        return str(self.smallest + int(uniform() * self._count))
+
+    def prob(self, word: str) -> float:
+        is_number = word.isascii() and word.isdigit() and len(word) <= len(str(self.largest))
+        fits = is_number and self.smallest <= int(word) <= self.largest and word == str(int(word))
+        return 1 / self._count if fits else 0.0
+
+    def words(self) -> Iterator[str]:
+        return map(str, range(self.smallest, self.largest + 1))
+
+    def entropy(self) -> float:
+        return math.log(self._count)
+
+    @property
+    def _count(self) -> int:
+        return self.largest - self.smallest + 1
+
+
+# -- rules ------------------------------------------------------------------------------------------------------------
+
+
+def add_lexical_rules(rules: GrammarBuilder) -> None:
     """Add the rules of all words and the open classes."""
-    for topic, register in lexicon.topics_and_registers():
+    for words in topic_lexicons():
         for kind in ROLES:
-            _nouns(rules, lexicon, topic, register, kind)
-        _verbs(rules, lexicon, topic, register)
-        _phrases(rules, lexicon, topic, register, "place", symbol("PLACE", topic, register))
-    for register in lexicon.registers:
-        _adjectives(rules, lexicon, register)
-        _phrases(rules, lexicon, GENERAL, register, "time", symbol("TIME", register))
-        _phrases(rules, lexicon, GENERAL, register, "conjunction", symbol("CONJ", register))
-        _speech_verbs(rules, lexicon, register)
+            _add_nouns(rules, words, kind)
+        for verb, weight in words.verbs():
+            for form in VERB_FORMS:
+                _add_verb(rules, words.symbol("V", words.group(verb).key, form), weight, verb, form)
+        _add_phrases(rules, words, "place", words.symbol("PLACE"))
+    for register in REGISTERS:
+        words = TopicLexicon(GENERAL, register)
+        _add_adjectives(rules, words)
+        _add_phrases(rules, words, "time", symbol("TIME", register))
+        _add_phrases(rules, words, "conjunction", symbol("CONJ", register))
+        for verb, weight in with_weights(words.entries_of_type(Verb)):  # with a clause as object: say, think, ...
+            for number in NUMBERS:
+                _add_verb(rules, symbol("SAY", register, number), weight, verb, f"finite-{number}")
         for preposition, translations in PREPOSITIONS.items():
             german, english = synonym_templates([(preposition,)], "APPR"), synonym_templates(translations, "IN")
             rules.add(symbol("P", register), 1.0, {}, german, english, (preposition,))
-    _numbers(rules, lexicon)
+    _add_numbers(rules)
     rules.open_classes["NAME[man]"] = MadeUpNames.ending_in(MALE)
     rules.open_classes["NAME[woman]"] = MadeUpNames.ending_in(FEMALE)
     rules.open_classes["DIGITS"] = DigitNumbers()
 
 
 def synonym_templates(
-    synonyms: Iterable[Tokens], tag: str, article: Callable[[str], str] = lambda word: ""
+    synonyms: Sequence[Tokens], tag: str, article: Callable[[str], str] = lambda word: ""
 ) -> dict[str, float]:
-    """Return templates of synonyms with their probabilities.
+    """Return templates of synonyms with their probabilities; `article` is a function of the first word.
 
     All words are aligned with all words of the other language; an article only with the other article.
     """
-    expressions = list(synonyms)
     templates = {}
-    for expression, share in zip(expressions, synonym_shares(len(expressions)), strict=True):
+    for expression, share in zipf_shares(synonyms).items():
         words = [f"{word.lower()}/{tag if word.islower() else 'NN'}=" for word in expression]
         templates[" ".join([*article(expression[0]).split(), *words])] = share
     return templates
 
 
-def english_indefinite(word: str) -> str:
+def _german_indefinite(gender: str, case: str) -> Callable[[str], str]:
+    return lambda word: f"{INDEFINITE[gender][case]}/ART=d"
+
+
+def _english_indefinite(word: str) -> str:
     """Return "a" or "an" by the first letter, which decides for all words of the lexicon."""
     return "an/DT=d" if word[0] in "aeiou" else "a/DT=d"
-
-
-def _german_indefinite(gender: str, case: str) -> Callable[[str], str]:
-    article = f"{INDEFINITE[gender][case]}/ART=d"
-    return lambda word: article
-
-
-def _nouns(rules: GrammarBuilder, lexicon: LabLexicon, t: str, r: str, kind: str) -> None:
-    """Add every noun in all cases (N) and, in the singular, with the indefinite article (AN)."""
-    for noun, weight in lexicon.nouns(t, r, kind):
-        name = _rule_name(noun)
-        for number, case in product(NUMBERS, CASES):
-            features = (t, r, kind, noun.gender, number, case)
-            german = [(german_noun(form, number, case),) for form in noun.german]
-            english = [form.singular if number == "sg" else form.plural for form in noun.english]
-            templates = synonym_templates(german, "NN"), synonym_templates(english, "N")
-            rules.add(symbol("N", *features), weight, {}, *templates, name)
-            if number == "sg":
-                german_with_article = synonym_templates(german, "NN", _german_indefinite(noun.gender, case))
-                english_with_article = synonym_templates(english, "N", english_indefinite)
-                rules.add(symbol("AN", *features), weight, {}, german_with_article, english_with_article, name)
-
-
-def german_noun(noun: GermanNoun, number: str, case: str) -> str:
-    if number == "pl":
-        return noun.dative_plural if case == "dat" else noun.plural
-    return noun.singular if case == "nom" else noun.oblique
 
 
 def _rule_name(entry: Noun | Verb) -> tuple[str, ...]:
@@ -111,78 +315,53 @@ def _rule_name(entry: Noun | Verb) -> tuple[str, ...]:
     return " ".join(map(str, entry.german)), " ".join(map(str, entry.english))
 
 
-def _verbs(rules: GrammarBuilder, lexicon: LabLexicon, t: str, r: str) -> None:
-    groups = {(g.frame, g.particle, g.perfect_with_sein, g.number): g for g in lexicon.verb_groups(t, r)}
-    for verb, weight in lexicon.verbs(t, r):
-        group = groups[lexicon.group_key(t, verb)]
-        for form in VERB_FORMS:
-            _verb(rules, group.symbol(t, r, form), weight, verb, form)
+def _add_nouns(rules: GrammarBuilder, words: TopicLexicon, kind: str) -> None:
+    """Add every noun in all cases (N) and, in the singular, with the indefinite article (AN)."""
+    for noun, weight in words.nouns(kind):
+        name = _rule_name(noun)
+        for number, case in product(NUMBERS, CASES):
+            features = (kind, noun.gender, number, case)
+            german = [(form.inflected(number, case),) for form in noun.german]
+            english = [form.singular if number == "sg" else form.plural for form in noun.english]
+            templates = synonym_templates(german, "NN"), synonym_templates(english, "N")
+            rules.add(words.symbol("N", *features), weight, {}, *templates, name)
+            if number == "sg":
+                german_with_article = synonym_templates(german, "NN", _german_indefinite(noun.gender, case))
+                english_with_article = synonym_templates(english, "N", _english_indefinite)
+                rules.add(words.symbol("AN", *features), weight, {}, german_with_article, english_with_article, name)
 
 
-def _speech_verbs(rules: GrammarBuilder, lexicon: LabLexicon, r: str) -> None:
-    for verb, weight in lexicon.speech_verbs(r):
-        for number in NUMBERS:
-            _verb(rules, symbol("SAY", r, number), weight, verb, f"finite-{number}")
-
-
-def _verb(rules: GrammarBuilder, parent: str, weight: float, verb: Verb, form: str) -> None:
-    german = synonym_templates([(german_verb(word, form),) for word in verb.german], "V")
-    english = synonym_templates([english_verb(word, form) for word in verb.english], "V")
+def _add_verb(rules: GrammarBuilder, parent: str, weight: float, verb: Verb, form: str) -> None:
+    german = synonym_templates([(word.inflected(form),) for word in verb.german], "V")
+    english = synonym_templates([word.inflected(form) for word in verb.english], "V")
     rules.add(parent, weight, {}, german, english, _rule_name(verb))
 
 
-def german_verb(verb: GermanVerb, form: str) -> str:
-    """Return a verb form; finite forms have no particle unless they are `joined`, at the end of a clause."""
-    match form:
-        case "finite-sg":
-            return verb.singular
-        case "finite-pl":
-            return verb.plural
-        case "joined-sg":
-            return verb.joined(verb.singular)
-        case "participle":
-            return verb.joined(verb.participle)
-    return verb.joined(verb.plural)
-
-
-def english_verb(verb: EnglishVerb, form: str) -> Tokens:
-    if form == "participle":
-        return verb.participle
-    return verb.singular if form.endswith("sg") else verb.base
-
-
-def _phrases(rules: GrammarBuilder, lexicon: LabLexicon, topic: str, r: str, kind: str, parent: str) -> None:
-    for number, (phrase, weight) in enumerate(lexicon.phrases(topic, r, kind)):
+def _add_phrases(rules: GrammarBuilder, words: TopicLexicon, kind: str, parent: str) -> None:
+    for number, (phrase, weight) in enumerate(words.phrases(kind)):
         german, english = synonym_templates(phrase.german, "W"), synonym_templates(phrase.english, "W")
         rules.add(parent, weight, {}, german, english, (kind, str(number)))
 
 
-def _adjectives(rules: GrammarBuilder, lexicon: LabLexicon, r: str) -> None:
+def _add_adjectives(rules: GrammarBuilder, words: TopicLexicon) -> None:
     """Add every adjective with every ending (A) and, in the singular, after the indefinite article (AA)."""
-    for phrase, weight in lexicon.phrases(GENERAL, r, "adjective"):
+    for phrase, weight in words.phrases("adjective"):
         name = ("adjective", phrase.german[0][0])
-        for ending in ADJECTIVE_ENDINGS:
-            german, english = (
-                synonym_templates(_inflect(phrase, ending), "ADJ"),
-                synonym_templates(phrase.english, "ADJ"),
-            )
-            rules.add(symbol("A", r, ending), weight, {}, german, english, name)
+        with_ending = {ending: [(stem + ending,) for (stem,) in phrase.german] for ending in ADJECTIVE_ENDINGS}
+        for ending, inflected in with_ending.items():
+            german, english = synonym_templates(inflected, "ADJ"), synonym_templates(phrase.english, "ADJ")
+            rules.add(symbol("A", words.register, ending), weight, {}, german, english, name)
         for gender, case in product(GENDERS, CASES):
-            inflected = _inflect(phrase, mixed_ending(gender, "sg", case))
-            german = synonym_templates(inflected, "ADJ", _german_indefinite(gender, case))
-            english = synonym_templates(phrase.english, "ADJ", english_indefinite)
-            rules.add(symbol("AA", r, gender, case), weight, {}, german, english, name)
+            german = synonym_templates(with_ending[MIXED[gender][case]], "ADJ", _german_indefinite(gender, case))
+            english = synonym_templates(phrase.english, "ADJ", _english_indefinite)
+            rules.add(symbol("AA", words.register, gender, case), weight, {}, german, english, name)
 
 
-def _inflect(phrase: Phrase, ending: str) -> list[Tokens]:
-    return [(stem + ending,) for (stem,) in phrase.german]
-
-
-def _numbers(rules: GrammarBuilder, lexicon: LabLexicon) -> None:
+def _add_numbers(rules: GrammarBuilder) -> None:
     """Add numbers as words and in digits, which are the same in both languages."""
-    numbers = lexicon.phrases(GENERAL, lexicon.registers[0], "number")
+    numbers = TopicLexicon(GENERAL, REGISTERS[0]).phrases("number")
     total = math.fsum(weight for _, weight in numbers)
     for phrase, weight in numbers:
         german, english = synonym_templates(phrase.german, "CARD"), synonym_templates(phrase.english, "CD")
         rules.add("NUM", (1 - DIGIT_SHARE) * weight / total, {}, german, english, ("number", phrase.german[0][0]))
-    rules.add("NUM", DIGIT_SHARE, {"d": "DIGITS"}, "{d}", "{d}", ("digits",))
+    rules.add_sequence("NUM", DIGIT_SHARE, ["DIGITS"], "digits")

@@ -27,131 +27,151 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final, Literal
+from itertools import takewhile
+from typing import NamedTuple
 
 Tokens = tuple[str, ...]
-Register = Literal["formal", "casual"]
-Gender = Literal["m", "f", "n"]
 
-TOPICS: Final = ("farm", "kitchen", "sea", "school", "town", "hospital")
-GENERAL: Final = "general"  # the list of words used with every topic
-NOUN_KINDS: Final = ("man", "woman", "animal", "thing")
-VERB_KINDS: Final = (
-    "person",
-    "animal",
-    "person>thing",
-    "person>animal",
-    "person>person",
-    "animal>thing",
-    "animal>animal",
-    "person>self",
-    "person~",
-    "quad",
-    "say",
-)
-PHRASE_KINDS: Final = ("place", "time", "adjective", "conjunction", "number")
-ADJECTIVE_ENDINGS: Final = ("e", "em", "en", "er", "es")
-_GENDERS: Final[dict[str, Gender]] = {"m": "m", "f": "f", "n": "n"}
-_REGISTERS: Final[dict[str, Register]] = {"formal": "formal", "casual": "casual"}
+TOPICS = ("farm", "kitchen", "sea", "school", "town", "hospital")
+GENERAL = "general"  # the list of words used with every topic
+REGISTERS = ("formal", "casual")
+FLAGS = (*REGISTERS, "rare", "sein")
+NOUN_KINDS = ("man", "woman", "animal", "thing")
+FRAME_WEIGHTS = {  # relative frequency of verb frames
+    "person": 2.0,
+    "animal": 1.2,
+    "person>thing": 4.5,
+    "person>animal": 1.0,
+    "person>person": 1.5,
+    "animal>thing": 0.7,
+    "animal>animal": 0.5,
+    "person>self": 1.2,
+    "person~": 0.8,
+    "quad": 2.0,
+}
+VERB_KINDS = (*FRAME_WEIGHTS, "say")
+PHRASE_KINDS = ("place", "time", "adjective", "conjunction", "number")
+NUMBERS = ("sg", "pl")
+
+# -- German articles and endings, by gender (or plural) and case -----------------------------------------------------
+
+CASES = ("nom", "acc", "dat")
+GENDERS = ("m", "f", "n")
+ADJECTIVE_ENDINGS = ("e", "em", "en", "er", "es")
+
+
+def _by_case(**forms: str) -> dict[str, dict[str, str]]:
+    return {gender: dict(zip(CASES, by_case.split(), strict=True)) for gender, by_case in forms.items()}
+
+
+DEFINITE = _by_case(m="der den dem", f="die die der", n="das das dem", pl="die die den")
+INDEFINITE = _by_case(m="ein einen einem", f="eine eine einer", n="ein ein einem")
+STRONG = _by_case(m="er en em", f="e e er", n="es es em", pl="e e en")  # of "dieser", and of adjectives without article
+WEAK = _by_case(m="e en en", f="e e en", n="e e en", pl="en en en")  # of adjectives after "der", "dieser", "jeder"
+MIXED = _by_case(m="er en en", f="e e en", n="es es en")  # of adjectives after "ein"
+
+
+def agreement_class(gender: str, number: str) -> str:
+    """Return what articles and adjectives agree with: the gender in the singular, "pl" in the plural."""
+    return "pl" if number == "pl" else gender
 
 
 # -- entries ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class GermanNoun:
+class GermanNoun(NamedTuple):
     """The forms of a German noun; `oblique` is the singular of accusative and dative."""
 
     singular: str
     plural: str
     oblique: str
 
-    @property
-    def dative_plural(self) -> str:
-        """The plural in the dative: with a final n, unless the plural ends in n or s.
+    def inflected(self, number: str, case: str) -> str:
+        """Return a form; the dative plural has a final n, unless the plural ends in n or s.
 
-        >>> GermanNoun("tisch", "tische", "tisch").dative_plural, GermanNoun("test", "tests", "test").dative_plural
-        ('tischen', 'tests')
+        >>> GermanNoun("tisch", "tische", "tisch").inflected("pl", "dat")
+        'tischen'
         """
-        return self.plural if self.plural.endswith(("n", "s")) else f"{self.plural}n"
+        if number == "sg":
+            return self.singular if case == "nom" else self.oblique
+        return f"{self.plural}n" if case == "dat" and not self.plural.endswith(("n", "s")) else self.plural
 
 
-@dataclass(frozen=True)
-class EnglishNoun:
+class EnglishNoun(NamedTuple):
     """The forms of an English noun, each of one or more words."""
 
     singular: Tokens
     plural: Tokens
 
 
-@dataclass(frozen=True)
-class GermanVerb:
-    """The forms of a German verb without its particle, which is empty for inseparable verbs.
-
-    In main clauses the particle of a finite form stands at the end of the clause. In verb-final clauses, infinitives
-    and participles it is joined to the verb.
-    """
+class GermanVerb(NamedTuple):
+    """The forms of a German verb without its particle, which is empty for inseparable verbs."""
 
     particle: str
     singular: str
     plural: str
     participle: str
 
-    def joined(self, form: str) -> str:
-        """Return a form with the particle attached.
+    def inflected(self, form: str) -> str:
+        """Return finite-sg, finite-pl, joined-sg, joined-pl, infinitive or participle.
+
+        The particle of a finite form stands at the end of the main clause. In verb-final clauses (`joined`),
+        infinitives and participles it is part of the word.
 
         >>> verb = GermanVerb("auf", "macht", "machen", "gemacht")
-        >>> verb.joined(verb.singular), verb.joined(verb.participle)
-        ('aufmacht', 'aufgemacht')
+        >>> verb.inflected("finite-sg"), verb.inflected("joined-sg"), verb.inflected("participle")
+        ('macht', 'aufmacht', 'aufgemacht')
         """
-        return self.particle + form
+        head = {"sg": self.singular, "participle": self.participle}.get(form.rpartition("-")[2], self.plural)
+        return head if form.startswith("finite") else self.particle + head
 
 
-@dataclass(frozen=True)
-class EnglishVerb:
+class EnglishVerb(NamedTuple):
     """The forms of an English verb, each of one or more words: picks up, pick up, picked up."""
 
     singular: Tokens
     base: Tokens
     participle: Tokens
 
+    def inflected(self, form: str) -> Tokens:
+        """Return the form that translates a form of a German verb."""
+        return {"sg": self.singular, "participle": self.participle}.get(form.rpartition("-")[2], self.base)
+
 
 @dataclass(frozen=True)
-class Noun:
-    """German and English synonyms that translate each other, the most frequent first."""
+class WordListEntry:
+    """What nouns, verbs and phrases have in common. Synonyms are in the order of their frequency."""
 
     kind: str
-    gender: Gender
-    register: Register | None
+    register: str | None
     rare: bool
-    german: tuple[GermanNoun, ...]
-    english: tuple[EnglishNoun, ...]
     line: int
 
 
 @dataclass(frozen=True)
-class Verb:
+class Noun(WordListEntry):
+    """German and English synonyms that translate each other."""
+
+    gender: str
+    german: tuple[GermanNoun, ...]
+    english: tuple[EnglishNoun, ...]
+
+
+@dataclass(frozen=True)
+class Verb(WordListEntry):
     """German and English verbs; `kind` is the frame, `sein` the auxiliary of the German perfect."""
 
-    kind: str
-    register: Register | None
-    rare: bool
     sein: bool
     german: tuple[GermanVerb, ...]
     english: tuple[EnglishVerb, ...]
-    line: int
 
 
 @dataclass(frozen=True)
-class Phrase:
+class Phrase(WordListEntry):
     """Uninflected expressions; for adjectives the German word is the stem."""
 
-    kind: str
-    register: Register | None
-    rare: bool
     german: tuple[Tokens, ...]
     english: tuple[Tokens, ...]
-    line: int
 
 
 @dataclass(frozen=True)
@@ -168,15 +188,6 @@ Entry = Noun | Verb | Phrase | CrossedQuadruple
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Flags:
-    """The flags before the kind of an entry."""
-
-    register: Register | None
-    rare: bool
-    sein: bool
 
 
 @cache
@@ -204,38 +215,41 @@ def parse(table: str) -> tuple[Entry, ...]:
 
 def _entry(content: str, line: int) -> Entry:
     left, equals, right = content.partition("=")
-    flags, fields = _flags(left.split())
-    if not fields:
+    fields, english = left.split(), right.split()
+    flags = list(takewhile(FLAGS.__contains__, fields))
+    registers = [flag for flag in flags if flag in REGISTERS]
+    if len(registers) > 1 or len(set(flags)) < len(flags):
+        raise ValueError("a flag is given twice, or two registers are given")
+    if len(flags) == len(fields):
         raise ValueError("the kind is missing")
-    kind, columns, english = fields[0], fields[1:], right.split()
+    kind, *columns = fields[len(flags) :]
     if kind == "crossed":
-        return _crossed(columns, flags, bool(equals), line)
+        if len(columns) != 6 or equals or flags:
+            raise ValueError("a crossed line has six German names, no flags and no English")
+        return CrossedQuadruple((columns[0], columns[1]), (columns[2], columns[3]), (columns[4], columns[5]), line)
     if not equals:
         raise ValueError("no = between German and English")
-    if flags.sein and (kind not in VERB_KINDS or kind == "quad"):
+    if "sein" in flags and (kind not in VERB_KINDS or kind == "quad"):
         raise ValueError("the flag sein is only for verbs other than quad")
-    if kind in NOUN_KINDS and columns and columns[0] in _GENDERS:
-        return _noun(kind, columns, english, flags, line)
-    if kind in VERB_KINDS:
-        return _verb(kind, columns, english, flags, line)
-    if kind in PHRASE_KINDS:
-        german_phrases, english_phrases = (
-            tuple(words for (words,) in _synonyms(side, (1,))) for side in (columns, english)
+    common = (kind, registers[0] if registers else None, "rare" in flags, line)
+    if kind in NOUN_KINDS and columns and columns[0] in GENDERS:
+        german_nouns = [_single_words(forms) for forms in _synonyms(columns[1:], (2, 3))]
+        return Noun(
+            *common,
+            columns[0],
+            tuple(GermanNoun(forms[0], forms[1], forms[2] if len(forms) == 3 else forms[0]) for forms in german_nouns),
+            tuple(EnglishNoun(*forms) for forms in _synonyms(english, (2,))),
         )
-        return Phrase(kind, flags.register, flags.rare, german_phrases, english_phrases, line)
+    if kind in VERB_KINDS:
+        german_verbs = tuple(_german_verb(_single_words(forms)) for forms in _synonyms(columns, (3,)))
+        if len({verb.particle for verb in german_verbs}) > 1:  # a rule places the particle once for all synonyms
+            raise ValueError("synonyms with different particles")
+        english_verbs = tuple(EnglishVerb(*forms) for forms in _synonyms(english, (3,)))
+        return Verb(*common, "sein" in flags, german_verbs, english_verbs)
+    if kind in PHRASE_KINDS:
+        german, translations = (tuple(words for (words,) in _synonyms(side, (1,))) for side in (columns, english))
+        return Phrase(*common, german, translations)
     raise ValueError(f"{kind} is not a kind of entry, or the gender of a noun is missing")
-
-
-def _flags(fields: list[str]) -> tuple[_Flags, list[str]]:
-    """Split an entry into its flags and the other fields."""
-    names: list[str] = []
-    while len(names) < len(fields) and fields[len(names)] in (*_REGISTERS, "rare", "sein"):
-        names.append(fields[len(names)])
-    registers = [_REGISTERS[name] for name in names if name in _REGISTERS]
-    if len(registers) > 1 or len(set(names)) < len(names):
-        raise ValueError("a flag is given twice, or two registers are given")
-    flags = _Flags(registers[0] if registers else None, "rare" in names, "sein" in names)
-    return flags, fields[len(names) :]
 
 
 def _synonyms(columns: list[str], allowed: tuple[int, ...]) -> list[tuple[Tokens, ...]]:
@@ -264,98 +278,8 @@ def _single_words(forms: tuple[Tokens, ...]) -> Tokens:
     return tuple(form[0] for form in forms)
 
 
-def _noun(kind: str, columns: list[str], english: list[str], flags: _Flags, line: int) -> Noun:
-    synonyms = [_single_words(forms) for forms in _synonyms(columns[1:], (2, 3))]
-    return Noun(
-        kind,
-        _GENDERS[columns[0]],
-        flags.register,
-        flags.rare,
-        tuple(GermanNoun(forms[0], forms[1], forms[-1] if len(forms) == 3 else forms[0]) for forms in synonyms),
-        tuple(EnglishNoun(singular, plural) for singular, plural in _synonyms(english, (2,))),
-        line,
-    )
-
-
-def _verb(kind: str, columns: list[str], english: list[str], flags: _Flags, line: int) -> Verb:
-    """Parse a verb; synonyms must have the same particle because a rule places it once for all of them."""
-    german = tuple(_german_verb(_single_words(forms)) for forms in _synonyms(columns, (3,)))
-    if len({word.particle for word in german}) > 1:
-        raise ValueError("synonyms with different particles")
-    return Verb(
-        kind,
-        flags.register,
-        flags.rare,
-        flags.sein,
-        german,
-        tuple(EnglishVerb(singular, base, participle) for singular, base, participle in _synonyms(english, (3,))),
-        line,
-    )
-
-
 def _german_verb(forms: Tokens) -> GermanVerb:
     particles, _, heads = zip(*(form.rpartition("+") for form in forms), strict=True)
     if len(set(particles)) > 1:
         raise ValueError("the particle of a separable verb must be in all columns")
     return GermanVerb(particles[0], *heads)
-
-
-def _crossed(names: list[str], flags: _Flags, equals: bool, line: int) -> CrossedQuadruple:
-    if len(names) != 6 or equals or flags != _Flags(None, rare=False, sein=False):
-        raise ValueError("a crossed line has six German names, no flags and no English")
-    return CrossedQuadruple((names[0], names[1]), (names[2], names[3]), (names[4], names[5]), line)
-
-
-# -- German articles and endings, by gender (or plural) and case -----------------------------------------------------
-
-CASES = ("nom", "acc", "dat")
-GENDERS = ("m", "f", "n")
-
-DEFINITE = {
-    "m": {"nom": "der", "acc": "den", "dat": "dem"},
-    "f": {"nom": "die", "acc": "die", "dat": "der"},
-    "n": {"nom": "das", "acc": "das", "dat": "dem"},
-    "pl": {"nom": "die", "acc": "die", "dat": "den"},
-}
-STRONG = {  # the endings of "dieser"
-    "m": {"nom": "er", "acc": "en", "dat": "em"},
-    "f": {"nom": "e", "acc": "e", "dat": "er"},
-    "n": {"nom": "es", "acc": "es", "dat": "em"},
-    "pl": {"nom": "e", "acc": "e", "dat": "en"},
-}
-INDEFINITE = {
-    "m": {"nom": "ein", "acc": "einen", "dat": "einem"},
-    "f": {"nom": "eine", "acc": "eine", "dat": "einer"},
-    "n": {"nom": "ein", "acc": "ein", "dat": "einem"},
-}
-WEAK_E_ENDINGS = {("m", "nom"), ("f", "nom"), ("n", "nom"), ("f", "acc"), ("n", "acc")}  # "der alte", "die alte", ...
-
-
-def agreement_class(gender: str, number: str) -> str:
-    """Return what articles and adjectives agree with: the gender in the singular, "pl" in the plural."""
-    return "pl" if number == "pl" else gender
-
-
-def weak_ending(gender: str, number: str, case: str) -> str:
-    """Return the ending of an adjective after "der", "dieser" or "jeder".
-
-    >>> weak_ending("m", "sg", "nom"), weak_ending("m", "sg", "acc"), weak_ending("f", "pl", "nom")
-    ('e', 'en', 'en')
-    """
-    return "e" if number == "sg" and (gender, case) in WEAK_E_ENDINGS else "en"
-
-
-def mixed_ending(gender: str, number: str, case: str) -> str:
-    """Return the ending of an adjective after "ein": strong where "ein" has no ending.
-
-    >>> mixed_ending("m", "sg", "nom"), mixed_ending("n", "sg", "acc"), mixed_ending("f", "sg", "dat")
-    ('er', 'es', 'en')
-    """
-    if INDEFINITE[gender][case] == "ein":
-        return STRONG[gender][case]
-    return weak_ending(gender, number, case)
-
-
-def strong_ending(gender: str, number: str, case: str) -> str:
-    """Return the ending of an adjective that no article precedes, as in bare plurals and after numbers."""
-    return STRONG[agreement_class(gender, number)][case]

@@ -27,22 +27,13 @@ from dragoman.lab.derivation import (
     replace_subtree,
     subtrees,
     with_feature,
-    with_renamed_feature,
-    with_word_order,
-    word_positions,
+    with_german_order,
 )
-from dragoman.lab.grammar import GERMAN, Grammar, Terminal
+from dragoman.lab.grammar import GERMAN, Grammar, Rule, Terminal
 from dragoman.lab.lab import language_index
-from dragoman.lab.lexicon import DEFINITE, TOPICS
+from dragoman.lab.lexical_rules import CROSSED_OBJECTS, CROSSED_SUBJECTS, PERSON_SHARES
+from dragoman.lab.lexicon import DEFINITE, GENDERS, NUMBERS, REGISTERS, TOPICS
 from dragoman.lab.sentence_rules import VERB_FINAL_MODES, german_english_grammar
-from dragoman.lab.word_distributions import (
-    CROSSED_OBJECTS,
-    CROSSED_SUBJECTS,
-    NUMBERS,
-    PERSON_SHARES,
-    REGISTER_SHARES,
-    LabLexicon,
-)
 
 DISTANCE_CLASSES = (0, 1, 4, 8, 16)  # the smallest distances of the classes 0, 1 to 3, 4 to 7, 8 to 15, 16 and more
 RELATIVE_CLAUSE_SHARE = 0.45  # more relative clauses than in the corpus, for long distances
@@ -93,32 +84,33 @@ class DerivedSentence:
     def subtrees(self) -> list[Subtree]:
         return list(subtrees(self.derivation))
 
-    def clauses(self) -> Iterator[Subtree]:
-        return (subtree for subtree in self.subtrees if subtree.category == "CL")
+    def of_category(self, *categories: str) -> list[Subtree]:
+        return [subtree for subtree in self.subtrees if subtree.category in categories]
 
     def positions(self, node: Derivation) -> list[int]:
-        return word_positions(self.sentence, node)
-
-    def words_with(self, subtree: Subtree, new: Derivation) -> tuple[str, ...]:
-        """Return the words of the sentence with another subtree in the place of one."""
-        return realize_words(replace_subtree(self.derivation, subtree.path, new), self.language)
-
-    def words_with_word(self, position: int, word: str) -> tuple[str, ...]:
-        """Return the words of the sentence with one word replaced."""
-        return (*self.words[:position], word, *self.words[position + 1 :])
+        """Return the positions of the words that a node's own rule adds."""
+        return [position for position, link in enumerate(self.sentence.links) if link and link[0] == id(node)]
 
     def distance(self, node: Derivation, position: int) -> int:
         """Return the number of words between the last word of a node and a position."""
         return max(0, abs(position - self.positions(node)[-1]) - 1)
 
-    def minimal_pair(self, wrong: tuple[str, ...], distance: int = 0, kind: str = "") -> MinimalPairSet:
-        """Return a set of one pair, with this sentence as the right one."""
-        return MinimalPairSet(distance, [(self.words, wrong)], kind)
+    def words_with(self, subtree: Subtree, new: Derivation) -> tuple[str, ...]:
+        """Return the words of the sentence with another subtree in the place of one."""
+        return tuple(realize_words(replace_subtree(self.derivation, subtree.path, new), self.language))
+
+    def words_with_word(self, position: int, word: str) -> tuple[str, ...]:
+        """Return the words of the sentence with one word replaced."""
+        return (*self.words[:position], word, *self.words[position + 1 :])
 
     def differences(self, wrong: tuple[str, ...]) -> list[int]:
         """Return the positions at which another sentence of the same length differs."""
         pairs = zip(self.words, wrong, strict=True)
         return [position for position, (right, other) in enumerate(pairs) if right != other]
+
+    def minimal_pair(self, wrong: tuple[str, ...], distance: int = 0, kind: str = "") -> MinimalPairSet:
+        """Return a set of one pair, with this sentence as the right one."""
+        return MinimalPairSet(distance, [(self.words, wrong)], kind)
 
 
 Phenomenon = Callable[[DerivedSentence], Iterator[MinimalPairSet]]
@@ -131,7 +123,7 @@ def distance_class(distance: int) -> int:
 
 def sample_minimal_pairs(language: str, count: int = 100, seed: int = 1) -> list[MinimalPair]:
     """Sample about `count` pairs for each phenomenon and distance class, fewer where they are hard to find."""
-    index, grammar = language_index(language), _grammar()
+    index, grammar = language_index(language), german_english_grammar(RELATIVE_CLAUSE_SHARE)
     sampler, generator = DerivationSampler(grammar), random.Random(f"{seed} contrasts {language}")
     phenomena, counts, groups = PHENOMENA[language], Counter[tuple[str, int, str]](), count_from(1)
     sampled: dict[str, list[MinimalPair]] = {name: [] for name in phenomena}
@@ -150,10 +142,6 @@ def sample_minimal_pairs(language: str, count: int = 100, seed: int = 1) -> list
     return [pair for pairs_of_phenomenon in sampled.values() for pair in pairs_of_phenomenon]
 
 
-def _grammar() -> Grammar:
-    return german_english_grammar(LabLexicon(relative_clause_share=RELATIVE_CLAUSE_SHARE))
-
-
 def to_tsv(pairs: Iterable[MinimalPair]) -> str:
     """Return minimal pairs as a table with a header."""
     columns = [field.name for field in fields(MinimalPair)]
@@ -166,30 +154,25 @@ def to_tsv(pairs: Iterable[MinimalPair]) -> str:
 
 def agreement(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """The verb agrees with its subject in number: the dog that sees the cats barks, not bark."""
-    for clause in sentence.clauses():
-        kind, key, subject, number, obj, *rest = clause.derivation.rule.name
+    for clause in sentence.of_category("CL"):
+        rule, choices, (noun, verb, *others) = clause.derivation
+        kind, key, subject, number, *rest = rule.name
         other_number = NUMBERS[1 - NUMBERS.index(number)]
-        parent = clause.derivation.rule.parent
-        rule = sentence.grammar.rule_named(parent, (kind, key, subject, other_number, obj, *rest))
-        noun, verb, *others = clause.derivation.children
-        if rule is None or _is_ambiguous_in_number(sentence, noun):
+        other_rule = sentence.grammar.rule_named(rule.parent, (kind, key, subject, other_number, *rest))
+        is_ambiguous = "sie" in (sentence.words[position] for position in sentence.positions(head_of(noun)))
+        if other_rule is None or is_ambiguous:  # German "sie" is both "she" and "they"
             continue
-        other_verb = sentence.grammar.rule_named(rule.children[1], verb.rule.name)
+        other_verb = sentence.grammar.rule_named(other_rule.children[1], verb.rule.name)
         assert other_verb is not None, "every verb has both numbers"
-        disagreeing = Derivation(rule, clause.derivation.choices, (noun, verb._replace(rule=other_verb), *others))
+        disagreeing = Derivation(other_rule, choices, (noun, verb._replace(rule=other_verb), *others))
         wrong = sentence.words_with(clause, disagreeing)
         if differences := sentence.differences(wrong):  # none for "will"
             yield sentence.minimal_pair(wrong, sentence.distance(head_of(noun), differences[0]), kind=number)
 
 
-def _is_ambiguous_in_number(sentence: DerivedSentence, noun: Derivation) -> bool:
-    """German "sie" is both "she" and "they"."""
-    return "sie" in (sentence.words[position] for position in sentence.positions(head_of(noun)))
-
-
 def selection(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """Subject and verb of a crossed quadruple together prefer an object; a set has all four combinations."""
-    for clause in sentence.clauses():
+    for clause in sentence.of_category("CL"):
         if clause.derivation.rule.name[1].startswith("quad"):
             pairs = [_crossed_pair(sentence, clause, subject, verb) for subject, verb in product((0, 1), repeat=2)]
             subject, obj = (head_of(clause.derivation.children[child]) for child in (0, 2))
@@ -198,54 +181,46 @@ def selection(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
 
 def _crossed_pair(sentence: DerivedSentence, clause: Subtree, subject: int, verb: int) -> WordPair:
     """Return the sentence with one subject and verb of the quadruple, with the preferred and with the other object."""
-    grammar, (subject_node, verb_node, object_node, *rest) = sentence.grammar, clause.derivation.children
-    words = []
-    for obj in (subject ^ verb, 1 - (subject ^ verb)):
-        children = (
-            _with_crossed_noun(grammar, subject_node, CROSSED_SUBJECTS, subject),
-            _with_crossed_verb(grammar, verb_node, verb),
-            _with_crossed_noun(grammar, object_node, CROSSED_OBJECTS, obj),
+    subject_node, verb_node, object_node, *rest = clause.derivation.children
+    preferred = subject ^ verb
+    right, wrong = (
+        (
+            _with_crossed_word(sentence.grammar, subject_node, ("N", "AN"), CROSSED_SUBJECTS, subject),
+            _with_crossed_word(sentence.grammar, verb_node, ("V",), ("quad0", "quad1"), verb),
+            _with_crossed_word(sentence.grammar, object_node, ("N", "AN"), CROSSED_OBJECTS, obj),
+            *rest,
         )
-        words.append(sentence.words_with(clause, clause.derivation._replace(children=(*children, *rest))))
-    return words[0], words[1]
+        for obj in (preferred, 1 - preferred)
+    )
+    with_right, with_wrong = (clause.derivation._replace(children=children) for children in (right, wrong))
+    return sentence.words_with(clause, with_right), sentence.words_with(clause, with_wrong)
 
 
-def _with_crossed_noun(grammar: Grammar, node: Derivation, kinds: tuple[str, str], index: int) -> Derivation:
-    """Return a noun phrase of a quadruple with one of the two nouns."""
-    for subtree in subtrees(node):
-        for kind in kinds:
-            if subtree.category in ("N", "AN") and kind in features_of(subtree.derivation.rule):
-                (rule,) = grammar.rules[with_feature(subtree.derivation.rule.parent, kind, kinds[index])]
-                german, english = (
-                    min(choice, len(rule.right_sides[language]) - 1)
-                    for language, choice in enumerate(subtree.derivation.choices)
-                )
-                return replace_subtree(node, subtree.path, Derivation(rule, (german, english), ()))
+def _with_crossed_word(
+    grammar: Grammar, node: Derivation, categories: tuple[str, ...], kinds: tuple[str, str], index: int
+) -> Derivation:
+    """Return a noun phrase or a verb of a quadruple with one of the two words."""
+    for subtree, kind in product(subtrees(node), kinds):
+        if subtree.category in categories and kind in features_of(subtree.derivation.rule):
+            (rule,) = grammar.rules[with_feature(subtree.derivation.rule.parent, kind, kinds[index])]
+            german, english = (
+                min(choice, len(sides) - 1)
+                for choice, sides in zip(subtree.derivation.choices, rule.right_sides, strict=True)
+            )
+            return replace_subtree(node, subtree.path, Derivation(rule, (german, english), ()))
     raise AssertionError("a noun phrase of a crossed quadruple has its noun")
-
-
-def _with_crossed_verb(grammar: Grammar, node: Derivation, index: int) -> Derivation:
-    old = "quad0" if "quad0" in features_of(node.rule) else "quad1"
-    (rule,) = grammar.rules[with_feature(node.rule.parent, old, f"quad{index}")]
-    return Derivation(rule, (0, 0), ())
 
 
 def topic(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """All nouns of a sentence belong to its topic."""
-    positions = {id(subtree.derivation): sentence.positions(subtree.derivation) for subtree in sentence.subtrees}
-    topical = [
-        subtree
-        for subtree in sentence.subtrees
-        if subtree.category in TOPIC_CATEGORIES and positions[id(subtree.derivation)]
-    ]
-    topical.sort(key=lambda subtree: positions[id(subtree.derivation)][0])
-    for previous, subtree in pairwise(topical):
+    topical = [(sentence.positions(subtree.derivation), subtree) for subtree in sentence.of_category(*TOPIC_CATEGORIES)]
+    topical = sorted((pair for pair in topical if pair[0]), key=lambda pair: pair[0][0])
+    for (previous_positions, _), (positions, subtree) in pairwise(topical):
         if subtree.category == "N":
             noun = _noun_of_another_topic(sentence, subtree.derivation)
             wrong = sentence.words_with(subtree, noun) if noun else ()
             if len(wrong) == len(sentence.words):
-                distance = positions[id(subtree.derivation)][0] - positions[id(previous.derivation)][-1] - 1
-                yield sentence.minimal_pair(wrong, max(0, distance))
+                yield sentence.minimal_pair(wrong, max(0, positions[0] - previous_positions[-1] - 1))
 
 
 def _noun_of_another_topic(sentence: DerivedSentence, noun: Derivation) -> Derivation | None:
@@ -260,23 +235,19 @@ def _noun_of_another_topic(sentence: DerivedSentence, noun: Derivation) -> Deriv
 
 def register(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """A sentence with formal words ends with a full stop, one with casual words with an exclamation mark."""
-    end = next(subtree for subtree in sentence.subtrees if subtree.category == "END")
-    specific = [s.derivation for s in sentence.subtrees if _is_register_specific(sentence.grammar, s)]
-    if end.derivation.rule.name == ("tag",) or not specific:
-        return
-    last = len(sentence.words) - 1
-    wrong = sentence.words_with_word(last, {".": "!", "!": "."}[sentence.words[last]])
-    yield sentence.minimal_pair(wrong, last - 1 - max(sentence.positions(node)[-1] for node in specific))
+    (end,) = sentence.of_category("END")
+    candidates = [subtree.derivation for subtree in sentence.of_category(*REGISTER_CATEGORIES)]
+    specific = [node for node in candidates if _is_register_specific(sentence.grammar, node.rule)]
+    if end.derivation.rule.name != ("tag",) and specific:
+        last = len(sentence.words) - 1
+        wrong = sentence.words_with_word(last, {".": "!", "!": "."}[sentence.words[last]])
+        yield sentence.minimal_pair(wrong, last - 1 - max(sentence.positions(node)[-1] for node in specific))
 
 
-def _is_register_specific(grammar: Grammar, subtree: Subtree) -> bool:
+def _is_register_specific(grammar: Grammar, rule: Rule) -> bool:
     """Whether a word belongs to only one register."""
-    if subtree.category not in REGISTER_CATEGORIES:
-        return False
-    rule = subtree.derivation.rule
-    rule_register = next(register for register in REGISTER_SHARES if register in features_of(rule))
-    other = next(register for register in REGISTER_SHARES if register != rule_register)
-    return grammar.rule_named(with_feature(rule.parent, rule_register, other), rule.name) is None
+    formal, casual = (with_feature(rule.parent, old, new) for old, new in (REGISTERS[::-1], REGISTERS))
+    return grammar.rule_named(formal, rule.name) is None or grammar.rule_named(casual, rule.name) is None
 
 
 # -- English phenomena ------------------------------------------------------------------------------------------------
@@ -284,11 +255,10 @@ def _is_register_specific(grammar: Grammar, subtree: Subtree) -> bool:
 
 def reflexive(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """The reflexive pronoun agrees with the subject in gender: he ... himself, she ... herself."""
-    for clause in sentence.clauses():
-        kind, key, subject, number, obj, *rest = clause.derivation.rule.name
+    for clause in sentence.of_category("CL"):
+        parent, (kind, key, subject, number, obj, *rest) = clause.derivation.rule.parent, clause.derivation.rule.name
         if obj == "self" and subject in PERSON_SHARES:
             other = next(person for person in PERSON_SHARES if person != subject)
-            parent = clause.derivation.rule.parent
             rule = sentence.grammar.rule_named(parent, (kind, key, other, number, obj, *rest))
             assert rule is not None, "every reflexive verb has subjects of both genders"
             wrong = sentence.words_with(clause, clause.derivation._replace(rule=rule))
@@ -308,34 +278,34 @@ def article(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
 
 def case(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """A direct object is in the accusative: den Hund, not der Hund."""
-    for subtree in sentence.subtrees:
-        node = subtree.derivation
-        if subtree.category == "BASE" and features_of(node.rule)[3:] == ["m", "sg", "acc"]:
-            nominative = with_renamed_feature(sentence.grammar, node, "acc", "nom")
-            if node.rule.name == ("the", "noun") and nominative:
-                yield sentence.minimal_pair(sentence.words_with(subtree, nominative))
+    for subtree in sentence.of_category("BASE"):
+        rule = subtree.derivation.rule
+        if rule.name == ("the", "noun") and features_of(rule)[3:] == ["m", "sg", "acc"]:
+            nominative = sentence.grammar.rule_named(with_feature(rule.parent, "acc", "nom"), rule.name)
+            if nominative:
+                new = subtree.derivation._replace(rule=nominative)
+                yield sentence.minimal_pair(sentence.words_with(subtree, new))
 
 
 def gender(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """The article agrees with the noun in gender: der Hund, die Katze, das Pferd."""
-    for subtree in sentence.subtrees:
-        if subtree.category == "BASE" and subtree.derivation.rule.name == ("the", "noun"):
-            *_, noun_gender, number, noun_case = features_of(subtree.derivation.rule)
+    for subtree in sentence.of_category("BASE"):
+        *_, noun_gender, number, noun_case = features_of(subtree.derivation.rule)
+        if subtree.derivation.rule.name == ("the", "noun") and (number, noun_case) == ("sg", "nom"):
+            wrong_articles = {DEFINITE[other]["nom"] for other in GENDERS} - {DEFINITE[noun_gender]["nom"]}
+            wrong_article = sentence.generator.choice(sorted(wrong_articles))
             position = sentence.positions(subtree.derivation)[0]
-            wrong_articles = {DEFINITE[g][noun_case] for g in "mfn"} - {DEFINITE[noun_gender][noun_case]}
-            if number == "sg" and noun_case == "nom":
-                wrong_article = sentence.generator.choice(sorted(wrong_articles))
-                yield sentence.minimal_pair(sentence.words_with_word(position, wrong_article))
+            yield sentence.minimal_pair(sentence.words_with_word(position, wrong_article))
 
 
 def verb_final(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """The finite verb of a subordinate clause is last, not second."""
-    for clause in sentence.clauses():
+    for clause in sentence.of_category("CL"):
         node = clause.derivation
         items = node.rule.right_sides[GERMAN][node.choices[GERMAN]].items
         is_verb_final = not set(VERB_FINAL_MODES).isdisjoint(features_of(node.rule))
         if is_verb_final and "+" not in node.rule.name[1] and len(items) > 2:
-            verb_second = with_word_order(node, GERMAN, (items[0], items[-1], *items[1:-1]))
+            verb_second = with_german_order(node, (items[0], items[-1], *items[1:-1]))
             wrong = sentence.words_with(clause, verb_second)
             last = sentence.differences(wrong)[-1]
             yield sentence.minimal_pair(wrong, sentence.distance(head_of(node.children[0]), last))
@@ -343,21 +313,21 @@ def verb_final(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
 
 def inversion(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """After a fronted adverbial the verb precedes the subject."""
-    for clause in sentence.clauses():
+    for clause in sentence.of_category("CL"):
         node = clause.derivation
         if "main" in features_of(node.rule) and node.choices[GERMAN] == 1:
             adverbial, verb, subject, *rest = node.rule.right_sides[GERMAN][1].items
-            uninverted = with_word_order(node, GERMAN, (adverbial, subject, verb, *rest))
+            uninverted = with_german_order(node, (adverbial, subject, verb, *rest))
             yield sentence.minimal_pair(sentence.words_with(clause, uninverted))
 
 
 def particle(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     """The particle of a separable verb stands at the end of the clause and belongs to the verb."""
-    for clause in sentence.clauses():
+    for clause in sentence.of_category("CL"):
         verb = clause.derivation.children[1]
         positions = sentence.positions(verb)
         if len(positions) == 2 and sentence.sentence.tags[positions[1]] == "PTKVZ":
-            possible = _particles_of(sentence.grammar, verb, sentence.words[positions[0]])
+            possible = _particles_by_form()[features_of(verb.rule)[-1], sentence.words[positions[0]]]
             others = {other: share for other, share in _particle_shares().items() if other not in possible}
             (other,) = sentence.generator.choices(list(others), list(others.values()))
             wrong = sentence.words_with_word(positions[1], other)
@@ -368,7 +338,7 @@ def particle(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
 def _particle_shares() -> dict[str, float]:
     """Return the frequency of each particle, so that wrong particles are as frequent as right ones."""
     shares: dict[str, float] = defaultdict(float)
-    for symbol, rules in _grammar().rules.items():
+    for symbol, rules in german_english_grammar(RELATIVE_CLAUSE_SHARE).rules.items():
         for rule in rules if symbol.startswith("CL[") else ():
             for item in rule.right_sides[GERMAN][0].items:
                 if isinstance(item, Terminal) and item.tag == "PTKVZ":
@@ -376,36 +346,23 @@ def _particle_shares() -> dict[str, float]:
     return shares
 
 
-def _particles_of(grammar: Grammar, verb: Derivation, form: str) -> set[str]:
-    """Return the particles that this form of a verb occurs with, in any frame."""
-    form_feature = tuple(features_of(verb.rule)[-1:])
-    particles = set()
-    for symbol, rules in grammar.rules.items():
-        if symbol.startswith("V[") and symbol.rstrip("]").endswith(form_feature) and "+" in symbol:
-            first_items = {side.items[0] for rule in rules for side in rule.right_sides[GERMAN]}
-            if form in {item.word for item in first_items if isinstance(item, Terminal)}:
-                particles.add(symbol.split("+")[1].partition(",")[0])
+@cache
+def _particles_by_form() -> dict[tuple[str, str], set[str]]:
+    """Return the particles that each word occurs with as a form of a verb, in any frame."""
+    particles: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for symbol, rules in german_english_grammar(RELATIVE_CLAUSE_SHARE).rules.items():
+        if symbol.startswith("V[") and "+" in symbol:
+            *_, group, form = symbol.rstrip("]").split(",")
+            for item in (side.items[0] for rule in rules for side in rule.right_sides[GERMAN]):
+                if isinstance(item, Terminal):
+                    particles[form, item.word].add(group.split("+")[1])
     return particles
 
 
 PHENOMENA: dict[str, dict[str, Phenomenon]] = {
-    "en": {
-        "agreement": agreement,
-        "reflexive": reflexive,
-        "selection": selection,
-        "topic": topic,
-        "register": register,
-        "article": article,
-    },
-    "de": {
-        "agreement": agreement,
-        "selection": selection,
-        "topic": topic,
-        "register": register,
-        "case": case,
-        "gender": gender,
-        "verb-final": verb_final,
-        "inversion": inversion,
-        "particle": particle,
-    },
+    language: {phenomenon.__name__.replace("_", "-"): phenomenon for phenomenon in phenomena}
+    for language, phenomena in {
+        "en": (agreement, reflexive, selection, topic, register, article),
+        "de": (agreement, selection, topic, register, case, gender, verb_final, inversion, particle),
+    }.items()
 }

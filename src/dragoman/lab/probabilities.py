@@ -37,11 +37,6 @@ class PairLogProbs(NamedTuple):
         """log P(E | F)"""
         return self.both - self.german
 
-    @property
-    def german_given_english(self) -> float:
-        """log P(F | E)"""
-        return self.both - self.english
-
 
 class _LogMasses(NamedTuple):
     """For each right-hand side of a rule, the log of the total probability of all rules that share it."""
