@@ -113,7 +113,7 @@ def test_posteriors_equal_the_sum_over_all_alignments(name: str) -> None:
     log_likelihood = 0.0
     for pair in range(len(grid)):
         sources, targets = int(grid.source.sizes[pair]), int(grid.target.sizes[pair])
-        cells = slice(*grid.offsets[pair : pair + 2])
+        cells = slice(*grid.offsets.cells[pair : pair + 2])
         entries = index[cells].reshape(targets, sources + 1)
         posteriors, total = np.zeros((targets, sources + 1)), 0.0
         for alignment in product(range(sources + 1), repeat=targets):
@@ -228,7 +228,7 @@ def test_pair_scores_do_not_depend_on_counts_of_the_pair_itself() -> None:
     scores = associations.pair_scores(source, target, lines, lines, is_training_pair)
     em = run_em(grid, ("ibm1",), 4, prior=0.0)
     posteriors = UniformPositions().expect(grid, grid.word_pairs()[1], em.previous_probs).posteriors
-    cells = slice(*grid.offsets[:2])
+    cells = slice(*grid.offsets.cells[:2])
     rest = em.counts - np.bincount(grid.word_pairs()[1][cells], posteriors[cells], len(em.keys))
     without = WordAssociations(
         em.keys,

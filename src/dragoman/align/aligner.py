@@ -45,7 +45,6 @@ from dragoman.io.storage import (
 
 FORMAT = 1
 DIRECTIONS = ("forward", "backward")
-LEXICON_ARRAYS = ("keys", "probs")
 MIN_LEXICON_PROB = 0.01  # entries of the lexicon file have at least this probability in one direction
 
 
@@ -83,11 +82,9 @@ class Aligner:
             raise DataError(f"{iterations} iterations: give at least 1, usually {ITERATIONS}")
         if not pairs.source.num_words or not pairs.target.num_words:
             raise DataError("no words to align; both texts need some")
-        models = (
-            train_directional_model(directed, model, iterations, prior=prior, report=partial(report, direction))
-            for direction, directed in zip(DIRECTIONS, (pairs, pairs.reversed), strict=True)
-        )
-        return cls(*models)
+        train = partial(train_directional_model, model=model, iterations=iterations, prior=prior)
+        forward, backward = (partial(report, direction) for direction in DIRECTIONS)
+        return cls(train(pairs, report=forward), train(pairs.reversed, report=backward))
 
     def align(self, pairs: ParallelCorpus, symmetrization: str = GROW_DIAG_FINAL_AND) -> WordAlignments:
         """Align the sentence pairs of a text, which need not be the training text."""
@@ -96,8 +93,14 @@ class Aligner:
 
     def best_lexicon_for(self, source: Vocab) -> tuple[Lexicon, float]:
         """Return the lexicon, of either direction, that knows most words of a text, and the share that it knows."""
-        lexicons = (self.forward.lexicon, self.backward.lexicon)
-        return max(((lexicon, _coverage(lexicon.source, source)) for lexicon in lexicons), key=lambda pair: pair[1])
+        words, counts = source.tokens[UNK + 1 :], source.counts[UNK + 1 :]
+
+        def coverage(lexicon: Lexicon) -> float:
+            is_known = np.array([lexicon.source.id(word) != UNK for word in words], bool)
+            return float(counts[is_known].sum() / counts.sum()) if counts.any() else 1.0
+
+        best = max(self.forward.lexicon, self.backward.lexicon, key=coverage)
+        return best, coverage(best)
 
     def lexicon_lines(self, min_prob: float = MIN_LEXICON_PROB) -> Iterator[str]:
         """Yield source TAB target TAB P(target | source) TAB P(source | target), most probable targets first."""
@@ -106,22 +109,20 @@ class Aligner:
         source, target = np.divmod(keys, len(forward.target))  # (entries,) each
         probs, reverse_probs = forward.probs_for(keys), backward.probs_for(reversed_keys(keys, forward))
         order = np.lexsort((target, -probs, source))
-        source_words = np.array(forward.source.tokens, object)[source[order]]
-        target_words = np.array(forward.target.tokens, object)[target[order]]
-        columns = (source_words, target_words, probs[order].tolist(), reverse_probs[order].tolist())
-        for row in zip(*columns, strict=True):
-            yield "{}\t{}\t{:.6f}\t{:.6f}".format(*row)
+        columns = (column[order].tolist() for column in (source, target, probs, reverse_probs))
+        for f, e, prob, reverse_prob in zip(*columns, strict=True):
+            yield f"{forward.source.tokens[f]}\t{forward.target.tokens[e]}\t{prob:.6f}\t{reverse_prob:.6f}"
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path, *, replace: bool = False, data: Mapping[str, Any] | None = None) -> None:
+    def save(self, path: str | Path, *, replace: bool = False, data: Mapping[str, object] | None = None) -> None:
         """Write a directory atomically. The lexicon file and the card are for people and are not read by `load`.
 
         `data` is a description of the training text for the card, see `dragoman.data.fingerprint`.
         """
-        models = list(zip(DIRECTIONS, (self.forward, self.backward), strict=True))
-        arrays: dict[str, NDArray[Any]] = {}
-        for direction, model in models:
+        models = dict(zip(DIRECTIONS, (self.forward, self.backward), strict=True))
+        arrays: dict[str, NDArray[np.generic]] = {}
+        for direction, model in models.items():
             arrays |= {f"{direction}.keys": model.lexicon.keys, f"{direction}.probs": model.lexicon.probs}
         source, target = self.forward.lexicon.source, self.forward.lexicon.target
         sizes = {
@@ -129,7 +130,7 @@ class Aligner:
             "words": target.num_known,
             "parameters": sum(array.size for array in arrays.values()),
         }
-        config = {"kind": ALIGNER_KIND, "format": FORMAT, **{name: model.config() for name, model in models}}
+        config = {"kind": ALIGNER_KIND, "format": FORMAT, **{name: model.config() for name, model in models.items()}}
         with atomic_directory(Path(path), replace=replace, kind=ALIGNER_DIRECTORY) as directory:
             (directory / CONFIG_FILE).write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
             (directory / CARD_FILE).write_text(render_card({"data": data or {}, **config}, sizes), encoding="utf-8")
@@ -147,26 +148,32 @@ class Aligner:
         try:
             source, target = Vocab.read(directory / SOURCE_VOCAB_FILE), Vocab.read(directory / VOCAB_FILE)
             arrays = map_arrays(directory / ARRAYS_FILE)
-            vocabs = ((source, target), (target, source))
-            return cls(
-                *(_load_model(name, config[name], arrays, *pair) for name, pair in zip(DIRECTIONS, vocabs, strict=True))
-            )
+            forward = _load_model(config, arrays, "forward", source, target)
+            return cls(forward, _load_model(config, arrays, "backward", target, source))
         except (KeyError, TypeError, ValueError) as error:
             problem = f"{type(error).__name__}: {error}"
             raise DataError(f"{directory}: damaged aligner ({problem}); run dragoman align -o again") from error
 
 
 def _load_model(
-    name: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], source: Vocab, target: Vocab
+    config: Mapping[str, Mapping[str, object]],
+    arrays: Mapping[str, NDArray[np.generic]],
+    direction: str,
+    source: Vocab,
+    target: Vocab,
 ) -> DirectionalModel:
-    parameters = dict(config)
-    model = parameters.pop("model")
-    lexicon = Lexicon(source, target, *(np.asarray(arrays[f"{name}.{array}"]) for array in LEXICON_ARRAYS))
-    if len(lexicon.keys) != len(lexicon.probs) or (np.diff(lexicon.keys) <= 0).any():
-        raise ValueError(f"{name}: entries are not sorted")
-    if len(lexicon.keys) and not 0 <= lexicon.keys[0] <= lexicon.keys[-1] < len(source) * len(target):
-        raise ValueError(f"{name}: entries are outside the vocabularies")
-    return DirectionalModel(model, lexicon, POSITION_MODELS[model].from_config(parameters))
+    parameters = dict(config[direction])
+    model = str(parameters.pop("model"))
+    keys, probs = (
+        np.asarray(arrays[f"{direction}.keys"], np.int64),
+        np.asarray(arrays[f"{direction}.probs"], np.float64),
+    )
+    if len(keys) != len(probs) or (np.diff(keys) <= 0).any():
+        raise ValueError(f"{direction}: entries are not sorted")
+    if len(keys) and not 0 <= keys[0] <= keys[-1] < len(source) * len(target):
+        raise ValueError(f"{direction}: entries are outside the vocabularies")
+    positions = POSITION_MODELS[model].from_config(parameters)
+    return DirectionalModel(model, Lexicon(source, target, keys, probs), positions)
 
 
 def _read_config(directory: Path) -> dict[str, Any]:
@@ -179,10 +186,3 @@ def _read_config(directory: Path) -> dict[str, Any]:
     if config.get("format") != FORMAT:
         raise DataError(f"{directory}: written in another format; run dragoman align -o again")
     return config
-
-
-def _coverage(known: Vocab, text: Vocab) -> float:
-    """The share of a text's words that are known."""
-    counts = text.counts[UNK + 1 :]
-    is_known = np.array([known.id(word) != UNK for word in text.tokens[UNK + 1 :]], bool)
-    return float(counts[is_known].sum() / counts.sum()) if counts.any() else 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ MIN_PROB = 1e-300
 
 SCHEDULES = {"ibm1": ("ibm1",), "ibm2": ("ibm1", "ibm2"), "hmm": ("ibm1", "hmm")}  # models trained one after the other
 
-POSITION_MODELS: dict[str, type[UniformPositions | DiagonalPositions | JumpPositions]] = {
+POSITION_MODELS: dict[str, type[PositionModel]] = {
     "ibm1": UniformPositions,
     "ibm2": DiagonalPositions,
     "hmm": JumpPositions,
@@ -82,7 +83,7 @@ def run_em(
     previous_probs, counts = probs, np.zeros(len(keys))
     positions: PositionModel = UniformPositions()
     for model in models:
-        positions = POSITION_MODELS[model].initial()
+        positions = POSITION_MODELS[model]()
         for iteration in range(1, iterations + 1):
             expectation = positions.expect(grid, index, probs)
             report(EMProgress(model, iteration, expectation.log_likelihood, len(grid.target.ids)))
@@ -162,18 +163,14 @@ def train_directional_model(
 def most_probable_source(grid: PairGrid, posteriors: FloatArray) -> NDArray[np.int32]:
     """Return the source position with the highest posterior of each target word; -1 where that is NULL."""
     positions = np.empty(len(grid.target.ids), np.int32)
-    parallel_map(lambda chunk: _argmax_rows(*chunk, *grid.offset_arrays, posteriors, positions), grid.chunks)
+    parallel_map(partial(_argmax_rows, grid.offsets, posteriors, positions), grid.chunks)
     return positions
 
 
 @kernel
-def _argmax_rows(first, last, source_at, target_at, cell_at, posteriors, positions):  # type: ignore[no-untyped-def]
-    for pair in range(first, last):
-        n_f = source_at[pair + 1] - source_at[pair]
-        for j in range(target_at[pair + 1] - target_at[pair]):
-            row = cell_at[pair] + j * (n_f + 1)
-            best = 0
-            for i in range(1, n_f + 1):
-                if posteriors[row + i] > posteriors[row + best]:
-                    best = i
-            positions[target_at[pair] + j] = best - 1
+def _argmax_rows(at, posteriors, positions, chunk):  # type: ignore[no-untyped-def]
+    for pair in range(chunk[0], chunk[1]):
+        n_f = at.source[pair + 1] - at.source[pair]
+        for j in range(at.target[pair + 1] - at.target[pair]):
+            row = at.cells[pair] + j * (n_f + 1)
+            positions[at.target[pair] + j] = np.argmax(posteriors[row : row + n_f + 1]) - 1

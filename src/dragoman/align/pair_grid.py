@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
 from dragoman.data.corpus import Corpus, ParallelCorpus
-from dragoman.data.ranges import select_ranges
+from dragoman.data.ranges import offsets_of, select_ranges
 from dragoman.data.scanner import rehash
 from dragoman.data.vocabulary import START
 
@@ -44,6 +45,14 @@ class IdLines(NamedTuple):
         return IdLines(self.ids[positions], offsets, self.vocab_size)
 
 
+class GridOffsets(NamedTuple):
+    """Where the source words, the target words and the cells of each pair begin, for kernels.  # (pairs + 1,) each"""
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    cells: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class PairGrid:
     """Cells in order of pairs; in a pair, one row per target word; in a row, NULL and then each source word."""
@@ -64,35 +73,30 @@ class PairGrid:
         return len(self.source.offsets) - 1
 
     @cached_property
-    def offsets(self) -> NDArray[np.int64]:
-        """Where the cells of each pair begin.  # (pairs + 1,)"""
-        sizes = (self.source.sizes + 1) * self.target.sizes
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    def offsets(self) -> GridOffsets:
+        cells = offsets_of((self.source.sizes + 1) * self.target.sizes)
+        return GridOffsets(self.source.offsets, self.target.offsets, cells)
 
     @property
-    def offset_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Where the source words, the target words and the cells of each pair begin, for kernels."""
-        return self.source.offsets, self.target.offsets, self.offsets
+    def num_cells(self) -> int:
+        return int(self.offsets.cells[-1])
 
     @property
     def chunks(self) -> list[tuple[int, int]]:
         """Ranges of pairs to be processed in parallel."""
-        cuts = [*range(0, len(self), CHUNK_PAIRS), len(self)]
-        return list(zip(cuts[:-1], cuts[1:], strict=True))
+        return list(pairwise([*range(0, len(self), CHUNK_PAIRS), len(self)]))
 
     def word_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The distinct word pairs as sorted keys source * |V_e| + target, and the index of each cell's pair.
 
         # (pairs of words,), (cells,)
         """
-        cells = int(self.offsets[-1])
-        index = np.empty(cells, np.int32)
-        keys, hashes = np.empty(cells, np.int64), np.empty(cells, np.uint64)  # only the part in use takes memory
+        index = np.empty(self.num_cells, np.int32)
+        keys, hashes = np.empty(len(index), np.int64), np.empty(len(index), np.uint64)  # takes memory only where used
         slots = np.full(1 << 16, -1, np.int32)
         line = cell = count = 0
-        words = (*self.source[:2], *self.target)
         while line < len(self):
-            line, cell, count = _number_cells(*words, index, keys, hashes, slots, line, cell, count)
+            line, cell, count = _number_cells(self.source, self.target, index, keys, hashes, slots, line, cell, count)
             if line < len(self):
                 slots = rehash(hashes[:count], 4 * slots.size)
         order = np.argsort(keys[:count])
@@ -109,17 +113,17 @@ def _hash(key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _number_cells(f, f_at, e, e_at, width, index, keys, hashes, slots, line, cell, count):  # type: ignore[no-untyped-def]
+def _number_cells(source, target, index, keys, hashes, slots, line, cell, count):  # type: ignore[no-untyped-def]
     """Number the word pairs of the cells from `line` on, until the lines end or the hash table may become too full."""
-    mask = np.uint64(slots.size - 1)
+    f_at, e_at, mask = source.offsets, target.offsets, np.uint64(slots.size - 1)
     while line < f_at.size - 1:
         n_f = f_at[line + 1] - f_at[line]
         if 2 * (count + (n_f + 1) * (e_at[line + 1] - e_at[line])) >= slots.size:
             break
         for j in range(e_at[line], e_at[line + 1]):
             for i in range(f_at[line] - 1, f_at[line + 1]):
-                word = NULL if i < f_at[line] else f[i]
-                key = np.int64(word) * width + e[j]
+                word = NULL if i < f_at[line] else source.ids[i]
+                key = np.int64(word) * target.vocab_size + target.ids[j]
                 hashed = _hash(np.uint64(key))
                 slot = hashed & mask
                 while slots[slot] >= 0 and keys[slots[slot]] != key:

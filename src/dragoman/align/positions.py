@@ -12,12 +12,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dragoman.align.pair_grid import PairGrid
 from dragoman.core.kernels import kernel
@@ -38,46 +40,36 @@ class Expectation:
     statistics: FloatArray  # by which the position model is fitted
 
 
-class PositionModel(Protocol):
-    """A position model of any kind."""
+class PositionModel(ABC):
+    """A position model of any kind. Without arguments, it has the parameters that training starts with."""
 
-    def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
-        """Compute the posteriors of all cells.  # entries: (cells,) index of each cell's P(e | f) in `probs`"""
-        ...
-
-    def fit(self, grid: PairGrid, statistics: FloatArray) -> Self:
-        """Return the model with the parameters that maximise the expected likelihood."""
-        ...
+    @classmethod
+    def from_config(cls, config: Mapping[str, object]) -> Self:
+        return cls(**config)
 
     def config(self) -> dict[str, object]:
         """The parameters as plain values, for `from_config`."""
-        ...
+        return dict(vars(self))
+
+    @abstractmethod
+    def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
+        """Compute the posteriors of all cells.  # entries: (cells,) index of each cell's P(e | f) in `probs`"""
+
+    def fit(self, grid: PairGrid, statistics: FloatArray) -> Self:
+        """Return the model with the parameters that maximise the expected likelihood."""
+        return self
 
 
 @dataclass(frozen=True)
-class UniformPositions:
+class UniformPositions(PositionModel):
     """Model 1: P(a_j = i) = 1 / (|F| + 1)."""
-
-    @classmethod
-    def initial(cls) -> UniformPositions:
-        return cls()
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, object]) -> UniformPositions:
-        return cls(**config)
 
     def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
         return _expect_independent(grid, entries, probs, 0.0, -1.0)
 
-    def fit(self, grid: PairGrid, statistics: FloatArray) -> UniformPositions:
-        return self
-
-    def config(self) -> dict[str, object]:
-        return {}
-
 
 @dataclass(frozen=True)
-class DiagonalPositions:
+class DiagonalPositions(PositionModel):
     """P(a_j = i) is proportional to exp(-tension |i/|F| - j/|E||); NULL has a fixed probability."""
 
     tension: float = 4.0
@@ -87,18 +79,10 @@ class DiagonalPositions:
         if not (0 <= self.tension <= MAX_TENSION and 0 < self.null < 1):
             raise ValueError(f"tension {self.tension} must be from 0 to {MAX_TENSION:g}, null {self.null} in (0, 1)")
 
-    @classmethod
-    def initial(cls) -> DiagonalPositions:
-        return cls()
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, float]) -> DiagonalPositions:
-        return cls(**config)
-
     def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
         return _expect_independent(grid, entries, probs, self.tension, self.null)
 
-    def fit(self, grid: PairGrid, statistics: FloatArray) -> DiagonalPositions:
+    def fit(self, grid: PairGrid, statistics: FloatArray) -> Self:
         """Find, by Newton's method, the tension at which the mean distance equals the expected one."""
         aligned, distance = statistics.tolist()
         if not aligned:
@@ -112,66 +96,54 @@ class DiagonalPositions:
             tension = float(np.clip(tension + np.clip(step, -2.0, 2.0), 0.0, MAX_TENSION))
         return replace(self, tension=tension)
 
-    def config(self) -> dict[str, object]:
-        return {"tension": self.tension, "null": self.null}
+
+def _initial_jumps() -> FloatArray:
+    """Start with the step to the next word as the likeliest."""
+    distance = np.abs(np.arange(-MAX_JUMP, MAX_JUMP + 1) - 1)
+    return np.asarray(1.0 / (1.0 + distance) ** 1.5)
 
 
 @dataclass(frozen=True, eq=False)
-class JumpPositions:
+class JumpPositions(PositionModel):
     """P(a_j = i | a_{j-1} = k) is proportional to jumps[i - k]; NULL has a fixed probability."""
 
-    jumps: FloatArray  # (2 * MAX_JUMP + 1,) from -MAX_JUMP to MAX_JUMP
+    jumps: FloatArray = field(default_factory=_initial_jumps)  # (2 * MAX_JUMP + 1,) from -MAX_JUMP to MAX_JUMP
     null: float = NULL_PROB
 
     def __post_init__(self) -> None:
         """Check the shape: kernels use jumps without bounds checks."""
-        is_valid = self.jumps.shape == (2 * MAX_JUMP + 1,) and bool(
-            np.isfinite(self.jumps).all() and (self.jumps > 0).all()
-        )
-        if not is_valid or not 0 < self.null < 1:
+        has_jumps = self.jumps.shape == (2 * MAX_JUMP + 1,) and ((self.jumps > 0) & (self.jumps < np.inf)).all()
+        if not has_jumps or not 0 < self.null < 1:
             raise ValueError(f"expected {2 * MAX_JUMP + 1} jumps above 0, and null in (0, 1)")
 
     @classmethod
-    def initial(cls, null: float = NULL_PROB) -> JumpPositions:
-        """Start with the step to the next word as the likeliest."""
-        distance = np.abs(np.arange(-MAX_JUMP, MAX_JUMP + 1) - 1)
-        return cls(1.0 / (1.0 + distance) ** 1.5, null)
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, ArrayLike]) -> JumpPositions:
+    def from_config(cls, config: Mapping[str, object]) -> Self:
         if set(config) != {"jumps", "null"}:
             raise ValueError("expected the parameters jumps and null")
-        return cls(np.asarray(config["jumps"], np.float64), float(np.asarray(config["null"], np.float64)))
-
-    def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
-        posteriors = np.empty(grid.offsets[-1])
-
-        def expect_chunk(chunk: tuple[int, int]) -> tuple[float, FloatArray]:
-            counts = np.zeros_like(self.jumps)
-            parameters = (entries, probs, self.jumps, self.null)
-            return _forward_backward(*chunk, *grid.offset_arrays, *parameters, posteriors, counts), counts
-
-        results = parallel_map(expect_chunk, grid.chunks)
-        log_likelihood = sum(value for value, _ in results)
-        return Expectation(posteriors, log_likelihood, sum((counts for _, counts in results), np.zeros(1)))
-
-    def fit(self, grid: PairGrid, statistics: FloatArray) -> JumpPositions:
-        """Use relative frequencies, as is usual, although the normaliser of a jump depends on the sentence length."""
-        return replace(self, jumps=(statistics + 1e-3) / (statistics + 1e-3).sum())
+        return cls(np.array(config["jumps"], np.float64), float(np.array(config["null"], np.float64)))
 
     def config(self) -> dict[str, object]:
         return {"jumps": self.jumps.tolist(), "null": self.null}
+
+    def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
+        posteriors = np.empty(grid.num_cells)
+        forward_backward = partial(_forward_backward, grid.offsets, entries, probs, self.jumps, self.null, posteriors)
+        results = parallel_map(forward_backward, grid.chunks)
+        log_likelihood = sum(value for value, _ in results)
+        return Expectation(posteriors, log_likelihood, sum((counts for _, counts in results), np.zeros(1)))
+
+    def fit(self, grid: PairGrid, statistics: FloatArray) -> Self:
+        """Use relative frequencies, as is usual, although the normaliser of a jump depends on the sentence length."""
+        return replace(self, jumps=(statistics + 1e-3) / (statistics + 1e-3).sum())
 
 
 def _expect_independent(
     grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray, tension: float, null: float
 ) -> Expectation:
     """E step of the models in which the target words are aligned independently of each other."""
-    posteriors = np.empty(grid.offsets[-1])
-    sums = parallel_map(
-        lambda chunk: _row_posteriors(*chunk, *grid.offset_arrays, entries, probs, tension, null, posteriors),
-        grid.chunks,
-    )
+    posteriors = np.empty(grid.num_cells)
+    row_posteriors = partial(_row_posteriors, grid.offsets, entries, probs, tension, null, posteriors)
+    sums = parallel_map(row_posteriors, grid.chunks)
     log_likelihood, aligned, distance = np.array(sums, np.float64).reshape(-1, 3).sum(axis=0).tolist()
     return Expectation(posteriors, log_likelihood, np.array([aligned, distance]))
 
@@ -180,24 +152,20 @@ def _expect_independent(
 
 
 @kernel
-def _row_posteriors(first, last, source_at, target_at, cell_at, entries, t, tension, null, posteriors):  # type: ignore[no-untyped-def]
+def _row_posteriors(at, entries, t, tension, null, posteriors, chunk):  # type: ignore[no-untyped-def]
     """Fill in posteriors row by row; return log-likelihood, expected aligned words, and their distance sum.
 
     A negative `null` stands for 1 / (|F| + 1).
     """
     likelihood = aligned = distance = 0.0
-    for pair in range(first, last):
-        n_f = source_at[pair + 1] - source_at[pair]
-        n_e = target_at[pair + 1] - target_at[pair]
+    for pair in range(chunk[0], chunk[1]):
+        n_f, n_e = at.source[pair + 1] - at.source[pair], at.target[pair + 1] - at.target[pair]
         if n_f == 0:
-            for j in range(n_e):
-                posteriors[cell_at[pair] + j] = 1.0
-                likelihood += np.log(t[entries[cell_at[pair] + j]])
+            likelihood += _align_with_null(at.cells[pair], n_e, entries, t, posteriors)
             continue
         p_null = 1.0 / (n_f + 1) if null < 0 else null
         for j in range(n_e):
-            row = cell_at[pair] + j * (n_f + 1)
-            norm = 0.0
+            row, norm = at.cells[pair] + j * (n_f + 1), 0.0
             for i in range(n_f):
                 weight = np.exp(-tension * abs((i + 0.5) / n_f - (j + 0.5) / n_e)) if tension > 0 else 1.0
                 posteriors[row + 1 + i] = weight
@@ -215,6 +183,16 @@ def _row_posteriors(first, last, source_at, target_at, cell_at, entries, t, tens
                 aligned += posteriors[row + 1 + i]
                 distance += posteriors[row + 1 + i] * abs((i + 0.5) / n_f - (j + 0.5) / n_e)
     return likelihood, aligned, distance
+
+
+@kernel
+def _align_with_null(first, n_e, entries, t, posteriors):  # type: ignore[no-untyped-def]
+    """Align all words of a target sentence whose source is empty; return the log-likelihood."""
+    likelihood = 0.0
+    for cell in range(first, first + n_e):
+        posteriors[cell] = 1.0
+        likelihood += np.log(t[entries[cell]])
+    return likelihood
 
 
 @kernel
@@ -237,6 +215,16 @@ def _distance_moments(shapes, frequencies, tension):  # type: ignore[no-untyped-
     return total, mean, variance
 
 
+class _Workspace(NamedTuple):
+    """Arrays for the sentences of a chunk."""
+
+    transitions: FloatArray  # (source + 1, source) P(a_j = i | a_{j-1} = k) in row k
+    at_word: FloatArray  # (target, source) forward probability of position i
+    at_null: FloatArray  # (target, source) forward probability of NULL, i the last position before
+    backward: FloatArray  # (target, source)
+    scale: FloatArray  # (target,)
+
+
 @kernel
 def _fill_transitions(n_f, jumps, null, transitions):  # type: ignore[no-untyped-def]
     """P(a_j = i | a_{j-1} = k) in row k; the last row is the start of a sentence, one position before the first."""
@@ -251,11 +239,11 @@ def _fill_transitions(n_f, jumps, null, transitions):  # type: ignore[no-untyped
 
 
 @kernel
-def _forward(at, n_f, n_e, entries, t, transitions, null, at_word, at_null, scale):  # type: ignore[no-untyped-def]
+def _forward(first, n_f, n_e, entries, t, null, work):  # type: ignore[no-untyped-def]
     """P(a_j, e_1 ... e_j), scaled to sum to 1 for each j; return the log-likelihood of the sentence."""
-    likelihood = 0.0
+    at_word, at_null, transitions, likelihood = work.at_word, work.at_null, work.transitions, 0.0
     for j in range(n_e):
-        row = at + j * (n_f + 1)
+        row = first + j * (n_f + 1)
         total = 0.0
         for i in range(n_f):
             if j == 0:
@@ -269,7 +257,7 @@ def _forward(at, n_f, n_e, entries, t, transitions, null, at_word, at_null, scal
             at_word[j, i] = p_word * t[entries[row + 1 + i]]
             at_null[j, i] = p_null * t[entries[row]]
             total += at_word[j, i] + at_null[j, i]
-        scale[j] = total
+        work.scale[j] = total
         likelihood += np.log(total)
         for i in range(n_f):
             at_word[j, i] /= total
@@ -278,14 +266,13 @@ def _forward(at, n_f, n_e, entries, t, transitions, null, at_word, at_null, scal
 
 
 @kernel
-def _backward(  # type: ignore[no-untyped-def]
-    at, n_f, n_e, entries, t, transitions, null, at_word, at_null, scale, backward, posteriors, counts
-):  # fmt: skip
+def _backward(first, n_f, n_e, entries, t, null, work, posteriors, counts):  # type: ignore[no-untyped-def]
     """P(e_{j+1} ... | a_j), with the same scale; fill in the posteriors and add up the expected jumps."""
+    at_word, at_null, backward, scale = work.at_word, work.at_null, work.backward, work.scale
     for i in range(n_f):
         backward[n_e - 1, i] = 1.0
     for j in range(n_e - 1, -1, -1):
-        row = at + j * (n_f + 1)
+        row = first + j * (n_f + 1)
         p_null = 0.0
         for i in range(n_f):
             posteriors[row + 1 + i] = at_word[j, i] * backward[j, i]
@@ -298,7 +285,7 @@ def _backward(  # type: ignore[no-untyped-def]
         for k in range(n_f):
             total = null * t[entries[row]] * backward[j, k]
             for i in range(n_f):
-                step = transitions[k, i] * t[entries[row + 1 + i]] * backward[j, i]
+                step = work.transitions[k, i] * t[entries[row + 1 + i]] * backward[j, i]
                 total += step
                 expected = (at_word[j - 1, k] + at_null[j - 1, k]) * step / scale[j]
                 counts[min(max(i - k, -MAX_JUMP), MAX_JUMP) + MAX_JUMP] += expected
@@ -306,34 +293,21 @@ def _backward(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _forward_backward(  # type: ignore[no-untyped-def]
-    first, last, source_at, target_at, cell_at, entries, t, jumps, null, posteriors, counts
-):  # fmt: skip
-    """Forward-backward over each target sentence; expected jumps are added to `counts`. Return the log-likelihood."""
+def _forward_backward(at, entries, t, jumps, null, posteriors, chunk):  # type: ignore[no-untyped-def]
+    """Forward-backward over each target sentence. Return the log-likelihood and the expected jumps."""
     max_f = max_e = 1
-    for pair in range(first, last):
-        max_f = max(max_f, source_at[pair + 1] - source_at[pair])
-        max_e = max(max_e, target_at[pair + 1] - target_at[pair])
-    transitions = np.empty((max_f + 1, max_f))
-    at_word = np.empty((max_e, max_f))  # forward probability of position i
-    at_null = np.empty((max_e, max_f))  # forward probability of NULL, i the last position before
-    backward = np.empty((max_e, max_f))
-    scale = np.empty(max_e)
-    likelihood = 0.0
-    for pair in range(first, last):
-        n_f = source_at[pair + 1] - source_at[pair]
-        n_e = target_at[pair + 1] - target_at[pair]
-        at = cell_at[pair]
+    for pair in range(chunk[0], chunk[1]):
+        max_f = max(max_f, at.source[pair + 1] - at.source[pair])
+        max_e = max(max_e, at.target[pair + 1] - at.target[pair])
+    shape = (max_e, max_f)
+    work = _Workspace(np.empty((max_f + 1, max_f)), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(max_e))
+    likelihood, counts = 0.0, np.zeros_like(jumps)
+    for pair in range(chunk[0], chunk[1]):
+        n_f, n_e, first = at.source[pair + 1] - at.source[pair], at.target[pair + 1] - at.target[pair], at.cells[pair]
         if n_f == 0:
-            for j in range(n_e):
-                posteriors[at + j] = 1.0
-                likelihood += np.log(t[entries[at + j]])
-            continue
-        if n_e == 0:
-            continue
-        _fill_transitions(n_f, jumps, null, transitions)
-        likelihood += _forward(at, n_f, n_e, entries, t, transitions, null, at_word, at_null, scale)
-        _backward(
-            at, n_f, n_e, entries, t, transitions, null, at_word, at_null, scale, backward, posteriors, counts
-        )  # fmt: skip
-    return likelihood
+            likelihood += _align_with_null(first, n_e, entries, t, posteriors)
+        elif n_e > 0:
+            _fill_transitions(n_f, jumps, null, work.transitions)
+            likelihood += _forward(first, n_f, n_e, entries, t, null, work)
+            _backward(first, n_f, n_e, entries, t, null, work, posteriors, counts)
+    return likelihood, counts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,18 +26,17 @@ def symmetrize(
     """
     if method not in SYMMETRIZATIONS:
         raise DataError(f"unknown symmetrization {method!r}; choose from {', '.join(SYMMETRIZATIONS)}")
-    number = SYMMETRIZATIONS.index(method)
-    offsets = grid.offset_arrays[:2]
-    chunks = parallel_map(lambda chunk: _links(*chunk, *offsets, forward, backward, number), grid.chunks)
-    counts = np.concatenate([np.zeros(1, np.int64), *(chunk[0] for chunk in chunks)])
-    source, target = (np.concatenate([np.zeros(0, np.int32), *(chunk[n] for chunk in chunks)]) for n in (1, 2))
+    links = partial(_links, grid.offsets, forward, backward, SYMMETRIZATIONS.index(method))
+    empty = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
+    chunks = zip(empty, *parallel_map(links, grid.chunks), strict=True)
+    counts, source, target = (np.concatenate(parts) for parts in chunks)
     return WordAlignments(np.cumsum(counts), source, target)
 
 
 @kernel
-def _links(first, last, source_at, target_at, forward, backward, method):  # type: ignore[no-untyped-def]
+def _links(at, forward, backward, method, chunk):  # type: ignore[no-untyped-def]
     """The number of links of each pair, and their source and target positions."""
-    size = 0
+    first, last, source_at, target_at, size = chunk[0], chunk[1], at.source, at.target, 0
     for pair in range(first, last):
         size += (source_at[pair + 1] - source_at[pair]) * (target_at[pair + 1] - target_at[pair])
     counts = np.zeros(last - first, np.int64)

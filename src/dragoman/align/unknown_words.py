@@ -61,24 +61,11 @@ class UnknownReplacer:
             return ()
         unknown = [position for position in candidates if is_unknown is not None and is_unknown[position]]
         result = []
-        for place, word in enumerate(words):
-            if word != SPECIALS[UNK]:
-                continue
-            best = _most_attended(attention[place], candidates)
-            if (
-                unknown
-                and attention[place][(best_unknown := _most_attended(attention[place], unknown))] >= MIN_ATTENTION
-            ):
-                best = best_unknown
-            result.append(self._replacement(place, source[best], float(attention[place][best])))
+        for place in (place for place, word in enumerate(words) if word == SPECIALS[UNK]):
+            weights = attention[place]
+            preferred = [position for position in unknown if weights[position] >= MIN_ATTENTION] or candidates
+            best = preferred[int(np.argmax(weights[preferred]))]
+            translations = [] if self.lexicon is None else self.lexicon.translations(source[best], 1)
+            word, rule = (translations[0].word, TRANSLATED) if translations else (source[best], COPIED)
+            result.append(Replacement(place, word, source[best], float(weights[best]), rule))
         return tuple(result)
-
-    def _replacement(self, place: int, source: str, attention: float) -> Replacement:
-        translations = [] if self.lexicon is None else self.lexicon.translations(source, 1)
-        if translations:
-            return Replacement(place, translations[0].word, source, attention, TRANSLATED)
-        return Replacement(place, source, source, attention, COPIED)
-
-
-def _most_attended(attention: NDArray[np.float64], positions: Sequence[int]) -> int:
-    return positions[int(np.argmax(attention[list(positions)]))]

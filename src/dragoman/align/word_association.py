@@ -7,7 +7,8 @@ otherwise two rare words that occur in one wrong pair only would count as eviden
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,7 @@ SMOOTHING = 1.0  # pseudo-count of each source word that is distributed by chanc
 CHANCE_WEIGHT = 0.1  # weight of chance in the explanation of each word: bounds how much one word can lower a score
 
 
-@dataclass(frozen=True, eq=False)
-class WordAssociations:
+class WordAssociations(NamedTuple):
     """Expected counts of Model 1, by which pairs of lines can be scored."""
 
     keys: NDArray[np.int64]  # (word pairs,) source * |V_e| + target, sorted
@@ -37,15 +37,9 @@ class WordAssociations:
     def train(cls, source: IdLines, target: IdLines, iterations: int = ITERATIONS) -> WordAssociations:
         """Train Model 1 on lines, each a sorted set of words."""
         em = run_em(PairGrid(source, target), ("ibm1",), iterations, prior=0.0)
-        cumulative = np.concatenate([[0.0], np.cumsum(em.counts)])
-        return cls(
-            em.keys,
-            em.starts,
-            em.counts,
-            em.previous_probs,
-            np.diff(cumulative[em.starts]),
-            np.bincount(target.ids, minlength=target.vocab_size).astype(np.float64),
-        )
+        source_counts = np.diff(np.concatenate([[0.0], np.cumsum(em.counts)])[em.starts])
+        target_counts = np.bincount(target.ids, minlength=target.vocab_size).astype(np.float64)
+        return cls(em.keys, em.starts, em.counts, em.previous_probs, source_counts, target_counts)
 
     def pair_scores(
         self,
@@ -61,115 +55,86 @@ class WordAssociations:
 
         `is_training_pair` states for each line i whether source line i and target line i were trained on as a pair.
         """
-        tables = (self.keys, self.starts, self.counts, self.previous_probs, self.source_counts, self.target_counts)
         longest = max(1, int(source.sizes.max(initial=0)), int(target.sizes.max(initial=0)))
-
-        def score(span: tuple[int, int]) -> NDArray[np.float64]:
-            rows = (lines[slice(*span)] for lines in (source_lines, target_lines))
-            scores: NDArray[np.float64] = _score(*source[:2], *target, *rows, is_training_pair, *tables, longest)
-            return scores
-
+        score = partial(_score, self, source, target, source_lines, target_lines, is_training_pair, longest)
         return np.concatenate([np.zeros(0), *parallel_map(score, split_range(0, len(source_lines)))])
 
 
 @kernel
-def _find(keys, starts, source, target, width):  # type: ignore[no-untyped-def]
-    """The index of a word pair, or -1."""
-    key = np.int64(source) * width + target
-    first, last = starts[source], starts[source + 1]
+def _find(keys, first, last, key):  # type: ignore[no-untyped-def]
+    """Where a key is among the sorted keys first..last, or -1."""
+    end = last
     while first < last:
         middle = (first + last) // 2
         if keys[middle] < key:
             first = middle + 1
         else:
             last = middle
-    return first if first < starts[source + 1] and keys[first] == key else -1
+    return first if first < end and keys[first] == key else -1
 
 
 @kernel
-def _position(words, first, last, word):  # type: ignore[no-untyped-def]
-    """Where a word is among the sorted words first..last, or -1."""
-    end = last
-    while first < last:
-        middle = (first + last) // 2
-        if words[middle] < word:
-            first = middle + 1
-        else:
-            last = middle
-    return first if first < end and words[first] == word else -1
+def _find_pair(associations, source, target):  # type: ignore[no-untyped-def]
+    """The index of a word pair, or -1."""
+    key = np.int64(source) * associations.target_counts.size + target
+    return _find(associations.keys, associations.starts[source], associations.starts[source + 1], key)
 
 
 @kernel
-def _score(  # type: ignore[no-untyped-def]
-    f, f_at, e, e_at, width, source_lines, target_lines, is_training_pair,
-    keys, starts, counts, previous, source_counts, target_counts, longest,
-):  # fmt: skip
+def _score(associations, source, target, source_lines, target_lines, is_training_pair, longest, rows):  # type: ignore[no-untyped-def]
     """The score of each pair of lines, without the counts that these lines contributed.
 
     Source line a may have been trained on with target line a, and target line b with source line b. Where these
     resemble the lines that are scored, as neighbours often do, their counts must not support them either.
     """
-    result = np.full(source_lines.size, np.nan)
-    total = target_counts.sum()
+    result = np.full(rows[1] - rows[0], np.nan)
     joint, left_out = np.empty((longest, longest)), np.empty((longest, longest))
-    weights = np.empty(longest)
-    for row in range(source_lines.size):
+    weights, total = np.empty(longest), associations.target_counts.sum()
+    for row in range(rows[0], rows[1]):
         a, b = source_lines[row], target_lines[row]
-        m, n = f_at[a + 1] - f_at[a], e_at[b + 1] - e_at[b]
-        if m == 0 or n == 0:
+        f = source.ids[source.offsets[a] : source.offsets[a + 1]]
+        e = target.ids[target.offsets[b] : target.offsets[b + 1]]
+        if f.size == 0 or e.size == 0:
             continue
-        left_out[:m, :n] = 0.0
-        for j in range(n):
-            word = e[e_at[b] + j]
-            for i in range(m):
-                index = _find(keys, starts, f[f_at[a] + i], word, width)
-                joint[i, j] = counts[index] if index >= 0 else 0.0
-            if is_training_pair[a] and _position(e, e_at[a], e_at[a + 1], word) >= 0:
-                _add_left_out(
-                    left_out, j, f, f_at[a], m, f_at[a], f_at[a + 1], word, width, keys, starts, previous, weights
-                )
+        left_out[: f.size, : e.size] = 0.0
+        for j in range(e.size):
+            for i in range(f.size):
+                index = _find_pair(associations, f[i], e[j])
+                joint[i, j] = associations.counts[index] if index >= 0 else 0.0
+            if is_training_pair[a] and _find(target.ids, target.offsets[a], target.offsets[a + 1], e[j]) >= 0:
+                _add_left_out(left_out[:, j], f, f, e[j], associations, weights)
             if a != b and is_training_pair[b]:
-                _add_left_out(
-                    left_out, j, f, f_at[a], m, f_at[b], f_at[b + 1], word, width, keys, starts, previous, weights
-                )
+                trained = source.ids[source.offsets[b] : source.offsets[b + 1]]
+                _add_left_out(left_out[:, j], f, trained, e[j], associations, weights)
         removed = 1.0 if is_training_pair[b] else 0.0
-        result[row] = _gain(
-            joint,
-            left_out,
-            f[f_at[a] : f_at[a + 1]],
-            e[e_at[b] : e_at[b + 1]],
-            source_counts,
-            target_counts,
-            total,
-            removed,
-        )
+        result[row - rows[0]] = _gain(joint, left_out, f, e, associations, total, removed)
     return result
 
 
 @kernel
-def _add_left_out(left_out, j, f, f_first, m, first, last, word, width, keys, starts, previous, weights):  # type: ignore[no-untyped-def]
-    """Add to `left_out[:, j]` what a training pair with source words first..last contributed to the counts of `word`."""
-    norm = previous[_find(keys, starts, NULL, word, width)]
-    for k in range(first, last):
-        weights[k - first] = previous[_find(keys, starts, f[k], word, width)]
-        norm += weights[k - first]
-    for i in range(m):
-        k = _position(f, first, last, f[f_first + i])
+def _add_left_out(left_out, f, trained, word, associations, weights):  # type: ignore[no-untyped-def]
+    """Add to `left_out` what a training pair with the source words `trained` contributed to the counts of `word`."""
+    norm = associations.previous_probs[_find_pair(associations, NULL, word)]
+    for k in range(trained.size):
+        weights[k] = associations.previous_probs[_find_pair(associations, trained[k], word)]
+        norm += weights[k]
+    for i in range(f.size):
+        k = _find(trained, 0, trained.size, f[i])
         if k >= 0:
-            left_out[i, j] += weights[k - first] / norm
+            left_out[i] += weights[k] / norm
 
 
 @kernel
-def _gain(joint, left_out, source, target, source_counts, target_counts, total, removed):  # type: ignore[no-untyped-def]
+def _gain(joint, left_out, source, target, associations, total, removed):  # type: ignore[no-untyped-def]
     """Mean over the words of both lines of log(chance + how much more often than by chance the other line has it)."""
     m, n = source.size, target.size
     by_target, by_source = np.zeros(n), np.zeros(m)
     for i in range(m):
-        remaining = source_counts[source[i]]
+        remaining = associations.source_counts[source[i]]
         for j in range(n):
             remaining -= left_out[i, j]
         for j in range(n):
-            p = (target_counts[target[j]] - removed) / total
+            p = (associations.target_counts[target[j]] - removed) / total
             count = max(0.0, joint[i, j] - left_out[i, j])
             ratio = (count / p + SMOOTHING) / (max(0.0, remaining) + SMOOTHING) if p > 0 else 1.0
             by_target[j] += ratio / m
