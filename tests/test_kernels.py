@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dragoman.core import kernels
 from dragoman.core.kernels import kernel
 
 
@@ -38,7 +37,7 @@ def test_kernel_is_compiled_without_cache_if_nothing_can_be_written(monkeypatch)
             raise RuntimeError("cannot cache function: no locator available")
         return lambda function: function
 
-    monkeypatch.setattr(kernels, "njit", refuse_to_cache)
+    monkeypatch.setattr("numba.njit", refuse_to_cache)
     assert kernel(_double).compile() is _double
 
 
@@ -46,6 +45,6 @@ def test_other_errors_are_raised(monkeypatch):
     def fail(**options):
         raise RuntimeError("something else")
 
-    monkeypatch.setattr(kernels, "njit", fail)
+    monkeypatch.setattr("numba.njit", fail)
     with pytest.raises(RuntimeError):
         kernel(_double).compile()

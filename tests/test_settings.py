@@ -137,8 +137,8 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
 @pytest.mark.parametrize(
     ("content", "line", "expected"),
     [
-        (b"model:\n  order: \xff\n", 2, "not UTF-8 (byte 0xff)"),
-        (b"\xef\xbb\xbfmodel:\n  order: \xff\n", 2, "not UTF-8 (byte 0xff)"),
+        (b"model:\n  order: \xff\n", 2, "not UTF-8 (byte 0xff at column 10); convert it"),
+        (b"\xef\xbb\xbfmodel:\n  order: \xff\n", 2, "not UTF-8 (byte 0xff at column 10); convert it"),
         ("model:\n  order: [5\n", 3, "not YAML"),
         ("model:\n\torder: 5\n", 2, "not YAML"),
         ("model: 'open\n", 2, "not YAML"),

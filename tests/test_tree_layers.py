@@ -117,7 +117,7 @@ def test_padding_and_order_have_no_effect(cell: str) -> None:
 @cells
 def test_the_root_is_the_last_vector_of_a_sentence(cell: str) -> None:
     output = encoded(cell, TREES)
-    columns = torch.from_numpy(TreeBatch.from_trees(TREES).root_columns)
+    columns = torch.from_numpy(TreeBatch.from_trees(TREES).sizes - 1)
     torch.testing.assert_close(output.root[0], output.vectors[torch.arange(len(TREES)), columns], rtol=0, atol=0)
 
 

@@ -244,7 +244,7 @@ def test_batch_builds_each_tree_from_its_leaves(lines: list[str]) -> None:
         assert batch.mask[number].tolist() == [column < size for column in range(batch.mask.shape[1])]
         assert [node is not None for node in grid[number]] == batch.mask[number].tolist()
         assert grid[number][: len(words)] == words
-        assert roots[number] == grid[number][batch.root_columns[number]] == spelled(words, tree.left, tree.right)
+        assert roots[number] == grid[number][batch.sizes[number] - 1] == spelled(words, tree.left, tree.right)
         for node, (first, last) in zip(grid[number][:size], batch.spans[number].tolist(), strict=False):
             assert words[first : last + 1] == words_under(node)
 

@@ -5,29 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import RLock
 from types import FunctionType
-from typing import Any
+from typing import Generic, TypeVar
 
+R = TypeVar("R")
 _lock = RLock()
 
 
-class Kernel:
+class Kernel(Generic[R]):
     """A function that numba compiles when it is first called.
 
     Importing a module with kernels does not import numba, which takes longer than training a small n-gram model.
     """
 
-    def __init__(self, function: FunctionType):
+    def __init__(self, function: Callable[..., R]):
         self.function = function
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
-        self._compiled: Callable[..., Any] | None = None
+        self._compiled: Callable[..., R] | None = None
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> R:
         return (self._compiled or self.compile())(*args)
 
-    def compile(self) -> Callable[..., Any]:
+    def compile(self) -> Callable[..., R]:
         """Return numba's dispatcher. It releases the GIL, and its machine code is cached on disk if possible."""
+        from numba import njit
+
         with _lock:
             if self._compiled is None:
                 function = self._with_compiled_globals()
@@ -39,8 +42,9 @@ class Kernel:
 
     def _with_compiled_globals(self) -> FunctionType:
         """Return the function with the dispatchers of the kernels that it calls, which numba looks up as globals."""
-        function, code = self.function, self.function.__code__
-        names = function.__globals__
+        function = self.function
+        assert isinstance(function, FunctionType)
+        code, names = function.__code__, function.__globals__
         called = {name: names[name].compile() for name in code.co_names if isinstance(names.get(name), Kernel)}
         if not called:
             return function
@@ -49,15 +53,6 @@ class Kernel:
         return copy
 
 
-def njit(**options: Any) -> Callable[[FunctionType], Callable[..., Any]]:
-    """numba's decorator, imported when it is needed."""
-    from numba import njit as decorator
-
-    decorate: Callable[[FunctionType], Callable[..., Any]] = decorator(**options)
-    return decorate
-
-
-def kernel(function: Callable[..., Any]) -> Kernel:
+def kernel(function: Callable[..., R]) -> Kernel[R]:
     """Compile a loop over arrays with numba, at its first call."""
-    assert isinstance(function, FunctionType)
     return Kernel(function)

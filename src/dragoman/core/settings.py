@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from dragoman.core.errors import DataError, closest_match, did_you_mean, error_at_line, file_errors
+from dragoman.core.errors import DataError, closest_match, did_you_mean, encoding_error, error_at_line, file_errors
 
 MAX_DEPTH = 8  # of lists and mappings inside each other; protects the stack
 MAX_SHOWN_CHARACTERS = 60  # of a value in a message
@@ -40,7 +40,7 @@ S = TypeVar("S", bound=Settings)
 class GivenValue:
     """A value given by the user, with its origin: `exp.yaml:4` or the option `--order`."""
 
-    value: Any  # the values of a mapping are `GivenValue`s
+    value: object  # the values of a mapping are `GivenValue`s
     origin: str
 
 
@@ -53,10 +53,14 @@ def read_settings(path: str | Path) -> dict[str, GivenValue]:
     Scalars follow the rules of YAML 1.2, so `1e-3` is a number and `no` is a word. Nothing in the file is executed.
     """
     source = str(path)
-    text = _read_text(Path(path), source)
+    with file_errors(Path(path)):
+        content = Path(path).read_bytes()
     try:
+        text = content.decode()
         _check_yaml_events(text, source)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except UnicodeDecodeError as error:
+        raise encoding_error(content, error.start, source) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -70,17 +74,6 @@ def read_settings(path: str | Path) -> dict[str, GivenValue]:
         line = node.start_mark.line + 1 if node else 1
         raise error_at_line(source, line, "no settings; write `section:` and under it, indented, `key: value` lines")
     return _parse_mapping(node, source)
-
-
-def _read_text(path: Path, source: str) -> str:
-    with file_errors(path):
-        content = path.read_bytes()
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
-        problem = f"not UTF-8 (byte 0x{byte:02x}); convert it, for example with iconv -f LATIN1 -t UTF-8"
-        raise error_at_line(source, line, problem) from None
 
 
 def _check_yaml_events(text: str, source: str) -> None:
@@ -112,7 +105,7 @@ def _parse_mapping(node: yaml.MappingNode, source: str) -> dict[str, GivenValue]
     return result
 
 
-def _parse_node(node: yaml.Node, source: str) -> Scalar | list[Any] | dict[str, GivenValue]:
+def _parse_node(node: yaml.Node, source: str) -> object:
     if isinstance(node, yaml.MappingNode):
         return _parse_mapping(node, source)
     if isinstance(node, yaml.SequenceNode):
@@ -125,9 +118,7 @@ NULLS = {"", "~", "null", "Null", "NULL"}
 BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 INTEGER = re.compile(r"[-+]?[0-9]{1,18}")  # a longer number fits no array: it is read as a float, and then rejected
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-NON_FINITE = re.compile(
-    r"([-+]?)\.?(inf|nan)", re.IGNORECASE
-)  # also Python's `inf`, so that it is rejected as a number
+NON_FINITE = re.compile(r"([-+]?)\.?(inf|nan)", re.IGNORECASE)  # also Python's `inf`, to reject it as a number
 
 
 def parse_scalar(text: str) -> Scalar:
@@ -158,23 +149,22 @@ def check_sections(
     given: Mapping[str, GivenValue], kinds: Mapping[str, type[Settings]]
 ) -> dict[str, dict[str, GivenValue]]:
     """Return the sections of a file, or raise an error for an unknown or malformed one."""
+    sections = {}
     for name, section in given.items():
         if name not in kinds:
-            raise DataError(f"{section.origin}: {_unknown_section_message(name, kinds)}")
+            owner = next((other for other, kind in kinds.items() if name in kind.model_fields), None)
+            problem = f"unknown section {_quote(name)}; {did_you_mean(name, kinds, 'the sections are')}"
+            if owner is not None:
+                problem = f"{name} belongs to section {owner}; write it under `{owner}:`, indented"
+            raise DataError(f"{section.origin}: {problem}")
         if not isinstance(section.value, dict | None):
             remedy = "write `key: value` lines under it, indented"
             raise DataError(f"{section.origin}: section {name} holds {_truncated(section.value)}; {remedy}")
-    return {name: section.value or {} for name, section in given.items()}
+        sections[name] = section.value or {}
+    return sections
 
 
-def _unknown_section_message(name: str, kinds: Mapping[str, type[Settings]]) -> str:
-    for section, kind in kinds.items():
-        if name in kind.model_fields:
-            return f"{name} belongs to section {section}; write it under `{section}:`, indented"
-    return f"unknown section {_quote(name)}; {did_you_mean(name, kinds, 'the sections are')}"
-
-
-def validate(kind: type[S] | S, values: Mapping[str, Any], source: str, section: str = "") -> S:
+def validate(kind: type[S] | S, values: Mapping[str, object], source: str, section: str = "") -> S:
     """Return values as settings of this kind, or raise an error of one line for the first wrong value.
 
     An instance as `kind` provides the defaults. Values may be `GivenValue`s with their own origins; the others came
@@ -192,7 +182,7 @@ def validate(kind: type[S] | S, values: Mapping[str, Any], source: str, section:
         raise DataError(_error_message(error.errors(), settings, given, source, section)) from None
 
 
-def _without_origins(value: Any) -> Any:
+def _without_origins(value: object) -> object:
     if isinstance(value, GivenValue):
         return _without_origins(value.value)
     if isinstance(value, Mapping):
@@ -206,19 +196,18 @@ def _error_message(
     """Return one line for the first error; an unknown key comes first because it may explain the others."""
     error = min(errors, key=lambda error: error["type"] != "extra_forbidden")
     key = str(error["loc"][0]) if error["loc"] else _key_with_invalid_text(given)
-    origin = given[key].origin if key in given else source
+    origin, where = given[key].origin if key in given else source, f" in {section}" if section else ""
     if error["type"] == "extra_forbidden" and key not in kind.model_fields:
-        where = f" in {section}" if section else ""
         shown = key[: 10 * MAX_SHOWN_CHARACTERS]
         return f"{origin}: unknown key {_quote(key)}{where}; {did_you_mean(shown, kind.model_fields)}"
-    if key in given:
-        hint = _suggest_value(given[key].value, kind.model_fields[key].annotation)
-        return f"{_describe_value(key, given[key])}: {_requirement_message(error)}{hint}"
-    if key:
-        return f"{origin}: {key} is missing{f' in {section}' if section else ''}; give it a value"
-    return (
-        f"{origin}: {section}{': ' if section else ''}{_requirement_message(error)}"  # values that exclude each other
-    )
+    if not key:  # values that exclude each other
+        return f"{origin}: {section}{': ' if section else ''}{_requirement_message(error)}"
+    if key not in given:
+        return f"{origin}: {key} is missing{where}; give it a value"
+    value, shown = given[key].value, _truncated(given[key].value)
+    if not origin.startswith("--"):  # an option is both origin and key
+        origin, shown = f"{origin}: {key}", f"[{shown}]" if isinstance(value, list | tuple) else shown
+    return f"{origin} {shown}: {_requirement_message(error)}{_suggest_value(value, kind.model_fields[key].annotation)}"
 
 
 def _key_with_invalid_text(given: Mapping[str, GivenValue]) -> str:
@@ -227,14 +216,6 @@ def _key_with_invalid_text(given: Mapping[str, GivenValue]) -> str:
         if SURROGATES.search(json.dumps(_without_origins(value), ensure_ascii=False, default=str)):
             return key
     return ""
-
-
-def _describe_value(key: str, given: GivenValue) -> str:
-    """Return origin, key and value; for an option, the option is both origin and key."""
-    value = _truncated(given.value)
-    if given.origin.startswith("--"):
-        return f"{given.origin} {value}"
-    return f"{given.origin}: {key} {f'[{value}]' if isinstance(given.value, list | tuple) else value}"
 
 
 REQUIREMENTS = {
@@ -256,16 +237,13 @@ REQUIREMENTS = {
 
 
 def _requirement_message(error: ErrorDetails) -> str:
-    template = REQUIREMENTS.get(error["type"])
-    if template is None:
+    if error["type"] not in REQUIREMENTS:
         return " ".join(error["msg"].split())
-    context = error.get("ctx", {})
-    return template.format(
-        **{name: f"{value:g}" if isinstance(value, float) else value for name, value in context.items()}
-    )
+    limits = {name: f"{value:g}" if isinstance(value, float) else value for name, value in error.get("ctx", {}).items()}
+    return REQUIREMENTS[error["type"]].format(**limits)
 
 
-def _suggest_value(value: object, annotation: Any) -> str:
+def _suggest_value(value: object, annotation: object) -> str:
     match = closest_match(str(value), [str(choice) for choice in literal_choices(annotation)])
     if match is not None:
         return f"; did you mean {_quote(match)}?"
@@ -276,7 +254,7 @@ def _suggest_value(value: object, annotation: Any) -> str:
 # -- types of fields ------------------------------------------------------------------------------------------------
 
 
-def strip_optional(annotation: Any) -> Any:
+def strip_optional(annotation: object) -> object:
     """Return `X` for the type `X | None`, and other types unchanged."""
     parts = get_args(annotation)
     if get_origin(annotation) not in (Union, UnionType) or len(parts) != 2 or type(None) not in parts:
@@ -284,22 +262,20 @@ def strip_optional(annotation: Any) -> Any:
     return parts[parts[0] is type(None)]
 
 
-def literal_choices(annotation: Any) -> tuple[Any, ...]:
+def literal_choices(annotation: object) -> tuple[object, ...]:
     """Return the values of a `Literal` type; empty for other types."""
     inner = strip_optional(annotation)
     return get_args(inner) if get_origin(inner) is Literal else ()
 
 
-def item_type(annotation: Any) -> Any:
+def item_type(annotation: object) -> object:
     """Return the item type of a list or tuple if all items have the same; None for other types."""
     inner = strip_optional(annotation)
-    items = [
-        get_args(item)[0] if get_origin(item) is Annotated else item for item in get_args(inner) if item is not Ellipsis
-    ]
-    return items[0] if get_origin(inner) in (list, tuple) and len(set(items)) == 1 else None
+    items = {get_args(item)[0] if get_origin(item) is Annotated else item for item in get_args(inner)} - {Ellipsis}
+    return items.pop() if get_origin(inner) in (list, tuple) and len(items) == 1 else None
 
 
-def parse_option(annotation: Any, text: str) -> Any:
+def parse_option(annotation: object, text: str) -> object:
     """Return the value of a command-line argument for a field of this type; text that does not fit stays text.
 
     >>> parse_option(tuple[int, ...], "400,200"), parse_option(float | None, "1e-3"), parse_option(float | None, "none")
@@ -339,15 +315,15 @@ def format_value(value: object) -> str:
 
 def _truncated(value: object) -> str:
     text = format_value(value)
-    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "..."
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}..."
 
 
 def _quote(name: str) -> str:
     text = repr(name)
-    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "...'"
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}...'"
 
 
-def config_differences(old_config: Mapping[str, Any], new_config: Mapping[str, Any]) -> list[str]:
+def config_differences(old_config: Mapping[str, object], new_config: Mapping[str, object]) -> list[str]:
     """Return the differences between two nested configurations, one line per key.
 
     >>> old, new = {"training": {"learning_rate": 0.001, "seed": 1}}, {"training": {"learning_rate": 0.01, "seed": 1}}
@@ -360,7 +336,7 @@ def config_differences(old_config: Mapping[str, Any], new_config: Mapping[str, A
     return [f"{name}: {old} -> {new}" for name, old, new in values if old != new]
 
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _flatten(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield all leaf values as (dotted name, formatted value)."""
     for key, value in values.items():
         if isinstance(value, Mapping) and value:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,14 @@ from dragoman.data.formats import display_name, read_text
 from dragoman.data.ranges import select_ranges, split_by_size
 from dragoman.data.scanner import ScannedText, check_lines, scan
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
+
+
+class EncodeOptions(TypedDict, total=False):
+    """How a corpus uses or builds a vocabulary (see `Corpus.read`)."""
+
+    min_count: int
+    max_size: int | None
+    training: bool | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,26 +55,18 @@ class Corpus:
 
     @classmethod
     def read(
-        cls,
-        path: str | Path,
-        vocab: Vocab | None = None,
-        *,
-        field: str | None = None,
-        min_count: int = 1,
-        max_size: int | None = None,
-        training: bool | None = None,
+        cls, path: str | Path, vocab: Vocab | None = None, *, field: str | None = None, **options: Unpack[EncodeOptions]
     ) -> Corpus:
         """Read plain text, gzip, TSV or JSONL (`-` is standard input).
 
         Args:
             path: the file, one sentence per line.
-            vocab: the vocabulary; None builds one from the text with `min_count` and `max_size` (see `Vocab.build`).
+            vocab: the vocabulary; None builds one from the text.
             field: the column or key of a TSV or JSONL file.
-            training: whether `<s>` and `</s>` in the text are errors; otherwise they are unknown words. The default
-                is True if the vocabulary is built here.
+            options: `min_count` and `max_size` of a vocabulary built here (see `Vocab.build`); `training`: whether
+                `<s>` and `</s>` in the text are errors instead of unknown words, by default if no `vocab` is given.
         """
-        scanned, source = scan(read_text(path, field)), display_name(path)
-        return cls.from_scan(scanned, vocab, min_count=min_count, max_size=max_size, training=training, source=source)
+        return cls.from_scan(scan(read_text(path, field)), vocab, source=display_name(path), **options)
 
     @classmethod
     def from_sentences(
@@ -74,10 +74,8 @@ class Corpus:
         sentences: Iterable[str | Sequence[str]],
         vocab: Vocab | None = None,
         *,
-        min_count: int = 1,
-        max_size: int | None = None,
-        training: bool | None = None,
         source: str = "sentences",
+        **options: Unpack[EncodeOptions],
     ) -> Corpus:
         """Build from strings (split at spaces and TABs) or lists of tokens. Error messages name `source`."""
         lines = [line if isinstance(line, str) else _join_tokens(line) for line in sentences]
@@ -87,9 +85,7 @@ class Corpus:
             text = b""
         if text.count(b"\n") != len(lines):
             check_lines(lines)  # raises an error that names the line
-        return cls.from_scan(
-            scan(text), vocab, min_count=min_count, max_size=max_size, training=training, source=source
-        )
+        return cls.from_scan(scan(text), vocab, source=source, **options)
 
     @staticmethod
     def from_scan(
@@ -303,12 +299,11 @@ class ParallelCorpus:
         *,
         source_field: str | None = None,
         target_field: str | None = None,
-        min_count: int = 1,
-        max_size: int | None = None,
+        **options: Unpack[EncodeOptions],
     ) -> ParallelCorpus:
         """Read two files aligned line by line, or one TSV or JSONL file given twice with its two fields."""
         source_corpus, target_corpus = (
-            Corpus.read(path, vocab, field=field, min_count=min_count, max_size=max_size)
+            Corpus.read(path, vocab, field=field, **options)
             for path, vocab, field in ((source, source_vocab, source_field), (target, target_vocab, target_field))
         )
         if len(source_corpus) != len(target_corpus):

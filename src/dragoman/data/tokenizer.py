@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from dragoman.core.errors import DataError
 from dragoman.core.types import Json
@@ -16,6 +17,15 @@ from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 
 PLAIN, TREE = "text", "tree"  # formats of a source text
+
+
+class TokenizerTrainingOptions(TypedDict, total=False):
+    """Keyword arguments of `Tokenizer.train_and_encode`."""
+
+    min_count: int | None
+    max_size: int | None
+    format: str
+    name: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,20 +44,10 @@ class Tokenizer:
 
     @classmethod
     def train(
-        cls,
-        segmenter: str | Segmenter,
-        lines: Sequence[str],
-        *,
-        min_count: int | None = None,
-        max_size: int | None = None,
-        format: str = PLAIN,
-        name: str = "trees",
+        cls, segmenter: str | Segmenter, lines: Sequence[str], **options: Unpack[TokenizerTrainingOptions]
     ) -> Tokenizer:
         """Train a segmenter and build a vocabulary from a text. Arguments are those of `train_and_encode`."""
-        tokenizer, _ = cls.train_and_encode(
-            segmenter, lines, min_count=min_count, max_size=max_size, format=format, name=name
-        )
-        return tokenizer
+        return cls.train_and_encode(segmenter, lines, **options)[0]
 
     @classmethod
     def train_and_encode(

@@ -10,11 +10,12 @@ and is not converted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from dragoman.core.errors import error_at_line
 from dragoman.core.kernels import kernel
 from dragoman.core.types import Json
-from dragoman.data.corpus import Corpus, arrays_checksum
+from dragoman.data.corpus import Corpus, EncodeOptions, arrays_checksum
 from dragoman.data.formats import display_name, read_text
 from dragoman.data.ranges import concatenate_ranges, offsets_of, select_ranges
 from dragoman.data.vocabulary import END, SPECIALS, Vocab
@@ -61,11 +62,20 @@ def parse_tree(line: str, source: str = "trees", number: int = 1) -> Tree:
         if token == "(":
             open_children.append([])
         elif not open_children:
-            raise error_at_line(source, number, _outside_message(token, line))
+            problem = f"{token!r:.40} is outside the brackets; a line is one tree, such as (S (NP the cat) (VP sat))"
+            if "(" not in line and ")" not in line:
+                problem = NO_BRACKETS
+            elif token == ")":
+                problem = f"a closing bracket too many; {BRACKETS_AS_WORDS}"
+            raise error_at_line(source, number, problem)
         elif token == ")":
-            node = _binarise(open_children.pop(), inner)
-            if node is None:
+            children = open_children.pop()
+            if not children:
                 raise error_at_line(source, number, "a constituent without words; add words or remove it")
+            node = children.pop()
+            while children:
+                inner.append((children.pop(), node))
+                node = ~(len(inner) - 1)
             (open_children[-1] if open_children else roots).append(node)
         elif not may_be_label:
             open_children[-1].append(len(words))
@@ -74,31 +84,10 @@ def parse_tree(line: str, source: str = "trees", number: int = 1) -> Tree:
     if open_children:
         raise error_at_line(source, number, f"{len(open_children)} closing brackets missing; {BRACKETS_AS_WORDS}")
     if len(roots) > 1:
-        raise error_at_line(
-            source, number, f"{len(roots)} trees; put one bracket around all of them, as in (S (NP ...) (VP ...))"
-        )
-    children = [[child if child >= 0 else len(words) + ~child for child in pair] for pair in inner]
-    return Tree(words, [left for left, _ in children], [right for _, right in children])
-
-
-def _binarise(children: list[int], inner: list[tuple[int, int]]) -> int | None:
-    """Return a node over these children, adding inner nodes as needed; a single child is returned itself."""
-    if not children:
-        return None
-    node = children.pop()
-    while children:
-        inner.append((children.pop(), node))
-        node = ~(len(inner) - 1)
-    return node
-
-
-def _outside_message(token: str, line: str) -> str:
-    """Describe what is wrong with a line in which `token` is outside all brackets."""
-    if "(" not in line and ")" not in line:
-        return NO_BRACKETS
-    if token == ")":
-        return f"a closing bracket too many; {BRACKETS_AS_WORDS}"
-    return f"{token!r:.40} is outside the brackets; a line is one tree, such as (S (NP the cat) (VP sat))"
+        problem = f"{len(roots)} trees; put one bracket around all of them, as in (S (NP ...) (VP ...))"
+        raise error_at_line(source, number, problem)
+    pairs = [[child if child >= 0 else len(words) + ~child for child in pair] for pair in inner]
+    return Tree(words, [left for left, _ in pairs], [right for _, right in pairs])
 
 
 # -- a corpus of trees -------------------------------------------------------------------------------------------------
@@ -123,25 +112,11 @@ class Treebank(Corpus):
 
     @classmethod
     def read(
-        cls,
-        path: str | Path,
-        vocab: Vocab | None = None,
-        *,
-        field: str | None = None,
-        min_count: int = 1,
-        max_size: int | None = None,
-        training: bool | None = None,
+        cls, path: str | Path, vocab: Vocab | None = None, *, field: str | None = None, **options: Unpack[EncodeOptions]
     ) -> Treebank:
         """Read one bracketed tree per line from a file. Arguments are those of `Corpus.read`."""
-        text = read_text(path, field).decode()
-        return cls.from_lines(
-            text.removesuffix("\n").split("\n"),
-            vocab,
-            min_count=min_count,
-            max_size=max_size,
-            training=training,
-            source=display_name(path),
-        )
+        lines = read_text(path, field).decode().removesuffix("\n").split("\n")
+        return cls.from_lines(lines, vocab, source=display_name(path), **options)
 
     @classmethod
     def from_lines(
@@ -149,21 +124,12 @@ class Treebank(Corpus):
         lines: Iterable[str],
         vocab: Vocab | None = None,
         *,
-        min_count: int = 1,
-        max_size: int | None = None,
-        training: bool | None = None,
         source: str = "trees",
+        **options: Unpack[EncodeOptions],
     ) -> Treebank:
         """Build from strings with one tree each. Error messages name `source` and the line."""
         trees = [parse_tree(line, source, number) for number, line in enumerate(lines, 1)]
-        words = Corpus.from_sentences(
-            [tree.words for tree in trees],
-            vocab,
-            min_count=min_count,
-            max_size=max_size,
-            training=training,
-            source=source,
-        )
+        words = Corpus.from_sentences([tree.words for tree in trees], vocab, source=source, **options)
         return cls(
             **vars(words),
             left=np.array([child for tree in trees for child in tree.left], np.int32),
@@ -235,22 +201,28 @@ class TreeBatch:
     @classmethod
     def from_trees(cls, trees: Treebank) -> TreeBatch:
         assert len(trees), "a batch needs at least one sentence"
-        nodes = _NodeTable.from_trees(trees)
-        sizes, grid = np.diff(nodes.offsets), nodes.grid
+        leaves, inner = np.maximum(trees.sizes - 1, 1), np.diff(trees.node_offsets)  # (sentences,)
+        ids = np.full(int(leaves.sum()), END, np.int64)
+        ids[np.repeat(trees.sizes > 1, leaves)] = trees.ids
+        sizes, offsets = leaves + inner, offsets_of(leaves + inner)  # nodes are numbered sentence after sentence
+        leaf_nodes = concatenate_ranges(offsets[:-1], leaves)
+        inner_nodes = concatenate_ranges(offsets[:-1] + leaves, inner)
+        left, right, height, first, last = np.full((5, int(offsets[-1])), -1, np.int64)  # (nodes,) each
+        before = np.repeat(offsets[:-1], inner)
+        left[inner_nodes], right[inner_nodes] = trees.left + before, trees.right + before
+        height[leaf_nodes] = 0
+        first[leaf_nodes] = last[leaf_nodes] = concatenate_ranges(np.zeros_like(leaves), leaves)
+        _fill_inner_nodes(inner_nodes, left, right, height, first, last)
+        order, levels, positions = _group_by_height(left, right, height)
+        grid = concatenate_ranges(np.arange(len(sizes)) * sizes.max(), sizes)  # (nodes,) positions in the flat grid
         spans = np.zeros((len(sizes) * int(sizes.max()), 2), np.int64)
-        spans[grid] = np.stack([nodes.first, nodes.last], axis=1)  # (nodes, 2)
-        order, levels, roots = _group_by_height(nodes)
-        return cls(nodes.ids, levels, roots, grid[order], sizes, spans.reshape(len(sizes), -1, 2))
+        spans[grid] = np.stack([first, last], axis=1)  # (nodes, 2)
+        return cls(ids, levels, positions[offsets[1:] - 1], grid[order], sizes, spans.reshape(len(sizes), -1, 2))
 
     @property
     def mask(self) -> NDArray[np.bool_]:
         """True at nodes, False at padding.  # (sentences, most nodes)"""
         return np.arange(self.spans.shape[1]) < self.sizes[:, None]
-
-    @property
-    def root_columns(self) -> NDArray[np.int64]:
-        """The grid column of each root.  # (sentences,)"""
-        return self.sizes - 1
 
     @property
     def word_shares(self) -> NDArray[np.float64]:
@@ -264,42 +236,6 @@ class TreeBatch:
         return below / (last - first + 1)
 
 
-@dataclass(frozen=True, eq=False)
-class _NodeTable:
-    """All nodes of several trees, numbered sentence after sentence."""
-
-    ids: NDArray[np.int64]  # (leaves,)
-    offsets: NDArray[np.int64]  # (sentences + 1,) first node of each sentence
-    left: NDArray[np.int64]  # (nodes,) left child; -1 for leaves
-    right: NDArray[np.int64]  # (nodes,)
-    height: NDArray[np.int64]  # (nodes,)
-    first: NDArray[np.int64]  # (nodes,) first word below it, by position in the sentence
-    last: NDArray[np.int64]  # (nodes,) last word below it
-
-    @classmethod
-    def from_trees(cls, trees: Treebank) -> _NodeTable:
-        lengths, blank = trees.sizes - 1, trees.sizes == 1
-        leaves, inner = np.maximum(lengths, 1), np.diff(trees.node_offsets)  # (sentences,)
-        offsets = offsets_of(leaves + inner)
-        ids = np.full(int(leaves.sum()), END, np.int64)
-        ids[~np.repeat(blank, leaves)] = trees.ids
-        leaf_nodes = concatenate_ranges(offsets[:-1], leaves)
-        inner_nodes = concatenate_ranges(offsets[:-1] + leaves, inner)
-        before = np.repeat(offsets[:-1], inner)
-        table = np.full((5, int(offsets[-1])), -1, np.int64)  # left, right, height, first, last
-        table[0, inner_nodes], table[1, inner_nodes] = trees.left + before, trees.right + before
-        table[2:, leaf_nodes] = 0
-        table[3:, leaf_nodes] = concatenate_ranges(np.zeros_like(leaves), leaves)
-        _fill_inner_nodes(inner_nodes, *table)
-        return cls(ids, offsets, *table)
-
-    @property
-    def grid(self) -> NDArray[np.int64]:
-        """The position of each node in the flat grid.  # (nodes,)"""
-        sizes = np.diff(self.offsets)
-        return concatenate_ranges(np.arange(len(sizes)) * int(sizes.max()), sizes)
-
-
 @kernel
 def _fill_inner_nodes(inner_nodes: Any, left: Any, right: Any, height: Any, first: Any, last: Any) -> None:
     """Compute heights and spans of inner nodes from their children, which come before them."""
@@ -309,36 +245,20 @@ def _fill_inner_nodes(inner_nodes: Any, left: Any, right: Any, height: Any, firs
         last[node] = last[right[node]]
 
 
-def _group_by_height(nodes: _NodeTable) -> tuple[NDArray[np.int64], tuple[TreeLevel, ...], NDArray[np.int64]]:
-    """Return the nodes in order of height, the levels, and the input positions of the roots."""
-    height, inner = nodes.height, nodes.left >= 0
+def _group_by_height(
+    left: NDArray[np.int64], right: NDArray[np.int64], height: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], tuple[TreeLevel, ...], NDArray[np.int64]]:
+    """Return the nodes in order of height, the levels, and the position of each node in its parent's inputs."""
+    inner = left >= 0
     parent_height = np.full_like(height, height.max() + 1)  # for roots: above all levels
-    parent_height[nodes.left[inner]] = parent_height[nodes.right[inner]] = height[inner]
+    parent_height[left[inner]] = parent_height[right[inner]] = height[inner]
     order = np.lexsort((parent_height, height))  # (nodes,) by height, then by height of the parent, then by number
-    position = _input_positions(order, parent_height)
-    children = np.stack([position[nodes.left], position[nodes.right]], axis=1)[order]  # (nodes, 2); unused for leaves
+    counts, positions = np.bincount(parent_height), np.empty_like(order)
+    by_parent = order[np.argsort(parent_height[order], kind="stable")]
+    positions[by_parent] = concatenate_ranges(np.zeros_like(counts), counts)
+    children = np.stack([positions[left], positions[right]], axis=1)[order]  # (nodes, 2); unused for leaves
     leaf, ends = np.cumsum(~inner) - 1, offsets_of(np.bincount(height)).tolist()
     inputs = [leaf[order[: ends[1]]], *(children[first:last].reshape(-1) for first, last in pairwise(ends[1:]))]
-    levels = tuple(TreeLevel(*level) for level in zip(inputs, _output_counts(height, parent_height), strict=True))
-    return order, levels, position[nodes.offsets[1:] - 1]
-
-
-def _input_positions(order: NDArray[np.int64], parent_height: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the position of each node among the inputs of its parent's level.  # (nodes,)"""
-    by_parent = order[np.argsort(parent_height[order], kind="stable")]
-    counts = np.bincount(parent_height)
-    position = np.empty_like(order)
-    position[by_parent] = concatenate_ranges(np.zeros_like(counts), counts)
-    return position
-
-
-def _output_counts(
-    height: NDArray[np.int64], parent_height: NDArray[np.int64]
-) -> Iterator[tuple[tuple[int, int], ...]]:
-    """For each height, yield (height of the parents, number of nodes) for all parent heights."""
-    highest = int(parent_height.max())
-    runs, counts = np.unique(height * (highest + 1) + parent_height, return_counts=True)
-    heights, parents = np.divmod(runs, highest + 1)
-    pairs = list(zip(parents.tolist(), counts.tolist(), strict=True))
-    ends = np.searchsorted(heights, np.arange(highest), side="right").tolist()
-    return (tuple(pairs[first:last]) for first, last in pairwise([0, *ends]))
+    parents = parent_height[order].tolist()
+    outputs = (tuple(Counter(parents[first:last]).items()) for first, last in pairwise(ends))
+    return order, tuple(TreeLevel(*level) for level in zip(inputs, outputs, strict=True)), positions
