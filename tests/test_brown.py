@@ -144,9 +144,8 @@ def test_counts_too_large_for_the_table_are_computed(monkeypatch: pytest.MonkeyP
 def test_word_stays_if_no_class_is_better() -> None:
     text = np.array([0, 3, 0, 4, 0, 5], np.int32)  # three words in the very same places
     class_of = np.array([0, 1, 2, 3, 4, 4])
-    settled = brown._exchange(
-        text, merging.count_bigrams(text, 6), class_of, 5, merging.xlogx_table(len(text)), brown._no_progress
-    )
+    bigrams, xlogx = merging.count_bigrams(text, 6), merging.xlogx_table(len(text))
+    settled = brown._exchange(text, bigrams, class_of, 5, xlogx, lambda *step: None)
     assert settled.tolist() == class_of.tolist()
 
 

@@ -13,7 +13,6 @@ from dragoman.core.errors import DataError
 from dragoman.data.brown_merges import (
     BOUNDARY,
     FIRST,
-    REST,
     UNKNOWN,
     MergeTables,
     Neighbours,
@@ -99,18 +98,23 @@ def brown_clusters(
     ('01', np.int32(4))
     """
     words = _ranked_words(corpus, classes)
-    items = FIRST + len(words)
     item_of = np.zeros(len(corpus.vocab), np.int32)
     item_of[[START, END, UNK]] = BOUNDARY, BOUNDARY, UNKNOWN
-    item_of[words] = np.arange(FIRST, items)
+    item_of[words] = np.arange(FIRST, FIRST + len(words))
     text = item_of[corpus.ids_with_boundaries(starts=0)]  # circular: one boundary ends a sentence and begins the next
-    xlogx = xlogx_table(len(text))
-    report = progress or _no_progress
-    bigrams = count_bigrams(text, items)
+    xlogx, report = xlogx_table(len(text)), progress or (lambda task, done, total: None)
+    bigrams = count_bigrams(text, FIRST + len(words))
     class_of_item = _merge_items(bigrams, classes, xlogx, report)
     class_of_item = _exchange(text, bigrams, class_of_item, passes, xlogx, report)
     paths = _tree_paths(class_of_item[text], classes, xlogx)
-    return _build_clustering(corpus, words, class_of_item, paths)
+    class_id = np.empty(classes, np.int32)  # classes are sorted by their paths
+    class_id[sorted(range(classes), key=paths.__getitem__)] = np.arange(len(SPECIALS), len(SPECIALS) + classes)
+    class_of = np.full(len(corpus.vocab), UNK, np.int32)
+    class_of[: len(SPECIALS)] = START, END, UNK
+    class_of[words] = class_id[class_of_item[FIRST:] - FIRST]
+    counts = np.bincount(corpus.ids, minlength=len(corpus.vocab))
+    all_paths = ("",) * len(SPECIALS) + tuple(sorted(paths))
+    return BrownClustering(corpus.vocab, class_of, all_paths, counts, mutual_information(corpus, class_of))
 
 
 def mutual_information(corpus: Corpus, class_of: NDArray[np.int32]) -> float:
@@ -139,17 +143,12 @@ def _ranked_words(corpus: Corpus, classes: int) -> NDArray[np.int64]:
     return ranked
 
 
-def _no_progress(task: str, done: int, total: int) -> None:
-    pass
-
-
 def _merge_items(
     bigrams: Neighbours, classes: int, xlogx: NDArray[np.int64], progress: ProgressCallback
 ) -> NDArray[np.int64]:
     """Return the class of each item after merging down to the number of classes."""
     items = len(bigrams.total)
-    tables = empty_tables(classes + 1, xlogx)
-    leaders, slot_of = _initial_leaders(items)
+    tables, leaders, slot_of = empty_tables(classes + 1, items, xlogx)
     free = FIRST
     for start in range(FIRST, items, PROGRESS_INTERVAL):
         progress("merging", start, items)
@@ -158,11 +157,6 @@ def _merge_items(
         leaders[item] = leaders[leaders[item]]
     _, class_of_word = np.unique(leaders[FIRST:], return_inverse=True)
     return np.concatenate([np.arange(FIRST), FIRST + class_of_word])
-
-
-def _initial_leaders(items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return initial leaders (each item itself) and slots (all words are in the rest)."""
-    return np.arange(items), np.minimum(np.arange(items), REST)
 
 
 def _exchange(
@@ -192,8 +186,7 @@ def _tree_paths(text: NDArray[np.int64], classes: int, xlogx: NDArray[np.int64])
     At each merge, 0 leads to the part with the earlier class and 1 to the other.
     """
     bigrams = count_bigrams(text.astype(np.int32), FIRST + classes)
-    tables = empty_tables(classes + 1, xlogx)
-    leaders, slot_of = _initial_leaders(FIRST + classes)
+    tables, leaders, slot_of = empty_tables(classes + 1, FIRST + classes, xlogx)
     add_items(tables, bigrams, leaders, slot_of, FIRST, FIRST, FIRST + classes)
     merges = [merge_best(tables, leaders, slot_of)[:2] for _ in range(classes - 1)]
     paths = [""] * (FIRST + classes)
@@ -206,22 +199,3 @@ def _count_adjacent(text: NDArray[np.integer], classes: int) -> NDArray[np.int64
     """Count how often class d follows class c in a circular text.  # (classes, classes)"""
     pairs = text.astype(np.int64) * classes + np.roll(text, -1)
     return np.bincount(pairs, minlength=classes * classes).reshape(classes, classes)
-
-
-def _build_clustering(
-    corpus: Corpus, words: NDArray[np.int64], class_of_item: NDArray[np.int64], paths: list[str]
-) -> BrownClustering:
-    """Return the result in ids of the vocabulary, with the classes sorted by their paths."""
-    order = sorted(range(len(paths)), key=paths.__getitem__)
-    class_id = np.empty(len(paths), np.int32)
-    class_id[order] = np.arange(len(SPECIALS), len(SPECIALS) + len(paths))
-    class_of = np.full(len(corpus.vocab), UNK, np.int32)
-    class_of[: len(SPECIALS)] = START, END, UNK
-    class_of[words] = class_id[class_of_item[FIRST:] - FIRST]
-    return BrownClustering(
-        corpus.vocab,
-        class_of,
-        ("",) * len(SPECIALS) + tuple(sorted(paths)),
-        np.bincount(corpus.ids, minlength=len(corpus.vocab)),
-        mutual_information(corpus, class_of),
-    )

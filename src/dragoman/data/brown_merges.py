@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
+from dragoman.data.ranges import offsets_of
 
 BOUNDARY, UNKNOWN, REST, FIRST = 0, 1, 2, 3
 UNIT = float(1 << 24)  # units per nat: f of two billion tokens still fits into 64 bits several times
@@ -57,7 +58,7 @@ def count_bigrams(text: NDArray[np.int32], items: int) -> Neighbours:
     order = np.argsort(right, kind="stable")
     degree = np.concatenate([np.bincount(left, minlength=items), np.bincount(right, minlength=items)])
     return Neighbours(
-        np.concatenate([[0], np.cumsum(degree)]).astype(np.int64),
+        offsets_of(degree),
         np.concatenate([right, left[order]]).astype(np.int32),
         np.concatenate([count, count[order]]).astype(np.int32),
         np.bincount(text, minlength=items).astype(np.int64),
@@ -70,15 +71,14 @@ def xlogx_table(tokens: int, largest: int = LARGEST_TABLE) -> NDArray[np.int64]:
     return np.rint(x * np.log(np.maximum(x, 1)) * UNIT).astype(np.int64)
 
 
-def empty_tables(classes: int, xlogx: NDArray[np.int64]) -> MergeTables:
+def empty_tables(
+    classes: int, items: int, xlogx: NDArray[np.int64]
+) -> tuple[MergeTables, NDArray[np.int64], NDArray[np.int64]]:
+    """Return tables without classes, the leader of each item (itself) and its slot (for words: the rest)."""
     slots = FIRST + classes
-    return MergeTables(
-        np.full((slots, slots), LOWEST, np.int64),
-        np.zeros((2 * slots, slots), np.int64),
-        np.zeros(slots, np.int64),
-        np.zeros(slots, np.int64),
-        xlogx,
-    )
+    gain, counts = np.full((slots, slots), LOWEST, np.int64), np.zeros((2 * slots, slots), np.int64)
+    tables = MergeTables(gain, counts, np.zeros(slots, np.int64), np.zeros(slots, np.int64), xlogx)
+    return tables, np.arange(items), np.minimum(np.arange(items), REST)
 
 
 # -- terms of the information ----------------------------------------------------------------------------------------
@@ -236,15 +236,6 @@ def _best_pair(tables: Any) -> tuple[int, int]:
     return first, second
 
 
-@kernel
-def _count_contexts(tables: Any, c: int) -> int:
-    """Count the different contexts of a class."""
-    different = 0
-    for y in range(tables.context_counts.shape[0]):
-        different += tables.context_counts[y, c] > 0
-    return different
-
-
 # -- items into classes --------------------------------------------------------------------------------------------
 
 
@@ -292,7 +283,8 @@ def merge_best(tables: Any, leaders: Any, slot_of: Any) -> tuple[int, int, int]:
     """Do the best merge. Returns the first items of both classes, the earlier one first, and the freed slot."""
     target, empty = _best_pair(tables)
     earlier, later = tables.first_item[target], tables.first_item[empty]
-    if _count_contexts(tables, target) < _count_contexts(tables, empty):
+    adjacent = tables.context_counts
+    if np.count_nonzero(adjacent[:, target]) < np.count_nonzero(adjacent[:, empty]):
         target, empty = empty, target
     _merge(tables, empty, target)
     leaders[later] = earlier
