@@ -144,8 +144,10 @@ def _writers(
             raise DataError(f"{path}: attends to the phrases of a tree, so words are not aligned; {remedy}")
         yield formats.PharaohWriter(files.enter_context(_open(output.alignments)), attention)
     if output.lattice is not None:
-        render = None if output.lattice.suffix in (".jsonl", ".json") else lattice_text
-        yield formats.LatticeWriter(files.enter_context(_open(output.lattice)), model.target.vocab.tokens, render)
+        tokens = model.target.vocab.tokens
+        as_text = output.lattice.suffix not in (".jsonl", ".json")
+        render = partial(lattice_text, spell=tokens.__getitem__) if as_text else None
+        yield formats.LatticeWriter(files.enter_context(_open(output.lattice)), tokens, render)
 
 
 def _open(path: Path) -> TextIO:

@@ -9,11 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Protocol
 
 from dragoman.core.errors import DataError
+from dragoman.core.types import Json
 
 DEFAULT_LANGUAGE_SIZE = 10_000_000  # the tutorial's estimate of the number of words in a language
+
+
+class WritableMember(Protocol):
+    """A model that is saved inside another."""
+
+    def write_into(self, directory: Path) -> None: ...
 
 
 class UnknownWordModel(Protocol):
@@ -28,11 +36,11 @@ class UnknownWordModel(Protocol):
         """Return log P(spelling | unknown) for each spelling."""
         ...
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Json]:
         """Return the entries for `config.yaml`."""
         ...
 
-    def members(self) -> Mapping[str, Any]:
+    def members(self) -> Mapping[str, WritableMember]:
         """Return the models inside this one, saved in subdirectories of these names."""
         ...
 
@@ -59,10 +67,10 @@ class UniformUnknownWords:
         log_prob = -math.log(self.language_size - self.num_known)
         return [log_prob for _ in spellings]
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Json]:
         return {"kind": "uniform", "total": self.language_size}
 
-    def members(self) -> Mapping[str, Any]:
+    def members(self) -> Mapping[str, WritableMember]:
         return {}
 
 
@@ -82,8 +90,8 @@ class ClosedVocabulary:
     def log_probs(self, spellings: Iterable[str]) -> list[float]:
         return [-math.inf for _ in spellings]
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Json]:
         return {"kind": "none"}
 
-    def members(self) -> Mapping[str, Any]:
+    def members(self) -> Mapping[str, WritableMember]:
         return {}

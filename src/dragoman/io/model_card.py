@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dragoman.io.storage import ALIGNER_KIND, CARD_FILE, CARD_MARKER, TWO_WAY_KIND
 
@@ -39,8 +39,6 @@ TWO_WAY_USAGE = """dragoman translate DIR/forward < FILE      # each directory i
 dragoman translate DIR/backward < FILE
 dragoman serve DIR                         # both as a web page"""
 USAGE = {"translator": TRANSLATOR_USAGE, ALIGNER_KIND: ALIGNER_USAGE, TWO_WAY_KIND: TWO_WAY_USAGE}
-
-
 NO_SCORES = "None were measured when the model was trained; see below for how to measure them."
 
 
@@ -53,7 +51,7 @@ class CardScore(NamedTuple):
     signature: str = ""  # such as sacreBLEU's signature
 
 
-def render_card(config: Mapping[str, Any], sizes: Mapping[str, int], scores: Sequence[CardScore] = ()) -> str:
+def render_card(config: Mapping[str, object], sizes: Mapping[str, int], scores: Sequence[CardScore] = ()) -> str:
     """Return the card as Markdown. It has no dates and no paths: equal models have equal cards.
 
     # config: the contents of config.yaml
@@ -65,16 +63,18 @@ def render_card(config: Mapping[str, Any], sizes: Mapping[str, int], scores: Seq
     kind = str(config["kind"])
     load = {ALIGNER_KIND: "dragoman.Aligner.load", TWO_WAY_KIND: ""}.get(kind, "dragoman.load")
     in_python = f'In Python: `{load}("DIR")`. ' if load else ""
+    is_scorer = kind not in NON_SCORER_TITLES
+    rows = [(text, metric, f"{value:,.2f}", f"`{name}`" if name else "") for text, metric, value, name in scores]
     parts = [
         f"---\nlibrary_name: dragoman\ntags:\n- dragoman\n- {kind}\n---",
         CARD_MARKER,
         f"# {TITLES.get(kind) or NON_SCORER_TITLES.get(kind, kind)}",
         f"Trained with dragoman. {_file_list(kind, sizes)}",
         "## Data",
-        _data_table(config) or "The training data was not recorded.",
+        _data_table(config.get("data")) or "The training data was not recorded.",
         *_weights_section(config),
         *(["## Sizes", _table(["", ""], [(name, f"{size:,}") for name, size in sizes.items()])] if sizes else []),
-        *(["## Scores", _scores_table(scores) or NO_SCORES] if kind not in NON_SCORER_TITLES else []),
+        *(["## Scores", _table(["text", "", "", "signature"], rows) or NO_SCORES] if is_scorer else []),
         "## Use",
         f"```\n{USAGE.get(kind, LANGUAGE_MODEL_USAGE)}\n```",
         f"{in_python}DIR stands for this directory.",
@@ -96,40 +96,31 @@ def _file_list(kind: str, sizes: Mapping[str, int]) -> str:
     return f"`config.yaml` has its settings, {words}{arrays}."
 
 
-def _weights_section(config: Mapping[str, Any]) -> list[str]:
+def _weights_section(config: Mapping[str, object]) -> list[str]:
     """The weights of a mixture."""
-    weights = config.get("weights", [])
-    if not weights:
+    weights, buckets = config.get("weights"), config.get("buckets")
+    if not isinstance(weights, Sequence) or not weights:
         return []
     rows = [(f"`member-{number}`", f"{weight:.4f}") for number, weight in enumerate(weights, 1)]
-    buckets = config.get("buckets")
     note = [f"They depend on the context (`{buckets}`); `config.yaml` has all of them."] if buckets else []
     return ["## Weights", _table(["model", "weight"], rows), *note]
 
 
-def _data_table(config: Mapping[str, Any]) -> str:
+def _data_table(data: object) -> str:
     """The training texts with their fingerprints."""
     rows = []
-    for name, text in config.get("data", {}).items():
+    for name, text in data.items() if isinstance(data, Mapping) else ():
         if not isinstance(text, Mapping):
             continue  # the initial model
-        sides = text.items() if "sentences" not in text else [("", text)]
-        for side, fingerprint in sides:
+        for side, fingerprint in text.items() if "sentences" not in text else [("", text)]:
             if isinstance(fingerprint, Mapping) and "sentences" in fingerprint:
                 sentences, tokens = (f"{fingerprint[size]:,}" for size in ("sentences", "tokens"))
                 rows.append((f"{name} {side}".strip(), sentences, tokens, f"`{fingerprint['checksum']}`"))
-    return _table(["text", "sentences", "tokens", "checksum"], rows) if rows else ""
-
-
-def _scores_table(scores: Sequence[CardScore]) -> str:
-    rows = [
-        (score.text, score.metric, f"{score.value:,.2f}", f"`{score.signature}`" if score.signature else "")
-        for score in scores
-    ]
-    return _table(["text", "", "", "signature"], rows) if rows else ""
+    return _table(["text", "sentences", "tokens", "checksum"], rows)
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    lines = [headers, ["---"] * len(headers), *cells]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in [headers, ["---"] * len(headers), *cells])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
 
 from dragoman.evaluation.alignment import to_pharaoh
 from dragoman.evaluation.results import to_json
@@ -29,14 +29,8 @@ class TranslatedLine:
     lattice: Sequence[LatticeNode] = ()  # the nodes of the search; empty if there was no single search
 
 
-class TranslationWriter(Protocol):
-    """A writer of one output format."""
-
-    def write(self, lines: Iterable[TranslatedLine]) -> None: ...
-
-
-class _LineWriter(ABC):
-    """Writes the record of each line, followed by a line break."""
+class TranslationWriter(ABC):
+    """Writes the record of each line in one format, followed by a line break."""
 
     def __init__(self, file: TextIO):
         self.file = file
@@ -50,14 +44,14 @@ class _LineWriter(ABC):
         """Return the record of a line."""
 
 
-class TextWriter(_LineWriter):
+class TextWriter(TranslationWriter):
     """The text of the best translation."""
 
     def format(self, line: TranslatedLine) -> str:
         return line.translations[0].text
 
 
-class MosesNBestWriter(_LineWriter):
+class MosesNBestWriter(TranslationWriter):
     """N-best lists in the format of Moses; lines are counted from 0."""
 
     def format(self, line: TranslatedLine) -> str:
@@ -74,44 +68,35 @@ def moses_line(index: int, translation: Translation) -> str:
     return f"{index} ||| {translation.text} ||| LogProb= {translation.log_prob:.7g} ||| {translation.score:.7g}"
 
 
-AttentionFunction = Callable[["Translation"], "AttentionMatrix | None"]  # None: the translation has no attention
-
-
-class JsonLinesWriter(_LineWriter):
-    """One JSON object per line: source, best translation, n-best list and attention."""
-
-    def __init__(self, file: TextIO, attention: AttentionFunction):
+class _AttentionWriter(TranslationWriter):
+    def __init__(self, file: TextIO, attention: Callable[[Translation], AttentionMatrix | None]):
+        """`attention` returns None for a translation without attention."""
         super().__init__(file)
         self.attention = attention
+
+
+class JsonLinesWriter(_AttentionWriter):
+    """One JSON object per line: source, best translation, n-best list and attention."""
 
     def format(self, line: TranslatedLine) -> str:
         n_best = [_translation_record(translation) for translation in line.translations]
-        attention = _attention_record(self.attention(line.translations[0]))
-        record = {"source": line.source, **n_best[0], "n_best": n_best, "attention": attention}
+        attention, weights = self.attention(line.translations[0]), None
+        if attention is not None:
+            matrix = attention.matrix.round(ATTENTION_DIGITS).tolist()
+            weights = {"target": attention.target, "source": attention.source, "weights": matrix}
+        record = {"source": line.source, **n_best[0], "n_best": n_best, "attention": weights}
         return json.dumps(record, ensure_ascii=False, allow_nan=False)
 
 
-def _translation_record(translation: Translation) -> dict[str, Any]:
+def _translation_record(translation: Translation) -> dict[str, object]:
     scores = {"log_prob": to_json(translation.log_prob), "score": to_json(translation.score)}
-    record: dict[str, Any] = {"translation": translation.text, **scores, "finished": translation.finished}
-    if translation.replacements:
-        record["replaced"] = [replacement.as_dict() for replacement in translation.replacements]
-    return record
+    record: dict[str, object] = {"translation": translation.text, **scores, "finished": translation.finished}
+    replaced = [replacement.as_dict() for replacement in translation.replacements]
+    return {**record, "replaced": replaced} if replaced else record
 
 
-def _attention_record(attention: AttentionMatrix | None) -> dict[str, Any] | None:
-    if attention is None:
-        return None
-    weights = attention.matrix.round(ATTENTION_DIGITS).tolist()
-    return {"target": list(attention.target), "source": list(attention.source), "weights": weights}
-
-
-class PharaohWriter(_LineWriter):
+class PharaohWriter(_AttentionWriter):
     """Word alignments by attention, as `source-target` pairs counted from 0; empty for lines without attention."""
-
-    def __init__(self, file: TextIO, attention: AttentionFunction):
-        super().__init__(file)
-        self.attention = attention
 
     def format(self, line: TranslatedLine) -> str:
         translation = line.translations[0]
@@ -119,38 +104,23 @@ class PharaohWriter(_LineWriter):
         return "" if attention is None else to_pharaoh(attention.links(finished=translation.finished))
 
 
-@dataclass(frozen=True)
-class SpelledNode:
-    """A node of a search lattice with its token as text."""
-
-    id: int
-    parent: int | None
-    word: str
-    log_prob: float
-    score: float
-    fate: str
-
-    @property
-    def token(self) -> str:
-        return self.word
-
-
-class LatticeWriter(_LineWriter):
+class LatticeWriter(TranslationWriter):
     """The hypotheses of each search, as JSON lines or as text."""
 
     def __init__(
-        self, file: TextIO, tokens: Sequence[str], render: Callable[[Sequence[SpelledNode]], str] | None = None
+        self, file: TextIO, tokens: Sequence[str], render: Callable[[Sequence[LatticeNode]], str] | None = None
     ):
         """`tokens` are those of the target vocabulary. `render` draws nodes as text; without it, JSON is written."""
         super().__init__(file)
         self.tokens, self.render = tokens, render
 
     def format(self, line: TranslatedLine) -> str:
-        nodes = [
-            SpelledNode(node.id, node.parent, self.tokens[node.token], node.log_prob, node.score, node.fate)
-            for node in line.lattice
-        ]
         if self.render is not None:
-            return f"line {line.number}: {line.source}\n\n{self.render(nodes) if nodes else NO_SINGLE_SEARCH}\n"
+            nodes = self.render(line.lattice) if line.lattice else NO_SINGLE_SEARCH
+            return f"line {line.number}: {line.source}\n\n{nodes}\n"
         record = {"line": line.number, "source": line.source, "translation": line.translations[0].text}
-        return json.dumps({**record, "nodes": [asdict(node) for node in nodes]}, ensure_ascii=False)
+        return json.dumps({**record, "nodes": [self._node_record(node) for node in line.lattice]}, ensure_ascii=False)
+
+    def _node_record(self, node: LatticeNode) -> dict[str, object]:
+        parent = {"id": node.id, "parent": node.parent, "word": self.tokens[node.token]}
+        return {**parent, "log_prob": node.log_prob, "score": node.score, "fate": node.fate}

@@ -119,11 +119,10 @@ def atomic_directory(path: Path, *, replace: bool = False, kind: DirectoryKind =
 def _writing_errors(path: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
-        reason = error.strerror or f"{error}; is the disk full?"  # NumPy gives no reason
+    except (OSError, SafetensorError) as error:
+        # NumPy gives no reason for an OSError
+        reason = error.strerror or f"{error}; is the disk full?" if isinstance(error, OSError) else error
         raise DragomanError(f"{path}: could not be written ({reason}); nothing was changed") from error
-    except SafetensorError as error:
-        raise DragomanError(f"{path}: could not be written ({error}); nothing was changed") from error
 
 
 def _without_parent_references(path: Path) -> Path:
@@ -138,26 +137,21 @@ def check_output_directory(path: Path, *, replace: bool, kind: DirectoryKind = M
         raise DataError(f"{path}: is the current directory, which cannot be replaced; name a new one inside it")
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
-    if not path.is_dir() or not _contains_only(path, kind):
-        raise DataError(
-            f"{path}: {'contains files' if path.is_dir() else 'is a file'} that dragoman did not write; choose another name"
-        )
+    written = (path / kind.marker_file).is_file() and all(
+        file.is_dir() or _is_temporary(file, kind) or (file.name in kind.files and not is_user_written(file))
+        for file in path.rglob("*")
+    )
+    if not written:
+        found = "contains files" if path.is_dir() else "is a file"
+        raise DataError(f"{path}: {found} that dragoman did not write; choose another name")
     if not replace:
         raise DataError(f"{path}: already contains {kind.description}; choose another directory or pass --force")
 
 
-def _contains_only(path: Path, kind: DirectoryKind) -> bool:
-    if not (path / kind.marker_file).is_file():
-        return False
-    files = (file for file in path.rglob("*") if not file.is_dir())
-    return all((file.name in kind.files and not is_user_written(file)) or _is_temporary(file, kind) for file in files)
-
-
 def is_user_written(file: Path) -> bool:
     """Return whether this is a model card that the user has written or taken over."""
-    if file.name != CARD_FILE or not file.is_file():
-        return False
-    return CARD_MARKER not in file.read_text(encoding="utf-8", errors="replace")
+    is_card = file.name == CARD_FILE and file.is_file()
+    return is_card and CARD_MARKER not in file.read_text(encoding="utf-8", errors="replace")
 
 
 def _is_temporary(file: Path, kind: DirectoryKind) -> bool:
@@ -206,12 +200,14 @@ def _umask() -> int:
 # -- contents --------------------------------------------------------------------------------------------------------
 
 
-def to_yaml(config: Mapping[str, Any]) -> str:
+def to_yaml(config: Mapping[str, object]) -> str:
     """Return a configuration as the text of config.yaml."""
     return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> None:
+def write_arrays(
+    path: Path, arrays: Mapping[str, NDArray[np.generic]], metadata: Mapping[str, str] | None = None
+) -> None:
     """Write arrays to a safetensors file. The library orders them by item size, so that mapped arrays are aligned."""
     contiguous = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}
     save_file(contiguous, path, metadata=dict(metadata) if metadata else None)
@@ -230,15 +226,15 @@ def map_arrays_with_metadata(path: Path) -> tuple[dict[str, NDArray[Any]], dict[
             header = json.loads(file.read(length))
         metadata = header.pop("__metadata__", {})
         data = np.memmap(path, np.uint8, "r")
-        return {name: _view(data, 8 + length, entry) for name, entry in header.items()}, metadata
+        arrays = {}
+        for name, entry in header.items():
+            first, last = (8 + length + offset for offset in entry["data_offsets"])
+            if not 8 + length <= first <= last <= len(data):
+                raise ValueError("file too short")
+            array = data[first:last].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
+            arrays[name] = array.view(np.ndarray)
+        return arrays, metadata
     except FileNotFoundError:
         raise DataError(f"{path}: missing; this model directory is broken, train or copy it again") from None
     except READ_ERRORS:
         raise DataError(f"{path}: damaged; this model directory is broken, train or copy it again") from None
-
-
-def _view(data: NDArray[np.uint8], start: int, entry: dict[str, Any]) -> NDArray[Any]:
-    first, last = entry["data_offsets"]
-    if not 0 <= first <= last <= len(data) - start:
-        raise ValueError("file too short")
-    return data[start + first : start + last].view(DTYPES[entry["dtype"]]).reshape(entry["shape"]).view(np.ndarray)
