@@ -14,22 +14,12 @@ from dragoman import DataError
 from dragoman.core.scorer import State, fold
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END
-from dragoman.search import (
-    Hypothesis,
-    Lattice,
-    LengthHandling,
-    LengthNormalization,
-    LengthPrior,
-    NoLengthHandling,
-    WordPenalty,
-    beam_search,
-    beam_search_corpus,
-    diagnose,
-    force_decode,
-    greedy_search,
-)
-from dragoman.search.beam import top_k_words
+from dragoman.search.beam import beam_search, beam_search_corpus, greedy_search, top_k_words
+from dragoman.search.diagnosis import diagnose, force_decode
 from dragoman.search.graph_scorer import EXAMPLE_SCORER, GraphScorer
+from dragoman.search.hypothesis import Hypothesis
+from dragoman.search.lattice import Lattice
+from dragoman.search.length import LengthHandling, LengthNormalization, LengthPrior, NoLengthHandling, WordPenalty
 from toy_translator import SOURCES, ToyTranslator, source_of
 
 LENGTHS: list[LengthHandling] = [

@@ -15,7 +15,7 @@ from dragoman.combine.ensemble import Combination
 from dragoman.core.scorer import Scorer, State, fold, log_prob, select_rows, select_sentences
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK, Vocab
-from dragoman.search import beam_search, beam_search_corpus, greedy_search
+from dragoman.search.beam import beam_search, beam_search_corpus, greedy_search
 from dragoman.search.graph_scorer import GraphScorer
 from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model

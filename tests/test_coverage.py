@@ -15,9 +15,10 @@ from command import is_one_line
 from dragoman import DataError
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK
-from dragoman.search import LengthNormalization, NoLengthHandling, beam_search, force_decode
+from dragoman.search.beam import beam_search
+from dragoman.search.diagnosis import force_decode
 from dragoman.search.hypothesis import Hypothesis
-from dragoman.search.length import coverage_penalty
+from dragoman.search.length import LengthNormalization, NoLengthHandling, coverage_penalty
 from small_translators import ENGLISH, GERMAN, place, translators
 from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import DataError
-from dragoman.core import extras
+from dragoman.core import errors
 from dragoman.core.errors import DragomanError
 from dragoman.report.charts import (
     FLOOR_LABEL,
@@ -130,7 +130,7 @@ def test_other_formats_are_errors(tmp_path: Path, file: str) -> None:
 def test_missing_matplotlib_is_an_error_that_says_how_to_install_it(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda package: None)
+    monkeypatch.setattr(errors, "find_spec", lambda package: None)
     with pytest.raises(DataError, match=r"pip install 'dragoman\[plot\]'"):
         DRAWINGS[name](tmp_path / "figure.svg")
 

@@ -14,7 +14,7 @@ from scipy.stats import poisson
 
 from dragoman import DataError
 from dragoman.io.storage import map_arrays, write_arrays
-from dragoman.search import (
+from dragoman.search.length import (
     LENGTH_HANDLINGS,
     LengthHandling,
     LengthNormalization,

@@ -19,20 +19,11 @@ from dragoman.core.scorer import Scorer, fold
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK
 from dragoman.models.language_model import LanguageModel
-from dragoman.search import (
-    Hypothesis,
-    LengthHandling,
-    LengthNormalization,
-    LengthPrior,
-    NoLengthHandling,
-    WordPenalty,
-    beam_search,
-    force_decode,
-    greedy_search,
-    sample,
-    sample_translations,
-    warp_log_probs,
-)
+from dragoman.search.beam import beam_search, greedy_search
+from dragoman.search.diagnosis import force_decode
+from dragoman.search.hypothesis import Hypothesis
+from dragoman.search.length import LengthHandling, LengthNormalization, LengthPrior, NoLengthHandling, WordPenalty
+from dragoman.search.sampling import sample, sample_translations, warp_log_probs
 from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model
 

@@ -21,7 +21,7 @@ from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import END, START, UNK
 from dragoman.evaluation.translator import ReferenceData, evaluate_translator
 from dragoman.models.translator import Translator
-from dragoman.search import beam_search
+from dragoman.search.beam import beam_search
 from small_translators import ENGLISH, GERMAN
 
 SOURCE, TARGET = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)

@@ -17,7 +17,7 @@ from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import END, START
 from dragoman.models.translator import Translator
 from dragoman.nn.attention import Memory
-from dragoman.search import beam_search, beam_search_corpus
+from dragoman.search.beam import beam_search, beam_search_corpus
 from module_outputs import gradients, log_probs
 from naive_translator import naive_bias, naive_scores, naive_softmax, naive_steps
 from zoo import SAME, SINGLE, TRANSLATORS, batch_of, pairs_of, translator

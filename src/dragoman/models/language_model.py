@@ -119,7 +119,7 @@ class LanguageModel(Model):
         A temperature below 1 favours probable words, above 1 rare ones. `top_k` keeps the k most probable words,
         `top_p` the fewest words with this probability mass.
         """
-        from dragoman.search import iter_samples
+        from dragoman.search.sampling import iter_samples
 
         start = self._encode(prefix)
         (start_text,) = start.sentences_as_text()  # with the spelling of unknown words

@@ -214,8 +214,9 @@ class BaseTranslator(ABC):
             unknown_replacer: replaces unknown words in the text.
             lattice, on_step: see `dragoman.search.beam_search`.
         """
-        from dragoman.search import PrefixConstrainedScorer, beam_search_corpus
+        from dragoman.search.beam import beam_search_corpus
         from dragoman.search.length import default_max_words
+        from dragoman.search.prefix import PrefixConstrainedScorer
 
         segmented = self.segment(lines, max_tokens)
         handling = self.length_handling(length)
@@ -260,9 +261,9 @@ class BaseTranslator(ABC):
         """Sample n translations of each line from P(E | F). Samples of a blank line are blank.
 
         The samples of a line depend on the seed and the number of the line. For the options, see
-        `dragoman.search.iter_sample_translations`.
+        `dragoman.search.sampling.iter_sample_translations`.
         """
-        from dragoman.search import sample_translations
+        from dragoman.search.sampling import sample_translations
 
         whole_lines = [lines] if isinstance(lines, str) else list(lines)
         source = self._encode_lines(whole_lines)
@@ -330,7 +331,7 @@ class BaseTranslator(ABC):
 
     def force_decode(self, sources: Iterable[str], targets: Iterable[str]) -> list[Translation]:
         """Return given translations with their log P(E | F) and attention; unknown words are scored as `<unk>`."""
-        from dragoman.search import force_decode
+        from dragoman.search.diagnosis import force_decode
 
         return [
             self._to_translation(hypothesis, source_tokens, target_tokens)
@@ -364,7 +365,7 @@ class BaseTranslator(ABC):
         See `dragoman.search.diagnosis`. `length` and `coverage` are those of the search. The result is None for blank
         lines and for lines that were split, because there was no single search for them.
         """
-        from dragoman.search import diagnose
+        from dragoman.search.diagnosis import diagnose
 
         _check_pairs(lines, translations)
         errors: list[ErrorKind | None] = [None] * len(lines)

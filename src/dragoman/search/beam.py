@@ -1,7 +1,7 @@
 """Greedy search, beam search and n-best lists (tutorial, section "Beam Search"), batched over sentences and hypotheses.
 
 In each step, every active hypothesis of a sentence is continued by every token, and the best continuations by log P are
-beam. A continuation by `</s>` is finished: it keeps its place in the beam, leaves the batch, and its score comes from
+kept. A continuation by `</s>` is finished: it keeps its place in the beam, leaves the batch, and its score comes from
 the length handling; finished hypotheses are ranked by their scores. So the number of active hypotheses is at most the
 beam size minus the number of finished ones, and a beam of size one is greedy search.
 
@@ -109,7 +109,7 @@ def beam_search(
         raise DataError(f"coverage must be >= 0 and requires a source (got {coverage})")
     task = _SearchTask(scorer, beam_size, n_best, length, limits, source_lengths(batch), coverage, lattice, on_step)
     backpointers, completed = _search(task, batch)
-    return _trace_hypotheses(backpointers, [completed.best(row, n_best) for row in range(batch.num_rows)], batch.source)
+    return _trace_hypotheses(backpointers, [completed.best(row) for row in range(batch.num_rows)], batch.source)
 
 
 def beam_search_corpus(
@@ -133,8 +133,9 @@ def beam_search_corpus(
     for first in range(0, len(order), batch_size):
         numbers = order[first : first + batch_size]
         batch = Batch.empty(len(numbers), source.select(numbers))
-        per_row = isinstance(max_words, Tensor) and max_words.dim() > 0
-        limits = max_words[torch.from_numpy(numbers)] if isinstance(max_words, Tensor) and per_row else max_words
+        limits = max_words
+        if isinstance(max_words, Tensor) and max_words.dim():
+            limits = max_words[torch.from_numpy(numbers)]
         hypotheses = beam_search(scorer, batch, beam_size, n_best, max_words=limits, **options)
         for number, best in zip(numbers, hypotheses, strict=True):
             results[number] = best
@@ -160,21 +161,26 @@ class _SearchTask(NamedTuple):
     def score(self, continuations: Continuations, words: int, coverage: Tensor | None) -> Tensor:
         """Return the scores of continuations that end with this many words.  # coverage: (rows, longest source)"""
         sentence = continuations.sentence
-        score = self.length.score(
-            continuations.log_prob, torch.full_like(sentence, words), self._source_words(sentence)
-        )
-        if self.coverage and coverage is not None and self.source_words is not None:
-            score = score + coverage_penalty(coverage[continuations.row], self.source_words[sentence], self.coverage)
+        source_words = None if self.source_words is None else self.source_words[sentence]
+        score = self.length.score(continuations.log_prob, torch.full_like(sentence, words), source_words)
+        if coverage is not None and source_words is not None:
+            score = score + coverage_penalty(coverage[continuations.row], source_words, self.coverage)
         return score  # (n,)
 
-    def bound(self, continuations: Continuations, words: int) -> Tensor:
-        """Return an upper bound of the scores of further continuations; a finished one is below the limit.  # (n,)"""
-        sentence = continuations.sentence
-        length, longest = torch.full_like(sentence, words), self.limits[sentence] - 1
-        return self.length.bound(continuations.log_prob, length, longest, self._source_words(sentence))
-
-    def _source_words(self, sentence: Tensor) -> Tensor | None:
-        return None if self.source_words is None else self.source_words[sentence]
+    def can_improve(self, beam: Continuations, continuing: Tensor, words: int, nth_best_score: Tensor) -> Tensor:
+        """Return whether the n best of each hypothesis' sentence can still change.  # (beam,)"""
+        sentence = beam.sentence
+        if not bool((nth_best_score[sentence] > -torch.inf).any()):
+            return torch.ones_like(continuing)
+        source_words = None if self.source_words is None else self.source_words[sentence]
+        length, longest = (
+            torch.full_like(sentence, words),
+            self.limits[sentence] - 1,
+        )  # a finished one is below the limit
+        bound = self.length.bound(beam.log_prob, length, longest, source_words)
+        improvable = torch.zeros(len(nth_best_score), dtype=torch.bool)
+        improvable[sentence[continuing & (bound > nth_best_score[sentence])]] = True
+        return improvable[sentence]
 
 
 class _ActiveHypotheses(NamedTuple):
@@ -188,11 +194,8 @@ class _ActiveHypotheses(NamedTuple):
     coverage: Tensor | None = None  # (rows, longest source) sum of the attention so far, if there is a coverage penalty
 
 
-class _BeamStep(NamedTuple):
-    """What is needed to trace hypotheses back."""
-
-    beam: Continuations
-    attention: Tensor | None  # (rows before the step, longest source)
+# What is needed to trace hypotheses back from each step: the beam, and the attention of the rows before the step.
+Backpointers = list[tuple[Continuations, Tensor | None]]
 
 
 class _Completed(NamedTuple):
@@ -205,21 +208,29 @@ class _Completed(NamedTuple):
     finished: bool
 
 
-def _search(task: _SearchTask, batch: Batch) -> tuple[list[_BeamStep], _CompletedHypotheses]:
-    active = _start(task, batch)
-    backpointers, completed = list[_BeamStep](), _CompletedHypotheses(batch.num_rows, task.n_best)
+def _search(task: _SearchTask, batch: Batch) -> tuple[Backpointers, _CompletedHypotheses]:
+    sentence = torch.arange(batch.num_rows)
+    log_prob = torch.zeros(batch.num_rows, dtype=torch.float64)
+    active = _ActiveHypotheses(task.scorer.start(batch), sentence, log_prob, sentence, batch.num_rows)
+    if task.lattice is not None:
+        task.lattice.start(batch.num_rows)
+    backpointers: Backpointers = []
+    completed = _CompletedHypotheses(batch.num_rows, task.n_best)
     free_slots = torch.full((batch.num_rows,), task.beam_size)  # places in the beam without a finished hypothesis
     while len(active.sentence):
         if task.on_step is not None:
             task.on_step()
         words = len(backpointers)
-        attention = attention_weights(task.scorer, active.state)
+        attention, coverage = attention_weights(task.scorer, active.state), None  # (rows, longest source) each
+        if task.coverage:
+            if attention is None:
+                raise DataError("a coverage penalty needs attention, and this translator has none; leave it out")
+            coverage = attention if active.coverage is None else active.coverage + attention
         beam, pruned = _expand(active, free_slots, task)
-        coverage = _add_attention(task, active, attention)
         score = task.score(beam, words, coverage)
         if task.lattice is not None:
             task.lattice.record(beam, score, pruned, task.score(pruned, words, coverage))
-        backpointers.append(_BeamStep(beam, attention))
+        backpointers.append((beam, attention))
         finished = beam.token == END
         free_slots -= torch.bincount(beam.sentence[finished], minlength=len(free_slots))
         completed.add(beam, score, finished, words, finished=True)
@@ -227,26 +238,9 @@ def _search(task: _SearchTask, batch: Batch) -> tuple[list[_BeamStep], _Complete
         if bool(at_limit.any()):
             completed.add(beam, task.score(beam, words + 1, coverage), at_limit, words, finished=False)
         continuing = ~(finished | at_limit)
-        continuing &= _can_improve(task, beam, continuing, words + 1, completed.nth_best_score)
+        continuing &= task.can_improve(beam, continuing, words + 1, completed.nth_best_score)
         active = _advance(task.scorer, active._replace(coverage=coverage), beam, continuing)
     return backpointers, completed
-
-
-def _start(task: _SearchTask, batch: Batch) -> _ActiveHypotheses:
-    sentence = torch.arange(batch.num_rows)
-    if task.lattice is not None:
-        task.lattice.start(batch.num_rows)
-    log_prob = torch.zeros(batch.num_rows, dtype=torch.float64)
-    return _ActiveHypotheses(task.scorer.start(batch), sentence, log_prob, sentence, batch.num_rows)
-
-
-def _add_attention(task: _SearchTask, active: _ActiveHypotheses, attention: Tensor | None) -> Tensor | None:
-    """Return the sum of each row's attention, that of the next token included.  # (rows, longest source)"""
-    if not task.coverage:
-        return None
-    if attention is None:
-        raise DataError("a coverage penalty needs attention, and this translator has none; leave it out")
-    return attention if active.coverage is None else active.coverage + attention
 
 
 def _expand(active: _ActiveHypotheses, free_slots: Tensor, task: _SearchTask) -> tuple[Continuations, Continuations]:
@@ -255,8 +249,10 @@ def _expand(active: _ActiveHypotheses, free_slots: Tensor, task: _SearchTask) ->
     # free_slots: (sentences,)
     """
     num_pruned = 0 if task.lattice is None else task.lattice.max_pruned
-    values, tokens = (best.cpu() for best in _best_next_words(task.scorer, active.state, task.beam_size + num_pruned))
-    k = values.shape[1]
+    log_probs, ids = candidate_log_probs(task.scorer, active.state)  # (rows, n), (n,)
+    k = min(task.beam_size + num_pruned, log_probs.shape[1])
+    values, columns = top_k_words(log_probs, k)  # (rows, k) each
+    values, tokens = values.cpu(), (columns if ids is None else ids[columns]).cpu()
     sentences, group, counts = torch.unique_consecutive(active.sentence, return_inverse=True, return_counts=True)
     first = counts.cumsum(0) - counts  # (active sentences,) first row of each
     column = torch.arange(len(group)) - first[group]
@@ -273,13 +269,6 @@ def _expand(active: _ActiveHypotheses, free_slots: Tensor, task: _SearchTask) ->
         return Continuations(sentences[which], row, active.parent[row], tokens[row, flat % k], ranked[which, ranks])
 
     return continuations(rank < places), continuations((rank >= places) & (rank < places + num_pruned))
-
-
-def _best_next_words(scorer: Scorer, state: State, k: int) -> tuple[Tensor, Tensor]:
-    """Return log P and ids of the k best next tokens of each row, or of all if there are fewer.  # (rows, k) each"""
-    log_probs, ids = candidate_log_probs(scorer, state)
-    values, columns = top_k_words(log_probs, min(k, log_probs.shape[1]))
-    return values, columns if ids is None else ids[columns]
 
 
 def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -303,33 +292,20 @@ def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values, starts.gather(1, index // TOP_K_BLOCK) + index % TOP_K_BLOCK
 
 
-def _can_improve(
-    task: _SearchTask, beam: Continuations, continuing: Tensor, words: int, nth_best_score: Tensor
-) -> Tensor:
-    """Return whether the n best of each hypothesis' sentence can still change.  # (beam,)"""
-    if not bool((nth_best_score[beam.sentence] > -torch.inf).any()):
-        return torch.ones_like(continuing)
-    bound = task.bound(beam, words)
-    improvable = torch.zeros(len(nth_best_score), dtype=torch.bool)
-    improvable[beam.sentence[continuing & (bound > nth_best_score[beam.sentence])]] = True
-    return improvable[beam.sentence]
-
-
 def _advance(scorer: Scorer, active: _ActiveHypotheses, beam: Continuations, continuing: Tensor) -> _ActiveHypotheses:
     """Return the continuing hypotheses after one more token."""
     parent = continuing.nonzero()[:, 0]  # (rows,)
-    sentence, log_prob = beam.sentence[parent], beam.log_prob[parent]
+    rows, sentence, log_prob = beam.row[parent], beam.sentence[parent], beam.log_prob[parent]
     if not len(parent):
-        return _ActiveHypotheses(active.state, sentence, log_prob, parent, active.num_encoded_sentences)
-    state, num_encoded_sentences = select_rows(active.state, beam.row[parent]), active.num_encoded_sentences
-    coverage = None if active.coverage is None else active.coverage[beam.row[parent]]
+        return active._replace(sentence=sentence, log_prob=log_prob, parent=parent)
+    state, num_encoded_sentences = select_rows(active.state, rows), active.num_encoded_sentences
     if state.sentence is not None:
         present = torch.unique(state.sentence)
         if len(present) <= (1 - DROP_MEMORY_SHARE) * num_encoded_sentences:
             state, num_encoded_sentences = select_sentences(state, present), len(present)
-    return _ActiveHypotheses(
-        scorer.advance(state, beam.token[parent]), sentence, log_prob, parent, num_encoded_sentences, coverage
-    )
+    state = scorer.advance(state, beam.token[parent])
+    coverage = None if active.coverage is None else active.coverage[rows]
+    return _ActiveHypotheses(state, sentence, log_prob, parent, num_encoded_sentences, coverage)
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -355,41 +331,25 @@ class _CompletedHypotheses:
                 if len(self._scores[sentence]) >= self.n_best:
                     self.nth_best_score[sentence] = self._scores[sentence][-self.n_best]
 
-    def best(self, sentence: int, n: int) -> list[_Completed]:
+    def best(self, sentence: int) -> list[_Completed]:
         """Return the n best finished hypotheses or, if there are none, the n best unfinished ones."""
         completed = self._completed[sentence]
         completed = [hypothesis for hypothesis in completed if hypothesis.finished] or completed
-        return sorted(completed, key=lambda hypothesis: -hypothesis.score)[:n]
+        return sorted(completed, key=lambda hypothesis: -hypothesis.score)[: self.n_best]
 
 
 def _trace_hypotheses(
-    backpointers: list[_BeamStep], lists: list[list[_Completed]], source: Corpus | None
+    backpointers: Backpointers, lists: list[list[_Completed]], source: Corpus | None
 ) -> list[list[Hypothesis]]:
-    """Return the completed hypotheses of each sentence with tokens and attention."""
-    completed = [(sentence, hypothesis) for sentence, best in enumerate(lists) for hypothesis in best]
-    ids, attention = _trace_back(backpointers, [hypothesis for _, hypothesis in completed])
-    widths = attention_widths(source, len(lists))
-    hypotheses: list[list[Hypothesis]] = [[] for _ in lists]
-    for row, ((sentence, hypothesis), path) in enumerate(zip(completed, ids.tolist(), strict=True)):
-        predicted = hypothesis.step + 1
-        weights = None if attention is None else attention[row, :predicted, : widths[sentence]].clone()
-        words = tuple(path[: predicted - 1 if hypothesis.finished else predicted])
-        hypotheses[sentence].append(
-            Hypothesis(words, hypothesis.log_prob, hypothesis.score, hypothesis.finished, weights)
-        )
-    return hypotheses
-
-
-def _trace_back(backpointers: list[_BeamStep], completed: list[_Completed]) -> tuple[Tensor, Tensor | None]:
-    """Return the ids of each hypothesis and the attention of each prediction, for all at once from the last step.
-
-    # (hypotheses, steps), (hypotheses, steps, longest source); positions after the end of one are undefined
-    """
-    ends = torch.tensor([(hypothesis.step, hypothesis.number) for hypothesis in completed])
-    step, index = ends.T.contiguous().unbind()
-    ids = torch.full((len(completed), len(backpointers)), END)
-    weights = backpointers[0].attention
-    attention = None if weights is None else weights.new_zeros(len(completed), len(backpointers), weights.shape[1])
+    """Return the completed hypotheses of each sentence with tokens and attention, traced back all at once."""
+    completed = [hypothesis for best in lists for hypothesis in best]
+    step, index = torch.tensor([(hypothesis.step, hypothesis.number) for hypothesis in completed]).T.contiguous()
+    # Positions after the end of a hypothesis are undefined.
+    ids = torch.full((len(completed), len(backpointers)), END)  # (hypotheses, steps)
+    weights = backpointers[0][1]
+    attention = None  # (hypotheses, steps, longest source)
+    if weights is not None:
+        attention = weights.new_zeros(len(completed), len(backpointers), weights.shape[1])
     for t in range(int(step.max()), -1, -1):
         beam, weights = backpointers[t]
         which = (step >= t).nonzero()[:, 0]
@@ -398,4 +358,11 @@ def _trace_back(backpointers: list[_BeamStep], completed: list[_Completed]) -> t
         if attention is not None and weights is not None:
             attention[which, t] = weights[beam.row[number]]
         index[which] = beam.parent[number]
-    return ids, attention
+    widths, hypotheses = attention_widths(source, len(lists)), [list[Hypothesis]() for _ in lists]
+    sentences = [sentence for sentence, best in enumerate(lists) for _ in best]
+    for row, (sentence, end, path) in enumerate(zip(sentences, completed, ids.tolist(), strict=True)):
+        predicted = end.step + 1
+        words = tuple(path[: predicted - end.finished])
+        weights = None if attention is None else attention[row, :predicted, : widths[sentence]].clone()
+        hypotheses[sentence].append(Hypothesis(words, end.log_prob, end.score, end.finished, weights))
+    return hypotheses

@@ -41,31 +41,25 @@ def force_decode(
 
     `length` and `coverage` are those of `beam_search`.
     """
-    state = scorer.start(batch)
-    steps, attention = [], []
+    state, source_words = scorer.start(batch), source_lengths(batch)
+    steps, attention = list[Tensor](), list[Tensor]()
     for words in batch.ids.T:
         steps.append(scorer.log_probs(state).gather(1, words[:, None])[:, 0])  # (rows,)
-        attention.append(attention_weights(scorer, state))
+        if (weights := attention_weights(scorer, state)) is not None:
+            attention.append(weights)  # (rows, longest source)
         state = scorer.advance(state, words)
     log_prob = torch.stack(steps, dim=1).double().masked_fill(~batch.mask, 0.0).sum(dim=1)  # (rows,)
-    score = length.score(log_prob, batch.lengths - 1, source_lengths(batch))
+    score = length.score(log_prob, batch.lengths - 1, source_words)
     if coverage:
-        score = score + _coverage_penalties(batch, attention, coverage)
+        assert attention and source_words is not None, "a coverage penalty needs attention"
+        covered = (torch.stack(attention, dim=1) * batch.mask[:, :, None]).sum(dim=1)
+        score = score + coverage_penalty(covered, source_words, coverage)
     widths = attention_widths(batch.source, batch.num_rows)
     hypotheses = []
     for row, (ids, size) in enumerate(zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)):
         hypothesis = Hypothesis(tuple(ids[: size - 1]), float(log_prob[row]), float(score[row]))
-        weights = [step[row] for step in attention[:size] if step is not None]
-        hypotheses.append(hypothesis.with_attention(weights, widths[row]))
+        hypotheses.append(hypothesis.with_attention([step[row] for step in attention[:size]], widths[row]))
     return hypotheses
-
-
-def _coverage_penalties(batch: Batch, attention: Sequence[Tensor | None], strength: float) -> Tensor:
-    weights = torch.stack([step for step in attention if step is not None], dim=1)  # (rows, steps, longest source)
-    covered = (weights * batch.mask[:, :, None]).sum(dim=1)
-    source_words = source_lengths(batch)
-    assert source_words is not None, "attention needs a source"
-    return coverage_penalty(covered, source_words, strength)  # (rows,)
 
 
 def diagnose(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -123,31 +123,23 @@ class LengthPrior:
         pairs, counts = np.unique(np.stack([source, target], axis=1), axis=0, return_counts=True)
         return cls(np.concatenate([pairs, counts[:, None]], axis=1).astype(np.int64))
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Return the arrays to save."""
+    def arrays(self) -> Mapping[str, NDArray[np.generic]]:
         return {"pairs": self.pairs}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> LengthPrior:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> LengthPrior:
         return cls(np.asarray(arrays["pairs"], np.int64))
 
     @cached_property
-    def _counts(self) -> Tensor:
-        """c(|E|, |F|); the last row and column are for unseen lengths.  # (source + 2, target + 2)"""
+    def _counts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """c(|E|, |F|), c(|F|), and the number of target lengths seen with |F|, 1 if it is unseen.
+
+        The last row and column are for unseen lengths.  # (source + 2, target + 2), (source + 2,), (source + 2,)
+        """
         source, target, count = torch.from_numpy(self.pairs.copy()).unbind(1)
         counts = torch.zeros(int(source.max()) + 2, int(target.max()) + 2, dtype=torch.float64)
         counts[source, target] = count.double()
-        return counts
-
-    @cached_property
-    def _totals(self) -> Tensor:
-        """c(|F|).  # (source + 2,)"""
-        return self._counts.sum(dim=1)
-
-    @cached_property
-    def _types(self) -> Tensor:
-        """The number of target lengths seen with each source length; 1 for unseen ones.  # (source + 2,)"""
-        return (self._counts > 0).sum(dim=1).clamp(min=1)
+        return counts, counts.sum(dim=1), (counts > 0).sum(dim=1).clamp(min=1)
 
     @cached_property
     def _ratio(self) -> float:
@@ -157,11 +149,12 @@ class LengthPrior:
 
     def log_probs(self, words: Tensor, source_words: Tensor) -> Tensor:
         """Return log P(|E| = words given |F| = source_words)."""
-        row, column = (n.clamp(max=size - 1) for n, size in zip((source_words, words), self._counts.shape, strict=True))
-        count, types, total = self._counts[row, column], self._types[row], self._totals[row] + self._types[row]
+        counts, totals, types = self._counts
+        row, column = (n.clamp(max=size - 1) for n, size in zip((source_words, words), counts.shape, strict=True))
+        types, total = types[row], totals[row] + types[row]
         mean = self._ratio * (source_words.double() + 1)
         poisson = words * mean.log() - mean - torch.lgamma(words.double() + 1)
-        return torch.logaddexp((count / total).log(), (types / total).log() + poisson)
+        return torch.logaddexp((counts[row, column] / total).log(), (types / total).log() + poisson)
 
     def score(self, log_prob: Tensor, words: Tensor, source_words: Tensor | None) -> Tensor:
         return log_prob + self.log_probs(words, _require_source(source_words))

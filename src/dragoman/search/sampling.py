@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypedDict, Unpack
 
@@ -25,12 +24,12 @@ Warp = Callable[[Tensor], Tensor]  # from the model's distributions to those tha
 
 
 class SamplingOptions(TypedDict, total=False):
-    """The keyword arguments that `iter_samples` and `iter_sample_translations` share."""
+    """Options of sampling. Each token is sampled from the model's distribution after `warp_log_probs`."""
 
     temperature: float
     top_k: int | None
     top_p: float
-    batch_size: int | None
+    batch_size: int | None  # sentences that are sampled together
 
 
 def sample(
@@ -42,7 +41,7 @@ def sample(
     max_words: int = DEFAULT_MAX_WORDS,
     **options: Unpack[SamplingOptions],
 ) -> list[Hypothesis]:
-    """Sample n sentences. For the options, see `iter_samples`.
+    """Sample n sentences, see `iter_samples`.
 
     >>> from dragoman import Corpus, NgramModel
     >>> model = NgramModel.train(Corpus.from_sentences(["a b"]), order=2, smoothing="maximum-likelihood")
@@ -57,28 +56,28 @@ def iter_samples(
     n: int,
     seed: int = 0,
     *,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float = 1.0,
     prefix: Sequence[int] = (),
     max_words: int = DEFAULT_MAX_WORDS,
-    batch_size: int | None = None,
+    **options: Unpack[SamplingOptions],
 ) -> Iterator[Hypothesis]:
     """Yield n samples E ~ P(E), token by token (ancestral sampling), all with the same prefix.
 
-    Each token is sampled from the model's distribution after `warp_log_probs`, which by default changes nothing.
     `log_prob` of a hypothesis is that of the whole sentence by the model, `score` that of the sampled tokens by the
     warped distributions. Sample number i depends only on the seed and on i.
     """
-    warp = _make_warp(temperature, top_k, top_p, seed)
+    warp, batch_size = _check_options(scorer, seed, **options)
     if 0 < len(prefix) >= max_words:
         raise DataError(f"a prefix of {len(prefix)} words leaves no room for more; allow more than {max_words} words")
-    for numbers in _ranges(n, batch_size or _default_batch_size(scorer)):
-        generators = [np.random.default_rng([seed, number]) for number in numbers]
-        limits = [max_words] * len(numbers)
-        rows = torch.zeros(len(numbers), dtype=torch.int64)
-        start = _start_from_prefix(scorer, Batch.empty(1), tuple(prefix), rows)
-        yield from _sample_rows(scorer, start, generators, warp, limits)
+    state, log_prob = scorer.start(Batch.empty(1)), 0.0
+    if prefix:
+        steps, state = fold(scorer, Batch(torch.tensor([prefix]), torch.tensor([len(prefix)])))
+        log_prob = float(steps.double().sum())
+    start = Hypothesis(tuple(prefix), log_prob, 0.0, finished=False)
+    for first in range(0, n, batch_size):
+        generators = [np.random.default_rng([seed, number]) for number in range(first, min(n, first + batch_size))]
+        rows = torch.zeros(len(generators), dtype=torch.int64)
+        limits = [max_words] * len(rows)
+        yield from _sample_rows(scorer, select_rows(state, rows), [start] * len(rows), generators, warp, limits)
 
 
 def sample_translations(
@@ -90,7 +89,7 @@ def sample_translations(
     max_words: MaxWords = None,
     **options: Unpack[SamplingOptions],
 ) -> list[list[Hypothesis]]:
-    """Sample n translations of each sentence. For the options, see `iter_sample_translations`."""
+    """Sample n translations of each sentence, see `iter_sample_translations`."""
     return list(iter_sample_translations(scorer, source, n, seed, max_words=max_words, **options))
 
 
@@ -100,37 +99,46 @@ def iter_sample_translations(
     n: int = 1,
     seed: int = 0,
     *,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float = 1.0,
     max_words: MaxWords = None,
-    batch_size: int | None = None,
+    **options: Unpack[SamplingOptions],
 ) -> Iterator[list[Hypothesis]]:
     """Yield n samples E ~ P(E | F) for each sentence F. See also `iter_samples`.
 
     Sample number i of a sentence depends only on the seed, on the number of the sentence and on i. Samples of a
     sentence share its encoding. For `max_words`, see `length.word_limits`.
     """
-    warp = _make_warp(temperature, top_k, top_p, seed)
+    warp, batch_size = _check_options(scorer, seed, **options)
     limits = word_limits(max_words, Batch.empty(len(source), source)).tolist()
+    widths = attention_widths(source, len(source))
     waiting: list[Hypothesis] = []
-    for numbers in _ranges(len(source) * n, batch_size or _default_batch_size(scorer)):
-        pairs = [divmod(number, n) for number in numbers]  # (sentence, sample)
-        first = pairs[0][0]
-        sentences = source.select(np.arange(first, pairs[-1][0] + 1))
-        rows = torch.tensor([sentence - first for sentence, _ in pairs])
-        start = _start_from_prefix(scorer, Batch.empty(len(sentences), sentences), (), rows)
-        generators = [np.random.default_rng([seed, *pair]) for pair in pairs]
-        waiting += _sample_rows(scorer, start, generators, warp, [limits[sentence] for sentence, _ in pairs])
-        while n and len(waiting) >= n:
+    pairs = [(sentence, number) for sentence in range(len(source)) for number in range(n)]
+    for first in range(0, len(pairs), batch_size):
+        batch = pairs[first : first + batch_size]
+        numbers = np.arange(batch[0][0], batch[-1][0] + 1)  # of the sentences
+        state = scorer.start(Batch.empty(len(numbers), source.select(numbers)))
+        state = select_rows(state, torch.tensor([sentence - batch[0][0] for sentence, _ in batch]))
+        generators = [np.random.default_rng([seed, *pair]) for pair in batch]
+        sentences = [sentence for sentence, _ in batch]
+        start = [Hypothesis((), 0.0, 0.0, finished=False)] * len(batch)
+        batch_limits, batch_widths = ([values[sentence] for sentence in sentences] for values in (limits, widths))
+        waiting += _sample_rows(scorer, state, start, generators, warp, batch_limits, batch_widths)
+        while len(waiting) >= n:
             yield waiting[:n]
             waiting = waiting[n:]
     if not n:
         yield from ([] for _ in range(len(source)))
 
 
-def _make_warp(temperature: float, top_k: int | None, top_p: float, seed: int) -> Warp:
-    """Check the arguments and return the function that is applied to distributions."""
+def _check_options(
+    scorer: Scorer,
+    seed: int,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    batch_size: int | None = None,
+) -> tuple[Warp, int]:
+    """Return the function that is applied to distributions, and the batch size."""
     if not 0 < temperature < float("inf"):
         raise DataError(f"a temperature of {temperature}: it must be a finite number above 0")
     if top_k is not None and top_k < 1:
@@ -139,58 +147,36 @@ def _make_warp(temperature: float, top_k: int | None, top_p: float, seed: int) -
         raise DataError(f"a mass of {top_p} (top-p): it must be above 0, and 1 at most")
     if seed < 0:
         raise DataError(f"seed {seed}: it must be 0 or more")
-    return partial(warp_log_probs, temperature=temperature, top_k=top_k, top_p=top_p)
-
-
-def _default_batch_size(scorer: Scorer) -> int:
-    return max(1, min(64, MAX_PROBABILITIES // len(scorer.vocab)))
-
-
-def _ranges(n: int, size: int) -> Iterator[range]:
-    return (range(first, min(n, first + size)) for first in range(0, n, size))
-
-
-@dataclass(frozen=True)
-class _PrefixState:
-    """Rows that have all read the same prefix."""
-
-    state: State
-    prefix: tuple[int, ...]
-    log_prob: list[float]  # of the prefix, for each row
-    widths: list[int]  # columns of the attention, for each row
-
-
-def _start_from_prefix(scorer: Scorer, batch: Batch, prefix: tuple[int, ...], rows: Tensor) -> _PrefixState:
-    """Return one row for each sentence index in `rows`; each sentence is encoded once.  # rows: (n,)"""
-    if prefix:
-        ids = torch.tensor([prefix] * batch.num_rows)
-        steps, state = fold(scorer, Batch(ids, torch.full((batch.num_rows,), len(prefix)), batch.source))
-        log_prob = steps.double().sum(dim=1)
-    else:
-        state, log_prob = scorer.start(batch), torch.zeros(batch.num_rows, dtype=torch.float64)
-    widths = torch.tensor(attention_widths(batch.source, batch.num_rows))
-    return _PrefixState(select_rows(state, rows), prefix, log_prob[rows].tolist(), widths[rows].tolist())
+    warp = partial(warp_log_probs, temperature=temperature, top_k=top_k, top_p=top_p)
+    return warp, batch_size or max(1, min(64, MAX_PROBABILITIES // len(scorer.vocab)))
 
 
 def _sample_rows(
-    scorer: Scorer, start: _PrefixState, generators: list[np.random.Generator], warp: Warp, limits: list[int]
+    scorer: Scorer,
+    state: State,
+    hypotheses: list[Hypothesis],
+    generators: list[np.random.Generator],
+    warp: Warp,
+    limits: list[int],
+    widths: list[int] | None = None,
 ) -> list[Hypothesis]:
-    """Sample a sentence for each row, by the row's generator."""
-    state = start.state
-    hypotheses = [Hypothesis(start.prefix, log_prob, 0.0, finished=False) for log_prob in start.log_prob]
+    """Continue each row's hypothesis to a sentence, by the row's generator. `widths` are those of the attention."""
+    hypotheses = list(hypotheses)
     attention: list[list[Tensor]] = [[] for _ in hypotheses]
-    active = [row for row, limit in enumerate(limits) if len(start.prefix) < limit]
+    active = [row for row, limit in enumerate(limits) if len(hypotheses[row].ids) < limit]
     while active:
         log_probs = scorer.log_probs(state).double()  # (active, |V|)
         warped = warp(log_probs)
         if (step_attention := attention_weights(scorer, state)) is not None:
             for row, weights in zip(active, step_attention, strict=True):
                 attention[row].append(weights)
+        cumulative = warped.exp().cumsum(dim=1)
         thresholds = torch.tensor([generators[row].random() for row in active], dtype=torch.float64)
-        tokens = _draw(warped, thresholds)
-        scores = zip(_gather(log_probs, tokens), _gather(warped, tokens), strict=True)
-        for row, token, (log_prob, score) in zip(active, tokens.tolist(), scores, strict=True):
-            hypotheses[row] = hypotheses[row].extend(token, log_prob, score)
+        targets = (thresholds * cumulative[:, -1])[:, None]
+        tokens = torch.searchsorted(cumulative, targets, right=True).clamp(max=warped.shape[1] - 1)  # (active, 1)
+        columns = (tokens, log_probs.gather(1, tokens), warped.gather(1, tokens))
+        for row, *extension in zip(active, *(column[:, 0].tolist() for column in columns), strict=True):
+            hypotheses[row] = hypotheses[row].extend(*extension)
         continuing = [
             index
             for index, row in enumerate(active)
@@ -198,22 +184,10 @@ def _sample_rows(
         ]
         if continuing:
             indices = torch.tensor(continuing)
-            state = scorer.advance(select_rows(state, indices), tokens[indices])
+            state = scorer.advance(select_rows(state, indices), tokens[indices, 0])
         active = [active[index] for index in continuing]
-    rows = zip(hypotheses, attention, start.widths, strict=True)
+    rows = zip(hypotheses, attention, widths or [0] * len(hypotheses), strict=True)
     return [hypothesis.with_attention(weights, width) for hypothesis, weights, width in rows]
-
-
-def _draw(log_probs: Tensor, thresholds: Tensor) -> Tensor:
-    """Return the token at which the cumulative probability passes the threshold.  # (rows,)"""
-    cumulative = log_probs.exp().cumsum(dim=1)
-    target = (thresholds * cumulative[:, -1])[:, None]
-    return torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(max=log_probs.shape[1] - 1)
-
-
-def _gather(log_probs: Tensor, tokens: Tensor) -> list[float]:
-    """Return the log-probability of one token in each row."""
-    return log_probs.gather(1, tokens[:, None])[:, 0].tolist()
 
 
 # -- temperature, top-k and top-p ------------------------------------------------------------------------------------
@@ -232,27 +206,14 @@ def warp_log_probs(log_probs: Tensor, temperature: float = 1.0, top_k: int | Non
     best = log_probs.max(dim=1, keepdim=True).values  # subtracted so that the best stays finite at low temperatures
     result = ((log_probs - best) / temperature).log_softmax(dim=1)
     if top_k is not None and top_k < log_probs.shape[1]:
-        result = _renormalize(result, _top_k_mask(result, top_k))
+        least = result.topk(top_k, dim=1).values[:, -1:]  # (rows, 1)
+        above, tied = result > least, result == least
+        mask = above | (tied & (tied.cumsum(dim=1) <= top_k - above.sum(dim=1, keepdim=True)))
+        result = result.masked_fill(~mask, -torch.inf).log_softmax(dim=1)
     if top_p < 1:
-        result = _renormalize(result, _nucleus_mask(result, top_p))
+        ordered, words = result.sort(dim=1, descending=True, stable=True)
+        probs = ordered.exp()
+        before = probs.cumsum(dim=1) - probs  # the mass of more probable words
+        mask = torch.zeros_like(probs, dtype=torch.bool).scatter(1, words, before < top_p * (1 - MASS_TOLERANCE))
+        result = result.masked_fill(~mask, -torch.inf).log_softmax(dim=1)
     return result
-
-
-def _renormalize(log_probs: Tensor, mask: Tensor) -> Tensor:
-    return log_probs.masked_fill(~mask, -torch.inf).log_softmax(dim=1)
-
-
-def _top_k_mask(log_probs: Tensor, k: int) -> Tensor:
-    """Return whether each word is among the k most probable.  # (rows, |V|)"""
-    least = log_probs.topk(k, dim=1).values[:, -1:]  # (rows, 1)
-    above, tied = log_probs > least, log_probs == least
-    room = k - above.sum(dim=1, keepdim=True)
-    return above | (tied & (tied.cumsum(dim=1) <= room))
-
-
-def _nucleus_mask(log_probs: Tensor, p: float) -> Tensor:
-    """Return whether each word is among the fewest most probable words whose mass reaches p.  # (rows, |V|)"""
-    ordered, words = log_probs.sort(dim=1, descending=True, stable=True)
-    probs = ordered.exp()
-    before = probs.cumsum(dim=1) - probs  # the mass of more probable words
-    return torch.zeros_like(probs, dtype=torch.bool).scatter(1, words, before < p * (1 - MASS_TOLERANCE))
