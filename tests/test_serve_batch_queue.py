@@ -13,9 +13,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from dragoman.serve.app import create_app
-from dragoman.serve.batch_queue import BatchQueue, IsNeeded, WorkCancelled, cancellation_check
+from dragoman.serve.batch_queue import BatchQueue, CheckNeeded, WorkCancelled
 from dragoman.serve.registry import ModelRegistry
 from dragoman.serve.service import Service
+from dragoman.serve.text_pipeline import SearchOptions
 from serving import BASE_URL, LIMITS, assert_error, place, registry, wait_until
 from small_translators import ENGLISH, GERMAN, translators
 
@@ -78,7 +79,7 @@ def test_failing_job_does_not_fail_others_of_its_batch() -> None:
     queue = BatchQueue(10, 20.0)
     release = threading.Event()
 
-    def upper(items: list[str], is_needed: IsNeeded) -> list[str]:
+    def upper(items: list[str], check_needed: CheckNeeded) -> list[str]:
         if "bad" in items:
             raise ValueError("bad")
         return [item.upper() for item in items]
@@ -119,7 +120,7 @@ def test_translation_is_cancelled_when_no_client_waits(
     service, entry = Service(registry, LIMITS), registry.get("de-en")
     steps = list[int]()
 
-    def search_forever(*_: Any, on_step: Callable[[], None], **__: Any) -> None:
+    def search_forever(_: Any, __: SearchOptions, on_step: Callable[[], None]) -> None:
         while True:
             on_step()
             steps.append(1)
@@ -128,7 +129,7 @@ def test_translation_is_cancelled_when_no_client_waits(
     monkeypatch.setattr(service.pipeline(entry), "translate", search_forever)
 
     async def cancel() -> str:
-        request = asyncio.create_task(service.translate(entry, ["Ein Hund."], 1, 1))
+        request = asyncio.create_task(service.translate(entry, ["Ein Hund."], SearchOptions()))
         while not steps:
             await asyncio.sleep(0.001)
         request.cancel()
@@ -155,10 +156,10 @@ def test_search_can_be_cancelled_at_any_step() -> None:
 def test_cancelled_batch_is_not_tried_again() -> None:
     queue, release, batch_sizes = BatchQueue(10, 20.0), threading.Event(), list[int]()
 
-    def process(items: list[str], is_needed: IsNeeded) -> list[str]:
+    def process(items: list[str], check_needed: CheckNeeded) -> list[str]:
         batch_sizes.append(len(items))
         release.wait(20)
-        cancellation_check(is_needed)()
+        check_needed()
         return items
 
     async def submit() -> None:

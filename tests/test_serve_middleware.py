@@ -10,8 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from dragoman.serve.app import create_app
+from dragoman.serve.libretranslate import TranslateResponse
 from dragoman.serve.registry import ModelRegistry
-from dragoman.serve.schemas import TRANSLATION_EXAMPLE, TranslateResponse, TranslationInfo
+from dragoman.serve.schemas import TRANSLATION_EXAMPLE, TranslationInfo
 from dragoman.serve.service import Service
 from serving import BASE_URL, LIMITS, assert_error, client, create_client, place, registry
 

@@ -3,10 +3,10 @@
 - `app`: the FastAPI application; `server`: running it with uvicorn;
 - `service`: what both APIs share: models, limits, translation and language detection;
 - `libretranslate`: the LibreTranslate API; `v1`: scores, n-best lists, attention, lattices, next words, samples, runs;
-- `schemas`: requests and responses of both; `errors`: error responses;
+- `schemas`: requests and responses of `v1`; `errors`: error responses;
 - `registry`: the models, loaded on first use; `text_pipeline`: from plain text to plain text;
 - `batch_queue`: requests that wait together are processed in one batch;
-- `middleware` and `request_body`: checks and limits before the application.
+- `middleware`: checks and limits before the application.
 
 The package needs the extra `serve`: `pip install 'dragoman[serve]'`.
 """

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from dragoman.core.errors import DragomanError
 from dragoman.serve import libretranslate, v1
-from dragoman.serve.errors import BAD_REQUEST, ApiError
+from dragoman.serve.errors import BAD_REQUEST
 from dragoman.serve.middleware import LOCAL_HOSTS, RequestLimitMiddleware, SecurityMiddleware
 from dragoman.serve.service import Service
 
@@ -75,10 +75,6 @@ def _create_api(service: Service, version: str) -> FastAPI:
 
 def _add_error_handlers(app: FastAPI) -> None:
     """Answer every error with `{"error": message}`."""
-
-    @app.exception_handler(ApiError)
-    async def api_error(_: Request, error: ApiError) -> JSONResponse:
-        return JSONResponse({"error": error.message}, error.status, error.headers)
 
     @app.exception_handler(DragomanError)
     async def data_error(_: Request, error: DragomanError) -> JSONResponse:

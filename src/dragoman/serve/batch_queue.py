@@ -10,12 +10,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from threading import Condition, Thread
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from dragoman.serve.errors import queue_full, timed_out
+from dragoman.serve.errors import GATEWAY_TIMEOUT, RETRY_SECONDS, UNAVAILABLE, ApiError
 
 GATHER_SECONDS = 0.005  # how long the first job of an idle queue waits for others
 
@@ -23,33 +24,26 @@ GATHER_SECONDS = 0.005  # how long the first job of an idle queue waits for othe
 DEADLINE: ContextVar[float | None] = ContextVar("DEADLINE", default=None)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-IsNeeded = Callable[[], bool]  # whether a client still waits; long work calls it regularly
-BatchFunction = Callable[[list[Item], IsNeeded], Sequence[Result]]  # one result per item, in order
+CheckNeeded = Callable[[], None]  # raises `WorkCancelled` if no client waits any more; long work calls it regularly
+BatchFunction = Callable[[list[Item], CheckNeeded], Sequence[Result]]  # one result per item, in order
 
 
 class WorkCancelled(Exception):  # noqa: N818  (it is not an error)
     """Raised inside work that no client waits for."""
 
 
-def cancellation_check(is_needed: IsNeeded) -> Callable[[], None]:
-    """Return a function that raises `WorkCancelled` when no client waits; long work calls it at every step."""
-
-    def check() -> None:
-        if not is_needed():
-            raise WorkCancelled
-
-    return check
-
-
 @dataclass(eq=False)
-class Job:
+class Job(Generic[Item, Result]):
     """Items that a client waits for. Jobs with the same key are processed together."""
 
     key: Hashable
-    items: list[Any]
-    function: BatchFunction[Any, Any]
-    results: Future[Sequence[Any]] = field(default_factory=Future)
+    items: list[Item]
+    function: BatchFunction[Item, Result]
+    results: Future[list[Result]] = field(default_factory=Future)
     is_needed: bool = True
+
+
+AnyJob = Job[Any, Any]  # jobs with the same key have items and results of the same types
 
 
 class BatchQueue:
@@ -64,7 +58,7 @@ class BatchQueue:
         """
         self.max_waiting, self.seconds, self.max_batch = max_waiting, seconds, max_batch
         self.num_batches = 0  # batches that the worker has started
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[AnyJob] = deque()
         self._changed = Condition()
         self._open = True
         self._worker = Thread(target=copy_context().run, args=(self._run_worker,), name="batch-queue", daemon=True)
@@ -75,26 +69,31 @@ class BatchQueue:
         job = Job(key, list(items), function)
         with self._changed:
             if len(self._waiting) >= self.max_waiting:
-                raise queue_full(len(self._waiting))
+                message = f"the queue is full: {len(self._waiting)} requests are waiting; try again later"
+                raise ApiError(message, UNAVAILABLE, {"Retry-After": str(RETRY_SECONDS)})
             self._waiting.append(job)
             self._changed.notify()
+        deadline = DEADLINE.get()
+        remaining = self.seconds if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
         try:
-            results = await asyncio.wait_for(asyncio.wrap_future(job.results), self._remaining_seconds())
-            return list(results)
+            return await asyncio.wait_for(asyncio.wrap_future(job.results), remaining)
         except TimeoutError:
-            raise timed_out(self.seconds) from None
+            message = f"the request took longer than {self.seconds:g} seconds; send less text per request"
+            raise ApiError(message, GATEWAY_TIMEOUT) from None
         finally:
-            self._abandon(job)
+            job.is_needed = False
+            with self._changed, suppress(ValueError):
+                self._waiting.remove(job)
 
     async def run(self, function: Callable[[], Result]) -> Result:
         """Return the result of a function that is called by the worker on its own."""
         return await self.run_cancellable(lambda _: function())
 
-    async def run_cancellable(self, function: Callable[[IsNeeded], Result]) -> Result:
-        """Like `run`, for a long function, which receives a callable that says whether the client still waits."""
+    async def run_cancellable(self, function: Callable[[CheckNeeded], Result]) -> Result:
+        """Like `run`, for a long function, which has to call its argument regularly."""
 
-        def process(_: list[None], is_needed: IsNeeded) -> list[Result]:
-            return [function(is_needed)]
+        def process(_: list[None], check_needed: CheckNeeded) -> list[Result]:
+            return [function(check_needed)]
 
         [result] = await self.submit(object(), [None], process)
         return result
@@ -113,24 +112,16 @@ class BatchQueue:
             self._changed.notify()
         self._worker.join(timeout=self.seconds)
 
-    def _remaining_seconds(self) -> float:
-        deadline = DEADLINE.get()
-        return self.seconds if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
-
-    def _abandon(self, job: Job) -> None:
-        """Remove a job that is done or that no client waits for."""
-        job.is_needed = False
-        with self._changed:
-            if job in self._waiting:
-                self._waiting.remove(job)
-
     # -- the worker thread ---------------------------------------------------------------------------------------------
 
     def _run_worker(self) -> None:
         while self._open:
-            self._process(self._next_batch())
+            batch = [job for job in self._next_batch() if job.results.set_running_or_notify_cancel()]
+            if batch:
+                self.num_batches += 1
+                self._process(batch)
 
-    def _next_batch(self) -> list[Job]:
+    def _next_batch(self) -> list[AnyJob]:
         """Return the first waiting job and those with the same key; no job if the queue was closed."""
         with self._changed:
             if not self._waiting:  # jobs that arrived during the last batch need not wait for others
@@ -149,34 +140,23 @@ class BatchQueue:
                     size += len(job.items)
             return batch
 
-    def _process(self, batch: Sequence[Job]) -> None:
+    def _process(self, batch: list[AnyJob]) -> None:
         """Process jobs together; if that fails, one by one, so that a bad job does not fail the others."""
-        started = [job for job in batch if job.results.set_running_or_notify_cancel()]
-        if not started:
-            return
-        self.num_batches += 1
+
+        def check_needed() -> None:
+            if not (self._open and any(job.is_needed for job in batch)):
+                raise WorkCancelled
+
         try:
-            results = self._call(started)
+            items = [item for job in batch for item in job.items]
+            results = iter(batch[0].function(items, check_needed))
+            results_by_job = [[next(results) for _ in job.items] for job in batch]
         except Exception as error:
-            if len(started) == 1 or isinstance(error, WorkCancelled):
-                for job in started:
+            for job in batch:
+                if len(batch) == 1 or isinstance(error, WorkCancelled):
                     job.results.set_exception(error)
-            else:
-                for job in started:
-                    self._process_single(job)
+                else:
+                    self._process([job])
         else:
-            for job, job_results in zip(started, results, strict=True):
+            for job, job_results in zip(batch, results_by_job, strict=True):
                 job.results.set_result(job_results)
-
-    def _process_single(self, job: Job) -> None:
-        try:
-            [results] = self._call([job])
-            job.results.set_result(results)
-        except Exception as error:
-            job.results.set_exception(error)
-
-    def _call(self, jobs: Sequence[Job]) -> list[list[Any]]:
-        """Return the results of each job from one call of their function."""
-        items = [item for job in jobs for item in job.items]
-        results = iter(jobs[0].function(items, lambda: self._open and any(job.is_needed for job in jobs)))
-        return [[next(results) for _ in job.items] for job in jobs]

@@ -5,30 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.serve.schemas import ErrorResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
 
-BAD_REQUEST, FORBIDDEN, NOT_FOUND, REQUEST_TIMEOUT, TOO_LARGE, UNAVAILABLE, GATEWAY_TIMEOUT = (
-    *(400, 403, 404, 408, 413),
-    *(503, 504),
-)
+BAD_REQUEST, FORBIDDEN, NOT_FOUND, REQUEST_TIMEOUT, TOO_LARGE = 400, 403, 404, 408, 413
+UNAVAILABLE, GATEWAY_TIMEOUT = 503, 504
 RETRY_SECONDS = 2  # the value of Retry-After
 
 
-class ApiError(Exception):
+class ApiError(HTTPException):
     """A request that cannot be answered; the message is sent to the client."""
 
     def __init__(self, message: str, status: int = BAD_REQUEST, headers: Mapping[str, str] | None = None):
-        super().__init__(message)
-        self.message, self.status, self.headers = message, status, dict(headers or {})
-
-
-def queue_full(num_waiting: int) -> ApiError:
-    message = f"the queue is full: {num_waiting} requests are waiting; try again later"
-    return ApiError(message, UNAVAILABLE, {"Retry-After": str(RETRY_SECONDS)})
-
-
-def timed_out(seconds: float) -> ApiError:
-    return ApiError(f"the request took longer than {seconds:g} seconds; send less text per request", GATEWAY_TIMEOUT)
+        super().__init__(status, message, headers)
 
 
 def shorten(text: str, length: int = 60) -> str:
@@ -42,7 +31,14 @@ def shorten(text: str, length: int = 60) -> str:
 
 # -- OpenAPI -----------------------------------------------------------------------------------------------------------
 
-DESCRIPTIONS = {
+
+class ErrorResponse(BaseModel):
+    """The reason why a request failed."""
+
+    error: str = Field(examples=["5,001 characters; a request may have at most 5,000"])
+
+
+DESCRIPTIONS: dict[int | str, str] = {
     BAD_REQUEST: "The request is invalid or exceeds a limit.",
     FORBIDDEN: "The request comes from a page of another origin that --cors does not allow.",
     NOT_FOUND: "The model or run does not exist, or the model cannot be loaded.",
@@ -50,21 +46,16 @@ DESCRIPTIONS = {
     TOO_LARGE: "The request body is too large.",
     UNAVAILABLE: "Too many requests are waiting.",
     GATEWAY_TIMEOUT: "The request took too long.",
+    "default": "Any other error.",
 }
-RETRY_AFTER = {
-    "description": "seconds to wait before retrying",
-    "schema": {"type": "integer"},
-    "example": RETRY_SECONDS,
-}
-
-
-def _response(status: int) -> dict[str, Any]:
-    headers = {"headers": {"Retry-After": RETRY_AFTER}} if status == UNAVAILABLE else {}
-    return {"model": ErrorResponse, "description": DESCRIPTIONS[status], **headers}
-
-
 # The error responses of every route, for FastAPI's `responses=`.
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
-    **{status: _response(status) for status in DESCRIPTIONS},
-    "default": {"model": ErrorResponse, "description": "Any other error."},
+    status: {"model": ErrorResponse, "description": description} for status, description in DESCRIPTIONS.items()
+}
+ERROR_RESPONSES[UNAVAILABLE]["headers"] = {
+    "Retry-After": {
+        "description": "seconds to wait before retrying",
+        "schema": {"type": "integer"},
+        "example": RETRY_SECONDS,
+    }
 }

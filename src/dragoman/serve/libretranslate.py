@@ -9,40 +9,122 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
 from email.utils import collapse_rfc2231_value
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from dragoman.data.language_id import LANGUAGE_NAMES
 from dragoman.serve.errors import ERROR_RESPONSES, UNAVAILABLE, ApiError
-from dragoman.serve.schemas import (
-    AUTO,
-    DefaultLanguages,
-    DetectedLanguage,
-    DetectRequest,
-    FrontendSettings,
-    HealthResponse,
-    LanguageInfo,
-    LanguageName,
-    TranslateRequest,
-    TranslateResponse,
-)
 from dragoman.serve.service import Service
-from dragoman.serve.text_pipeline import MarkedUpText, TranslatedSentence, join_sentences, parse_markup
+from dragoman.serve.text_pipeline import MarkedUpText, SearchOptions, join_sentences, parse_markup
 
+AUTO = "auto"
 BEAM = 5
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FIELDS = 1_000
 MAX_HEADER = 1_000  # characters of a header in a multipart form; the parser is slow on long ones
 
 RequestModel = TypeVar("RequestModel", bound=BaseModel)
+
+
+# -- requests and responses --------------------------------------------------------------------------------------------
+
+
+class TranslateRequest(BaseModel):
+    """A text or several texts to translate."""
+
+    q: str | list[str] = Field(
+        description="one text or a list of texts", examples=["Ein Hund bellt.", ["Ein Hund.", "Ja!"]]
+    )
+    source: str = Field(default=AUTO, description="language code of the text, or auto", examples=["de", AUTO])
+    target: str = Field(description="language code of the translation", examples=["en"])
+    format: Literal["text", "html"] = Field(default="text", description="html: tags are not translated")
+    alternatives: int = Field(default=0, description="number of alternative translations")
+    api_key: str | None = Field(default=None, description="ignored")
+
+
+class DetectRequest(BaseModel):
+    """A text whose language is unknown."""
+
+    q: str | list[str] = Field(description="one text, or several of the same language", examples=["Ein Hund bellt."])
+    api_key: str | None = Field(default=None, description="ignored")
+
+
+class DetectedLanguage(BaseModel):
+    """A possible language of a text."""
+
+    language: str = Field(description="language code", examples=["de"])
+    confidence: float = Field(description="from 0 to 100", examples=[98.2])
+
+
+class TranslateResponse(BaseModel):
+    """A translation; for a list of texts, each field is a list."""
+
+    model_config = {
+        "json_schema_extra": {
+            "examples": [
+                {"translatedText": "A dog barks."},
+                {
+                    "translatedText": ["A dog.", "Yes!"],
+                    "alternatives": [["The dog."], ["Yeah!"]],
+                    "detectedLanguage": [{"language": "de", "confidence": 98.2}] * 2,
+                },
+            ]
+        }
+    }
+
+    translatedText: str | list[str]  # noqa: N815  (the protocol's spelling)
+    alternatives: list[str] | list[list[str]] | None = Field(
+        default=None, description="alternative translations, best first, if the request asks for them"
+    )
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = Field(  # noqa: N815
+        default=None, description="present if the source was auto"
+    )
+
+
+class LanguageInfo(BaseModel):
+    """A language and the languages it can be translated to."""
+
+    code: str = Field(examples=["de"])
+    name: str = Field(description="English name", examples=["German"])
+    targets: list[str] = Field(description="language codes, including its own", examples=[["de", "en"]])
+
+
+class LanguageName(BaseModel):
+    code: str
+    name: str
+
+
+class DefaultLanguages(BaseModel):
+    source: LanguageName
+    target: LanguageName | None = Field(description="null if no translator has known languages")
+
+
+class FrontendSettings(BaseModel):
+    """Settings for web pages that use the LibreTranslate API."""
+
+    apiKeys: bool = Field(description="whether API keys are used: always false")  # noqa: N815
+    charLimit: int = Field(description="maximum number of characters per request")  # noqa: N815
+    filesTranslation: bool  # noqa: N815
+    frontendTimeout: int = Field(description="milliseconds to wait after the last key before a request")  # noqa: N815
+    keyRequired: bool  # noqa: N815
+    language: DefaultLanguages
+    suggestions: bool
+    supportedFilesFormat: list[str]  # noqa: N815
+
+
+class HealthResponse(BaseModel):
+    status: Literal["ok"] = "ok"
+
+
+# -- routes ------------------------------------------------------------------------------------------------------------
 
 
 def create_router(service: Service) -> APIRouter:
@@ -102,11 +184,6 @@ def create_router(service: Service) -> APIRouter:
 # -- translation -------------------------------------------------------------------------------------------------------
 
 
-class _TextTranslations(NamedTuple):
-    best: str
-    alternatives: list[str]
-
-
 async def _translate(service: Service, request: TranslateRequest) -> TranslateResponse:
     texts = [request.q] if isinstance(request.q, str) else request.q
     service.check_texts(texts)
@@ -115,13 +192,13 @@ async def _translate(service: Service, request: TranslateRequest) -> TranslateRe
         return TranslateResponse(translatedText=[])
     detected = [await _detect(service, text, request) for text in texts] if request.source == AUTO else []
     sources = [guess.language for guess in detected] or [request.source] * len(texts)
-    results: dict[int, _TextTranslations] = {}
+    n_best: dict[int, list[str]] = {}
     for source in dict.fromkeys(sources):
         indices = [index for index, language in enumerate(sources) if language == source]
         translated = await _translate_from(service, source, request, [texts[index] for index in indices])
-        results.update(zip(indices, translated, strict=True))
-    translations = [results[index].best for index in range(len(texts))]
-    alternatives = [results[index].alternatives for index in range(len(texts))]
+        n_best.update(zip(indices, translated, strict=True))
+    translations = [n_best[index][0] for index in range(len(texts))]
+    alternatives = [n_best[index][1:] for index in range(len(texts))]
     single = isinstance(request.q, str)
     return TranslateResponse(
         translatedText=translations[0] if single else translations,
@@ -141,28 +218,23 @@ async def _detect(service: Service, text: str, request: TranslateRequest) -> Det
 
 async def _translate_from(
     service: Service, source: str, request: TranslateRequest, texts: Sequence[str]
-) -> list[_TextTranslations]:
-    """Translate texts of one language. A text in the target language stays as it is."""
+) -> list[list[str]]:
+    """Return different translations of each text of one language, best first. A text in the target language stays."""
     if source == request.target and any(source in pair for pair in service.registry.by_languages):
-        return [_TextTranslations(text, []) for text in texts]
+        return [[text] for text in texts]
     entry = service.translator_for(source, request.target)
-    n = 1 + request.alternatives
-    beam = min(max(BEAM, n), service.limits.beam)
+    options = SearchOptions(1 + request.alternatives, min(max(BEAM, 1 + request.alternatives), service.limits.beam))
     is_html = request.format == "html"
-    marked_up = [parse_markup(text) if is_html else MarkedUpText([text], [0]) for text in texts]
+    marked_up = [parse_markup(text) if is_html else MarkedUpText([text], ["", ""]) for text in texts]
     parts = [part for text in marked_up for part in text.texts]
-    translated = iter(await service.translate(entry, parts, n, beam) if parts else [])
-    return [_insert_translations(text, [next(translated) for _ in text.texts], n, escape=is_html) for text in marked_up]
-
-
-def _insert_translations(
-    text: MarkedUpText, translated_parts: Sequence[Sequence[TranslatedSentence]], n: int, *, escape: bool
-) -> _TextTranslations:
-    """Return the best translation of a text and the alternatives, without repetitions."""
-    candidates = [[join_sentences(part, rank) for part in translated_parts] for rank in range(n)]
-    texts = [text.replace_texts(parts) if escape else "".join(parts) for parts in candidates]
-    best, *alternatives = dict.fromkeys(texts)
-    return _TextTranslations(best, alternatives)
+    translated = iter(await service.translate(entry, parts, options) if parts else [])
+    n_best = []
+    for text in marked_up:
+        sentences = [next(translated) for _ in text.texts]
+        candidates = [[join_sentences(part, rank) for part in sentences] for rank in range(options.n)]
+        joined = (text.replace_texts(parts) if is_html else "".join(parts) for parts in candidates)
+        n_best.append(list(dict.fromkeys(joined)))
+    return n_best
 
 
 # -- requests as JSON, forms or query parameters ---------------------------------------------------------------------------
@@ -200,22 +272,19 @@ def _parse_query(encoded: str) -> list[tuple[str, str]]:
     return parse_qsl(encoded, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
 
 
-def _parse_multipart(body: bytes, content_type: str) -> list[tuple[str, str]]:
+def _parse_multipart(body: bytes, content_type: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each part of a multipart form."""
     message = BytesParser(policy=compat32).parsebytes(b"content-type: " + content_type.encode() + b"\r\n\r\n" + body)
-    return [_parse_part(part) for part in message.get_payload()] if message.is_multipart() else []
+    for part in message.get_payload() if message.is_multipart() else ():
+        if not isinstance(part, Message) or len(str(part.get("content-disposition", ""))) > MAX_HEADER:
+            raise ValueError("invalid part")
+        name, value = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
+        if name is None or not isinstance(value, bytes):
+            raise ValueError("a part without a name, or with parts of its own")
+        yield collapse_rfc2231_value(name), value.decode()
 
 
-def _parse_part(part: object) -> tuple[str, str]:
-    """Return the name and the value of a part of a multipart form."""
-    if not isinstance(part, Message) or len(str(part.get("content-disposition", ""))) > MAX_HEADER:
-        raise ValueError("invalid part")
-    name, value = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
-    if name is None or not isinstance(value, bytes):
-        raise ValueError("a part without a name, or with parts of its own")
-    return collapse_rfc2231_value(name), value.decode()
-
-
-def _collect(pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
+def _collect(pairs: Iterable[tuple[str, str]]) -> dict[str, object]:
     """Return fields by name; the values of a repeated name as a list."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:

@@ -1,4 +1,4 @@
-"""Checks before the application: host names, origins, body size and time limits; and security headers of responses.
+"""Checks before the application: host names, origins, size and time of requests; and security headers of responses.
 
 Starlette's `CORSMiddleware` adds the headers for other origins. It does not refuse their requests, and
 `TrustedHostMiddleware` answers in plain text without naming the option that allows a host, so both checks are made here.
@@ -19,8 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.serve.batch_queue import DEADLINE
-from dragoman.serve.errors import BAD_REQUEST, FORBIDDEN, TOO_LARGE, ApiError
-from dragoman.serve.request_body import RequestBody, too_large_message
+from dragoman.serve.errors import BAD_REQUEST, FORBIDDEN, REQUEST_TIMEOUT, TOO_LARGE, ApiError
 
 SECURITY_HEADERS = {
     "content-security-policy": (
@@ -36,6 +35,8 @@ SECURITY_HEADERS = {
 }
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 SAME_ORIGIN = (None, "same-origin", "none")  # Sec-Fetch-Site of the service's own page and of programs
+TOO_LARGE_MESSAGE = "the request has more than {:,} bytes; send less text per request"
+DISCONNECT = "http.disconnect"
 LOG = logging.getLogger("dragoman.serve")
 
 
@@ -46,7 +47,11 @@ class SecurityMiddleware:
         self, app: ASGIApp, *, max_body: int, allowed_hosts: Sequence[str] = LOCAL_HOSTS, cors_origin: str | None = None
     ):
         self.app, self.max_body, self.cors_origin = app, max_body, cors_origin
-        self.allowed_hosts = {_bracketed(host.lower()) for host in allowed_hosts}
+        # as in the Host header, where IPv6 addresses have brackets
+        self.allowed_hosts = {
+            f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
+            for host in map(str.lower, allowed_hosts)
+        }
         resource_policy = "same-origin" if cors_origin is None else "cross-origin"
         self.response_headers = {**SECURITY_HEADERS, "cross-origin-resource-policy": resource_policy}
 
@@ -65,24 +70,22 @@ class SecurityMiddleware:
         try:
             self._check(scope["method"], Headers(scope=scope))
         except ApiError as error:
-            response = JSONResponse({"error": error.message}, error.status)
+            response = JSONResponse({"error": error.detail}, error.status_code)
             await response(scope, receive, send_with_headers)
         else:
             await self.app(scope, receive, send_with_headers)
 
     def _check(self, method: str, headers: Headers) -> None:
         """Raise an `ApiError` if the headers of a request do not allow it."""
-        if not self._is_allowed_host(headers.get("host", "")):
+        host = headers.get("host", "")
+        name = host if host.endswith("]") else host.rsplit(":", 1)[0]
+        if not self.allowed_hosts & {"*", name.lower()}:
             raise ApiError("the service does not answer for this host name; see --host-name", BAD_REQUEST)
         if method not in ("GET", "OPTIONS") and self._is_foreign(headers):
             raise ApiError("requests from pages of other origins are not allowed; see --cors", FORBIDDEN)
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit() and len(length) < 20 and int(length) <= self.max_body):
-            raise ApiError(too_large_message(self.max_body), TOO_LARGE)
-
-    def _is_allowed_host(self, host: str) -> bool:
-        name = host if host.endswith("]") else host.rsplit(":", 1)[0]
-        return "*" in self.allowed_hosts or name.lower() in self.allowed_hosts
+            raise ApiError(TOO_LARGE_MESSAGE.format(self.max_body), TOO_LARGE)
 
     def _is_foreign(self, headers: Headers) -> bool:
         """Return whether a page of another origin sent the request. Programs send neither of the two headers."""
@@ -92,6 +95,45 @@ class SecurityMiddleware:
         if origin is not None:
             return urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
         return headers.get("sec-fetch-site") not in SAME_ORIGIN
+
+
+class RequestBody:
+    """The body of one request, counted while it arrives; afterwards, the wait for the client's disconnect."""
+
+    def __init__(self, receive: Receive, max_bytes: int, seconds: float):
+        self._receive, self._max_bytes, self._seconds = receive, max_bytes, seconds
+        self._num_bytes = 0
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._complete, self._disconnected = asyncio.Event(), asyncio.Event()
+
+    async def receive(self) -> Message:
+        """Return the next part of the body (the ASGI `receive` of the application).
+
+        The bytes are counted, because the Content-Length header may be missing or wrong.
+        """
+        if self._complete.is_set():
+            await self._disconnected.wait()
+            return {"type": DISCONNECT}
+        try:
+            message = await asyncio.wait_for(self._receive(), self._deadline - asyncio.get_running_loop().time())
+        except TimeoutError:
+            problem = f"the request did not arrive within {self._seconds:g} seconds"
+            raise ApiError(problem, REQUEST_TIMEOUT, {"Connection": "close"}) from None
+        self._num_bytes += len(message.get("body", b""))
+        if self._num_bytes > self._max_bytes:
+            raise ApiError(TOO_LARGE_MESSAGE.format(self._max_bytes), TOO_LARGE, {"Connection": "close"})
+        if message["type"] == DISCONNECT:
+            self._disconnected.set()
+        if not message.get("more_body", False):
+            self._complete.set()
+        return message
+
+    async def wait_for_disconnect(self) -> None:
+        """Return when the client, having sent the whole body, has disconnected."""
+        await self._complete.wait()
+        while not self._disconnected.is_set():
+            if (await self._receive())["type"] == DISCONNECT:
+                self._disconnected.set()
 
 
 class RequestLimitMiddleware:
@@ -121,17 +163,8 @@ class RequestLimitMiddleware:
             with suppress(asyncio.CancelledError, ClientDisconnect):
                 await response
         except Exception as error:
-            log_without_message(error)
+            # without the message, which may quote a client's text
+            LOG.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
         finally:
             response.cancel()
             disconnect.cancel()
-
-
-def _bracketed(host: str) -> str:
-    """Return a host as it stands in the Host header: IPv6 addresses have brackets."""
-    return f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
-
-
-def log_without_message(error: BaseException) -> None:
-    """Log the type and the traceback of an error. Its message is left out, because it may quote a client's text."""
-    LOG.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))

@@ -61,35 +61,38 @@ class ModelEntry:
         units = None
         if isinstance(self.model, BaseTranslator):
             units = {"source": self.model.source.segmenter.kind, "target": self.model.target.segmenter.kind}
+        source, target = self.languages or (None, None)
         return ModelInfo(
             name=self.name,
             kind=self.kind,
             members=len(self.paths),
             units=units,
-            source=None if self.languages is None else self.languages.source,
-            target=None if self.languages is None else self.languages.target,
+            source=source,
+            target=target,
             loaded=self.model is not None,
             problem=self.problem,
         )
 
     def _load(self) -> LanguageModel | BaseTranslator:
         """Return the model. It is loaded on first use, and again when training has written a better one."""
+        from dragoman.combine.ensemble import Ensemble
+
         with self._lock:
-            stamps = _file_stamps(self.paths)
+            files = (path / name for path in self.paths for name in (CONFIG_FILE, ARRAYS_FILE))
+            stats = [file.stat() for file in files if file.is_file()]
+            stamps = tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
             if self.model is None or (stamps != self._file_stamps and self._file_stamps is not None):
                 try:
-                    self.model, self._file_stamps = _load_models(self.paths), stamps
+                    models = [load(path) for path in self.paths]
+                    self.model = models[0] if len(models) == 1 else Ensemble(models, names=list(map(str, self.paths)))
                 except DragomanError as error:
-                    self.problem = self._without_directories(str(error))
-                    raise ApiError(f"{self.name} cannot be loaded: {self.problem}", NOT_FOUND) from error
-                self.problem = None
+                    problem = str(error)
+                    for path in self.paths:  # clients do not learn where the models are
+                        problem = problem.replace(str(path), path.name)
+                    self.problem = problem
+                    raise ApiError(f"{self.name} cannot be loaded: {problem}", NOT_FOUND) from error
+                self.problem, self._file_stamps = None, stamps
             return self.model
-
-    def _without_directories(self, message: str) -> str:
-        """Remove the locations of the models from a message for clients."""
-        for path in self.paths:
-            message = message.replace(str(path), path.name)
-        return message
 
 
 @dataclass(frozen=True)
@@ -106,10 +109,15 @@ class RunDirectory:
         return path if path.is_file() else None
 
     def entries(self) -> list[ModelEntry]:
-        """Return the models inside the directory; none if it is a model itself."""
+        """Return the models inside the directory: of a ladder, a demo, or a two-way translator; none of a model."""
+        if (self.path / CONFIG_FILE).exists() and read_model_kind(self.path) != TWO_WAY_KIND:
+            return []
+        files = (file for pattern in ("*", "*/*") for file in self.path.glob(f"{pattern}/{CONFIG_FILE}"))
+        models = [path for path in sorted(file.parent for file in files) if read_model_kind(path) in MODEL_CLASSES]
         return [
             _create_entry(f"{self.name}/{path.relative_to(self.path)}", [path])
-            for path in find_model_directories(self.path)
+            for path in models
+            if path.parent not in models  # a model may contain others as its parts
         ]
 
 
@@ -128,9 +136,14 @@ class ModelRegistry:
 
         `DIR` is a model or a directory of models, `ONE+TWO` an ensemble; `NAME=` before either sets its name.
         """
-        named = [_parse_argument(argument) for argument in arguments]
-        runs = [RunDirectory(name, Path(directories)) for name, directories in named if Path(directories).is_dir()]
-        entries = [entry for name, directories in named for entry in _entries_of(name, directories)]
+        runs, entries = list[RunDirectory](), list[ModelEntry]()
+        for name, paths in map(_parse_argument, arguments):
+            run = RunDirectory(name, paths[0])
+            if len(paths) == 1 and run.path.is_dir():
+                runs.append(run)
+                entries += run.entries() or [_create_entry(name, paths)]
+            else:
+                entries.append(_create_entry(name, paths))
         return cls(entries, runs)
 
     def refresh(self) -> None:
@@ -180,36 +193,17 @@ def languages_from_name(name: str) -> LanguagePair | None:
     return next((pair for pair in pairs if pair.source in LANGUAGE_NAMES and pair.target in LANGUAGE_NAMES), None)
 
 
-def find_model_directories(directory: Path) -> list[Path]:
-    """Return the models inside a directory that is not a model: of a ladder, a demo, or a two-way translator."""
-    if (directory / CONFIG_FILE).exists() and read_model_kind(directory) != TWO_WAY_KIND:
-        return []
-    candidates = sorted(file.parent for pattern in ("*", "*/*") for file in directory.glob(f"{pattern}/{CONFIG_FILE}"))
-    models = [path for path in candidates if read_model_kind(path) in MODEL_CLASSES]
-    return [path for path in models if path.parent not in models]  # a model may contain others as its parts
-
-
-def _parse_argument(argument: str) -> tuple[str, str]:
+def _parse_argument(argument: str) -> tuple[str, list[Path]]:
     """Return the name and the directories of `NAME=DIR`, or of `DIR`, whose name is the name of the directory."""
     name, equals, directories = argument.partition("=")
     if not equals or Path(argument).exists():
         name, directories = "", argument
     if not directories:
         raise DataError(f"{argument}: no directory given; write {name}=DIR")
-    return name or ENSEMBLE_SEPARATOR.join(path.resolve().name for path in _split_paths(directories)), directories
-
-
-def _split_paths(directories: str) -> list[Path]:
-    if Path(directories).exists():
-        return [Path(directories)]
-    return [Path(part) for part in directories.split(ENSEMBLE_SEPARATOR)]
-
-
-def _entries_of(name: str, directories: str) -> list[ModelEntry]:
-    """Return the models of one command-line argument."""
-    if Path(directories).is_dir() and (entries := RunDirectory(name, Path(directories)).entries()):
-        return entries
-    return [_create_entry(name, _split_paths(directories))]
+    paths = [Path(directories)]
+    if not paths[0].exists():
+        paths = [Path(part) for part in directories.split(ENSEMBLE_SEPARATOR)]
+    return name or ENSEMBLE_SEPARATOR.join(path.resolve().name for path in paths), paths
 
 
 def _create_entry(name: str, paths: Sequence[Path]) -> ModelEntry:
@@ -226,20 +220,6 @@ def _create_entry(name: str, paths: Sequence[Path]) -> ModelEntry:
     if languages is not None and paths[0].name == BACKWARD:
         languages = LanguagePair(languages.target, languages.source)
     return ModelEntry(name, tuple(paths), kind, languages)
-
-
-def _load_models(paths: Sequence[Path]) -> LanguageModel | BaseTranslator:
-    from dragoman.combine.ensemble import Ensemble
-
-    models = [load(path) for path in paths]
-    return models[0] if len(models) == 1 else Ensemble(models, names=[str(path) for path in paths])
-
-
-def _file_stamps(paths: Sequence[Path]) -> tuple[tuple[int, int], ...]:
-    """Return modification times and sizes of the files of models."""
-    files = (path / name for path in paths for name in (CONFIG_FILE, ARRAYS_FILE))
-    stats = (file.stat() for file in files if file.is_file())
-    return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:

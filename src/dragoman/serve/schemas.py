@@ -1,116 +1,26 @@
-"""Requests and responses of both APIs. `GET /spec` publishes every field with its description."""
+"""Requests and responses of the API under /v1. `GET /spec` publishes every field with its description."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.search.lattice import Fate
 from dragoman.serve import RequestLimits
 
-AUTO = "auto"
-Number = float | None  # null stands for minus infinity: JSON has no infinity
+
+def _finite_or_none(value: float | None) -> float | None:
+    return value if value is None or math.isfinite(value) else None
 
 
-class ErrorResponse(BaseModel):
-    """The reason why a request failed."""
-
-    error: str = Field(examples=["5,001 characters; a request may have at most 5,000"])
+# null stands for an infinite number, which JSON does not have
+Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
 
 
-# -- LibreTranslate ----------------------------------------------------------------------------------------------------
-
-
-class TranslateRequest(BaseModel):
-    """A text or several texts to translate."""
-
-    q: str | list[str] = Field(
-        description="one text or a list of texts", examples=["Ein Hund bellt.", ["Ein Hund.", "Ja!"]]
-    )
-    source: str = Field(default=AUTO, description="language code of the text, or auto", examples=["de", AUTO])
-    target: str = Field(description="language code of the translation", examples=["en"])
-    format: Literal["text", "html"] = Field(default="text", description="html: tags are not translated")
-    alternatives: int = Field(default=0, description="number of alternative translations")
-    api_key: str | None = Field(default=None, description="ignored")
-
-
-class DetectRequest(BaseModel):
-    """A text whose language is unknown."""
-
-    q: str | list[str] = Field(description="one text, or several of the same language", examples=["Ein Hund bellt."])
-    api_key: str | None = Field(default=None, description="ignored")
-
-
-class DetectedLanguage(BaseModel):
-    """A possible language of a text."""
-
-    language: str = Field(description="language code", examples=["de"])
-    confidence: float = Field(description="from 0 to 100", examples=[98.2])
-
-
-class TranslateResponse(BaseModel):
-    """A translation; for a list of texts, each field is a list."""
-
-    model_config = {
-        "json_schema_extra": {
-            "examples": [
-                {"translatedText": "A dog barks."},
-                {
-                    "translatedText": ["A dog.", "Yes!"],
-                    "alternatives": [["The dog."], ["Yeah!"]],
-                    "detectedLanguage": [{"language": "de", "confidence": 98.2}] * 2,
-                },
-            ]
-        }
-    }
-
-    translatedText: str | list[str]  # noqa: N815  (the protocol's spelling)
-    alternatives: list[str] | list[list[str]] | None = Field(
-        default=None, description="alternative translations, best first, if the request asks for them"
-    )
-    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = Field(  # noqa: N815
-        default=None, description="present if the source was auto"
-    )
-
-
-class LanguageInfo(BaseModel):
-    """A language and the languages it can be translated to."""
-
-    code: str = Field(examples=["de"])
-    name: str = Field(description="English name", examples=["German"])
-    targets: list[str] = Field(description="language codes, including its own", examples=[["de", "en"]])
-
-
-class LanguageName(BaseModel):
-    code: str
-    name: str
-
-
-class DefaultLanguages(BaseModel):
-    source: LanguageName
-    target: LanguageName | None = Field(description="null if no translator has known languages")
-
-
-class FrontendSettings(BaseModel):
-    """Settings for web pages that use the LibreTranslate API."""
-
-    apiKeys: bool = Field(description="whether API keys are used: always false")  # noqa: N815
-    charLimit: int = Field(description="maximum number of characters per request")  # noqa: N815
-    filesTranslation: bool  # noqa: N815
-    frontendTimeout: int = Field(description="milliseconds to wait after the last key before a request")  # noqa: N815
-    keyRequired: bool  # noqa: N815
-    language: DefaultLanguages
-    suggestions: bool
-    supportedFilesFormat: list[str]  # noqa: N815
-
-
-class HealthResponse(BaseModel):
-    status: Literal["ok"] = "ok"
-
-
-# -- /v1: requests -----------------------------------------------------------------------------------------------------
+# -- requests ----------------------------------------------------------------------------------------------------------
 
 MODEL = Field(description="name of a model, see /v1/models", examples=["de-en"])
 SENTENCE = Field(description="one sentence of plain text", examples=["Ein Hund bellt."])
@@ -196,7 +106,7 @@ class SampleRequest(StrictRequest):
     max_words: int = Field(default=60, ge=1, le=200, description="maximum length of a sentence")
 
 
-# -- /v1: models and runs ----------------------------------------------------------------------------------------------
+# -- models and runs ---------------------------------------------------------------------------------------------------
 
 
 class ModelInfo(BaseModel):
@@ -222,7 +132,7 @@ class ModelsResponse(BaseModel):
 
 class MetricsResponse(BaseModel):
     model: str
-    metrics: list[dict[str, Any]] = Field(
+    metrics: list[dict[str, object]] = Field(
         description="entries of metrics.jsonl, oldest first; very long files are thinned out evenly",
         examples=[[{"update": 100, "epoch": 1, "train_loss": 3.21}]],
     )
@@ -240,9 +150,9 @@ class RunsResponse(BaseModel):
     runs: list[RunInfo] = Field(description="served directories")
 
 
-# -- /v1: translations -------------------------------------------------------------------------------------------------
+# -- translations ------------------------------------------------------------------------------------------------------
 
-TRANSLATION_EXAMPLE: dict[str, Any] = {
+TRANSLATION_EXAMPLE: dict[str, JsonValue] = {
     "text": "A dog barks.",
     "units": ["a", "dog", "barks", "."],
     "source_units": ["ein", "hund", "bellt", "."],
@@ -322,7 +232,7 @@ class LatticeResponse(BaseModel):
     nodes: list[LatticeNodeInfo] = Field(description="in the order of the search; parents come first")
 
 
-# -- /v1: language models ----------------------------------------------------------------------------------------------
+# -- language models ---------------------------------------------------------------------------------------------------
 
 
 class SentenceScores(BaseModel):

@@ -10,6 +10,7 @@ import asyncio
 import ipaddress
 import json
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from socket import AF_INET, AF_INET6, create_server, socket
 from typing import ClassVar
@@ -29,12 +30,6 @@ from dragoman.serve.errors import BAD_REQUEST, REQUEST_TIMEOUT, RETRY_SECONDS, U
 from dragoman.serve.middleware import LOCAL_HOSTS
 from dragoman.serve.registry import ModelRegistry
 from dragoman.serve.service import Service
-
-REASON_PHRASES = {
-    BAD_REQUEST: "Bad Request",
-    REQUEST_TIMEOUT: "Request Timeout",
-    UNAVAILABLE: "Service Unavailable",
-}
 
 
 class LimitedProtocol(H11Protocol):
@@ -82,7 +77,7 @@ class LimitedProtocol(H11Protocol):
         self._stop_timer()
         body = json.dumps({"error": message})
         retry = f"Retry-After: {RETRY_SECONDS}\r\n" if status == UNAVAILABLE else ""
-        head = f"HTTP/1.1 {status} {REASON_PHRASES[status]}\r\nContent-Type: application/json\r\n{retry}"
+        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\n{retry}"
         self.transport.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode())
         self.transport.close()
 
@@ -120,7 +115,11 @@ def serve_models(
         version: the version in the OpenAPI description.
         info: called with messages for the user.
     """
-    _check_address(host)
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        problem = f"--host {host}: not an IP address; give one such as 127.0.0.1, and names by --host-name"
+        raise DataError(problem) from None
     registry = ModelRegistry.from_arguments(models)
     for entry in registry:
         if entry.is_translator and entry.languages is None:
@@ -134,15 +133,6 @@ def serve_models(
         count = f"{len(registry.entries):,} model{'s' if len(registry.entries) > 1 else ''}"
         info(f"{count}; the page is at http://{address}:{listening.getsockname()[1]}")
         uvicorn.Server(create_config(app, limits)).run([listening])
-
-
-def _check_address(host: str) -> None:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        raise DataError(
-            f"--host {host}: not an IP address; give one such as 127.0.0.1, and names by --host-name"
-        ) from None
 
 
 def _load_lexicon(path: Path, registry: ModelRegistry, info: Callable[[str], None]) -> Aligner:

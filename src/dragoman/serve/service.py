@@ -6,17 +6,15 @@ from collections.abc import Callable, Sequence
 
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
-from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.core.errors import DragomanError
 from dragoman.data.language_id import LanguageGuess, LanguageIdentifier
 from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
-from dragoman.models.translation import BaseTranslator
 from dragoman.serve import RequestLimits
-from dragoman.serve.batch_queue import BatchQueue, IsNeeded, cancellation_check
+from dragoman.serve.batch_queue import BatchQueue, CheckNeeded
 from dragoman.serve.errors import ApiError, shorten
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
-from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence
+from dragoman.serve.text_pipeline import SearchOptions, TextPipeline, TranslatedSentence
 
 
 class Service:
@@ -42,46 +40,32 @@ class Service:
     # -- translation ---------------------------------------------------------------------------------------------------
 
     async def translate(
-        self,
-        entry: ModelEntry,
-        texts: Sequence[str],
-        n: int,
-        beam: int,
-        *,
-        length: str = DEFAULT_LENGTH,
-        coverage: float = 0.0,
-        prefix: tuple[str, ...] = (),
+        self, entry: ModelEntry, texts: Sequence[str], options: SearchOptions
     ) -> list[list[TranslatedSentence]]:
         """Return the sentences of each text with their n best translations.
 
         Requests with the same model and options that wait at the same time are translated in one batch.
         """
-        key = (entry.name, n, beam, length, coverage, prefix)
 
-        def translate_batch(batch: list[str], is_needed: IsNeeded) -> list[list[TranslatedSentence]]:
+        def translate_batch(batch: list[str], check_needed: CheckNeeded) -> list[list[TranslatedSentence]]:
             pipeline = self.pipeline(entry)
             split = [pipeline.split(text) for text in batch]
             sentences = [sentence for text in split for sentence in text]
-            check = cancellation_check(is_needed)
-            translated = iter(
-                pipeline.translate(sentences, n, beam, length=length, coverage=coverage, prefix=prefix, on_step=check)
-            )
+            translated = iter(pipeline.translate(sentences, options, check_needed))
             return [[next(translated) for _ in text] for text in split]
 
-        return await self.queue.submit(key, texts, translate_batch)
+        return await self.queue.submit((entry.name, options), texts, translate_batch)
 
     def pipeline(self, entry: ModelEntry) -> TextPipeline:
         """Return the text pipeline of a translator. Only the worker of the queue calls this: it may load the model."""
         model, pipeline = entry.load_translator(), self._pipelines.get(entry.name)
         if pipeline is None or pipeline.model is not model:
-            pipeline = self._pipelines[entry.name] = TextPipeline(model, self._unknown_replacer(model))
+            lexicon, coverage = (
+                (None, 0.0) if self.aligner is None else self.aligner.best_lexicon_for(model.source.vocab)
+            )
+            replacer = UnknownReplacer(lexicon if coverage >= MIN_COVERAGE else None)
+            pipeline = self._pipelines[entry.name] = TextPipeline(model, replacer)
         return pipeline
-
-    def _unknown_replacer(self, model: BaseTranslator) -> UnknownReplacer:
-        if self.aligner is None:
-            return UnknownReplacer()
-        lexicon, coverage = self.aligner.best_lexicon_for(model.source.vocab)
-        return UnknownReplacer(lexicon if coverage >= MIN_COVERAGE else None)
 
     # -- languages -----------------------------------------------------------------------------------------------------
 
@@ -111,8 +95,10 @@ class Service:
             raise ApiError(f"{len(texts):,} texts; a request may have at most {limits.texts:,}")
         if (characters := sum(map(len, texts))) > limits.characters:
             raise ApiError(f"{characters:,} characters; a request may have at most {limits.characters:,}")
-        if any(map(_has_surrogates, texts)):
-            raise ApiError("a text contains an unpaired surrogate; send valid Unicode")
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:
+            raise ApiError("a text contains an unpaired surrogate; send valid Unicode") from None
         if self.log_text is not None:
             for text in texts:
                 self.log_text(repr(text))
@@ -139,11 +125,3 @@ def _vocabularies(translators: dict[LanguagePair, ModelEntry]) -> dict[str, list
             except (DragomanError, OSError):
                 continue  # requests for this translator report the error
     return vocabs
-
-
-def _has_surrogates(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False

@@ -6,6 +6,8 @@ import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import NamedTuple
 
 from dragoman.align.unknown_words import COPIED, UnknownReplacer
 from dragoman.core.defaults import DEFAULT_LENGTH
@@ -29,6 +31,16 @@ class TranslatedSentence:
     detokenized: list[str] = field(default_factory=list)  # the translations as plain text
 
 
+class SearchOptions(NamedTuple):
+    """Options of a translation, see `BaseTranslator.n_best`."""
+
+    n: int = 1
+    beam_size: int = 5
+    length: str = DEFAULT_LENGTH
+    coverage: float = 0.0
+    prefix: tuple[str, ...] = ()
+
+
 class TextPipeline:
     """A translator of plain text, also if its training text was tokenised or lowercased."""
 
@@ -36,7 +48,9 @@ class TextPipeline:
         self.model = model
         self.source_tokenizer = _punctuation_tokenizer(model.source)
         self.target_tokenizer = _punctuation_tokenizer(model.target)
-        self.replacer = (replacer or UnknownReplacer()) if _can_replace_unknown(model) else None
+        kinds = {model.source.segmenter.kind, model.target.segmenter.kind}
+        can_replace = model.has_attention and kinds == {"word"} and model.source.format != TREE
+        self.replacer = (replacer or UnknownReplacer()) if can_replace else None
 
     def tokenize(self, sentence: str) -> str:
         """Return a source sentence as the translator reads it."""
@@ -54,28 +68,11 @@ class TextPipeline:
         return [TranslatedSentence(sentence, gap, self.tokenize(sentence)) for sentence, gap in split_sentences(text)]
 
     def translate(
-        self,
-        sentences: Sequence[TranslatedSentence],
-        n: int,
-        beam: int,
-        *,
-        length: str = DEFAULT_LENGTH,
-        coverage: float = 0.0,
-        prefix: Sequence[str] = (),
-        on_step: Callable[[], None] | None = None,
+        self, sentences: Sequence[TranslatedSentence], options: SearchOptions, on_step: Callable[[], None]
     ) -> list[TranslatedSentence]:
-        """Return the sentences with their n best translations; for the options see `BaseTranslator.n_best`."""
+        """Return the sentences with their n best translations. `on_step` is called at every step of the search."""
         lines = [sentence.tokenized for sentence in sentences]
-        n_best = self.model.n_best(
-            lines,
-            n,
-            beam,
-            length=length,
-            coverage=coverage,
-            prefix=prefix,
-            unknown_replacer=self.replacer,
-            on_step=on_step,
-        )
+        n_best = self.model.n_best(lines, **options._asdict(), unknown_replacer=self.replacer, on_step=on_step)
         return [
             replace(
                 sentence,
@@ -97,11 +94,7 @@ class TextPipeline:
         return self.detokenize(translation.text, source, copied)
 
     def detokenize(self, translation: str, source: str, spellings: Mapping[int, str] | None = None) -> str:
-        """Return a tokenised translation as plain text.
-
-        Args:
-            spellings: how the words at some positions are written.
-        """
+        """Return a tokenised translation as plain text; `spellings` says how the words at some positions are written."""
         if self.target_tokenizer is None:
             return translation
         return self.target_tokenizer.detokenize(translation, source, spellings)
@@ -126,12 +119,6 @@ def _punctuation_tokenizer(tokenizer: Tokenizer) -> PunctuationTokenizer | None:
     return PunctuationTokenizer.from_vocabulary(words)
 
 
-def _can_replace_unknown(model: BaseTranslator) -> bool:
-    """Return whether unknown words can be replaced by source words with the most attention."""
-    kinds = {model.source.segmenter.kind, model.target.segmenter.kind}
-    return model.has_attention and kinds == {"word"} and model.source.format != TREE
-
-
 # -- HTML --------------------------------------------------------------------------------------------------------------
 
 # A tag ends before the next `<` outside of quotes, so that a text with many `<` is read in linear time.
@@ -144,22 +131,15 @@ MARKUP = re.compile(f"{UNTRANSLATED}|{COMMENTS}|{TAG}", re.DOTALL | re.IGNORECAS
 
 @dataclass(frozen=True)
 class MarkedUpText:
-    """A text in parts: markup, which stays as it is, and texts to translate."""
+    """Texts to translate, and the markup around them, which stays as it is."""
 
-    parts: list[str]
-    text_indices: list[int]  # which parts are texts
-
-    @property
-    def texts(self) -> list[str]:
-        return [self.parts[index] for index in self.text_indices]
+    texts: list[str]
+    markup: list[str]  # before each text and after the last one
 
     def replace_texts(self, translations: list[str]) -> str:
         """Return the markup with other texts, escaped as HTML."""
-        replaced = dict(zip(self.text_indices, translations, strict=True))
-        return "".join(
-            html.escape(replaced[index], quote=False) if index in replaced else part
-            for index, part in enumerate(self.parts)
-        )
+        escaped = [html.escape(translation, quote=False) for translation in translations]
+        return "".join(chain.from_iterable(zip(self.markup, [*escaped, ""], strict=True)))
 
 
 def parse_markup(text: str) -> MarkedUpText:
@@ -168,16 +148,13 @@ def parse_markup(text: str) -> MarkedUpText:
     >>> parse_markup("<p>Guten <b>Tag</b> &amp; so</p>").texts
     ['Guten ', 'Tag', ' & so']
     """
-    parts, text_indices, start = list[str](), list[int](), 0
+    texts, markup, start, position = list[str](), list[str](), 0, 0
     for match in [*MARKUP.finditer(text), None]:
-        between = text[start : len(text) if match is None else match.start()]
-        words = html.unescape(between)
+        begin, end = (len(text), len(text)) if match is None else match.span()
+        words = html.unescape(text[position:begin])
         if any(map(str.isalnum, words)):  # more than spaces and punctuation
-            text_indices.append(len(parts))
-            parts.append(words)
-        else:
-            parts.append(between)
-        if match is not None:
-            parts.append(match[0])
-            start = match.end()
-    return MarkedUpText(parts, text_indices)
+            texts.append(words)
+            markup.append(text[start:position])
+            start = begin
+        position = end
+    return MarkedUpText(texts, [*markup, text[start:]])

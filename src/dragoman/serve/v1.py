@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse
@@ -20,36 +19,11 @@ from dragoman.io.storage import METRICS_FILE, REPORT_FILE
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.translation import Translation
 from dragoman.search.lattice import Lattice
-from dragoman.serve.batch_queue import cancellation_check
+from dragoman.serve import schemas
 from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError
-from dragoman.serve.registry import ModelEntry, ModelRegistry
-from dragoman.serve.schemas import (
-    AttentionRequest,
-    LatticeNodeInfo,
-    LatticeRequest,
-    LatticeResponse,
-    MetricsResponse,
-    ModelNextWords,
-    ModelsResponse,
-    NextWordInfo,
-    NextWordsRequest,
-    NextWordsResponse,
-    ReplacedWordInfo,
-    RunInfo,
-    RunsResponse,
-    SampleRequest,
-    SamplesResponse,
-    ScoreRequest,
-    ScoresResponse,
-    SentenceInfo,
-    SentenceScores,
-    TextInfo,
-    TranslationInfo,
-    TranslationsResponse,
-    V1TranslateRequest,
-)
+from dragoman.serve.registry import ModelEntry
 from dragoman.serve.service import Service
-from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence, join_sentences
+from dragoman.serve.text_pipeline import SearchOptions, TextPipeline, TranslatedSentence, join_sentences
 
 MAX_ATTENTION_WEIGHTS = 1_000_000  # in one response
 MAX_METRICS = 1_000  # entries of each kind in one response
@@ -76,31 +50,24 @@ def create_router(service: Service) -> APIRouter:
 
 def _add_translator_routes(router: APIRouter, service: Service) -> None:
     @router.post("/translate", summary="Translate with scores and attention")
-    async def translate(body: V1TranslateRequest) -> TranslationsResponse:
+    async def translate(body: schemas.V1TranslateRequest) -> schemas.TranslationsResponse:
         """Return n-best lists with scores, attention and replaced words, sentence by sentence."""
         entry = service.registry.get(body.model, is_translator=True)
         service.check_texts([*body.texts, " ".join(body.prefix)] if body.prefix else body.texts)
         service.check_beam(body.beam, body.n)
         if body.prefix:
             await service.queue.run(lambda: _check_prefix(service.pipeline(entry), body))
-        texts = await service.translate(
-            entry,
-            body.texts,
-            body.n,
-            body.beam,
-            length=body.length,
-            coverage=body.coverage,
-            prefix=tuple(body.prefix),
-        )
-        return await asyncio.to_thread(lambda: TranslationsResponse(texts=_describe_texts(texts)))
+        options = SearchOptions(body.n, body.beam, body.length, body.coverage, tuple(body.prefix))
+        texts = await service.translate(entry, body.texts, options)
+        return await asyncio.to_thread(lambda: schemas.TranslationsResponse(texts=_describe_texts(texts)))
 
     @router.post("/attention", summary="Score a given translation")
-    async def attention(body: AttentionRequest) -> TranslationInfo:
+    async def attention(body: schemas.AttentionRequest) -> schemas.TranslationInfo:
         """Return the log-probability of a given translation and its attention (forced decoding)."""
         entry = service.registry.get(body.model, is_translator=True)
         service.check_texts([body.source, body.target])
 
-        def force_decode() -> TranslationInfo:
+        def force_decode() -> schemas.TranslationInfo:
             pipeline = service.pipeline(entry)
             source, target = _tokenize_sentence(pipeline, body.source), pipeline.tokenize_target(body.target)
             _check_length(pipeline.model.target.segmenter.segment(target), "translation")
@@ -110,42 +77,44 @@ def _add_translator_routes(router: APIRouter, service: Service) -> None:
         return await service.queue.run(force_decode)
 
     @router.post("/lattice", summary="Record a beam search")
-    async def lattice(body: LatticeRequest) -> LatticeResponse:
+    async def lattice(body: schemas.LatticeRequest) -> schemas.LatticeResponse:
         """Return all hypotheses that a beam search kept or finished, and the best of those it pruned."""
         entry = service.registry.get(body.model, is_translator=True)
         service.check_texts([body.text])
         service.check_beam(body.beam)
         return await service.queue.run_cancellable(
-            lambda is_needed: _record_search(service.pipeline(entry), body, cancellation_check(is_needed))
+            lambda check_needed: _record_search(service.pipeline(entry), body, check_needed)
         )
 
 
-def _check_prefix(pipeline: TextPipeline, body: V1TranslateRequest) -> None:
+def _check_prefix(pipeline: TextPipeline, body: schemas.V1TranslateRequest) -> None:
     if len(body.texts) != 1 or len(pipeline.split(body.texts[0])) != 1:
         raise ApiError("a prefix needs a single sentence")
     _check_length(body.prefix, "prefix")
 
 
-def _record_search(pipeline: TextPipeline, body: LatticeRequest, on_step: Callable[[], None]) -> LatticeResponse:
+def _record_search(
+    pipeline: TextPipeline, body: schemas.LatticeRequest, on_step: Callable[[], None]
+) -> schemas.LatticeResponse:
     lattice, source, model = Lattice(body.pruned), _tokenize_sentence(pipeline, body.text), pipeline.model
     [[best]] = model.n_best([source], 1, body.beam, length=body.length, lattice=lattice, on_step=on_step)
     tokens = model.target.vocab.tokens
     nodes = [
-        LatticeNodeInfo(
+        schemas.LatticeNodeInfo(
             id=node.id,
             parent=node.parent,
             word="" if node.parent is None else tokens[node.token],
-            log_prob=_finite(node.log_prob),
-            score=_finite(node.score),
+            log_prob=node.log_prob,
+            score=node.score,
             fate=node.fate,
         )
         for node in lattice.nodes
     ]
     translation = _describe_translation(best, pipeline.detokenize_translation(best, body.text))
-    return LatticeResponse(source=source, translation=translation, nodes=nodes)
+    return schemas.LatticeResponse(source=source, translation=translation, nodes=nodes)
 
 
-def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[TextInfo]:
+def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[schemas.TextInfo]:
     """Return the response for texts; only the first translations have attention if there is too much of it."""
     translations = [translation for text in texts for sentence in text for translation in sentence.translations]
     sizes = accumulate(0 if item.attention is None else item.attention.size for item in translations)
@@ -153,27 +122,32 @@ def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[TextI
         id(translation) for translation, size in zip(translations, sizes, strict=True) if size <= MAX_ATTENTION_WEIGHTS
     }
 
-    def describe(sentence: TranslatedSentence) -> SentenceInfo:
+    def describe(sentence: TranslatedSentence) -> schemas.SentenceInfo:
         described = [
             _describe_translation(translation, text, attention=id(translation) in with_attention)
             for translation, text in zip(sentence.translations, sentence.detokenized, strict=True)
         ]
-        return SentenceInfo(source=sentence.text, gap=sentence.gap, read=sentence.tokenized, translations=described)
+        return schemas.SentenceInfo(
+            source=sentence.text, gap=sentence.gap, read=sentence.tokenized, translations=described
+        )
 
-    return [TextInfo(text=join_sentences(text), sentences=[describe(sentence) for sentence in text]) for text in texts]
+    return [
+        schemas.TextInfo(text=join_sentences(text), sentences=[describe(sentence) for sentence in text])
+        for text in texts
+    ]
 
 
-def _describe_translation(translation: Translation, text: str, *, attention: bool = True) -> TranslationInfo:
+def _describe_translation(translation: Translation, text: str, *, attention: bool = True) -> schemas.TranslationInfo:
     weights = translation.attention if attention else None
-    return TranslationInfo(
+    return schemas.TranslationInfo(
         text=text,
         units=list(translation.tokens),
         source_units=list(translation.source_tokens),
-        log_prob=_finite(translation.log_prob),
-        score=_finite(translation.score),
+        log_prob=translation.log_prob,
+        score=translation.score,
         finished=translation.finished,
         attention=None if weights is None else weights.round(5).tolist(),
-        replaced=[ReplacedWordInfo(**replacement.as_dict()) for replacement in translation.replacements],
+        replaced=[schemas.ReplacedWordInfo(**replacement.as_dict()) for replacement in translation.replacements],
     )
 
 
@@ -182,48 +156,47 @@ def _describe_translation(translation: Translation, text: str, *, attention: boo
 
 def _add_language_model_routes(router: APIRouter, service: Service) -> None:
     @router.post("/score", summary="Score a text word by word")
-    async def score(body: ScoreRequest) -> ScoresResponse:
+    async def score(body: schemas.ScoreRequest) -> schemas.ScoresResponse:
         """Return the surprisal of each word by several language models, in bits."""
         entries = [service.registry.get(name, is_translator=False) for name in _unique_names(body.models)]
         service.check_texts([body.text])
 
-        def compute() -> ScoresResponse:
+        def compute() -> schemas.ScoresResponse:
             models = {entry.name: entry.load_language_model() for entry in entries}
             table = surprisals(models, body.text.split("\n"))
             sentences = [
-                SentenceScores(words=list(words), bits=[[_finite(bits) for bits in row] for row in values.T.tolist()])
-                for words, values in table.sentences
+                schemas.SentenceScores(words=list(words), bits=bits.T.tolist()) for words, bits in table.sentences
             ]
-            return ScoresResponse(models=list(table.models), sentences=sentences)
+            return schemas.ScoresResponse(models=list(table.models), sentences=sentences)
 
         return await service.queue.run(compute)
 
     @router.post("/next", summary="Predict the next word")
-    async def next_words(body: NextWordsRequest) -> NextWordsResponse:
+    async def next_words(body: schemas.NextWordsRequest) -> schemas.NextWordsResponse:
         """Return the most probable next words after a prefix, by several models."""
         entries = [service.registry.get(name) for name in _unique_names(body.models)]
         service.check_texts([body.prefix if isinstance(body.prefix, str) else " ".join(body.prefix), body.source])
 
-        def predict(entry: ModelEntry) -> ModelNextWords:
+        def predict(entry: ModelEntry) -> schemas.ModelNextWords:
             model = _language_model(service, entry, body.source, body.prefix)
-            words = [NextWordInfo(word=word, prob=prob) for word, prob in model.next_words(body.prefix, body.k)]
-            return ModelNextWords(model=entry.name, words=words)
+            words = [schemas.NextWordInfo(word=word, prob=prob) for word, prob in model.next_words(body.prefix, body.k)]
+            return schemas.ModelNextWords(model=entry.name, words=words)
 
-        return await service.queue.run(lambda: NextWordsResponse(models=[predict(entry) for entry in entries]))
+        return await service.queue.run(lambda: schemas.NextWordsResponse(models=[predict(entry) for entry in entries]))
 
     @router.post("/sample", summary="Sample sentences")
-    async def sample(body: SampleRequest) -> SamplesResponse:
+    async def sample(body: schemas.SampleRequest) -> schemas.SamplesResponse:
         """Return sentences sampled from a language model, or translations sampled from a translator."""
         entry = service.registry.get(body.model)
         service.check_texts([body.prefix, body.source])
         service.check_alternatives(body.n - 1)
         options = body.model_dump(include={"prefix", "temperature", "top_k", "top_p", "max_words"})
 
-        def draw() -> SamplesResponse:
+        def draw() -> schemas.SamplesResponse:
             samples = _language_model(service, entry, body.source, body.prefix).sample(body.n, body.seed, **options)
             if entry.is_translator:
                 samples = [service.pipeline(entry).detokenize(sample, body.source) for sample in samples]
-            return SamplesResponse(samples=samples)
+            return schemas.SamplesResponse(samples=samples)
 
         return await service.queue.run(draw)
 
@@ -253,23 +226,24 @@ def _add_run_routes(router: APIRouter, service: Service) -> None:
     registry = service.registry
 
     @router.get("/models", summary="List the models")
-    def models() -> ModelsResponse:
+    def models() -> schemas.ModelsResponse:
         """Return the models and the limits."""
         registry.refresh()
-        return ModelsResponse(models=[entry.describe() for entry in registry], limits=service.limits)
+        return schemas.ModelsResponse(models=[entry.describe() for entry in registry], limits=service.limits)
 
     @router.get("/metrics/{name:path}", summary="Training metrics of a model")
-    def metrics(name: str) -> MetricsResponse:
+    def metrics(name: str) -> schemas.MetricsResponse:
         """Return the training metrics of a model or run, also while it is being trained."""
-        path = _training_directory(registry, name) / METRICS_FILE
+        is_run = name in registry.runs and name not in registry.entries  # one that trains several models together
+        path = (registry.runs[name].path if is_run else registry.get(name).paths[0]) / METRICS_FILE
         age = max(0.0, time.time() - path.stat().st_mtime) if path.is_file() else None
-        return MetricsResponse(model=name, metrics=read_metrics(path), seconds_ago=age)
+        return schemas.MetricsResponse(model=name, metrics=read_metrics(path), seconds_ago=age)
 
     @router.get("/runs", summary="List the served directories")
-    def runs() -> RunsResponse:
+    def runs() -> schemas.RunsResponse:
         """Return the served directories, and which of them have a report."""
-        return RunsResponse(
-            runs=[RunInfo(name=run.name, report=run.report is not None) for run in registry.runs.values()]
+        return schemas.RunsResponse(
+            runs=[schemas.RunInfo(name=run.name, report=run.report is not None) for run in registry.runs.values()]
         )
 
     @router.get("/reports/{name:path}", response_class=HTMLResponse, summary="Report of a run")
@@ -281,32 +255,21 @@ def _add_run_routes(router: APIRouter, service: Service) -> None:
         return FileResponse(path, media_type="text/html; charset=utf-8", headers=REPORT_HEADERS)
 
 
-def _training_directory(registry: ModelRegistry, name: str) -> Path:
-    """Return the directory of a model, or of a run that trains several models together."""
-    if name in registry.runs and name not in registry.entries:
-        return registry.runs[name].path
-    return registry.get(name).paths[0]
+def read_metrics(path: Path) -> list[dict[str, object]]:
+    """Return the entries of a metrics file; an incomplete last line is skipped.
 
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the entries of a metrics file, thinned out if there are many; an incomplete last line is skipped."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
-    entries = [entry for line in lines if isinstance(entry := _parse_json(line), dict)]
-    evaluations = _thin_out([index for index, entry in enumerate(entries) if "dev_loss" in entry])
-    others = _thin_out([index for index, entry in enumerate(entries) if "dev_loss" not in entry])
-    return [entries[index] for index in sorted([*evaluations, *others])]
-
-
-def _parse_json(line: str) -> object:
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None
-
-
-def _thin_out(indices: list[int]) -> list[int]:
-    """Return about `MAX_METRICS` evenly spaced indices, including the last one."""
-    return indices[:: -(1 + len(indices) // MAX_METRICS)]
+    If there are many, about `MAX_METRICS` evaluations and other entries each are kept, evenly spaced, with the last.
+    """
+    entries: list[dict[str, object]] = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+        with suppress(ValueError):
+            entry = json.loads(line)
+            entries += [entry] if isinstance(entry, dict) else []
+    kept: list[int] = []
+    for is_evaluation in (True, False):
+        indices = [index for index, entry in enumerate(entries) if ("dev_loss" in entry) == is_evaluation]
+        kept += indices[:: -(1 + len(indices) // MAX_METRICS)]
+    return [entries[index] for index in sorted(kept)]
 
 
 # -- sentences and numbers ---------------------------------------------------------------------------------------------
@@ -326,8 +289,3 @@ def _tokenize_sentence(pipeline: TextPipeline, sentence: str) -> str:
     if pipeline.model.is_too_long(line):
         raise ApiError(f"the sentence has more than {MAX_TOKENS:,} tokens; send a shorter one")
     return line
-
-
-def _finite(value: float) -> float | None:
-    """Return None for infinite values, which JSON does not have."""
-    return value if math.isfinite(value) else None
