@@ -35,7 +35,7 @@ from dragoman.lab.lab import german_english_lab
 from dragoman.lab.minimal_pairs import DISTANCE_CLASSES, MinimalPair, distance_class, sample_minimal_pairs
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.report.charts import Proportion, draw_accuracy_by_distance, draw_curves_by_size
-from dragoman.report.evaluation import floor_table
+from dragoman.report.language_models import floor_table
 from dragoman.report.tables import format_table, format_with_error
 
 ORDERS = range(1, 8)

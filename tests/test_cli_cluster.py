@@ -8,7 +8,7 @@ import dragoman
 from command import is_one_line
 from dragoman.data.brown import brown_clusters
 from dragoman.ngram.class_model import read_classes
-from dragoman.report.word_classes import CLASSES_SHOWN
+from dragoman.report.language_models import CLASSES_SHOWN
 
 
 def test_classes_are_written_and_printed(good, shared, tmp_path):

@@ -27,7 +27,7 @@ from dragoman.evaluation.comparison import (
     ngram_matches,
 )
 from dragoman.evaluation.translation_metrics import Bleu, score_translations
-from dragoman.report.comparison import comparison_markdown, comparison_text, lengths_section, significance_text
+from dragoman.report.translators import comparison_markdown, comparison_text, lengths_section, significance_text
 
 SENTENCE = st.lists(st.sampled_from("abcd"), max_size=7)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)

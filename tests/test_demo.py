@@ -16,8 +16,9 @@ import pytest
 import dragoman
 from command import Outcome, is_one_line
 from dragoman.cli import main as command_line
+from dragoman.core import errors
 from dragoman.evaluation.translation_metrics import score_translations
-from dragoman.experiments import demo, pipeline, recipes
+from dragoman.experiments import demo, recipes
 from dragoman.experiments.results import read_learning_curve
 from dragoman.report.document import render_document
 from dragoman.report.page import Heatmap, PageFigure, PageSection, PageTable, Paragraphs, Preformatted, section_text
@@ -137,7 +138,7 @@ def test_demo_refuses_other_directories_and_trains_again_in_its_own(
 def test_report_without_matplotlib_has_no_figures_and_says_so(
     finished: tuple[Path, Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "is_installed", lambda package: False)
+    monkeypatch.setattr(errors, "find_spec", lambda package: None)
     outcome = run(finished[0])
     assert outcome.code == 0, outcome.err
     page = (finished[0] / "report.html").read_text()

@@ -29,7 +29,7 @@ from dragoman.evaluation.lab_reference import lab_true_log_probs
 from dragoman.evaluation.likelihood import TokenScores, likelihood, token_scores
 from dragoman.lab.corpus_files import GRAMMAR_VERSION, MANIFEST_FILE, MANIFEST_KIND, lab_language
 from dragoman.lab.lab import german_english_lab
-from dragoman.report.evaluation import floor_table
+from dragoman.report.language_models import floor_table
 from zoo import MODELS, Text
 
 LANGUAGES = ("de", "en")

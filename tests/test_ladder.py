@@ -22,7 +22,7 @@ from dragoman import DataError
 from dragoman.cli import main as command_line
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
 from dragoman.experiments import lab, lab_ladder, recipes, trainer
-from dragoman.experiments.directory import MARK_FILE, claim_directory
+from dragoman.experiments.pipeline import MARK_FILE, RESUME, claim_directory
 from dragoman.experiments.recipes import LAB_TRANSLATORS, LANGUAGE_MODELS, train_feed_forward, train_mixture
 from dragoman.experiments.results import ACCURACY_COLUMNS, NGRAM_WINDOW, AccuracyColumn, LanguageModelRung
 from dragoman.experiments.trainer import ModelTrainer, Recipe, TrainingContext, model_megabytes, select_models
@@ -206,7 +206,7 @@ def test_invalid_time_limit_is_an_error_before_anything_is_trained(tmp_path: Pat
 
 @pytest.mark.parametrize("content", [b"pairs: [150", b"\xff\xfe", b"", b"- 150\n", b"when: 2001-99-99\n", b"[" * 5000])
 def test_damaged_settings_are_an_error_of_one_line(tmp_path: Path, content: bytes) -> None:
-    claim_directory(tmp_path / "new", "ladder", lab_ladder.RESUME)
+    claim_directory(tmp_path / "new", "ladder", RESUME)
     settings = tmp_path / "new" / "settings.yaml"
     settings.write_bytes(content)
     outcome = run(tmp_path / "new", "--models", "kn-1")
@@ -306,7 +306,7 @@ def test_seconds_of_a_mixture_include_its_members(
     monkeypatch.setitem(LANGUAGE_MODELS, "both", Recipe(train_mixture, ("kn-1", "kn-2")))
     monkeypatch.setattr(trainer, "perf_counter", Clock())
     context = TrainingContext(training, held_out, 1, tmp_path)
-    models = ModelTrainer(tmp_path, context, LANGUAGE_MODELS, load_language_model)
+    models = ModelTrainer(context, LANGUAGE_MODELS, load_language_model)
     assert models.train("both").seconds == 3.0, "a second for itself, and one for each member"
     assert [models.train(name).seconds for name in ("kn-1", "kn-2")] == [1.0, 1.0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["both", "kn-1", "kn-2", "seconds.json"]

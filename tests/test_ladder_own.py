@@ -272,7 +272,7 @@ def test_finished_models_are_not_trained_again(files: tuple[Path, Path], finishe
 def test_dev_text_of_unknown_words_only_is_no_problem(training: dragoman.Corpus, tmp_path: Path) -> None:
     unknown = dragoman.Corpus.from_sentences(["zyx", "yxz"], training.vocab)
     context = TrainingContext(training, unknown, 1, tmp_path)
-    rung = ModelTrainer(tmp_path, context, CORPUS_LANGUAGE_MODELS, load_language_model).train("brown-5")
+    rung = ModelTrainer(context, CORPUS_LANGUAGE_MODELS, load_language_model).train("brown-5")
     assert rung.model.vocab == training.vocab
 
 

@@ -57,7 +57,7 @@ def cluster(
       dragoman train class-ngram --text train.txt --classes brown:200 -o class5
     """
     from dragoman.io.storage import atomic_file
-    from dragoman.report.word_classes import format_classes
+    from dragoman.report.language_models import format_classes
 
     start_time = perf_counter()
     options.check_new_file(output, replace=force)

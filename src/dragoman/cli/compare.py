@@ -91,7 +91,7 @@ def compare(
       dragoman compare --ref test.en --sys a.en --sys b.en --json
     """
     from dragoman.evaluation.comparison import compare_systems
-    from dragoman.report.comparison import comparison_markdown, comparison_text
+    from dragoman.report.translators import comparison_markdown, comparison_text
 
     if as_json and as_markdown:
         raise DataError("--json and --markdown: choose one of them")

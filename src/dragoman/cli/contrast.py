@@ -117,7 +117,7 @@ def _accuracies(
     models: dict[Path, LanguageModel], pairs: Sequence[MinimalPair], language: str, *, as_json: bool
 ) -> str:
     from dragoman.evaluation.lab_reference import accuracies_as_dicts, minimal_pair_accuracies
-    from dragoman.report.evaluation import minimal_pair_table
+    from dragoman.report.language_models import minimal_pair_table
 
     results = {str(path): minimal_pair_accuracies(model, pairs) for path, model in models.items()}
     if not as_json:

@@ -17,7 +17,7 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation
     from dragoman.models.language_model import LanguageModel
-    from dragoman.report.likelihood import NamedEvaluation
+    from dragoman.report.language_models import NamedEvaluation
 
 SUSPICIOUS_ERRORS = 3.0  # standard errors below the floor that random variation does not explain
 LANGUAGE_MODELS = "Language models"
@@ -79,7 +79,7 @@ def evaluate(
     if names := [*translation.given(), *(["--replace-unknowns"] if unknowns.enabled else [])]:
         raise DataError(f"{names[0]} is for translators and --text for language models; use one of them")
     from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation
-    from dragoman.report.likelihood import likelihood_table, likelihood_text
+    from dragoman.report.language_models import likelihood_table, likelihood_text
 
     learning = None if dynamic is None else DynamicEvaluation(dynamic)
     results = _evaluate_models(models, text, field, floor=not no_floor, dynamic=learning)
@@ -114,7 +114,7 @@ def _evaluate_models(
     from dragoman.evaluation.floor import evaluate_token_scores
     from dragoman.evaluation.lab_reference import true_log_probs_of
     from dragoman.evaluation.likelihood import token_scores
-    from dragoman.report.likelihood import NamedEvaluation
+    from dragoman.report.language_models import NamedEvaluation
 
     loaded = [(path, _load(path)) for path in models]
     scanned = scan(read_text(text, field_for(text, field)))

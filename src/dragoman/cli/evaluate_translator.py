@@ -220,7 +220,7 @@ def _format_text(
     options: TranslatorEvaluationOptions,
     unknowns: UnknownReplacementOptions,
 ) -> str:
-    from dragoman.report.evaluation import SearchDescription, evaluation_text
+    from dragoman.report.translators import SearchDescription, evaluation_text
 
     has_shortlist, is_replaced = options.shortlist is not None, unknowns.enabled
     penalty = options.coverage_penalty

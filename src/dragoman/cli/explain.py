@@ -30,7 +30,7 @@ def explain(
     """
     from dragoman.models.loading import load_language_model
     from dragoman.models.loglinear.model import LogLinearModel
-    from dragoman.report.explanation import format_explanation
+    from dragoman.report.language_models import format_explanation
 
     loaded = load_language_model(model)
     if not isinstance(loaded, LogLinearModel):

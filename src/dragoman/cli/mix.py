@@ -53,7 +53,7 @@ def mix(
     from dragoman.io.storage import check_output_directory
     from dragoman.models.language_model import check_compatible
     from dragoman.models.loading import load_language_model
-    from dragoman.report.mixture_weights import format_bucket_weights, format_weights
+    from dragoman.report.language_models import format_bucket_weights, format_weights
 
     check_output_directory(output, replace=force)
     if (dev_text is None) is not equal_weights:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman.data.vocabulary import Vocab
     from dragoman.evaluation.surprisal import SurprisalTable
     from dragoman.models.language_model import LanguageModel
-    from dragoman.report.scores import ModelInputs
+    from dragoman.report.language_models import ModelInputs
 
 MAX_WIDTH = 10_000  # columns of a table, however narrow the terminal is
 
@@ -73,7 +73,7 @@ def score(
       echo "the cat sat" | dragoman score kn2 kn5 --words --picture cat.svg
       dragoman score de-en --src test.de --text test.en
     """
-    from dragoman.report.scores import sentence_columns, sentence_scores, word_scores
+    from dragoman.report.language_models import sentence_columns, sentence_scores, word_scores
 
     _check_options(models, words=words, picture=picture, raw=raw, log10=log10, src=src)
     if src is None:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dragoman.core.errors import DataError
-
-if TYPE_CHECKING:
-    from dragoman.data.corpus import Corpus, ParallelCorpus
-    from dragoman.data.tokenizer import Tokenizer
+from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.formats import read_lines
+from dragoman.data.language_id import LANGUAGE_NAMES
+from dragoman.data.tokenizer import Tokenizer, read_pairs
+from dragoman.io.storage import write_text
 
 MAX_HELD_OUT = 1000  # lines of a part that is held out,
 HELD_OUT_SHARE = 10  # and at most one line in ten
@@ -25,6 +25,7 @@ LINES_PER_MINUTE = 10_000  # of training text that are used, for each minute of 
 PARTS = ("train", "dev", "test")
 SOURCE, TARGET = "src", "tgt"  # extensions of the files
 
+ThreeCorpora = tuple[Corpus, Corpus, Corpus]  # train, dev and test text
 
 # -- files -----------------------------------------------------------------------------------------------------------
 
@@ -92,8 +93,6 @@ def language_of_file(file: str) -> str | None:
     >>> language_of_file("train.de.gz"), language_of_file("book.txt")
     ('German', None)
     """
-    from dragoman.data.language_id import LANGUAGE_NAMES
-
     return LANGUAGE_NAMES.get(file.removesuffix(".gz").rpartition(".")[2])
 
 
@@ -102,9 +101,6 @@ def _option(name: str) -> str:
 
 
 def _read_part(source: str | None, target: str | None) -> CorpusPart | None:
-    from dragoman.data.formats import read_lines
-    from dragoman.data.tokenizer import read_pairs
-
     if target is None:
         return None
     if source is None:
@@ -174,25 +170,21 @@ class CorpusSplit:
         return self.train.source is not None
 
     @cached_property
-    def target_words(self) -> tuple[Corpus, Corpus, Corpus]:
+    def target_words(self) -> ThreeCorpora:
         """The target text as words, for language models."""
         return _as_words([part.target for part in self.parts.values()])
 
     @cached_property
-    def source_words(self) -> tuple[Corpus, Corpus, Corpus]:
+    def source_words(self) -> ThreeCorpora:
         return _as_words([part.sources for part in self.parts.values()])
 
     @cached_property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """Tokenizers of source and target, with units that suit the text."""
-        from dragoman.data.tokenizer import Tokenizer
-
         return Tokenizer.train("auto", self.train.sources), Tokenizer.train("auto", self.train.target)
 
     def encode(self, part: CorpusPart) -> ParallelCorpus:
         """Return a part as ids, for translators."""
-        from dragoman.data.corpus import ParallelCorpus
-
         source, target = self.tokenizers
         return ParallelCorpus(source.encode(part.sources), target.encode(part.target))
 
@@ -206,18 +198,13 @@ class CorpusSplit:
 
     def write(self, directory: Path) -> None:
         """Write the parts as text files, so that every command can read them."""
-        from dragoman.io.storage import atomic_file
-
         for name, part in self.parts.items():
             for extension, lines in ((SOURCE, part.source), (TARGET, part.target)):
                 if lines is not None:
-                    with atomic_file(directory / f"{name}.{extension}") as temporary:
-                        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+                    write_text(directory / f"{name}.{extension}", "".join(f"{line}\n" for line in lines))
 
 
-def _as_words(parts: Sequence[Sequence[str]]) -> tuple[Corpus, Corpus, Corpus]:
-    from dragoman.data.corpus import Corpus
-
+def _as_words(parts: Sequence[Sequence[str]]) -> ThreeCorpora:
     train = Corpus.from_sentences(parts[0])
     dev, test = (Corpus.from_sentences(lines, train.vocab) for lines in parts[1:])
     return train, dev, test
@@ -251,17 +238,16 @@ def draw_held_out(train: CorpusPart, parts: int, seed: int) -> list[list[int]]:
     """
     if not parts:
         return []
-    texts = [train.target, *([train.source] if train.source is not None else [])]
-    counts = [Counter(text) for text in texts]
+    counts = [(text, Counter(text)) for text in (train.target, train.source) if text is not None]
     unique = [
         number
         for number in range(len(train))
-        if all(text[number].strip() and count[text[number]] == 1 for text, count in zip(texts, counts, strict=True))
+        if all(text[number].strip() and count[text[number]] == 1 for text, count in counts)
     ]
     size = min(MAX_HELD_OUT, len(train) // HELD_OUT_SHARE)
     if len(train) < MIN_LINES or len(unique) < parts * size:
-        options = "--dev-text and --test-text"
-        options = options if train.source is None else "--dev-src, --dev-tgt, --test-src, --test-tgt"
+        one, two = "--dev-text and --test-text", "--dev-src, --dev-tgt, --test-src, --test-tgt"
+        options = one if train.source is None else two
         lines = f"{len(train):,} lines, of which {len(unique):,} occur once"
         raise DataError(f"{lines}: too few to hold some out; give more, or other texts with {options}")
     numbers = random.Random(seed).sample(unique, parts * size)

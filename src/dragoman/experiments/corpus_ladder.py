@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
 
+from dragoman.align.aligner import Aligner
+from dragoman.align.lexicon import Lexicon
+from dragoman.align.unknown_words import UnknownReplacer
+from dragoman.combine.ensemble import Ensemble
+from dragoman.core.defaults import DEFAULT_LENGTH
+from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.vocabulary import UNK
+from dragoman.evaluation.translation_metrics import TranslationScores, score_translations
+from dragoman.evaluation.translator import DEFAULT_BEAM, ReferenceData
 from dragoman.experiments.corpus_data import CorpusFiles, CorpusNames, CorpusPart, CorpusSplit, split_corpus
-from dragoman.experiments.directory import check_settings, claim_directory
-from dragoman.experiments.lab_ladder import RESUME
-from dragoman.experiments.pipeline import ExperimentReport, run_experiment
+from dragoman.experiments.pipeline import RESUME, Experiment, ExperimentReport, check_settings, claim_directory
 from dragoman.experiments.recipes import (
     ATTENTION,
     CORPUS_LANGUAGE_MODELS,
@@ -24,20 +30,16 @@ from dragoman.experiments.recipes import (
 )
 from dragoman.experiments.results import (
     AttentionExample,
-    LanguageModelRung,
+    Results,
     TranslatorRung,
     choose_example,
     measure_language_model,
     measure_translator,
 )
 from dragoman.experiments.time_budget import TimeBudget
-from dragoman.experiments.trainer import SILENT, Callbacks, ModelTrainer, Recipe, TrainedRung, TrainingContext
-
-if TYPE_CHECKING:
-    from dragoman.align.lexicon import Lexicon
-    from dragoman.evaluation.translation_metrics import TranslationScores
-    from dragoman.evaluation.translator import ReferenceData
-    from dragoman.models.translator import Translator
+from dragoman.experiments.trainer import SILENT, Callbacks, TrainedRung
+from dragoman.models.loading import load_language_model, load_translator
+from dragoman.models.translator import Translator
 
 MINUTES = 20.0  # for everything, by default
 TEXT_DIRECTORY, MODELS_DIRECTORY, ALIGNER_DIRECTORY = "text", "rungs", "aligner"
@@ -79,20 +81,17 @@ class SearchVariant:
     length: str  # length handling
     scores: TranslationScores
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         return {"beam": self.beam, "length": self.length, **self.scores.as_dict()}
 
 
 @dataclass
-class CorpusResults:
-    language_models: list[LanguageModelRung] = field(default_factory=list)
+class CorpusResults(Results):
     lexicon: LexiconSummary | None = None
     units: tuple[str, str] = ("", "")  # of source and target
     translated: CorpusPart = field(default_factory=lambda: CorpusPart([], []))  # test sentences
-    translators: list[TranslatorRung] = field(default_factory=list)
     searches: list[SearchVariant] = field(default_factory=list)
     bleu_by_replacement: dict[str, float] = field(default_factory=dict)  # how unknown words are replaced
-    attention_example: AttentionExample | None = None
 
 
 # -- experiment ------------------------------------------------------------------------------------------------------
@@ -119,20 +118,24 @@ def run_corpus_ladder(
         for name, part in zip(("training", "dev", "test"), parts, strict=True)
     }
     check_settings(output, {"minutes": minutes, "seed": seed, **checksums})
-    budget = TimeBudget(output, minutes, time_weights(split.is_parallel, minutes), start=start)
-    return run_experiment(CorpusExperiment(output, split, files.names, seed, budget, callbacks))
+    return CorpusExperiment(
+        output=output,
+        models=output / MODELS_DIRECTORY,
+        seed=seed,
+        budget=TimeBudget(output, minutes, time_weights(split.is_parallel, minutes), start=start),
+        callbacks=callbacks,
+        split=split,
+        names=files.names,
+    ).run()
 
 
-@dataclass(frozen=True)
-class CorpusExperiment:
-    """All kinds of models on the user's text; see `dragoman.experiments.pipeline.Experiment`."""
+@dataclass(frozen=True, kw_only=True)
+class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
+    """All kinds of models on the user's text."""
 
-    output: Path
+    budget: TimeBudget
     split: CorpusSplit
     names: CorpusNames
-    seed: int
-    budget: TimeBudget
-    callbacks: Callbacks
 
     def prepare(self) -> CorpusSplit:
         self.split.write(self.output / TEXT_DIRECTORY)
@@ -140,65 +143,38 @@ class CorpusExperiment:
         self.callbacks.info(f"{self.output}: lines: {lines}; {self.budget.minutes:g} minutes for everything")
         return self.split
 
-    def train(self, split: CorpusSplit) -> Iterator[TrainedRung[Any]]:
-        from dragoman.models.loading import load_language_model, load_translator
-
-        train, dev, _ = split.target_words
-        language_models = self._trainer(train, dev, CORPUS_LANGUAGE_MODELS, load_language_model)
-        yield from language_models.train_all(CORPUS_LANGUAGE_MODELS)
-        if split.is_parallel:
-            self._train_aligner(split)
-            translators = self._trainer(split, split, CORPUS_TRANSLATORS, load_translator)
-            yield from translators.train_all(translator_names(self.budget.minutes))
-
-    def _trainer(
-        self, train: Any, dev: Any, recipes: Mapping[str, Recipe[Any]], load: Callable[[Path], Any]
-    ) -> ModelTrainer[Any, Any]:
-        directory = self.output / MODELS_DIRECTORY
-        context = TrainingContext(train, dev, self.seed, directory, callbacks=self.callbacks)
-        return ModelTrainer(directory, context, recipes, load, self.budget)
-
-    @property
-    def _aligned_pairs(self) -> int:
-        return min(len(self.split.train), max(1, int(ALIGNED_PER_MINUTE * self.budget.minutes)))
-
-    def _train_aligner(self, split: CorpusSplit) -> None:
-        """Estimate word alignments, unless that is done."""
-        from dragoman.align.aligner import Aligner
-        from dragoman.data.corpus import Corpus, ParallelCorpus
-
-        path = self.output / ALIGNER_DIRECTORY
-        if path.exists():  # it is written atomically
-            self.callbacks.info(f"aligner: already trained, in {path}")
-            return
-        part = split.train.spread(self._aligned_pairs)
-        self.callbacks.info(f"aligner: estimating word alignments from {len(part):,} pairs")
-        pairs = ParallelCorpus(Corpus.from_sentences(part.sources), Corpus.from_sentences(part.target))
-        with self.callbacks.status("aligning words"):
-            Aligner.train(pairs).save(path)
-        self.budget.save()
-
-    def measure(self, split: CorpusSplit, rungs: Iterator[TrainedRung[Any]]) -> CorpusResults:
+    def measure(self, split: CorpusSplit) -> CorpusResults:
         results = CorpusResults()
-        translators: dict[str, TrainedRung[Translator]] = {}
-        for rung in rungs:
-            if rung.name in CORPUS_LANGUAGE_MODELS:
-                test = split.target_words[2]
-                results.language_models.append(measure_language_model(rung, test, callbacks=self.callbacks))
-            else:
-                translators[rung.name] = rung
+        train, dev, test = split.target_words
+        language_models = self.trainer(CORPUS_LANGUAGE_MODELS, train, dev, load_language_model)
+        for rung in language_models.train_all(CORPUS_LANGUAGE_MODELS):
+            results.language_models.append(measure_language_model(rung, test, callbacks=self.callbacks))
             self.budget.save()
-        if translators:
-            lexicon = self._load_lexicon()
-            results.lexicon = summarise_lexicon(lexicon, self._aligned_pairs)
+        if split.is_parallel:
+            lexicon, pairs = self._train_lexicon(split)
+            translators: dict[str, TrainedRung[Translator]] = {}
+            trainer = self.trainer(CORPUS_TRANSLATORS, split, split, load_translator)
+            for translator in trainer.train_all(translator_names(self.budget.minutes)):
+                translators[translator.name] = translator
+                self.budget.save()
+            results.lexicon = summarise_lexicon(lexicon, pairs)
             self._measure_translators(split, translators, lexicon, results)
         self.budget.finish()
         return results
 
-    def _load_lexicon(self) -> Lexicon:
-        from dragoman.align.aligner import Aligner
-
-        return Aligner.load(self.output / ALIGNER_DIRECTORY).forward.lexicon
+    def _train_lexicon(self, split: CorpusSplit) -> tuple[Lexicon, int]:
+        """Estimate word alignments, unless that is done. Return the lexicon and the number of pairs it is from."""
+        path = self.output / ALIGNER_DIRECTORY
+        part = split.train.spread(max(1, int(ALIGNED_PER_MINUTE * self.budget.minutes)))
+        if path.exists():  # it is written atomically
+            self.callbacks.info(f"aligner: already trained, in {path}")
+        else:
+            self.callbacks.info(f"aligner: estimating word alignments from {len(part):,} pairs")
+            pairs = ParallelCorpus(Corpus.from_sentences(part.sources), Corpus.from_sentences(part.target))
+            with self.callbacks.status("aligning words"):
+                Aligner.train(pairs).save(path)
+            self.budget.save()
+        return Aligner.load(path).forward.lexicon, len(part)
 
     def _measure_translators(
         self,
@@ -208,29 +184,26 @@ class CorpusExperiment:
         results: CorpusResults,
     ) -> None:
         """Translate as many test sentences as there is time for, with each translator and in several ways."""
-        from dragoman.combine.ensemble import Ensemble
-        from dragoman.evaluation.translator import ReferenceData
-
         model = rungs[ATTENTION].model
         results.units = (model.source.segmenter.spec, model.target.segmenter.spec)
         results.translated = part = self._choose_sentences(split.test, model, len(rungs))
         references = ReferenceData(part.target, tokenised=model.target.tokenised)
-        for rung in rungs.values():
-            results.translators.append(
-                measure_translator(rung.name, rung.model, part.sources, references, rung.seconds, self.callbacks)
-            )
+        models: dict[str, tuple[Translator | Ensemble, float]] = {
+            name: (rung.model, rung.seconds) for name, rung in rungs.items()
+        }
         if SECOND in rungs:
             members = [rungs[ATTENTION], rungs[SECOND]]
             ensemble = Ensemble([member.model for member in members])
-            seconds = sum(member.seconds for member in members)
-            results.translators.append(
-                measure_translator(ENSEMBLE, ensemble, part.sources, references, seconds, self.callbacks)
-            )
+            models[ENSEMBLE] = ensemble, sum(member.seconds for member in members)
+        results.translators = [
+            measure_translator(name, translator, part.sources, references, seconds, self.callbacks)
+            for name, (translator, seconds) in models.items()
+        ]
         with_attention = next(rung for rung in results.translators if rung.name == ATTENTION)
         results.searches = self._compare_searches(with_attention, model, part, references)
         if _has_unknown_words(model):
             results.bleu_by_replacement = _compare_replacements(with_attention, model, part, references, lexicon)
-        results.attention_example = _attention_example(model, part)
+        results.attention = _attention_examples(model, part)
 
     def _choose_sentences(self, test: CorpusPart, model: Translator, translators: int) -> CorpusPart:
         """Return all test sentences, or as many as there is time for, from the speed on a few."""
@@ -240,9 +213,12 @@ class CorpusExperiment:
             model.translate(sample[:2])  # so that compilation is not counted
             start = perf_counter()
             model.translate(sample)
-            seconds = (perf_counter() - start) / len(sample)
-            cost = TIME_MARGIN * seconds * _search_cost(translators, _has_unknown_words(model))
-            return self.budget.seconds_for(SEARCHING) / max(1e-9, cost)
+            seconds = (perf_counter() - start) / len(sample)  # of a search with a beam of five
+            beam_and_greedy = 1.0 + 0.4  # in units of this search, as all costs
+            ensemble = 2 * beam_and_greedy if translators > 2 else 0.0
+            variants = sum(0.2 + 0.16 * beam for beam, _ in OTHER_SEARCHES)
+            searches = translators * beam_and_greedy + ensemble + variants + 2 * _has_unknown_words(model)
+            return self.budget.seconds_for(SEARCHING) / max(1e-9, TIME_MARGIN * seconds * searches)
 
         number = self.budget.decide_once("translated", affordable_sentences)
         return test.spread(max(MIN_TRANSLATED, number))
@@ -251,10 +227,6 @@ class CorpusExperiment:
         self, rung: TranslatorRung, model: Translator, part: CorpusPart, references: ReferenceData
     ) -> list[SearchVariant]:
         """Return scores with other beams and length handling, beside the two that are measured already."""
-        from dragoman.core.defaults import DEFAULT_LENGTH
-        from dragoman.evaluation.translation_metrics import score_translations
-        from dragoman.evaluation.translator import DEFAULT_BEAM
-
         variants = [
             SearchVariant(1, DEFAULT_LENGTH, rung.greedy),
             SearchVariant(DEFAULT_BEAM, DEFAULT_LENGTH, rung.evaluation.scores),
@@ -267,7 +239,7 @@ class CorpusExperiment:
         return sorted(variants, key=lambda variant: (variant.length != DEFAULT_LENGTH, variant.length, variant.beam))
 
     def report(self, split: CorpusSplit, results: CorpusResults) -> ExperimentReport:
-        from dragoman.experiments.corpus_report import corpus_report
+        from dragoman.experiments.corpus_report import corpus_report  # which imports this module
 
         return corpus_report(self, split, results)
 
@@ -277,21 +249,10 @@ def _has_unknown_words(model: Translator) -> bool:
     return model.source.segmenter.kind == model.target.segmenter.kind == "word"
 
 
-def _search_cost(translators: int, replaces_words: bool) -> float:
-    """Return the cost of all searches per sentence, in units of a search with a beam of five."""
-    beam_and_greedy = 1.0 + 0.4
-    ensemble = 2 * beam_and_greedy if translators > 2 else 0.0
-    variants = sum(0.2 + 0.16 * beam for beam, _ in OTHER_SEARCHES)
-    return translators * beam_and_greedy + ensemble + variants + 2 * replaces_words
-
-
 def _compare_replacements(
     rung: TranslatorRung, model: Translator, part: CorpusPart, references: ReferenceData, lexicon: Lexicon
 ) -> dict[str, float]:
     """Return BLEU with unknown words unchanged, copied, and translated by the lexicon."""
-    from dragoman.align.unknown_words import UnknownReplacer
-    from dragoman.evaluation.translation_metrics import score_translations
-
     bleu = {NOT_REPLACED: rung.bleu}
     replacers = {"copied from the source": UnknownReplacer(), "by the lexicon, else copied": UnknownReplacer(lexicon)}
     for name, replacer in replacers.items():
@@ -300,53 +261,29 @@ def _compare_replacements(
     return bleu
 
 
-def _attention_example(model: Translator, part: CorpusPart) -> AttentionExample | None:
-    """Return the attention of a test sentence, or None if it is too long."""
-    from dragoman.data.vocabulary import END, SPECIALS
-
+def _attention_examples(model: Translator, part: CorpusPart) -> list[AttentionExample]:
+    """Return the attention of a test sentence, or nothing if it is too long."""
     number = choose_example(part.sources)
     translation = model.translate([part.sources[number]])[0]
     words = model.attention_matrix(translation)
     if words is None or len(words.source) > MAX_ATTENTION_WORDS:
-        return None
-    targets, sources = words.matrix.shape
-    return AttentionExample(
-        name=ATTENTION,
-        source=part.sources[number],
-        reference=part.target[number],
-        translation=translation.text,
-        target_words=[*words.target, SPECIALS[END]][:targets],
-        source_words=[*words.source, SPECIALS[END]][:sources],
-        matrix=words.matrix,
-    )
-
-
-# -- lexicon ---------------------------------------------------------------------------------------------------------
+        return []
+    sentence = part.sources[number], part.target[number], translation.text
+    return [AttentionExample(ATTENTION, *sentence, words.target, words.source, words.matrix)]
 
 
 def summarise_lexicon(lexicon: Lexicon, pairs: int) -> LexiconSummary:
     """Return examples of frequent and rarer words, and the share of words with a certain translation."""
-    counts = _frequent_words(lexicon)
+    vocab = lexicon.source
+    all_counts = zip(vocab.tokens[UNK + 1 :], map(int, vocab.counts[UNK + 1 :].tolist()), strict=True)
+    frequent = [(word, count) for word, count in all_counts if count >= FREQUENT]
+    counts = dict(sorted(frequent, key=lambda item: -item[1]))
     words = [word for word in counts if any(character.isalpha() for character in word)]
     ranks = sorted({min(len(words) - 1, 2**power - 1) for power in range(2, 2 + LEXICON_WORDS)}) if words else []
-    examples = [
-        LexiconExample(
-            words[rank],
-            counts[words[rank]],
-            tuple((entry.word, entry.prob) for entry in lexicon.translations(words[rank], LEXICON_TRANSLATIONS)),
-        )
-        for rank in ranks
-    ]
+    examples = []
+    for word in (words[rank] for rank in ranks):
+        translations = lexicon.translations(word, LEXICON_TRANSLATIONS)
+        examples.append(LexiconExample(word, counts[word], tuple((entry.word, entry.prob) for entry in translations)))
     best = [lexicon.translations(word, 1) for word in counts]
     certain = sum(bool(entries) and entries[0].prob > 0.5 for entries in best)
     return LexiconSummary(pairs, examples, certain / len(counts) if counts else 0.0)
-
-
-def _frequent_words(lexicon: Lexicon) -> dict[str, int]:
-    """Return the counts of frequent source words, the most frequent first."""
-    from dragoman.data.vocabulary import UNK
-
-    vocab = lexicon.source
-    counts = zip(vocab.tokens[UNK + 1 :], vocab.counts[UNK + 1 :].tolist(), strict=True)
-    frequent: Sequence[tuple[str, int]] = [(word, int(count)) for word, count in counts if count >= FREQUENT]
-    return dict(sorted(frequent, key=lambda item: -item[1]))

@@ -1,61 +1,74 @@
-"""The pipeline of the demo and the ladder: prepare data, train models, measure them, write a report."""
+"""The pipeline of the demo and the ladders: prepare data, train and measure models, write a report."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from dragoman.core.errors import is_installed
-from dragoman.experiments.trainer import Callbacks, TrainedRung
-from dragoman.io.storage import REPORT_FILE, atomic_file
-from dragoman.report.page import Page, PageFigure, PageSection, Preformatted, section_text, to_markdown, write_html
+import yaml
+
+from dragoman.core.errors import DataError, is_installed
+from dragoman.core.settings import config_differences
+from dragoman.experiments.time_budget import TimeBudget
+from dragoman.experiments.trainer import SILENT, Callbacks, ModelT, ModelTrainer, Recipe, TextT, TrainingContext
+from dragoman.io.storage import REPORT_FILE, write_text
+from dragoman.report.page import Page, PageSection, Preformatted, section_text, to_markdown, write_html
 
 MARKDOWN_FILE, VALUES_FILE = "ladder.md", "ladder.json"
+SETTINGS_FILE = "settings.yaml"
+MARK_FILE = "ABOUT-THESE-FILES.txt"  # by which a command recognises the directory of an earlier run
+RESUME = "continues them when it runs again"  # what a ladder does with the files of an earlier run
 NO_FIGURES = "Matplotlib is not installed, so the report has no figures; run: pip install 'dragoman[plot]'"
 
 DataT = TypeVar("DataT")
 ResultsT = TypeVar("ResultsT")
 
 
-class Experiment(Protocol[DataT, ResultsT]):
+@dataclass(frozen=True, kw_only=True)
+class Experiment(ABC, Generic[DataT, ResultsT]):
     """The stages of an experiment. All of them can be repeated: what is finished is read instead of done again."""
 
-    @property
-    def output(self) -> Path: ...
+    output: Path
+    models: Path  # directory of the models
+    seed: int
+    minutes: float | None = None  # time limit of each training by gradient descent
+    budget: TimeBudget | None = None  # decides how long each model is trained, instead of `minutes`
+    start_again: bool = False  # train models again even if they exist
+    callbacks: Callbacks = SILENT
 
-    @property
-    def callbacks(self) -> Callbacks: ...
-
+    @abstractmethod
     def prepare(self) -> DataT:
         """Write and read the data."""
-        ...
 
-    def train(self, data: DataT) -> Iterator[TrainedRung[Any]]:
-        """Yield models as they are finished."""
-        ...
+    @abstractmethod
+    def measure(self, data: DataT) -> ResultsT:
+        """Train the models and measure them."""
 
-    def measure(self, data: DataT, rungs: Iterator[TrainedRung[Any]]) -> ResultsT:
-        """Measure models. Taking the next one from `rungs` trains it."""
-        ...
-
+    @abstractmethod
     def report(self, data: DataT, results: ResultsT) -> ExperimentReport:
         """Draw the figures and assemble the report."""
-        ...
 
+    def run(self) -> ExperimentReport:
+        """Run all stages, write the report to the output directory and return it."""
+        data = self.prepare()
+        report = self.report(data, self.measure(data))
+        report.write(self.output)
+        if not is_installed("matplotlib"):
+            self.callbacks.info(NO_FIGURES)
+        return report
 
-def run_experiment(experiment: Experiment[DataT, ResultsT]) -> ExperimentReport:
-    """Run all stages, write the report to the output directory and return it."""
-    data = experiment.prepare()
-    results = experiment.measure(data, experiment.train(data))
-    report = experiment.report(data, results)
-    report.write(experiment.output)
-    if not is_installed("matplotlib"):
-        experiment.callbacks.info(NO_FIGURES)
-    return report
+    def trainer(
+        self, recipes: Mapping[str, Recipe[ModelT]], train: TextT, dev: TextT, load: Callable[[Path], ModelT]
+    ) -> ModelTrainer[TextT, ModelT]:
+        context = TrainingContext(
+            *(train, dev, self.seed, self.models, self.minutes), retrain=self.start_again, callbacks=self.callbacks
+        )
+        return ModelTrainer(context, recipes, load, self.budget)
 
 
 # -- the report ------------------------------------------------------------------------------------------------------
@@ -80,18 +93,12 @@ def commands_part(commands: Sequence[SuggestedCommand]) -> Preformatted:
 
 @dataclass(frozen=True)
 class ExperimentReport:
-    """The report of an experiment."""
-
     title: str
     sections: Sequence[PageSection]
     figures: Sequence[str]  # names of files
     commands: Sequence[SuggestedCommand]
-    values: dict[str, Any] | None = None  # written to `ladder.json`, with the report as Markdown beside it
+    values: dict[str, object] | None = None  # written to `ladder.json`, with the report as Markdown beside it
     minutes: float | None = None  # that the experiment took, if it had a time budget
-
-    @property
-    def page(self) -> Page:
-        return Page(self.title, self.sections, note="" if is_installed("matplotlib") else NO_FIGURES)
 
     @property
     def files(self) -> list[str]:
@@ -104,25 +111,48 @@ class ExperimentReport:
         return "\n\n".join(section_text(section, colour=colour) for section in sections)
 
     def write(self, output: Path) -> None:
+        page = Page(self.title, self.sections, note="" if is_installed("matplotlib") else NO_FIGURES)
         if self.values is not None:
-            texts = {MARKDOWN_FILE: to_markdown(self.page), VALUES_FILE: json.dumps(self.values, indent=1)}
-            for name, text in texts.items():
-                with atomic_file(output / name) as temporary:
-                    temporary.write_text(text, encoding="utf-8")
-        write_html(self.page, output / REPORT_FILE)
+            write_text(output / MARKDOWN_FILE, to_markdown(page))
+            write_text(output / VALUES_FILE, json.dumps(self.values, indent=1))
+        write_html(page, output / REPORT_FILE)
 
 
-@dataclass
-class FigureWriter:
-    """Draws figures into the output directory, or none if Matplotlib is not installed."""
+# -- the output directory --------------------------------------------------------------------------------------------
 
-    output: Path
-    files: list[str] = field(default_factory=list)
 
-    def draw(self, name: str, caption: str, draw: Callable[[Path], None]) -> PageFigure | None:
-        """Call `draw` with the path of the file, and return the figure for the page."""
-        if not is_installed("matplotlib"):
-            return None
-        draw(self.output / name)
-        self.files.append(name)
-        return PageFigure((self.output / name).read_text(encoding="utf-8"), caption, name)
+def claim_directory(output: Path, command: str, behaviour: str) -> None:
+    """Create a directory, or accept one that is empty or from an earlier run of the same command.
+
+    Args:
+        behaviour: what the command does when it is run again, for the file that marks the directory.
+    """
+    remedy = "choose another directory with -o"
+    about = f"Written by dragoman {command}, which {behaviour}. Do not keep your own files here.\n"
+    mark = output / MARK_FILE
+    if output.exists() and not output.is_dir():
+        raise DataError(f"{output}: is a file, not a directory; {remedy}")
+    is_claimed = mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == about
+    if output.is_dir() and any(output.iterdir()) and not is_claimed:
+        raise DataError(f"{output}: contains files that dragoman {command} did not write; {remedy}")
+    write_text(mark, about)
+
+
+def check_settings(output: Path, settings: Mapping[str, object]) -> None:
+    """Save the settings of an experiment; raise an error if it was started with others.
+
+    Models that were trained with different settings could not be compared.
+    """
+    path = output / SETTINGS_FILE
+    if path.exists():
+        try:
+            saved = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, ValueError, OSError, RecursionError):  # a ValueError: not UTF-8, or not a date
+            saved = None
+        if not isinstance(saved, dict):
+            remedy = "delete the directory to start again, or choose another one with -o"
+            raise DataError(f"{path}: damaged, so the settings of the ladder are not known; {remedy}")
+        if changes := config_differences(saved, settings):
+            remedy = "repeat the settings it was started with, or choose another directory with -o"
+            raise DataError(f"{output}: contains another ladder ({'; '.join(changes)}); {remedy}")
+    write_text(path, yaml.safe_dump(dict(settings), sort_keys=False))

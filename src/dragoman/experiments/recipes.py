@@ -8,14 +8,26 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dragoman.combine.mixture import Mixture
+from dragoman.data.brown import brown_clusters
+from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.tokenizer import PLAIN as PLAIN_TEXT
+from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.experiments.trainer import Recipe, TrainingContext, train_model
+from dragoman.models.cache import CacheModel
+from dragoman.models.configs import TranslatorConfig, size_preset
+from dragoman.models.feedforward import FeedForwardModel
+from dragoman.models.language_model import LanguageModel
+from dragoman.models.loglinear.model import LogLinearModel
+from dragoman.models.recurrent import RecurrentModel
+from dragoman.models.translator import Translator
+from dragoman.ngram.class_model import ClassNgramModel
+from dragoman.ngram.model import NgramModel
+from dragoman.training.config import FEED_FORWARD, LOG_LINEAR, RECURRENT, TRANSLATOR, translator_preset
 
 if TYPE_CHECKING:
-    from dragoman.data.corpus import Corpus
     from dragoman.experiments.corpus_data import CorpusSplit
     from dragoman.experiments.lab import LabPairs
-    from dragoman.models.language_model import LanguageModel
-    from dragoman.models.translator import Translator
 
 Settings = dict[str, Any]
 
@@ -66,16 +78,11 @@ RECURRENT_TRAINING: Settings = {
 
 def train_ngram(context: TrainingContext[Corpus], order: int) -> LanguageModel:
     """Train a modified Kneser-Ney n-gram model."""
-    from dragoman.ngram.model import NgramModel
-
     return NgramModel.train(context.train, order=order)
 
 
 def train_brown_classes(context: TrainingContext[Corpus], order: int, classes: int) -> LanguageModel:
     """Train a class-based n-gram model; a small text has at most half as many classes as words."""
-    from dragoman.data.brown import brown_clusters
-    from dragoman.ngram.class_model import ClassNgramModel
-
     words = len(set(context.train.ids.tolist()))
     clustering = brown_clusters(context.train, max(2, min(classes, words // 2)))
     return ClassNgramModel.train(context.train, clustering.as_mapping(), order=order)
@@ -83,29 +90,19 @@ def train_brown_classes(context: TrainingContext[Corpus], order: int, classes: i
 
 def train_mixture(context: TrainingContext[Corpus], *parts: LanguageModel) -> LanguageModel:
     """Fit the weights of a mixture on the dev text."""
-    from dragoman.combine.mixture import Mixture
-
     return Mixture.fit(parts, context.dev)
 
 
 def train_cache_mixture(context: TrainingContext[Corpus], partner: LanguageModel) -> LanguageModel:
-    from dragoman.models.cache import CacheModel
-
     return train_mixture(context, partner, CacheModel.train(context.train))
 
 
 def train_log_linear(context: TrainingContext[Corpus], features: str) -> LanguageModel:
-    from dragoman.models.loglinear.model import LogLinearModel
-    from dragoman.training.config import LOG_LINEAR
-
     model = LogLinearModel.create(context.train, features=features)
     return train_model(context, model, (context.train, context.dev), LOG_LINEAR, LOG_LINEAR_TRAINING)
 
 
 def train_feed_forward(context: TrainingContext[Corpus], network: Settings, training: Settings) -> LanguageModel:
-    from dragoman.models.feedforward import FeedForwardModel
-    from dragoman.training.config import FEED_FORWARD
-
     model = FeedForwardModel.create(context.train, seed=context.seed, **network)
     return train_model(context, model, (context.train, context.dev), FEED_FORWARD, training)
 
@@ -116,20 +113,13 @@ def train_recurrent(
     network: Settings = RECURRENT_NETWORK,
     training: Settings = RECURRENT_TRAINING,
 ) -> LanguageModel:
-    from dragoman.models.recurrent import RecurrentModel
-    from dragoman.training.config import RECURRENT
-
     model = RecurrentModel.create(context.train, cell=cell, seed=context.seed, **network)
     return train_model(context, model, (context.train, context.dev), RECURRENT, training)
 
 
 _feed_forward = partial(train_feed_forward, network=FEED_FORWARD_NETWORK, training=FEED_FORWARD_TRAINING)
 LANGUAGE_MODELS: dict[str, Recipe[LanguageModel]] = {
-    "kn-1": Recipe(partial(train_ngram, order=1)),
-    "kn-2": Recipe(partial(train_ngram, order=2)),
-    "kn-3": Recipe(partial(train_ngram, order=3)),
-    "kn-4": Recipe(partial(train_ngram, order=4)),
-    "kn-5": Recipe(partial(train_ngram, order=5)),
+    **{f"kn-{order}": Recipe(partial(train_ngram, order=order)) for order in range(1, 6)},
     "brown-5": Recipe(partial(train_brown_classes, order=5, classes=400)),
     "kn-5-cache": Recipe(train_cache_mixture, ("kn-5",)),
     "log-linear-words": Recipe(partial(train_log_linear, features="words-4"), uses_gradients=True),
@@ -137,9 +127,7 @@ LANGUAGE_MODELS: dict[str, Recipe[LanguageModel]] = {
     "log-linear-pairs": Recipe(partial(train_log_linear, features=f"words-4,{WORD_PAIRS}"), uses_gradients=True),
     "feed-forward": Recipe(_feed_forward, uses_gradients=True),
     "kn-5-feed-forward": Recipe(train_mixture, ("kn-5", "feed-forward")),
-    "rnn": Recipe(partial(train_recurrent, cell="rnn"), uses_gradients=True),
-    "gru": Recipe(partial(train_recurrent, cell="gru"), uses_gradients=True),
-    "lstm": Recipe(partial(train_recurrent, cell="lstm"), uses_gradients=True),
+    **{cell: Recipe(partial(train_recurrent, cell=cell), uses_gradients=True) for cell in ("rnn", "gru", "lstm")},
     "kn-5-lstm": Recipe(train_mixture, ("kn-5", "lstm")),
 }
 
@@ -171,14 +159,8 @@ TRANSLATOR_TRAINING: Settings = {
 
 def train_lab_translator(context: TrainingContext[LabPairs], **settings: str) -> Translator:
     """Train a translator of words; `settings` are those that differ from `TRANSLATOR_NETWORK`."""
-    from dragoman.data.corpus import ParallelCorpus
-    from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
-    from dragoman.models.configs import TranslatorConfig
-    from dragoman.models.translator import Translator
-    from dragoman.training.config import TRANSLATOR
-
     config = TranslatorConfig(**{**TRANSLATOR_NETWORK, **settings})
-    format = TREE if config.reads_trees else PLAIN
+    format = TREE if config.reads_trees else PLAIN_TEXT
     source = Tokenizer.train("word", context.train.sources(format), format=format)
     target = Tokenizer.train("word", context.train.english)
     train, dev = (
@@ -193,21 +175,12 @@ def _lab_recipe(encoder: str, attention: str) -> Recipe[Translator]:
     return Recipe(partial(train_lab_translator, encoder=encoder, attention=attention), uses_gradients=True)
 
 
+ENCODERS = ("forward", "reverse", "bidirectional", "convolutional", "recursive", "tree-lstm")
+ATTENTIONS = ("dot", "bilinear", "mlp")
 LAB_TRANSLATORS: dict[str, Recipe[Translator]] = {
-    "encdec-forward": _lab_recipe("forward", "none"),
-    "encdec-reverse": _lab_recipe("reverse", "none"),
-    "encdec-bidirectional": _lab_recipe("bidirectional", "none"),
-    "encdec-convolutional": _lab_recipe("convolutional", "none"),
-    "encdec-recursive": _lab_recipe("recursive", "none"),
-    "encdec-tree-lstm": _lab_recipe("tree-lstm", "none"),
-    "attn-dot": _lab_recipe("bidirectional", "dot"),
-    "attn-bilinear": _lab_recipe("bidirectional", "bilinear"),
-    "attn-mlp": _lab_recipe("bidirectional", "mlp"),
-    "attn-forward": _lab_recipe("forward", "mlp"),
-    "attn-reverse": _lab_recipe("reverse", "mlp"),
-    "attn-convolutional": _lab_recipe("convolutional", "mlp"),
-    "attn-recursive": _lab_recipe("recursive", "mlp"),
-    "attn-tree-lstm": _lab_recipe("tree-lstm", "mlp"),
+    **{f"encdec-{encoder}": _lab_recipe(encoder, "none") for encoder in ENCODERS},
+    **{f"attn-{attention}": _lab_recipe("bidirectional", attention) for attention in ATTENTIONS},
+    **{f"attn-{encoder}": _lab_recipe(encoder, "mlp") for encoder in ENCODERS if encoder != "bidirectional"},
 }
 
 
@@ -288,8 +261,6 @@ def time_weights(is_parallel: bool, minutes: float) -> dict[str, float]:
 
 def sizes_within(pairs: int, minutes: float) -> Settings:
     """Return sizes that suit the number of pairs, but can be trained in the given time."""
-    from dragoman.models.configs import size_preset
-
     suited = size_preset(pairs)
     largest = [sizes for minimum, sizes in SIZES_BY_MINUTES if minimum <= minutes][-1]
     return {**suited, **{name: min(suited[name], size) for name, size in largest.items()}}
@@ -299,10 +270,6 @@ def train_corpus_translator(
     context: TrainingContext[CorpusSplit], *, seed_offset: int = 0, **settings: str
 ) -> Translator:
     """Train a translator with sizes that suit the text and the time."""
-    from dragoman.models.configs import TranslatorConfig
-    from dragoman.models.translator import Translator
-    from dragoman.training.config import TRANSLATOR, translator_preset
-
     split = context.train
     train, dev = split.encode(split.train), split.encode(split.dev)
     assert context.minutes is not None, "given by the time budget"

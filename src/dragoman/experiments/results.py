@@ -5,31 +5,36 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from dragoman.evaluation.floor import Floor, LanguageModelEvaluation, PointEstimate
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.combine.ensemble import Ensemble
+from dragoman.data.corpus import Corpus
+from dragoman.evaluation.alignment import GoldAlignment
+from dragoman.evaluation.floor import (
+    Floor,
+    LanguageModelEvaluation,
+    PointEstimate,
+    TrueLogProbs,
+    evaluate_language_model,
+)
 from dragoman.evaluation.lab_reference import PhenomenonAccuracies, accuracies_as_dicts, minimal_pair_accuracies
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
+from dragoman.evaluation.translation_metrics import TranslationScores, score_translations
+from dragoman.evaluation.translator import ReferenceData, TranslatorEvaluation, evaluate_translator
 from dragoman.experiments.trainer import SILENT, Callbacks, TrainedRung, model_megabytes
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from dragoman.combine.ensemble import Ensemble
-    from dragoman.data.corpus import Corpus
-    from dragoman.evaluation.alignment import GoldAlignment
-    from dragoman.evaluation.floor import TrueLogProbs
-    from dragoman.evaluation.translation_metrics import TranslationScores
-    from dragoman.evaluation.translator import ReferenceData, TranslatorEvaluation
-    from dragoman.lab.minimal_pairs import MinimalPair
-    from dragoman.models.language_model import LanguageModel
-    from dragoman.models.translator import Translator
+from dragoman.lab.minimal_pairs import MinimalPair
+from dragoman.models.language_model import LanguageModel
+from dragoman.models.neural import NeuralModel
+from dragoman.models.translator import Translator
 
 NGRAM_WINDOW = 4  # words that a model of order 5 sees
 EXAMPLE_WORDS = range(7, 11)  # words of a sentence whose attention is shown: it fits the width of a terminal
+UNIFORM_FACTOR = 2.5  # attention with a maximum below this many times the uniform one is called uniform
 MAX_CURVE_LOSS = 20  # larger losses are not shown in learning curves
 
 
@@ -100,7 +105,7 @@ class LanguageModelRung:
     def accuracy_by_column(self) -> dict[str, float]:
         return {column.name: column.value(self.accuracies) for column in ACCURACY_COLUMNS}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         about = {"model": self.name, "seconds": round(self.seconds, 3), "megabytes": round(self.megabytes, 3)}
         accuracies = {"contrasts": accuracies_as_dicts(self.accuracies)} if self.accuracies else {}
         return {**about, **self.evaluation.as_dict(), **accuracies}
@@ -114,8 +119,6 @@ def measure_language_model(
     callbacks: Callbacks = SILENT,
 ) -> LanguageModelRung:
     """Evaluate a language model on the test text and on minimal pairs."""
-    from dragoman.evaluation.floor import evaluate_language_model
-
     with callbacks.status(f"measuring {rung.name}"):
         evaluation = evaluate_language_model(rung.model, test, true_log_probs)
         accuracies = minimal_pair_accuracies(rung.model, pairs) if pairs else {}
@@ -149,7 +152,7 @@ class TranslatorRung:
         """Perplexity of the true distribution, if it is known."""
         return self.evaluation.floor
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         about = {"model": self.name, "training_seconds": round(self.seconds, 3), "parameters": self.parameters}
         return {**about, **self.evaluation.as_dict(), "greedy": self.greedy.as_dict()}
 
@@ -163,16 +166,12 @@ def measure_translator(
     callbacks: Callbacks = SILENT,
 ) -> TranslatorRung:
     """Evaluate a translator on source lines, with beam search and greedy search."""
-    from dragoman.combine.ensemble import Ensemble
-    from dragoman.evaluation.translation_metrics import score_translations
-    from dragoman.evaluation.translator import evaluate_translator
-
     with callbacks.status(f"measuring {name}"):
         evaluation = evaluate_translator(model, lines, references)
         greedy = [translation.text for translation in model.translate(lines, 1)]
     scores = score_translations(greedy, references.references, tokenised=references.tokenised)
-    members: Sequence[Any] = model.members if isinstance(model, Ensemble) else (model,)
-    parameters = sum(member.num_parameters for member in members)
+    members = model.members if isinstance(model, Ensemble) else (model,)
+    parameters = sum(member.num_parameters for member in members if isinstance(member, NeuralModel))
     callbacks.info(f"{name}: perplexity {evaluation.perplexity:,.2f}, BLEU {evaluation.scores.bleu:.1f}")
     return TranslatorRung(name, evaluation, scores, seconds, parameters)
 
@@ -199,6 +198,20 @@ class AttentionExample:
         """The attention to each word if all had the same."""
         return 1 / self.matrix.shape[1]
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether the attention hardly differs from the uniform one."""
+        return self.mean_maximum < UNIFORM_FACTOR * self.uniform
+
+
+@dataclass
+class Results:
+    """What an experiment has measured."""
+
+    language_models: list[LanguageModelRung] = field(default_factory=list)
+    translators: list[TranslatorRung] = field(default_factory=list)
+    attention: list[AttentionExample] = field(default_factory=list)  # of translators that have it
+
 
 def choose_example(lines: Sequence[str], gold: Sequence[GoldAlignment] | None = None) -> int:
     """Return the number of a sentence to show attention on: not long, with reordered words if possible.
@@ -208,27 +221,22 @@ def choose_example(lines: Sequence[str], gold: Sequence[GoldAlignment] | None = 
     >>> choose_example(["a b", "a b c d e f g", "a b c d e f h"], [GoldAlignment(pairs, pairs) for pairs in links])
     2
     """
+
+    def is_reordered(number: int) -> bool:
+        targets = [] if gold is None else [target for _, target in sorted(gold[number].sure)]
+        return targets != sorted(targets)
+
     suitable = [number for number, line in enumerate(lines) if len(line.split()) in EXAMPLE_WORDS]
-    reordered = [number for number in suitable if gold is not None and _is_reordered(gold[number])]
-    return next(iter([*reordered, *suitable, 0]))
-
-
-def _is_reordered(gold: GoldAlignment) -> bool:
-    targets = [target for _, target in sorted(gold.sure)]
-    return targets != sorted(targets)
+    return next(iter([*filter(is_reordered, suitable), *suitable, 0]))
 
 
 def first_of_each_length(lines: Sequence[str], rung: TranslatorRung) -> list[int]:
     """Return the number of the first sentence of each length class."""
     lengths = [len(line.split()) for line in lines]
-    buckets = [length_class.bucket for length_class in rung.evaluation.by_length]
+    minima = [length_class.bucket.minimum for length_class in rung.evaluation.by_length]
     return [
-        next(
-            number
-            for number, length in enumerate(lengths)
-            if bucket.minimum <= length <= (length if bucket.maximum is None else bucket.maximum)
-        )
-        for bucket in buckets
+        next(number for number, length in enumerate(lengths) if low <= length < high)
+        for low, high in pairwise([*minima, math.inf])
     ]
 
 
@@ -237,9 +245,8 @@ def first_of_each_length(lines: Sequence[str], rung: TranslatorRung) -> list[int
 
 def read_learning_curve(metrics: Path) -> list[tuple[float, float]]:
     """Return minutes of training and perplexity of the dev text, from the metrics file of a training run."""
-    records = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
     return [
         (record["seconds"] / 60, math.exp(record["dev_loss"]))
-        for record in records
+        for record in map(json.loads, metrics.read_text(encoding="utf-8").splitlines())
         if record.get("dev_loss", math.inf) < MAX_CURVE_LOSS
     ]

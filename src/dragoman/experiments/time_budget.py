@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import TypedDict
 
 from dragoman.core.errors import DataError
+from dragoman.io.storage import write_text
 
 NOTES_FILE = "time.json"
 TRAINING_SHARE = 0.85  # of a model's time; the rest is for preparing, saving and measuring it
@@ -84,9 +85,8 @@ class TimeBudget:
 
     def seconds_for(self, name: str) -> float:
         """Return what a part may take now: its share of what is left, among the parts that have not started."""
-        waiting = {
-            part: weight for part, weight in self.weights.items() if part == name or part not in self.notes["minutes"]
-        }
+        started = self.notes["minutes"]
+        waiting = {part: weight for part, weight in self.weights.items() if part == name or part not in started}
         return share_time(self.left, waiting)[name]
 
     def minutes_for(self, name: str) -> float:
@@ -122,11 +122,8 @@ class TimeBudget:
 
     def save(self) -> None:
         """Write the time spent and the decisions to the file."""
-        from dragoman.io.storage import atomic_file
-
         self.notes["spent"] = round(self.spent, 3)
-        with atomic_file(self.path) as temporary:
-            temporary.write_text(json.dumps(self.notes, indent=1) + "\n", encoding="utf-8")
+        write_text(self.path, json.dumps(self.notes, indent=1) + "\n")
 
 
 def _read_notes(path: Path) -> TimeNotes:

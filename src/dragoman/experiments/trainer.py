@@ -17,21 +17,30 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from dragoman.core.errors import DataError
+from dragoman.experiments.time_budget import TimeBudget
+from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, CONFIG_FILE, VOCAB_FILE, write_text
+from dragoman.training.fit import TrainingCallback, fit
+from dragoman.training.loop import copy_parameters, load_parameters
+from dragoman.training.run_directory import read_progress
 
 if TYPE_CHECKING:
-    from dragoman.experiments.time_budget import TimeBudget
+    from dragoman.models.neural import NeuralModel
     from dragoman.training.config import TrainingConfig
+    from dragoman.training.protocols import Examples
 
 WARM_UP_SENTENCES = 20
 SECONDS_FILE = "seconds.json"  # training time of each finished model
 
-DataT = TypeVar("DataT")  # what models are trained on
+TextT = TypeVar("TextT")  # what models are trained on
 ModelT = TypeVar("ModelT", bound="SavableModel")
+NeuralModelT = TypeVar("NeuralModelT", bound="NeuralModel")
 
 
 class SavableModel(Protocol):
-    def save(self, path: Path, *, replace: bool = False) -> Any: ...
+    def save(self, path: Path, *, replace: bool = False) -> object: ...
 
 
 def _ignore(message: str) -> None:
@@ -43,9 +52,9 @@ class Callbacks:
     """Receivers of messages and progress. By default they do nothing; the command line shows them to the user."""
 
     info: Callable[[str], None] = _ignore  # a message of one line
-    status: Callable[[str], AbstractContextManager[Any]] = nullcontext  # shown while something takes long
-    collapse_warnings: Callable[[], AbstractContextManager[Any]] = nullcontext  # joins warnings that repeat
-    training_progress: Callable[[], AbstractContextManager[Any]] = nullcontext  # yields a callback for `fit`
+    status: Callable[[str], AbstractContextManager[object]] = nullcontext  # shown while something takes long
+    collapse_warnings: Callable[[], AbstractContextManager[object]] = nullcontext  # joins warnings that repeat
+    training_progress: Callable[[], AbstractContextManager[TrainingCallback | None]] = nullcontext  # for `fit`
     show: Callable[[str], None] = _ignore  # a part of the results that is available early
 
 
@@ -53,13 +62,13 @@ SILENT = Callbacks()
 
 
 @dataclass(frozen=True)
-class TrainingContext(Generic[DataT]):
+class TrainingContext(Generic[TextT]):
     """What a recipe gets: data, settings and the directory of the model."""
 
-    train: DataT
-    dev: DataT
+    train: TextT
+    dev: TextT
     seed: int
-    path: Path  # of the model's directory
+    path: Path  # of the model's directory, or of the directory of all models
     minutes: float | None = None  # time limit of training by gradient descent
     minutes_left: Callable[[], float] | None = None  # the limit again, as it is when training starts
     retrain: bool = False  # train again even if the model exists
@@ -86,23 +95,21 @@ class TrainedRung(Generic[ModelT]):
 
 
 @dataclass(frozen=True)
-class ModelTrainer(Generic[DataT, ModelT]):
-    """Trains models into subdirectories of `directory`, or loads those that are finished."""
+class ModelTrainer(Generic[TextT, ModelT]):
+    """Trains models into subdirectories of the context's path, or loads those that are finished."""
 
-    directory: Path
-    context: TrainingContext[DataT]
+    context: TrainingContext[TextT]
     recipes: Mapping[str, Recipe[ModelT]]
     load: Callable[[Path], ModelT]
     budget: TimeBudget | None = None  # decides how long each model is trained, instead of `context.minutes`
 
     def train_all(self, names: Iterable[str]) -> Iterator[TrainedRung[ModelT]]:
-        """Yield models in this order, each as soon as it is finished."""
-        for name in names:
-            yield self.train(name)
+        """Yield the named models that there are recipes for, each as soon as it is finished."""
+        return (self.train(name) for name in names if name in self.recipes)
 
     def train(self, name: str) -> TrainedRung[ModelT]:
         """Return a model; the models that it is made of are trained first."""
-        path, seconds, callbacks = self.directory / name, self._read_seconds(), self.context.callbacks
+        path, seconds, callbacks = self.context.path / name, self._read_seconds(), self.context.callbacks
         if name in seconds and path.exists() and not self.context.retrain:
             callbacks.info(f"{name}: already trained, in {path}")
             return TrainedRung(name, path, self.load(path), seconds[name])
@@ -110,7 +117,8 @@ class ModelTrainer(Generic[DataT, ModelT]):
         callbacks.info(f"{name}: training in {path}")
         rung = self._train_now(name, path, parts)
         if not self.context.retrain:
-            self._write_seconds({**self._read_seconds(), name: rung.seconds})
+            seconds = {**self._read_seconds(), name: rung.seconds}
+            write_text(self.context.path / SECONDS_FILE, json.dumps(seconds, indent=1) + "\n")
         callbacks.info(f"{name}: trained in {rung.seconds:,.1f} seconds")
         return rung
 
@@ -122,8 +130,14 @@ class ModelTrainer(Generic[DataT, ModelT]):
             context = replace(context, minutes=limit, minutes_left=partial(self.budget.minutes_left_for, name))
         models = [part.model for part in parts]
         if not recipe.uses_gradients:
-            _compile_kernels(recipe, context, models)
-        earlier, start = 0.0 if context.retrain else _seconds_so_far(path), perf_counter()
+            # Train on the dev text once, so that compilation is not counted as training time. The dev text may have too
+            # few words for classes, or too few counts for some discounts.
+            with warnings.catch_warnings(), suppress(DataError):
+                warnings.simplefilter("ignore")
+                recipe.train(replace(context, train=context.dev), *models)
+        checkpoint = path / CHECKPOINT_FILE
+        earlier = read_progress(checkpoint).seconds if checkpoint.is_file() and not context.retrain else 0.0
+        start = perf_counter()
         with context.callbacks.collapse_warnings():
             model = recipe.train(context, *models)
         seconds = earlier + perf_counter() - start + sum(part.seconds for part in parts)
@@ -132,17 +146,11 @@ class ModelTrainer(Generic[DataT, ModelT]):
         return TrainedRung(name, path, model, round(seconds, 3))
 
     def _read_seconds(self) -> dict[str, float]:
-        path = self.directory / SECONDS_FILE
+        path = self.context.path / SECONDS_FILE
         try:
             return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
         except (ValueError, TypeError):
             raise DataError(f"{path}: damaged; delete it, and the models are trained again") from None
-
-    def _write_seconds(self, seconds: Mapping[str, float]) -> None:
-        from dragoman.io.storage import atomic_file
-
-        with atomic_file(self.directory / SECONDS_FILE) as temporary:
-            temporary.write_text(json.dumps(seconds, indent=1) + "\n", encoding="utf-8")
 
 
 def select_models(names: str, known: Iterable[str]) -> list[str]:
@@ -162,63 +170,33 @@ def select_models(names: str, known: Iterable[str]) -> list[str]:
 
 
 def train_model(
-    context: TrainingContext[Any],
-    model: ModelT,
-    data: tuple[Any, Any],
+    context: TrainingContext[TextT],
+    model: NeuralModelT,
+    data: tuple[Examples, Examples],
     preset: TrainingConfig,
     settings: Mapping[str, Any],
-) -> ModelT:
+) -> NeuralModelT:
     """Train a model by gradient descent in its directory, resuming training that was stopped.
 
     Args:
         data: the training text and the dev text as ids.
         settings: settings that differ from the preset.
     """
-    from dragoman.training.fit import fit
-
     if context.minutes is not None:
-        _warm_up(model, data[0], preset)
+        # Take one step on a few sentences and undo it, so that compilation does not use up the time for training.
+        before = copy_parameters(model)
+        sample = data[0].select(np.arange(min(WARM_UP_SENTENCES, len(data[0]))))
+        if sample.sizes.sum():
+            fit(model, sample, sample, preset, max_updates=1, warmup=0)
+            load_parameters(model, before)
     minutes = context.minutes if context.minutes_left is None else context.minutes_left()
     all_settings = {**settings, "seed": context.seed, "minutes": minutes}
     with context.callbacks.training_progress() as callback:
-        module: Any = model
-        fit(module, *data, preset, output=context.path, force=context.retrain, callback=callback, **all_settings)
+        fit(model, *data, preset, output=context.path, force=context.retrain, callback=callback, **all_settings)
     return model
-
-
-def _warm_up(model: Any, data: Any, preset: TrainingConfig) -> None:
-    """Take one step on a few sentences and undo it, so that compilation does not use up the time for training."""
-    import numpy as np
-
-    from dragoman.training.fit import fit
-    from dragoman.training.loop import copy_parameters, load_parameters
-
-    before = copy_parameters(model)
-    sample = data.select(np.arange(min(WARM_UP_SENTENCES, len(data))))
-    if sample.sizes.sum():
-        fit(model, sample, sample, preset, max_updates=1, warmup=0)
-        load_parameters(model, before)
-
-
-def _compile_kernels(recipe: Recipe[ModelT], context: TrainingContext[Any], parts: Sequence[ModelT]) -> None:
-    """Train on the dev text once, so that compilation is not counted as training time."""
-    with warnings.catch_warnings(), suppress(DataError):  # the dev text may have too few words for classes
-        warnings.simplefilter("ignore")  # or too few counts for some discounts
-        recipe.train(replace(context, train=context.dev), *parts)
-
-
-def _seconds_so_far(path: Path) -> float:
-    """Return the seconds of training by gradient descent that was stopped."""
-    from dragoman.io.storage import CHECKPOINT_FILE
-    from dragoman.training.run_directory import read_progress
-
-    checkpoint = path / CHECKPOINT_FILE
-    return read_progress(checkpoint).seconds if checkpoint.is_file() else 0.0
 
 
 def model_megabytes(path: Path) -> float:
     """Return the size of a model on disk, without the files that are only needed to resume training."""
-    from dragoman.io.storage import ARRAYS_FILE, CONFIG_FILE, VOCAB_FILE
-
     files = (CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE)
     return sum(file.stat().st_size for file in path.rglob("*") if file.name in files) / 1e6

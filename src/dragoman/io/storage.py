@@ -96,6 +96,12 @@ def atomic_file(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file of text, completely or not at all."""
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
 @contextmanager
 def atomic_directory(path: Path, *, replace: bool = False, kind: DirectoryKind = MODEL_DIRECTORY) -> Iterator[Path]:
     """Yield a temporary directory to fill. It becomes `path` at the end, if there was no error."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,24 +12,19 @@ from dragoman.report.figures import (
     COLOURS,
     FONT_SIZE,
     GREY,
-    LABEL_GAP,
-    LETTER_WIDTH,
     MARKERS,
-    TITLE_SIZE,
-    WIDTH,
     LineLabel,
     LineStyle,
     check_points,
+    draw_matrix,
     label_ends,
+    line_chart,
     line_styles,
     new_figure,
-    shorten,
-    single_glyph_warning,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FLOOR_LABEL = "the floor (true distribution)"
 GUESSING_LABEL = "guessing"
@@ -57,31 +52,19 @@ def draw_curves_by_size(
         curves: {model: {sentences: nats}}.
         ordered: whether the models have an order, which their colours then show.
     """
-    check_points(curves, path)
-    with new_figure(4.6, path) as figure:
-        axes = figure.add_axes((0.07, 0.12, 0.66, 0.79))
-        labels = []
-        cycle = [LineStyle(COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n in range(len(curves))]
-        styles = _ordered_styles(len(curves)) if ordered else cycle
-        for style, (name, points) in zip(styles, curves.items(), strict=True):
-            sizes = sorted(points)
-            axes.plot(sizes, [points[size] for size in sizes], color=style.colour, marker=style.marker)
-            labels.append(LineLabel(name, sizes[-1], points[sizes[-1]], style.colour))
-        _set_size_axis(axes, {size for points in curves.values() for size in points})
+    check_points({name: points.values() for name, points in curves.items()}, path)
+    count = len(curves)
+    cycle = [LineStyle(COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n in range(count)]
+    styles = dict(zip(curves, _ordered_styles(count) if ordered else cycle, strict=True))
+    lines = {name: {float(size): points[size] for size in sorted(points)} for name, points in curves.items()}
+    names = {"xlabel": "sentences of training text", "ylabel": "nats per token above the floor"}
+    with line_chart(lines, styles, path, title=title, height=4.6, constants={FLOOR_LABEL: 0.0}, **names) as axes:
+        sizes = sorted({size for points in curves.values() for size in points})
+        axes.set_xscale("log")
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axes.minorticks_off()
+        axes.set_xlim(sizes[0] / 1.15, sizes[-1] * 1.05)
         axes.set_ylim(0, 1.05 * max(max(points.values()) for points in curves.values()))
-        axes.axhline(0, color=GREY, linewidth=2.5)
-        axes.set_ylabel("nats per token above the floor")
-        axes.set_title(title, loc="left")
-        label_ends(figure, axes, [*labels, LineLabel(FLOOR_LABEL, axes.get_xlim()[1], 0.0, GREY)])
-
-
-def _set_size_axis(axes: Axes, sizes: Iterable[int]) -> None:
-    ticks = sorted(sizes)
-    axes.set_xscale("log")
-    axes.set_xticks(ticks, [f"{size:,}" for size in ticks])
-    axes.minorticks_off()
-    axes.set_xlim(ticks[0] / 1.15, ticks[-1] * 1.05)
-    axes.set_xlabel("sentences of training text")
 
 
 # -- accuracy by distance --------------------------------------------------------------------------------------------
@@ -105,13 +88,13 @@ def draw_accuracy_by_distance(
     panels: Mapping[str, AccuracyLines], path: Path, *, title: str = "", guessing: float = 0.5
 ) -> None:
     """Draw accuracies by distance with standard errors, one panel per phenomenon: {phenomenon: {model: ...}}."""
+    check_points({name: [0.0] for name in panels}, path)
     for lines in panels.values():
-        check_points({name: {d: p.value for d, p in points.items()} for name, points in lines.items()}, path)
-    check_points({name: {0: 0.0} for name in panels}, path)
+        check_points({name: [point.value for point in points.values()] for name, points in lines.items()}, path)
     distances = list(dict.fromkeys(d for lines in panels.values() for points in lines.values() for d in points))
     accuracies = [point for lines in panels.values() for points in lines.values() for point in points.values()]
     lowest = math.floor(4 * min(guessing, *(point.value - point.standard_error for point in accuracies))) / 4
-    with new_figure(3.6, path) as figure:
+    with new_figure(3.6, path, title, left=0.8) as figure:
         names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
         styles = dict(zip(names, _ordered_styles(len(names)), strict=True))
         width = 0.785 / len(panels)
@@ -121,7 +104,6 @@ def draw_accuracy_by_distance(
             _set_accuracy_axis(axes, distances, lowest, guessing, has_labels=number == 0)
             axes.set_title(phenomenon, loc="left", fontsize=FONT_SIZE)
         label_ends(figure, axes, labels)  # of the last panel: the others have the same colours
-        figure.text(0.1, 0.925, title, fontsize=TITLE_SIZE)
 
 
 def _draw_accuracies(
@@ -150,17 +132,9 @@ def _set_accuracy_axis(
 
 # -- translators -----------------------------------------------------------------------------------------------------
 
-CHART_HEIGHT = 4.2  # inches
-CHART_LEFT, CHART_BOTTOM, CHART_TOP = 0.6, 0.75, 0.4  # inches around the axes
-
 
 def draw_bleu_by_length(
-    classes: Mapping[str, int],
-    systems: Mapping[str, Sequence[float]],
-    path: Path,
-    *,
-    title: str = "",
-    ylabel: str = "BLEU",
+    classes: Mapping[str, int], systems: Mapping[str, Sequence[float]], path: Path, *, title: str = ""
 ) -> None:
     """Draw one line per system over classes of sentence length. Undefined values (NaN) leave a gap.
 
@@ -171,22 +145,14 @@ def draw_bleu_by_length(
     for name, values in systems.items():
         if len(values) != len(classes):
             raise DataError(f"{path}: {name} has {len(values)} values for {len(classes)} classes; give one for each")
-    lines = {
-        name: {float(place): value for place, value in enumerate(values) if not math.isnan(value)}
-        for name, values in systems.items()
-    }
-    check_points(lines, path)
-    styles = line_styles(lines, path)
-    with single_glyph_warning(path), new_figure(CHART_HEIGHT, path) as figure:
-        axes = _add_axes(figure, lines)
-        for name, style in styles.items():
-            axes.plot(range(len(classes)), systems[name], color=style.colour, marker=style.marker)
+    check_points({name: [bleu for bleu in values if not math.isnan(bleu)] for name, values in systems.items()}, path)
+    lines = {name: {float(place): bleu for place, bleu in enumerate(values)} for name, values in systems.items()}
+    xlabel = "words in the source sentence, and the number of sentences"
+    with line_chart(lines, line_styles(lines, path), path, title=title, xlabel=xlabel, ylabel="BLEU") as axes:
         ticks = [f"{name}\n{sentences:,}" for name, sentences in classes.items()]
         axes.set_xticks(range(len(classes)), ticks, parse_math=False)
         axes.set_xlim(-0.3, len(classes) - 0.7)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("words in the source sentence, and the number of sentences")
-        _finish_chart(figure, axes, lines, styles, ylabel, title)
 
 
 def draw_learning_curves(
@@ -194,46 +160,12 @@ def draw_learning_curves(
 ) -> None:
     """Draw one line per system: {name: [(minutes of training, value), ...]}."""
     lines = {name: dict(sorted(points)) for name, points in curves.items()}
-    check_points(lines, path)
+    check_points({name: points.values() for name, points in lines.items()}, path)
     if not all(math.isfinite(minutes) and minutes >= 0 for points in lines.values() for minutes in points):
         raise DataError(f"{path}: a point has no time; give minutes of training, from 0 on")
-    styles = line_styles(lines, path)
-    with single_glyph_warning(path), new_figure(CHART_HEIGHT, path) as figure:
-        axes = _add_axes(figure, lines)
-        for name, style in styles.items():
-            axes.plot(list(lines[name]), list(lines[name].values()), color=style.colour, marker=style.marker)
+    xlabel = "minutes of training"
+    with line_chart(lines, line_styles(lines, path), path, title=title, xlabel=xlabel, ylabel=ylabel) as axes:
         axes.set_xlim(0, 1.03 * max(max(points) for points in lines.values()) or 1)
-        axes.set_xlabel("minutes of training")
-        _finish_chart(figure, axes, lines, styles, ylabel, title)
-
-
-def _add_axes(figure: Figure, names: Iterable[str]) -> Axes:
-    """Add axes that leave room for the names of the lines at the right."""
-    right = LABEL_GAP + 0.2 + LETTER_WIDTH * max(len(shorten(name)) for name in names)  # inches
-    width, height = WIDTH - CHART_LEFT - right, CHART_HEIGHT - CHART_BOTTOM - CHART_TOP
-    return figure.add_axes((CHART_LEFT / WIDTH, CHART_BOTTOM / CHART_HEIGHT, width / WIDTH, height / CHART_HEIGHT))
-
-
-def _finish_chart(
-    figure: Figure,
-    axes: Axes,
-    lines: Mapping[str, Mapping[float, float]],
-    styles: Mapping[str, LineStyle],
-    ylabel: str,
-    title: str,
-) -> None:
-    axes.set_ylabel(ylabel, parse_math=False)
-    axes.set_title(title, loc="left", parse_math=False)
-    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
-    ends = {name: max(points) for name, points in lines.items()}
-    label_ends(
-        figure,
-        axes,
-        [
-            LineLabel(shorten(name).replace("$", r"\$"), end, lines[name][end], styles[name].colour)
-            for name, end in ends.items()
-        ],
-    )
 
 
 # -- the ladder ------------------------------------------------------------------------------------------------------
@@ -265,11 +197,11 @@ def draw_ladder(
         note: what the shares are; written below them.
     """
     finite = {name: perplexity for name, perplexity in perplexities.items() if math.isfinite(perplexity)}
-    check_points({"perplexities": finite, **({} if floor is None else {"floor": {"floor": floor}})}, path)
+    check_points({"perplexities": finite.values(), **({} if floor is None else {"floor": [floor]})}, path)
     names, columns = list(perplexities), list(next(iter(shares.values()), ()))
     height = (ABOVE_ROWS if columns else ABOVE_PLAIN_ROWS) + ROW_HEIGHT * len(names) + BELOW_ROWS
     bottom, rows_height = BELOW_ROWS / height, ROW_HEIGHT * len(names) / height
-    with new_figure(height, path) as figure:
+    with new_figure(height, path, title) as figure:
         width = PERPLEXITY_WIDTH if columns else RIGHT_EDGE - NAMES_WIDTH
         _draw_perplexities(figure.add_axes((NAMES_WIDTH, bottom, width, rows_height)), names, finite, floor)
         if columns:
@@ -277,7 +209,6 @@ def draw_ladder(
             axes = figure.add_axes((left, bottom, RIGHT_EDGE - left, rows_height))
             _draw_shares(axes, [[shares[name][column] for column in columns] for name in names], columns)
             axes.text(0, len(names) + 0.4, note, color=GREY, va="top")
-        figure.text(0.1 / WIDTH, 1 - 0.24 / height, title, fontsize=TITLE_SIZE)
 
 
 def _draw_perplexities(
@@ -313,15 +244,9 @@ def _draw_shares(axes: Axes, shares: Sequence[Sequence[float]], columns: Sequenc
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("shares", colormaps["Blues"]([0.04, 0.445, 0.85]))
-    axes.pcolormesh(shares, cmap=shades, vmin=0, vmax=1, edgecolors="white", linewidth=1.5)
+    draw_matrix(axes, shares, [""] * len(shares), columns, colours=shades, edges=("white", 1.5), rotation=40)
     for row, line in enumerate(shares):
         for column, share in enumerate(line):
             if not math.isnan(share):
                 colour = "white" if share > 0.75 else "black"
                 axes.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", ha="center", va="center", color=colour)
-    axes.set_ylim(len(shares), 0)
-    axes.set_yticks([])
-    axes.xaxis.tick_top()
-    axes.set_xticks([column + 0.5 for column in range(len(columns))], columns, rotation=40, ha="left")
-    axes.tick_params(axis="x", length=0, pad=1)
-    axes.spines[:].set_visible(False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ SAME_PERPLEXITY = 0.01  # perplexities that differ by less than this share are c
 SAME_BLEU = 0.3  # points of BLEU, below which a difference is not reported
 SUMMARY = "{.summary}"
 
-NamedParts = Mapping[str, PagePart | list[PagePart] | None]
+NamedParts = dict[str, PagePart | Sequence[PagePart] | None]
 
 
 def render_document(template: str, parts: NamedParts, **values: object) -> list[PageSection]:
@@ -43,7 +43,7 @@ def render_document(template: str, parts: NamedParts, **values: object) -> list[
             sections.append(PageSection(heading.removesuffix(SUMMARY).strip(), contents, in_summary))
         elif text.startswith("@"):
             part = parts[text[1:]]
-            contents += [] if part is None else part if isinstance(part, list) else [part]
+            contents += [] if part is None else part if isinstance(part, Sequence) else [part]
         elif text:
             contents.append(Paragraphs(text))
     return sections

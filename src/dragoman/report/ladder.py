@@ -1,19 +1,27 @@
-"""Tables of the models of an experiment: perplexities, accuracies, translation scores, examples."""
+"""Tables and figures of the models of an experiment: perplexities, accuracies, translation scores, examples."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from dragoman.core.errors import is_installed
 from dragoman.evaluation.lab_reference import distance_label
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
 from dragoman.evaluation.translator import DEFAULT_BEAM
 from dragoman.experiments.results import ACCURACY_COLUMNS, AttentionExample, LanguageModelRung, TranslatorRung
-from dragoman.report.charts import FLOOR_LABEL, Proportion
-from dragoman.report.evaluation import MIN_PAIRS
-from dragoman.report.page import Heatmap, PageTable
-from dragoman.report.tables import format_with_error
+from dragoman.report.charts import (
+    ACCURACY_NOTE,
+    FLOOR_LABEL,
+    Proportion,
+    draw_bleu_by_length,
+    draw_ladder,
+    draw_learning_curves,
+)
+from dragoman.report.language_models import MIN_PAIRS
+from dragoman.report.page import Heatmap, PageFigure, PageTable
+from dragoman.report.tables import format_with_error, percent_cell
 
 ABOVE_FLOOR = "nats above the floor"
 DISTANCE_PHENOMENA = ("agreement", "reflexive")  # that are shown by distance
@@ -32,28 +40,21 @@ Row = list[object]
 
 def perplexity_table(rungs: Sequence[LanguageModelRung], header: str = "model") -> PageTable:
     """Return perplexities, training time and size, with a last row for the floor if it is known."""
-    rows: list[Row] = [[rung.name, *_perplexity_cells(rung)] for rung in rungs]
+    rows: list[Row] = []
+    for rung in rungs:
+        likelihood, gap = rung.evaluation.likelihood, rung.evaluation.gap
+        above = None if gap is None else format_with_error(*gap.by_class.estimate, digits=3)
+        costs = f"{rung.seconds:,.1f}", f"{rung.megabytes:,.1f}"
+        rows.append([rung.name, likelihood.perplexity, likelihood.perplexity_class, above, *costs])
     if (floor := rungs[0].floor) is not None:
         perplexities = (format_with_error(*estimate) for estimate in (floor.perplexity, floor.perplexity_class))
         rows.append([FLOOR_LABEL, *perplexities, "0", None, None])
     return PageTable([header, *PERPLEXITY_COLUMNS], rows).without_empty_columns()
 
 
-def _perplexity_cells(rung: LanguageModelRung) -> Row:
-    likelihood, gap = rung.evaluation.likelihood, rung.evaluation.gap
-    above = None if gap is None else format_with_error(*gap.by_class.estimate, digits=3)
-    return [
-        likelihood.perplexity,
-        likelihood.perplexity_class,
-        above,
-        f"{rung.seconds:,.1f}",
-        f"{rung.megabytes:,.1f}",
-    ]
-
-
 def accuracy_table(rungs: Sequence[LanguageModelRung]) -> PageTable:
     """Return accuracies on minimal pairs in percent, with a last row for the number of pairs."""
-    rows: list[Row] = [[rung.name, *map(_percent, rung.accuracy_by_column.values())] for rung in rungs]
+    rows: list[Row] = [[rung.name, *map(percent_cell, rung.accuracy_by_column.values())] for rung in rungs]
     counts = [column.count(rungs[0].accuracies) for column in ACCURACY_COLUMNS]
     headers = ["% correct", *(column.name for column in ACCURACY_COLUMNS)]
     return PageTable(headers, [*rows, ["number of pairs", *counts]])
@@ -67,7 +68,7 @@ def distance_tables(rungs: Sequence[LanguageModelRung]) -> list[PageTable]:
         if by_distance[0]:
             headers = [f"% correct, {phenomenon}", *(f"{distance} between" for distance in by_distance[0])]
             rows: list[Row] = [
-                [rung.name, *(_percent(accuracy.accuracy) for accuracy in accuracies.values())]
+                [rung.name, *(percent_cell(accuracy.accuracy) for accuracy in accuracies.values())]
                 for rung, accuracies in zip(rungs, by_distance, strict=True)
             ]
             tables.append(PageTable(headers, rows))
@@ -102,49 +103,40 @@ def _accuracy_by_distance(rung: LanguageModelRung, phenomenon: str) -> dict[str,
 
 def score_table(rungs: Sequence[TranslatorRung], header: str = "translator", caption: str = "") -> PageTable:
     """Return the scores of translators, with a last row for the floor if it is known."""
-    rows: list[Row] = [[rung.name, *_score_cells(rung)] for rung in rungs]
+    rows: list[Row] = []
+    for rung in rungs:
+        evaluation, scores = rung.evaluation, rung.evaluation.scores
+        cells = [
+            None if evaluation.above_floor is None else f"{evaluation.above_floor:.3f}",
+            f"{scores.bleu:.1f}",
+            f"{rung.greedy.bleu:.1f}",
+            f"{scores.length_ratio:.3f}",
+            None if evaluation.alignment is None else percent_cell(evaluation.alignment.error_rate),
+            rung.parameters,
+            f"{rung.seconds:,.1f}",
+        ]
+        rows.append([rung.name, evaluation.perplexity, evaluation.perplexity_class, *cells])
     if (floor := rungs[0].floor) is not None:
         rows.append([FLOOR_LABEL, format_with_error(*floor), None, "0", *[None] * (len(SCORE_COLUMNS) - 3)])
     table = PageTable([header, *SCORE_COLUMNS], rows, caption)
     return table if floor is not None else table.without_empty_columns()
 
 
-def _score_cells(rung: TranslatorRung) -> Row:
-    evaluation, scores = rung.evaluation, rung.evaluation.scores
-    return [
-        evaluation.perplexity,
-        evaluation.perplexity_class,
-        None if evaluation.above_floor is None else f"{evaluation.above_floor:.3f}",
-        f"{scores.bleu:.1f}",
-        f"{rung.greedy.bleu:.1f}",
-        f"{scores.length_ratio:.3f}",
-        None if evaluation.alignment is None else f"{100 * evaluation.alignment.error_rate:.1f}",
-        rung.parameters,
-        f"{rung.seconds:,.1f}",
-    ]
-
-
 def lengths_table(rungs: Sequence[TranslatorRung]) -> PageTable:
     """Return BLEU by sentence length, one column per length class."""
-    classes = rungs[0].evaluation.by_length
-    rows: list[Row] = [[rung.name, *(f"{bleu:.1f}" for bleu in bleus)] for rung, bleus in _with_bleus(rungs)]
-    rows.append(["sentences", *(length_class.sentences for length_class in classes)])
-    return PageTable(["BLEU by words", *(length_class.bucket.name for length_class in classes)], rows)
+    rows: list[Row] = [[name, *(f"{bleu:.1f}" for bleu in bleus)] for name, bleus in bleu_by_class(rungs).items()]
+    classes = class_sizes(rungs)
+    return PageTable(["BLEU by words", *classes], [*rows, ["sentences", *classes.values()]])
 
 
 def class_sizes(rungs: Sequence[TranslatorRung]) -> dict[str, int]:
     """Return the number of sentences of each length class."""
-    classes = rungs[0].evaluation.by_length
-    return {length_class.bucket.name: length_class.sentences for length_class in classes}
+    return {length_class.bucket.name: length_class.sentences for length_class in rungs[0].evaluation.by_length}
 
 
 def bleu_by_class(rungs: Sequence[TranslatorRung]) -> dict[str, list[float]]:
     """Return BLEU of each translator for each length class."""
-    return {rung.name: bleus for rung, bleus in _with_bleus(rungs)}
-
-
-def _with_bleus(rungs: Sequence[TranslatorRung]) -> list[tuple[TranslatorRung, list[float]]]:
-    return [(rung, [length_class.bleu for length_class in rung.evaluation.by_length]) for rung in rungs]
+    return {rung.name: [length_class.bleu for length_class in rung.evaluation.by_length] for rung in rungs}
 
 
 def attention_heatmap(example: AttentionExample, caption: str = "each row sums to 1") -> Heatmap:
@@ -154,7 +146,7 @@ def attention_heatmap(example: AttentionExample, caption: str = "each row sums t
 def example_tables(
     lines: Sequence[str],
     references: Sequence[str],
-    translations: Mapping[str, Sequence[str]],
+    translators: Sequence[TranslatorRung],
     numbers: Sequence[int],
     source: str = "German",
 ) -> list[PageTable]:
@@ -165,14 +157,11 @@ def example_tables(
             [
                 [source, lines[number]],
                 ["reference", references[number]],
-                *([name, texts[number]] for name, texts in translations.items()),
+                *([rung.name, rung.evaluation.translations[number].text] for rung in translators),
             ],
         )
         for number in numbers
     ]
-
-
-# -- both ------------------------------------------------------------------------------------------------------------
 
 
 def overview_table(
@@ -197,5 +186,51 @@ def with_descriptions(table: PageTable, descriptions: Mapping[str, str]) -> Page
     return replace(table, headers=headers, rows=rows).without_empty_columns()
 
 
-def _percent(share: float) -> str | None:
-    return None if math.isnan(share) else f"{100 * share:.1f}"
+# -- figures ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class FigureWriter:
+    """Draws figures into the output directory, or none if Matplotlib is not installed."""
+
+    output: Path
+    files: list[str] = field(default_factory=list)
+
+    def draw(self, name: str, caption: str, draw: Callable[[Path], None]) -> PageFigure | None:
+        """Call `draw` with the path of the file, and return the figure for the page."""
+        if not is_installed("matplotlib"):
+            return None
+        draw(self.output / name)
+        self.files.append(name)
+        return PageFigure((self.output / name).read_text(encoding="utf-8"), caption, name)
+
+    def ladder(
+        self,
+        name: str,
+        caption: str,
+        rungs: Sequence[LanguageModelRung] | Sequence[TranslatorRung],
+        title: str,
+        *,
+        floor: float | None = None,
+        shares: Mapping[str, Mapping[str, float]] | None = None,
+        note: str = ACCURACY_NOTE,
+    ) -> PageFigure | None:
+        """Draw the perplexities of models, and shares such as accuracies: {model: {column: share}}."""
+        perplexities = {rung.name: rung.perplexity for rung in rungs}
+        return self.draw(
+            name, caption, lambda path: draw_ladder(perplexities, floor, shares or {}, path, title=title, note=note)
+        )
+
+    def lengths(self, rungs: Sequence[TranslatorRung], caption: str) -> PageFigure | None:
+        """Draw BLEU by sentence length."""
+        classes, bleu = class_sizes(rungs), bleu_by_class(rungs)
+        title = "BLEU by sentence length"
+        return self.draw("lengths.svg", caption, lambda path: draw_bleu_by_length(classes, bleu, path, title=title))
+
+    def curves(
+        self, curves: Mapping[str, Sequence[tuple[float, float]]], caption: str, title: str
+    ) -> PageFigure | None:
+        """Draw learning curves: minutes of training and perplexity of the dev text."""
+        return self.draw(
+            "curves.svg", caption, lambda path: draw_learning_curves(curves, path, "perplexity", title=title)
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,15 +16,16 @@ from dragoman.report.figures import (
     COLOURS,
     FONT_SIZE,
     GREY,
-    LABEL_GAP,
-    TITLE_SIZE,
+    LINE_COLOURS,
+    TITLE_HEIGHT,
     WIDTH,
-    LineLabel,
-    image_format,
-    label_ends,
+    LineStyle,
+    add_axes,
+    check_figure,
+    draw_matrix,
+    line_chart,
     new_figure,
     shorten,
-    single_glyph_warning,
 )
 from dragoman.report.surprisal import WordLine, wrap_words
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-TITLE_HEIGHT = 0.32  # inches
 LETTER = 0.085  # inches, the largest width of a letter
 
 
@@ -57,7 +57,20 @@ def draw_cells(
         sentences: words of each sentence.
         cells: {name of a cell: its values after the words of each sentence}. Each cell has its own symmetric scale.
     """
-    _check_cells(sentences, cells, path)
+    words = sum(map(len, sentences))
+    check_figure(
+        path,
+        (not words or not cells, "there is nothing to draw; give at least one word and one cell"),
+        (words > MAX_WORDS, f"{words:,} words, and a figure holds at most {MAX_WORDS}; give fewer sentences"),
+        (len(cells) > MAX_CELLS, f"{len(cells)} cells, and a figure holds at most {MAX_CELLS}; choose fewer"),
+        *(
+            (
+                not all(np.isfinite(sentence_values).all() for sentence_values in values),
+                f"{name} has a value that is infinite or undefined; leave it out",
+            )
+            for name, values in cells.items()
+        ),
+    )
     blocks = {
         name: [
             line
@@ -66,29 +79,23 @@ def draw_cells(
         ]
         for name, values in cells.items()
     }
-    title_height = TITLE_HEIGHT if title else 0.0
-    height = title_height + sum(NAME + ROW * len(lines) + BETWEEN for lines in blocks.values())
-    with single_glyph_warning(path), new_figure(height, path) as figure:
-        top = height - title_height  # inches from below
+    top = sum(NAME + ROW * len(lines) + BETWEEN for lines in blocks.values())  # inches from below
+    with new_figure(top + (TITLE_HEIGHT if title else 0.0), path, title, LEFT) as figure:
         for name, lines in blocks.items():
             largest = max(float(np.abs(line.values).max()) for line in lines) or 1.0
             top -= NAME
-            _draw_cell_name(figure, name, largest, top / height)
+            _draw_cell_name(figure, name, largest, top + 0.09)
             for line in lines:
                 top -= ROW
-                place = (LEFT / WIDTH, top / height, line.widths.sum() / WIDTH, ROW / height)
-                _draw_coloured_words(figure.add_axes(place), line, largest)
+                _draw_coloured_words(add_axes(figure, LEFT, top, line.widths.sum(), ROW), line, largest)
             top -= BETWEEN
-        figure.text(LEFT / WIDTH, 1 - 0.2 / height, title, fontsize=TITLE_SIZE, parse_math=False)
 
 
 def _draw_cell_name(figure: Figure, name: str, largest: float, bottom: float) -> None:
     """Write the cell's name, and draw its colour bar at the right."""
-    y = bottom + 0.09 / figure.get_figheight()
-    figure.text(LEFT / WIDTH, y, name, color=GREY, parse_math=False)
+    figure.text(LEFT / WIDTH, bottom / figure.get_figheight(), name, color=GREY, parse_math=False)
     end = f"{largest:.2g}"
-    left = 1 - (RIGHT + BAR_WIDTH + LETTER * len(end)) / WIDTH
-    axes = figure.add_axes((left, y, BAR_WIDTH / WIDTH, BAR_HEIGHT / figure.get_figheight()))
+    axes = add_axes(figure, WIDTH - RIGHT - BAR_WIDTH - LETTER * len(end), bottom, BAR_WIDTH, BAR_HEIGHT)
     axes.pcolormesh(np.linspace(-1, 1, 21)[None], cmap=_diverging_colours(), vmin=-1, vmax=1)
     axes.set_axis_off()
     for x, text, side in ((-0.04, f"−{end}", "right"), (1.04, end, "left")):
@@ -112,20 +119,6 @@ def _diverging_colours() -> LinearSegmentedColormap:
     return LinearSegmentedColormap.from_list("cell", colormaps["RdBu_r"](np.linspace(0.17, 0.83, 65)))
 
 
-def _check_cells(sentences: Sequence[Sequence[str]], cells: Mapping[str, Sequence[FloatArray]], path: Path) -> None:
-    image_format(path)
-    words = sum(map(len, sentences))
-    if not words or not cells:
-        raise DataError(f"{path}: there is nothing to draw; give at least one word and one cell")
-    if words > MAX_WORDS:
-        raise DataError(f"{path}: {words:,} words, and a figure holds at most {MAX_WORDS}; give fewer sentences")
-    if len(cells) > MAX_CELLS:
-        raise DataError(f"{path}: {len(cells)} cells, and a figure holds at most {MAX_CELLS}; choose fewer")
-    for name, values in cells.items():
-        if not all(np.isfinite(sentence_values).all() for sentence_values in values):
-            raise DataError(f"{path}: {name} has a value that is infinite or undefined; leave it out")
-
-
 # -- saliency --------------------------------------------------------------------------------------------------------
 
 MAX_SQUARES = 40  # words along one side
@@ -141,40 +134,27 @@ def draw_saliency(
     Args:
         norms: (predicted, read); fields of words that are not read yet are left blank.
     """
-    _check_saliency(read, predicted, norms, path)
+    is_square = len(read) == len(predicted) > 0 and norms.shape == (len(predicted), len(read))
+    size = f"{len(read) - 1} words, and a heat map holds at most {MAX_SQUARES - 1}"
+    check_figure(
+        path,
+        (not is_square, "a heat map has a row for each word predicted and a column for each word read"),
+        (len(read) > MAX_SQUARES, f"{size}; give a shorter sentence"),
+        (not np.isfinite(norms).all(), "a gradient is infinite or undefined; use another sentence"),
+    )
     rows, columns = [shorten(word) for word in predicted], [shorten(word) for word in read]
     row_width, column_height = (max(map(len, words)) * LETTER + 0.15 for words in (rows, columns))
     left = max(row_width, LETTER * len("predicted") + 0.1)  # inches
     above = column_height + 0.3 + (TITLE_HEIGHT if title else 0.0)  # inches
     side = min(MAX_SQUARE * len(read), WIDTH - left - RIGHT)
     height = above + side + 0.4
-    with single_glyph_warning(path), new_figure(height, path) as figure:
-        axes = figure.add_axes((left / WIDTH, 0.4 / height, side / WIDTH, side / height))
+    with new_figure(height, path, title) as figure:
         scaled = norms / np.maximum(norms.max(axis=1, keepdims=True), np.finfo(float).tiny)
         masked = np.ma.masked_array(scaled, np.triu(np.ones(norms.shape, bool), 1))
-        axes.pcolormesh(masked, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1)
-        axes.set_ylim(len(predicted), 0)
-        axes.xaxis.tick_top()
-        centres = [number + 0.5 for number in range(len(read))]
-        axes.set_xticks(centres, columns, rotation=90, parse_math=False)
-        axes.set_yticks(centres, rows, parse_math=False)
-        axes.tick_params(length=0, pad=2, labelcolor="black")
-        axes.spines[:].set_visible(False)
+        draw_matrix(add_axes(figure, left, 0.4, side, side), masked, rows, columns)
         figure.text(left / WIDTH, 1 - (above - column_height) / height, "read", color=GREY, va="top")
         figure.text((left - 0.05) / WIDTH, (0.47 + side) / height, "predicted", color=GREY, ha="right")
         figure.text(left / WIDTH, 0.2 / height, SALIENCY_NOTE, color=GREY, parse_math=False)
-        figure.text(0.1 / WIDTH, 1 - 0.22 / height, title, fontsize=TITLE_SIZE, parse_math=False)
-
-
-def _check_saliency(read: Sequence[str], predicted: Sequence[str], norms: FloatArray, path: Path) -> None:
-    image_format(path)
-    if not len(read) or norms.shape != (len(predicted), len(read)) or len(read) != len(predicted):
-        raise DataError(f"{path}: a heat map has a row for each word predicted and a column for each word read")
-    if len(read) > MAX_SQUARES:
-        size = f"{len(read) - 1} words"
-        raise DataError(f"{path}: {size}, and a heat map holds at most {MAX_SQUARES - 1}; give a shorter sentence")
-    if not np.isfinite(norms).all():
-        raise DataError(f"{path}: a gradient is infinite or undefined; use another sentence")
 
 
 # -- vanishing gradients ---------------------------------------------------------------------------------------------
@@ -189,53 +169,33 @@ class GradientNorms(NamedTuple):
     untrained: FloatArray
 
 
-class GradientLine(NamedTuple):
-    """A line on a logarithmic scale."""
-
-    distances: NDArray[np.int64]
-    powers: FloatArray  # of ten
-    dashed: bool
-    label: LineLabel
-
-
 def draw_gradients(models: Mapping[str, GradientNorms], path: Path, *, title: str = "") -> None:
     """Draw gradient norms by distance, relative to distance 0, after and before training: two lines per model.
 
     A line ends where the gradient is zero.
     """
-    lines = list(_gradient_lines(models, path))
-    with new_figure(4.6, path) as figure:
-        room = LABEL_GAP + 0.1 + LETTER * max(len(line.label.text) for line in lines)  # inches for the names
-        axes = figure.add_axes((0.09, 0.12, 0.91 - room / WIDTH, 0.79))
-        for line in lines:
-            style = DASHES if line.dashed else "-"
-            axes.plot(line.distances, line.powers, color=line.label.colour, linestyle=style)
-        powers = np.concatenate([line.powers for line in lines])
-        _set_power_axis(axes, powers.min(), powers.max())
-        axes.set_xlim(0, max(line.distances[-1] for line in lines) or 1)
-        axes.locator_params(axis="x", integer=True)
-        axes.set_xlabel("words back (solid: after training, dashed: before)")
-        axes.set_ylabel("gradient norm, relative to that at distance 0")
-        axes.set_title(title, loc="left", parse_math=False)
-        label_ends(figure, axes, [line.label for line in lines])
-
-
-def _gradient_lines(models: Mapping[str, GradientNorms], path: Path) -> Iterator[GradientLine]:
-    """Yield the lines; raise an error for what cannot be drawn."""
-    image_format(path)
-    if not models:
-        raise DataError(f"{path}: there is nothing to draw; give at least one model")
-    if len(models) > len(COLOURS):
-        raise DataError(f"{path}: {len(models)} models, and there are {len(COLOURS)} colours; draw fewer")
-    for colour, (model, gradients) in zip(COLOURS[1:] + COLOURS[:1], models.items(), strict=False):
-        for norms, dashed in ((gradients.trained, False), (gradients.untrained, True)):
-            name = f"{shorten(model)}{', untrained' if dashed else ''}"
+    check_figure(
+        path,
+        (not models, "there is nothing to draw; give at least one model"),
+        (len(models) > len(COLOURS), f"{len(models)} models, and there are {len(COLOURS)} colours; draw fewer"),
+    )
+    lines: dict[str, dict[float, float]] = {}  # powers of ten by distance
+    styles: dict[str, LineStyle] = {}
+    for colour, (model, gradients) in zip(LINE_COLOURS, models.items(), strict=False):
+        untrained = f"{shorten(model)}, untrained"
+        for name, norms in ((shorten(model), gradients.trained), (untrained, gradients.untrained)):
             if not len(norms) or not np.isfinite(norms).all() or norms[0] <= 0:
                 raise DataError(f"{path}: {name} has no gradient to draw, or an infinite one; leave the model out")
             length = int(np.argmin(norms > 0)) if (norms <= 0).any() else len(norms)
-            powers = np.log10(norms[:length] / norms[0])
-            label = LineLabel(name, length - 1, float(powers[-1]), colour)
-            yield GradientLine(np.arange(length), powers, dashed, label)
+            lines[name] = dict(enumerate(np.log10(norms[:length] / norms[0]).tolist()))
+            styles[name] = LineStyle(colour, dashes=DASHES if name == untrained else "-")
+    xlabel = "words back (solid: after training, dashed: before)"
+    ylabel = "gradient norm, relative to that at distance 0"
+    with line_chart(lines, styles, path, title=title, xlabel=xlabel, ylabel=ylabel, height=4.6) as axes:
+        powers = [power for points in lines.values() for power in points.values()]
+        _set_power_axis(axes, min(powers), max(powers))
+        axes.set_xlim(0, max(map(max, lines.values())) or 1)
+        axes.locator_params(axis="x", integer=True)
 
 
 def _set_power_axis(axes: Axes, lowest: float, highest: float) -> None:
@@ -245,7 +205,6 @@ def _set_power_axis(axes: Axes, lowest: float, highest: float) -> None:
     ticks = range(top, bottom - 1, -step)
     axes.set_yticks(list(ticks), [_format_power(tick) for tick in ticks])
     axes.set_ylim(bottom, top + 0.05)
-    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
 
 
 def _format_power(exponent: int) -> str:
@@ -288,19 +247,20 @@ def draw_hidden_spaces(views: Sequence[HiddenLayerView], path: Path, *, title: s
 
     In the space of h the boundary is a straight line. Points are labelled with their x.
     """
-    _check_views(views, path)
+    check_figure(path, (not views, "there is nothing to draw; give at least one network"))
+    for view in views:
+        for letter, points in (("x", view.x), ("h", view.h)):
+            plane = f"{letter} of {view.name} is not a set of points in a plane; use two hidden units"
+            infinite = f"{view.name} has a point that is infinite or undefined; leave it out"
+            check_figure(path, (points.shape != (len(view.y), 2), plane), (not np.isfinite(points).all(), infinite))
     side = (WIDTH - VIEW_LEFT - (len(views) - 1) * VIEW_GAP - 0.1) / max(3, len(views))  # inches
-    height = 2 * side + 1.5
-    with new_figure(height, path) as figure:
+    with new_figure(2 * side + 1.5, path, title, VIEW_LEFT) as figure:
         for number, view in enumerate(views):
-            left = (VIEW_LEFT + number * (side + VIEW_GAP)) / WIDTH
-            size = (side / WIDTH, side / height)
-            above = figure.add_axes((left, (side + 0.95) / height, *size))
-            below = figure.add_axes((left, 0.42 / height, *size))
+            left = VIEW_LEFT + number * (side + VIEW_GAP)
+            above, below = (add_axes(figure, left, bottom, side, side) for bottom in (side + 0.95, 0.42))
             _draw_space(above, view.x, view, view.output, "x")
             _draw_space(below, view.h, view, view.output_of_hidden, "h")
             above.set_title(view.name, loc="left", fontsize=FONT_SIZE)
-        figure.text(VIEW_LEFT / WIDTH, 1 - 0.25 / height, title, fontsize=TITLE_SIZE)
 
 
 def _draw_space(axes: Axes, points: FloatArray, view: HiddenLayerView, output: Plane, letter: str) -> None:
@@ -338,16 +298,3 @@ def merge_labels(points: FloatArray, names: Sequence[str], tolerance: float) -> 
         else:
             labels[x, y] = name
     return labels
-
-
-def _check_views(views: Sequence[HiddenLayerView], path: Path) -> None:
-    if not views:
-        raise DataError(f"{path}: there is nothing to draw; give at least one network")
-    for view in views:
-        for letter, points in (("x", view.x), ("h", view.h)):
-            if points.shape != (len(view.y), 2):
-                raise DataError(
-                    f"{path}: {letter} of {view.name} is not a set of points in a plane; use two hidden units"
-                )
-            if not np.isfinite(points).all():
-                raise DataError(f"{path}: {view.name} has a point that is infinite or undefined; leave it out")

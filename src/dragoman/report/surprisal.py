@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError
-from dragoman.evaluation.surprisal import SentenceSurprisals, SurprisalTable
+from dragoman.evaluation.surprisal import SurprisalTable
 from dragoman.report.figures import (
     COLOURS,
-    GREY,
     LETTER_WIDTH,
-    TITLE_SIZE,
+    TITLE_HEIGHT,
     WIDTH,
-    image_format,
+    add_axes,
+    check_figure,
     new_figure,
     shorten,
-    single_glyph_warning,
 )
 
 if TYPE_CHECKING:
@@ -41,15 +39,14 @@ SURPRISAL_STYLES = (
 
 def surprisal_tsv(surprisals: SurprisalTable) -> str:
     """Return rows `word TAB bits TAB bits ...` below the names of the models, with a blank line between sentences."""
-    header = "\t".join(["word", *surprisals.models])
-    return f"{header}\n" + "\n\n".join(map(_tsv_rows, surprisals.sentences))
-
-
-def _tsv_rows(sentence: SentenceSurprisals) -> str:
-    return "\n".join(
-        "\t".join([word, *(f"{bits:.6f}" for bits in row)])
-        for word, row in zip(sentence.words, sentence.bits.tolist(), strict=True)
-    )
+    sentences = [
+        "\n".join(
+            "\t".join([word, *(f"{bits:.6f}" for bits in row)])
+            for word, row in zip(sentence.words, sentence.bits.tolist(), strict=True)
+        )
+        for sentence in surprisals.sentences
+    ]
+    return "\t".join(["word", *surprisals.models]) + "\n" + "\n\n".join(sentences)
 
 
 def surprisal_grid(surprisals: SurprisalTable) -> Table:
@@ -84,7 +81,7 @@ WORD_SPACE = 0.13  # inches between words
 BAR_WIDTH = 0.09  # inches
 LEFT, RIGHT = 0.5, 0.1  # inches beside the text
 BAR_HEIGHT, WORD_HEIGHT = 1.0, 0.42  # inches: the longest bar, and the words below it
-TITLE_HEIGHT, LEGEND_HEIGHT = 0.3, 0.22  # inches
+LEGEND_HEIGHT = 0.22  # inches
 MAX_LEGEND_COLUMNS = 4
 INFINITE = "∞"
 
@@ -112,7 +109,18 @@ def wrap_words(words: Sequence[str], values: NDArray[np.float64], width: float) 
 
 def draw_surprisals(surprisals: SurprisalTable, path: Path, *, title: str = "") -> None:
     """Draw bars of bits over the words of a few sentences, one per model; infinite ones are marked with ∞."""
-    _check_drawable(surprisals, path)
+    models = surprisals.models
+    size = f"the text has {len(surprisals.words):,} words and sentence ends"
+    check_figure(
+        path,
+        (not surprisals.words, "there is nothing to draw; give at least one sentence"),
+        (
+            len(surprisals.words) > MAX_TOKENS,
+            f"{size}, and a figure holds at most {MAX_TOKENS}; give fewer sentences",
+        ),
+        (len(models) > len(COLOURS), f"{len(models)} models, and there are {len(COLOURS)} colours; draw fewer"),
+        (np.isnan(surprisals.bits).any(), "a word's surprisal is undefined; leave out the model that returns it"),
+    )
     lines = [
         line
         for sentence in surprisals.sentences
@@ -120,16 +128,15 @@ def draw_surprisals(surprisals: SurprisalTable, path: Path, *, title: str = "") 
     ]
     highest = max(1.0, surprisals.bits[np.isfinite(surprisals.bits)].max(initial=0.0))
     title_height = TITLE_HEIGHT if title else 0.0
-    legend_rows = math.ceil(len(surprisals.models) / _legend_columns(surprisals.models))
-    above = title_height + LEGEND_HEIGHT * legend_rows + 0.1
+    widest = (max(map(len, models)) + 5) * LETTER_WIDTH  # of the legend, with the patch and the space between
+    legend_columns = max(1, min(MAX_LEGEND_COLUMNS, int((WIDTH - LEFT - RIGHT) / widest)))
+    above = title_height + LEGEND_HEIGHT * math.ceil(len(models) / legend_columns) + 0.1
     height = above + len(lines) * (BAR_HEIGHT + WORD_HEIGHT)
-    with single_glyph_warning(path), new_figure(height, path) as figure:
+    with new_figure(height, path, title, LEFT) as figure:
         for number, line in enumerate(lines):
             bottom = height - above - number * (BAR_HEIGHT + WORD_HEIGHT) - BAR_HEIGHT
-            place = (LEFT / WIDTH, bottom / height, line.widths.sum() / WIDTH, BAR_HEIGHT / height)
-            _draw_line(figure.add_axes(place), line, highest)
-        _draw_legend(figure, surprisals.models, 1 - title_height / height)
-        figure.text(LEFT / WIDTH, 1 - 0.22 / height, title, fontsize=TITLE_SIZE, parse_math=False)
+            _draw_line(add_axes(figure, LEFT, bottom, line.widths.sum(), BAR_HEIGHT), line, highest)
+        _draw_legend(figure, models, legend_columns, 1 - title_height / height)
 
 
 def _draw_line(axes: Axes, line: WordLine, highest: float) -> None:
@@ -149,12 +156,11 @@ def _draw_line(axes: Axes, line: WordLine, highest: float) -> None:
     axes.set_ylim(0, 1.05 * highest)
     axes.set_xticks([])
     axes.locator_params(axis="y", nbins=4, integer=True)
-    axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
-    axes.set_axisbelow(True)
+    axes.grid(axis="y")
     axes.set_ylabel("bits")
 
 
-def _draw_legend(figure: Figure, models: Sequence[str], top: float) -> None:
+def _draw_legend(figure: Figure, models: Sequence[str], columns: int, top: float) -> None:
     from matplotlib.patches import Patch
 
     figure.legend(
@@ -162,7 +168,7 @@ def _draw_legend(figure: Figure, models: Sequence[str], top: float) -> None:
         models,
         loc="upper left",
         bbox_to_anchor=(LEFT / WIDTH, top),
-        ncols=_legend_columns(models),
+        ncols=columns,
         frameon=False,
         labelcolor=COLOURS[: len(models)],
         handlelength=0.8,
@@ -170,22 +176,3 @@ def _draw_legend(figure: Figure, models: Sequence[str], top: float) -> None:
         borderaxespad=0.2,
         borderpad=0,
     )
-
-
-def _legend_columns(models: Sequence[str]) -> int:
-    """Return how many names of models fit side by side."""
-    widest = (max(map(len, models)) + 5) * LETTER_WIDTH  # with the patch and the space between
-    return max(1, min(MAX_LEGEND_COLUMNS, int((WIDTH - LEFT - RIGHT) / widest)))
-
-
-def _check_drawable(surprisals: SurprisalTable, path: Path) -> None:
-    image_format(path)
-    if not surprisals.words:
-        raise DataError(f"{path}: there is nothing to draw; give at least one sentence")
-    if len(surprisals.words) > MAX_TOKENS:
-        size = f"the text has {len(surprisals.words):,} words and sentence ends"
-        raise DataError(f"{path}: {size}, and a figure holds at most {MAX_TOKENS}; give fewer sentences")
-    if len(surprisals.models) > len(COLOURS):
-        raise DataError(f"{path}: {len(surprisals.models)} models, and there are {len(COLOURS)} colours; draw fewer")
-    if np.isnan(surprisals.bits).any():
-        raise DataError(f"{path}: a word's surprisal is undefined; leave out the model that returns it")

@@ -70,6 +70,15 @@ def format_with_error(value: float, error: float, digits: int = 2) -> str | floa
     return f"{value:,.{digits}f} ± {error:,.{digits}f}" if math.isfinite(error) else f"{value:,.{digits}f}"
 
 
+def percent_cell(share: float) -> str | None:
+    """Format a share in percent without the sign; undefined shares are None.
+
+    >>> percent_cell(0.1234), percent_cell(math.nan)
+    ('12.3', None)
+    """
+    return None if math.isnan(share) else f"{100 * share:.1f}"
+
+
 def is_numeric(column: Sequence[object]) -> bool:
     """Return whether a column holds only numbers."""
     return all(

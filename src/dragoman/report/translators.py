@@ -1,4 +1,4 @@
-"""Tables of translation scores and of the differences between two systems, as text and as Markdown."""
+"""Texts and tables about translators: evaluations, and the differences between two systems."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
+from typing import NamedTuple
 
-from dragoman.evaluation.comparison import LOOP_LENGTH, Comparison, NgramDifference, SentenceDifference, WordErrorCounts
-from dragoman.evaluation.significance import PairedBootstrapResult
+from dragoman.evaluation.comparison import LOOP_LENGTH, Comparison, NgramDifference, SentenceDifference
+from dragoman.evaluation.significance import BaselineComparison, PairedBootstrapResult
 from dragoman.evaluation.translation_metrics import FEW_SENTENCES, LengthBucket, TranslationScores
-from dragoman.report.tables import format_cell, format_table, format_with_error, markdown_table
+from dragoman.evaluation.translator import TranslatorEvaluation
+from dragoman.report.tables import format_cell, format_table, format_with_error, markdown_table, percent_cell
 
 NOTE_WIDTH = 118  # columns
 
@@ -73,8 +75,8 @@ def paired_section(names: tuple[str, str], tests: Sequence[PairedBootstrapResult
             f"{test.difference:+.2f}",
             f"{test.difference_interval.low:+.2f} to {test.difference_interval.high:+.2f}",
             f"{test.p_value:.4f}",
-            _format_percent(test.wins / test.resamples),
-            _format_percent(test.losses / test.resamples),
+            percent_cell(test.wins / test.resamples),
+            percent_cell(test.losses / test.resamples),
         ]
         for test in tests
     ]
@@ -116,9 +118,9 @@ def frequencies_section(comparison: Comparison) -> TableSection:
         [
             first.bucket.name,
             first.matches.expected,
-            *(_format_percent(system.matches.f1) for system in (first, second)),
-            *(_format_percent(system.matches.precision) for system in (first, second)),
-            *(_format_percent(system.matches.recall) for system in (first, second)),
+            *map(percent_cell, (first.matches.f1, second.matches.f1)),
+            *map(percent_cell, (first.matches.precision, second.matches.precision)),
+            *map(percent_cell, (first.matches.recall, second.matches.recall)),
         ]
         for first, second in zip(*(system.by_frequency for system in comparison.systems), strict=True)
         if first.matches.expected + first.matches.predicted + second.matches.predicted
@@ -135,7 +137,11 @@ def word_errors_section(comparison: Comparison) -> TableSection:
     reference = comparison.reference_word_errors
     counts = {"references": reference, first.name: first.word_errors, second.name: second.word_errors}
     headers = ["", "words", "doubled", "repeated", "missing", "missing, %", "extra"]
-    rows = [_word_error_row(name, count, reference.words) for name, count in counts.items()]
+    rows: list[list[object]] = []
+    for name, count in counts.items():
+        missing = count.missing / reference.words if reference.words else math.nan
+        numbers = count.words, count.doubled, count.looped, count.missing
+        rows.append([name, *numbers, percent_cell(missing), count.extra])
     note = (
         f"Doubled: the same word twice in a row. Repeated: {LOOP_LENGTH} words in a row that occurred before in the "
         "sentence. Missing: words of the reference that are not in the translation; extra: the other way round."
@@ -143,31 +149,13 @@ def word_errors_section(comparison: Comparison) -> TableSection:
     return TableSection("Repeated and missing words", headers, rows, note)
 
 
-def _word_error_row(name: str, counts: WordErrorCounts, reference_words: int) -> list[object]:
-    missing = counts.missing / reference_words if reference_words else math.nan
-    return [
-        name,
-        counts.words,
-        counts.doubled,
-        counts.looped,
-        counts.missing,
-        _format_percent(missing),
-        counts.extra,
-    ]
-
-
 def ngrams_section(title: str, differences: Sequence[NgramDifference], names: tuple[str, str]) -> TableSection:
     """Return n-grams that one of the systems gets right more often."""
-    rows = [
-        [
-            " ".join(difference.words),
-            difference.expected,
-            difference.first,
-            difference.second,
-            format_with_error(difference.log_odds, difference.standard_error),
-        ]
-        for difference in differences
-    ]
+    rows: list[list[object]] = []
+    for difference in differences:
+        counts = difference.expected, difference.first, difference.second
+        log_odds = format_with_error(difference.log_odds, difference.standard_error)
+        rows.append([" ".join(difference.words), *counts, log_odds])
     headers = ["n-gram", "references", *(f"right {name}" for name in names), "log odds"]
     note = f"Log odds of being right, {names[1]} compared with {names[0]}, ± standard error; the most certain first."
     return TableSection(title, headers, rows, note if differences else "none")
@@ -224,5 +212,114 @@ def _format_ratio(number: float) -> str | None:
     return None if math.isnan(number) else f"{number:.3f}"
 
 
-def _format_percent(share: float) -> str | None:
-    return None if math.isnan(share) else f"{100 * share:.1f}"
+# -- evaluations -----------------------------------------------------------------------------------------------------
+
+
+class SearchDescription(NamedTuple):
+    """How translations were searched for."""
+
+    beam_size: int
+    length: str
+    coverage: float = 0.0
+    shortlist: bool = False  # whether only words of a shortlist were considered
+    unknowns_replaced: bool = False
+
+    def __str__(self) -> str:
+        coverage = f", coverage penalty {self.coverage:g}" if self.coverage else ""
+        shortlist = ", with shortlists (perplexities are over all words)" if self.shortlist else ""
+        replaced = ", unknown words replaced" if self.unknowns_replaced else ""
+        return f"beam size {self.beam_size}, length {self.length}{coverage}{shortlist}{replaced}"
+
+
+def evaluation_text(
+    evaluations: Mapping[str, TranslatorEvaluation],
+    comparisons: Sequence[BaselineComparison],
+    search: SearchDescription,
+    *,
+    by_length: bool,
+) -> str:
+    """Return one translator as a list of its scores, or several as a table with tests against the first."""
+    format_scores = _score_list if len(evaluations) == 1 else _score_table
+    parts = [format_scores(evaluations, search)]
+    parts += [paired_section(pair.names, (pair.bleu, pair.chrf)).as_text() for pair in comparisons]
+    if by_length:
+        classes = {name: evaluation.by_length for name, evaluation in evaluations.items()}
+        parts.append(lengths_section(classes).as_text())
+    return "\n\n".join(parts)
+
+
+def _score_list(evaluations: Mapping[str, TranslatorEvaluation], search: SearchDescription) -> str:
+    ((name, evaluation),) = evaluations.items()
+    scores, edits, likelihood = evaluation.scores, evaluation.edits, evaluation.reference_likelihood
+    floor = "" if evaluation.floor is None else f"; the true distribution has {evaluation.floor.value:,.2f}"
+    speed = len(evaluation.translations) / evaluation.seconds
+    found: list[tuple[str, object, str]] = []
+    if (recall := evaluation.unknown_word_recall) is not None and recall.words:
+        explanation = f"of {recall.words:,} in the references that are not in its vocabulary"
+        found = [("unknown words found", recall.recalled, explanation)]
+    rows: list[tuple[str, object, str]] = [
+        ("sentences", scores.sentences, str(search)),
+        ("BLEU", scores.bleu, scores.signature),
+        ("chrF", scores.chrf, scores.chrf_signature),
+        ("length ratio", f"{scores.length_ratio:.3f}", "words, divided by words of the references"),
+        ("exactly right", f"{100 * edits.exact_match:.1f}%", "translations that are the same as the reference"),
+        ("word error rate", f"{100 * edits.word_error_rate:.1f}%", "words to insert, delete or replace"),
+        ("repeated words", edits.repeated, "more often than in the reference, after the first"),
+        ("dropped words", edits.dropped, f"of {edits.words:,} in the references, with nothing in their place"),
+        *found,
+        ("perplexity", evaluation.perplexity, f"of the references, per word or sentence end{floor}"),
+        (
+            "perplexity class",
+            evaluation.perplexity_class,
+            f"the same, if {likelihood.unknown:,} unknown tokens are only scored as being unknown",
+        ),
+        ("perplexity characters", f"{likelihood.perplexity_characters:.4f}", "per character"),
+        ("sentences per second", speed, f"{evaluation.seconds:,.1f} seconds"),
+    ]
+    if scores.empty or evaluation.unfinished:
+        rows.append(("empty", scores.empty, f"translations without words; {evaluation.unfinished:,} were cut off"))
+    if evaluation.alignment is not None:
+        error = f"{100 * evaluation.alignment.error_rate:.1f}%"
+        rows.append(("alignment error", error, "of the attention, compared with the true alignment of the references"))
+    if errors := evaluation.errors:
+        search_share, model_share = (
+            f"{100 * errors[kind] / max(1, sum(errors.values())):.1f}%" for kind in ("search", "model")
+        )
+        same = f"{errors['none']:,} are the same as the reference"
+        better = "the translation has the same or a better score"
+        rows += [
+            (
+                "search errors",
+                errors["search"],
+                f"{search_share}: the reference has a better score than the translation",
+            ),
+            ("model errors", errors["model"], f"{model_share}: {better}; {same}"),
+        ]
+    return format_table([name, "", ""], rows)
+
+
+def _score_table(evaluations: Mapping[str, TranslatorEvaluation], search: SearchDescription) -> str:
+    results = list(evaluations.values())
+    first = results[0]
+    columns: dict[str, list[object]] = {
+        "system": list(evaluations),
+        "BLEU": [result.scores.bleu for result in results],
+        "chrF": [result.scores.chrf for result in results],
+        "length ratio": [f"{result.scores.length_ratio:.3f}" for result in results],
+        "exact, %": [f"{100 * result.edits.exact_match:.1f}" for result in results],
+        "word errors, %": [f"{100 * result.edits.word_error_rate:.1f}" for result in results],
+        "perplexity": [result.perplexity for result in results],
+        "characters": [f"{result.reference_likelihood.perplexity_characters:.4f}" for result in results],
+        "sentences/s": [len(result.translations) / result.seconds for result in results],
+    }
+    if any(result.alignment is not None for result in results):
+        columns["alignment error, %"] = [
+            None if result.alignment is None else f"{100 * result.alignment.error_rate:.1f}" for result in results
+        ]
+    if first.errors:
+        columns["search errors"] = [result.errors["search"] for result in results]
+        columns["model errors"] = [result.errors["model"] for result in results]
+    floor = "" if first.floor is None else f"; perplexity of the true distribution: {first.floor.value:,.2f}"
+    table = format_table(list(columns), list(zip(*columns.values(), strict=True)))
+    signatures = f"BLEU|{first.scores.signature}\nchrF2|{first.scores.chrf_signature}"
+    return f"{table}\n\n{first.scores.sentences:,} sentences, {search}{floor}\n{signatures}"
