@@ -15,9 +15,8 @@ from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.base import SavedModel
-from dragoman.models.language_model import LanguageModel
+from dragoman.models.language_model import LanguageModel, SourceConditionedLM
 from dragoman.models.loading import MODEL_CLASSES
-from dragoman.models.source_conditioned import SourceConditionedLM
 from dragoman.models.translator import Translator
 from zoo import HELD_OUT, LANGUAGE, TRANSLATORS, read_by, translator
 

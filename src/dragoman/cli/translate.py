@@ -99,10 +99,8 @@ def _line_translator(
         model,
         output.n_best or 1,
         search.beam_size,
-        search.length,
-        search.coverage,
         search.max_units,
-        unknowns.load(model),
+        {"length": search.length, "coverage": search.coverage, "unknown_replacer": unknowns.load(model)},
         with_lattice=output.lattice is not None,
     )
 

@@ -1,18 +1,29 @@
-"""The text-level methods of all language models; each model adds its distribution."""
+"""The text-level methods of all language models; each model adds its distribution.
+
+A translator with a fixed source is a language model as well: P(E | F) for this F.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
+from dragoman.core.scorer import Carry, Scorer, State, select_rows
 from dragoman.data.corpus import Corpus
+from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.unknown_words import UnknownWordModel
-from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
-from dragoman.models.base import Model
+from dragoman.evaluation.log_probs import pair_log_probs, token_log_probs, unknown_log_probs
+from dragoman.models.base import Model, SavedModel
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dragoman.data.batches import Batch
+    from dragoman.search.sampling import SamplingOptions
 
 MAX_SAMPLE_WORDS = 200
 
@@ -91,51 +102,84 @@ class LanguageModel(Model):
         n: int = 1,
         seed: int = 0,
         *,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float = 1.0,
         prefix: str = "",
         max_words: int = MAX_SAMPLE_WORDS,
+        **options: Unpack[SamplingOptions],
     ) -> list[str]:
         """Sample n sentences; the same seed gives the same sentences. For the options, see `iter_samples`."""
-        samples = self.iter_samples(
-            n, seed, temperature=temperature, top_k=top_k, top_p=top_p, prefix=prefix, max_words=max_words
-        )
-        return list(samples)
+        return list(self.iter_samples(n, seed, prefix=prefix, max_words=max_words, **options))
 
     def iter_samples(
         self,
         n: int = 1,
         seed: int = 0,
         *,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float = 1.0,
         prefix: str = "",
         max_words: int = MAX_SAMPLE_WORDS,
+        **options: Unpack[SamplingOptions],
     ) -> Iterator[str]:
         """Yield sampled sentences that begin with the prefix.
 
-        A temperature below 1 favours probable words, above 1 rare ones. `top_k` keeps the k most probable words,
+        A `temperature` below 1 favours probable words, above 1 rare ones. `top_k` keeps the k most probable words,
         `top_p` the fewest words with this probability mass.
         """
         from dragoman.search.sampling import iter_samples
 
         start = self._encode(prefix)
         (start_text,) = start.sentences_as_text()  # with the spelling of unknown words
-        hypotheses = iter_samples(
-            self,
-            n,
-            seed,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            prefix=start.ids.tolist(),
-            max_words=max_words,
-        )
-        for hypothesis in hypotheses:
+        for hypothesis in iter_samples(self, n, seed, prefix=start.ids.tolist(), max_words=max_words, **options):
             words = [self.vocab.tokens[token] for token in hypothesis.ids[start.num_words :]]
             yield self._join([*start_text.split(" "), *words] if start_text else words)
+
+
+class SourceConditionedLM(LanguageModel):
+    """A translator for fixed source sentences, with the methods of a language model.
+
+    With one source sentence, all lines are translations of it. With several, line i translates sentence i. It cannot
+    be saved.
+    """
+
+    kind: ClassVar[str] = "conditioned"
+
+    def __init__(self, scorer: Scorer, source: Corpus, target: Tokenizer):
+        self.scorer, self.source, self.target = scorer, source, target
+        self.vocab, self.unknown = scorer.vocab, scorer.unknown
+
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        """Encode each source sentence once; all rows of a single sentence share its memory."""
+        import torch
+
+        from dragoman.data.batches import Batch
+
+        state = self.scorer.start(Batch.empty(len(self.source), self.source))
+        return select_rows(state, torch.from_numpy(self._source_indices(batch.num_rows)))
+
+    def log_probs(self, state: State) -> Tensor:
+        return self.scorer.log_probs(state)
+
+    def advance(self, state: State, words: Tensor) -> State:
+        return self.scorer.advance(state, words)
+
+    def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
+        return pair_log_probs(self.scorer, self.source.select(self._source_indices(len(corpus))), corpus)
+
+    def _source_indices(self, lines: int) -> NDArray[np.int64]:
+        """Return the source sentence of each line.  # (lines,)"""
+        if len(self.source) == 1:
+            return np.zeros(lines, np.int64)
+        if len(self.source) != lines:
+            raise DataError(f"{len(self.source):,} sources but {lines:,} translations; give one for each")
+        return np.arange(lines)
+
+    def _encode(self, sentences: str | Iterable[str]) -> Corpus:
+        return self.target.encode([sentences] if isinstance(sentences, str) else sentences)
+
+    def _join(self, words: Sequence[str]) -> str:
+        return self.target.join(words)
+
+    @classmethod
+    def from_saved(cls, saved: SavedModel) -> Self:
+        raise DataError(f"{saved.path}: a translator with a fixed source cannot be saved or loaded")
 
 
 def check_compatible(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> None:

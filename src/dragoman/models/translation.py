@@ -1,12 +1,12 @@
-"""Translations of text, and the text-level methods of all translators."""
+"""Translation of text: segmented source lines, translations, and the text-level methods of all translators."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,12 @@ from dragoman.core.errors import DataError
 from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.corpus import Corpus
 from dragoman.data.scanner import split_words
-from dragoman.data.segmenters import TextLengths
+from dragoman.data.segmenters import Segmenter, TextLengths
+from dragoman.data.subwords import SPACE_MARK
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import END, SPECIALS, UNK
 from dragoman.evaluation.likelihood import PairLikelihood
-from dragoman.models.segmented_line import SegmentedLine, segment_lines
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,9 +36,63 @@ if TYPE_CHECKING:
     from dragoman.search.hypothesis import Hypothesis
     from dragoman.search.lattice import Lattice
     from dragoman.search.length import LengthHandling, LengthPrior, MaxWords
+    from dragoman.search.sampling import SamplingOptions
 
 PAIRS_PER_BATCH = 64  # in forced decoding
 END_TOKEN = SPECIALS[END]
+SENTENCE_END_MARKS = (".", "!", "?", "。", "！", "？", "।")  # a long line is split after them if possible
+
+Tokens = tuple[str, ...]
+
+# -- source lines ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SegmentedLine:
+    """A source line and its tokens, in chunks that are translated one by one."""
+
+    text: str
+    chunks: tuple[Tokens, ...]  # none for a blank line; for a tree, one without tokens: trees are parsed when encoded
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the line is too long to be translated at once."""
+        return len(self.chunks) > 1
+
+    @property
+    def tokens(self) -> Tokens:
+        return tuple(token for chunk in self.chunks for token in chunk)
+
+
+def split_tokens(segmenter: Segmenter, tokens: Sequence[str], max_tokens: int) -> tuple[Tokens, ...]:
+    """Split tokens into chunks of at most `max_tokens`: after sentence ends if possible, else between words.
+
+    >>> from dragoman.data.segmenters import WordSegmenter
+    >>> split_tokens(WordSegmenter(), "yes . the old dog sleeps .".split(), 4)
+    (('yes', '.'), ('the', 'old', 'dog', 'sleeps'), ('.',))
+    """
+    if len(tokens) <= max_tokens:
+        return (tuple(tokens),)
+    chunks = [tuple(tokens[start:stop]) for start, stop in pairwise(_chunk_bounds(segmenter, tokens, max_tokens))]
+    if segmenter.kind == "char":  # without spaces at the ends
+        words = [[index for index, token in enumerate(chunk) if token != SPACE_MARK] for chunk in chunks]
+        chunks = [chunk[places[0] : places[-1] + 1] for chunk, places in zip(chunks, words, strict=True) if places]
+    return tuple(chunk for chunk in chunks if segmenter.join(chunk).strip())
+
+
+def _chunk_bounds(segmenter: Segmenter, tokens: Sequence[str], max_tokens: int) -> list[int]:
+    """Return the first index of each chunk, and the number of tokens at the end."""
+    words = segmenter.word_indices(tokens)
+    word_starts = [index for index in range(1, len(tokens)) if words[index] != words[index - 1]]
+    word_bounds = [0, *word_starts, len(tokens)]
+    bounds = [0]
+    while bounds[-1] < len(tokens):
+        start, limit = bounds[-1], min(bounds[-1] + max_tokens, len(tokens))
+        candidates = [index for index in word_bounds if start < index <= limit] or [limit]  # inside a very long word
+        sentence_ends = [index for index in candidates if tokens[index - 1].endswith(SENTENCE_END_MARKS)]
+        is_last = candidates[-1] == len(tokens)
+        bounds.append(candidates[-1] if is_last else (sentence_ends or candidates)[-1])
+    return bounds
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -49,17 +103,17 @@ class Translation:
     """A translation of a line, with its scores and attention."""
 
     text: str
-    tokens: tuple[str, ...]
+    tokens: Tokens
     log_prob: float  # log P(E | F)
     score: float  # what the search maximised
-    source_tokens: tuple[str, ...]
+    source_tokens: Tokens
     finished: bool = True  # False: the maximum length was reached before `</s>`
     # (tokens and `</s>`, source tokens and `</s>`); None without attention, or if the line was split
     attention: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
     replacements: tuple[Replacement, ...] = ()  # of unknown words in the text
 
     @property
-    def tokens_with_end(self) -> tuple[str, ...]:
+    def tokens_with_end(self) -> Tokens:
         """The labels of the attention's rows: the tokens, and `</s>` if it was predicted."""
         return (*self.tokens, END_TOKEN) if self.finished else self.tokens
 
@@ -90,8 +144,8 @@ def join_translations(parts: Sequence[Translation]) -> Translation:
 class AttentionMatrix:
     """Attention weights with the labels of their rows and columns, `</s>` included where it was predicted or read."""
 
-    target: tuple[str, ...]
-    source: tuple[str, ...]
+    target: Tokens
+    source: Tokens
     matrix: NDArray[np.float64]  # (target, source)
 
     def links(self, *, finished: bool) -> list[tuple[int, int]]:
@@ -109,7 +163,7 @@ class _EncodedSource(NamedTuple):
     """Source sentences as ids, with their tokens; for trees, the words under each node."""
 
     corpus: Corpus
-    tokens: list[tuple[str, ...]]
+    tokens: list[Tokens]
 
 
 class _EncodedPairs(NamedTuple):
@@ -118,6 +172,19 @@ class _EncodedPairs(NamedTuple):
     source: _EncodedSource
     target_tokens: list[list[str]]
     batch: Batch
+
+
+class TranslateOptions(TypedDict, total=False):
+    """The keyword arguments of `BaseTranslator.translate` and `n_best`, which describes them."""
+
+    length: str | LengthHandling
+    coverage: float
+    max_tokens: int
+    max_words: MaxWords
+    prefix: str | Sequence[str]
+    unknown_replacer: UnknownReplacer | None
+    lattice: Lattice | None
+    on_step: Callable[[], None] | None
 
 
 # -- translators -------------------------------------------------------------------------------------------------------
@@ -157,34 +224,10 @@ class BaseTranslator(ABC):
     # -- translating ---------------------------------------------------------------------------------------------------
 
     def translate(
-        self,
-        lines: str | Iterable[str | SegmentedLine],
-        beam_size: int = 5,
-        *,
-        length: str | LengthHandling = DEFAULT_LENGTH,
-        coverage: float = 0.0,
-        max_tokens: int = MAX_TOKENS,
-        max_words: MaxWords = None,
-        prefix: str | Sequence[str] = (),
-        unknown_replacer: UnknownReplacer | None = None,
-        lattice: Lattice | None = None,
-        on_step: Callable[[], None] | None = None,
+        self, lines: str | Iterable[str | SegmentedLine], beam_size: int = 5, **options: Unpack[TranslateOptions]
     ) -> list[Translation]:
         """Return the best translation of each line. For the options, see `n_best`."""
-        n_best = self.n_best(
-            lines,
-            1,
-            beam_size,
-            length=length,
-            coverage=coverage,
-            max_tokens=max_tokens,
-            max_words=max_words,
-            prefix=prefix,
-            unknown_replacer=unknown_replacer,
-            lattice=lattice,
-            on_step=on_step,
-        )
-        return [best[0] for best in n_best]
+        return [best[0] for best in self.n_best(lines, 1, beam_size, **options)]
 
     def n_best(
         self,
@@ -219,10 +262,9 @@ class BaseTranslator(ABC):
         from dragoman.search.prefix import PrefixConstrainedScorer
 
         segmented = self.segment(lines, max_tokens)
-        handling = self.length_handling(length)
         if unknown_replacer is not None:
             self.check_unknown_replacement()
-        source = self._encode_chunks(segmented)
+        source = self._encode_lines([SegmentedLine(line.text, (chunk,)) for line in segmented for chunk in line.chunks])
         scorer: Scorer = self
         if prefix:
             prefix_ids = self._prefix_ids(prefix, segmented)
@@ -235,16 +277,22 @@ class BaseTranslator(ABC):
             n_best=n,
             beam_size=max(n, beam_size),
             max_words=max_words,
-            length=handling,
+            length=self.length_handling(length),
             coverage=coverage,
             lattice=lattice,
             on_step=on_step,
         )
-        translations = (
+        of_chunks = (
             [self._replace_unknown(self._to_translation(hypothesis, tokens), unknown_replacer) for hypothesis in best]
             for best, tokens in zip(hypotheses, source.tokens, strict=True)
         )
-        return [self._line_translations(line, translations) for line in segmented]
+        translations = []
+        for line in segmented:
+            if line.is_split:
+                translations.append([join_translations([next(of_chunks)[0] for _ in line.chunks])])
+            else:
+                translations.append(next(of_chunks) if line.chunks else [EMPTY_TRANSLATION])
+        return translations
 
     def sample(
         self,
@@ -252,32 +300,19 @@ class BaseTranslator(ABC):
         n: int = 1,
         seed: int = 0,
         *,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float = 1.0,
         max_words: MaxWords = None,
-        batch_size: int | None = None,
+        **options: Unpack[SamplingOptions],
     ) -> list[list[Translation]]:
         """Sample n translations of each line from P(E | F). Samples of a blank line are blank.
 
-        The samples of a line depend on the seed and the number of the line. For the options, see
-        `dragoman.search.sampling.iter_sample_translations`.
+        The samples of a line depend on the seed and the number of the line. For the options (`temperature`, `top_k`,
+        `top_p`, `batch_size`), see `dragoman.search.sampling.iter_sample_translations`.
         """
         from dragoman.search.sampling import sample_translations
 
         whole_lines = [lines] if isinstance(lines, str) else list(lines)
         source = self._encode_lines(whole_lines)
-        samples = sample_translations(
-            self,
-            source.corpus,
-            n,
-            seed,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            max_words=max_words,
-            batch_size=batch_size,
-        )
+        samples = sample_translations(self, source.corpus, n, seed, max_words=max_words, **options)
         return [
             [
                 self._to_translation(hypothesis, tokens) if _text(line).strip() else EMPTY_TRANSLATION
@@ -287,10 +322,20 @@ class BaseTranslator(ABC):
         ]
 
     def segment(self, lines: str | Iterable[str | SegmentedLine], max_tokens: int = MAX_TOKENS) -> list[SegmentedLine]:
-        """Return source lines as tokens, in chunks of at most `max_tokens`; see `n_best`."""
+        """Return source lines as tokens, in chunks of at most `max_tokens`; see `n_best`. Trees are never split."""
         if max_tokens < 1:
             raise DataError(f"max_tokens must be >= 1 (got {max_tokens})")
-        return segment_lines(self.source, [lines] if isinstance(lines, str) else list(lines), max_tokens)
+        lines, segmenter = [lines] if isinstance(lines, str) else list(lines), self.source.segmenter
+        texts = [line for line in lines if isinstance(line, str) and line.strip()]
+        chunks: Iterator[tuple[Tokens, ...]] = iter(
+            [((),)] * len(texts)
+            if self.source.format == TREE
+            else [split_tokens(segmenter, tokens, max_tokens) for tokens in segmenter.segment_all(texts)]
+        )
+        return [
+            line if isinstance(line, SegmentedLine) else SegmentedLine(line, next(chunks) if line.strip() else ())
+            for line in lines
+        ]
 
     def is_too_long(self, line: str, max_tokens: int = MAX_TOKENS) -> bool:
         """Return whether a line has more tokens than are translated at once. Trees are never too long."""
@@ -317,17 +362,32 @@ class BaseTranslator(ABC):
 
     def score(self, sources: Iterable[str], targets: Iterable[str]) -> list[float]:
         """Return log P(E | F) of each given translation (natural logs), the spelling of unknown words included."""
-        from dragoman.evaluation.log_probs import pair_log_probs, unknown_log_probs
-
         sources, targets = list(sources), list(targets)
         _check_pairs(sources, targets)
         if not sources:
             return []
-        target = self._encode_target(targets)
-        log_probs = pair_log_probs(self, self._encode_lines(sources).corpus, target).copy()
-        log_probs[target.unknown_token_positions] += unknown_log_probs(self, target)
+        target, log_probs, unknown_log_probs = self._pair_log_probs(sources, targets)
+        log_probs = log_probs.copy()
+        log_probs[target.unknown_token_positions] += unknown_log_probs
         sums: list[float] = np.add.reduceat(log_probs, target.token_offsets[:-1]).tolist()
         return sums
+
+    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> PairLikelihood:
+        """Return the likelihood of given translations."""
+        target, log_probs, unknown_log_probs = self._pair_log_probs(lines, references)
+        lengths = TextLengths.from_lines(references)
+        sums = float(log_probs.sum()), float(unknown_log_probs.sum())
+        return PairLikelihood(*sums, len(target.unknown_positions), lengths)
+
+    def _pair_log_probs(
+        self, lines: Sequence[str], references: Sequence[str]
+    ) -> tuple[Corpus, NDArray[np.float64], NDArray[np.float64]]:
+        """Return given translations as ids, log P of their tokens, and log P of the spellings of unknown ones."""
+        from dragoman.evaluation.log_probs import pair_log_probs, unknown_log_probs
+
+        target = Corpus.from_sentences(self.target.segmenter.segment_all(references), self.target.vocab)
+        log_probs = pair_log_probs(self, self._encode_lines(lines).corpus, target)
+        return target, log_probs, unknown_log_probs(self, target)
 
     def force_decode(self, sources: Iterable[str], targets: Iterable[str]) -> list[Translation]:
         """Return given translations with their log P(E | F) and attention; unknown words are scored as `<unk>`."""
@@ -340,17 +400,6 @@ class BaseTranslator(ABC):
                 force_decode(self, pairs.batch), pairs.source.tokens, pairs.target_tokens, strict=True
             )
         ]
-
-    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> PairLikelihood:
-        """Return the likelihood of given translations."""
-        from dragoman.evaluation.log_probs import pair_log_probs, unknown_log_probs
-
-        target = self._encode_target(references)
-        log_likelihood = float(pair_log_probs(self, self._encode_lines(lines).corpus, target).sum())
-        unknown = float(unknown_log_probs(self, target).sum())
-        return PairLikelihood(
-            log_likelihood, unknown, len(target.unknown_positions), TextLengths.from_lines(references)
-        )
 
     def diagnose(
         self,
@@ -366,27 +415,33 @@ class BaseTranslator(ABC):
         lines and for lines that were split, because there was no single search for them.
         """
         from dragoman.search.diagnosis import diagnose
+        from dragoman.search.hypothesis import Hypothesis
 
         _check_pairs(lines, translations)
-        errors: list[ErrorKind | None] = [None] * len(lines)
-        indices = [index for index, line in enumerate(self.segment(lines)) if len(line.chunks) == 1]
         handling = self.length_handling(length)
-        chosen = ([texts[index] for index in indices] for texts in (lines, references))
-        remaining = iter(indices)
-        for pairs in self._encode_pairs(*chosen):
-            batch_indices = [next(remaining) for _ in pairs.target_tokens]
-            hypotheses = [self._to_hypothesis(translations[index]) for index in batch_indices]
-            diagnoses = diagnose(self, pairs.batch, hypotheses, length=handling, coverage=coverage)
-            for index, diagnosis in zip(batch_indices, diagnoses, strict=True):
-                errors[index] = diagnosis.error
-        return errors
+        indices = [index for index, line in enumerate(self.segment(lines)) if len(line.chunks) == 1]
+        hypotheses = (
+            Hypothesis(tuple(self.target.vocab.ids(best.tokens).tolist()), best.log_prob, best.score, best.finished)
+            for best in (translations[index] for index in indices)
+        )
+        diagnoses = (
+            diagnosis.error
+            for pairs in self._encode_pairs(
+                [lines[index] for index in indices], [references[index] for index in indices]
+            )
+            for diagnosis in diagnose(
+                self, pairs.batch, [next(hypotheses) for _ in pairs.target_tokens], length=handling, coverage=coverage
+            )
+        )
+        errors = dict(zip(indices, diagnoses, strict=True))
+        return [errors.get(index) for index in range(len(lines))]
 
     def condition_on(self, lines: str | Iterable[str]) -> LanguageModel:
         """Return the translator for fixed source lines as a language model: next words, samples, scores.
 
         With several lines, it scores one translation for each.
         """
-        from dragoman.models.source_conditioned import SourceConditionedLM
+        from dragoman.models.language_model import SourceConditionedLM
 
         texts = [lines] if isinstance(lines, str) else list(lines)
         return SourceConditionedLM(self, self._encode_lines(texts).corpus, self.target)
@@ -443,13 +498,6 @@ class BaseTranslator(ABC):
 
     # -- text to ids and back ------------------------------------------------------------------------------------------
 
-    def _encode_chunks(self, lines: Sequence[SegmentedLine]) -> _EncodedSource:
-        """Encode all chunks of segmented lines."""
-        if self.source.format == TREE:
-            return self._encode_lines([line.text for line in lines if line.chunks])
-        tokens = [chunk for line in lines for chunk in line.chunks]
-        return _EncodedSource(Corpus.from_sentences(tokens, self.source.vocab), tokens)
-
     def _encode_lines(self, lines: Sequence[str | SegmentedLine]) -> _EncodedSource:
         """Encode whole lines, also blank and long ones."""
         if self.source.format == TREE:
@@ -458,9 +506,6 @@ class BaseTranslator(ABC):
         segmented = iter(self.source.segmenter.segment_all([line for line in lines if isinstance(line, str)]))
         tokens = [line.tokens if isinstance(line, SegmentedLine) else tuple(next(segmented)) for line in lines]
         return _EncodedSource(Corpus.from_sentences(tokens, self.source.vocab), tokens)
-
-    def _encode_target(self, lines: Sequence[str]) -> Corpus:
-        return Corpus.from_sentences(self.target.segmenter.segment_all(lines), self.target.vocab)
 
     def _encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> Iterator[_EncodedPairs]:
         """Encode sentence pairs, some at a time."""
@@ -489,29 +534,10 @@ class BaseTranslator(ABC):
         """Return a hypothesis as text; `tokens` are given if they include unknown words."""
         tokens = tuple(self.target.tokens_of(hypothesis.ids) if tokens is None else tokens)
         attention = None if hypothesis.attention is None else hypothesis.attention.double().numpy()
+        scores = (hypothesis.log_prob, hypothesis.score)
         return Translation(
-            self.target.join(tokens),
-            tokens,
-            hypothesis.log_prob,
-            hypothesis.score,
-            tuple(source_tokens),
-            hypothesis.finished,
-            attention,
+            self.target.join(tokens), tokens, *scores, tuple(source_tokens), hypothesis.finished, attention
         )
-
-    def _to_hypothesis(self, translation: Translation) -> Hypothesis:
-        from dragoman.search.hypothesis import Hypothesis
-
-        ids = tuple(self.target.vocab.ids(translation.tokens).tolist())
-        return Hypothesis(ids, translation.log_prob, translation.score, translation.finished)
-
-    def _line_translations(self, line: SegmentedLine, chunks: Iterator[list[Translation]]) -> list[Translation]:
-        """Return the translations of a line, taking those of its chunks from the iterator."""
-        if not line.chunks:
-            return [EMPTY_TRANSLATION]
-        if line.is_split:
-            return [join_translations([next(chunks)[0] for _ in line.chunks])]
-        return next(chunks)
 
 
 def _text(line: str | SegmentedLine) -> str:
@@ -523,7 +549,7 @@ def _check_pairs(lines: Sequence[str], translations: Sequence[str] | Sequence[Tr
         raise DataError(f"{len(lines)} lines but {len(translations)} translations")
 
 
-def _words(text: str, word_indices: Sequence[int]) -> tuple[str, ...]:
+def _words(text: str, word_indices: Sequence[int]) -> Tokens:
     """Return the words of a text, as many as its tokens belong to."""
     count = max(word_indices, default=-1) + 1
     words = split_words(text) or [""] * count  # tokens that are only spaces belong to an empty word
