@@ -17,7 +17,7 @@ from dragoman.data.tokenizer import Tokenizer
 from dragoman.evaluation.alignment import parse_gold_alignment
 from dragoman.evaluation.translator import attention_alignment_counts
 from dragoman.models.translator import Translator
-from dragoman.nn.attention_losses import fertility_loss, gold_attention, supervision_loss
+from dragoman.nn.attention import fertility_loss, gold_attention, supervision_loss
 from module_outputs import log_probs, training_output
 from small_translators import ENGLISH, GERMAN
 

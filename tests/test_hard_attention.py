@@ -12,8 +12,7 @@ from torch import Tensor
 from dragoman import Corpus, DataError, fit
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.models.translator import Translator
-from dragoman.nn.attention import SOFT_SHARE, most_probable, sample
-from dragoman.nn.attention_losses import reinforce
+from dragoman.nn.attention import SOFT_SHARE, most_probable, reinforce, sample
 from module_outputs import log_probs, training_output
 from small_translators import ENGLISH, GERMAN
 

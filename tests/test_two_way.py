@@ -17,7 +17,7 @@ from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
-from dragoman.nn.attention_losses import agreement
+from dragoman.nn.attention import agreement
 from dragoman.training.fit import TrainingStarted
 from module_outputs import log_probs, training_output
 from small_translators import ENGLISH, GERMAN

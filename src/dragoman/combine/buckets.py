@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,9 +69,7 @@ class SingleBucket(Bucketing):
         pass
 
     def start(self, rows: int) -> Rows:
-        import torch
-
-        return torch.zeros(rows, dtype=torch.int64)
+        return _zeros(rows)
 
     def buckets_of_state(self, states: Sequence[State], rows: Rows) -> BucketIds:
         return rows.numpy()
@@ -88,9 +86,7 @@ class PositionBuckets(Bucketing):
         self.labels = tuple(f"position {label}" for label in _range_labels([1, *(end + 1 for end in ends)]))
 
     def start(self, rows: int) -> Rows:
-        import torch
-
-        return torch.zeros(rows, dtype=torch.int64)  # words so far
+        return _zeros(rows)  # words so far
 
     def advance(self, rows: Rows, words: Tensor) -> Rows:
         return rows + 1
@@ -113,9 +109,7 @@ class FrequencyBuckets(Bucketing):
         self.bucket_after[START] = 0
 
     def start(self, rows: int) -> Rows:
-        import torch
-
-        return torch.full((rows,), START)  # the previous word
+        return _zeros(rows) + START  # the previous word
 
     def advance(self, rows: Rows, words: Tensor) -> Rows:
         return words
@@ -222,15 +216,11 @@ class CrossedBuckets(Bucketing):
         return tuple(part.advance(part_rows, words) for part, part_rows in zip(self.parts, rows, strict=True))
 
     def buckets_of_state(self, states: Sequence[State], rows: Rows) -> BucketIds:
-        return self._joint(
-            [part.buckets_of_state(states, part_rows) for part, part_rows in zip(self.parts, rows, strict=True)]
-        )
+        buckets = (part.buckets_of_state(states, part_rows) for part, part_rows in zip(self.parts, rows, strict=True))
+        return np.ravel_multi_index(tuple(buckets), self.shape)
 
     def buckets_of_corpus(self, corpus: Corpus) -> BucketIds:
-        return self._joint([part.buckets_of_corpus(corpus) for part in self.parts])
-
-    def _joint(self, buckets: list[BucketIds]) -> BucketIds:
-        return np.ravel_multi_index(tuple(buckets), self.shape)
+        return np.ravel_multi_index(tuple(part.buckets_of_corpus(corpus) for part in self.parts), self.shape)
 
 
 NO_BUCKETS = "none"
@@ -271,7 +261,13 @@ def _first_member(models: Sequence[LanguageModel], kind: type[M], description: s
     )
 
 
-def _log2_buckets(numbers: NDArray[Any], buckets: int) -> BucketIds:
+def _zeros(rows: int) -> Tensor:
+    import torch
+
+    return torch.zeros(rows, dtype=torch.int64)
+
+
+def _log2_buckets(numbers: NDArray[np.integer], buckets: int) -> BucketIds:
     """Return the number of binary digits, so that buckets are 0, 1, 2-3, 4-7, 8-15, ...; the last is unbounded.
 
     >>> _log2_buckets(np.array([0, 1, 2, 3, 4, 7, 8, 99]), 5).tolist()

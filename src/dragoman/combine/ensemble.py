@@ -92,12 +92,16 @@ class Combination:
 
     def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Return log P of the tokens that any member (linear) or all members (log-linear) allow.  # (rows, n), (n,)"""
-        weighted = list(self._weighted_member_states(state))
-        candidates = [candidate_log_probs(member, part) for member, part, _ in weighted]
-        weights = [weight for _, _, weight in weighted]
-        id_lists = [ids for _, ids in candidates]
-        ids = _union(id_lists) if self.mode == "linear" else _intersection(id_lists)
-        parts = [_log_probs_of(log_probs, part_ids, ids, len(self.vocab)) for log_probs, part_ids in candidates]
+        members, states, weights = zip(*self._weighted_member_states(state), strict=True)
+        candidates = [candidate_log_probs(member, part) for member, part in zip(members, states, strict=True)]
+        ids = _candidate_ids([member_ids for _, member_ids in candidates], self.mode)
+        parts = []
+        for log_probs, member_ids in candidates:
+            if ids is not None and member_ids is not None and member_ids.equal(ids):
+                parts.append(log_probs)
+                continue
+            scattered = scatter_to_vocabulary(log_probs, member_ids, len(self.vocab))
+            parts.append(scattered if ids is None else scattered.index_select(1, ids))
         if self.mode == "linear":
             return log_weighted_sum(parts, [math.log(weight) for weight in weights]), ids
         return _log_linear_product(parts, weights), ids
@@ -138,38 +142,17 @@ class Combination:
                 yield member, part, weight
 
 
-def _union(id_lists: Sequence[Tensor | None]) -> Tensor | None:
-    """Return the ids in any list; None stands for all.  # (n,)"""
+def _candidate_ids(id_lists: Sequence[Tensor | None], mode: CombinationMode) -> Tensor | None:
+    """Return the ids in any list (linear) or in all lists (log-linear); None stands for all ids.  # (n,)"""
     import torch
 
     lists = [ids for ids in id_lists if ids is not None]
-    if len(lists) < len(id_lists):
+    if not lists or (mode == "linear" and len(lists) < len(id_lists)):
         return None
-    return lists[0] if _all_equal(lists) else torch.cat(lists).unique()
-
-
-def _intersection(id_lists: Sequence[Tensor | None]) -> Tensor | None:
-    """Return the ids in all lists; None stands for all.  # (n,)"""
-    import torch
-
-    lists = [ids for ids in id_lists if ids is not None]
-    if not lists or _all_equal(lists):
-        return lists[0] if lists else None
+    if all(ids.equal(lists[0]) for ids in lists[1:]):
+        return lists[0]
     ids, counts = torch.cat(lists).unique(return_counts=True)
-    return ids[counts == len(lists)]
-
-
-def _all_equal(lists: Sequence[Tensor]) -> bool:
-    return all(ids.equal(lists[0]) for ids in lists[1:])
-
-
-def _log_probs_of(log_probs: Tensor, member_ids: Tensor | None, ids: Tensor | None, vocab_size: int) -> Tensor:
-    """Return log P of `ids`, given that of `member_ids`.  # (rows, n)"""
-    if ids is None:
-        return scatter_to_vocabulary(log_probs, member_ids, vocab_size)
-    if member_ids is not None and member_ids.equal(ids):
-        return log_probs
-    return scatter_to_vocabulary(log_probs, member_ids, vocab_size).index_select(1, ids)
+    return ids if mode == "linear" else ids[counts == len(lists)]
 
 
 def _log_linear_product(log_probs: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
@@ -195,18 +178,15 @@ def _check_weights(weights: Sequence[float], members: int, mode: CombinationMode
 
 def _check_same_vocabularies(members: Sequence[Scorer], names: Sequence[str]) -> None:
     named = list(zip(names, members, strict=True))
-    _check_equal([(name, member.vocab) for name, member in named], "target")
+    targets = [(name, member.vocab) for name, member in named]
     sources = [(name, member.source_vocab) for name, member in named if isinstance(member, _HasSourceVocab)]
-    _check_equal(sources, "source")
-
-
-def _check_equal(vocabularies: Sequence[tuple[str, Vocab]], side: str) -> None:
-    for other_name, other in vocabularies[1:]:
-        first_name, first = vocabularies[0]
-        if other != first:
-            difference = first.describe_difference(other)
-            problem = f"{first_name} and {other_name} have different {side} vocabularies ({difference})"
-            raise DataError(f"{problem}: train {other_name} on the same text, or with --vocab {first_name}")
+    for side, vocabularies in (("target", targets), ("source", sources)):
+        for name, vocab in vocabularies[1:]:
+            first_name, first = vocabularies[0]
+            if vocab != first:
+                difference = first.describe_difference(vocab)
+                problem = f"{first_name} and {name} have different {side} vocabularies ({difference})"
+                raise DataError(f"{problem}: train {name} on the same text, or with --vocab {first_name}")
 
 
 class Ensemble(Combination, BaseTranslator):

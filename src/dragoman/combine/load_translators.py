@@ -35,18 +35,6 @@ def load_translators(
         fusion: "linear" or "log-linear". Default: log-linear.
         shortlist: directory of an aligner whose lexicon restricts the words of each translation.
     """
-    _check_fusion(language_model, lm_weight, fusion, shortlist)
-    check_distinct(paths)
-    model = ensemble_of(paths, load_with_shortlists(paths, shortlist))
-    if language_model is None:
-        return model
-    mode: CombinationMode = "linear" if fusion == "linear" else "log-linear"
-    return _fuse(model, paths[0], language_model, DEFAULT_LM_WEIGHT if lm_weight is None else lm_weight, mode)
-
-
-def _check_fusion(
-    language_model: Path | None, lm_weight: float | None, fusion: str | None, shortlist: Path | None
-) -> None:
     if language_model is None and (lm_weight is not None or fusion is not None):
         raise DataError("--lm-weight and --fusion need a language model; name it with --lm DIR")
     if fusion not in (None, "linear", "log-linear"):
@@ -55,6 +43,20 @@ def _check_fusion(
         raise DataError(f"--lm-weight {lm_weight}: with --fusion linear it is a share and must be below 1")
     if fusion == "linear" and shortlist is not None:
         raise DataError("--shortlist excludes words that --fusion linear would allow again; use --fusion log-linear")
+    check_distinct(paths)
+    model, path = ensemble_of(paths, load_with_shortlists(paths, shortlist)), paths[0]
+    if language_model is None:
+        return model
+    loaded = load_language_model(language_model)
+    if loaded.vocab != model.vocab:
+        difference = model.vocab.describe_difference(loaded.vocab)
+        tokens = f"dragoman units {path} < TEXT > tokens.txt"
+        remedy = f"{tokens}, then dragoman train ngram --text tokens.txt --vocab {path} -o LM"
+        raise DataError(f"{language_model}: its words are not the tokens of {path} ({difference}); train one: {remedy}")
+    weight = DEFAULT_LM_WEIGHT if lm_weight is None else lm_weight
+    mode: CombinationMode = "linear" if fusion == "linear" else "log-linear"
+    weights = (1 - weight, weight) if mode == "linear" else (1.0, weight)
+    return Ensemble([model, loaded], weights, mode, names=[str(path), str(language_model)])
 
 
 def check_distinct(paths: Sequence[Path]) -> None:
@@ -98,21 +100,6 @@ def _shortlist(aligner: Aligner, model: BaseTranslator, name: str, path: Path) -
         raise DataError(f"{problem}; train the aligner on the words of its trees")
     units = f"dragoman units {path} --source < TEXT, and without --source for the target"
     raise DataError(f"{problem}; train the aligner on text in its tokens ({units})")
-
-
-def _fuse(
-    model: BaseTranslator, path: Path, language_model: Path, weight: float, mode: CombinationMode
-) -> BaseTranslator:
-    loaded = load_language_model(language_model)
-    if loaded.vocab != model.vocab:
-        difference = model.vocab.describe_difference(loaded.vocab)
-        remedy = (
-            f"dragoman units {path} < TEXT > tokens.txt, "
-            f"then dragoman train ngram --text tokens.txt --vocab {path} -o LM"
-        )
-        raise DataError(f"{language_model}: its words are not the tokens of {path} ({difference}); train one: {remedy}")
-    weights = (1 - weight, weight) if mode == "linear" else (1.0, weight)
-    return Ensemble([model, loaded], weights, mode, names=[str(path), str(language_model)])
 
 
 def load_unknown_replacer(model: BaseTranslator, lexicon: Path | None) -> UnknownReplacer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from dragoman.core.settings import Settings, validate
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.log_probs import token_log_probs
 from dragoman.io.storage import CONFIG_FILE
-from dragoman.models.base import SavedModel
+from dragoman.models.base import Config, SavedModel
 from dragoman.models.language_model import LanguageModel, check_compatible
 
 if TYPE_CHECKING:
@@ -120,14 +120,7 @@ class Mixture(LanguageModel):
 
     @classmethod
     def uniform(cls, models: Sequence[LanguageModel]) -> Self:
-        """Return the mixture with equal weights: the average of the models' probabilities.
-
-        >>> from dragoman import NgramModel
-        >>> corpus = Corpus.from_sentences(["the cat sat", "the dog sat"])
-        >>> models = [NgramModel.train(corpus, order=n, smoothing="witten-bell") for n in (1, 2)]
-        >>> Mixture.uniform(models).weights.tolist()
-        [0.5, 0.5]
-        """
+        """Return the mixture with equal weights: the average of the models' probabilities."""
         return cls(models)
 
     @classmethod
@@ -192,8 +185,8 @@ class Mixture(LanguageModel):
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
-    def config(self) -> dict[str, Any]:
-        config: dict[str, Any] = {"weights": self.weights.tolist()}
+    def config(self) -> Config:
+        config = {"weights": self.weights.tolist()}
         if self.buckets == NO_BUCKETS:
             return config
         return {**config, "buckets": self.buckets, "bucket_weights": self.bucket_weights.tolist()}
@@ -234,13 +227,15 @@ def fit_mixture_weights(log_probs: Floats, prior_weights: Floats | None = None, 
     probs = np.exp(log_probs - log_probs.max(axis=0, initial=-700))
     weights = np.full(len(probs), 1 / len(probs)) if prior_weights is None else prior_weights
     prior = prior_strength * weights  # tokens
+    counted = prior > 0
     last = -np.inf
     for _ in range(MAX_ITERATIONS):
         joint = weights[:, None] * probs  # (models, tokens)
         total = joint.sum(axis=0)
         if not total.all():
             raise DataError("the dev text has a word to which every model gives probability 0; add a smoothed model")
-        objective = float(np.log(total).mean()) + _log_dirichlet(weights, prior) / len(total)
+        log_prior = float(prior[counted] @ np.log(weights[counted]))  # log of the Dirichlet density up to a constant
+        objective = float(np.log(total).mean()) + log_prior / len(total)
         if objective - last < TOLERANCE:
             break
         weights, last = ((joint / total).sum(axis=1) + prior) / (len(total) + prior.sum()), objective
@@ -266,9 +261,3 @@ def mix_log_probs(log_probs: Floats, bucket_weights: Floats, buckets: NDArray[np
     with np.errstate(divide="ignore"):
         log_weights = np.log(bucket_weights)  # (buckets, models)
     return np.asarray(np.logaddexp.reduce(log_probs + log_weights.T[:, buckets], axis=0))
-
-
-def _log_dirichlet(weights: Floats, prior: Floats) -> float:
-    """Return the log of the Dirichlet density up to a constant; models with a prior of 0 tokens are left out."""
-    counted = prior > 0
-    return float(prior[counted] @ np.log(weights[counted]))

@@ -7,7 +7,6 @@ forgotten by exponential decay. The model has learned only word frequencies, so 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from dragoman.data.corpus import Corpus
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
 from dragoman.io.storage import CONFIG_FILE
-from dragoman.models.base import SavedModel
+from dragoman.models.base import Arrays, Config, SavedModel
 from dragoman.models.language_model import LanguageModel
 
 if TYPE_CHECKING:
@@ -80,7 +79,9 @@ class CacheModel(LanguageModel):
         """Return a cache over the vocabulary of a corpus, with the unigram distribution of the corpus."""
         settings = validate(CacheConfig, {"decay": decay, "prior": prior, "order": order}, "cache")
         unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
-        return cls(corpus.vocab, _unigram_probs(corpus), unknown, settings)
+        counts = np.bincount(corpus.ids_with_boundaries(starts=0), minlength=len(corpus.vocab)) + 1.0
+        counts[START] = 0.0  # words and `</s>` are counted, with one added; (|V|,)
+        return cls(corpus.vocab, counts / counts.sum(), unknown, settings)
 
     # -- the scorer ------------------------------------------------------------------------------------------------
 
@@ -124,10 +125,10 @@ class CacheModel(LanguageModel):
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Config:
         return self.settings.model_dump(mode="json")
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         return {"unigram": self.unigram}
 
     @classmethod
@@ -137,13 +138,6 @@ class CacheModel(LanguageModel):
             raise DataError(f"{saved.path}: table and vocabulary do not match; train or copy the model again")
         settings = validate(CacheConfig, saved.config, str(saved.path / CONFIG_FILE))
         return cls(saved.vocab, unigram, saved.unknown, settings)
-
-
-def _unigram_probs(corpus: Corpus) -> NDArray[np.float64]:
-    """Return add-one unigram probabilities of words and `</s>`; 0 for `<s>`.  # (|V|,)"""
-    counts = np.bincount(corpus.ids_with_boundaries(starts=0), minlength=len(corpus.vocab)) + 1.0
-    counts[START] = 0.0
-    return counts / counts.sum()
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,10 +44,21 @@ class Activations:
 def activations(model: RecurrentModel, corpus: Corpus, part: str = "h", layer: int | None = None) -> Activations:
     """Return the values of the cells of a layer (default: the last) after each word."""
     corpus.require_vocab(model.vocab)
-    number, place = _check_layer(model, layer), _check_part(model, part)
-    values: list[NDArray[np.float64]] = [np.zeros((0, model.settings.hidden))] * len(corpus)
+    settings = model.settings
+    number = settings.layers if layer is None else layer
+    if not 1 <= number <= settings.layers:
+        known = f"layers 1 to {settings.layers}" if settings.layers > 1 else "one layer, 1"
+        raise DataError(f"layer {number}: the model has {known}; choose one of these")
+    parts = CELLS[settings.cell].state
+    if part not in parts:
+        raise DataError(f"part {part!r}: the state of a cell {settings.cell} has {' and '.join(parts)}")
+    place = parts.index(part)
+    groups: Iterable[NDArray[np.int64]] = np.arange(len(corpus))[:, None]  # single sentences share their state
+    if not model.carries:  # sentences of similar length
+        groups = split_by_size(np.argsort(corpus.sizes, kind="stable"), corpus.sizes, TOKENS_PER_BATCH)
+    values: list[NDArray[np.float64]] = [np.zeros((0, settings.hidden))] * len(corpus)
     carry = None
-    for sentences in _sentence_groups(model, corpus):
+    for sentences in groups:
         batch = Batch.from_sentences([corpus[sentence] for sentence in sentences])
         state, steps = model.start(batch, carry), []
         for words in batch.ids.T:
@@ -60,13 +71,6 @@ def activations(model: RecurrentModel, corpus: Corpus, part: str = "h", layer: i
     return Activations(tuple(map(_words, corpus.sentences_as_text())), tuple(values), part, number)
 
 
-def _sentence_groups(model: RecurrentModel, corpus: Corpus) -> Iterator[NDArray[np.int64]]:
-    """Sentences of similar length; single ones for a model that carries its state."""
-    if model.carries:
-        return (np.array([sentence]) for sentence in range(len(corpus)))
-    return split_by_size(np.argsort(corpus.sizes, kind="stable"), corpus.sizes, TOKENS_PER_BATCH)
-
-
 def _words(text: str) -> tuple[str, ...]:
     """Split a sentence at single spaces; other white space belongs to words."""
     return tuple(text.split(" ")) if text else ()
@@ -77,42 +81,20 @@ def correlated_cells(activations: Activations, feature: str, limit: int) -> list
 
     The feature is `position` (the position in the sentence) or a word: whether it has been read.
     """
-    values = np.concatenate([np.zeros(0), *(_feature_values(words, feature) for words in activations.words)])
+    values = np.zeros(0)  # of the feature after each word
+    for words in activations.words:
+        has_read = np.maximum.accumulate(np.array([word == feature for word in words], np.float64))
+        values = np.concatenate([values, np.arange(len(words)) if feature == POSITION else has_read])
     if not len(values) or values.std() == 0:
         why = "all sentences have one word" if feature == POSITION else "it is never read, or always"
         raise DataError(f"no cell can correlate with {feature!r} in this text: {why}; use more text, or another word")
-    cells = range(activations.values[0].shape[1])
-    correlations = np.array([_correlation(np.concatenate(activations.of_cell(cell)), values) for cell in cells])
+    cells = np.concatenate(activations.values)  # (words, H)
+    stds = cells.std(axis=0)
+    covariances = cells.T @ (values - values.mean()) / len(cells)
+    zeros = np.zeros(len(stds))
+    correlations = np.divide(covariances, stds * values.std(), out=zeros, where=stds > MIN_STD)  # Pearson's
     best = np.argsort(-np.abs(correlations), kind="stable")[:limit]
     return [(int(cell), float(correlations[cell])) for cell in best]
-
-
-def _correlation(cell: NDArray[np.float64], feature: NDArray[np.float64]) -> float:
-    """Return Pearson's correlation; 0 for a constant cell."""
-    std = float(cell.std())
-    return float((cell @ (feature - feature.mean())) / (len(cell) * std * feature.std())) if std > MIN_STD else 0.0
-
-
-def _feature_values(words: Sequence[str], feature: str) -> NDArray[np.float64]:
-    """Return the values of a feature after each word of a sentence."""
-    if feature == POSITION:
-        return np.arange(len(words), dtype=np.float64)
-    return np.maximum.accumulate(np.array([word == feature for word in words], np.float64))
-
-
-def _check_layer(model: RecurrentModel, layer: int | None) -> int:
-    number = model.settings.layers if layer is None else layer
-    if not 1 <= number <= model.settings.layers:
-        known = f"layers 1 to {model.settings.layers}" if model.settings.layers > 1 else "one layer, 1"
-        raise DataError(f"layer {number}: the model has {known}; choose one of these")
-    return number
-
-
-def _check_part(model: RecurrentModel, part: str) -> int:
-    parts = CELLS[model.settings.cell].state
-    if part not in parts:
-        raise DataError(f"part {part!r}: the state of a cell {model.settings.cell} has {' and '.join(parts)}")
-    return parts.index(part)
 
 
 # -- saliency ----------------------------------------------------------------------------------------------------------

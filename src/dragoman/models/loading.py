@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from dragoman.io.storage import (
     VOCAB_FILE,
     map_arrays,
 )
-from dragoman.models.base import FORMAT_VERSION, Model, SavedModel
+from dragoman.models.base import FORMAT_VERSION, Config, Model, SavedModel
 from dragoman.models.language_model import LanguageModel
 
 if TYPE_CHECKING:
@@ -54,7 +55,12 @@ def load(path: str | Path) -> Any:
     directory = Path(path)
     config = _read_config(directory)
     kind = _check_kind(config.pop("kind", None), directory)
-    _check_format_version(config.pop("format", None), directory)
+    version = config.pop("format", None)
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise DataError(f"{directory}: model format {version} is from a newer version of dragoman; update dragoman")
+    if version != FORMAT_VERSION:
+        problem = f"model format {version} is from an older version of dragoman and cannot be loaded"
+        raise DataError(f"{directory}: {problem}; train the model again")
     if not (directory / VOCAB_FILE).exists():
         raise DataError(f"{directory / VOCAB_FILE}: missing; this model directory is broken, train or copy it again")
     vocab = Vocab.read(directory / VOCAB_FILE)
@@ -62,7 +68,9 @@ def load(path: str | Path) -> Any:
     arrays = map_arrays(directory / ARRAYS_FILE) if (directory / ARRAYS_FILE).exists() or kind == "ngram" else {}
     try:
         unknown = _load_unknown_model(config.pop("unknown"), vocab, members)
-        return _model_class(kind).from_saved(SavedModel(directory, config, vocab, unknown, arrays, members))
+        module, _, name = MODEL_CLASSES[kind].partition(":")
+        model_class: type[Model] = getattr(import_module(module), name)
+        return model_class.from_saved(SavedModel(directory, config, vocab, unknown, arrays, members))
     except DataError as error:
         if str(directory) in str(error):
             raise
@@ -84,10 +92,8 @@ def load_language_model(path: str | Path) -> LanguageModel:
     """Load a language model; raise an error for other models."""
     model = load(path)
     if not isinstance(model, LanguageModel):
-        raise DataError(
-            f"{path}: is a model of kind {model.kind}, not a language model; "
-            "try dragoman translate, or dragoman score with --src"
-        )
+        remedy = "try dragoman translate, or dragoman score with --src"
+        raise DataError(f"{path}: is a model of kind {model.kind}, not a language model; {remedy}")
     return model
 
 
@@ -131,21 +137,12 @@ def _check_kind(kind: object, directory: Path) -> str:
     if kind == TWO_WAY_KIND:
         raise DataError(f"{directory}: holds two translators; name {directory / FORWARD} or {directory / BACKWARD}")
     if not isinstance(kind, str) or kind not in MODEL_CLASSES:
-        raise DataError(
-            f"{directory / CONFIG_FILE}: unknown kind of model {kind!r}; known are {', '.join(MODEL_CLASSES)}"
-        )
+        known = ", ".join(MODEL_CLASSES)
+        raise DataError(f"{directory / CONFIG_FILE}: unknown kind of model {kind!r}; known are {known}")
     return kind
 
 
-def _check_format_version(version: object, directory: Path) -> None:
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise DataError(f"{directory}: model format {version} is from a newer version of dragoman; update dragoman")
-    if version != FORMAT_VERSION:
-        problem = f"model format {version} is from an older version of dragoman and cannot be loaded"
-        raise DataError(f"{directory}: {problem}; train the model again")
-
-
-def _load_unknown_model(config: dict[str, Any], vocab: Vocab, members: dict[str, Any]) -> UnknownWordModel:
+def _load_unknown_model(config: Config, vocab: Vocab, members: Mapping[str, LanguageModel]) -> UnknownWordModel:
     match config["kind"]:
         case "none":
             return ClosedVocabulary(vocab.num_known)
@@ -157,9 +154,3 @@ def _load_unknown_model(config: dict[str, Any], vocab: Vocab, members: dict[str,
             return SpellingModel.from_character_model(vocab, members[SPELLING_DIR])
         case kind:
             raise ValueError(f"unknown-word model {kind!r}")
-
-
-def _model_class(kind: str) -> type[Model]:
-    module, _, name = MODEL_CLASSES[kind].partition(":")
-    model_class: type[Model] = getattr(import_module(module), name)
-    return model_class

@@ -167,7 +167,7 @@ def saved_settings(saved: SavedModel, kind: type[S]) -> S:
 
 def create_output(
     hidden_size: int, words: int, settings: NetworkConfig, classes: WordClasses | None, direct_size: int = 0
-) -> tuple[nn.Linear | None, FullSoftmax | ClassFactoredSoftmax]:
+) -> tuple[nn.Linear | None, OutputLayer]:
     """Return the output layer of a network whose last hidden layer has this length, and a projection before it.
 
     The projection brings the hidden vector to the length of the embedding, if a tied output needs it.

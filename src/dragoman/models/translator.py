@@ -37,8 +37,7 @@ from dragoman.models.translator_parts import (
     lexicon_text,
     saved_lexicon,
 )
-from dragoman.nn.attention import Memory, RowLayout
-from dragoman.nn.attention_losses import reinforce
+from dragoman.nn.attention import Memory, RowLayout, reinforce
 from dragoman.nn.attention_priors import PositionPrior
 from dragoman.nn.decoder import DecoderState
 from dragoman.nn.encoders import EncoderOutput

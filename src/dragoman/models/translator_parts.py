@@ -15,8 +15,7 @@ from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import Vocab
 from dragoman.models.base import Arrays
 from dragoman.models.configs import TranslatorConfig
-from dragoman.nn.attention import SCORES, Attention, Memory
-from dragoman.nn.attention_losses import fertility_loss, supervision_loss
+from dragoman.nn.attention import SCORES, Attention, Memory, fertility_loss, supervision_loss
 from dragoman.nn.attention_priors import PRIORS
 from dragoman.nn.decoder import Bridge, Decoder
 from dragoman.nn.encoders import (
@@ -39,9 +38,7 @@ MAX_TRANSLATIONS = 20  # per source word
 MIN_PROB = 0.01  # of a translation
 
 
-def create_encoder(
-    settings: TranslatorConfig, dtype: torch.dtype
-) -> RecurrentEncoder | ConvolutionalEncoder | TreeEncoder:
+def create_encoder(settings: TranslatorConfig, dtype: torch.dtype) -> Encoder:
     """Return the encoder that the settings ask for."""
     word_size, size, rates = settings.embedding, settings.encoder_size, (settings.embedding_dropout, settings.dropout)
     if settings.reads_trees:

@@ -27,7 +27,7 @@ from dragoman.io.storage import BACKWARD, CARD_FILE, CONFIG_FILE, FORWARD, TWO_W
 from dragoman.models.base import FORMAT_VERSION, Arrays, Config
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
 from dragoman.models.translator import Translator, TranslatorOutput
-from dragoman.nn.attention_losses import agreement
+from dragoman.nn.attention import agreement
 
 
 class TwoWayTranslator(nn.Module):

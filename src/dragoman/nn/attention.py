@@ -15,11 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from dragoman.core.errors import DataError
+from dragoman.data.alignments import WordAlignments
 from dragoman.nn.attention_priors import AttentionHistory, AttentionPrior, PriorInput
 from dragoman.nn.layers import TypedModuleDict, empty_linear, glorot_, uniform_
 from dragoman.nn.step_products import PLAIN, GradientContext, StepProducts
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from dragoman.nn.lexicon import Candidates
 
 SOFT_SHARE = 0.5  # share of the rows that use soft attention while hard attention is trained
+MIN_ATTENTION = 1e-6  # lower values are raised before a logarithm
 
 
 class Memory(NamedTuple):
@@ -52,12 +55,9 @@ class AttentionOutput(NamedTuple):
 
 
 class AttentionScore(nn.Module, ABC):
-    """A scoring function of keys and queries.
+    """A scoring function of keys, from the source vectors, and queries, from the decoder's state.
 
-    Args:
-        query_size: Length of the decoder's state.
-        vector_size: Length of the source vectors.
-        hidden_size: Hidden units; used by `MLPScore` only.
+    The number of hidden units is used by `MLPScore` only.
     """
 
     def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
@@ -170,12 +170,9 @@ SCORES: dict[str, type[AttentionScore]] = {"dot": DotScore, "bilinear": Bilinear
 
 
 class Attention(nn.Module):
-    """alpha_t and c_t from the decoder's state.
+    """alpha_t and c_t from the decoder's state. Priors are terms added to the scores.
 
-    Args:
-        score: The scoring function.
-        priors: Terms added to the scores, by name.
-        hard: Use the vector of one word instead of the average: the most probable one, in training a sampled one.
+    Hard attention uses the vector of one word instead of the average: the most probable one, in training a sampled one.
     """
 
     def __init__(
@@ -289,3 +286,61 @@ class RowLayout(NamedTuple):
         """# (sentences, width, n) -> (rows, n)"""
         flat = grid.flatten(0, 1)
         return flat if self.places is None else flat.index_select(0, self.places.to(flat.device))
+
+
+# -- losses on attention, with a value per token, and the gradient of hard attention -----------------------------------
+
+
+def gold_attention(alignments: WordAlignments, steps: int, longest: int) -> Tensor:
+    """Return uniform attention to the aligned words; 0 where there are none.  # (steps, pairs, longest)"""
+    gold = torch.zeros(steps, len(alignments), longest)
+    links = (alignments.target, alignments.pair_indices, alignments.source)
+    gold[tuple(torch.from_numpy(part.astype(np.int64)) for part in links)] = 1.0
+    return gold / gold.sum(dim=2, keepdim=True).clamp(min=1.0)
+
+
+def supervision_loss(attention: Tensor, alignments: WordAlignments) -> Tensor:
+    """-sum_j gold_{t,j} log alpha_{t,j} of words whose alignment is known (Mi et al. 2016).
+
+    # attention: (steps, pairs, longest) -> (steps, pairs)
+    """
+    gold = gold_attention(alignments, *attention.shape[::2]).to(attention)
+    return -(gold * attention.clamp(min=MIN_ATTENTION).log()).sum(dim=2)
+
+
+def fertility_loss(attention: Tensor, mask: Tensor, phi: Tensor, source_words: Tensor) -> Tensor:
+    """(sum_t alpha_{t,j} - phi_j)^2 of each source word except `</s>`, in equal parts for the tokens of its sentence.
+
+    phi_j is the expected number of translations of the word (Cohn et al. 2016).
+    # attention: (steps, pairs, longest), mask: (steps, pairs), phi: (pairs, longest), source_words: (pairs,)
+    """
+    coverage = (attention * mask[:, :, None]).sum(dim=0)  # (pairs, longest)
+    is_word = torch.arange(attention.shape[2], device=attention.device) < source_words[:, None]
+    per_sentence = ((coverage - phi) ** 2 * is_word).sum(dim=1)  # (pairs,)
+    return mask * per_sentence / mask.sum(dim=0)
+
+
+def agreement(attention: Tensor, reverse_attention: Tensor, target_words: Tensor, source_words: Tensor) -> Tensor:
+    """sum_j alpha_{t,j} beta_{j,t} of each target word t, where beta is the attention in the other direction.
+
+    Summed over a sentence, it is the trace of the product of the two matrices (Cohn et al. 2016). `</s>` is left out.
+    # attention: (steps, pairs, longest), reverse_attention: (longest, pairs, steps); words: (pairs,)
+    """
+    steps, _, longest = attention.shape
+    is_target = torch.arange(steps, device=attention.device)[:, None] < target_words  # (steps, pairs)
+    is_source = torch.arange(longest, device=attention.device) < source_words[:, None]  # (pairs, longest)
+    return (attention * reverse_attention.permute(2, 1, 0) * is_source).sum(dim=2) * is_target
+
+
+def reinforce(log_probs: Tensor, attention: Tensor, choice: Tensor, baseline: Tensor) -> Tensor:
+    """Return log_probs with the gradient of sampled attention added (Williams 1992).
+
+    The gradient has an additional term: that of log alpha of the chosen word, times how much better the next word was
+    predicted than by soft attention, the baseline.
+
+    # log_probs, baseline: (tokens,); attention, choice: (tokens, longest), choice is 1 at one word, or attention
+    """
+    sampled = choice * (choice == 1)
+    log_choice = (attention.clamp(min=MIN_ATTENTION).log() * sampled.detach()).sum(dim=1)
+    term = log_choice * (log_probs - baseline).detach()
+    return log_probs + term - term.detach()

@@ -53,17 +53,11 @@ class PriorInput(NamedTuple):
 
 
 class AttentionPrior(nn.Module):
-    """A term added to attention scores.
-
-    Args:
-        value: Initial strength, or size, from the settings.
-        query_size: Length of the decoder's state.
-        vector_size: Length of the source vectors.
-    """
+    """A term added to attention scores, from the decoder's state and the source vectors."""
 
     def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
         super().__init__()
-        self.value = value
+        self.value = value  # initial strength, or size, from the settings
 
     @abstractmethod
     def reset_parameters(self, generator: Generator) -> None:

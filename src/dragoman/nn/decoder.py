@@ -39,28 +39,18 @@ class DecoderOutput(NamedTuple):
 
 
 class Decoder(nn.Module):
-    """h_t = RNN([embed(e_{t-1}); c_{t-1}], h_{t-1}), and alpha_t and c_t from h_t.
-
-    Args:
-        cell: One of `dragoman.nn.cells.CELLS`.
-        num_layers: Number of layers.
-        input_size: Length of the word vectors, L_m.
-        hidden_size: Length of the hidden state, H.
-        attention: The attention, or None for a decoder without.
-        context_size: Length of the context, D.
-        dropout: Dropout rate between layers.
-    """
+    """h_t = RNN([embed(e_{t-1}); c_{t-1}], h_{t-1}), and alpha_t and c_t from h_t."""
 
     def __init__(
         self,
-        cell: str,
+        cell: str,  # one of `dragoman.nn.cells.CELLS`
         num_layers: int,
-        input_size: int,
-        hidden_size: int,
+        input_size: int,  # L_m
+        hidden_size: int,  # H
         attention: Attention | None = None,
-        context_size: int = 0,
+        context_size: int = 0,  # D
         *,
-        dropout: float = 0.0,
+        dropout: float = 0.0,  # between layers
         dtype: torch.dtype | None = None,
     ):
         super().__init__()
@@ -167,23 +157,16 @@ class Bridge(nn.Module):
 
     The last layers correspond, and so on downwards. If the encoder has fewer layers, its lowest is used several times.
     An encoder without c uses h for both.
-
-    Args:
-        cell: The decoder's cell.
-        num_layers: Number of layers of the decoder.
-        input_size: Length of the encoder's states.
-        hidden_size: Length of the decoder's states.
-        copy: Copy the states; they must have the same length.
     """
 
     def __init__(
         self,
-        cell: str,
+        cell: str,  # of the decoder, as are the layers
         num_layers: int,
-        input_size: int,
-        hidden_size: int,
+        input_size: int,  # of the encoder's states
+        hidden_size: int,  # of the decoder's states
         *,
-        copy: bool = False,
+        copy: bool = False,  # copy the states; they must have the same length
         dtype: torch.dtype | None = None,
     ):
         super().__init__()

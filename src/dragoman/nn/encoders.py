@@ -1,13 +1,14 @@
 """Encoders of source sentences (tutorial, "Encoder-decoder Models" and "Other Ways of Encoding Sequences").
 
 Every encoder returns a state from which the decoder can start, and vectors for attention: one for each word and for
-`</s>`, or for trees one for each node.
+`</s>`, or for trees one for each node. It has the sizes `output_size` (D, of the vectors) and `state_size` (of the
+`num_layers` final states).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
@@ -33,38 +34,16 @@ class EncoderOutput(NamedTuple):
     final_states: tuple[CellState, ...]  # of each layer: h, or h and c  # (sentences, state_size) each
 
 
-class Encoder(Protocol):
-    """The interface of encoders, which are torch modules."""
-
-    output_size: int  # D, length of the vectors
-    state_size: int  # length of the vectors of final states
-    num_layers: int  # number of final states
-
-    def reset_parameters(self, generator: Generator) -> None: ...
-
-    def __call__(
-        self, source: Corpus, embedding: nn.Embedding, generator: Generator | None = None
-    ) -> EncoderOutput: ...
-
-
 class RecurrentEncoder(nn.Module):
-    """h_t = RNN(m_t, h_{t-1}) in one or two directions, whose vectors are concatenated.
-
-    Args:
-        directions: `LEFT_TO_RIGHT`, `RIGHT_TO_LEFT` or both, in the order of concatenation.
-        cell: One of `dragoman.nn.cells.CELLS`.
-        num_layers: Number of layers.
-        input_size: Length of the word vectors, L_m.
-        hidden_size: Length of the hidden state of each direction.
-    """
+    """h_t = RNN(m_t, h_{t-1}) in one or two directions, whose vectors are concatenated."""
 
     def __init__(
         self,
-        directions: tuple[str, ...],
-        cell: str,
+        directions: tuple[str, ...],  # `LEFT_TO_RIGHT`, `RIGHT_TO_LEFT` or both, in the order of concatenation
+        cell: str,  # one of `dragoman.nn.cells.CELLS`
         num_layers: int,
-        input_size: int,
-        hidden_size: int,
+        input_size: int,  # L_m
+        hidden_size: int,  # of each direction
         embedding_dropout: float = 0.0,
         dropout: float = 0.0,
         *,
@@ -237,3 +216,6 @@ class TreeEncoder(nn.Module):
         m = embedding(torch.from_numpy(batch.ids).to(embedding.weight.device))  # (leaves, L_m)
         trees = self.layer(self.embedding_dropout(m, generator), batch)
         return EncoderOutput(self.dropout(trees.vectors, generator), trees.mask, (trees.root,))
+
+
+Encoder = RecurrentEncoder | ConvolutionalEncoder | TreeEncoder

@@ -106,10 +106,8 @@ def log_unigram(corpus: Corpus, dtype: torch.dtype) -> Tensor:
 class Dropout(nn.Module):
     """Set a share of the elements to zero in training and scale up the others, with an explicit random generator.
 
-    Args:
-        rate: Share of elements set to zero.
-        shared_dim: Drop the same elements at all positions of this dimension (variational dropout, Gal and
-            Ghahramani 2016).
+    With `shared_dim`, the same elements are dropped at all positions of this dimension (variational dropout, Gal and
+    Ghahramani 2016).
     """
 
     def __init__(self, rate: float, shared_dim: int | None = None):
@@ -151,12 +149,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"step": step, "tanh": torc
 
 
 class MLP(nn.Module):
-    """h = tanh(W x + b) for each layer, or another activation (eqs. nnlm:stepmlp, nnlm:forward).
+    """h = tanh(W x + b) for each layer, or another of `ACTIVATIONS` (eqs. nnlm:stepmlp, nnlm:forward).
 
-    Args:
-        sizes: Input size and size of each hidden layer.
-        activation: One of `ACTIVATIONS`.
-        dropout: Dropout rate after each layer.
+    The sizes are those of the input and of each hidden layer. There is dropout after each layer.
     """
 
     def __init__(

@@ -41,22 +41,15 @@ class Candidates(NamedTuple):
 
 
 class LexiconBias(nn.Module):
-    """The lexicon's bias on a full softmax. It has no parameters; the table is a buffer.
+    """The lexicon's bias on a full softmax of |V_e| words. It has no parameters; the table is a buffer.
 
-    Args:
-        table: The lexicon.
-        vocab_size: Number of target words, |V_e|.
-        floor: Added to p_lex; the smaller, the stronger the bias.
+    The smaller the floor, which is added to p_lex, the stronger the bias.
     """
 
     def __init__(self, table: LexiconTable, vocab_size: int, floor: float):
         super().__init__()
         self.vocab_size, self.floor = vocab_size, floor
-        for name, tensor in table._asdict().items():
-            self.register_buffer(name, tensor)
-        self.starts: Tensor
-        self.words: Tensor
-        self.probs: Tensor
+        self.starts, self.words, self.probs = (nn.Buffer(tensor) for tensor in table)
 
     @property
     def table(self) -> LexiconTable:

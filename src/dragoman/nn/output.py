@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -35,54 +35,20 @@ class WordSubset(NamedTuple):
     scores: Callable[[Tensor], Tensor]  # (rows, inputs) -> (rows, n)
 
 
-class OutputLayer(Protocol):
-    """The interface of output layers, which are torch modules.
-
-    `x` is the hidden vector, or with direct connections the hidden vector and the word vectors.  # (rows, inputs)
-    `tied` is the matrix of a tied layer.  # (|V|, hidden)
-    """
-
-    def reset_parameters(self, generator: Generator) -> None: ...
-
-    def start_as_unigram(self, log_unigram: Tensor) -> None:
-        """Set the biases so that an untrained model predicts these probabilities.  # (|V|,)"""
-        ...
-
-    def log_probs(self, x: Tensor, tied: Tensor | None = None) -> Tensor:
-        """Return log p of all words; that of `<s>` is -inf.  # (rows, |V|)"""
-        ...
-
-    def target_log_probs(
-        self, x: Tensor, targets: Tensor, label_smoothing: float = 0.0, tied: Tensor | None = None
-    ) -> Tensor:
-        """Return log p of one word per row, for training.  # targets: (rows,) -> (rows,)
-
-        With label smoothing: (1 - label_smoothing) log p + label_smoothing times the mean log p of all words.
-        """
-        ...
-
-    def subset(self, words: Tensor, tied: Tensor | None = None) -> WordSubset:
-        """Prepare the scores of some words: log p up to a constant per row.  # words: (n,)"""
-        ...
-
-
 class FullSoftmax(nn.Module):
     """p = softmax(W x + b) over all words except `<s>` (eq. nnlm:nnlm).
 
-    Args:
-        words: Size of the vocabulary, |V|.
-        hidden_size: Length of the hidden vector.
-        tied: The layer has no matrix; the embedding is passed at each call.
-        direct_size: Length of the word vectors that are connected directly; 0 for none.
+    In all methods, x is the hidden vector, or with direct connections the hidden vector and the word vectors, and `tied`
+    is the matrix of a tied layer.  # (rows, inputs), (|V|, hidden)
     """
 
     def __init__(
         self,
-        words: int,
+        words: int,  # |V|
         hidden_size: int,
         *,
-        tied: bool = False,
-        direct_size: int = 0,
+        tied: bool = False,  # the layer has no matrix; the embedding is passed at each call
+        direct_size: int = 0,  # length of the word vectors that are connected directly; 0 for none
         dtype: torch.dtype | None = None,
     ):
         super().__init__()
@@ -101,6 +67,7 @@ class FullSoftmax(nn.Module):
         nn.init.zeros_(self.bias)
 
     def start_as_unigram(self, log_unigram: Tensor) -> None:
+        """Set the biases so that an untrained model predicts these probabilities.  # (|V|,)"""
         with torch.no_grad():
             self.bias.copy_(log_unigram)
 
@@ -113,15 +80,21 @@ class FullSoftmax(nn.Module):
         return W, self.bias + self.start_mask
 
     def log_probs(self, x: Tensor, tied: Tensor | None = None) -> Tensor:
+        """Return log p of all words; that of `<s>` is -inf.  # (rows, |V|)"""
         W, b = self.weights(tied)
         return nn.functional.linear(x, W, b).log_softmax(dim=1)
 
     def target_log_probs(
         self, x: Tensor, targets: Tensor, label_smoothing: float = 0.0, tied: Tensor | None = None
     ) -> Tensor:
+        """Return log p of one word per row, for training.  # targets: (rows,) -> (rows,)
+
+        With label smoothing: (1 - label_smoothing) log p + label_smoothing times the mean log p of all words.
+        """
         return target_log_probs(x, *self.weights(tied), targets, label_smoothing)
 
     def subset(self, words: Tensor, tied: Tensor | None = None) -> WordSubset:
+        """Prepare the scores of some words: log p up to a constant per row.  # words: (n,)"""
         W, b = (part[words.to(part.device)] for part in self.weights(tied))
         return WordSubset(words, lambda x: nn.functional.linear(x, W, b))
 
@@ -269,6 +242,9 @@ class ClassFactoredSoftmax(nn.Module):
         """Scores of some words cost as much as those of all, because words are normalised within their classes."""
         columns = words.to(self.class_of.device)
         return WordSubset(words, lambda x: self.log_probs(x, tied)[:, columns])
+
+
+OutputLayer = FullSoftmax | ClassFactoredSoftmax
 
 
 # -- log probabilities of targets --------------------------------------------------------------------------------------

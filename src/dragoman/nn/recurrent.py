@@ -19,24 +19,16 @@ STATE = "state"  # the name of the recurrent products of a step
 
 
 class RecurrentLayer(nn.Module):
-    """h_t = RNN(x_t, h_{t-1}) for one layer and one direction.
-
-    Args:
-        cell: One of `CELLS`.
-        input_size: Length of the input vectors.
-        hidden_size: Length of the state's vectors, H.
-        learned_state: Learn the initial state; otherwise it is zero.
-        weight_dropout: Dropout rate of the recurrent weights.
-    """
+    """h_t = RNN(x_t, h_{t-1}) for one layer and one direction."""
 
     def __init__(
         self,
-        cell: str,
+        cell: str,  # one of `CELLS`
         input_size: int,
-        hidden_size: int,
+        hidden_size: int,  # H, length of the state's vectors
         *,
-        learned_state: bool = False,
-        weight_dropout: float = 0.0,
+        learned_state: bool = False,  # learn the initial state; otherwise it is zero
+        weight_dropout: float = 0.0,  # of the recurrent weights
         dtype: torch.dtype | None = None,
     ):
         super().__init__()
@@ -168,19 +160,7 @@ LayerStates = tuple[CellState, ...]  # of each layer, from the first to the last
 
 
 class RecurrentStack(nn.Module):
-    """Recurrent layers on top of each other.
-
-    Args:
-        cell: One of `dragoman.nn.cells.CELLS`.
-        num_layers: Number of layers.
-        input_size: Length of the input vectors.
-        hidden_size: Length of the state's vectors of each layer, H.
-        residual: Add the input of each layer to its output.
-        learned_state: Learn the initial state; otherwise it is zero.
-        dropout: Dropout rate of the output of each layer.
-        variational: Drop the same elements at all steps.
-        weight_dropout: Dropout rate of the recurrent weights.
-    """
+    """Recurrent layers on top of each other; see also `RecurrentLayer`."""
 
     def __init__(
         self,
@@ -189,10 +169,10 @@ class RecurrentStack(nn.Module):
         input_size: int,
         hidden_size: int,
         *,
-        residual: bool = False,
+        residual: bool = False,  # add the input of each layer to its output
         learned_state: bool = False,
-        dropout: float = 0.0,
-        variational: bool = False,
+        dropout: float = 0.0,  # of the output of each layer
+        variational: bool = False,  # drop the same elements at all steps
         weight_dropout: float = 0.0,
         dtype: torch.dtype | None = None,
     ):
@@ -208,7 +188,6 @@ class RecurrentStack(nn.Module):
             layer.reset_parameters(generator)
 
     def initial_states(self, rows: int) -> LayerStates:
-        """Return h_0, and c_0 where there is one, of every layer."""
         return tuple(layer.initial_state(rows) for layer in self.layers)
 
     def forward(self, x: Tensor, states: LayerStates, generator: Generator | None = None) -> tuple[Tensor, LayerStates]:

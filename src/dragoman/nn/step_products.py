@@ -8,7 +8,6 @@ of each step, and when the gradients of all steps' outputs are known, computes t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -24,54 +23,39 @@ class GradientContext(FunctionCtx):
     e: Tensor | None  # of `dragoman.nn.output`
 
 
-class StepProducts(Protocol):
-    """How a step multiplies by matrices. Each product within a step has a name."""
+class StepProducts:
+    """How a step multiplies by matrices: ordinary products, differentiated step by step.
+
+    Each product within a step has a name.
+    """
 
     def prepare(self, p: Tensor, matrices: Mapping[str, Tensor]) -> Tensor:
         """Return the terms that the sums of all steps start with, where `add` will add exactly these products.
 
         # p: (steps, rows, outputs), matrices: (outputs, inputs) each
         """
-        ...
-
-    def add(self, name: str, W: Tensor, p: Tensor, x: Tensor) -> Tensor:
-        """Return p + W x for each row.  # (outputs, inputs), (rows, outputs), (rows, inputs) -> (rows, outputs)"""
-        ...
-
-    def linear(self, name: str, W: Tensor, x: Tensor) -> Tensor:
-        """Return W x for each row.  # (outputs, inputs), (rows, inputs) -> (rows, outputs)"""
-        ...
-
-    def per_sentence(self, name: str, M: Tensor, x: Tensor) -> Tensor:
-        """Return x M with a matrix for each sentence.  # (sentences, inputs, outputs), (sentences, rows, inputs)"""
-        ...
-
-    def next_step(self) -> None: ...
-
-
-class PlainProducts:
-    """Ordinary products, differentiated step by step."""
-
-    def prepare(self, p: Tensor, matrices: Mapping[str, Tensor]) -> Tensor:
         return p
 
     def add(self, name: str, W: Tensor, p: Tensor, x: Tensor) -> Tensor:
+        """Return p + W x for each row.  # (outputs, inputs), (rows, outputs), (rows, inputs) -> (rows, outputs)"""
         return torch.addmm(p, x, W.t())
 
     def linear(self, name: str, W: Tensor, x: Tensor) -> Tensor:
+        """Return W x for each row.  # (outputs, inputs), (rows, inputs) -> (rows, outputs)"""
         return x @ W.t()
 
     def per_sentence(self, name: str, M: Tensor, x: Tensor) -> Tensor:
+        """Return x M with a matrix for each sentence.  # (sentences, inputs, outputs), (sentences, rows, inputs)"""
         return torch.bmm(x, M)
 
     def next_step(self) -> None:
-        pass
+        """Continue with the next step."""
 
 
-PLAIN = PlainProducts()
+PLAIN = StepProducts()
 
 
-class GatheredProducts:
+class GatheredProducts(StepProducts):
     """Products of a given number of steps, whose matrices get their gradients from all steps at once."""
 
     def __init__(self, steps: int) -> None:

@@ -66,13 +66,7 @@ TREE_CELLS: dict[str, TreeCell] = {
 
 
 class TreeLayer(nn.Module):
-    """A recursive network over binary trees.
-
-    Args:
-        cell: One of `TREE_CELLS`.
-        input_size: Length of the word vectors.
-        hidden_size: Length of the state's vectors, H.
-    """
+    """A recursive network over binary trees, with one of `TREE_CELLS` and vectors of length H."""
 
     def __init__(self, cell: str, input_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
         super().__init__()
