@@ -169,7 +169,7 @@ def test_saved_vocabulary_is_restored(tmp_path: Path) -> None:
         (b"<s>\t0\n</s>\t0\n<unk>\t0\na 1\n", r"v:4: expected `token TAB count`, found 'a 1'"),
         (b"<s>\t0\n</s>\t0\n<unk>\t0\na\t-1\n", r"v:4: expected"),
         (b"<s>\t0\n<unk>\t0\n</s>\t0\n", r"v:1: a vocabulary begins with <s>"),
-        (b"<s>\t0\n</s>\t0\n<unk>\t0\n\xff\t1\n", r"v: not UTF-8 \(byte 21\)"),
+        (b"<s>\t0\n</s>\t0\n<unk>\t0\n\xff\t1\n", r"v:4: not UTF-8 \(byte 0xff at column 1\)"),
     ],
 )
 def test_invalid_vocabulary_files_raise_an_error(tmp_path: Path, text: bytes, complaint: str) -> None:

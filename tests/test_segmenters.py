@@ -13,20 +13,22 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError
-from dragoman.data.alignments import append_end, attention_to_words, token_links_to_words
+from dragoman.data.alignments import append_end, attention_to_words
+from dragoman.data.detokenize import looks_tokenised, looks_unsegmented
 from dragoman.data.segmenters import (
+    MODEL_FILE,
     CharSegmenter,
     Segmenter,
     SegmenterSpec,
+    SubwordSegmenter,
     TextLengths,
     WordSegmenter,
     choose_segmenter,
     load_segmenter,
-    looks_tokenised,
-    looks_unsegmented,
+    minimum_size,
+    recommended_size,
     train_segmenter,
 )
-from dragoman.data.subwords import MODEL_FILE, SubwordSegmenter, minimum_size, recommended_size
 from dragoman.data.vocabulary import SPECIALS
 
 RAW = [
@@ -404,17 +406,6 @@ def test_attention_of_empty_sentences() -> None:
     assert attention_to_words(np.ones((1, 1)), append_end([]), append_end([])).tolist() == [[1.0]]
     with pytest.raises(AssertionError):
         attention_to_words(np.ones((2, 3)), [0], [0, 1, 1])
-
-
-def test_token_links_to_words() -> None:
-    source, target = LEARNED[0], CharSegmenter()
-    source_words = source.word_indices(source.segment("old brown farmers"))
-    target_words = target.word_indices(target.segment("alte Bauern"))
-    everything = [(i, j) for i in range(len(source_words)) for j in range(len(target_words))]
-    assert token_links_to_words(reversed(everything), source_words, target_words) == [
-        (i, j) for i in range(3) for j in (0, 1)
-    ]
-    assert token_links_to_words([], source_words, target_words) == []
 
 
 # -- lengths ---------------------------------------------------------------------------------------------------------

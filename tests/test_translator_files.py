@@ -14,7 +14,7 @@ import yaml
 
 import dragoman
 from dragoman import DataError, fit
-from dragoman.data import subwords
+from dragoman.data import segmenters
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.io.storage import (
@@ -141,7 +141,7 @@ def test_translators_and_language_models_are_loaded_separately(saved: Path, tmp_
 
 def test_both_names_of_sentencepieces_file_are_equal() -> None:
     """`io.storage` cannot import it, so the name is defined twice."""
-    assert subwords.MODEL_FILE == SENTENCEPIECE_FILE
+    assert segmenters.MODEL_FILE == SENTENCEPIECE_FILE
     assert {
         SOURCE_PREFIX + SENTENCEPIECE_FILE,
         TARGET_PREFIX + SENTENCEPIECE_FILE,

@@ -128,7 +128,7 @@ def _system_names(systems: Sequence[str], names: str) -> tuple[str, str]:
 
 
 def _detect_tokenised(lines: Sequence[str]) -> bool:
-    from dragoman.data.segmenters import looks_tokenised
+    from dragoman.data.detokenize import looks_tokenised
 
     tokenised = looks_tokenised(lines)
     if tokenised:

@@ -95,17 +95,6 @@ def _membership(words: Sequence[int]) -> NDArray[np.float64]:
     return np.eye(max(words, default=-1) + 1)[list(words)] if words else np.zeros((0, 0))
 
 
-def token_links_to_words(
-    links: Iterable[tuple[int, int]], source_words: Sequence[int], target_words: Sequence[int]
-) -> list[tuple[int, int]]:
-    """Convert links between tokens to sorted, distinct links between words.
-
-    >>> token_links_to_words([(0, 0), (1, 0), (2, 1)], [0, 0, 1], [0, 1])
-    [(0, 0), (1, 1)]
-    """
-    return sorted({(source_words[source], target_words[target]) for source, target in links})
-
-
 def word_links_to_tokens(
     links: Sequence[Iterable[tuple[int, int]]],
     words: Sequence[tuple[Sequence[int], Sequence[int]]],

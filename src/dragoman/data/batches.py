@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
 
 import numpy as np
 import torch
@@ -83,7 +82,7 @@ class Segment:
 
 
 @dataclass(frozen=True, eq=False)
-class TextStream(Sequence[Segment]):
+class TextStream:
     """A text laid out in parallel rows and read a fixed number of steps at a time.
 
     >>> corpus = Corpus.from_sentences(["a b", "c", "a"])
@@ -111,16 +110,10 @@ class TextStream(Sequence[Segment]):
     def __len__(self) -> int:
         return -(-(len(self.ids) - 1) // self.steps)
 
-    @overload
-    def __getitem__(self, index: int) -> Segment: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Segment]: ...
-    def __getitem__(self, index: int | slice) -> Segment | Sequence[Segment]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(len(self))[index]]
+    def __getitem__(self, index: int) -> Segment:
         if not 0 <= index < len(self):
             raise IndexError(index)
         return Segment(self.ids[index * self.steps : (index + 1) * self.steps + 1])
 
     def __iter__(self) -> Iterator[Segment]:
-        return (self[index] for index in range(len(self)))
+        return map(self.__getitem__, range(len(self)))

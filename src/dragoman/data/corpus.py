@@ -136,13 +136,9 @@ class Corpus:
     @property
     def num_characters(self) -> int:
         """Characters of the text with one space between words and one line break per sentence."""
-        lengths = int(self.vocab.token_lengths[self.ids].sum())
-        if len(self.unknown_positions):
-            spelling_lengths = np.array([len(word) for word in self.spellings])
-            unknown = len(self.unknown_positions)
-            lengths += int(spelling_lengths[self.unknown_spelling_ids].sum()) - unknown * len(SPECIALS[UNK])
-        empty = int((np.diff(self.offsets) == 0).sum())
-        return lengths + self.num_words + empty
+        lengths = np.array([len(token) for token in self.vocab.tokens])[self.ids]
+        lengths[self.unknown_positions] = [len(word) for word in self.unknown_words]
+        return int(lengths.sum() + np.maximum(np.diff(self.offsets), 1).sum())
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -307,10 +303,8 @@ class ParallelCorpus:
             for path, vocab, field in ((source, source_vocab, source_field), (target, target_vocab, target_field))
         )
         if len(source_corpus) != len(target_corpus):
-            raise DataError(
-                f"{source} has {len(source_corpus)} lines but {target} has {len(target_corpus)}: line i of one must "
-                "translate line i of the other"
-            )
+            counts = f"{source} has {len(source_corpus)} lines but {target} has {len(target_corpus)}"
+            raise DataError(f"{counts}: line i of one must translate line i of the other")
         return cls(source_corpus, target_corpus)
 
     def __len__(self) -> int:

@@ -1,14 +1,14 @@
 """Tokenisation and detokenisation of punctuation: `"Stop!", he said.` and `" stop ! " , he said .`
 
 The treatment of punctuation, capitals and apostrophes follows from the vocabulary of the model, however its training
-text was tokenised: a word that the model knows is not split.
+text was tokenised: a word that the model knows is not split. `looks_tokenised` tests whether a text is tokenised.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman.data.scanner import split_words
@@ -28,6 +28,15 @@ LINE_ENDS = re.compile(r"()(?<!\s)(\s*\n\s*)()")  # starts at the first space, s
 ABBREVIATION = re.compile(
     r"(?:^|\s)(?:\w|\w\.\w|[Mm]rs?|[Mm]s|[DdPp]r|[Pp]rof|[Ss]t|[Nn]r|[Nn]o|[Vv]gl|bzw|usw|etc|vs|ca)\.$"
 )
+
+SAMPLE_LINES = 5_000  # lines examined by `looks_tokenised` and `looks_unsegmented`
+MIN_MARKS_PER_LINE = 0.05  # a text with fewer punctuation marks has nothing to split
+MAX_MEAN_WORD_LENGTH = 6  # characters: in the scripts below words are shorter, sentences are longer
+# Scripts written without spaces: Thai, Lao, Tibetan, Burmese, Khmer, Japanese kana, Chinese characters.
+UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+CLOSING = "\"'”’»)]}"  # may stand between a punctuation mark and the following space
+MARKS = ",!?،؟۔।"  # always end a word; a full stop may end an abbreviation, so only the last of a line counts
+WIDE_MARKS = re.compile("[。、，！？｡､]")  # not followed by a space, so they may stand inside a word
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,10 @@ class PunctuationTokenizer:
         tokens = [html.unescape(word) if self.html_escaped else word for word in split_words(words)]
         tokens = [(names or {}).get(position, token) for position, token in enumerate(tokens)]
         line = _join_tokens(tokens)
-        return _capitalise(line) if self.lowercase and _starts_with_capital(source_line) else line
+        if self.lowercase and next(filter(str.isalnum, source_line), "").isupper():
+            position = next((i for i, letter in enumerate(line) if letter.isalnum()), 0)
+            return line[:position] + line[position : position + 1].upper() + line[position + 1 :]
+        return line
 
     def _knows(self, word: str) -> bool:
         return self._escape(word) in self.vocabulary
@@ -167,11 +179,42 @@ def _join_tokens(tokens: list[str]) -> str:
     return line
 
 
-def _starts_with_capital(line: str) -> bool:
-    first = next((letter for letter in line if letter.isalnum()), "")
-    return first.isupper()
+def looks_tokenised(lines: Iterable[str]) -> bool:
+    """Return whether punctuation is separated from words by spaces.
+
+    A text without punctuation counts as tokenised, because there is nothing to split. A text in a script without
+    spaces does not.
+
+    >>> looks_tokenised(["he left , i think ."]), looks_tokenised(["He left, I think."]), looks_tokenised(["AA K AH N"])
+    (True, False, True)
+    >>> looks_tokenised(["彼 は 去っ た 。"]), looks_tokenised(["彼は去ったと思います。"])
+    (True, False)
+    """
+    sample = _sample_evenly(list(lines), SAMPLE_LINES)
+    if looks_unsegmented(sample):
+        return False
+    separated = []  # for each word that ends in a punctuation mark, whether the mark is a word
+    for words in map(split_words, sample):
+        for position, word in enumerate(words, 1):
+            bare = word.rstrip(CLOSING)
+            ends_sentence = position == len(words) and bare.endswith(".")
+            if bare.endswith(tuple(MARKS)) or ends_sentence or WIDE_MARKS.search(word):
+                separated.append(not any(map(str.isalnum, word)))
+    return len(separated) <= MIN_MARKS_PER_LINE * len(sample) or sum(separated) * 2 > len(separated)
 
 
-def _capitalise(line: str) -> str:
-    position = next((i for i, letter in enumerate(line) if letter.isalnum()), 0)
-    return line[:position] + line[position : position + 1].upper() + line[position + 1 :]
+def looks_unsegmented(lines: Iterable[str]) -> bool:
+    """Return whether a text is mostly in a script without spaces and has no spaces between its words.
+
+    >>> [looks_unsegmented([line]) for line in ("彼は去ったと思います", "彼 は 去っ た", "he left")]
+    [True, False, False]
+    """
+    words = [word for line in _sample_evenly(list(lines), SAMPLE_LINES) for word in split_words(line)]
+    unspaced = [len(word) for word in words if UNSPACED.search(word)]
+    mostly_unspaced = sum(unspaced) * 2 > sum(map(len, words))
+    return mostly_unspaced and sum(unspaced) > MAX_MEAN_WORD_LENGTH * len(unspaced)
+
+
+def _sample_evenly(lines: Sequence[str], size: int) -> Sequence[str]:
+    """Return about `size` lines from all parts of the text, which may be sorted by length."""
+    return lines[:: max(1, len(lines) // size)]

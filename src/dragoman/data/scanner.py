@@ -7,7 +7,7 @@ space) can shift the lines of a parallel text.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,17 +94,18 @@ def split_words(line: str) -> list[str]:
     return [word for word in line.rstrip("\r").replace("\t", " ").split(" ") if word]
 
 
-def check_lines(lines: Sequence[str]) -> None:
-    """Raise an error that names the line (from 1) if a string has a line break or cannot be written as UTF-8."""
+def check_lines(lines: Iterable[str]) -> list[str]:
+    """Return the lines, or raise an error that names the first one (from 1) with a line break or invalid characters."""
+    lines = list(lines)
     for number, line in enumerate(lines, 1):
         if "\n" in line:
             raise error_at_line("sentences", number, "contains a line break; give one sentence per string")
         try:
             line.encode()
         except UnicodeEncodeError:
-            raise error_at_line(
-                "sentences", number, "contains an unpaired surrogate; remove or fix the character"
-            ) from None
+            problem = "contains an unpaired surrogate; remove or fix the character"
+            raise error_at_line("sentences", number, problem) from None
+    return lines
 
 
 # -- small texts -------------------------------------------------------------------------------------------------------
@@ -114,29 +115,23 @@ def _split_chunk(text: bytes) -> ScannedText:
     """Scan with Python's own functions."""
     text = text.removesuffix(b"\n")
     if any(separator in text for separator in OTHER_WHITESPACE):
-        lines = [_split_line(line) for line in text.split(b"\n")]
+        lines = [
+            [word for word in line.removesuffix(b"\r").replace(b"\t", b" ").split(b" ") if word]
+            for line in text.split(b"\n")
+        ]
         words = [word for line in lines for word in line]
         offsets = offsets_of(np.fromiter(map(len, lines), np.int64, len(lines)))
     else:
-        words, offsets = text.split(), _word_offsets(np.frombuffer(text, np.uint8))
+        words, data = text.split(), np.frombuffer(text, np.uint8)
+        is_blank = (data == SPACE) | (data == TAB) | (data == NEWLINE)
+        starts = ~is_blank
+        starts[1:] &= is_blank[:-1]
+        offsets = np.concatenate([[0], np.cumsum(starts)[data == NEWLINE], [len(words)]])
     index: defaultdict[bytes, int] = defaultdict()
     index.default_factory = index.__len__  # a new word gets the next index
     tokens = np.fromiter(map(index.__getitem__, words), np.int32, len(words))
     types = [str(word, "utf-8") for word in index]
     return ScannedText(types, np.bincount(tokens, minlength=len(types)).astype(np.int64), tokens, offsets)
-
-
-def _word_offsets(data: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return the first word of each line, and the number of words, of a text without a final line break."""
-    is_blank = (data == SPACE) | (data == TAB) | (data == NEWLINE)
-    starts = ~is_blank
-    starts[1:] &= is_blank[:-1]
-    words_before = np.cumsum(starts)
-    return np.concatenate([[0], words_before[data == NEWLINE], [np.count_nonzero(starts)]])
-
-
-def _split_line(line: bytes) -> list[bytes]:
-    return [word for word in line.removesuffix(b"\r").replace(b"\t", b" ").split(b" ") if word]
 
 
 # -- large texts -------------------------------------------------------------------------------------------------------
@@ -147,7 +142,8 @@ def _scan_chunk(text: memoryview) -> ScannedText:
     data = np.frombuffer(text, np.uint8)
     max_tokens = data.size // 2 + 1  # memory is used only where it is written
     token_type = np.empty(max_tokens, np.int32)
-    offsets = np.zeros(_count_lines(data) + 1, np.int64)
+    lines = int((data == NEWLINE).sum()) + int(data.size > 0 and data[-1] != NEWLINE)  # the last may have no break
+    offsets = np.zeros(lines + 1, np.int64)
     starts, lengths = np.empty(max_tokens, np.int64), np.empty(max_tokens, np.int32)  # of each type
     counts, hashes = np.empty(max_tokens, np.int64), np.empty(max_tokens, np.uint64)
     slots = np.full(1 << 15, -1, np.int32)  # hash -> type
@@ -161,11 +157,6 @@ def _scan_chunk(text: memoryview) -> ScannedText:
     offsets[-1] = token
     ranges = zip(starts[:types].tolist(), lengths[:types].tolist(), strict=True)
     return ScannedText([str(text[a : a + n], "utf-8") for a, n in ranges], counts[:types], token_type[:token], offsets)
-
-
-def _count_lines(data: NDArray[np.uint8]) -> int:
-    """Count line breaks, and a last line without one."""
-    return int((data == NEWLINE).sum()) + int(data.size > 0 and data[-1] != NEWLINE)
 
 
 @kernel

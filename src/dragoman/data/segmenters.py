@@ -1,83 +1,90 @@
 """Segmenters: how lines are split into tokens, and joined again.
 
 Words are separated by spaces. Characters include spaces and punctuation. Subwords are pieces of words, learned from a
-text. For every segmenter, `join(segment(line))` is the line up to its whitespace.
+text by SentencePiece: byte-pair encoding or a unigram model. For every segmenter, `join(segment(line))` is the line up
+to its whitespace.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import re
+import warnings
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from dragoman.core.errors import DataError, closest_match
+from dragoman.core.threads import available_cores
+from dragoman.data.detokenize import looks_tokenised, looks_unsegmented
 from dragoman.data.scanner import check_lines, split_words
-from dragoman.data.subwords import (
-    ALGORITHMS,
-    MODEL_FILE,
-    SPACE_MARK,
-    SubwordSegmenter,
-    assign_word_indices,
-    minimum_size,
-    recommended_size,
-    train_subwords,
-)
+from dragoman.data.vocabulary import SPECIALS
 
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+SPACE_MARK = "▁"  # U+2581, stands for a space in tokens smaller than words, as in SentencePiece
+ALGORITHMS = {"subword": "bpe", "unigram": "unigram"}  # our names and SentencePiece's
 ALIASES = {"bpe": "subword"}
 KINDS = ("auto", "word", "char", *ALGORITHMS)
 MAX_SINGLETON_SHARE = 0.005  # with a larger share of singletons, words are split into subwords
 MIN_WORDS_PER_LINE = 1.5  # a text with fewer consists of single words
 MAX_SIZE_DIGITS = 7  # of the number of subwords
 
-SAMPLE_LINES = 5_000  # lines examined by `looks_tokenised` and `looks_unsegmented`
-MIN_MARKS_PER_LINE = 0.05  # a text with fewer punctuation marks has nothing to split
-MAX_MEAN_WORD_LENGTH = 6  # characters: in the scripts below words are shorter, sentences are longer
-# Scripts written without spaces: Thai, Lao, Tibetan, Burmese, Khmer, Japanese kana, Chinese characters.
-UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
-CLOSING = "\"'”’»)]}"  # may stand between a punctuation mark and the following space
-MARKS = ",!?،؟۔।"  # always end a word; a full stop may end an abbreviation, so only the last of a line counts
-WIDE_MARKS = re.compile("[。、，！？｡､]")  # not followed by a space, so they may stand inside a word
+MODEL_FILE = "sentencepiece.model"
+MAX_TRAINING_LINES = 1_000_000  # of a longer text, this many lines are sampled evenly
+MAX_LINE_BYTES = 1 << 20  # SentencePiece's default would skip lines of more than 4,192 bytes
+UNKNOWN_PIECE = "no piece"  # has a space, so no text can contain it
+PROBE = "ﬁ  ﬁ"  # changed by a model with a normalisation rule, or by one whose last part is missing
+MIN_SIZE, MAX_SIZE = 200, 32_000
+
+# SentencePiece gives two characters a meaning: ▁ (a space) and, in training, ▅ (an unknown character). These two and
+# three characters of the private use area are escaped before SentencePiece sees them.
+ESCAPE, REPLACEMENTS = "\ue580", {"▁": "\ue581", "▅": "\ue585"}
+ESCAPED = {**REPLACEMENTS, **{character: ESCAPE + character for character in (ESCAPE, *REPLACEMENTS.values())}}
+UNESCAPED = {escaped: character for character, escaped in ESCAPED.items()}
+TO_ESCAPE = re.compile(f"[{''.join(ESCAPED)}]")
+TO_RESTORE = re.compile(f"{ESCAPE}[{ESCAPE}{''.join(REPLACEMENTS.values())}]|[{''.join(REPLACEMENTS.values())}]")
 
 
-class Segmenter(Protocol):
+@dataclass(frozen=True)
+class Segmenter(ABC):
     """Splits lines into tokens and joins tokens to lines."""
+
+    spec: str  # its specification, such as `subword:8000`
 
     @property
     def kind(self) -> str:
         """`word`, `char`, `subword` or `unigram`."""
-        ...
-
-    @property
-    def spec(self) -> str:
-        """The specification of this segmenter, such as `subword:8000`."""
-        ...
+        return self.spec.partition(":")[0]
 
     def segment(self, line: str) -> list[str]:
         """Split a line into tokens. No token contains a space, a TAB or a line break."""
-        ...
+        return self.segment_all([line])[0]
 
+    @abstractmethod
     def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
         """Split many lines, faster than one by one."""
-        ...
 
+    @abstractmethod
     def join(self, tokens: Sequence[str]) -> str:
         """Join tokens to a line."""
-        ...
 
+    @abstractmethod
     def word_indices(self, tokens: Sequence[str]) -> list[int]:
         """Return the index (from 0) of the space-separated word that each token belongs to."""
-        ...
 
     def files(self) -> Mapping[str, bytes]:
         """Return the files to be saved in addition to `spec`, by name."""
-        ...
+        return {}
 
 
 @dataclass(frozen=True)
-class WordSegmenter:
+class WordSegmenter(Segmenter):
     """Splits at spaces and TABs.
 
     >>> segmenter = WordSegmenter()
@@ -85,16 +92,10 @@ class WordSegmenter:
     'the cat sat'
     """
 
-    kind: str = "word"
     spec: str = "word"
 
-    def segment(self, line: str) -> list[str]:
-        return self.segment_all([line])[0]
-
     def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
-        checked = list(lines)
-        check_lines(checked)
-        return [split_words(line) for line in checked]
+        return [split_words(line) for line in check_lines(lines)]
 
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
@@ -102,12 +103,9 @@ class WordSegmenter:
     def word_indices(self, tokens: Sequence[str]) -> list[int]:
         return list(range(len(tokens)))
 
-    def files(self) -> Mapping[str, bytes]:
-        return {}
-
 
 @dataclass(frozen=True)
-class CharSegmenter:
+class CharSegmenter(Segmenter):
     """Splits into characters. A space is written ▁ and a ▁ of the text ▁▁, so every line without TABs is restored.
 
     >>> segmenter = CharSegmenter()
@@ -115,17 +113,11 @@ class CharSegmenter:
     (['t', 'o', '▁', 'b', 'e', '▁▁'], 'to be▁')
     """
 
-    kind: str = "char"
     spec: str = "char"
 
-    def segment(self, line: str) -> list[str]:
-        return self.segment_all([line])[0]
-
     def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
-        checked = list(lines)
-        check_lines(checked)
         escaped = {" ": SPACE_MARK, "\t": SPACE_MARK, SPACE_MARK: SPACE_MARK + SPACE_MARK}
-        return [[escaped.get(character, character) for character in line.rstrip("\r")] for line in checked]
+        return [[escaped.get(character, character) for character in line.rstrip("\r")] for line in check_lines(lines)]
 
     def join(self, tokens: Sequence[str]) -> str:
         plain = {SPACE_MARK: " ", SPACE_MARK + SPACE_MARK: SPACE_MARK}
@@ -134,11 +126,98 @@ class CharSegmenter:
     def word_indices(self, tokens: Sequence[str]) -> list[int]:
         return assign_word_indices((token == SPACE_MARK, token != SPACE_MARK) for token in tokens)
 
+
+@dataclass(frozen=True)
+class SubwordSegmenter(Segmenter):
+    """Splits words into pieces. The first piece of a word begins with ▁.
+
+    `join(segment(line))` is the line with single spaces between its words. A character that the training text did not
+    have becomes a piece of its own, which a vocabulary of pieces does not know but which is not lost. No piece is
+    `<s>`, `</s>` or `<unk>`: such words in a text are split.
+    """
+
+    model: bytes = field(repr=False)  # the SentencePiece model file
+
+    @property
+    def size(self) -> int:
+        """Number of pieces, including the unknown piece."""
+        size: int = self._processor.get_piece_size()
+        return size
+
+    @property
+    def pieces(self) -> list[str]:
+        """All pieces except the unknown piece.
+
+        A vocabulary should contain all of them: some (rare letters, a space before an unknown character) are needed to
+        segment new words but occur in the training text only as parts of larger pieces.
+        """
+        names = [self._processor.id_to_piece(index) for index in range(1, self.size)]  # 0 is the unknown piece
+        return list(dict.fromkeys(_split_specials(names)))
+
+    def validate(self) -> None:
+        """Load the model, and raise an error if it is damaged."""
+        _ = self._processor
+
+    @cached_property
+    def _processor(self) -> SentencePieceProcessor:
+        from sentencepiece import SentencePieceProcessor
+
+        processor = SentencePieceProcessor()
+        try:
+            processor.LoadFromSerializedProto(self.model)
+            valid = "".join(processor.encode(PROBE, out_type=str)) == SPACE_MARK + PROBE.replace(" ", SPACE_MARK)
+        except (RuntimeError, ValueError):
+            valid = False
+        if not valid:
+            raise DataError(f"{MODEL_FILE}: damaged, or not created by dragoman; train the subwords again")
+        return processor
+
+    def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
+        segmented = self._processor.encode(_escape_lines(lines), out_type=str, num_threads=available_cores())
+        return [_split_specials(pieces) for pieces in segmented]
+
+    def join(self, tokens: Sequence[str]) -> str:
+        text = " ".join(split_words("".join(tokens).replace(SPACE_MARK, " ")))
+        return TO_RESTORE.sub(lambda match: UNESCAPED[match[0]], text)
+
+    def word_indices(self, tokens: Sequence[str]) -> list[int]:
+        return assign_word_indices((token.startswith(SPACE_MARK), token.strip(SPACE_MARK) != "") for token in tokens)
+
     def files(self) -> Mapping[str, bytes]:
-        return {}
+        return {MODEL_FILE: self.model}
 
 
-# -- creating segmenters ---------------------------------------------------------------------------------------------
+def assign_word_indices(tokens: Iterable[tuple[bool, bool]]) -> list[int]:
+    """Return the index of the word (from 0) that each token belongs to.
+
+    Each token is given as (starts with a space, contains other characters). A token that is only a space belongs to
+    the next word, or to the last word if there is none. All tokens of a line without words have index 0.
+
+    >>> assign_word_indices([(True, True), (False, True), (True, False), (False, True), (True, False)])
+    [0, 0, 1, 1, 1]
+    """
+    indices, words, inside = [], 0, False
+    for starts_with_space, has_text in tokens:
+        inside = inside and not starts_with_space
+        if has_text and not inside:
+            words, inside = words + 1, True
+        indices.append(words - 1 if inside else words)
+    return [min(index, max(words - 1, 0)) for index in indices]
+
+
+def _escape_lines(lines: Iterable[str]) -> list[str]:
+    """Return lines with single spaces and without characters that SentencePiece would interpret."""
+    return [TO_ESCAPE.sub(lambda match: ESCAPED[match[0]], " ".join(split_words(line))) for line in check_lines(lines)]
+
+
+def _split_specials(pieces: list[str]) -> list[str]:
+    """Split pieces that are `<s>`, `</s>` or `<unk>` into characters."""
+    if not any(special in pieces for special in SPECIALS):
+        return pieces
+    return [part for piece in pieces for part in (piece if piece in SPECIALS else (piece,))]
+
+
+# -- creating segmenters -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -178,7 +257,7 @@ def train_segmenter(spec: str, *texts: Iterable[str]) -> Segmenter:
     """Train a segmenter on one text or, to be shared between them, on several.
 
     `auto` chooses the kind by the texts (see `choose_segmenter`). `subword` and `unigram` without a number choose the
-    number of subwords by the texts.
+    number of subwords by the texts, at least two per character: Chinese has thousands of characters.
     """
     lines = [list(text) for text in texts]
     parsed = SegmenterSpec.parse(spec)
@@ -186,8 +265,12 @@ def train_segmenter(spec: str, *texts: Iterable[str]) -> Segmenter:
         parsed = SegmenterSpec(choose_segmenter(*lines))
     if parsed.kind not in ALGORITHMS:
         return _untrained_segmenter(parsed.kind)
-    all_lines = [line for text in lines for line in text]
-    return train_subwords(parsed.kind, parsed.size or _default_size(all_lines), all_lines)
+    all_lines, size = [line for text in lines for line in text], parsed.size
+    if size is None:
+        words = {word for line in all_lines for word in split_words(line)}
+        types = None if looks_unsegmented(all_lines) else len(words)
+        size = max(recommended_size(len(all_lines), types), 2 * minimum_size(all_lines))
+    return _train_subwords(parsed.kind, size, all_lines)
 
 
 def load_segmenter(spec: str, files: Mapping[str, bytes]) -> Segmenter:
@@ -200,6 +283,12 @@ def load_segmenter(spec: str, files: Mapping[str, bytes]) -> Segmenter:
     segmenter = SubwordSegmenter(str(parsed), files[MODEL_FILE])
     segmenter.validate()
     return segmenter
+
+
+def _untrained_segmenter(kind: str) -> Segmenter:
+    if kind == "auto":
+        raise DataError("units auto: there is no text here to choose by; name the units")
+    return WordSegmenter() if kind == "word" else CharSegmenter()
 
 
 def choose_segmenter(*texts: Iterable[str]) -> str:
@@ -215,10 +304,11 @@ def choose_segmenter(*texts: Iterable[str]) -> str:
     all_lines = [list(text) for text in texts]
     if any(looks_unsegmented(lines) for lines in all_lines):
         return "subword"
-    lengths = TextLengths.from_lines(line for lines in all_lines for line in lines)
-    if lengths.num_words < MIN_WORDS_PER_LINE * lengths.num_sentences:
+    counts = [Counter(word for line in lines for word in split_words(line)) for lines in all_lines]
+    if sum(count.total() for count in counts) < MIN_WORDS_PER_LINE * sum(map(len, all_lines)):
         return "char"
-    mostly_known = all(looks_tokenised(lines) and _singleton_share(lines) < MAX_SINGLETON_SHARE for lines in all_lines)
+    singletons = [sum(n == 1 for n in count.values()) / max(1, count.total()) for count in counts]
+    mostly_known = max(singletons, default=0) < MAX_SINGLETON_SHARE and all(map(looks_tokenised, all_lines))
     return "word" if mostly_known else "subword"
 
 
@@ -227,75 +317,67 @@ def token_name(segmenter: Segmenter) -> str:
     return {"word": "word", "char": "character"}.get(segmenter.kind, "piece")
 
 
-def _singleton_share(lines: Sequence[str]) -> float:
-    """Return the share of a text's words that occur only once."""
-    counts = Counter(word for line in lines for word in split_words(line))
-    return sum(count == 1 for count in counts.values()) / max(1, counts.total())
+def _train_subwords(kind: str, size: int, lines: Sequence[str]) -> SubwordSegmenter:
+    """Learn `size` subwords from a text, or fewer if the text does not have as many. The result is deterministic."""
+    from sentencepiece import SentencePieceTrainer
+
+    spec, text = f"{kind}:{size}", [line for line in _escape_lines(lines) if line]
+    if not text:
+        raise DataError(f"{spec}: the text has no words to learn from; give a text with one sentence per line")
+    minimum = minimum_size(text)
+    if size < minimum:
+        remedy = f"use {kind}:{2 * minimum} or more, or units char"
+        raise DataError(f"{spec}: the text needs at least {minimum} pieces, one per character; {remedy}")
+    model = io.BytesIO()
+    try:
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(text[:: max(1, len(text) // MAX_TRAINING_LINES)]),
+            model_writer=model,
+            model_type=ALGORITHMS[kind],
+            vocab_size=size,
+            hard_vocab_limit=False,  # fewer pieces if the text does not have as many
+            character_coverage=1.0,
+            normalization_rule_name="identity",  # keep capitals, accents and punctuation
+            remove_extra_whitespaces=False,
+            add_dummy_prefix=True,  # the first word of a line is segmented like any other
+            unk_id=0,
+            bos_id=-1,
+            eos_id=-1,
+            pad_id=-1,
+            unk_piece=UNKNOWN_PIECE,
+            max_sentence_length=MAX_LINE_BYTES,
+            num_threads=1,  # the same order of summation every time
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{spec}: no subwords can be learned from this text ({reason}); try units char") from None
+    segmenter = SubwordSegmenter(spec, model.getvalue())
+    if segmenter.size < size:
+        warnings.warn(f"{spec}: the text gives only {segmenter.size} subwords, all are used", stacklevel=3)
+    return segmenter
 
 
-def _untrained_segmenter(kind: str) -> Segmenter:
-    if kind == "auto":
-        raise DataError("units auto: there is no text here to choose by; name the units")
-    return WordSegmenter() if kind == "word" else CharSegmenter()
+def recommended_size(sentences: int, types: int | None = None) -> int:
+    """Return how many subwords to learn from a text of this many sentences and, if known, distinct words.
 
+    The vectors of a subword are learned from its occurrences. A small text needs few subwords that occur often. A large
+    text can have many, so that sentences are short and frequent words are not split. The rule of thumb is 2,000
+    subwords for 10,000 sentences, growing with the power 0.65 of the number of sentences. More than 32,000 only make
+    the softmax slow. More subwords than distinct words would leave nothing to share between words.
 
-def _default_size(lines: Sequence[str]) -> int:
-    """Return the recommended number of subwords, at least two per character: Chinese has thousands of characters."""
-    types = None if looks_unsegmented(lines) else len({word for line in lines for word in split_words(line)})
-    return max(recommended_size(len(lines), types), 2 * minimum_size(lines))
-
-
-# -- whether a text is tokenised ---------------------------------------------------------------------------------------
-
-
-def looks_tokenised(lines: Iterable[str]) -> bool:
-    """Return whether punctuation is separated from words by spaces.
-
-    A text without punctuation counts as tokenised, because there is nothing to split. A text in a script without
-    spaces does not.
-
-    >>> looks_tokenised(["he left , i think ."]), looks_tokenised(["He left, I think."]), looks_tokenised(["AA K AH N"])
-    (True, False, True)
-    >>> looks_tokenised(["彼 は 去っ た 。"]), looks_tokenised(["彼は去ったと思います。"])
-    (True, False)
+    >>> [recommended_size(sentences) for sentences in (500, 10_000, 29_000, 165_000, 10_000_000)]
+    [300, 2000, 4000, 12400, 32000]
+    >>> recommended_size(10_000, types=700)
+    700
     """
-    sample = _sample_evenly(list(lines), SAMPLE_LINES)
-    if looks_unsegmented(sample):
-        return False
-    separated = [is_separate for line in sample for is_separate in _separated_marks(split_words(line))]
-    return len(separated) <= MIN_MARKS_PER_LINE * len(sample) or sum(separated) * 2 > len(separated)
+    size = round(2_000 * (sentences / 10_000) ** 0.65, -2)
+    return int(max(MIN_SIZE, min(size, MAX_SIZE, types or MAX_SIZE)))
 
 
-def looks_unsegmented(lines: Iterable[str]) -> bool:
-    """Return whether a text is mostly in a script without spaces and has no spaces between its words.
-
-    >>> [looks_unsegmented([line]) for line in ("彼は去ったと思います", "彼 は 去っ た", "he left")]
-    [True, False, False]
-    """
-    words = [word for line in _sample_evenly(list(lines), SAMPLE_LINES) for word in split_words(line)]
-    unspaced = [len(word) for word in words if UNSPACED.search(word)]
-    mostly_unspaced = sum(unspaced) * 2 > sum(map(len, words))
-    return mostly_unspaced and sum(unspaced) > MAX_MEAN_WORD_LENGTH * len(unspaced)
-
-
-def _sample_evenly(lines: Sequence[str], size: int) -> Sequence[str]:
-    """Return about `size` lines from all parts of the text, which may be sorted by length."""
-    return lines[:: max(1, len(lines) // size)]
-
-
-def _separated_marks(words: Sequence[str]) -> list[bool]:
-    """For each word that ends in a punctuation mark, return whether the mark is already separate."""
-    return [
-        not any(map(str.isalnum, word))
-        for position, word in enumerate(words, 1)
-        if _ends_in_mark(word, last=position == len(words))
-    ]
-
-
-def _ends_in_mark(word: str, last: bool) -> bool:
-    """Return whether a word ends in a punctuation mark or contains one that is not followed by a space."""
-    bare = word.rstrip(CLOSING)
-    return bare.endswith(tuple(MARKS)) or (last and bare.endswith(".")) or WIDE_MARKS.search(word) is not None
+def minimum_size(lines: Iterable[str]) -> int:
+    """Return the smallest possible number of subwords: one per character, the space and the unknown piece."""
+    return len(set[str]().union(*lines) | {" "}) + 1
 
 
 # -- lengths that do not depend on the segmenter ----------------------------------------------------------------------

@@ -10,9 +10,9 @@ from typing import TypedDict, Unpack
 from dragoman.core.errors import DataError
 from dragoman.core.types import Json
 from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.formats import read_lines, read_parallel_lines
-from dragoman.data.segmenters import Segmenter, WordSegmenter, load_segmenter, looks_tokenised, train_segmenter
-from dragoman.data.subwords import SubwordSegmenter
+from dragoman.data.segmenters import Segmenter, SubwordSegmenter, WordSegmenter, load_segmenter, train_segmenter
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError, error_at_line
+from dragoman.core.errors import DataError, encoding_error, error_at_line, file_errors
 
 START, END, UNK = 0, 1, 2
 SPECIALS = ("<s>", "</s>", "<unk>")
@@ -41,12 +41,7 @@ class Vocab:
 
     @classmethod
     def build(
-        cls,
-        tokens: Iterable[str],
-        counts: Iterable[int],
-        *,
-        min_count: int = 1,
-        max_size: int | None = None,
+        cls, tokens: Iterable[str], counts: Iterable[int], *, min_count: int = 1, max_size: int | None = None
     ) -> Vocab:
         """Keep the tokens that occur at least `min_count` times, and of those the `max_size` most frequent.
 
@@ -57,9 +52,8 @@ class Vocab:
         unknown = count_of.pop(SPECIALS[UNK], 0)
         known = {token: count for token, count in count_of.items() if count >= min_count}
         if max_size is not None and len(known) > max_size:
-            frequent = sorted(known, key=lambda token: -known[token])[:max_size]  # stable: ties go to the earlier token
-            selected = set(frequent)
-            known = {token: count for token, count in known.items() if token in selected}
+            frequent = set(sorted(known, key=lambda token: -known[token])[:max_size])  # ties go to the earlier token
+            known = {token: count for token, count in known.items() if token in frequent}
         unknown += sum(count_of.values()) - sum(known.values())
         return cls([*SPECIALS, *known], [0, 0, unknown, *known.values()])
 
@@ -92,11 +86,6 @@ class Vocab:
     def ids(self, tokens: Iterable[str]) -> NDArray[np.int32]:
         return np.fromiter((self.id(token) for token in tokens), np.int32)
 
-    @cached_property
-    def token_lengths(self) -> NDArray[np.int64]:
-        """Characters in each token.  # (|V|,)"""
-        return np.fromiter((len(token) for token in self.tokens), np.int64, len(self))
-
     def describe_difference(self, other: Vocab) -> str:
         """Describe how two vocabularies differ, for an error message."""
         if len(self) != len(other):
@@ -113,8 +102,16 @@ class Vocab:
 
     @classmethod
     def read(cls, path: Path) -> Vocab:
+        if not path.exists():
+            raise DataError(f"{path}: no such file; is this a model directory?")
+        with file_errors(path):
+            content = path.read_bytes()
+        try:
+            lines = content.decode().removesuffix("\n").split("\n")
+        except UnicodeDecodeError as error:
+            raise encoding_error(content, error.start, str(path)) from None
         tokens, counts, line_of = [], [], dict[str, int]()
-        for number, line in enumerate(_read_lines(path), 1):
+        for number, line in enumerate(lines, 1):
             token, _, count = line.partition("\t")
             if token in line_of:
                 problem = f"{token!r} is already on line {line_of[token]}; remove one of the two"
@@ -128,14 +125,3 @@ class Vocab:
             problem = f"a vocabulary begins with {', '.join(SPECIALS)}; is this the vocabulary of a model?"
             raise error_at_line(str(path), 1, problem)
         return cls(tokens, counts)
-
-
-def _read_lines(path: Path) -> list[str]:
-    try:
-        return path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; is this a model directory?") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 (byte {error.start})") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None

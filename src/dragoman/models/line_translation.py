@@ -11,8 +11,9 @@ import numpy as np
 
 from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import error_at_line
+from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.formats import NumberedLine
-from dragoman.data.segmenters import looks_tokenised, token_name
+from dragoman.data.segmenters import token_name
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import parse_tree
 from dragoman.data.vocabulary import UNK

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dragoman.align.unknown_words import COPIED, UnknownReplacer
 from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.data.detokenize import PunctuationTokenizer, split_sentences
-from dragoman.data.subwords import SPACE_MARK
+from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.vocabulary import SPECIALS
 from dragoman.models.translation import BaseTranslator, Translation
