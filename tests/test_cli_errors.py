@@ -114,7 +114,7 @@ def test_bad_usage(run, shared, tmp_path, arguments, message):
         (b"\xef\xbb\xbf", "empty"),
         (b"fine\nthe <s> here\n", ":2: <s> is reserved"),
         (b"fine\nthe </s>\n", ":2: </s> is reserved"),
-        (b"\n\n\n", "bad.txt: the training text has no words"),
+        (b"\n\n\n", "bad.txt: the text has no words"),
         (b"\x1f\x8b\x08", "this is gzip data; give it a name that ends in .gz"),
     ],
 )

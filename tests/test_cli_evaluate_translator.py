@@ -186,7 +186,7 @@ def test_scores_are_printed_even_if_the_file_cannot_be_written(
     def full(*anything: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(evaluate_translator, "_write", full)
+    monkeypatch.setattr(evaluate_translator, "write_text", full)
     outcome = run("evaluate", place / "one", *text, "--output", tmp_path / "out")
     assert outcome.code == 1 and "BLEU" in outcome.out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -133,7 +134,7 @@ def train_net(
     calls.append((model, training, given))
 
 
-@with_option_groups(default_texts={"order": "as needed"})
+@partial(with_option_groups, default_texts={"order": "as needed"})
 def train_required(model: Required, other: Net) -> None:
     calls.append(model)
 

@@ -10,11 +10,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dragoman.cli.messages import info, status, suggest_command
-from dragoman.cli.option_groups import OptionGroup, with_option_groups
-from dragoman.cli.options import Force, Src, SrcField, Tgt, TgtField, file_option, option
+from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
+from dragoman.cli.options import Force, Src, SrcField, Tgt, TgtField
 from dragoman.core.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman.align.em import EMProgress
     from dragoman.data.corpus import ParallelCorpus
     from dragoman.data.tokenizer import LinePairs
-    from dragoman.evaluation.alignment import AlignmentCounts, GoldAlignment
+    from dragoman.evaluation.alignment import GoldAlignment
 
 
 @dataclass(frozen=True)
@@ -31,32 +29,37 @@ class AlignerOptions(OptionGroup):
 
     model: Annotated[
         str,
-        typer.Option(
-            "--model",
-            metavar="ibm1|ibm2|hmm",
-            help="ibm1: lexical probabilities; ibm2: also the distance from the diagonal; hmm: also the position of "
-            "the previous word.",
+        option(
+            "--model ibm1|ibm2|hmm",
+            "ibm1: lexical probabilities; ibm2: also the distance from the diagonal; hmm: also the position of the "
+            "previous word.",
         ),
     ] = "hmm"
-    iterations: Annotated[
-        int, typer.Option("--iterations", min=1, metavar="N", help="EM iterations of each model.")
-    ] = 5
+    iterations: Annotated[int, option("--iterations N", "EM iterations of each model.", min=1)] = 5
     prior: Annotated[
         float,
-        typer.Option(
-            "--prior",
+        option(
+            "--prior X",
+            "Dirichlet prior: smaller values give fewer translations per word; 0: none, maximum likelihood.",
             min=0.0,
-            metavar="X",
-            help="Dirichlet prior: smaller values give fewer translations per word; 0: none, maximum likelihood.",
         ),
     ] = 0.01
-    trained: Annotated[
-        Path | None, option("--with", metavar="DIR", help="Use this aligner instead of training one.")
+    trained: Annotated[Path | None, option("--with DIR", "Use this aligner instead of training one.")] = None
+    output: Annotated[
+        Path | None, option("--output, -o DIR", "Directory for the aligner, with its lexicon in lexicon.tsv.")
     ] = None
+    force: Force = False
 
     def check(self) -> None:
-        if self.trained is not None and AlignerOptions(trained=self.trained) != self:
-            raise DataError("--with uses an aligner without changes; remove --model, --iterations and --prior")
+        from dragoman.io.storage import ALIGNER_DIRECTORY, check_output_directory
+
+        if self.trained is not None:
+            if self.output is not None:
+                raise DataError(f"--with {self.trained}: is saved already; remove --output")
+            if self != AlignerOptions(trained=self.trained, force=self.force):
+                raise DataError("--with uses an aligner without changes; remove --model, --iterations and --prior")
+        if self.output is not None:
+            check_output_directory(self.output, replace=self.force, kind=ALIGNER_DIRECTORY)
 
 
 @with_option_groups
@@ -65,28 +68,20 @@ def align(
     tgt: Tgt,
     src_field: SrcField = None,
     tgt_field: TgtField = None,
-    aligner_options: AlignerOptions = AlignerOptions(),
+    options: AlignerOptions = AlignerOptions(),
     symmetrise: Annotated[
         str,
-        typer.Option(
-            "--symmetrise",
-            metavar="NAME",
-            help="Symmetrisation of the two directions: grow-diag-final-and, intersection, union; forward or backward "
-            "for one direction only.",
+        option(
+            "--symmetrise NAME",
+            "Symmetrisation of the two directions: grow-diag-final-and, intersection, union; forward or backward for "
+            "one direction only.",
         ),
     ] = "grow-diag-final-and",
-    output: Annotated[
-        Path | None,
-        option("--output", "-o", metavar="DIR", help="Directory for the aligner, with its lexicon in lexicon.tsv."),
-    ] = None,
     gold: Annotated[
         Path | None,
-        file_option("--gold", help="Gold alignments to compare with: 0-0 is a sure link, 1?2 a possible one."),
+        option("--gold FILE", "Gold alignments to compare with: 0-0 is a sure link, 1?2 a possible one."),
     ] = None,
-    as_json: Annotated[
-        bool, option("--json", help="With --gold: print one JSON object instead of alignments.")
-    ] = False,
-    force: Force = False,
+    as_json: Annotated[bool, option("--json", "With --gold: print one JSON object instead of alignments.")] = False,
 ) -> None:
     """Align the words of two texts.
 
@@ -106,76 +101,31 @@ def align(
     from dragoman.evaluation.alignment import count_all_links, to_pharaoh
     from dragoman.io.storage import LEXICON_FILE
 
-    aligner_options.check()
+    options.check()
     if symmetrise not in SYMMETRIZATIONS:
         raise DataError(f"--symmetrise {symmetrise}: {did_you_mean(symmetrise, SYMMETRIZATIONS)}")
     if as_json and gold is None:
         raise DataError("--json prints a comparison; give gold alignments with --gold FILE")
-    _check_output(output, aligner_options, force=force)
     lines = read_pairs(src, tgt, src_field, tgt_field)
     gold_alignments = None if gold is None else _read_gold(gold, len(lines.source))
-    pairs, aligner = _train_or_load(aligner_options, lines)
+    pairs, aligner = _train_or_load(options, lines)
     with status("aligning"):
         links = aligner.align(pairs, symmetrise)
-    if output is not None:
-        aligner.save(output, replace=force, data={"train": pairs.fingerprint()})
+    if options.output is not None:
+        aligner.save(options.output, replace=options.force, data={"train": pairs.fingerprint()})
     alignments = [links[pair] for pair in range(len(links))]
-    counts = None if gold_alignments is None else count_all_links(alignments, gold_alignments)
-    if as_json and counts is not None:
-        print(json.dumps({**counts.as_dict(), "model": aligner.forward.model, "symmetrise": symmetrise}))
-    else:
+    if not as_json:
         sys.stdout.writelines(f"{to_pharaoh(alignment)}\n" for alignment in alignments)
-    if counts is not None:
-        info(f"{gold}: {_format_counts(counts)}")
-    if output is not None:
-        info(f"{output}: the aligner; its lexicon is in {output / LEXICON_FILE}")
-        suggest_command("align", "--src", "FILE", "--tgt", "FILE", "--with", output)
-
-
-def _check_output(output: Path | None, options: AlignerOptions, *, force: bool) -> None:
-    from dragoman.io.storage import ALIGNER_DIRECTORY, check_output_directory
-
-    if output is None:
-        return
-    if options.trained is not None:
-        raise DataError(f"--with {options.trained}: is saved already; remove --output")
-    check_output_directory(output, replace=force, kind=ALIGNER_DIRECTORY)
-
-
-def _train_or_load(options: AlignerOptions, lines: LinePairs) -> tuple[ParallelCorpus, Aligner]:
-    """Return the encoded texts and an aligner, trained on them or loaded."""
-    from dragoman.align.aligner import Aligner
-    from dragoman.data.corpus import Corpus, ParallelCorpus
-
-    if options.trained is not None:
-        aligner = Aligner.load(options.trained)
-        lexicon = aligner.forward.lexicon
-        source = Corpus.from_sentences(lines.source, lexicon.source)
-        pairs = ParallelCorpus(source, Corpus.from_sentences(lines.target, lexicon.target))
-        _report_unknown_words(pairs, options.trained)
-        return pairs, aligner
-    pairs = ParallelCorpus(Corpus.from_sentences(lines.source), Corpus.from_sentences(lines.target))
-    start_time = perf_counter()
-
-    def report(direction: str, progress: EMProgress) -> None:
-        if sys.stderr.isatty() or progress.iteration == 1:
-            name = f"{direction}, {progress.model}, iteration {progress.iteration}"
-            info(f"{name}: perplexity {progress.perplexity:,.2f}; {perf_counter() - start_time:,.1f} s")
-
-    aligner = Aligner.train(pairs, options.model, options.iterations, prior=options.prior, report=report)
-    info(f"{len(pairs):,} pairs: trained in {perf_counter() - start_time:,.1f} seconds")
-    return pairs, aligner
-
-
-def _report_unknown_words(pairs: ParallelCorpus, aligner: Path) -> None:
-    """Report if a text consists mostly of words that the aligner does not know."""
-    from dragoman.data.vocabulary import UNK
-
-    for name, text in (("--src", pairs.source), ("--tgt", pairs.target)):
-        unknown = int((text.ids == UNK).sum())
-        if 2 * unknown > text.num_words:
-            problem = f"{unknown:,} of {text.num_words:,} words are unknown to --with {aligner}"
-            info(f"{name}: {problem}; are --src and --tgt in the languages of the aligner?")
+    if gold_alignments is not None:
+        counts = count_all_links(alignments, gold_alignments)
+        if as_json:
+            print(json.dumps({**counts.as_dict(), "model": aligner.forward.model, "symmetrise": symmetrise}))
+        shares = {"precision": counts.precision, "recall": counts.recall, "alignment error rate": counts.error_rate}
+        defined = [f"{name} {100 * share:.1f}%" for name, share in shares.items() if not math.isnan(share)]
+        info(f"{gold}: {', '.join(defined)}")
+    if options.output is not None:
+        info(f"{options.output}: the aligner; its lexicon is in {options.output / LEXICON_FILE}")
+        suggest_command("align", "--src", "FILE", "--tgt", "FILE", "--with", options.output)
 
 
 def _read_gold(path: Path, pairs: int) -> list[GoldAlignment]:
@@ -187,6 +137,30 @@ def _read_gold(path: Path, pairs: int) -> list[GoldAlignment]:
     return gold
 
 
-def _format_counts(counts: AlignmentCounts) -> str:
-    shares = {"precision": counts.precision, "recall": counts.recall, "alignment error rate": counts.error_rate}
-    return ", ".join(f"{name} {100 * share:.1f}%" for name, share in shares.items() if not math.isnan(share))
+def _train_or_load(options: AlignerOptions, lines: LinePairs) -> tuple[ParallelCorpus, Aligner]:
+    """Return the encoded texts and an aligner, trained on them or loaded."""
+    from dragoman.align.aligner import Aligner
+    from dragoman.data.corpus import Corpus, ParallelCorpus
+
+    if options.trained is not None:
+        aligner = Aligner.load(options.trained)
+        lexicon = aligner.forward.lexicon
+        source = Corpus.from_sentences(lines.source, lexicon.source)
+        target = Corpus.from_sentences(lines.target, lexicon.target)
+        for name, text in (("--src", source), ("--tgt", target)):
+            unknown = len(text.unknown_positions)
+            if 2 * unknown > text.num_words:
+                problem = f"{unknown:,} of {text.num_words:,} words are unknown to --with {options.trained}"
+                info(f"{name}: {problem}; are --src and --tgt in the languages of the aligner?")
+        return ParallelCorpus(source, target), aligner
+    pairs = ParallelCorpus(Corpus.from_sentences(lines.source), Corpus.from_sentences(lines.target))
+    start_time = perf_counter()
+
+    def report(direction: str, progress: EMProgress) -> None:
+        if sys.stderr.isatty() or progress.iteration == 1:
+            name = f"{direction}, {progress.model}, iteration {progress.iteration}"
+            info(f"{name}: perplexity {progress.perplexity:,.2f}; {perf_counter() - start_time:,.1f} s")
+
+    aligner = Aligner.train(pairs, options.model, options.iterations, prior=options.prior, report=report)
+    info(f"{len(pairs):,} pairs: trained in {perf_counter() - start_time:,.1f} seconds")
+    return pairs, aligner

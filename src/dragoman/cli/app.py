@@ -10,8 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -21,6 +20,9 @@ from dragoman import __version__
 from dragoman.cli.commands import COMMANDS, GROUPS, program_help
 from dragoman.cli.errors import Terminated
 from dragoman.cli.messages import warn
+
+if TYPE_CHECKING:
+    from dragoman.cli.option_groups import Command
 
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # searching for plugins takes 50 ms
 PROGRAM = "dragoman"
@@ -61,10 +63,14 @@ def root_command() -> TyperGroup:
     app.callback()(dragoman)
     root = get_command(app)
     assert isinstance(root, TyperGroup)
-    root.commands = _deferred(COMMANDS)
+    root.commands = {**_deferred(COMMANDS)}
     for name, (table, description) in GROUPS.items():
         root.commands[name] = TyperGroup(
-            name=name, commands=_deferred(table), help=description, short_help=COMMANDS[name][1], rich_markup_mode=None
+            name=name,
+            commands={**_deferred(table)},
+            help=description,
+            short_help=COMMANDS[name][1],
+            rich_markup_mode=None,
         )
     return root
 
@@ -75,14 +81,14 @@ def _show_version(requested: bool) -> None:
         raise typer.Exit
 
 
-def _deferred(table: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+def _deferred(table: Mapping[str, tuple[str, str]]) -> dict[str, TyperCommand]:
     return {name: DeferredCommand(name, place, summary) for name, (place, summary) in table.items()}
 
 
 class RootGroup(TyperGroup):
     """Root command with static help."""
 
-    def get_help(self, ctx: Any) -> str:
+    def get_help(self, ctx: object) -> str:
         return program_help()
 
 
@@ -99,11 +105,13 @@ class DeferredCommand(TyperCommand):
         return command.make_context(info_name, args, parent, **extra)
 
 
-def build_command(function: Any) -> Any:
+def build_command(function: Command) -> TyperCommand:
     """Return the command that a function with annotated parameters declares."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(cls=SectionedCommand)(function)
-    return get_command(app)
+    command = get_command(app)
+    assert isinstance(command, TyperCommand)
+    return command
 
 
 class SectionedCommand(TyperCommand):
@@ -143,7 +151,7 @@ def _one_line_warnings() -> Iterator[None]:
 def _sigterm_as_exception() -> Iterator[None]:
     """Raise `Terminated` on SIGTERM, so that partly written files are removed."""
 
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
+    def stop(number: int, frame: object) -> NoReturn:
         raise Terminated
 
     before = signal.signal(signal.SIGTERM, stop)

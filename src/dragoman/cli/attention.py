@@ -8,19 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dragoman.cli.messages import info
-from dragoman.cli.options import (
-    BeamSize,
-    Length,
-    Picture,
-    Translators,
-    argument,
-    check_picture,
-    check_utf8_argument,
-    option,
-)
+from dragoman.cli.option_groups import argument, option
+from dragoman.cli.options import BeamSize, Length, Picture, Translators, check_picture, check_utf8_argument
 from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.core.errors import DataError
 
@@ -34,10 +24,8 @@ TITLE_WIDTH = 60  # characters of a figure's title
 def attention(
     models: Translators,
     sentence: Annotated[str, argument("SENTENCE", "The source sentence, in quotes.")],
-    target: Annotated[
-        str | None, option("--target", metavar="TEXT", help="Show the attention for this translation instead.")
-    ] = None,
-    units: Annotated[bool, typer.Option("--units", help="Show tokens of the model instead of words.")] = False,
+    target: Annotated[str | None, option("--target TEXT", "Show the attention for this translation instead.")] = None,
+    units: Annotated[bool, option("--units", "Show tokens of the model instead of words.")] = False,
     picture: Picture = None,
     beam_size: BeamSize = 5,
     length: Length = DEFAULT_LENGTH,

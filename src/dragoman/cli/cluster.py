@@ -6,8 +6,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli import options
 from dragoman.cli.messages import info, status, suggest_command
+from dragoman.cli.option_groups import option, with_option_groups
+from dragoman.cli.options import Field, ForceFile, Text, check_new_file, field_arguments, write_text
 from dragoman.cli.progress import step_bars
 from dragoman.cli.training import VocabOptions
 from dragoman.core.errors import DataError
@@ -19,26 +20,18 @@ if TYPE_CHECKING:
 BROWN_PREFIX = "brown:"  # of a value of --classes that is a number of classes instead of a file
 
 
+@with_option_groups
 def cluster(
-    text: options.Text,
-    output: Annotated[Path, options.file_option("--output", "-o", help="The file to write.")],
-    classes: Annotated[
-        int | None, options.option("--classes", "-n", metavar="N", help="Number of classes. Default: 200.")
-    ] = None,
+    text: Text,
+    output: Annotated[Path, option("--output, -o FILE", "The file to write.")],
+    classes: Annotated[int | None, option("--classes, -n N", "Number of classes. Default: 200.")] = None,
     passes: Annotated[
         int | None,
-        options.option(
-            "--passes",
-            min=0,
-            metavar="N",
-            help="Maximum number of passes in which words move to better classes. Default: 10.",
-        ),
+        option("--passes N", "Maximum number of passes in which words move to better classes. Default: 10.", min=0),
     ] = None,
-    field: options.Field = None,
-    vocab: options.VocabFrom = None,
-    min_count: options.MinCount = 1,
-    max_size: options.MaxSize = None,
-    force: options.ForceFile = False,
+    field: Field = None,
+    vocab: VocabOptions = VocabOptions(),
+    force: ForceFile = False,
 ) -> None:
     """Find classes of words by Brown clustering.
 
@@ -56,33 +49,22 @@ def cluster(
     or in one step:
       dragoman train class-ngram --text train.txt --classes brown:200 -o class5
     """
-    from dragoman.io.storage import atomic_file
+    from dragoman.data.formats import field_for
     from dragoman.report.language_models import format_classes
 
     start_time = perf_counter()
-    options.check_new_file(output, replace=force)
-    corpus = _read(text, field, VocabOptions(vocab, min_count, max_size, replace_singletons=False))
+    check_new_file(output, replace=force)
+    with status("reading"):
+        corpus = vocab.read(text, field_for(text, field), vocab.load_model())
     clustering = cluster_with_progress(corpus, classes, passes)
-    with atomic_file(output) as temporary:
-        temporary.write_text(clustering.to_text(), encoding="utf-8", newline="\n")
+    write_text(output, clustering.to_text())
     print(format_classes(clustering))
     size = f"{len(clustering.as_mapping()):,} words in {clustering.num_classes:,} classes"
     info(f"{output}: {size}; {perf_counter() - start_time:.1f} seconds")
     info(f"average mutual information of adjacent classes: {clustering.mutual_information:.4f} nats")
-    arguments = [*options.field_arguments(field), *(["--vocab", str(vocab)] if vocab is not None else [])]
-    suggest_command("train", "class-ngram", "--text", text, *arguments, "--classes", output, "-o", "DIR")
-
-
-def _read(text: str, field: str | None, vocab: VocabOptions) -> Corpus:
-    from dragoman.data.formats import display_name, field_for
-    from dragoman.models.loading import load_language_model
-
-    with status("reading"):
-        vocab_model = load_language_model(vocab.vocab_from) if vocab.vocab_from is not None else None
-        corpus = vocab.read(text, field_for(text, field), vocab_model)
-    if not corpus.num_words:
-        raise DataError(f"{display_name(text)}: the text has no words")
-    return corpus
+    vocab_arguments = [] if vocab.vocab_from is None else ["--vocab", str(vocab.vocab_from)]
+    arguments = ["--text", text, *field_arguments(field), *vocab_arguments, "--classes", str(output), "-o", "DIR"]
+    suggest_command("train", "class-ngram", *arguments)
 
 
 def cluster_with_progress(corpus: Corpus, classes: int | None, passes: int | None = None) -> BrownClustering:

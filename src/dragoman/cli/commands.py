@@ -54,14 +54,14 @@ TRAIN_COMMANDS = {
     "class-ngram": ("train_class_ngram:train_class_ngram", "Train an n-gram model over word classes."),
     "cache": ("train_cache:train_cache", "Create a cache model, which favours recent words."),
     "log-linear": ("train_loglinear:train_loglinear", "Train a log-linear (maximum entropy) model."),
-    "feed-forward": ("train_feedforward:train_feedforward", "Train a feed-forward neural network."),
-    "recurrent": ("train_recurrent:train_recurrent", "Train a recurrent neural network: RNN, LSTM or GRU."),
+    "feed-forward": ("train_network:train_feedforward", "Train a feed-forward neural network."),
+    "recurrent": ("train_network:train_recurrent", "Train a recurrent neural network: RNN, LSTM or GRU."),
     "translator": ("train_translator:train_translator", "Train a translator: an encoder-decoder with attention."),
 }
 INSPECT_COMMANDS = {
-    "cells": ("inspect_cells:inspect_cells", "Print the values of chosen cells after each word."),
-    "saliency": ("inspect_saliency:inspect_saliency", "Print how much a prediction depends on each word."),
-    "gradients": ("inspect_gradients:inspect_gradients", "Measure how far back gradients reach."),
+    "cells": ("inspect_recurrent:inspect_cells", "Print the values of chosen cells after each word."),
+    "saliency": ("inspect_recurrent:inspect_saliency", "Print how much a prediction depends on each word."),
+    "gradients": ("inspect_recurrent:inspect_gradients", "Measure how far back gradients reach."),
 }
 TRAIN_HELP = """Train a model of the given kind.
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dragoman.cli.messages import info, status, warn
-from dragoman.cli.option_groups import OptionGroup, with_option_groups
-from dragoman.cli.options import file_option, option
+from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
+from dragoman.cli.options import Json
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,20 +23,18 @@ class ComparisonFiles(OptionGroup):
 
     panel = "Data"
 
-    reference: Annotated[str, file_option("--ref", help="References, one sentence per line.")]
+    reference: Annotated[str, option("--ref FILE", "References, one sentence per line.")]
     systems: Annotated[
-        list[str], file_option("--sys", help="Translations of one system, one per line. Give this option twice.")
+        list[str], option("--sys FILE", "Translations of one system, one per line. Give this option twice.")
     ]
-    source: Annotated[str | None, file_option("--src", help="Source text, for lengths and examples.")] = None
+    source: Annotated[str | None, option("--src FILE", "Source text, for lengths and examples.")] = None
     training: Annotated[
         str | None,
-        file_option(
-            "--train-tgt", help="Training text of the target language, for word frequencies. Default: the references."
+        option(
+            "--train-tgt FILE", "Training text of the target language, for word frequencies. Default: the references."
         ),
     ] = None
-    names: Annotated[
-        str, typer.Option("--names", metavar="A,B", help="Names of the systems. Default: those of their files.")
-    ] = ""
+    names: Annotated[str, option("--names A,B", "Names of the systems. Default: those of their files.")] = ""
 
     def read(self) -> ComparisonInput:
         from dragoman.data.formats import read_lines, read_parallel_lines
@@ -46,13 +42,26 @@ class ComparisonFiles(OptionGroup):
 
         if len(self.systems) != 2:
             raise DataError(f"--sys: {len(self.systems)} given; two systems are compared: give --sys twice")
-        names = _system_names(self.systems, self.names)
+        names = self._system_names()
         references = read_lines(self.reference)
         expected = len(references)
         first, second = (read_parallel_lines(path, expected, self.reference) for path in self.systems)
         source = None if self.source is None else read_parallel_lines(self.source, expected, self.reference)
         training = None if self.training is None else read_lines(self.training)
         return ComparisonInput(references, first, second, names, source, training)
+
+    def _system_names(self) -> tuple[str, str]:
+        """Return the given names, or those of the files; whole paths if the file names are the same."""
+        if self.names:
+            given = [name.strip() for name in self.names.split(",")]
+            if len(given) != 2 or not all(given) or given[0] == given[1]:
+                raise DataError(f"--names {self.names}: give two different names separated by a comma, such as old,new")
+            return given[0], given[1]
+        for first, second in ([Path(path).name for path in self.systems], self.systems):
+            if first != second:
+                return first, second
+        warn(f"{self.systems[0]}: the same file twice; there are no differences")
+        return "first", "second"
 
 
 @with_option_groups
@@ -62,21 +71,15 @@ def compare(
         bool | None,
         option(
             "--tokenised/--raw",
-            help="Use words as they are (tok:none), or let sacreBLEU tokenise (13a). Default: detected from the text.",
+            "Use words as they are (tok:none), or let sacreBLEU tokenise (13a). Default: detected from the text.",
         ),
     ] = None,
-    resamples: Annotated[
-        int, typer.Option("--resamples", min=1, metavar="N", help="Resamples of the paired bootstrap.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of the resamples.")] = 12345,
-    examples: Annotated[
-        int, typer.Option("--examples", min=0, metavar="N", help="Number of example sentences for each system.")
-    ] = 3,
-    ngrams: Annotated[
-        int, typer.Option("--ngrams", min=0, metavar="N", help="Number of n-grams shown for each system.")
-    ] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; undefined values are null.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
+    resamples: Annotated[int, option("--resamples N", "Resamples of the paired bootstrap.", min=1)] = 1000,
+    seed: Annotated[int, option("--seed N", "Random seed of the resamples.", min=0)] = 12345,
+    examples: Annotated[int, option("--examples N", "Number of example sentences for each system.", min=0)] = 3,
+    ngrams: Annotated[int, option("--ngrams N", "Number of n-grams shown for each system.", min=0)] = 10,
+    as_json: Json = False,
+    as_markdown: Annotated[bool, option("--markdown", "Print the tables as Markdown.")] = False,
 ) -> None:
     """Compare the translations of two systems.
 
@@ -100,31 +103,12 @@ def compare(
         tokenised = _detect_tokenised(texts.references)
     with status("comparing"):
         comparison = compare_systems(
-            texts,
-            tokenised=tokenised,
-            resamples=resamples,
-            seed=seed,
-            max_ngrams=ngrams,
-            max_examples=examples,
+            texts, tokenised=tokenised, resamples=resamples, seed=seed, max_ngrams=ngrams, max_examples=examples
         )
     if as_json:
         print(json.dumps(comparison.as_dict(), allow_nan=False))
     else:
         print(comparison_markdown(comparison) if as_markdown else comparison_text(comparison))
-
-
-def _system_names(systems: Sequence[str], names: str) -> tuple[str, str]:
-    """Return the given names, or those of the files; whole paths if the file names are the same."""
-    if names:
-        given = [name.strip() for name in names.split(",")]
-        if len(given) != 2 or not all(given) or given[0] == given[1]:
-            raise DataError(f"--names {names}: give two different names separated by a comma, such as old,new")
-        return given[0], given[1]
-    for first, second in ([Path(path).name for path in systems], systems):
-        if first != second:
-            return first, second
-    warn(f"{systems[0]}: the same file twice; there are no differences")
-    return "first", "second"
 
 
 def _detect_tokenised(lines: Sequence[str]) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dragoman.cli.messages import info, status, warn
-from dragoman.cli.options import file_option, option
+from dragoman.cli.option_groups import argument, option
+from dragoman.cli.options import Json, Seed, write_text
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,25 +22,16 @@ MOSTLY_UNKNOWN = 0.5  # share of unknown words of a model of another language
 
 
 def contrast(
-    models: Annotated[
-        list[Path] | None, typer.Argument(metavar="DIR...", help="Model directories.", show_default=False)
-    ] = None,
+    models: Annotated[list[Path] | None, argument("DIR...", "Model directories.")] = None,
     language: Annotated[
         str | None,
-        option(
-            "--language", metavar="NAME", help="de or en. Default: the language of which the first model knows more."
-        ),
+        option("--language NAME", "de or en. Default: the language of which the first model knows more."),
     ] = None,
-    count: Annotated[
-        int,
-        typer.Option("--count", min=1, metavar="N", help="Minimal pairs for each phenomenon and class of distance."),
-    ] = 100,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed of the minimal pairs.")] = 1,
-    examples: Annotated[
-        bool, typer.Option("--examples", help="Print one minimal pair of each phenomenon, and exit.")
-    ] = False,
-    write: Annotated[Path | None, file_option("--write", help="Write the minimal pairs to this file, as TSV.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    count: Annotated[int, option("--count N", "Minimal pairs for each phenomenon and class of distance.", min=1)] = 100,
+    seed: Seed = 1,
+    examples: Annotated[bool, option("--examples", "Print one minimal pair of each phenomenon, and exit.")] = False,
+    write: Annotated[Path | None, option("--write FILE", "Write the minimal pairs to this file, as TSV.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Test language models on minimal pairs of lab sentences.
 
@@ -56,38 +46,40 @@ def contrast(
       dragoman contrast lab-kn2 lab-kn5 --json
       dragoman contrast --language de --examples
     """
-    from dragoman.lab.minimal_pairs import sample_minimal_pairs
+    from dragoman.evaluation.lab_reference import accuracies_as_dicts, minimal_pair_accuracies
+    from dragoman.lab.minimal_pairs import sample_minimal_pairs, to_tsv
     from dragoman.models.loading import load_language_model
+    from dragoman.report.language_models import minimal_pair_table
 
-    loaded = {path: load_language_model(path) for path in models or []}
-    _check_options(has_models=bool(loaded), examples=examples, write=write, as_json=as_json)
-    with status("generating minimal pairs"):
-        language = _choose_language(language, loaded)
-        pairs = sample_minimal_pairs(language, count, seed)
-    for path, model in loaded.items():
-        share = _unknown_share(model, pairs)
-        if share > MANY_UNKNOWN:
-            warn(
-                f"{path}: {100 * share:.0f}% of the {LANGUAGES[language]} words are unknown to it; is it of other text?"
-            )
-    if write is not None:
-        _write(write, pairs)
-    if examples:
-        print(_format_examples(pairs))
-    elif loaded:
-        print(_accuracies(loaded, pairs, language, as_json=as_json))
-
-
-def _check_options(*, has_models: bool, examples: bool, write: Path | None, as_json: bool) -> None:
-    if examples and (has_models or as_json):
+    loaded = {str(path): load_language_model(path) for path in models or []}
+    if examples and (loaded or as_json):
         raise DataError("--examples prints minimal pairs only; remove models and --json")
     if write is not None and write.exists():
         raise DataError(f"{write}: exists already; choose another name")
-    if not has_models and not (examples or write):
+    if not (loaded or examples or write):
         raise DataError("give model directories, or --examples or --write for the minimal pairs themselves")
+    with status("generating minimal pairs"):
+        language = _choose_language(language, loaded)
+        pairs = sample_minimal_pairs(language, count, seed)
+    for name, model in loaded.items():
+        if (share := _unknown_share(model, pairs)) > MANY_UNKNOWN:
+            unknown = f"{100 * share:.0f}% of the {LANGUAGES[language]} words are unknown to it"
+            warn(f"{name}: {unknown}; is it of other text?")
+    if write is not None:
+        write_text(write, to_tsv(pairs))
+        info(f"{write}: {len(pairs):,} minimal pairs")
+    if examples:
+        print(_format_examples(pairs))
+        return
+    results = {name: minimal_pair_accuracies(model, pairs) for name, model in loaded.items()}
+    if as_json and results:
+        records = [{"model": name, "contrasts": accuracies_as_dicts(result)} for name, result in results.items()]
+        print(json.dumps({"language": language, "models": records}))
+    elif results:
+        print(minimal_pair_table(LANGUAGES[language], results))
 
 
-def _choose_language(language: str | None, models: dict[Path, LanguageModel]) -> str:
+def _choose_language(language: str | None, models: dict[str, LanguageModel]) -> str:
     """Return the given language, or the one of which the first model knows more words."""
     from dragoman.lab.minimal_pairs import sample_minimal_pairs
 
@@ -97,12 +89,12 @@ def _choose_language(language: str | None, models: dict[Path, LanguageModel]) ->
         return language.lower()
     if not models:
         return "en"
-    path, model = next(iter(models.items()))
-    unknown = {name: _unknown_share(model, sample_minimal_pairs(name, count=2)) for name in LANGUAGES}
+    name, model = next(iter(models.items()))
+    unknown = {code: _unknown_share(model, sample_minimal_pairs(code, count=2)) for code in LANGUAGES}
     best = min(unknown, key=unknown.__getitem__)
     if unknown[best] > MOSTLY_UNKNOWN:
         remedy = "train it on text of dragoman lab, or give --language"
-        raise DataError(f"{path}: knows neither the German nor the English of the lab; {remedy}")
+        raise DataError(f"{name}: knows neither the German nor the English of the lab; {remedy}")
     return best
 
 
@@ -113,30 +105,8 @@ def _unknown_share(model: LanguageModel, pairs: Iterable[MinimalPair]) -> float:
     return len(corpus.unknown_positions) / corpus.num_words
 
 
-def _accuracies(
-    models: dict[Path, LanguageModel], pairs: Sequence[MinimalPair], language: str, *, as_json: bool
-) -> str:
-    from dragoman.evaluation.lab_reference import accuracies_as_dicts, minimal_pair_accuracies
-    from dragoman.report.language_models import minimal_pair_table
-
-    results = {str(path): minimal_pair_accuracies(model, pairs) for path, model in models.items()}
-    if not as_json:
-        return minimal_pair_table(LANGUAGES[language], results)
-    records = [{"model": name, "contrasts": accuracies_as_dicts(result)} for name, result in results.items()]
-    return json.dumps({"language": language, "models": records})
-
-
 def _format_examples(pairs: Iterable[MinimalPair]) -> str:
     shortest: dict[str, MinimalPair] = {}
     for pair in sorted(pairs, key=lambda pair: len(pair.right)):
         shortest.setdefault(pair.phenomenon, pair)
     return "\n\n".join(f"{name}\n  right: {pair.right}\n  wrong: {pair.wrong}" for name, pair in shortest.items())
-
-
-def _write(path: Path, pairs: Sequence[MinimalPair]) -> None:
-    from dragoman.io.storage import atomic_file
-    from dragoman.lab.minimal_pairs import to_tsv
-
-    with atomic_file(path) as temporary:
-        temporary.write_text(to_tsv(pairs), encoding="utf-8", newline="\n")
-    info(f"{path}: {len(pairs):,} minimal pairs")

@@ -6,17 +6,15 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from dragoman.cli.messages import info, suggest_command
+from dragoman.cli.option_groups import option
+from dragoman.cli.options import Seed
 from dragoman.cli.progress import console_callbacks
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for texts, models and report.")
-    ] = Path("runs/demo"),
-    seed: Annotated[int, typer.Option("--seed", help="Random seed of the text and of all models.")] = 1,
+    output: Annotated[Path, option("--output, -o DIR", "Directory for texts, models and report.")] = Path("runs/demo"),
+    seed: Seed = 1,
 ) -> None:
     """Train language models and translators on text from the lab.
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli import options
 from dragoman.cli.messages import info, status, suggest_command
-from dragoman.cli.option_groups import OptionGroup, with_option_groups
+from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
+from dragoman.cli.options import Field, Json, SrcField, TgtField, field_arguments
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,17 +24,15 @@ class DoctorFiles(OptionGroup):
 
     panel = "Data"
 
-    text: Annotated[
-        str | None, options.file_option("--text", help="Text, one sentence per line; - is standard input.")
-    ] = None
-    src: Annotated[str | None, options.file_option("--src", help="Source of sentence pairs.")] = None
-    tgt: Annotated[str | None, options.file_option("--tgt", help="Translation of --src.")] = None
-    dev_text: Annotated[str | None, options.file_option("--dev-text", help="Held-out text.")] = None
-    dev_src: Annotated[str | None, options.file_option("--dev-src", help="Held-out source.")] = None
-    dev_tgt: Annotated[str | None, options.file_option("--dev-tgt", help="Translation of --dev-src.")] = None
-    field: options.Field = None
-    src_field: options.SrcField = None
-    tgt_field: options.TgtField = None
+    text: Annotated[str | None, option("--text FILE", "Text, one sentence per line; - is standard input.")] = None
+    src: Annotated[str | None, option("--src FILE", "Source of sentence pairs.")] = None
+    tgt: Annotated[str | None, option("--tgt FILE", "Translation of --src.")] = None
+    dev_text: Annotated[str | None, option("--dev-text FILE", "Held-out text.")] = None
+    dev_src: Annotated[str | None, option("--dev-src FILE", "Held-out source.")] = None
+    dev_tgt: Annotated[str | None, option("--dev-tgt FILE", "Translation of --dev-src.")] = None
+    field: Field = None
+    src_field: SrcField = None
+    tgt_field: TgtField = None
 
     def check(self) -> DoctorInput:
         """Return the input of the checks, or raise an error if options contradict each other."""
@@ -47,53 +45,38 @@ class DoctorFiles(OptionGroup):
                 raise DataError("--dev-src and --dev-tgt are for --src and --tgt; with --text use --dev-text")
             if self.src_field is not None or self.tgt_field is not None:
                 raise DataError("--src-field and --tgt-field are for --src and --tgt; with --text use --field")
-            return DoctorInput((self.text,), _present(self.dev_text), (self.field, None))
-        if self.dev_text is not None or (self.dev_src is None) is not (self.dev_tgt is None):
+        elif self.dev_text is not None or (self.dev_src is None) is not (self.dev_tgt is None):
             raise DataError("with --src and --tgt give both --dev-src and --dev-tgt, or neither")
-        fields = (self.src_field or self.field, self.tgt_field or self.field)
-        return DoctorInput(_present(self.src, self.tgt), _present(self.dev_src, self.dev_tgt), fields)
-
-
-def _present(*paths: str | None) -> tuple[str, ...]:
-    return tuple(path for path in paths if path is not None)
+        train, dev = (self.text, self.src, self.tgt), (self.dev_text, self.dev_src, self.dev_tgt)
+        given, given_dev = (tuple(path for path in paths if path is not None) for paths in (train, dev))
+        return DoctorInput(given, given_dev, (self.src_field or self.field, self.tgt_field or self.field))
 
 
 @dataclass(frozen=True)
 class LimitOptions(OptionGroup):
     panel = "Limits"
 
-    max_words: Annotated[
-        int, typer.Option("--max-words", min=1, metavar="N", help="Maximum number of words in a line.")
-    ] = 250
-    max_word_length: Annotated[
-        int, typer.Option("--max-word-length", min=1, metavar="N", help="Maximum number of characters in a word.")
-    ] = 60
+    max_words: Annotated[int, option("--max-words N", "Maximum number of words in a line.", min=1)] = 250
+    max_word_length: Annotated[int, option("--max-word-length N", "Maximum number of characters in a word.", min=1)] = (
+        60
+    )
     max_ratio: Annotated[
-        float,
-        typer.Option(
-            "--max-ratio", min=1, metavar="X", help="Maximum ratio of a translation's length to its expected length."
-        ),
+        float, option("--max-ratio X", "Maximum ratio of a translation's length to its expected length.", min=1)
     ] = 2.5
-    keep_duplicates: Annotated[
-        bool, typer.Option("--keep-duplicates", help="Do not report or remove repeated lines.")
-    ] = False
+    keep_duplicates: Annotated[bool, option("--keep-duplicates", "Do not report or remove repeated lines.")] = False
 
 
 @with_option_groups
 def doctor(
     files: DoctorFiles = DoctorFiles(),
-    fix: Annotated[bool, typer.Option("--fix", help="Write a cleaned copy to the directory of -o.")] = False,
-    output: Annotated[
-        Path | None, options.option("--output", "-o", metavar="DIR", help="Directory to write, for --fix.")
-    ] = None,
-    show: Annotated[
-        int, typer.Option("--show", min=0, metavar="N", help="Number of places shown for each kind of finding.")
-    ] = 5,
-    show_all: Annotated[bool, typer.Option("--all", help="Show all places.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all findings.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there are errors.")] = False,
+    fix: Annotated[bool, option("--fix", "Write a cleaned copy to the directory of -o.")] = False,
+    output: Annotated[Path | None, option("--output, -o DIR", "Directory to write, for --fix.")] = None,
+    show: Annotated[int, option("--show N", "Number of places shown for each kind of finding.", min=0)] = 5,
+    show_all: Annotated[bool, option("--all", "Show all places.")] = False,
+    as_json: Json = False,
+    strict: Annotated[bool, option("--strict", "Exit with code 1 if there are errors.")] = False,
     limits: LimitOptions = LimitOptions(),
-    no_cost: Annotated[bool, typer.Option("--no-cost", help="Do not estimate the cost of training.")] = False,
+    no_cost: Annotated[bool, option("--no-cost", "Do not estimate the cost of training.")] = False,
 ) -> None:
     """Check a text or sentence pairs before training.
 
@@ -114,8 +97,7 @@ def doctor(
         raise DataError("--fix and -o DIR must be given together: the cleaned copy is written to a new directory")
     if output is not None:
         check_output_directory(output)
-    inputs = files.check()
-    doctor_limits = DoctorLimits(*vars(limits).values())
+    inputs, doctor_limits = files.check(), DoctorLimits(**vars(limits))
     with status("checking"):
         documents = read_documents(inputs)
         report = examine_documents(documents, doctor_limits, with_cost=not no_cost)
@@ -135,6 +117,7 @@ def doctor(
 
 def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, Path]) -> None:
     """Suggest to clean the text if possible, otherwise to train; nothing if neither would work."""
+    from dragoman.doctor.findings import LEAVE
     from dragoman.doctor.fix import drops_everything
 
     kinds = {finding.kind for finding in report.findings}
@@ -142,28 +125,21 @@ def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, P
         return
     is_stdin = "-" in (*files.train, *files.dev)
     if not written and report.fixable and not is_stdin and "line-counts" not in kinds:
-        suggest_command("doctor", *_file_arguments(files), "--fix", "-o", "cleaned")
-    elif _can_train(report, files, is_fixed=bool(written)) and (written or not is_stdin):
-        text = files.train[-1]
-        dev = ["--dev-text", str(written.get(files.dev[-1], files.dev[-1]))] if files.dev else []
-        field = options.field_arguments(files.fields[len(files.train) - 1])
-        suggest_command("train", "ngram", "--text", written.get(text, text), *dev, *field, "-o", "model")
-
-
-def _file_arguments(files: DoctorInput) -> list[str]:
-    names = ("--text",) if len(files.train) == 1 else ("--src", "--tgt")
-    dev_names = tuple(name.replace("--", "--dev-") for name in names)
-    field_names = ("--field",) if len(names) == 1 else ("--src-field", "--tgt-field")
-    given = [*zip(names, files.train, strict=True), *zip(dev_names, files.dev, strict=False)]
-    fields = [(name, field) for name, field in zip(field_names, files.fields, strict=False) if field is not None]
-    return [word for pair in (*given, *fields) for word in pair]
-
-
-def _can_train(report: DoctorReport, files: DoctorInput, *, is_fixed: bool) -> bool:
-    """Return whether the text has words, and no errors except those that were fixed."""
-    from dragoman.doctor.findings import LEAVE
-
+        names = ["text"] if len(files.train) == 1 else ["src", "tgt"]
+        fields = ["field"] if len(files.train) == 1 else ["src-field", "tgt-field"]
+        given = [
+            *zip(names, files.train, strict=True),
+            *zip((f"dev-{name}" for name in names), files.dev, strict=False),
+        ]
+        given += [(name, field) for name, field in zip(fields, files.fields, strict=False) if field is not None]
+        suggest_command(
+            "doctor", *(word for name, value in given for word in (f"--{name}", value)), "--fix", "-o", "cleaned"
+        )
+        return
     errors = [finding for finding in report.findings if finding.info.severity == "error"]
-    if is_fixed:
-        errors = [finding for finding in errors if finding.info.fix == LEAVE]
-    return not errors and report.files[len(files.train) - 1].tokens > 0
+    remaining = [finding for finding in errors if not written or finding.info.fix == LEAVE]
+    last = len(files.train) - 1
+    if (written or not is_stdin) and not remaining and report.files[last].tokens > 0:
+        text, field = files.train[last], field_arguments(files.fields[last])
+        dev = ["--dev-text", str(written.get(files.dev[-1], files.dev[-1]))] if files.dev else []
+        suggest_command("train", "ngram", "--text", written.get(text, text), *dev, *field, "-o", "model")

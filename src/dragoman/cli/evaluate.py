@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.evaluate_translator import TranslatorEvaluationOptions, evaluate_translators
-from dragoman.cli.messages import info, status, warn, warn_if_mostly_unknown
-from dragoman.cli.option_groups import with_option_groups
-from dragoman.cli.options import FORMATS, Field, Json, Models, UnknownReplacementOptions, file_option, option
+from dragoman.cli.messages import info, status, warn
+from dragoman.cli.option_groups import option, with_option_groups
+from dragoman.cli.options import SENTENCES, Field, Json, Models, encode_for_models
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,38 +22,28 @@ SUSPICIOUS_ERRORS = 3.0  # standard errors below the floor that random variation
 LANGUAGE_MODELS = "Language models"
 
 
-class TranslatorUnknownOptions(UnknownReplacementOptions):
-    panel = "Translators"
-
-
 @with_option_groups
 def evaluate(
     models: Models,
     text: Annotated[
         str | None,
-        file_option(
-            "--text",
-            help=f"Text for language models, one sentence per line: {FORMATS}; - is standard input.",
-            rich_help_panel=LANGUAGE_MODELS,
-        ),
+        option("--text FILE", f"Text for language models, {SENTENCES}; - is standard input.", panel=LANGUAGE_MODELS),
     ] = None,
     field: Field = None,
     as_json: Json = False,
     no_floor: Annotated[
-        bool, typer.Option("--no-floor", help="For lab text: do not compute the values of the true distribution.")
+        bool, option("--no-floor", "For lab text: do not compute the values of the true distribution.")
     ] = False,
     dynamic: Annotated[
         float | None,
         option(
-            "--dynamic",
-            metavar="RATE",
-            help="Dynamic evaluation: neural networks continue to learn from this text with this learning rate, from "
-            "each word after it was predicted.",
-            rich_help_panel=LANGUAGE_MODELS,
+            "--dynamic RATE",
+            "Dynamic evaluation: neural networks continue to learn from this text with this learning rate, from each "
+            "word after it was predicted.",
+            panel=LANGUAGE_MODELS,
         ),
     ] = None,
     translation: TranslatorEvaluationOptions = TranslatorEvaluationOptions(),
-    unknowns: TranslatorUnknownOptions = TranslatorUnknownOptions(),
 ) -> None:
     """Measure language models or translators on a text.
 
@@ -72,67 +61,34 @@ def evaluate(
       dragoman evaluate de-en --src test.de --ref test.en
       dragoman evaluate plain attention --src test.de --ref test.en --by-length
     """
-    if text is None:
-        _check_translator_options(field, dynamic, translation)
-        evaluate_translators(models, translation, unknowns, floor=not no_floor, as_json=as_json)
+    if text is not None:
+        if names := translation.given():
+            raise DataError(f"{names[0]} is for translators and --text for language models; use one of them")
+        _evaluate_language_models(models, text, field, dynamic, floor=not no_floor, as_json=as_json)
         return
-    if names := [*translation.given(), *(["--replace-unknowns"] if unknowns.enabled else [])]:
-        raise DataError(f"{names[0]} is for translators and --text for language models; use one of them")
-    from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation
-    from dragoman.report.language_models import likelihood_table, likelihood_text
-
-    learning = None if dynamic is None else DynamicEvaluation(dynamic)
-    results = _evaluate_models(models, text, field, floor=not no_floor, dynamic=learning)
-    if learning is not None:
-        info("dynamic evaluation: the models learned from this text; compare only with results of this kind")
-    if as_json:
-        reports = [result.as_dict() for result in results]
-        report: dict[str, Any] = reports[0] if len(reports) == 1 else {"models": reports}
-        print(json.dumps(report, allow_nan=False))
-    else:
-        print(likelihood_text(results[0]) if len(results) == 1 else likelihood_table(results))
-
-
-def _check_translator_options(
-    field: str | None, dynamic: float | None, translation: TranslatorEvaluationOptions
-) -> None:
     if translation.src is None and translation.ref is None:
         raise DataError("no text to evaluate on; give --text FILE, or for translators --src FILE --ref FILE")
     if field is not None or dynamic is not None:
         name = "--dynamic" if field is None else "--field"
         raise DataError(f"{name} is for language models; for translators use --src-field and --ref-field")
+    evaluate_translators(models, translation, floor=not no_floor, as_json=as_json)
 
 
-def _evaluate_models(
-    models: list[Path], text: str, field: str | None, *, floor: bool, dynamic: DynamicEvaluation | None
-) -> list[NamedEvaluation]:
-    """Evaluate each model. The text is read once, and encoded once for each vocabulary."""
-    from dragoman.data.corpus import Corpus
-    from dragoman.data.formats import display_name, field_for, read_text
-    from dragoman.data.scanner import scan
-    from dragoman.evaluation.dynamic_evaluation import dynamic_token_scores
-    from dragoman.evaluation.floor import evaluate_token_scores
-    from dragoman.evaluation.lab_reference import true_log_probs_of
-    from dragoman.evaluation.likelihood import token_scores
-    from dragoman.report.language_models import NamedEvaluation
+def _evaluate_language_models(
+    models: Sequence[Path], text: str, field: str | None, rate: float | None, *, floor: bool, as_json: bool
+) -> None:
+    from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation
+    from dragoman.report.language_models import likelihood_table, likelihood_text
 
-    loaded = [(path, _load(path)) for path in models]
-    scanned = scan(read_text(text, field_for(text, field)))
-    results: list[NamedEvaluation] = []
-    corpus, true_log_probs = None, None
-    for path, model in loaded:
-        if corpus is None or corpus.vocab != model.vocab:
-            corpus = Corpus.from_scan(scanned, model.vocab)
-            warn_if_mostly_unknown(corpus, f"{display_name(text)}, by the vocabulary of {path}")
-            with status("computing the floor"):
-                true_log_probs = true_log_probs_of(text, corpus) if floor else None
-            floor = true_log_probs is not None
-        scores = token_scores(model, corpus) if dynamic is None else dynamic_token_scores(model, corpus, dynamic)
-        evaluation = evaluate_token_scores(scores, true_log_probs)
-        if evaluation.gap is not None and evaluation.gap.is_below(SUSPICIOUS_ERRORS):
-            warn(f"{path} is significantly better than the floor: was it trained on this text?")
-        results.append(NamedEvaluation(str(path), evaluation, model.carries, dynamic))
-    return results
+    dynamic = None if rate is None else DynamicEvaluation(rate)
+    results = _evaluate_models([(str(path), _load(path)) for path in models], text, field, dynamic, floor=floor)
+    if dynamic is not None:
+        info("dynamic evaluation: the models learned from this text; compare only with results of this kind")
+    if as_json:
+        reports = [result.as_dict() for result in results]
+        print(json.dumps(reports[0] if len(reports) == 1 else {"models": reports}, allow_nan=False))
+    else:
+        print(likelihood_text(results[0]) if len(results) == 1 else likelihood_table(results))
 
 
 def _load(path: Path) -> LanguageModel:
@@ -143,3 +99,31 @@ def _load(path: Path) -> LanguageModel:
     if not isinstance(model, LanguageModel):
         raise DataError(f"{path}: is a {model.kind}; evaluate it with --src FILE --ref FILE instead of --text")
     return model
+
+
+def _evaluate_models(
+    models: Sequence[tuple[str, LanguageModel]],
+    text: str,
+    field: str | None,
+    dynamic: DynamicEvaluation | None,
+    *,
+    floor: bool,
+) -> list[NamedEvaluation]:
+    from dragoman.evaluation.dynamic_evaluation import dynamic_token_scores
+    from dragoman.evaluation.floor import evaluate_token_scores
+    from dragoman.evaluation.lab_reference import true_log_probs_of
+    from dragoman.evaluation.likelihood import token_scores
+    from dragoman.report.language_models import NamedEvaluation
+
+    corpora = encode_for_models(models, text, field)
+    with status("computing the floor"):
+        corpus_of_vocab = {corpus.vocab: corpus for corpus in corpora} if floor else {}
+        true_log_probs = {vocab: true_log_probs_of(text, corpus) for vocab, corpus in corpus_of_vocab.items()}
+    results: list[NamedEvaluation] = []
+    for (name, model), corpus in zip(models, corpora, strict=True):
+        scores = token_scores(model, corpus) if dynamic is None else dynamic_token_scores(model, corpus, dynamic)
+        evaluation = evaluate_token_scores(scores, true_log_probs.get(model.vocab))
+        if evaluation.gap is not None and evaluation.gap.is_below(SUSPICIOUS_ERRORS):
+            warn(f"{name} is significantly better than the floor: was it trained on this text?")
+        results.append(NamedEvaluation(name, evaluation, model.carries, dynamic))
+    return results

@@ -6,18 +6,17 @@ import json
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
-from dragoman.cli.options import Model, Prefix, option
+from dragoman.cli.option_groups import option
+from dragoman.cli.options import Json, Model, Prefix
 from dragoman.core.errors import DataError
 
 
 def explain(
     model: Model,
     prefix: Prefix = "",
-    k: Annotated[int, typer.Option("-k", min=0, help="Number of the most probable next words.")] = 5,
-    words: Annotated[str, option("--words", metavar="W,W,...", help="Other next words to explain.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    k: Annotated[int, option("-k", "Number of the most probable next words.", min=0)] = 5,
+    words: Annotated[str, option("--words W,W,...", "Other next words to explain.")] = "",
+    as_json: Json = False,
 ) -> None:
     """Show how features contribute to the next word's probability.
 

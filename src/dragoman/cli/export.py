@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Annotated, BinaryIO, TextIO, cast
 
 from dragoman.cli.messages import info, status, warn
-from dragoman.cli.options import ForceFile, Model, VocabPad, check_new_file, file_option
+from dragoman.cli.option_groups import option
+from dragoman.cli.options import ForceFile, Model, VocabPad, check_new_file
 from dragoman.core.errors import DataError
 
 STDOUT = Path("-")
@@ -20,14 +21,13 @@ STDOUT = Path("-")
 def export(
     model: Model,
     arpa: Annotated[
-        Path | None,
-        file_option("--arpa", help="ARPA file for an n-gram model; .gz is compressed, - is standard output."),
+        Path | None, option("--arpa FILE", "ARPA file for an n-gram model; .gz is compressed, - is standard output.")
     ] = None,
     word_vectors: Annotated[
         Path | None,
-        file_option(
-            "--word-vectors",
-            help="File for word vectors, in the text format of word2vec; .gz is compressed, - is standard output.",
+        option(
+            "--word-vectors FILE",
+            "File for word vectors, in the text format of word2vec; .gz is compressed, - is standard output.",
         ),
     ] = None,
     vocab_pad: VocabPad = None,

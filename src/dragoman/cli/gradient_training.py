@@ -5,150 +5,98 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli import options
 from dragoman.cli.messages import info, warn
-from dragoman.cli.option_groups import OptionGroup
+from dragoman.cli.option_groups import option
 from dragoman.cli.progress import format_perplexity, training_progress
-from dragoman.cli.training import (
-    TrainingData,
-    UnknownWordOptions,
-    VocabOptions,
-    read_training_data,
-    report_model,
-    suggest_next_commands,
-)
+from dragoman.cli.training import LanguageModelOptions, TrainingData, report_model, suggest_next_commands
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.data.vocabulary import Vocab
-    from dragoman.data.word_vectors import WordVectors
-    from dragoman.models.configs import NetworkConfig
-    from dragoman.models.neural import EmbeddingLanguageModel, NeuralLanguageModel
+    from torch import nn
+
+    from dragoman.data.corpus import Corpus, ParallelCorpus
+    from dragoman.models.neural import NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import FitResult, TrainingCallback
-
-Choose = Annotated[
-    list[str] | None,
-    options.option(
-        "--choose",
-        metavar="NAME=X,X,...",
-        help="Train with each of these values of a training setting, such as l2=0.1,0.3,1, and keep the model with the "
-        "lowest perplexity of the dev text. May be repeated for several settings.",
-        rich_help_panel="Training",
-    ),
-]
-InitialVectors = Annotated[
-    str | None,
-    options.file_option(
-        "--word-vectors", help="Initial word vectors, in the text format of word2vec.", rich_help_panel="Data"
-    ),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions(OptionGroup):
-    """Options of all commands that train language models with gradients."""
-
-    panel = "Data"
-
-    text: options.Text
-    output: options.Output
-    dev_text: options.DevText = None
-    field: options.Field = None
-    choose: Choose = None
-    vocab: VocabOptions
-    unknown: UnknownWordOptions
-    force: options.Force = False
-
 
 CreateModel = Callable[[TrainingData], "NeuralLanguageModel"]
 
 
-def train_network(
-    network: type[EmbeddingLanguageModel],
-    options: TrainingOptions,
-    settings: NetworkConfig,
-    training: TrainingConfig,
-    word_vectors: str | None,
-) -> None:
-    """Train a neural network of this class."""
-
-    def create(data: TrainingData) -> EmbeddingLanguageModel:
-        vectors = _read_vectors(word_vectors, data.corpus.vocab)
-        return network.create(data.corpus, settings, unknown=data.unknown, seed=training.seed, vectors=vectors)
-
-    train_with_gradients(options, create, training)
+@dataclass(frozen=True, kw_only=True)
+class GradientTrainingOptions(LanguageModelOptions):
+    choose: Annotated[
+        list[str] | None,
+        option(
+            "--choose NAME=X,X,...",
+            "Train with each of these values of a training setting, such as l2=0.1,0.3,1, and keep the model with the "
+            "lowest perplexity of the dev text. May be repeated for several settings.",
+            panel="Training",
+        ),
+    ] = None
 
 
-def _read_vectors(path: str | None, vocab: Vocab) -> WordVectors | None:
-    from dragoman.data.word_vectors import read_word_vectors
-
-    if path is None:
-        return None
-    vectors = read_word_vectors(path, set(vocab.tokens))
-    info(f"{path}: has {len(vectors):,} of {len(vocab):,} words (including <s>, </s> and <unk>)")
-    return vectors
-
-
-def train_with_gradients(options: TrainingOptions, create: CreateModel, training: TrainingConfig) -> None:
-    """Read the texts, train and report. An interrupted training is resumed; a finished one is not changed."""
+def check_training_output(output: Path, *, force: bool) -> None:
+    """Raise an error if a model cannot be written to a directory, unless a training run in it can be resumed."""
     from dragoman.io.storage import CHECKPOINT_FILE, check_output_directory
 
-    start_time = perf_counter()
-    if not (options.output / CHECKPOINT_FILE).is_file():
-        check_output_directory(options.output, replace=options.force)
-    choices = _parse_choices(options.choose)
-    data = read_training_data(options.text, options.dev_text, options.field, options.vocab, options.unknown)
+    if not (output / CHECKPOINT_FILE).is_file():
+        check_output_directory(output, replace=force)
+
+
+def train_with_gradients(options: GradientTrainingOptions, create: CreateModel, training: TrainingConfig) -> None:
+    """Read the texts, train and report. An interrupted training is resumed; a finished one is not changed."""
+    check_training_output(options.output, force=options.force)
+    choices = _parse_choices(options.choose or ())
+    data = options.read()
     if choices:
         model = _train_candidates(options, create, training, choices, data)
-        already_finished = False
     else:
         model = create(data)
-        already_finished = _train(options, model, training, data)
-    if not already_finished:
-        size = f"{model.num_parameters:,} parameters"
-        report_model(model, size, options.output, data, start_time)
-    suggest_next_commands(options.output, options.dev_text, options.field)
+        result = fit_with_progress(model, data.corpus, data.dev, training, options.output, force=options.force)
+        if result.already_finished:
+            suggest_next_commands(options)
+            return
+        if (loss := result.progress.best_dev_loss) is not None and loss > math.log(len(model.vocab)):
+            warn("this is worse than a uniform distribution over words; lower --learning-rate, or train longer")
+    report_model(options, data, model, f"{model.num_parameters:,} parameters")
+    suggest_next_commands(options)
 
 
-def _train(options: TrainingOptions, model: NeuralLanguageModel, training: TrainingConfig, data: TrainingData) -> bool:
-    """Train a model. Return whether it was already finished."""
+def fit_with_progress(
+    model: nn.Module,
+    data: Corpus | ParallelCorpus,
+    dev: Corpus | ParallelCorpus | None,
+    training: TrainingConfig,
+    output: Path,
+    *,
+    force: bool,
+    token_name: str = "word",
+) -> FitResult:
+    """Train a model, and report why training ended."""
     from dragoman.training.fit import fit
 
-    with training_progress() as callback:
-        result = fit(
-            model, data.corpus, data.dev, training, output=options.output, force=options.force, callback=callback
-        )
-    if result.already_finished:
-        info(f"{options.output}: already finished, after {_describe_end(result)}; --force trains it again")
-    else:
-        info(f"finished after {_describe_end(result)}")
-        _check_result(result, training, len(model.vocab))
-    return result.already_finished
-
-
-def _describe_end(result: FitResult) -> str:
+    with training_progress(token_name) as callback:
+        result = fit(model, data, dev, training, output=output, force=force, callback=callback)
     progress = result.progress
     best = f"; the best model is that of update {progress.best_update:,}" if progress.best_dev_loss is not None else ""
-    return f"{progress.update:,} updates ({result.stop_reason}){best}"
-
-
-def _check_result(result: FitResult, training: TrainingConfig, num_words: int) -> None:
-    """Warn if no parameters were averaged, or the model is worse than a uniform distribution."""
-    if training.average and not result.progress.averaged_steps:
+    end = f"{progress.update:,} updates ({result.stop_reason}){best}"
+    if result.already_finished:
+        info(f"{output}: already finished, after {end}; --force trains it again")
+        return result
+    info(f"finished after {end}")
+    if training.average and not progress.averaged_steps:
         warn("training ended before parameters were averaged; set --max-epochs, or raise --average")
-    if result.progress.best_dev_loss is not None and result.progress.best_dev_loss > math.log(num_words):
-        warn("this is worse than a uniform distribution over words; lower --learning-rate, or train longer")
+    return result
 
 
 def _train_candidates(
-    options: TrainingOptions,
+    options: GradientTrainingOptions,
     create: CreateModel,
     training: TrainingConfig,
-    choices: dict[str, list[Any]],
+    choices: dict[str, list[object]],
     data: TrainingData,
 ) -> NeuralLanguageModel:
     """Train with each combination of settings, and return the best model."""
@@ -176,13 +124,13 @@ def _train_candidates(
     return model
 
 
-def _parse_choices(given: Sequence[str] | None) -> dict[str, list[Any]]:
+def _parse_choices(given: Sequence[str]) -> dict[str, list[object]]:
     """Parse values such as `l2=0.1,1` to settings and their values."""
     from dragoman.core.settings import parse_option
     from dragoman.training.config import TrainingConfig
 
-    choices: dict[str, list[Any]] = {}
-    for choice in given or ():
+    choices: dict[str, list[object]] = {}
+    for choice in given:
         name, equals, values = choice.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not values:

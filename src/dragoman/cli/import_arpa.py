@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from dragoman.cli.messages import info, status, suggest_command
-from dragoman.cli.options import Force, Output, VocabPad, argument
+from dragoman.cli.option_groups import argument, option
+from dragoman.cli.options import Force, Output, VocabPad
 
 
 def import_arpa(
     arpa: Annotated[Path, argument("FILE", "An ARPA file, which may be compressed (.gz).")],
     output: Output,
     vocab_pad: VocabPad = None,
-    closed: Annotated[bool, typer.Option("--closed", help="Words outside the vocabulary have probability 0.")] = False,
+    closed: Annotated[bool, option("--closed", "Words outside the vocabulary have probability 0.")] = False,
     force: Force = False,
 ) -> None:
     """Convert an ARPA file to a model directory.

@@ -6,19 +6,18 @@ from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
-import typer
-
 from dragoman.cli.messages import info, status, suggest_command
-from dragoman.cli.options import option
+from dragoman.cli.option_groups import option
+from dragoman.cli.options import Seed
 
 
 def lab(
-    output: Annotated[Path, option("--output", "-o", metavar="DIR", help="The directory to write.")],
-    pairs: Annotated[int, typer.Option("--pairs", min=1, metavar="N", help="Number of training pairs.")] = 20_000,
-    dev: Annotated[int, typer.Option("--dev", min=1, metavar="N", help="Number of dev pairs.")] = 1000,
-    test: Annotated[int, typer.Option("--test", min=1, metavar="N", help="Number of test pairs.")] = 2000,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed of the sentences.")] = 1,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing corpus.")] = False,
+    output: Annotated[Path, option("--output, -o DIR", "The directory to write.")],
+    pairs: Annotated[int, option("--pairs N", "Number of training pairs.", min=1)] = 20_000,
+    dev: Annotated[int, option("--dev N", "Number of dev pairs.", min=1)] = 1000,
+    test: Annotated[int, option("--test N", "Number of test pairs.", min=1)] = 2000,
+    seed: Seed = 1,
+    force: Annotated[bool, option("--force", "Replace an existing corpus.")] = False,
 ) -> None:
     """Write a synthetic German-English corpus with known probabilities.
 

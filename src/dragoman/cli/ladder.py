@@ -5,57 +5,54 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from dragoman.cli.messages import info, suggest_command
-from dragoman.cli.option_groups import OptionGroup, with_option_groups
+from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
+from dragoman.cli.options import Seed
 from dragoman.cli.progress import console_callbacks
 from dragoman.core.errors import DataError
-
-
-def _file(name: str, help: str) -> Any:
-    return typer.Option(name, metavar="FILE", help=help, show_default=False)
 
 
 @dataclass(frozen=True)
 class CorpusOptions(OptionGroup):
     """The user's texts."""
 
-    src: Annotated[str | None, _file("--src", "Your text to translate from, one sentence per line.")] = None
-    tgt: Annotated[str | None, _file("--tgt", "Its translation: line i translates line i.")] = None
-    dev_src: Annotated[str | None, _file("--dev-src", "Dev text. Default: lines of --src are held out.")] = None
-    dev_tgt: Annotated[str | None, _file("--dev-tgt", "The translation of --dev-src.")] = None
-    test_src: Annotated[str | None, _file("--test-src", "Text to compare models on. Default: held out as well.")] = None
-    test_tgt: Annotated[str | None, _file("--test-tgt", "The translation of --test-src.")] = None
-    text: Annotated[str | None, _file("--text", "Instead of --src and --tgt: one language, no translators.")] = None
-    dev_text: Annotated[str | None, _file("--dev-text", "Dev text. Default: held out.")] = None
-    test_text: Annotated[str | None, _file("--test-text", "Text to compare models on. Default: held out.")] = None
-
-
-MINUTES_HELP = (
-    "With your own text: minutes for everything together (default 20). With the text of the lab: time limit of each "
-    "training by gradient descent (default: none)."
-)
-PAIRS_HELP = "With the text of the lab: sentence pairs to train on. Default: 20,000."
-MODELS_HELP = "With the text of the lab: train only these models."
+    src: Annotated[str | None, option("--src FILE", "Your text to translate from, one sentence per line.")] = None
+    tgt: Annotated[str | None, option("--tgt FILE", "Its translation: line i translates line i.")] = None
+    dev_src: Annotated[str | None, option("--dev-src FILE", "Dev text. Default: lines of --src are held out.")] = None
+    dev_tgt: Annotated[str | None, option("--dev-tgt FILE", "The translation of --dev-src.")] = None
+    test_src: Annotated[
+        str | None, option("--test-src FILE", "Text to compare models on. Default: held out as well.")
+    ] = None
+    test_tgt: Annotated[str | None, option("--test-tgt FILE", "The translation of --test-src.")] = None
+    text: Annotated[str | None, option("--text FILE", "Instead of --src and --tgt: one language, no translators.")] = (
+        None
+    )
+    dev_text: Annotated[str | None, option("--dev-text FILE", "Dev text. Default: held out.")] = None
+    test_text: Annotated[str | None, option("--test-text FILE", "Text to compare models on. Default: held out.")] = None
 
 
 @with_option_groups
 def ladder(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for texts, models, tables and figures.")
-    ] = Path("runs/ladder"),
+    output: Annotated[Path, option("--output, -o DIR", "Directory for texts, models, tables and figures.")] = Path(
+        "runs/ladder"
+    ),
     corpus: CorpusOptions = CorpusOptions(),
     minutes: Annotated[
-        float | None, typer.Option("--minutes", metavar="N", help=MINUTES_HELP, show_default=False)
+        float | None,
+        option(
+            "--minutes N",
+            "With your own text: minutes for everything together (default 20). With the text of the lab: time limit of "
+            "each training by gradient descent (default: none).",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed of the texts and of all models.")] = 1,
+    seed: Seed = 1,
     pairs: Annotated[
-        int | None, typer.Option("--pairs", min=1, metavar="N", help=PAIRS_HELP, show_default=False)
+        int | None,
+        option("--pairs N", "With the text of the lab: sentence pairs to train on. Default: 20,000.", min=1),
     ] = None,
-    models: Annotated[str, typer.Option("--models", metavar="NAME,...", help=MODELS_HELP, show_default=False)] = "",
+    models: Annotated[str, option("--models NAME,...", "With the text of the lab: train only these models.")] = "",
 ) -> None:
     """Compare every kind of model on your text or the lab's.
 
@@ -89,8 +86,8 @@ def ladder(
     files.check()
     if files.given:
         if models or pairs is not None:
-            option = "--models" if models else "--pairs"
-            raise DataError(f"{option} is for the ladder on the text of the lab; leave it out")
+            name = "--models" if models else "--pairs"
+            raise DataError(f"{name} is for the ladder on the text of the lab; leave it out")
         limit = MINUTES if minutes is None else minutes
         report = run_corpus_ladder(output, files, minutes=limit, seed=seed, callbacks=callbacks)
     else:

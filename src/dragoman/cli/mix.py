@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from dragoman.cli import options
 from dragoman.cli.messages import status, suggest_command
+from dragoman.cli.option_groups import option
 from dragoman.cli.training import read_dev
 from dragoman.core.errors import DataError
 
@@ -17,16 +16,15 @@ def mix(
     output: options.Output,
     dev_text: options.DevText = None,
     equal_weights: Annotated[
-        bool, typer.Option("--equal-weights", help="Give all models the same weight, without a dev text.")
+        bool, option("--equal-weights", "Give all models the same weight, without a dev text.")
     ] = False,
     buckets: Annotated[
         str,
-        typer.Option(
-            "--buckets",
-            metavar="KIND",
-            help="Weights that depend on the context, by: order (words of context that the first n-gram model knows), "
-            "entropy (of its distribution), position (in the sentence), frequency (of the word before), recent "
-            "(words of context in the first cache), or several combined, as in entropy+recent.",
+        option(
+            "--buckets KIND",
+            "Weights that depend on the context, by: order (words of context that the first n-gram model "
+            "knows), entropy (of its distribution), position (in the sentence), frequency (of the word "
+            "before), recent (words of context in the first cache), or several combined, as in entropy+recent.",
         ),
     ] = "none",
     field: options.Field = None,

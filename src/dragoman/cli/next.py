@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
+from dragoman.cli.option_groups import option
 from dragoman.cli.options import Model, Prefix, check_utf8_argument
 
 BAR_WIDTH = 40  # columns of a bar for probability 1
 
 
 def next_words(
-    model: Model, prefix: Prefix = "", k: Annotated[int, typer.Option("-k", min=1, help="Number of words.")] = 10
+    model: Model, prefix: Prefix = "", k: Annotated[int, option("-k", "Number of words.", min=1)] = 10
 ) -> None:
     """Print the most probable next words after a prefix.
 

@@ -1,10 +1,10 @@
-"""Commands whose parameters are groups of options or settings.
+"""Commands whose parameters are options, groups of options or settings.
 
     @dataclass(frozen=True)
     class VocabOptions(OptionGroup):
         panel = "Data"
-        vocab_from: options.VocabFrom = None
-        min_count: options.MinCount = 1
+        vocab_from: Annotated[Path | None, option("--vocab DIR", "Use the vocabulary of this model.")] = None
+        min_count: Annotated[int, option("--min-count N", "Words with a lower count become <unk>.", min=1)] = 1
 
     @with_option_groups
     def train_feedforward(vocab: VocabOptions, training: TrainingConfig = FEED_FORWARD) -> None:
@@ -25,19 +25,46 @@ from copy import copy
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, ClassVar, get_args, get_origin, get_type_hints
 
 import typer
 from pydantic import BaseModel
 
 if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
-
-    from dragoman.core.settings import GivenValue, Settings
+    from dragoman.core.settings import GivenValue
 
 CONFIG = "config"  # the option that names a settings file
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
+EMPTY = inspect.Parameter.empty
 Command = Callable[..., None]
+
+
+def option(
+    declaration: str,
+    help: str,
+    *,
+    min: float | None = None,
+    max: float | None = None,
+    panel: str | None = None,
+    show_default: bool = True,
+) -> object:
+    """Declare an option in the way its help shows it: `option("--output, -o DIR", "The directory to write.")`."""
+    *names, metavar = declaration.replace(", -", " -").split()
+    if metavar.startswith("-"):  # there is none
+        names, metavar = [*names, metavar], ""
+    return typer.Option(
+        *names,
+        metavar=metavar or None,
+        help=help,
+        min=min,
+        max=max,
+        rich_help_panel=panel,
+        show_default=show_default,
+    )
+
+
+def argument(metavar: str, help: str) -> object:
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
 
 
 class OptionGroup:
@@ -50,78 +77,74 @@ class GivenSettings(dict[str, frozenset[str]]):
     """The names of the settings that the user gave, for each section. A command may ask for it with a parameter."""
 
 
-def with_option_groups(
-    function: Command | None = None, *, default_texts: Mapping[str, str] | None = None
-) -> Callable[..., Any]:
-    """Spread the groups and settings in the parameters of a command into one option each.
+def with_option_groups(function: Command, default_texts: Mapping[str, str] | None = None) -> Command:
+    """Replace the groups and settings in the parameters of a command by one option for each field.
 
     Args:
         default_texts: Replaces the default in the help text of these settings, for those that the command chooses.
     """
-    if function is None:
-        return lambda declared: with_option_groups(declared, default_texts=default_texts)
-    return _spread_parameters(function, default_texts or {})
-
-
-def _spread_parameters(function: Command, default_texts: Mapping[str, str]) -> Command:
     parameters = list(inspect.signature(function, eval_str=True).parameters.values())
-    sections = [_SettingsSection.of(parameter, default_texts) for parameter in parameters if _is_settings(parameter)]
-    options = [option for parameter in parameters for option in _options_of(parameter)]
+    settings = [parameter for parameter in parameters if _is_a(parameter, BaseModel)]
+    sections = {parameter.name: list(_setting_options(parameter, default_texts or {})) for parameter in settings}
+    flat = [field for parameter in parameters for field in _options_of(parameter)]
     if sections:
-        options += [_config_option(sections), *(option.parameter() for section in sections for option in section)]
-    repeated = [name for name, times in Counter(option.name for option in options).items() if times > 1]
+        text = f"Settings file in YAML with the sections {', '.join(sections)}; options override it."
+        flat.append(_parameter(CONFIG, Annotated[Path | None, option("--config, -c FILE", text)]))
+        flat += [setting.parameter() for section in sections.values() for setting in section]
+    repeated = [name for name, times in Counter(parameter.name for parameter in flat).items() if times > 1]
     if repeated:
         raise ValueError(f"{', '.join(repeated)}: more than one option of this name; rename a field or a parameter")
-    signature = inspect.Signature(options)
+    signature = inspect.Signature(flat)
 
     @wraps(function)
-    def command(**arguments: Any) -> None:
+    def command(**arguments: object) -> None:
         bound = signature.bind(**arguments)
         bound.apply_defaults()
         values = _group_values(parameters, bound.arguments)
-        function(**values, **_settings_values(parameters, sections, bound.arguments))
+        if sections:
+            values |= _settings_values(parameters, sections, bound.arguments)
+        function(**values)
 
     vars(command)["__signature__"] = signature
-    command.__annotations__ = {option.name: option.annotation for option in options}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
     return command
+
+
+def _is_a(parameter: inspect.Parameter, *bases: type) -> bool:
+    return isinstance(parameter.annotation, type) and issubclass(parameter.annotation, bases)
+
+
+def _parameter(name: str, annotation: object, default: object = None) -> inspect.Parameter:
+    # Keyword-only, so that options with a default may precede options without.
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 # -- groups of options -------------------------------------------------------------------------------------------------
 
 
-def _is_group(parameter: inspect.Parameter) -> bool:
-    return isinstance(parameter.annotation, type) and issubclass(parameter.annotation, OptionGroup)
-
-
 def _options_of(parameter: inspect.Parameter, panel: str | None = None) -> Iterator[inspect.Parameter]:
     """Yield the options of a parameter: itself, or those of its group."""
-    if _is_group(parameter):
+    if _is_a(parameter, OptionGroup):
         for field in _group_fields(parameter):
             yield from _options_of(field, parameter.annotation.panel or panel)
-    elif not _is_settings(parameter) and parameter.annotation is not GivenSettings:
-        annotation = _in_panel(parameter.annotation, panel) if panel else parameter.annotation
-        # Keyword-only, so that options with a default may precede options without.
-        yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
+    elif not _is_a(parameter, BaseModel, GivenSettings):
+        annotation = parameter.annotation
+        if panel and get_origin(annotation) is Annotated:
+            kind, declared = get_args(annotation)
+            declared = copy(declared)
+            declared.rich_help_panel = declared.rich_help_panel or panel
+            annotation = Annotated[kind, declared]
+        yield _parameter(parameter.name, annotation, parameter.default)
 
 
-def _in_panel(annotation: Any, panel: str) -> Any:
-    """Set the heading of an option that has none of its own."""
-    if get_origin(annotation) is not Annotated:
-        return annotation
-    kind, option, *others = get_args(annotation)
-    option = copy(option)
-    option.rich_help_panel = option.rich_help_panel or panel
-    return Annotated[(kind, option, *others)]
-
-
-def _group_values(parameters: Sequence[inspect.Parameter], options: Mapping[str, Any]) -> dict[str, Any]:
+def _group_values(parameters: Sequence[inspect.Parameter], values: Mapping[str, object]) -> dict[str, object]:
     """Return the arguments of a function: the groups, and the options that are in none."""
     return {
-        parameter.name: parameter.annotation(**_group_values(_group_fields(parameter), options))
-        if _is_group(parameter)
-        else options[parameter.name]
+        parameter.name: parameter.annotation(**_group_values(_group_fields(parameter), values))
+        if _is_a(parameter, OptionGroup)
+        else values[parameter.name]
         for parameter in parameters
-        if not _is_settings(parameter) and parameter.annotation is not GivenSettings
+        if not _is_a(parameter, BaseModel, GivenSettings)
     }
 
 
@@ -129,68 +152,23 @@ def _group_fields(group: inspect.Parameter) -> list[inspect.Parameter]:
     """Return the fields of a group as parameters of a function. The default of the group holds theirs."""
     kinds = get_type_hints(group.annotation, include_extras=True)
     defaults = {field.name: field.default for field in fields(group.annotation)}
-    if group.default is not inspect.Parameter.empty:
+    if group.default is not EMPTY:
         defaults = {name: getattr(group.default, name) for name in defaults}
     return [
-        _parameter(name, kinds[name], inspect.Parameter.empty if default is MISSING else default)
-        for name, default in defaults.items()
+        _parameter(name, kinds[name], EMPTY if default is MISSING else default) for name, default in defaults.items()
     ]
 
 
-def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
 # -- settings ----------------------------------------------------------------------------------------------------------
-
-
-def _is_settings(parameter: inspect.Parameter) -> bool:
-    return isinstance(parameter.annotation, type) and issubclass(parameter.annotation, BaseModel)
-
-
-@dataclass(frozen=True)
-class _SettingsSection:
-    """A settings parameter of a command."""
-
-    name: str
-    settings: type[Settings]
-    default: Settings | type[Settings]  # an instance that holds the defaults, or the class if there is none
-    default_texts: Mapping[str, str]
-
-    @classmethod
-    def of(cls, parameter: inspect.Parameter, default_texts: Mapping[str, str]) -> _SettingsSection:
-        has_default = parameter.default is not inspect.Parameter.empty
-        kind = parameter.annotation
-        return cls(parameter.name, kind, parameter.default if has_default else kind, default_texts)
-
-    def __iter__(self) -> Iterator[_SettingOption]:
-        for name, field in self.settings.model_fields.items():
-            extra = field.json_schema_extra
-            if not (isinstance(extra, dict) and extra.get("option") is False):
-                yield _SettingOption(self.name, name, field.annotation, self._help(name, field))
-
-    def _help(self, name: str, field: FieldInfo) -> str:
-        """Return the help text with the default at its end, unless it explains the missing value itself."""
-        from dragoman.core.settings import format_value
-
-        text = " ".join((field.description or "").split())
-        if name in self.default_texts:
-            return f"{text.partition(' Default:')[0]} Default: {self.default_texts[name]}."
-        default = None if field.is_required() else field.get_default(call_default_factory=True)
-        if not isinstance(self.default, type):
-            default = getattr(self.default, name)
-        if default is None and (field.is_required() or "Default:" in text):
-            return text
-        return f"{text} Default: {format_value(default)}.".strip()
 
 
 @dataclass(frozen=True)
 class _SettingOption:
     """A field of settings as an option of the command line."""
 
-    section: str
     name: str
-    kind: Any  # the annotation of the field
+    panel: str
+    kind: object  # the annotation of the field
     help: str
 
     @property
@@ -202,21 +180,36 @@ class _SettingOption:
         from dragoman.core.settings import strip_optional
 
         if strip_optional(self.kind) is bool:
-            option = self._option(f"{self.flag}/--no-{self.flag.removeprefix('--')}")
-            return _parameter(self.name, Annotated[bool | None, option])
-        return _parameter(self.name, Annotated[str | None, self._option(self.flag, _metavar(self.kind, self.name))])
+            declared = option(f"{self.flag}/--no-{self.flag.removeprefix('--')}", self.help, panel=self.panel)
+            return _parameter(self.name, Annotated[bool | None, declared])
+        declared = option(f"{self.flag} {_metavar(self.kind, self.name)}", self.help, panel=self.panel)
+        return _parameter(self.name, Annotated[str | None, declared])
 
-    def _option(self, names: str, metavar: str | None = None) -> Any:
-        panel = self.section.capitalize()
-        return typer.Option(names, metavar=metavar, help=self.help, show_default=False, rich_help_panel=panel)
-
-    def given(self, value: str | bool) -> GivenValue:
+    def given(self, value: object) -> GivenValue:
         from dragoman.core.settings import GivenValue, parse_option
 
-        return GivenValue(value if isinstance(value, bool) else parse_option(self.kind, value), self.flag)
+        return GivenValue(parse_option(self.kind, value) if isinstance(value, str) else value, self.flag)
 
 
-def _metavar(kind: Any, name: str) -> str:
+def _setting_options(parameter: inspect.Parameter, default_texts: Mapping[str, str]) -> Iterator[_SettingOption]:
+    """Yield the options of a settings parameter, with their defaults at the end of the help texts."""
+    from dragoman.core.settings import format_value
+
+    for name, field in parameter.annotation.model_fields.items():
+        if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("option") is False:
+            continue
+        text = " ".join((field.description or "").split())
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        if parameter.default is not EMPTY:
+            default = getattr(parameter.default, name)
+        if name in default_texts:
+            text = f"{text.partition(' Default:')[0]} Default: {default_texts[name]}."
+        elif default is not None or not (field.is_required() or "Default:" in text):
+            text = f"{text} Default: {format_value(default)}.".strip()
+        yield _SettingOption(name, parameter.name.capitalize(), field.annotation, text)
+
+
+def _metavar(kind: object, name: str) -> str:
     """Return what represents a value in the help: its choices, or a letter for its type."""
     from dragoman.core.settings import item_type, literal_choices, strip_optional
 
@@ -230,36 +223,33 @@ def _metavar(kind: Any, name: str) -> str:
     return METAVARS[inner]
 
 
-def _config_option(sections: Sequence[_SettingsSection]) -> inspect.Parameter:
-    names = ", ".join(section.name for section in sections)
-    text = f"Settings file in YAML with the sections {names}; options override it."
-    return _parameter(
-        CONFIG, Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help=text, show_default=False)]
-    )
-
-
 def _settings_values(
-    parameters: Sequence[inspect.Parameter], sections: Sequence[_SettingsSection], options: Mapping[str, Any]
-) -> dict[str, Any]:
+    parameters: Sequence[inspect.Parameter],
+    sections: Mapping[str, Sequence[_SettingOption]],
+    arguments: Mapping[str, object],
+) -> dict[str, object]:
     """Return the settings arguments of a function, from options, the settings file and defaults."""
-    if not sections:
-        return {}
     from dragoman.core.settings import check_sections, read_settings, validate
 
-    path: Path | None = options[CONFIG]
-    kinds = {section.name: section.settings for section in sections}
-    read = read_settings(path) if path else {}
+    path = arguments[CONFIG]
+    kinds = {parameter.name: parameter.annotation for parameter in parameters if parameter.name in sections}
+    read = read_settings(path) if isinstance(path, Path) else {}
     if {"kind", "format"} <= read.keys():  # the config.yaml of a model, which contains more than settings
         read = {name: value for name, value in read.items() if name in kinds}
     in_file = check_sections(read, kinds)
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     given = GivenSettings()
-    for section in sections:
+    for parameter in parameters:
+        if (name := parameter.name) not in sections:
+            continue
         typed = {
-            option.name: option.given(options[option.name]) for option in section if options[option.name] is not None
+            setting.name: setting.given(arguments[setting.name])
+            for setting in sections[name]
+            if arguments[setting.name] is not None
         }
-        merged = in_file.get(section.name, {}) | typed
-        source = read[section.name].origin if section.name in read else str(path or "command line")
-        values[section.name] = validate(section.default, merged, source, section.name)
-        given[section.name] = frozenset(merged)
-    return values | {parameter.name: given for parameter in parameters if parameter.annotation is GivenSettings}
+        merged = in_file.get(name, {}) | typed
+        source = read[name].origin if name in read else str(path or "command line")
+        default = parameter.annotation if parameter.default is EMPTY else parameter.default
+        values[name] = validate(default, merged, source, name)
+        given[name] = frozenset(merged)
+    return values | {parameter.name: given for parameter in parameters if _is_a(parameter, GivenSettings)}

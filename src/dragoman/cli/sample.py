@@ -4,32 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from dragoman.cli.options import Model, check_utf8_argument, option
+from dragoman.cli.option_groups import option
+from dragoman.cli.options import Model, check_utf8_argument
 
 
 def sample(
     model: Model,
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of sentences.")] = 10,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 1,
-    prefix: Annotated[str, option("--prefix", metavar="TEXT", help="Beginning of each sentence.")] = "",
+    n: Annotated[int, option("-n", "Number of sentences.", min=1)] = 10,
+    seed: Annotated[int, option("--seed", "Random seed.", min=0)] = 1,
+    prefix: Annotated[str, option("--prefix TEXT", "Beginning of each sentence.")] = "",
     temperature: Annotated[
-        float, typer.Option("--temperature", help="Below 1, probable words are preferred; above 1, rare ones.")
+        float, option("--temperature", "Below 1, probable words are preferred; above 1, rare ones.")
     ] = 1.0,
-    top_k: Annotated[
-        int | None, option("--top-k", metavar="N", help="Sample from the N most probable next words only.")
-    ] = None,
+    top_k: Annotated[int | None, option("--top-k N", "Sample from the N most probable next words only.")] = None,
     top_p: Annotated[
         float,
-        typer.Option(
-            "--top-p",
-            metavar="P",
-            help="Sample from the nucleus only: the smallest set of next words with total probability P.",
-        ),
+        option("--top-p P", "Sample from the nucleus only: the smallest set of next words with total probability P."),
     ] = 1.0,
     max_words: Annotated[
-        int, typer.Option("--max-words", min=1, help="Maximum number of words in a sentence, including the prefix.")
+        int, option("--max-words", "Maximum number of words in a sentence, including the prefix.", min=1)
     ] = 200,
 ) -> None:
     """Sample sentences from a language model.

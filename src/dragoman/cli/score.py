@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dragoman.cli import options
-from dragoman.cli.messages import info, warn_if_mostly_unknown
+from dragoman.cli.messages import info
+from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dragoman.data.corpus import Corpus
-    from dragoman.data.vocabulary import Vocab
     from dragoman.evaluation.surprisal import SurprisalTable
     from dragoman.models.language_model import LanguageModel
     from dragoman.report.language_models import ModelInputs
@@ -26,32 +25,44 @@ if TYPE_CHECKING:
 MAX_WIDTH = 10_000  # columns of a table, however narrow the terminal is
 
 
-def score(
-    models: options.Models,
-    text: options.Text = "-",
-    field: options.Field = None,
-    src: Annotated[
-        str | None, options.file_option("--src", help="For translators: the source of the text, line by line.")
-    ] = None,
-    src_field: options.SrcField = None,
+@dataclass(frozen=True)
+class ScoreOptions(OptionGroup):
+    src: Annotated[str | None, option("--src FILE", "For translators: the source of the text, line by line.")] = None
+    src_field: options.SrcField = None
     words: Annotated[
         bool,
-        typer.Option(
+        option(
             "--words",
-            help="Print one row per word. For one model, unknown words also show <unk>, its log-probability and that "
-            "of the spelling; for several, columns of bits.",
+            "Print one row per word. For one model, unknown words also show <unk>, its log-probability and that of the "
+            "spelling; for several, columns of bits.",
         ),
-    ] = False,
+    ] = False
     picture: Annotated[
         Path | None,
-        options.file_option(
-            "--picture", help="Also draw the surprisal of each word, for at most 60 words: .svg or .png."
-        ),
-    ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Print unnormalised scores of stupid-backoff.")] = False,
-    log10: Annotated[
-        bool, typer.Option("--log10", help="Print logarithms to base 10 instead of natural ones.")
-    ] = False,
+        option("--picture FILE", "Also draw the surprisal of each word, for at most 60 words: .svg or .png."),
+    ] = None
+    raw: Annotated[bool, option("--raw", "Print unnormalised scores of stupid-backoff.")] = False
+    log10: Annotated[bool, option("--log10", "Print logarithms to base 10 instead of natural ones.")] = False
+
+    def check(self, models: list[Path]) -> None:
+        from dragoman.models.loading import check_distinct
+
+        options.check_picture(self.picture)
+        check_distinct(models)
+        several = len(models) > 1
+        if several and (files := [path for path in models if path.is_file()]):
+            raise DataError(f"{files[0]}: is a file, not a model directory; if it is the text, use --text {files[0]}")
+        if self.raw and self.src is not None:
+            raise DataError("--raw is for stupid-backoff, and --src for translators; remove one of them")
+        if self.raw and (several or self.picture):
+            raise DataError("--raw: raw scores are no probabilities; give one model and no --picture")
+        if self.log10 and several and self.words:
+            raise DataError("--log10: several models with --words are shown in bits; remove one of the options")
+
+
+@with_option_groups
+def score(
+    models: options.Models, text: options.Text = "-", field: options.Field = None, how: ScoreOptions = ScoreOptions()
 ) -> None:
     """Print the log-probability of each line of a text.
 
@@ -73,55 +84,31 @@ def score(
       echo "the cat sat" | dragoman score kn2 kn5 --words --picture cat.svg
       dragoman score de-en --src test.de --text test.en
     """
+    from dragoman.models.loading import load_language_model
     from dragoman.report.language_models import sentence_columns, sentence_scores, word_scores
 
-    _check_options(models, words=words, picture=picture, raw=raw, log10=log10, src=src)
-    if src is None:
-        loaded = _load(models, raw=raw)
-        if text == "-" and not picture and _is_stdin_empty():
+    how.check(models)
+    if how.src is None:
+        loaded = {str(path): load_language_model(path) for path in models}
+        if how.raw:
+            loaded = {name: _with_raw_scores(model) for name, model in loaded.items()}
+        is_empty = text == "-" and sys.stdin is not None and not sys.stdin.buffer.peek(1)  # type: ignore[union-attr]
+        if is_empty and not how.picture:
             return  # no lines in, no lines out
-        inputs = _encode(loaded, text, field)
+        corpora = options.encode_for_models(list(loaded.items()), text, field)
+        inputs: ModelInputs = dict(zip(loaded, zip(loaded.values(), corpora, strict=True), strict=True))
     else:
-        inputs = _encode_translations(models, src, text, src_field, field)
-    if picture is not None:
-        _draw(inputs, picture)
-    base = math.log(10) if log10 else 1.0
+        inputs = _encode_translations(models, how.src, text, how.src_field, field)
+    if how.picture is not None:
+        _draw(inputs, how.picture)
+    base = math.log(10) if how.log10 else 1.0
     if len(inputs) == 1:
         [single] = inputs.values()
-        print(word_scores(*single, base) if words else sentence_scores(*single, base))
-    elif words:
+        print(word_scores(*single, base) if how.words else sentence_scores(*single, base))
+    elif how.words:
         _print_surprisals(_surprisals(inputs))
     else:
         print(sentence_columns(inputs, base, is_terminal=sys.stdout.isatty()))
-
-
-def _check_options(
-    models: list[Path], *, words: bool, picture: Path | None, raw: bool, log10: bool, src: str | None
-) -> None:
-    options.check_picture(picture)
-    several = len(models) > 1
-    for number, path in enumerate(models):
-        if path in models[:number]:
-            raise DataError(f"{path}: named twice; name each model once")
-        if several and path.is_file():
-            raise DataError(f"{path}: is a file, not a model directory; if it is the text, use --text {path}")
-    if raw and src is not None:
-        raise DataError("--raw is for stupid-backoff, and --src for translators; remove one of them")
-    if raw and (several or picture):
-        raise DataError("--raw: raw scores are no probabilities; give one model and no --picture")
-    if log10 and several and words:
-        raise DataError("--log10: several models with --words are shown in bits; remove one of the options")
-
-
-def _is_stdin_empty() -> bool:
-    return sys.stdin is not None and not sys.stdin.buffer.peek(1)  # type: ignore[union-attr]
-
-
-def _load(models: list[Path], *, raw: bool) -> dict[str, LanguageModel]:
-    from dragoman.models.loading import load_language_model
-
-    loaded = {str(path): load_language_model(path) for path in models}
-    return {name: _with_raw_scores(model) for name, model in loaded.items()} if raw else loaded
 
 
 def _with_raw_scores(model: LanguageModel) -> LanguageModel:
@@ -135,22 +122,6 @@ def _with_raw_scores(model: LanguageModel) -> LanguageModel:
     if not isinstance(model, NgramModel):
         raise DataError(f"--raw is for stupid-backoff; a {model.kind} model has probabilities")
     return RawScores(model.vocab, model.table, model.unknown, model.settings)
-
-
-def _encode(models: dict[str, LanguageModel], text: str, field: str | None) -> ModelInputs:
-    """Read the text once, and encode it once for each vocabulary."""
-    from dragoman.data.corpus import Corpus
-    from dragoman.data.formats import display_name, field_for, read_text
-    from dragoman.data.scanner import scan
-
-    scanned = scan(read_text(text, field_for(text, field)))
-    corpora: dict[Vocab, Corpus] = {}
-    for name, model in models.items():
-        if model.vocab not in corpora:
-            corpora[model.vocab] = Corpus.from_scan(scanned, model.vocab)
-            vocabulary = f", by the vocabulary of {name}" if len(models) > 1 else ""
-            warn_if_mostly_unknown(corpora[model.vocab], f"{display_name(text)}{vocabulary}")
-    return {name: (model, corpora[model.vocab]) for name, model in models.items()}
 
 
 def _encode_translations(

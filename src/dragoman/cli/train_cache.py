@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Annotated
 
-import typer
-
-from dragoman.cli import options
 from dragoman.cli.messages import suggest_command
-from dragoman.cli.option_groups import with_option_groups
-from dragoman.cli.training import UnknownWordOptions, VocabOptions, read_training_data, report_model
+from dragoman.cli.option_groups import option, with_option_groups
+from dragoman.cli.options import field_arguments
+from dragoman.cli.training import LanguageModelOptions, report_model
 
 
 @with_option_groups
 def train_cache(
-    text: options.Text,
-    output: options.Output,
-    field: options.Field = None,
-    decay: Annotated[
-        float, typer.Option("--decay", metavar="X", help="Factor by which the weight of a word decreases per word.")
-    ] = 0.994,
-    prior: Annotated[
-        float, typer.Option("--prior", metavar="X", help="Weight of the distribution of shorter contexts.")
-    ] = 2.0,
-    order: Annotated[int, typer.Option("--order", metavar="N", help="Length of the longest n-grams.")] = 3,
-    vocab: VocabOptions = VocabOptions(),
-    unknown: UnknownWordOptions = UnknownWordOptions(),
-    force: options.Force = False,
+    options: LanguageModelOptions,
+    decay: Annotated[float, option("--decay X", "Factor by which the weight of a word decreases per word.")] = 0.994,
+    prior: Annotated[float, option("--prior X", "Weight of the distribution of shorter contexts.")] = 2.0,
+    order: Annotated[int, option("--order N", "Length of the longest n-grams.")] = 3,
 ) -> None:
     """Create a cache model, which favours recent words.
 
@@ -41,16 +29,13 @@ def train_cache(
     from dragoman.io.storage import check_output_directory
     from dragoman.models.cache import CacheModel
 
-    start_time = perf_counter()
-    check_output_directory(output, replace=force)
-    data = read_training_data(text, None, field, vocab, unknown)
+    check_output_directory(options.output, replace=options.force)
+    data = options.read()
     model = CacheModel.train(data.corpus, unknown=data.unknown, decay=decay, prior=prior, order=order)
-    model.save(output, replace=force)
-    report_model(model, f"a cache of {model.size:,} words", output, data, start_time)
-    if vocab.vocab_from is not None:
-        arguments = ("--dev-text", "FILE", *options.field_arguments(field), "-o", "MIXED")
-        suggest_command("mix", vocab.vocab_from, output, *arguments)
+    model.save(options.output, replace=options.force)
+    report_model(options, data, model, f"a cache of {model.size:,} words")
+    field = field_arguments(options.field)
+    if (other := options.vocab.vocab_from) is not None:
+        suggest_command("mix", other, options.output, "--dev-text", "FILE", *field, "-o", "MIXED")
     else:
-        suggest_command(
-            "train", "ngram", "--text", text, *options.field_arguments(field), "--vocab", output, "-o", "DIR"
-        )
+        suggest_command("train", "ngram", "--text", options.text, *field, "--vocab", options.output, "-o", "DIR")

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from time import perf_counter
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from dragoman.cli import options
 from dragoman.cli.messages import grouped_warnings, status
-from dragoman.cli.option_groups import with_option_groups
-from dragoman.cli.training import (
-    UnknownWordOptions,
-    VocabOptions,
-    format_coefficients,
-    format_ngram_counts,
-    read_training_data,
-    report_model,
-    suggest_next_commands,
-)
+from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
+from dragoman.cli.options import parse_numbers
+from dragoman.cli.training import LanguageModelOptions, report_model, suggest_next_commands
+from dragoman.core.errors import DataError
 
+if TYPE_CHECKING:
+    from dragoman.ngram.model import NgramConfig, NgramModel
+
+MAX_LISTED_ORDERS = 8  # counts of more orders are added up
 # The keys are those of dragoman.ngram.smoothing.SMOOTHINGS, which takes long to import.
 SMOOTHING_SUMMARIES = {
     "maximum-likelihood": "relative frequencies; unseen n-grams have probability 0",
@@ -47,56 +42,88 @@ HELP = "\n".join(
 )
 
 
+@dataclass(frozen=True)
+class NgramOptions(OptionGroup):
+    """Settings of n-gram models."""
+
+    panel = "Model"
+
+    order: Annotated[int | None, option("--order N", "Length of the longest n-grams. Default: 5.")] = None
+    smoothing: Annotated[str, option("--smoothing NAME", "Smoothing method.")] = "modified-kneser-ney"
+    coefficients: Annotated[
+        str, option("--coefficients A,A,...", "alpha_1,alpha_2,... for --smoothing interpolated.")
+    ] = ""
+    prune: Annotated[
+        str,
+        option(
+            "--prune N,N,...",
+            "Remove n-grams of each order that occur at most this often: 0,0,1 removes trigrams that occur once.",
+        ),
+    ] = ""
+
+    def config(self, **others: object) -> NgramConfig:
+        """Return the settings of the model."""
+        from dragoman.core.settings import GivenValue, validate
+        from dragoman.ngram.model import NgramConfig
+
+        if self.smoothing == "whole-prefix" and self.order is not None:
+            raise DataError(f"--order {self.order}: whole-prefix uses the whole sentence and has no order; remove it")
+        values = others | ({} if self.order is None else {"order": self.order})
+        values |= {
+            "smoothing": self.smoothing,
+            "coefficients": parse_numbers("--coefficients", self.coefficients, float, "0.05,0.5"),
+            "prune": parse_numbers("--prune", self.prune, int, "0,0,1"),
+        }
+        given = {name: GivenValue(value, f"--{name.replace('_', '-')}") for name, value in values.items()}
+        return validate(NgramConfig, given, "n-gram settings")
+
+
+def format_coefficients(model: NgramModel, dev_text: str | None) -> str:
+    """Describe the coefficients that were fitted, and on which text; empty if there are none."""
+    from dragoman.ngram.model import HELDOUT_EVERY
+
+    if model.coefficients is None:
+        return ""
+    source = dev_text or f"every {HELDOUT_EVERY}th training sentence (without --dev-text)"
+    ranges = [
+        f"alpha_{n} " + " to ".join(dict.fromkeys(f"{number:.3g}" for number in (min(row), max(row))))
+        for n, row in enumerate(model.coefficients.table.tolist(), 1)
+    ]
+    return f"coefficients fitted on {source}: {', '.join(ranges)}"
+
+
 @with_option_groups
 def train_ngram(
-    text: options.Text,
-    output: options.Output,
-    dev_text: options.DevText = None,
-    field: options.Field = None,
-    ngrams: options.NgramOptions = options.NgramOptions(),
+    options: LanguageModelOptions,
+    ngrams: NgramOptions = NgramOptions(),
     entropy_prune: Annotated[
-        float,
-        typer.Option(
-            "--entropy-prune",
-            metavar="X",
-            help="Remove n-grams whose removal raises perplexity by less than this share.",
-        ),
+        float, option("--entropy-prune X", "Remove n-grams whose removal raises perplexity by less than this share.")
     ] = 0.0,
-    quantise: Annotated[
-        bool, typer.Option("--quantise", "--quantize", help="Store each probability in 8 bits.")
-    ] = False,
+    quantise: Annotated[bool, option("--quantise, --quantize", "Store each probability in 8 bits.")] = False,
     gap: Annotated[
-        int,
-        typer.Option(
-            "--gap", metavar="N", help="Number of words between context and predicted word, for models in a mixture."
-        ),
+        int, option("--gap N", "Number of words between context and predicted word, for models in a mixture.")
     ] = 0,
     no_interpolate_unigrams: Annotated[
-        bool,
-        typer.Option("--no-interpolate-unigrams", help="Give the mass that unigrams discount to <unk> only."),
+        bool, option("--no-interpolate-unigrams", "Give the mass that unigrams discount to <unk> only.")
     ] = False,
-    vocab: VocabOptions = VocabOptions(),
-    unknown: UnknownWordOptions = UnknownWordOptions(),
-    force: options.Force = False,
 ) -> None:
     from dragoman.io.storage import check_output_directory
     from dragoman.ngram.model import NgramModel
 
-    start_time = perf_counter()
-    check_output_directory(output, replace=force)
+    check_output_directory(options.output, replace=options.force)
     config = ngrams.config(
-        entropy_prune=entropy_prune,
-        quantise=quantise,
-        gap=gap,
-        interpolate_unigrams=not no_interpolate_unigrams,
+        entropy_prune=entropy_prune, quantise=quantise, gap=gap, interpolate_unigrams=not no_interpolate_unigrams
     )
-    data = read_training_data(text, dev_text, field, vocab, unknown)
+    data = options.read()
     with status("counting"), grouped_warnings():
         model = NgramModel.train(data.corpus, config, unknown=data.unknown, heldout=data.dev)
-    model.save(output, replace=force)
-    counts = format_ngram_counts(model.table.trie.sizes())
-    report_model(model, counts, output, data, start_time, format_coefficients(model, dev_text))
-    suggest_next_commands(output, dev_text, field)
+    model.save(options.output, replace=options.force)
+    counts = model.table.trie.sizes()
+    size = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(counts, 1))
+    if len(counts) > MAX_LISTED_ORDERS:
+        size = f"{sum(counts):,} n-grams of orders 1 to {len(counts)}"
+    report_model(options, data, model, size, format_coefficients(model, options.dev_text))
+    suggest_next_commands(options)
 
 
 train_ngram.__doc__ = HELP

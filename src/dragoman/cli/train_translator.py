@@ -8,13 +8,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from dragoman.cli import options
+from dragoman.cli.gradient_training import check_training_output, fit_with_progress
 from dragoman.cli.messages import info, status, suggest_command, warn, warn_if_mostly_unknown
-from dragoman.cli.option_groups import GivenSettings, OptionGroup, with_option_groups
-from dragoman.cli.options import option
-from dragoman.cli.progress import training_progress
+from dragoman.cli.option_groups import GivenSettings, OptionGroup, option, with_option_groups
+from dragoman.cli.options import Force, Output, Src, SrcField, Tgt, TgtField
 from dragoman.core.errors import DataError
 from dragoman.models.configs import TranslatorConfig, size_preset
 from dragoman.training.config import TRANSLATOR, TrainingConfig, translator_preset
@@ -34,28 +31,30 @@ class TextOptions(OptionGroup):
 
     panel = "Data"
 
-    src: options.Src
-    tgt: options.Tgt
-    dev_src: options.DevSrc = None
-    dev_tgt: options.DevTgt = None
-    src_field: options.SrcField = None
-    tgt_field: options.TgtField = None
+    src: Src
+    tgt: Tgt
+    dev_src: Annotated[str | None, option("--dev-src FILE", "Held-out source text, to select the best model.")] = None
+    dev_tgt: Annotated[str | None, option("--dev-tgt FILE", "Translation of --dev-src.")] = None
+    src_field: SrcField = None
+    tgt_field: TgtField = None
     alignments: Annotated[
         Path | None,
-        options.file_option(
-            "--alignments",
-            help="Word alignments for --supervision, lines such as 0-0 1-2. Default: an aligner is trained.",
+        option(
+            "--alignments FILE",
+            "Word alignments for --supervision, lines such as 0-0 1-2. Default: an aligner is trained.",
         ),
     ] = None
 
-    def read_dev(self) -> LinePairs | None:
+    def read(self) -> tuple[LinePairs, LinePairs | None]:
+        """Return the training pairs and the dev pairs."""
         from dragoman.data.tokenizer import read_pairs
 
         if (self.dev_src is None) != (self.dev_tgt is None):
             raise DataError("--dev-src and --dev-tgt must be given together")
+        lines = read_pairs(self.src, self.tgt, self.src_field, self.tgt_field)
         if self.dev_src is None or self.dev_tgt is None:
-            return None
-        return read_pairs(self.dev_src, self.dev_tgt, self.src_field, self.tgt_field)
+            return lines, None
+        return lines, read_pairs(self.dev_src, self.dev_tgt, self.src_field, self.tgt_field)
 
 
 @dataclass(frozen=True)
@@ -66,44 +65,31 @@ class TokenizerOptions(OptionGroup):
 
     units: Annotated[
         str,
-        typer.Option(
-            "--units",
-            metavar="KIND",
-            help="Kind of tokens: word, char, subword:N (BPE) or unigram:N, with N pieces learned from the text. auto: "
+        option(
+            "--units KIND",
+            "Kind of tokens: word, char, subword:N (BPE) or unigram:N, with N pieces learned from the text. auto: "
             "characters if lines are single words, words if the text is tokenised and few words are rare, otherwise "
             "subwords.",
         ),
     ] = "auto"
-    tgt_units: Annotated[
-        str | None, option("--tgt-units", metavar="KIND", help="Kind of target tokens. Default: that of --units.")
-    ] = None
+    tgt_units: Annotated[str | None, option("--tgt-units KIND", "Kind of target tokens. Default: that of --units.")] = (
+        None
+    )
     src_format: Annotated[
         str,
-        typer.Option(
-            "--src-format",
-            metavar="text|tree",
-            help="Format of the source; tree: one bracketed tree per line, for encoders of trees.",
+        option(
+            "--src-format text|tree",
+            "Format of the source; tree: one bracketed tree per line, for encoders of trees.",
         ),
     ] = "text"
     min_count: Annotated[
         int | None,
-        option(
-            "--min-count",
-            min=1,
-            metavar="N",
-            help="Tokens with a lower count become <unk>. Default: 2 for words, else 1.",
-        ),
+        option("--min-count N", "Tokens with a lower count become <unk>. Default: 2 for words, else 1.", min=1),
     ] = None
-    max_size: Annotated[
-        int | None, option("--max-size", min=1, metavar="N", help="Maximum number of tokens in a vocabulary.")
-    ] = None
+    max_size: Annotated[int | None, option("--max-size N", "Maximum number of tokens in a vocabulary.", min=1)] = None
     vocab_from: Annotated[
         Path | None,
-        option(
-            "--vocab",
-            metavar="DIR",
-            help="Use the tokenizers of this translator, so that the two can be an ensemble.",
-        ),
+        option("--vocab DIR", "Use the tokenizers of this translator, so that the two can be an ensemble."),
     ] = None
 
     def encode(self, lines: LinePairs) -> tuple[ParallelCorpus, Tokenizer, Tokenizer]:
@@ -135,15 +121,15 @@ class TokenizerOptions(OptionGroup):
         return model.source, model.target
 
 
-@with_option_groups(default_texts=dict.fromkeys(CHOSEN_BY_SIZE, "by the number of training pairs"))
+@partial(with_option_groups, default_texts=dict.fromkeys(CHOSEN_BY_SIZE, "by the number of training pairs"))
 def train_translator(
     texts: TextOptions,
-    output: options.Output,
+    output: Output,
     tokenizers: TokenizerOptions,
     given: GivenSettings,
     model: TranslatorConfig,
     training: TrainingConfig = TRANSLATOR,
-    force: options.Force = False,
+    force: Force = False,
 ) -> None:
     """Train a translator: an encoder-decoder with attention.
 
@@ -157,69 +143,40 @@ def train_translator(
       dragoman train translator --src train.de --tgt train.en --dev-src dev.de --dev-tgt dev.en -o de-en --minutes 20
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
     """
-    from dragoman.data.tokenizer import read_pairs
+    from dragoman.data.corpus import BidirectionalCorpus
+    from dragoman.data.segmenters import token_name
     from dragoman.experiments import translator_training as steps
-    from dragoman.io.storage import CHECKPOINT_FILE, check_output_directory
 
     start_time = perf_counter()
-    if not (output / CHECKPOINT_FILE).is_file():
-        check_output_directory(output, replace=force)
+    check_training_output(output, force=force)
     with status("reading"):
-        lines, dev_lines = read_pairs(texts.src, texts.tgt, texts.src_field, texts.tgt_field), texts.read_dev()
+        lines, dev_lines = texts.read()
         steps.check_translator_data(lines, model, given["model"])
         pairs, source, target = tokenizers.encode(lines)
         pairs, translator = steps.create_translator(pairs, source, target, model, given["model"], training.seed)
         dev = None if dev_lines is None else dev_lines.encode(translator.source, translator.target)
     if dev is not None and dev_lines is not None:
-        _check_dev(texts, lines, dev_lines, dev)
+        warn_if_mostly_unknown(dev.source, dev_lines.name)
+        warn_if_mostly_unknown(dev.target, f"{texts.dev_tgt}")
+        if steps.looks_swapped(lines, dev_lines):
+            warn(f"{dev_lines.name}: has the words of the target language; are --dev-src and --dev-tgt swapped?")
+        if isinstance(pairs, BidirectionalCorpus):
+            dev = BidirectionalCorpus(dev.source, dev.target)
     chosen_units = tokenizers.units == "auto" and tokenizers.vocab_from is None
     for message in steps.describe_data(translator, pairs, chosen_units=chosen_units):
         info(message)
     with status("aligning the training pairs"):
         pairs = steps.add_alignments(pairs, translator, lines, texts.alignments)
     preset = translator_preset(len(pairs))
-    chosen = {name: value for name, value in preset.items() if name not in given["training"]}
-    already_finished = _fit(translator, pairs, dev, training.model_copy(update=chosen), output, force=force)
-    first = _report(translator, output, dev_lines, already_finished=already_finished)
+    training = training.model_copy(update={name: preset[name] for name in preset if name not in given["training"]})
+    name = token_name(translator.target.segmenter)
+    result = fit_with_progress(translator, pairs, dev, training, output, force=force, token_name=name)
+    if dev is not None and not result.already_finished and result.progress.best_update == result.progress.update:
+        info("the dev loss was still improving; train longer with --minutes or --max-epochs")
+    first = _report(translator, output, dev_lines, already_finished=result.already_finished)
     info(f"{output}: {perf_counter() - start_time:,.1f} seconds in total")
     suggest_command("translate", first)
     suggest_command("evaluate", first, "--src", "FILE", "--ref", "FILE")
-
-
-def _check_dev(texts: TextOptions, lines: LinePairs, dev_lines: LinePairs, dev: ParallelCorpus) -> None:
-    from dragoman.experiments.translator_training import looks_swapped
-
-    warn_if_mostly_unknown(dev.source, dev_lines.name)
-    warn_if_mostly_unknown(dev.target, f"{texts.dev_tgt}")
-    if looks_swapped(lines, dev_lines):
-        warn(f"{dev_lines.name}: has the words of the target language; are --dev-src and --dev-tgt swapped?")
-
-
-def _fit(
-    translator: Translator | TwoWayTranslator,
-    pairs: ParallelCorpus,
-    dev: ParallelCorpus | None,
-    training: TrainingConfig,
-    output: Path,
-    *,
-    force: bool,
-) -> bool:
-    """Train, and return whether the training was already finished."""
-    from dragoman.data.corpus import BidirectionalCorpus
-    from dragoman.data.segmenters import token_name
-    from dragoman.training.fit import fit
-
-    if dev is not None and isinstance(pairs, BidirectionalCorpus):
-        dev = BidirectionalCorpus(dev.source, dev.target)
-    with training_progress(token_name(translator.target.segmenter)) as callback:
-        result = fit(translator, pairs, dev, training, output=output, force=force, callback=callback)
-    if result.already_finished:
-        info(f"{output}: already finished, after {result.stop_reason}; --force trains it again")
-    else:
-        info(f"finished after {result.stop_reason}")
-        if dev is not None and result.progress.best_update == result.progress.update:
-            info("the dev loss was still improving; train longer with --minutes or --max-epochs")
-    return result.already_finished
 
 
 def _report(

@@ -1,17 +1,16 @@
-"""What all commands that train language models share: reading texts, and reporting the trained model."""
+"""What all commands that train language models share: options, reading texts, and reporting the trained model."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli import options
 from dragoman.cli.messages import info, status, suggest_command, warn_if_mostly_unknown
-from dragoman.cli.option_groups import OptionGroup
+from dragoman.cli.option_groups import OptionGroup, option
+from dragoman.cli.options import DevText, Field, Force, Output, Text, field_arguments
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
     from dragoman.data.vocabulary import Vocab
     from dragoman.models.base import Model
     from dragoman.models.language_model import LanguageModel
-    from dragoman.ngram.model import NgramModel
-
-
-MAX_LISTED_ORDERS = 8  # counts of more orders are added up
 
 
 @dataclass(frozen=True)
@@ -32,43 +27,34 @@ class VocabOptions(OptionGroup):
 
     panel = "Data"
 
-    vocab_from: options.VocabFrom = None
-    min_count: options.MinCount = 1
-    max_size: options.MaxSize = None
-    replace_singletons: options.ReplaceSingletons = False
+    vocab_from: Annotated[Path | None, option("--vocab DIR", "Use the vocabulary of this model.")] = None
+    min_count: Annotated[int, option("--min-count N", "Words with a lower count become <unk>.", min=1)] = 1
+    max_size: Annotated[int | None, option("--max-size N", "Maximum number of words in the vocabulary.", min=1)] = None
+    replace_singletons: Annotated[
+        bool, option("--replace-singletons", "Words that occur once are unknown; the same as --min-count 2.")
+    ] = False
+
+    def load_model(self) -> Model | None:
+        from dragoman.models.loading import load
+
+        return None if self.vocab_from is None else load(self.vocab_from)
 
     def read(self, text: str, field: str | None, vocab_model: Model | None) -> Corpus:
-        """Read the training text with this vocabulary."""
+        """Read a text with this vocabulary, or that of `vocab_model`."""
         from dragoman.data.corpus import Corpus
+        from dragoman.data.formats import display_name
 
         min_count = max(self.min_count, 2) if self.replace_singletons else self.min_count
         if vocab_model is None:
-            return Corpus.read(text, field=field, min_count=min_count, max_size=self.max_size)
-        if min_count > 1 or self.max_size is not None:
-            raise DataError(
-                "--vocab uses a vocabulary without changes; remove --min-count, --max-size and --replace-singletons"
-            )
-        return Corpus.read(text, vocab_model.vocab, field=field, training=True)
-
-
-@dataclass(frozen=True)
-class UnknownWordOptions(OptionGroup):
-    """The unknown-word model. By default that of the model of --vocab, so that the two models can be mixed."""
-
-    panel = "Data"
-
-    kind: options.Unknown = None
-    total: options.UnknownTotal = None
-
-    def create(self, corpus: Corpus, vocab_model: Model | None) -> UnknownWordModel:
-        from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE
-        from dragoman.ngram.spelling import create_unknown_word_model
-
-        if self.total is not None and self.kind not in (None, "uniform"):
-            raise DataError(f"--unknown-words is for --unknown uniform, not {self.kind}; remove one of them")
-        if vocab_model is not None and self.kind is None and self.total is None:
-            return vocab_model.unknown
-        return create_unknown_word_model(self.kind or "uniform", corpus, self.total or DEFAULT_LANGUAGE_SIZE)
+            corpus = Corpus.read(text, field=field, min_count=min_count, max_size=self.max_size)
+        elif min_count > 1 or self.max_size is not None:
+            names = "--min-count, --max-size and --replace-singletons"
+            raise DataError(f"--vocab uses a vocabulary without changes; remove {names}")
+        else:
+            corpus = Corpus.read(text, vocab_model.vocab, field=field, training=True)
+        if not corpus.num_words:
+            raise DataError(f"{display_name(text)}: the text has no words")
+        return corpus
 
 
 @dataclass(frozen=True)
@@ -78,29 +64,65 @@ class TrainingData:
     corpus: Corpus
     unknown: UnknownWordModel
     dev: Corpus | None
-    dev_text: str | None = None  # the file of `dev`
+    start_time: float
 
 
-def read_training_data(
-    text: str, dev_text: str | None, field: str | None, vocab: VocabOptions, unknown: UnknownWordOptions
-) -> TrainingData:
-    from dragoman.data.formats import display_name, field_for
-    from dragoman.models.loading import load
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelOptions(OptionGroup):
+    """Options of all commands that train language models."""
 
-    with status("reading"):
-        vocab_model = load(vocab.vocab_from) if vocab.vocab_from is not None else None
-        corpus = vocab.read(text, field_for(text, field, dev_text), vocab_model)
-        if not corpus.num_words:
-            raise DataError(f"{display_name(text)}: the training text has no words")
-        dev = None
-        if dev_text is not None:
-            dev = read_dev(dev_text, corpus.vocab, field_for(dev_text, field, text))
-        data = TrainingData(corpus, unknown.create(corpus, vocab_model), dev, dev_text)
-    if vocab.vocab_from is not None:
-        counts = f"{len(corpus.unknown_positions):,} of {corpus.num_words:,} words"
-        info(f"{display_name(text)}: {counts} are not in the vocabulary of {vocab.vocab_from} and became <unk>")
-        warn_if_mostly_unknown(corpus, display_name(text))
-    return data
+    panel = "Data"
+
+    text: Text
+    output: Output
+    dev_text: DevText = None
+    field: Field = None
+    vocab: VocabOptions
+    unknown: Annotated[
+        str | None,
+        option(
+            "--unknown KIND",
+            "Model of unknown words. none: they have probability 0; uniform: all have the same probability; "
+            "characters: a character model. Default: uniform, or that of the model of --vocab.",
+        ),
+    ] = None
+    unknown_words: Annotated[
+        int | None,
+        option(
+            "--unknown-words N", "Number of words in the language, for --unknown uniform. Default: 10000000.", min=1
+        ),
+    ] = None
+    force: Force = False
+
+    def read(self) -> TrainingData:
+        """Read the texts."""
+        from dragoman.data.formats import display_name, field_for
+
+        start_time = perf_counter()
+        with status("reading"):
+            vocab_model = self.vocab.load_model()
+            corpus = self.vocab.read(self.text, field_for(self.text, self.field, self.dev_text), vocab_model)
+            dev = None
+            if self.dev_text is not None:
+                dev = read_dev(self.dev_text, corpus.vocab, field_for(self.dev_text, self.field, self.text))
+            data = TrainingData(corpus, self._unknown_word_model(corpus, vocab_model), dev, start_time)
+        if self.vocab.vocab_from is not None:
+            counts = f"{len(corpus.unknown_positions):,} of {corpus.num_words:,} words"
+            place = f"the vocabulary of {self.vocab.vocab_from}"
+            info(f"{display_name(self.text)}: {counts} are not in {place} and became <unk>")
+            warn_if_mostly_unknown(corpus, display_name(self.text))
+        return data
+
+    def _unknown_word_model(self, corpus: Corpus, vocab_model: Model | None) -> UnknownWordModel:
+        """Return the unknown-word model. By default that of the model of --vocab, so that the two can be mixed."""
+        from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE
+        from dragoman.ngram.spelling import create_unknown_word_model
+
+        if self.unknown_words is not None and self.unknown not in (None, "uniform"):
+            raise DataError(f"--unknown-words is for --unknown uniform, not {self.unknown}; remove one of them")
+        if vocab_model is not None and self.unknown is None and self.unknown_words is None:
+            return vocab_model.unknown
+        return create_unknown_word_model(self.unknown or "uniform", corpus, self.unknown_words or DEFAULT_LANGUAGE_SIZE)
 
 
 def read_dev(path: str, vocab: Vocab, field: str | None) -> Corpus:
@@ -116,72 +138,43 @@ def read_dev(path: str, vocab: Vocab, field: str | None) -> Corpus:
 
 
 def report_model(
-    model: LanguageModel, size: str, output: Path, data: TrainingData, start_time: float, coefficients: str = ""
+    options: LanguageModelOptions, data: TrainingData, model: LanguageModel, size: str, coefficients: str = ""
 ) -> None:
     """Print the size of a model, the time it took and its perplexity on the dev text; write its model card.
 
     `coefficients` describes those that were fitted, if any.
     """
-    from dragoman.io.model_card import CardScore
-
-    seconds = perf_counter() - start_time
-    info(f"{output}: {size}; {model.vocab.num_known - 1:,} known words; {seconds:.1f} seconds")
-    if coefficients:
-        info(coefficients)
-    scores = list[CardScore]()
-    if data.dev is not None and data.dev_text is not None:
-        caution = "; the coefficients were fitted on this text" if coefficients else ""
-        perplexity, description = _evaluate_on_dev(model, data.dev, data.dev_text)
-        scores.append(CardScore("dev", f"perplexity per word or sentence end{caution}", perplexity))
-        info(f"{data.dev_text}: {description}{caution}")
-    texts = {"train": data.corpus, "dev": data.dev}
-    model.write_card(output, scores, {name: text.fingerprint() for name, text in texts.items() if text is not None})
-
-
-def _evaluate_on_dev(model: LanguageModel, corpus: Corpus, source: str) -> tuple[float, str]:
-    """Return the perplexity of the dev text and a description of it, with the floor if it is lab text."""
     from dragoman.evaluation.floor import evaluate_language_model
     from dragoman.evaluation.lab_reference import true_log_probs_of
+    from dragoman.io.model_card import CardScore
     from dragoman.report.tables import format_cell, format_with_error
 
-    evaluation = evaluate_language_model(model, corpus, true_log_probs_of(source, corpus))
-    likelihood, floor = evaluation.likelihood, evaluation.floor
-    least = f" (floor {format_with_error(*floor.perplexity)})" if floor else ""
-    counts = f"over {likelihood.tokens:,} tokens, {likelihood.unknown_words:,} unknown"
-    return likelihood.perplexity, f"perplexity {format_cell(likelihood.perplexity)}{least} {counts}"
+    seconds = perf_counter() - data.start_time
+    info(f"{options.output}: {size}; {model.vocab.num_known - 1:,} known words; {seconds:.1f} seconds")
+    if coefficients:
+        info(coefficients)
+    scores, fingerprints = list[CardScore](), {"train": data.corpus.fingerprint()}
+    if data.dev is not None and options.dev_text is not None:
+        caution = "; the coefficients were fitted on this text" if coefficients else ""
+        evaluation = evaluate_language_model(model, data.dev, true_log_probs_of(options.dev_text, data.dev))
+        likelihood, floor = evaluation.likelihood, evaluation.floor
+        scores.append(CardScore("dev", f"perplexity per word or sentence end{caution}", likelihood.perplexity))
+        least = f" (floor {format_with_error(*floor.perplexity)})" if floor else ""
+        counts = f"over {likelihood.tokens:,} tokens, {likelihood.unknown_words:,} unknown"
+        info(f"{options.dev_text}: perplexity {format_cell(likelihood.perplexity)}{least} {counts}{caution}")
+        fingerprints["dev"] = data.dev.fingerprint()
+    model.write_card(options.output, scores, fingerprints)
 
 
-def suggest_next_commands(output: Path, dev_text: str | None, field: str | None) -> None:
+def suggest_next_commands(options: LanguageModelOptions) -> None:
     """Suggest samples or an evaluation; for models of lab text, minimal pairs."""
     from dragoman.lab.corpus_files import lab_language
 
-    if dev_text is None:
-        suggest_command("evaluate", output, "--text", "FILE", *options.field_arguments(field))
+    if options.dev_text is None:
+        suggest_command("evaluate", options.output, "--text", "FILE", *field_arguments(options.field))
         return
     with warnings.catch_warnings(action="ignore"):  # they were shown before
-        is_lab_text = lab_language(dev_text) is not None
+        is_lab_text = lab_language(options.dev_text) is not None
     if is_lab_text:
-        suggest_command("contrast", output)
-    suggest_command("sample", output, "-n", "3")
-
-
-def format_ngram_counts(counts: Sequence[int]) -> str:
-    """Return the number of n-grams of each order, or of all orders if there are many."""
-    if len(counts) > MAX_LISTED_ORDERS:
-        return f"{sum(counts):,} n-grams of orders 1 to {len(counts)}"
-    return ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(counts, 1))
-
-
-def format_coefficients(model: NgramModel, dev_text: str | None) -> str:
-    """Describe the coefficients that were fitted, and on which text; empty if there are none."""
-    from dragoman.ngram.model import HELDOUT_EVERY
-
-    if model.coefficients is None:
-        return ""
-    source = dev_text or f"every {HELDOUT_EVERY}th training sentence (without --dev-text)"
-    ranges = [f"alpha_{n} {_format_range(row)}" for n, row in enumerate(model.coefficients.table.tolist(), 1)]
-    return f"coefficients fitted on {source}: {', '.join(ranges)}"
-
-
-def _format_range(numbers: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(f"{number:.3g}" for number in (min(numbers), max(numbers))))
+        suggest_command("contrast", options.output)
+    suggest_command("sample", options.output, "-n", "3")

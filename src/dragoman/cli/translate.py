@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from dragoman.cli.messages import info
 from dragoman.cli.option_groups import with_option_groups
-from dragoman.cli.options import Field, InputText, Threads, Translators, UnknownReplacementOptions, limited_threads
+from dragoman.cli.options import Field, InputText, Threads, Translators, limited_threads
 from dragoman.cli.translate_options import (
     FusionOptions,
+    LineSearchOptions,
     OutputOptions,
     SamplingArguments,
-    SearchArguments,
-    TranslateUnknownOptions,
     check_translate_options,
 )
 from dragoman.core.errors import DataError, error_at_line
@@ -25,7 +24,7 @@ from dragoman.core.errors import DataError, error_at_line
 if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
     from dragoman.models.line_translation import LineSampling, LineSearch
-    from dragoman.models.translation import BaseTranslator
+    from dragoman.models.translation import TranslateOptions
 
 
 @with_option_groups
@@ -33,8 +32,7 @@ def translate(
     models: Translators,
     text: InputText = "-",
     field: Field = None,
-    search: SearchArguments = SearchArguments(),
-    unknowns: TranslateUnknownOptions = TranslateUnknownOptions(),
+    line_search: LineSearchOptions = LineSearchOptions(),
     sampling: SamplingArguments = SamplingArguments(),
     fusion: FusionOptions = FusionOptions(),
     output: OutputOptions = OutputOptions(),
@@ -59,50 +57,40 @@ def translate(
     """
     from dragoman.combine.load_translators import check_attention, load_translators
     from dragoman.data.formats import read_line_batches
-    from dragoman.models.line_translation import translate_all
+    from dragoman.models.line_translation import LineSampling, LineSearch, translate_all
 
-    check_translate_options(models, search, unknowns, sampling, output)
+    search, max_tokens = line_search.search, line_search.max_units
+    check_translate_options(models, search, sampling, output)
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
     with limited_threads(threads):
         if at_terminal:
             info("loading ...")
         model = load_translators(models, **vars(fusion), shortlist=search.shortlist)
         if search.shortlist is not None:
-            info(
-                f"--shortlist {search.shortlist}: probabilities are normalised over the words of each line's shortlist"
-            )
+            over = "over the words of each line's shortlist"
+            info(f"--shortlist {search.shortlist}: probabilities are normalised {over}")
         model.length_handling(search.length)  # raises an error before the first line is read
-        if unknowns.enabled or search.coverage or output.alignments is not None:
+        if search.replaces_unknowns or search.coverage_penalty or output.alignments is not None:
             check_attention(model, models[0])
-        translator = _line_translator(model, search, unknowns, sampling, output)
+        translator: LineSearch | LineSampling
+        if sampling.sample is not None:
+            seed, temperature = sampling.seed, sampling.temperature
+            seed, temperature = 1 if seed is None else seed, 1.0 if temperature is None else temperature
+            translator = LineSampling(model, sampling.sample, seed, temperature)
+        else:
+            how: TranslateOptions = {
+                "length": search.length,
+                "coverage": search.coverage_penalty,
+                "unknown_replacer": search.load_unknown_replacer(model),
+            }
+            has_lattice = output.lattice is not None
+            translator = LineSearch(model, output.n_best or 1, search.beam_size, max_tokens, how, has_lattice)
         if text == "-" and at_terminal:
             info("type a sentence and press Enter; Ctrl-D ends")
-        batches = read_line_batches(text, field, _line_check(translator, search.max_units))
+        batches = read_line_batches(text, field, _line_check(translator, max_tokens))
         with ExitStack() as files:
             writers = list(_writers(translator, models[0], output, files))
             translate_all(translator, batches, writers, info, explain_unknowns=output.explain_unknowns)
-
-
-def _line_translator(
-    model: BaseTranslator,
-    search: SearchArguments,
-    unknowns: UnknownReplacementOptions,
-    sampling: SamplingArguments,
-    output: OutputOptions,
-) -> LineSearch | LineSampling:
-    from dragoman.models.line_translation import LineSampling, LineSearch
-
-    if sampling.sample is not None:
-        seed = 1 if sampling.seed is None else sampling.seed
-        return LineSampling(model, sampling.sample, seed, 1.0 if sampling.temperature is None else sampling.temperature)
-    return LineSearch(
-        model,
-        output.n_best or 1,
-        search.beam_size,
-        search.max_units,
-        {"length": search.length, "coverage": search.coverage, "unknown_replacer": unknowns.load(model)},
-        with_lattice=output.lattice is not None,
-    )
 
 
 def _line_check(translator: LineSearch | LineSampling, max_tokens: int) -> Callable[[str, str, int], None] | None:
@@ -117,7 +105,7 @@ def _line_check(translator: LineSearch | LineSampling, max_tokens: int) -> Calla
             raise error_at_line(source, number, f"more than {max_tokens:,} tokens, too long for --sample; {remedy}")
 
     if model.source.format == TREE:
-        return lambda line, source, number: check_tree(line, source, number, max_tokens, remedy)
+        return partial(check_tree, max_words=max_tokens, remedy=remedy)
     return None if isinstance(translator, LineSearch) else check_length
 
 
@@ -132,6 +120,7 @@ def _writers(
     model = translator.model
     is_list = output.n_best is not None or (isinstance(translator, LineSampling) and translator.samples > 1)
     attention = partial(model.attention_matrix, tokens=model.source.segmenter.kind == "char")
+    create = partial(Path.open, mode="w", encoding="utf-8", newline="\n")
     if output.as_json:
         yield formats.JsonLinesWriter(sys.stdout, attention)
     else:
@@ -140,13 +129,9 @@ def _writers(
         if model.source.format == TREE:
             remedy = "dragoman attention shows its attention"
             raise DataError(f"{path}: attends to the phrases of a tree, so words are not aligned; {remedy}")
-        yield formats.PharaohWriter(files.enter_context(_open(output.alignments)), attention)
+        yield formats.PharaohWriter(files.enter_context(create(output.alignments)), attention)
     if output.lattice is not None:
         tokens = model.target.vocab.tokens
         as_text = output.lattice.suffix not in (".jsonl", ".json")
         render = partial(lattice_text, spell=tokens.__getitem__) if as_text else None
-        yield formats.LatticeWriter(files.enter_context(_open(output.lattice)), tokens, render)
-
-
-def _open(path: Path) -> TextIO:
-    return path.open("w", encoding="utf-8", newline="\n")
+        yield formats.LatticeWriter(files.enter_context(create(output.lattice)), tokens, render)

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from dragoman.cli.option_groups import OptionGroup
-from dragoman.cli.options import (
-    BeamSize,
-    CoveragePenalty,
-    Length,
-    ShortlistFrom,
-    UnknownReplacementOptions,
-    check_output_file,
-    file_option,
-    option,
-)
-from dragoman.core.defaults import DEFAULT_LENGTH, MAX_TOKENS
+from dragoman.cli.option_groups import OptionGroup, option
+from dragoman.cli.options import DEFAULT_SEARCH, SearchArguments, check_output_file
+from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import DataError
 
 
 @dataclass(frozen=True)
-class SearchArguments(OptionGroup):
+class LineSearchOptions(OptionGroup):
     panel = "Search"
 
-    beam_size: BeamSize = 5
-    length: Length = DEFAULT_LENGTH
-    coverage: CoveragePenalty = 0.0
-    max_units: Annotated[
-        int, typer.Option("--max-units", min=1, metavar="N", help="Split lines that have more tokens than this.")
-    ] = MAX_TOKENS
-    shortlist: ShortlistFrom = None
+    search: SearchArguments = DEFAULT_SEARCH
+    max_units: Annotated[int, option("--max-units N", "Split lines that have more tokens than this.", min=1)] = (
+        MAX_TOKENS
+    )
 
 
 @dataclass(frozen=True)
@@ -41,13 +27,12 @@ class SamplingArguments(OptionGroup):
     panel = "Sampling"
 
     sample: Annotated[
-        int | None,
-        option("--sample", min=1, metavar="N", help="Sample N translations per line from P(E | F); do not search."),
+        int | None, option("--sample N", "Sample N translations per line from P(E | F); do not search.", min=1)
     ] = None
-    seed: Annotated[int | None, option("--seed", min=0, help="Random seed of samples. Default: 1.")] = None
+    seed: Annotated[int | None, option("--seed N", "Random seed of samples. Default: 1.", min=0)] = None
     temperature: Annotated[
         float | None,
-        option("--temperature", help="Temperature of sampling; below 1, probable words are preferred. Default: 1."),
+        option("--temperature X", "Temperature of sampling; below 1, probable words are preferred. Default: 1."),
     ] = None
 
 
@@ -58,34 +43,31 @@ class OutputOptions(OptionGroup):
     n_best: Annotated[
         int | None,
         option(
-            "--n-best",
+            "--n-best N",
+            "Print the N best translations per line in the format of Moses: number, translation, log P, score. The "
+            "beam has at least N hypotheses.",
             min=1,
-            metavar="N",
-            help="Print the N best translations per line in the format of Moses: number, translation, log P, score. "
-            "The beam has at least N hypotheses.",
         ),
     ] = None
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per line, with scores and attention.")
-    ] = False
+    as_json: Annotated[bool, option("--json", "Print one JSON object per line, with scores and attention.")] = False
     alignments: Annotated[
         Path | None,
-        file_option(
-            "--alignments",
-            help="Also write word alignments by attention: source-target pairs, counted from 0. For translators of "
+        option(
+            "--alignments FILE",
+            "Also write word alignments by attention: source-target pairs, counted from 0. For translators of "
             "characters, alignments of characters.",
         ),
     ] = None
     lattice: Annotated[
         Path | None,
-        file_option(
-            "--lattice",
-            help="Also write the hypotheses of each search, with the best pruned ones: .jsonl, otherwise text.",
+        option(
+            "--lattice FILE",
+            "Also write the hypotheses of each search, with the best pruned ones: .jsonl, otherwise text.",
         ),
     ] = None
-    explain_unknowns: Annotated[
-        bool, option("--explain-unknowns", help="Report how each unknown word was replaced.")
-    ] = False
+    explain_unknowns: Annotated[bool, option("--explain-unknowns", "Report how each unknown word was replaced.")] = (
+        False
+    )
 
 
 @dataclass(frozen=True)
@@ -93,58 +75,42 @@ class FusionOptions(OptionGroup):
     panel = "Fusion with a language model"
 
     language_model: Annotated[
-        Path | None,
-        option("--lm", metavar="DIR", help="Language model over the target's tokens (see dragoman units)."),
+        Path | None, option("--lm DIR", "Language model over the target's tokens (see dragoman units).")
     ] = None
     lm_weight: Annotated[
         float | None,
         option(
-            "--lm-weight",
+            "--lm-weight X",
+            "Weight of the language model. linear: its share, below 1; log-linear: its exponent. Default: 0.2.",
             min=0.0,
-            metavar="X",
-            help="Weight of the language model. linear: its share, below 1; log-linear: its exponent. Default: 0.2.",
         ),
     ] = None
     fusion: Annotated[
         str | None,
-        option(
-            "--fusion",
-            metavar="linear|log-linear",
-            help="Average the probabilities, or multiply them. Default: log-linear.",
-        ),
+        option("--fusion linear|log-linear", "Average the probabilities, or multiply them. Default: log-linear."),
     ] = None
 
 
-@dataclass(frozen=True)
-class TranslateUnknownOptions(UnknownReplacementOptions):
-    panel = "Search"
-
-
 def check_translate_options(
-    models: list[Path],
-    search: SearchArguments,
-    unknowns: UnknownReplacementOptions,
-    sampling: SamplingArguments,
-    output: OutputOptions,
+    models: list[Path], search: SearchArguments, sampling: SamplingArguments, output: OutputOptions
 ) -> None:
     for path in models:
         if path.is_file():
             raise DataError(f"{path}: is a file, not a translator; to translate a file use --text {path}")
-    for name, file in (("--alignments", output.alignments), ("--lattice", output.lattice)):
-        if file is not None:
-            check_output_file(name, file)
-    if output.explain_unknowns and not unknowns.enabled:
+    check_output_file("--alignments", output.alignments)
+    check_output_file("--lattice", output.lattice)
+    if output.explain_unknowns and not search.replaces_unknowns:
         raise DataError("--explain-unknowns: no words are replaced; add --replace-unknowns or --lexicon DIR")
     if sampling.sample is None:
-        if sampling.seed is not None or sampling.temperature is not None:
+        if sampling != SamplingArguments():
             raise DataError("--seed and --temperature are for sampling; add --sample N")
         return
     if output.n_best is not None:
         raise DataError("--sample samples translations and --n-best searches for the best; choose one of them")
-    if unknowns.enabled:
+    if search.replaces_unknowns:
         raise DataError("--sample prints samples as they are; remove --replace-unknowns and --lexicon")
     if output.lattice is not None:
         raise DataError("--lattice records a search, and --sample does not search; remove one of them")
-    if replace(search, max_units=SearchArguments.max_units, shortlist=None) != SearchArguments():
+    if search != SearchArguments(shortlist=search.shortlist):
         names = "--beam-size, --length and --coverage-penalty"
         raise DataError(f"{names} are for searching, and --sample does not search; remove them")

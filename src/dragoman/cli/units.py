@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
+from dragoman.cli.option_groups import option
 from dragoman.cli.options import Field, InputText, Model
 from dragoman.core.errors import DataError
 
@@ -16,9 +15,9 @@ def units(
     text: InputText = "-",
     field: Field = None,
     source: Annotated[
-        bool, typer.Option("--source", help="Use the tokens of the source language, not those of the target.")
+        bool, option("--source", "Use the tokens of the source language, not those of the target.")
     ] = False,
-    join: Annotated[bool, typer.Option("--join", help="Join tokens to text instead.")] = False,
+    join: Annotated[bool, option("--join", "Join tokens to text instead.")] = False,
 ) -> None:
     """Split lines into the tokens of a translator.
 

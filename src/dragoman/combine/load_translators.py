@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from dragoman.combine.ensemble import CombinationMode, Ensemble
 from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.core.errors import DataError
 from dragoman.data.tokenizer import TREE
-from dragoman.models.loading import load_language_model, load_translator
+from dragoman.models.loading import check_distinct, load_language_model, load_translator
 from dragoman.models.translation import BaseTranslator
 
 DEFAULT_LM_WEIGHT = 0.2
@@ -57,14 +56,6 @@ def load_translators(
     mode: CombinationMode = "linear" if fusion == "linear" else "log-linear"
     weights = (1 - weight, weight) if mode == "linear" else (1.0, weight)
     return Ensemble([model, loaded], weights, mode, names=[str(path), str(language_model)])
-
-
-def check_distinct(paths: Sequence[Path]) -> None:
-    """Raise an error if a directory is named twice."""
-    real_paths = [os.path.realpath(path) for path in paths]
-    for number, path in enumerate(paths):
-        if real_paths[number] in real_paths[:number]:
-            raise DataError(f"{path}: named twice; name each model once")
 
 
 def ensemble_of(paths: Sequence[Path], models: Sequence[BaseTranslator]) -> BaseTranslator:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,14 @@ def load_translator(path: str | Path) -> Translator:
     if not isinstance(model, Translator):
         raise DataError(f"{path}: is a model of kind {model.kind}, not a translator; try dragoman score or next")
     return model
+
+
+def check_distinct(paths: Sequence[Path]) -> None:
+    """Raise an error if a directory is named twice."""
+    real_paths = [os.path.realpath(path) for path in paths]
+    for number, path in enumerate(paths):
+        if real_paths[number] in real_paths[:number]:
+            raise DataError(f"{path}: named twice; name each model once")
 
 
 def _read_config(directory: Path) -> dict[str, Any]:

@@ -1,0 +1,86 @@
+"""dragoman train feed-forward, dragoman train recurrent"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from dragoman.cli.gradient_training import GradientTrainingOptions, train_with_gradients
+from dragoman.cli.messages import info
+from dragoman.cli.option_groups import option, with_option_groups
+from dragoman.cli.training import TrainingData
+from dragoman.models.configs import FeedForwardConfig, RecurrentConfig
+from dragoman.training.config import FEED_FORWARD, RECURRENT, TrainingConfig
+
+if TYPE_CHECKING:
+    from dragoman.models.configs import NetworkConfig
+    from dragoman.models.neural import EmbeddingLanguageModel
+
+InitialVectors = Annotated[
+    str | None,
+    option("--word-vectors FILE", "Initial word vectors, in the text format of word2vec.", panel="Data"),
+]
+
+
+@with_option_groups
+def train_feedforward(
+    options: GradientTrainingOptions,
+    model: FeedForwardConfig,
+    word_vectors: InitialVectors = None,
+    training: TrainingConfig = FEED_FORWARD,
+) -> None:
+    """Train a feed-forward neural network.
+
+    The vectors of the previous words are the input of hidden layers, whose output gives the probabilities of all
+    words. Similar words get similar vectors, so that the model generalises from one to the other.
+
+    If training is interrupted, run the same command again to resume it.
+
+    \b
+    Example:
+      dragoman train feed-forward --text train.txt --dev-text dev.txt --order 5 -o ff5
+    """
+    from dragoman.models.feedforward import FeedForwardModel
+
+    _train(FeedForwardModel, options, model, training, word_vectors)
+
+
+@with_option_groups
+def train_recurrent(
+    options: GradientTrainingOptions,
+    model: RecurrentConfig,
+    word_vectors: InitialVectors = None,
+    training: TrainingConfig = RECURRENT,
+) -> None:
+    """Train a recurrent neural network: RNN, LSTM or GRU.
+
+    The network reads one word after the other into a hidden state and predicts the next word from it, so that words
+    far back can have an influence. With --carries the state is kept from one sentence to the next.
+
+    If training is interrupted, run the same command again to resume it.
+
+    \b
+    Example:
+      dragoman train recurrent --text train.txt --dev-text dev.txt --hidden 400 --dropout 0.3 -o lstm
+    """
+    from dragoman.models.recurrent import RecurrentModel
+
+    _train(RecurrentModel, options, model, training, word_vectors)
+
+
+def _train(
+    network: type[EmbeddingLanguageModel],
+    options: GradientTrainingOptions,
+    settings: NetworkConfig,
+    training: TrainingConfig,
+    word_vectors: str | None,
+) -> None:
+    from dragoman.data.word_vectors import read_word_vectors
+
+    def create(data: TrainingData) -> EmbeddingLanguageModel:
+        vocab, vectors = data.corpus.vocab, None
+        if word_vectors is not None:
+            vectors = read_word_vectors(word_vectors, set(vocab.tokens))
+            info(f"{word_vectors}: has {len(vectors):,} of {len(vocab):,} words (including <s>, </s> and <unk>)")
+        return network.create(data.corpus, settings, unknown=data.unknown, seed=training.seed, vectors=vectors)
+
+    train_with_gradients(options, create, training)
