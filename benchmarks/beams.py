@@ -16,7 +16,8 @@ from pathlib import Path
 
 from common import processor, write_json
 from dragoman import load
-from dragoman.evaluation.translator import EvaluableTranslator, ReferenceData, evaluate_translator
+from dragoman.evaluation.translator import ReferenceData, evaluate_translator
+from dragoman.models.translation import BaseTranslator
 from dragoman.report.tables import format_table
 
 BEAM_SIZES = (1, 2, 5, 10, 30, 100)
@@ -34,7 +35,7 @@ class Row:
     seconds: float
 
 
-def measure(model: EvaluableTranslator, lines: list[str], references: list[str], length: str, beam: int) -> Row:
+def measure(model: BaseTranslator, lines: list[str], references: list[str], length: str, beam: int) -> Row:
     data = ReferenceData(references, tokenised=model.target.tokenised)
     result = evaluate_translator(model, lines, data, beam, length=length, diagnose=True)
     log_prob = statistics.mean(translation.log_prob for translation in result.translations)

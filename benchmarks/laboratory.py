@@ -139,7 +139,7 @@ class Point:
     def nats(self, *, by_class: bool = False) -> float:
         """Return the gap to the floor."""
         gap = floor_gap(self.evaluation)
-        return (gap.by_class if by_class else gap.full).estimate.value
+        return (gap.by_class if by_class else gap.full).value
 
     def as_dict(self) -> dict[str, object]:
         description = {"smoothing": self.smoothing, "order": self.order, "seed": self.seed, "notes": self.notes}

@@ -162,12 +162,6 @@ def test_sentence_ends_have_no_links() -> None:
     assert argmax_links(attention_with_maxima([0, 0], columns=1)) == []  # no source word at all
 
 
-def test_padding_is_ignored() -> None:
-    matrix = attention_with_maxima([1, 2, 0, 2], columns=3)
-    padded = np.pad(matrix, ((0, 2), (0, 3)), constant_values=0.9)
-    assert argmax_links(padded, source_words=2, target_words=3) == argmax_links(matrix) == [(1, 0), (0, 2)]
-
-
 def test_the_first_of_equal_maxima_is_used() -> None:
     assert argmax_links(torch.tensor([[0.4, 0.4, 0.2], [0.0, 0.0, 1.0]])) == [(0, 0)]
 
@@ -175,7 +169,5 @@ def test_the_first_of_equal_maxima_is_used() -> None:
 def test_matrices_of_other_shapes_are_rejected() -> None:
     with pytest.raises(ValueError, match="shape"):
         argmax_links([0.1, 0.9])
-    with pytest.raises(ValueError, match="shape"):
-        argmax_links(attention_with_maxima([0, 1], columns=2), source_words=2)
     with pytest.raises(ValueError, match="shape"):
         argmax_links(np.zeros((0, 2)))

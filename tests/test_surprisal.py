@@ -14,7 +14,7 @@ from rich.console import Console
 
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.evaluation.likelihood import likelihood
-from dragoman.evaluation.surprisal import ScorerInput, SentenceSurprisals, SurprisalTable, surprisal_table, surprisals
+from dragoman.evaluation.surprisal import SentenceSurprisals, SurprisalTable, surprisal_table, surprisals
 from dragoman.report.figures import COLOURS, MAX_WORD_LENGTH
 from dragoman.report.surprisal import (
     INFINITE,
@@ -80,8 +80,8 @@ def test_a_string_is_one_sentence() -> None:
 def test_different_texts_and_no_models_are_rejected(other_model: NgramModel) -> None:
     toy = model(MODEL_KINDS[0])
     inputs = {
-        "toy": ScorerInput(toy, Corpus.from_sentences(["the dog"], toy.vocab)),
-        "other_model": ScorerInput(other_model, Corpus.from_sentences(["the cat"], other_model.vocab)),
+        "toy": (toy, Corpus.from_sentences(["the dog"], toy.vocab)),
+        "other_model": (other_model, Corpus.from_sentences(["the cat"], other_model.vocab)),
     }
     with pytest.raises(DataError, match="different texts"):
         surprisal_table(inputs)

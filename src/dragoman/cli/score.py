@@ -140,9 +140,9 @@ def _encode_translations(
 
 
 def _surprisals(inputs: ModelInputs) -> SurprisalTable:
-    from dragoman.evaluation.surprisal import ScorerInput, surprisal_table
+    from dragoman.evaluation.surprisal import surprisal_table
 
-    return surprisal_table({name: ScorerInput(*model_input) for name, model_input in inputs.items()})
+    return surprisal_table(inputs)
 
 
 def _draw(inputs: ModelInputs, path: Path) -> None:

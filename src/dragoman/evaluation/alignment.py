@@ -90,9 +90,6 @@ def count_all_links(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldAlig
     return sum((count_links(links, alignment) for links, alignment in pairs), AlignmentCounts())
 
 
-# -- files -----------------------------------------------------------------------------------------------------------
-
-
 def read_gold_alignments(path: str | Path) -> list[GoldAlignment]:
     """Read a file with one sentence pair per line: `0-0 1-2` are sure links, `1?2` is a possible one."""
     lines = read_utf8(path).decode().removesuffix("\n").split("\n")
@@ -126,25 +123,17 @@ def to_pharaoh(links: Iterable[Link]) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(set(links)))
 
 
-# -- attention -------------------------------------------------------------------------------------------------------
-
-
-def argmax_links(attention: ArrayLike, source_words: int | None = None, target_words: int | None = None) -> list[Link]:
+def argmax_links(attention: ArrayLike) -> list[Link]:
     """Link each target word to the source word with the most attention (the first, if several), in target order.
 
     `attention` has one row per target word and one for `</s>`, one column per source word and one for `</s>`, both
-    last. If there is padding after them, give the numbers of words. The row of `</s>` is ignored; a word whose maximum
-    is the column of `</s>` has no link.
+    last. The row of `</s>` is ignored; a word whose maximum is the column of `</s>` has no link.
 
     >>> argmax_links([[0.1, 0.7, 0.2], [0.2, 0.1, 0.7], [0.6, 0.3, 0.1], [0.0, 0.0, 1.0]])
     [(1, 0), (0, 2)]
     """
     matrix = np.asarray(attention, np.float64)
-    if matrix.ndim != 2:
-        raise ValueError(f"attention of shape {matrix.shape}: expected a matrix with one row per target word")
-    sources = matrix.shape[1] - 1 if source_words is None else source_words
-    targets = matrix.shape[0] - 1 if target_words is None else target_words
-    if not (0 <= sources < matrix.shape[1] and 0 <= targets < matrix.shape[0]):
-        raise ValueError(f"attention of shape {matrix.shape} for {targets} target and {sources} source words and </s>")
-    best = matrix[:targets, : sources + 1].argmax(1).tolist()  # (target words,)
-    return [(source, target) for target, source in enumerate(best) if source < sources]
+    if matrix.ndim != 2 or not matrix.size:
+        raise ValueError(f"attention of shape {matrix.shape}: expected a row and a column per word and for </s>")
+    best = matrix[:-1].argmax(1).tolist()  # (target words,)
+    return [(source, target) for target, source in enumerate(best) if source < matrix.shape[1] - 1]

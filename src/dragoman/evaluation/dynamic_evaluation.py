@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +49,15 @@ def dynamic_log_probs(model: Any, corpus: Corpus, settings: DynamicEvaluation) -
     """Compute log P of each token, before the model was updated on it.  # (tokens,)"""
     if not isinstance(model, LikelihoodModel):
         raise DataError(f"dynamic evaluation needs a model trained by gradient descent; {model.kind} models are not")
+    trained = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     parts = [np.zeros(0)]
-    with _restored_parameters(model) as trained:
+    try:
         for log_probs in _log_prob_chunks(model, corpus, settings.words):
             parts.append(log_probs.detach().double().cpu().numpy())
             _update(model, -log_probs.mean(), settings, trained)
+    finally:
+        for name, parameter in model.named_parameters():
+            parameter.data.copy_(trained[name])
     return np.concatenate(parts)
 
 
@@ -89,17 +92,3 @@ def _update(model: LikelihoodModel, loss: Tensor, settings: DynamicEvaluation, t
         for (name, tensor), gradient in zip(parameters.items(), gradients, strict=True):
             if gradient is not None:
                 tensor.sub_(gradient, alpha=rate).lerp_(trained[name], settings.decay)
-
-
-@contextmanager
-def _restored_parameters(model: LikelihoodModel) -> Iterator[dict[str, Tensor]]:
-    """Yield copies of the parameters and restore them afterwards."""
-    import torch
-
-    trained = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    try:
-        yield trained
-    finally:
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(trained[name])

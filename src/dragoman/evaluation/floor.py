@@ -1,13 +1,10 @@
 """The floor: the likelihood of a text by the true distribution, where it is known, and a model's distance to it.
 
 In expectation no model has a higher likelihood than the distribution that a text was drawn from: the difference is the
-Kullback-Leibler divergence. On a sample both vary with the sentences. So every number has a standard error, and a model
-is compared to the floor sentence by sentence, which removes most of the variation: a sentence that is improbable by the
-true distribution is improbable by every model.
-
-Standard errors are over sentences, which are drawn independently of each other (tokens are not). A loss per token is
-the ratio of two sums over sentences, and its error is that of the ratio estimator; a perplexity is the exponential of
-such a ratio, and its error is that of the ratio times the perplexity (the delta method).
+Kullback-Leibler divergence. On a sample both vary with the sentences. So every number has a standard error over
+sentences, which are drawn independently of each other (tokens are not), and a model is compared to the floor sentence by
+sentence, which removes most of the variation: a sentence that is improbable by the true distribution is improbable by
+every model.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from dragoman.core.errors import error_at_line
 from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.likelihood import Likelihood, TokenScores, token_scores
-from dragoman.evaluation.results import Sums, to_json
+from dragoman.evaluation.results import to_json
 
 ROUNDING_ERROR = 1e-9  # nats per token by which sums of rounded logarithms may differ
 
@@ -34,59 +31,36 @@ class PointEstimate(NamedTuple):
     value: float
     standard_error: float
 
-    def as_dict(self, name: str) -> dict[str, object]:
-        """Plain values, with keys for a number of this name; undefined ones are None."""
-        return {name: to_json(self.value), f"{name}_error": to_json(self.standard_error)}
-
-
-@dataclass(frozen=True)
-class RatioEstimator(Sums):
-    """A sum of losses divided by a sum of counts.
-
-    With c_i and n_i the loss and the count of sentence i of N, the ratio is r = sum c_i / sum n_i, and its standard
-    error is sqrt(N / (N - 1) * sum (c_i - r n_i)^2) / sum n_i.
-
-    >>> RatioEstimator.from_sentences(np.array([1.0, 5.0]), np.array([1, 3])).estimate
-    PointEstimate(value=1.5, standard_error=0.25)
-    """
-
-    sentences: int = 0  # N
-    loss: float = 0.0  # sum of c_i
-    count: float = 0.0  # sum of n_i
-    loss_squares: float = 0.0  # sum of c_i c_i
-    products: float = 0.0  # sum of c_i n_i
-    count_squares: float = 0.0  # sum of n_i n_i
-
     @classmethod
-    def from_sentences(cls, losses: NDArray[np.float64], counts: NDArray[np.integer]) -> Self:
-        """Use one loss and one count per sentence."""
-        n = counts.astype(np.float64)
-        sums = (losses.sum(), n.sum(), (losses * losses).sum(), (losses * n).sum(), (n * n).sum())
-        return cls(len(losses), *map(float, sums))
+    def of_ratio(cls, losses: NDArray[np.float64], counts: NDArray[np.integer]) -> Self:
+        """Estimate a sum of losses divided by a sum of counts; undefined without counts.
 
-    @property
-    def estimate(self) -> PointEstimate:
-        """The ratio; undefined without counts; its error is undefined for one sentence or an infinite loss."""
-        if not self.count:
-            return PointEstimate(math.nan, math.nan)
-        ratio = self.loss / self.count
-        if self.sentences < 2 or not math.isfinite(ratio):
-            return PointEstimate(ratio, math.nan)
-        residuals = self.loss_squares - 2 * ratio * self.products + ratio * ratio * self.count_squares
-        error = math.sqrt(max(0.0, residuals) * self.sentences / (self.sentences - 1)) / self.count
-        return PointEstimate(ratio, error)
+        With c_i and n_i the loss and the count of sentence i of N, the ratio is r = sum c_i / sum n_i, and its standard
+        error is sqrt(N / (N - 1) * sum (c_i - r n_i)^2) / sum n_i, undefined for one sentence or an infinite loss.
+
+        >>> PointEstimate.of_ratio(np.array([1.0, 5.0]), np.array([1, 3]))
+        PointEstimate(value=1.5, standard_error=0.25)
+        """
+        sentences, count = len(losses), int(counts.sum())
+        ratio = float(losses.sum()) / count if count else math.nan
+        if sentences < 2 or not math.isfinite(ratio):
+            return cls(ratio, math.nan)
+        residuals = float(np.square(losses - ratio * counts).sum())
+        return cls(ratio, math.sqrt(residuals * sentences / (sentences - 1)) / count)
 
     def scaled(self, unit: float) -> PointEstimate:
-        """The ratio with the loss in another unit."""
-        ratio, error = self.estimate
-        return PointEstimate(ratio / unit, error / unit)
+        """The number in another unit."""
+        return PointEstimate(self.value / unit, self.standard_error / unit)
 
     @property
     def exponential(self) -> PointEstimate:
-        """The perplexity, if losses are in nats, by the delta method."""
-        ratio, error = self.estimate
-        perplexity = math.exp(ratio)
-        return PointEstimate(perplexity, perplexity * error)
+        """The perplexity, if the number is a loss in nats, by the delta method."""
+        perplexity = math.exp(self.value)
+        return PointEstimate(perplexity, perplexity * self.standard_error)
+
+    def as_dict(self, name: str) -> dict[str, object]:
+        """Plain values, with keys for a number of this name; undefined ones are None."""
+        return {name: to_json(self.value), f"{name}_error": to_json(self.standard_error)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +89,7 @@ class TrueLogProbs:
 
 
 @dataclass(frozen=True)
-class Floor(Sums):
+class Floor:
     """The perplexities of `Likelihood` by the true distribution.
 
     There is none for `perplexity_known`: the text without its unknown words has no probability.
@@ -126,72 +100,51 @@ class Floor(Sums):
     (2.0, 4.0, 0.5)
     """
 
-    per_token: RatioEstimator  # including the spellings of unknown words
-    per_word: RatioEstimator
-    per_character: RatioEstimator
-    per_token_class: RatioEstimator  # counting only the class of unknown words
+    perplexity: PointEstimate  # including the spellings of unknown words
+    perplexity_words: PointEstimate
+    perplexity_class: PointEstimate  # counting only the class of unknown words
+    bits_per_character: PointEstimate
 
     @classmethod
     def from_true_log_probs(cls, true_log_probs: TrueLogProbs) -> Self:
-        loss = -true_log_probs.log_probs
+        loss, tokens = -true_log_probs.log_probs, true_log_probs.tokens
         return cls(
-            per_token=RatioEstimator.from_sentences(loss, true_log_probs.tokens),
-            per_word=RatioEstimator.from_sentences(loss, true_log_probs.words),
-            per_character=RatioEstimator.from_sentences(loss, true_log_probs.characters),
-            per_token_class=RatioEstimator.from_sentences(-true_log_probs.log_probs_class, true_log_probs.tokens),
+            PointEstimate.of_ratio(loss, tokens).exponential,
+            PointEstimate.of_ratio(loss, true_log_probs.words).exponential,
+            PointEstimate.of_ratio(-true_log_probs.log_probs_class, tokens).exponential,
+            PointEstimate.of_ratio(loss, true_log_probs.characters).scaled(math.log(2)),
         )
-
-    @property
-    def perplexity(self) -> PointEstimate:
-        return self.per_token.exponential
-
-    @property
-    def perplexity_words(self) -> PointEstimate:
-        return self.per_word.exponential
-
-    @property
-    def perplexity_class(self) -> PointEstimate:
-        return self.per_token_class.exponential
-
-    @property
-    def bits_per_character(self) -> PointEstimate:
-        return self.per_character.scaled(math.log(2))
 
     def as_dict(self) -> dict[str, object]:
         """Each value and its standard error as plain values; undefined ones are None."""
-        return {
-            **self.perplexity.as_dict("perplexity"),
-            **self.perplexity_words.as_dict("perplexity_words"),
-            **self.perplexity_class.as_dict("perplexity_class"),
-            **self.bits_per_character.as_dict("bits_per_character"),
-        }
+        estimates = vars(self).items()
+        return {key: value for name, estimate in estimates for key, value in estimate.as_dict(name).items()}
 
 
 @dataclass(frozen=True)
-class FloorGap(Sums):
+class FloorGap:
     """Nats per token by which a model's loss exceeds the floor.
 
     Below zero only by chance. If it is below by more than a few standard errors, the model was trained on these
     sentences, or its probabilities sum to more than one.
     """
 
-    full: RatioEstimator  # including the spellings of unknown words
-    by_class: RatioEstimator  # counting only the class of unknown words
+    full: PointEstimate  # including the spellings of unknown words
+    by_class: PointEstimate  # counting only the class of unknown words
 
     @classmethod
     def from_token_scores(cls, true_log_probs: TrueLogProbs, scores: TokenScores) -> Self:
         full = true_log_probs.log_probs - scores.sentence_log_probs
         by_class = true_log_probs.log_probs_class - scores.sentence_class_log_probs
-        return cls(*(RatioEstimator.from_sentences(gap, true_log_probs.tokens) for gap in (full, by_class)))
+        return cls(*(PointEstimate.of_ratio(gap, true_log_probs.tokens) for gap in (full, by_class)))
 
     def is_below(self, errors: float = 1.0) -> bool:
         """Whether the model is below the floor by more than this many standard errors, in either respect."""
-        estimates = (ratio.estimate for ratio in (self.full, self.by_class))
-        return any(gap < -(errors * error + ROUNDING_ERROR) for gap, error in estimates)
+        return any(gap < -(errors * error + ROUNDING_ERROR) for gap, error in (self.full, self.by_class))
 
     def as_dict(self) -> dict[str, object]:
         """Nats per token and their standard errors; infinite and undefined ones are None."""
-        return self.full.estimate.as_dict("nats") | self.by_class.estimate.as_dict("nats_class")
+        return self.full.as_dict("nats") | self.by_class.as_dict("nats_class")
 
 
 @dataclass(frozen=True)

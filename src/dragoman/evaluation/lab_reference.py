@@ -82,9 +82,6 @@ def accuracies_as_dicts(accuracies: PhenomenonAccuracies) -> list[dict[str, obje
     ]
 
 
-# -- files of the lab ------------------------------------------------------------------------------------------------
-
-
 def true_log_probs_of(text: str, corpus: Corpus) -> TrueLogProbs | None:
     """Return the true log-probabilities of a text; None if it is not from the lab or was changed (with a warning)."""
     language = lab_language(text)

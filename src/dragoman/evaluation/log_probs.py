@@ -40,29 +40,21 @@ def pair_log_probs(scorer: Scorer, source: Corpus, target: Corpus) -> NDArray[np
 
     Pairs of similar lengths are batched, whatever their order.
     """
+    from dragoman.data.batches import Batch
+
     target.require_vocab(scorer.vocab)
     pairs, log_probs = ParallelCorpus(source, target), np.zeros(target.num_tokens)
     order = np.argsort(pairs.sort_keys, kind="stable")
     for batch in split_by_size(order, pairs.weights, MAX_BATCH_TOKENS, 4 * MAX_BATCH_TOKENS):
-        positions = _token_positions(target, batch)
-        log_probs[positions] = _batch_pair_log_probs(scorer, source.select(batch), target.select(batch))
+        sources, targets, sizes = source.select(batch), target.select(batch), target.sizes[batch]
+        starts = target.token_offsets[batch] - np.cumsum(sizes) + sizes
+        positions = np.repeat(starts, sizes) + np.arange(sizes.sum())  # of the batch's tokens among all tokens
+        if isinstance(scorer, PairScorer):
+            log_probs[positions] = scorer.pair_log_probs(sources, targets)
+        else:
+            padded = Batch.from_sentences(targets, sources)
+            log_probs[positions] = fold(scorer, padded)[0][padded.mask].double().numpy()
     return log_probs
-
-
-def _token_positions(corpus: Corpus, sentences: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The positions of the tokens of these sentences among all tokens.  # (tokens of these sentences,)"""
-    sizes = corpus.sizes[sentences]
-    starts = np.cumsum(sizes) - sizes
-    return np.repeat(corpus.token_offsets[sentences] - starts, sizes) + np.arange(sizes.sum())
-
-
-def _batch_pair_log_probs(scorer: Scorer, source: Corpus, target: Corpus) -> NDArray[np.float64]:
-    from dragoman.data.batches import Batch
-
-    if isinstance(scorer, PairScorer):
-        return scorer.pair_log_probs(source, target)
-    batch = Batch.from_sentences(target, source)
-    return fold(scorer, batch)[0][batch.mask].double().numpy()
 
 
 def unknown_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:

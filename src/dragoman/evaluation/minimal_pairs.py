@@ -60,14 +60,6 @@ class MinimalPairAccuracy(Sums):
         return self.groups_right / self.groups if self.groups else float("nan")
 
 
-def pair_outcomes(scorer: Scorer, pairs: Sequence[MinimalPairLike]) -> NDArray[np.float64]:
-    """Return 1 for pairs of which the correct sentence is more probable, 0 for the others, 1/2 for ties.  # (pairs,)"""
-    right = _log_probs(scorer, [pair.right for pair in pairs])
-    wrong = _log_probs(scorer, [pair.wrong for pair in pairs])
-    is_tie = np.isclose(right, wrong, rtol=RELATIVE_TOLERANCE, atol=0)
-    return np.where(is_tie, 0.5, (right > wrong).astype(np.float64))
-
-
 def _log_probs(scorer: Scorer, sentences: list[str]) -> NDArray[np.float64]:
     """log P of each sentence, including the spellings of unknown words; no state is carried over."""
     if isinstance(scorer, CarryScorer) and not scorer.carries:
@@ -79,8 +71,12 @@ def _log_probs(scorer: Scorer, sentences: list[str]) -> NDArray[np.float64]:
 def accuracy_by_kind(scorer: Scorer, pairs: Sequence[P], kind: Callable[[P], K]) -> dict[K, MinimalPairAccuracy]:
     """Compute the accuracy on each kind of pair, in the order in which the kinds first occur."""
     accuracies: defaultdict[K, MinimalPairAccuracy] = defaultdict(MinimalPairAccuracy)
-    outcomes = zip(pairs, pair_outcomes(scorer, pairs).tolist(), strict=True)
-    for (name, _), group in groupby(outcomes, key=lambda pair: (kind(pair[0]), pair[0].group)):
+    right_log_probs = _log_probs(scorer, [pair.right for pair in pairs])
+    wrong_log_probs = _log_probs(scorer, [pair.wrong for pair in pairs])
+    is_tie = np.isclose(right_log_probs, wrong_log_probs, rtol=RELATIVE_TOLERANCE, atol=0)
+    outcomes = np.where(is_tie, 0.5, right_log_probs > wrong_log_probs).tolist()  # (pairs,)
+    pairs_with_outcomes = zip(pairs, outcomes, strict=True)
+    for (name, _), group in groupby(pairs_with_outcomes, key=lambda item: (kind(item[0]), item[0].group)):
         right = [outcome for _, outcome in group]
         accuracies[name] += MinimalPairAccuracy(len(right), sum(right), 1, int(min(right) == 1.0))
     return dict(accuracies)

@@ -22,13 +22,6 @@ from dragoman.data.vocabulary import END, SPECIALS
 from dragoman.evaluation.likelihood import token_scores
 
 
-class ScorerInput(NamedTuple):
-    """A scorer and a text encoded with its vocabulary."""
-
-    scorer: Scorer
-    corpus: Corpus
-
-
 class SentenceSurprisals(NamedTuple):
     """Surprisals of the words of one sentence and of its `</s>`."""
 
@@ -63,12 +56,11 @@ def surprisals(models: Mapping[str, Scorer], sentences: str | Iterable[str]) -> 
     (('a', 'b', '</s>'), [[1.58, 0.0], [2.58, 1.0], [1.58, 0.0]])
     """
     lines = [sentences] if isinstance(sentences, str) else list(sentences)
-    inputs = {name: ScorerInput(model, Corpus.from_sentences(lines, model.vocab)) for name, model in models.items()}
-    return surprisal_table(inputs)
+    return surprisal_table({name: (model, Corpus.from_sentences(lines, model.vocab)) for name, model in models.items()})
 
 
-def surprisal_table(inputs: Mapping[str, ScorerInput]) -> SurprisalTable:
-    """Compute the surprisals of one text that is already encoded for each model."""
+def surprisal_table(inputs: Mapping[str, tuple[Scorer, Corpus]]) -> SurprisalTable:
+    """Compute the surprisals of one text by named models, for each of which it is already encoded."""
     if not inputs:
         raise DataError("no model given; give at least one")
     corpora = [corpus for _, corpus in inputs.values()]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from dragoman.data.trees import Treebank, TreeBatch
 from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.evaluation.alignment import AlignmentCounts, GoldAlignment, argmax_links, count_all_links
 from dragoman.evaluation.edit_distance import EditCounts, WordRecall, count_edits, word_recall
-from dragoman.evaluation.floor import PointEstimate, RatioEstimator
+from dragoman.evaluation.floor import PointEstimate
 from dragoman.evaluation.likelihood import PairLikelihood
 from dragoman.evaluation.results import to_json
 from dragoman.evaluation.translation_metrics import (
@@ -43,69 +43,13 @@ from dragoman.evaluation.translation_metrics import (
 
 if TYPE_CHECKING:
     from dragoman.align.unknown_words import UnknownReplacer
+    from dragoman.models.translation import BaseTranslator, Translation
+    from dragoman.search.diagnosis import ErrorKind
     from dragoman.search.length import LengthHandling
 
 DEFAULT_BEAM = 5
 CONDITIONAL_COLUMN = 2  # the column of log P(E | F) in the lab's .logprob files
-ERROR_KINDS = ("none", "search", "model")  # see `dragoman.search.diagnosis`
-
-
-class TranslationLike(Protocol):
-    """A translation of a line, such as `dragoman.models.translation.Translation`."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def tokens(self) -> tuple[str, ...]: ...
-
-    @property
-    def finished(self) -> bool:
-        """False if it was cut off at the maximum length."""
-        ...
-
-    @property
-    def attention(self) -> NDArray[np.float64] | None:
-        """Attention weights, if the translator has attention.  # (tokens and `</s>`, source tokens and `</s>`)"""
-        ...
-
-
-TranslationT = TypeVar("TranslationT", bound=TranslationLike)
-
-
-class EvaluableTranslator(Protocol[TranslationT]):
-    """The methods of a translator that are needed for its evaluation."""
-
-    source: Tokenizer
-    target: Tokenizer
-
-    @property
-    def without_shortlist(self) -> EvaluableTranslator[TranslationT]:
-        """The translator with all words allowed."""
-        ...
-
-    def translate(
-        self,
-        lines: Sequence[str],
-        beam_size: int = DEFAULT_BEAM,
-        *,
-        length: str | LengthHandling = DEFAULT_LENGTH,
-        coverage: float = 0.0,
-        unknown_replacer: UnknownReplacer | None = None,
-    ) -> Sequence[TranslationT]: ...
-
-    def force_decode(self, sources: Sequence[str], targets: Sequence[str]) -> Sequence[TranslationT]: ...
-
-    def likelihood(self, lines: Sequence[str], references: Sequence[str]) -> PairLikelihood: ...
-
-    def diagnose(
-        self,
-        lines: Sequence[str],
-        references: Sequence[str],
-        translations: Sequence[TranslationT],
-        length: str | LengthHandling = DEFAULT_LENGTH,
-        coverage: float = 0.0,
-    ) -> Sequence[str | None]: ...
+ERROR_KINDS: tuple[ErrorKind, ...] = ("none", "search", "model")  # see `dragoman.search.diagnosis`
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +73,7 @@ class ReferenceData:
         if self.true_log_probs is None:
             return None
         tokens = np.array([len(line.split()) + 1 for line in self.references], np.int64)
-        return RatioEstimator.from_sentences(-self.true_log_probs, tokens).exponential
+        return PointEstimate.of_ratio(-self.true_log_probs, tokens).exponential
 
 
 def read_log_probs(path: Path, column: int = CONDITIONAL_COLUMN) -> NDArray[np.float64]:
@@ -144,15 +88,12 @@ def read_log_probs(path: Path, column: int = CONDITIONAL_COLUMN) -> NDArray[np.f
     return np.array(log_probs)
 
 
-# -- results ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class TranslatorEvaluation:
     """Results of a translator on a text."""
 
     reference_data: ReferenceData
-    translations: tuple[TranslationLike, ...]
+    translations: tuple[Translation, ...]
     seconds: float  # for translating
     bleu_statistics: MetricStatistics
     chrf_statistics: MetricStatistics
@@ -235,7 +176,7 @@ class TranslatorEvaluation:
 
 
 def evaluate_translator(
-    model: EvaluableTranslator[TranslationT],
+    model: BaseTranslator,
     lines: Sequence[str],
     reference_data: ReferenceData | Sequence[str],
     beam_size: int = DEFAULT_BEAM,
@@ -264,8 +205,9 @@ def evaluate_translator(
     )
     unknown_word_recall = None
     if target.segmenter.kind == "word":
-        is_unknown = lambda word: word not in SPECIALS and target.vocab.id(word) == UNK  # noqa: E731
-        unknown_word_recall = word_recall(texts, references, is_unknown)
+        unknown_word_recall = word_recall(
+            texts, references, lambda word: word not in SPECIALS and target.vocab.id(word) == UNK
+        )
     errors = Counter(model.diagnose(lines, references, translations, length, coverage) if diagnose else [])
     return TranslatorEvaluation(
         reference_data=data,
@@ -281,11 +223,8 @@ def evaluate_translator(
     )
 
 
-# -- attention -------------------------------------------------------------------------------------------------------
-
-
 def attention_alignment_counts(
-    model: EvaluableTranslator[TranslationT],
+    model: BaseTranslator,
     lines: Sequence[str],
     references: Sequence[str],
     gold_alignments: Sequence[GoldAlignment] | None,

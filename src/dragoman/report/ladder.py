@@ -43,7 +43,7 @@ def perplexity_table(rungs: Sequence[LanguageModelRung], header: str = "model") 
     rows: list[Row] = []
     for rung in rungs:
         likelihood, gap = rung.evaluation.likelihood, rung.evaluation.gap
-        above = None if gap is None else format_with_error(*gap.by_class.estimate, digits=3)
+        above = None if gap is None else format_with_error(*gap.by_class, digits=3)
         costs = f"{rung.seconds:,.1f}", f"{rung.megabytes:,.1f}"
         rows.append([rung.name, likelihood.perplexity, likelihood.perplexity_class, above, *costs])
     if (floor := rungs[0].floor) is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation
-from dragoman.evaluation.floor import LanguageModelEvaluation, RatioEstimator
+from dragoman.evaluation.floor import LanguageModelEvaluation, PointEstimate
 from dragoman.evaluation.lab_reference import PhenomenonAccuracies, distance_label
 from dragoman.evaluation.likelihood import Likelihood
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
@@ -153,8 +153,8 @@ def floor_table(results: Sequence[tuple[str, LanguageModelEvaluation]]) -> str:
     return format_table(headers, rows)
 
 
-def _format_nats(ratio: RatioEstimator) -> str | float:
-    return format_with_error(*ratio.estimate, NATS_DIGITS)
+def _format_nats(nats: PointEstimate) -> str | float:
+    return format_with_error(*nats, NATS_DIGITS)
 
 
 # -- minimal pairs ---------------------------------------------------------------------------------------------------

@@ -56,10 +56,12 @@ def _create_api(service: Service, version: str) -> FastAPI:
         docs_url=None,  # FastAPI's documentation pages load scripts from other servers
         redoc_url=None,
         lifespan=lifespan,
+        exception_handlers=dict.fromkeys(
+            (HTTPException, RequestValidationError, DragomanError, Exception), _error_response
+        ),
     )
     app.include_router(libretranslate.create_router(service))
     app.include_router(v1.create_router(service))
-    _add_error_handlers(app)
 
     @app.get("/spec", include_in_schema=False)
     def spec() -> dict[str, object]:
@@ -73,25 +75,17 @@ def _create_api(service: Service, version: str) -> FastAPI:
     return app
 
 
-def _add_error_handlers(app: FastAPI) -> None:
+async def _error_response(request: Request, error: Exception) -> JSONResponse:
     """Answer every error with `{"error": message}`."""
-
-    @app.exception_handler(DragomanError)
-    async def data_error(_: Request, error: DragomanError) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, BAD_REQUEST)
-
-    @app.exception_handler(RequestValidationError)
-    async def validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
-        if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
-            return JSONResponse({"error": "send JSON, with the header Content-Type: application/json"}, BAD_REQUEST)
+    status, message, headers = BAD_REQUEST, str(error), None
+    if isinstance(error, HTTPException):
+        status, message, headers = error.status_code, error.detail, error.headers
+    elif isinstance(error, RequestValidationError):
         first = error.errors()[0]
         location = ".".join(str(part) for part in first["loc"] if part != "body")
-        return JSONResponse({"error": f"{location}: {first['msg']}" if location else first["msg"]}, BAD_REQUEST)
-
-    @app.exception_handler(HTTPException)
-    async def http_error(_: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
-
-    @app.exception_handler(Exception)
-    async def unexpected_error(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": "internal error; see the service's log"}, 500)
+        message = f"{location}: {first['msg']}" if location else first["msg"]
+        if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
+            message = "send JSON, with the header Content-Type: application/json"
+    elif not isinstance(error, DragomanError):
+        status, message = 500, "internal error; see the service's log"
+    return JSONResponse({"error": message}, status, headers)

@@ -112,8 +112,6 @@ class BatchQueue:
             self._changed.notify()
         self._worker.join(timeout=self.seconds)
 
-    # -- the worker thread ---------------------------------------------------------------------------------------------
-
     def _run_worker(self) -> None:
         while self._open:
             batch = [job for job in self._next_batch() if job.results.set_running_or_notify_cancel()]

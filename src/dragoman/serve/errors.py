@@ -29,9 +29,6 @@ def shorten(text: str, length: int = 60) -> str:
     return text if len(text) <= length else f"{text[:length]}..."
 
 
-# -- OpenAPI -----------------------------------------------------------------------------------------------------------
-
-
 class ErrorResponse(BaseModel):
     """The reason why a request failed."""
 

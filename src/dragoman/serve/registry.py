@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,8 +126,10 @@ class ModelRegistry:
     """All models of a service by name, and the directories that contain them."""
 
     def __init__(self, entries: Sequence[ModelEntry], runs: Sequence[RunDirectory] = ()):
-        _check_unique("models", [entry.name for entry in entries])
-        _check_unique("directories", [run.name for run in runs])
+        for what, named in (("models", entries), ("directories", runs)):
+            [(name, count)] = Counter(item.name for item in named).most_common(1) or [("", 0)]
+            if count > 1:
+                raise DataError(f"two {what} have the name {name}; rename one of them: NAME=DIR")
         self.entries = {entry.name: entry for entry in entries}
         self.runs = {run.name: run for run in runs}
 
@@ -220,9 +223,3 @@ def _create_entry(name: str, paths: Sequence[Path]) -> ModelEntry:
     if languages is not None and paths[0].name == BACKWARD:
         languages = LanguagePair(languages.target, languages.source)
     return ModelEntry(name, tuple(paths), kind, languages)
-
-
-def _check_unique(what: str, names: Sequence[str]) -> None:
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise DataError(f"two {what} have the name {name}; rename one of them: NAME=DIR")

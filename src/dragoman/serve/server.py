@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from socket import AF_INET, AF_INET6, create_server, socket
+from socket import AF_INET, AF_INET6, create_server
 from typing import ClassVar
 
 import uvicorn
@@ -106,13 +106,10 @@ def serve_models(
 
     Args:
         models: arguments as for `ModelRegistry.from_arguments`.
-        host: the IP address to listen on.
-        port: 0 for any free port.
-        host_names: additional host names that the service answers for.
-        cors_origin: another origin whose pages may send requests.
+        host, port: the IP address to listen on, and the port, 0 for any free one.
+        host_names, cors_origin: additional host names, and another origin, as for `create_app`.
         lexicon: the directory of an aligner that translates unknown words.
         log_texts: whether the texts of requests are passed to `info`.
-        version: the version in the OpenAPI description.
         info: called with messages for the user.
     """
     try:
@@ -128,7 +125,11 @@ def serve_models(
     aligner = None if lexicon is None else _load_lexicon(lexicon, registry, info)
     service = Service(registry, limits, aligner, log_text=info if log_texts else None)
     app = create_app(service, allowed_hosts=(*LOCAL_HOSTS, host, *host_names), cors_origin=cors_origin, version=version)
-    with _listen(host, port) as listening:
+    try:
+        listening = create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
+    except OSError as error:
+        raise DataError(f"{host}, port {port}: {error.strerror}; choose another with --port or --host") from None
+    with listening:
         address = f"[{host}]" if ":" in host else host
         count = f"{len(registry.entries):,} model{'s' if len(registry.entries) > 1 else ''}"
         info(f"{count}; the page is at http://{address}:{listening.getsockname()[1]}")
@@ -149,10 +150,3 @@ def _load_lexicon(path: Path, registry: ModelRegistry, info: Callable[[str], Non
         if share < MIN_COVERAGE:
             info(f"{name}: --lexicon {path} knows {share:.0%} of its words, so unknown words are copied")
     return aligner
-
-
-def _listen(host: str, port: int) -> socket:
-    try:
-        return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
-    except OSError as error:
-        raise DataError(f"{host}, port {port}: {error.strerror}; choose another with --port or --host") from None

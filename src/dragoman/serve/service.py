@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
@@ -37,8 +38,6 @@ class Service:
         self._pipelines: dict[str, TextPipeline] = {}
         self._identifier: tuple[set[LanguagePair], LanguageIdentifier] | None = None  # and the languages it is for
 
-    # -- translation ---------------------------------------------------------------------------------------------------
-
     async def translate(
         self, entry: ModelEntry, texts: Sequence[str], options: SearchOptions
     ) -> list[list[TranslatedSentence]]:
@@ -67,14 +66,16 @@ class Service:
             pipeline = self._pipelines[entry.name] = TextPipeline(model, replacer)
         return pipeline
 
-    # -- languages -----------------------------------------------------------------------------------------------------
-
     def detect(self, text: str) -> list[LanguageGuess]:
         """Return the possible languages of a text, among those of the translators, most probable first."""
         translators = self.registry.by_languages
         if self._identifier is None or self._identifier[0] != set(translators):
-            identifier = LanguageIdentifier.from_vocabularies(_vocabularies(translators))
-            self._identifier = (set(translators), identifier)
+            vocabs: dict[str, list[Vocab]] = {}
+            for languages, entry in translators.items():
+                for language, file in zip(languages, (SOURCE_VOCAB_FILE, VOCAB_FILE), strict=True):
+                    with suppress(DragomanError, OSError):  # requests for this translator report the error
+                        vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / file))
+            self._identifier = (set(translators), LanguageIdentifier.from_vocabularies(vocabs))
         return self._identifier[1].identify(text)
 
     def translator_for(self, source: str, target: str) -> ModelEntry:
@@ -85,8 +86,6 @@ class Service:
             available = ", ".join(f"{pair.source} to {pair.target}" for pair in translators) or "none"
             raise ApiError(f"no translator from {shorten(source)} to {shorten(target)}; available: {available}")
         return entry
-
-    # -- limits --------------------------------------------------------------------------------------------------------
 
     def check_texts(self, texts: Sequence[str]) -> None:
         """Raise `ApiError` if texts exceed the limits; log them if that is enabled."""
@@ -113,15 +112,3 @@ class Service:
     def check_alternatives(self, alternatives: int) -> None:
         if not 0 <= alternatives <= self.limits.alternatives:
             raise ApiError(f"{alternatives:,} alternatives; there may be from 0 to {self.limits.alternatives:,}")
-
-
-def _vocabularies(translators: dict[LanguagePair, ModelEntry]) -> dict[str, list[Vocab]]:
-    """Return, per language, the vocabularies of the translators that read or write it."""
-    vocabs: dict[str, list[Vocab]] = {}
-    for languages, entry in translators.items():
-        for language, file in zip(languages, (SOURCE_VOCAB_FILE, VOCAB_FILE), strict=True):
-            try:
-                vocabs.setdefault(language, []).append(Vocab.read(entry.paths[0] / file))
-            except (DragomanError, OSError):
-                continue  # requests for this translator report the error
-    return vocabs

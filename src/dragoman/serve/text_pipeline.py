@@ -119,8 +119,6 @@ def _punctuation_tokenizer(tokenizer: Tokenizer) -> PunctuationTokenizer | None:
     return PunctuationTokenizer.from_vocabulary(words)
 
 
-# -- HTML --------------------------------------------------------------------------------------------------------------
-
 # A tag ends before the next `<` outside of quotes, so that a text with many `<` is read in linear time.
 ATTRIBUTES = r"""(?:"[^"]*"|'[^']*'|[^'"<>])*"""
 UNTRANSLATED = rf"<(script|style|code|pre)\b{ATTRIBUTES}>.*?(?:</\1\s*>|\Z)"  # elements that are copied as a whole
