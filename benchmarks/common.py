@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dragoman import Corpus
-from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.evaluation.likelihood import token_log_probs
 from dragoman.models.language_model import LanguageModel
 
 

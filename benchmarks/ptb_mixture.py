@@ -28,7 +28,7 @@ from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
 from dragoman.combine.mixture import fit_bucket_weights, fit_mixture_weights, mix_log_probs
 from dragoman.data.brown import brown_clusters
 from dragoman.data.unknown_words import ClosedVocabulary
-from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.evaluation.likelihood import token_log_probs
 from dragoman.models.language_model import LanguageModel, check_compatible
 from dragoman.report.tables import format_table
 

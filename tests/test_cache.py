@@ -11,7 +11,7 @@ import pytest
 import dragoman
 from dragoman import Corpus, DataError, Mixture
 from dragoman.data.vocabulary import END, START, UNK
-from dragoman.evaluation.log_probs import folded_log_probs, token_log_probs
+from dragoman.evaluation.likelihood import folded_log_probs, token_log_probs
 from dragoman.io.storage import write_arrays
 from dragoman.models.cache import MIN_WEIGHT, CacheModel
 from zoo import HELD_OUT, LANGUAGE, TRAINING, model

@@ -11,7 +11,7 @@ import pytest
 import dragoman
 from dragoman import Corpus, DataError, NgramModel, Vocab
 from dragoman.data.unknown_words import ClosedVocabulary
-from dragoman.evaluation.log_probs import folded_log_probs
+from dragoman.evaluation.likelihood import folded_log_probs
 from dragoman.ngram.class_model import ClassNgramModel, read_classes
 from dragoman.ngram.spelling import create_unknown_word_model
 

@@ -34,9 +34,9 @@ def test_the_edit_distance_is_minimal_and_symmetric(first: list[str], second: li
 
 
 def test_repeated_and_dropped_words() -> None:
-    hypotheses = ["a cat a cat sat", "", "the <unk> <unk> dog", "b c"]
-    counts = count_edits(hypotheses, ["a cat sat", "a", "the dog", "x b y c"])
-    assert (counts.repeated, counts.dropped) == (2, 3)  # a and cat; a, x and y; <unk> does not count
+    hypotheses = ["a cat a cat sat", "", "the <unk> <unk> dog", "b c", "a dog sees a cat a cat cat"]
+    counts = count_edits(hypotheses, ["a cat sat", "a", "the dog", "x b y c", "a dog sees a cat"])
+    assert (counts.repeated, counts.dropped) == (2 + 3, 3)  # a and cat; a, cat, cat; a, x and y; <unk> does not count
 
 
 def test_rates() -> None:

@@ -15,7 +15,7 @@ from dragoman import Corpus, DataError, FeedForwardModel, fit
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import context_windows
 from dragoman.data.vocabulary import END, START
-from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.evaluation.likelihood import token_log_probs
 from zoo import HELD_OUT, LANGUAGE, TRAINING
 
 CORPUS = Corpus.from_sentences(TRAINING, LANGUAGE)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dragoman import Corpus, NgramModel
-from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.evaluation.likelihood import token_log_probs
 from dragoman.ngram import heldout
 from zoo import HELD_OUT, LANGUAGE
 

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.data import END, START, UNK, Corpus, Vocab
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords, UnknownWordModel
-from dragoman.evaluation.log_probs import unknown_log_probs
+from dragoman.evaluation.likelihood import unknown_log_probs
 from dragoman.ngram.arpa import read_arpa
 from dragoman.ngram.model import NgramModel
 

@@ -14,7 +14,7 @@ from dragoman import Corpus, DataError, LogLinearModel, Vocab, fit
 from dragoman.core.settings import validate
 from dragoman.core.threads import limit_threads
 from dragoman.data.vocabulary import END, SPECIALS, START
-from dragoman.evaluation.log_probs import folded_log_probs
+from dragoman.evaluation.likelihood import folded_log_probs
 from dragoman.models.loglinear import scoring, weights
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.features import WordHistories

@@ -180,7 +180,7 @@ def test_custom_feature_must_be_defined_again(
 
 
 def test_custom_feature_sees_the_whole_sentence_in_states(feature_file: Path, training: Corpus, tmp_path: Path) -> None:
-    from dragoman.evaluation.log_probs import folded_log_probs
+    from dragoman.evaluation.likelihood import folded_log_probs
 
     notation.load_feature_file(feature_file)
     model = train_and_save(training, "length", tmp_path / "model")

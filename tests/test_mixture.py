@@ -20,7 +20,7 @@ from dragoman.combine.mixture import fit_bucket_weights, fit_mixture_weights
 from dragoman.data.batches import Batch
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
 from dragoman.data.vocabulary import END
-from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.evaluation.likelihood import token_log_probs
 from dragoman.models.cache import CacheModel
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.entropy import entropies

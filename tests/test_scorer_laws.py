@@ -16,7 +16,7 @@ from dragoman import Corpus, NgramModel
 from dragoman.core.scorer import BatchedScorer, Scorer, State, fold, select_rows
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START
-from dragoman.evaluation.log_probs import folded_log_probs, token_log_probs
+from dragoman.evaluation.likelihood import folded_log_probs, token_log_probs
 from dragoman.models.language_model import LanguageModel
 from zoo import GIVEN, HELD_OUT, MODELS, TRAINING, model
 

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Corpus, Mixture, NgramModel
 from dragoman.data.vocabulary import END, START
-from dragoman.evaluation.log_probs import folded_log_probs
+from dragoman.evaluation.likelihood import folded_log_probs
 from dragoman.ngram.counting import count_ngrams
 from dragoman.ngram.smoothing import SMOOTHINGS
 

@@ -22,7 +22,7 @@ from dragoman import (
 from dragoman.data.batches import Segment
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation, dynamic_log_probs, dynamic_token_scores
-from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.evaluation.likelihood import token_log_probs
 from dragoman.io.storage import map_arrays_with_metadata
 from dragoman.training import loop
 from dragoman.training.batch_order import STREAM, epoch_batches

@@ -13,7 +13,7 @@ import torch
 from dragoman import Corpus, DataError, FeedForwardModel, TrainingConfig, fit
 from dragoman.core.threads import available_cores, limit_threads
 from dragoman.data.ranges import split_by_size
-from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.evaluation.likelihood import token_log_probs
 from dragoman.training import loop
 from dragoman.training.batch_order import epoch_batches
 from dragoman.training.objectives import negative_log_likelihood

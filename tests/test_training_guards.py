@@ -14,7 +14,7 @@ import torch
 
 from dragoman import DataError, FeedForwardModel, LogLinearModel, fit
 from dragoman.core.threads import parallel_map
-from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.evaluation.likelihood import token_log_probs
 from dragoman.io.storage import (
     ARRAYS_FILE,
     CHECKPOINT_FILE,

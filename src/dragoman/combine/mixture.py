@@ -13,7 +13,7 @@ from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, Rows, State
 from dragoman.core.settings import Settings, validate
 from dragoman.data.corpus import Corpus
-from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.evaluation.likelihood import token_log_probs
 from dragoman.io.storage import CONFIG_FILE
 from dragoman.models.base import Config, SavedModel
 from dragoman.models.language_model import LanguageModel, check_compatible

@@ -41,13 +41,7 @@ class GoldAlignment:
 
 @dataclass(frozen=True)
 class AlignmentCounts(Sums, Report):
-    """Numbers of links, from which the rates are computed.
-
-    >>> gold = parse_gold_alignment("0-0 1-1 1?2")
-    >>> counts = count_links({(0, 0), (1, 2), (2, 2)}, gold)
-    >>> counts.precision, counts.recall, counts.error_rate
-    (0.6666666666666666, 0.5, 0.4)
-    """
+    """Numbers of links, from which the rates are computed."""
 
     predicted: int = field(default=0, metadata={"json": "found"})  # |A|
     sure: int = 0  # |S|

@@ -83,12 +83,7 @@ def matches_by_frequency(
     frequencies: Mapping[str, int],
     edges: Sequence[int] = FREQUENCY_EDGES,
 ) -> tuple[FrequencyBucket, ...]:
-    """Count the correct words of each frequency range, rarest first; the order of words in a sentence is ignored.
-
-    >>> rare, frequent = matches_by_frequency([["a", "x"]], [["a", "b"]], {"a": 7}, edges=(5,))
-    >>> rare.matches, frequent.matches
-    (WordMatches(correct=0, predicted=1, expected=1), WordMatches(correct=1, predicted=1, expected=1))
-    """
+    """Count the correct words of each frequency range, rarest first; the order of words in a sentence is ignored."""
     correct = ngram_matches(hypotheses, references, orders=(1,))
     predicted, expected = (Counter(chain.from_iterable(sentences)) for sentences in (hypotheses, references))
     words = list(predicted | expected)

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
-from dragoman.evaluation.likelihood import TokenScores
-from dragoman.evaluation.log_probs import unknown_log_probs
+from dragoman.evaluation.likelihood import TokenScores, unknown_log_probs
 from dragoman.training.protocols import LikelihoodModel
 
 if TYPE_CHECKING:

@@ -93,11 +93,6 @@ class Floor:
     """The perplexities of `Likelihood` by the true distribution.
 
     There is none for `perplexity_known`: the text without its unknown words has no probability.
-
-    >>> halves = TrueLogProbs(np.log([0.5, 0.5]), np.log([0.25, 0.25]), np.array([1, 1]), np.array([4, 4]))
-    >>> floor = Floor.from_true_log_probs(halves)
-    >>> round(floor.perplexity.value, 9), round(floor.perplexity_words.value, 9), floor.bits_per_character.value
-    (2.0, 4.0, 0.5)
     """
 
     perplexity: PointEstimate  # including the spellings of unknown words

@@ -16,7 +16,7 @@ from dragoman.core.scorer import Carry, Scorer, State, select_rows
 from dragoman.data.corpus import Corpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.unknown_words import UnknownWordModel
-from dragoman.evaluation.log_probs import pair_log_probs, token_log_probs, unknown_log_probs
+from dragoman.evaluation.likelihood import pair_log_probs, token_log_probs, unknown_log_probs
 from dragoman.models.base import Model, SavedModel
 
 if TYPE_CHECKING:

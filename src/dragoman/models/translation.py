@@ -382,7 +382,7 @@ class BaseTranslator(ABC):
         self, lines: Sequence[str], references: Sequence[str]
     ) -> tuple[Corpus, NDArray[np.float64], NDArray[np.float64]]:
         """Return given translations as ids, log P of their tokens, and log P of the spellings of unknown ones."""
-        from dragoman.evaluation.log_probs import pair_log_probs, unknown_log_probs
+        from dragoman.evaluation.likelihood import pair_log_probs, unknown_log_probs
 
         target = Corpus.from_sentences(self.target.segmenter.segment_all(references), self.target.vocab)
         log_probs = pair_log_probs(self, self._encode_lines(lines).corpus, target)

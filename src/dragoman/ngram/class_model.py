@@ -15,7 +15,7 @@ from dragoman.data.corpus import Corpus
 from dragoman.data.formats import read_utf8
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import SPECIALS, Vocab
-from dragoman.evaluation.log_probs import token_log_probs
+from dragoman.evaluation.likelihood import token_log_probs
 from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.model import NgramConfig, NgramModel

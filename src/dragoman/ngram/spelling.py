@@ -17,7 +17,7 @@ from dragoman.data.corpus import Corpus
 from dragoman.data.ranges import offsets_of
 from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
-from dragoman.evaluation.log_probs import token_log_probs, unknown_log_probs
+from dragoman.evaluation.likelihood import token_log_probs, unknown_log_probs
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.model import NgramModel
 

@@ -19,9 +19,6 @@ def _finite_or_none(value: float | None) -> float | None:
 # null stands for an infinite number, which JSON does not have
 Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
 
-
-# -- requests ----------------------------------------------------------------------------------------------------------
-
 MODEL = Field(description="name of a model, see /v1/models", examples=["de-en"])
 SENTENCE = Field(description="one sentence of plain text", examples=["Ein Hund bellt."])
 BEAM = Field(default=5, description="beam size, from 1 to the limit")
@@ -106,9 +103,6 @@ class SampleRequest(StrictRequest):
     max_words: int = Field(default=60, ge=1, le=200, description="maximum length of a sentence")
 
 
-# -- models and runs ---------------------------------------------------------------------------------------------------
-
-
 class ModelInfo(BaseModel):
     """A model that requests can name."""
 
@@ -149,8 +143,6 @@ class RunInfo(BaseModel):
 class RunsResponse(BaseModel):
     runs: list[RunInfo] = Field(description="served directories")
 
-
-# -- translations ------------------------------------------------------------------------------------------------------
 
 TRANSLATION_EXAMPLE: dict[str, JsonValue] = {
     "text": "A dog barks.",
@@ -230,9 +222,6 @@ class LatticeResponse(BaseModel):
     source: str = Field(description="the sentence as the translator reads it")
     translation: TranslationInfo = Field(description="the best translation")
     nodes: list[LatticeNodeInfo] = Field(description="in the order of the search; parents come first")
-
-
-# -- language models ---------------------------------------------------------------------------------------------------
 
 
 class SentenceScores(BaseModel):
