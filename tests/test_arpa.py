@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
+from dragoman import Corpus
 from dragoman.core.errors import DataError, DragomanError
-from dragoman.data import END, START, UNK, Corpus
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
+from dragoman.data.vocabulary import END, START, UNK
 from dragoman.ngram import arpa, arpa_lines
 from dragoman.ngram.arpa import read_arpa, write_arpa
 from dragoman.ngram.arpa_lines import _parse_number, _write_number

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman.data import END, START, UNK, Corpus, Vocab
+from dragoman import Corpus, Vocab
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords, UnknownWordModel
+from dragoman.data.vocabulary import END, START, UNK
 from dragoman.evaluation.likelihood import unknown_log_probs
 from dragoman.ngram.arpa import read_arpa
 from dragoman.ngram.model import NgramModel

@@ -37,12 +37,12 @@ class DataError(DragomanError):
     exit_code = 2
 
 
-def error_at_line(source: str, line: int, problem: str) -> DataError:
+def error_at_line(source: str | Path, line: int, problem: str) -> DataError:
     """Return an error in line `line` (counted from 1) of `source`."""
     return DataError(f"{source}:{line}: {problem}")
 
 
-def encoding_error(text: bytes, offset: int, source: str, first_line: int = 1) -> DataError:
+def encoding_error(text: bytes, offset: int, source: str | Path, first_line: int = 1) -> DataError:
     """Return an error about the byte at `offset`, which is NUL or not UTF-8. Columns are counted in bytes from 1."""
     line, column = first_line + text.count(b"\n", 0, offset), offset - text.rfind(b"\n", 0, offset)
     if text[offset] == 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -115,23 +115,22 @@ def read_word_vectors(path: str | Path, words: Container[str] | None = None) -> 
     The vectors of other words are skipped and take no memory.
     """
     path = Path(path)
+    vectors: dict[str, NDArray[np.float32]] = {}
+    line_of: dict[str, int] = {}
+    number = 1
     with file_errors(path), _open(path) as file:
         count, dimension = _read_header(file.readline(), path)
-        vectors: dict[str, NDArray[np.float32]] = {}
-        line_of: dict[str, int] = {}
-        number = 1
         for number, line in enumerate(file, 2):
-            word, fields = _split_line(line, dimension, path, number)
+            word, numbers = _split_line(line, dimension, path, number)
             if words is not None and word not in words:
                 continue
             if word in line_of:
                 problem = f"{word!r} is already on line {line_of[word]}; remove one of the two"
-                raise error_at_line(str(path), number, problem)
-            line_of[word] = number
-            vectors[word] = _parse_vector(fields, path, number)
+                raise error_at_line(path, number, problem)
+            line_of[word], vectors[word] = number, _parse_vector(numbers.split(b" "), path, number)
     if number - 1 != count:
         problem = f"the first line says {count:,} vectors, but there are {number - 1:,}; is the file complete?"
-        raise error_at_line(str(path), 1, problem)
+        raise error_at_line(path, 1, problem)
     matrix = np.stack(list(vectors.values())) if vectors else np.zeros((0, dimension), np.float32)
     return WordVectors(tuple(vectors), matrix)
 
@@ -146,12 +145,11 @@ def _read_header(line: bytes, path: Path) -> tuple[int, int]:
         raise DataError(f"{path}: this is gzip data; give it a name that ends in .gz")
     fields = line.removeprefix(BOM).split()
     if len(fields) != 2 or not all(field.isdigit() and len(field) <= 18 for field in fields):
-        remedy = "files of GloVe lack that line: insert it"
-        problem = f"word vectors begin with a line `N D`, their number and dimension; {remedy}"
-        raise error_at_line(str(path), 1, problem)
+        problem = "word vectors begin with a line `N D`, their number and dimension"
+        raise error_at_line(path, 1, f"{problem}; files of GloVe lack that line: insert it")
     count, dimension = map(int, fields)
     if not count or not dimension:
-        raise error_at_line(str(path), 1, "the first line says there are no vectors; give a file that has some")
+        raise error_at_line(path, 1, "the first line says there are no vectors; give a file that has some")
     return count, dimension
 
 
@@ -160,30 +158,27 @@ def _split_line(line: bytes, dimension: int, path: Path, number: int) -> tuple[s
     raw, _, numbers = line.rstrip(BLANKS).partition(b" ")
     if numbers.translate(None, PRINTABLE):
         problem = f"no numbers; the file seems to be in word2vec's binary format; {TEXT_REMEDY}"
-        raise error_at_line(str(path), number, problem)
-    if not raw or numbers.count(b" ") + bool(numbers) != dimension:
+    elif not raw or numbers.count(b" ") + bool(numbers) != dimension:
         problem = f"expected a word and {dimension} numbers separated by single spaces, found {len(line.split())} parts"
-        raise error_at_line(str(path), number, problem)
-    try:
-        return raw.decode(), numbers
-    except UnicodeDecodeError:
-        remedy = f"if it is word2vec's binary format, {TEXT_REMEDY}"
-        problem = f"a word that is not UTF-8; convert it with iconv -t UTF-8; {remedy}"
-        raise error_at_line(str(path), number, problem) from None
+    else:
+        try:
+            return raw.decode(), numbers
+        except UnicodeDecodeError:
+            remedy = f"if it is word2vec's binary format, {TEXT_REMEDY}"
+            problem = f"a word that is not UTF-8; convert it with iconv -t UTF-8; {remedy}"
+    raise error_at_line(path, number, problem)
 
 
-def _parse_vector(numbers: bytes, path: Path, number: int) -> NDArray[np.float32]:
-    fields = numbers.split(b" ")
+def _parse_vector(fields: Sequence[bytes], path: Path, number: int) -> NDArray[np.float32]:
     try:
         with np.errstate(over="ignore"):
             vector = np.array(fields).astype(np.float32)
     except ValueError:
         wrong = next(field for field in fields if not _is_number(field))
         problem = f"expected a number, found {wrong.decode(errors='replace')!r:.40}"
-        raise error_at_line(str(path), number, problem) from None
+        raise error_at_line(path, number, problem) from None
     if not np.isfinite(vector).all():
-        problem = "a number that is infinite, undefined or too large; remove or fix the line"
-        raise error_at_line(str(path), number, problem)
+        raise error_at_line(path, number, "a number that is infinite, undefined or too large; remove or fix the line")
     return vector
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import struct
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -44,34 +43,15 @@ class DirectoryKind(NamedTuple):
     files: frozenset[str]
 
 
-TRANSLATOR_FILES = (
-    *(SOURCE_VOCAB_FILE, SOURCE_PREFIX + SENTENCEPIECE_FILE, TARGET_PREFIX + SENTENCEPIECE_FILE),
-    LEXICON_FILE,
-)
-MODEL_DIRECTORY = DirectoryKind(
-    "a model",
-    CONFIG_FILE,
-    frozenset((CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE, CARD_FILE, CHECKPOINT_FILE, METRICS_FILE, *TRANSLATOR_FILES)),
-)
-ALIGNER_DIRECTORY = DirectoryKind(
-    "an aligner",
-    CONFIG_FILE,
-    frozenset((CONFIG_FILE, VOCAB_FILE, SOURCE_VOCAB_FILE, ARRAYS_FILE, LEXICON_FILE, CARD_FILE)),
-)
+ALIGNER_FILES = {CONFIG_FILE, VOCAB_FILE, SOURCE_VOCAB_FILE, ARRAYS_FILE, LEXICON_FILE, CARD_FILE}
+SEGMENTER_FILES = {prefix + SENTENCEPIECE_FILE for prefix in (SOURCE_PREFIX, TARGET_PREFIX)}
+MODEL_FILES = {*ALIGNER_FILES, *SEGMENTER_FILES, CHECKPOINT_FILE, METRICS_FILE}
+MODEL_DIRECTORY = DirectoryKind("a model", CONFIG_FILE, frozenset(MODEL_FILES))
+ALIGNER_DIRECTORY = DirectoryKind("an aligner", CONFIG_FILE, frozenset(ALIGNER_FILES))
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}  # safetensors to NumPy
 # Exceptions raised by reading damaged files.
-READ_ERRORS = (
-    struct.error,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-    MemoryError,
-    OSError,
-    RecursionError,
-)
+READ_ERRORS = (ValueError, LookupError, TypeError, AttributeError, OverflowError, MemoryError, OSError, RecursionError)
 
 
 # -- atomic writes ---------------------------------------------------------------------------------------------------
@@ -228,17 +208,14 @@ def map_arrays_with_metadata(path: Path) -> tuple[dict[str, NDArray[Any]], dict[
     """Return the arrays of a safetensors file, mapped into memory, and its metadata."""
     try:
         with path.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
+            length = int.from_bytes(file.read(8), "little")
             header = json.loads(file.read(length))
-        metadata = header.pop("__metadata__", {})
-        data = np.memmap(path, np.uint8, "r")
-        arrays = {}
+        metadata, data, arrays = header.pop("__metadata__", {}), np.memmap(path, np.uint8, "r"), {}
         for name, entry in header.items():
             first, last = (8 + length + offset for offset in entry["data_offsets"])
             if not 8 + length <= first <= last <= len(data):
                 raise ValueError("file too short")
-            array = data[first:last].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
-            arrays[name] = array.view(np.ndarray)
+            arrays[name] = data[first:last].view(np.ndarray).view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
         return arrays, metadata
     except FileNotFoundError:
         raise DataError(f"{path}: missing; this model directory is broken, train or copy it again") from None

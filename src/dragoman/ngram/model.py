@@ -93,7 +93,7 @@ class NgramConfig(Settings, use_attribute_docstrings=False):
 class NgramModel(LanguageModel):
     """P(e_t | e_{t-n+1} ... e_{t-1}).
 
-    >>> from dragoman.data import Corpus
+    >>> from dragoman import Corpus
     >>> corpus = Corpus.from_sentences(["i am from utah .", "i am here .", "you are from here ."])
     >>> model = NgramModel.train(corpus, order=2, smoothing="witten-bell")
     >>> [round(score, 2) for score in model.score(["i am from here ."])]
