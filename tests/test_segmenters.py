@@ -21,7 +21,6 @@ from dragoman.data.segmenters import (
     Segmenter,
     SegmenterSpec,
     SubwordSegmenter,
-    TextLengths,
     WordSegmenter,
     choose_segmenter,
     load_segmenter,
@@ -30,6 +29,7 @@ from dragoman.data.segmenters import (
     train_segmenter,
 )
 from dragoman.data.vocabulary import SPECIALS
+from dragoman.evaluation.likelihood import PairLikelihood, TextLengths
 
 RAW = [
     "The old farmer sold two brown cows, didn't he?",
@@ -416,19 +416,19 @@ def test_lengths_agree_with_a_word_corpus(several: list[str]) -> None:
     corpus = Corpus.from_sentences([line.replace("<s>", "x").replace("</s>", "y") for line in several])
     lengths = TextLengths.from_lines(line.replace("<s>", "x").replace("</s>", "y") for line in several)
     assert lengths == TextLengths(corpus.num_words, corpus.num_characters, corpus.num_sentences)
-    assert lengths.num_tokens == corpus.num_tokens
+    assert lengths.tokens == corpus.num_tokens
 
 
 def test_perplexities_do_not_depend_on_the_segmenter() -> None:
     """With a uniform distribution over k tokens, the loss of a line is (tokens + 1) log k, for any units."""
     lengths = TextLengths.from_lines(["ab cd", ""])
-    assert lengths == TextLengths(num_words=2, num_characters=7, num_sentences=2)
-    assert lengths.perplexity(-4 * math.log(8)) == pytest.approx(8)
-    assert lengths.perplexity_characters(-7 * math.log(3)) == pytest.approx(3)
-    assert lengths.perplexity(-math.inf) == lengths.perplexity(-1e9) == math.inf
-    assert math.isnan(TextLengths.from_lines([]).perplexity(0.0)) and math.isnan(
-        TextLengths.from_lines([]).perplexity_characters(0.0)
-    )
+    assert lengths == TextLengths(words=2, characters=7, sentences=2)
+    assert PairLikelihood(-4 * math.log(8), 0.0, 0, lengths).perplexity == pytest.approx(8)
+    assert PairLikelihood(-7 * math.log(3), 0.0, 0, lengths).perplexity_characters == pytest.approx(3)
+    assert PairLikelihood(-1e9, -math.inf, 0, lengths).perplexity == math.inf
+    assert PairLikelihood(-1e9, 0.0, 0, lengths).perplexity_class == math.inf
+    empty = PairLikelihood(0.0, 0.0, 0, TextLengths.from_lines([]))
+    assert math.isnan(empty.perplexity) and math.isnan(empty.perplexity_characters)
 
 
 def test_nothing_is_normalised() -> None:

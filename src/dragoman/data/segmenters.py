@@ -8,7 +8,6 @@ to its whitespace.
 from __future__ import annotations
 
 import io
-import math
 import re
 import warnings
 from abc import ABC, abstractmethod
@@ -267,8 +266,9 @@ def train_segmenter(spec: str, *texts: Iterable[str]) -> Segmenter:
         return _untrained_segmenter(parsed.kind)
     all_lines, size = [line for text in lines for line in text], parsed.size
     if size is None:
-        words = {word for line in all_lines for word in split_words(line)}
-        types = None if looks_unsegmented(all_lines) else len(words)
+        types = (
+            None if looks_unsegmented(all_lines) else len({word for line in all_lines for word in split_words(line)})
+        )
         size = max(recommended_size(len(all_lines), types), 2 * minimum_size(all_lines))
     return _train_subwords(parsed.kind, size, all_lines)
 
@@ -378,48 +378,3 @@ def recommended_size(sentences: int, types: int | None = None) -> int:
 def minimum_size(lines: Iterable[str]) -> int:
     """Return the smallest possible number of subwords: one per character, the space and the unknown piece."""
     return len(set[str]().union(*lines) | {" "}) + 1
-
-
-# -- lengths that do not depend on the segmenter ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class TextLengths:
-    """The length of a text, independent of how it is segmented.
-
-    log P of a text is a number of nats (natural logarithm), so models with different segmenters can be compared if it
-    is divided by the same length. A subword model gives the probability of one segmentation, which is a lower bound of
-    the probability of the text.
-
-    >>> TextLengths.from_lines(["the cat", "sat"])
-    TextLengths(num_words=3, num_characters=12, num_sentences=2)
-    """
-
-    num_words: int  # separated by spaces and TABs
-    num_characters: int  # with one space between words and one line break per line
-    num_sentences: int
-
-    @classmethod
-    def from_lines(cls, lines: Iterable[str]) -> TextLengths:
-        words = [split_words(line) for line in lines]
-        return cls(sum(map(len, words)), sum(len(" ".join(line)) + 1 for line in words), len(words))
-
-    @property
-    def num_tokens(self) -> int:
-        """Words and sentence ends."""
-        return self.num_words + self.num_sentences
-
-    def perplexity(self, log_prob: float) -> float:
-        """Perplexity per word or sentence end: exp(-log P / (words + sentences))."""
-        return _safe_exp(-log_prob / self.num_tokens) if self.num_tokens else math.nan
-
-    def perplexity_characters(self, log_prob: float) -> float:
-        """Perplexity per character: exp(-log P / characters)."""
-        return _safe_exp(-log_prob / self.num_characters) if self.num_characters else math.nan
-
-
-def _safe_exp(nats: float) -> float:
-    try:
-        return math.exp(nats)
-    except OverflowError:
-        return math.inf

@@ -8,9 +8,9 @@ are compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 from dragoman.core.scorer import BatchedScorer, PairScorer, Scorer, fold
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.ranges import split_by_size
+from dragoman.data.scanner import split_words
 from dragoman.evaluation.results import Sums, to_json
-
-if TYPE_CHECKING:
-    from dragoman.data.segmenters import TextLengths
 
 MAX_BATCH_TOKENS = 4096  # when translations are scored
 
@@ -232,6 +230,33 @@ def _perplexity(log_likelihood: float, count: int) -> float:
 
 
 @dataclass(frozen=True)
+class TextLengths:
+    """The length of a text, independent of how it is segmented.
+
+    log P of a text is a number of nats (natural logarithm), so models with different segmenters can be compared if it
+    is divided by the same length. A subword model gives the probability of one segmentation, which is a lower bound of
+    the probability of the text.
+
+    >>> TextLengths.from_lines(["the cat", "sat"])
+    TextLengths(words=3, characters=12, sentences=2)
+    """
+
+    words: int  # separated by spaces and TABs
+    characters: int  # with one space between words and one line break per line
+    sentences: int
+
+    @classmethod
+    def from_lines(cls, lines: Iterable[str]) -> TextLengths:
+        words = [split_words(line) for line in lines]
+        return cls(sum(map(len, words)), sum(len(" ".join(line)) + 1 for line in words), len(words))
+
+    @property
+    def tokens(self) -> int:
+        """Words and sentence ends."""
+        return self.words + self.sentences
+
+
+@dataclass(frozen=True)
 class PairLikelihood:
     """The likelihood of translations given their sources. Perplexities do not depend on the segmentation."""
 
@@ -243,14 +268,14 @@ class PairLikelihood:
     @property
     def perplexity(self) -> float:
         """Per word and sentence end, the spellings of unknown tokens included."""
-        return self.lengths.perplexity(self.log_likelihood + self.log_likelihood_unknown)
+        return _perplexity(self.log_likelihood + self.log_likelihood_unknown, self.lengths.tokens)
 
     @property
     def perplexity_class(self) -> float:
         """Per word and sentence end, with unknown tokens as `<unk>`."""
-        return self.lengths.perplexity(self.log_likelihood)
+        return _perplexity(self.log_likelihood, self.lengths.tokens)
 
     @property
     def perplexity_characters(self) -> float:
         """Per character, the spellings of unknown tokens included."""
-        return self.lengths.perplexity_characters(self.log_likelihood + self.log_likelihood_unknown)
+        return _perplexity(self.log_likelihood + self.log_likelihood_unknown, self.lengths.characters)

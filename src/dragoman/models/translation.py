@@ -16,11 +16,11 @@ from dragoman.core.errors import DataError
 from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.corpus import Corpus
 from dragoman.data.scanner import split_words
-from dragoman.data.segmenters import SPACE_MARK, Segmenter, TextLengths
+from dragoman.data.segmenters import SPACE_MARK, Segmenter
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import END, SPECIALS, UNK
-from dragoman.evaluation.likelihood import PairLikelihood
+from dragoman.evaluation.likelihood import PairLikelihood, TextLengths
 
 if TYPE_CHECKING:
     from torch import Tensor
