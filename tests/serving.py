@@ -47,7 +47,7 @@ def create_client(
     return TestClient(create_app(Service(registry, limits, aligner), **options), base_url=BASE_URL)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(registry: ModelRegistry) -> Iterator[TestClient]:
     with create_client(registry) as opened:
         yield opened

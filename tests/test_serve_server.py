@@ -57,7 +57,11 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def run_service(model_path: Path, limits: RequestLimits = LIMITS) -> Iterator[RunningService]:
     service = Service(ModelRegistry.from_arguments([str(model_path)]), limits)
-    server = uvicorn.Server(create_config(create_app(service), limits))
+    config = create_config(create_app(service), limits)
+    config.timeout_keep_alive = (
+        1  # seconds until a client is disconnected that does not send the body of a refused request
+    )
+    server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()

@@ -29,7 +29,6 @@ from dragoman.evaluation.translation_metrics import (
     buckets,
     check_line_counts,
     scores_from_statistics,
-    word_counts,
 )
 
 Words = Sequence[str]  # of one sentence
@@ -249,22 +248,21 @@ class Comparison:
     def systems(self) -> tuple[SystemReport, SystemReport]:
         return self.first, self.second
 
-    def as_dict(self) -> object:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
-        return to_json(
-            {
-                "tokenised": self.tokenised,
-                "lengths": "source" if self.has_source else "references",
-                "frequencies": "training text" if self.has_training else "references",
-                "systems": self.systems,
-                "paired_bootstrap": {"bleu": self.bleu, "chrf": self.chrf},
-                "reference_faults": self.reference_word_errors,
-                "gained": self.gained,
-                "lost": self.lost,
-                "better": self.better,
-                "worse": self.worse,
-            }
-        )
+        values = {
+            "tokenised": self.tokenised,
+            "lengths": "source" if self.has_source else "references",
+            "frequencies": "training text" if self.has_training else "references",
+            "systems": self.systems,
+            "paired_bootstrap": {"bleu": self.bleu, "chrf": self.chrf},
+            "reference_faults": self.reference_word_errors,
+            "gained": self.gained,
+            "lost": self.lost,
+            "better": self.better,
+            "worse": self.worse,
+        }
+        return {name: to_json(value) for name, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -302,7 +300,7 @@ def compare_systems(
     expected = bleu_tokens(texts.references, tokenised=tokenised)
     counted = expected if texts.training is None else bleu_tokens(texts.training, tokenised=tokenised)
     frequencies = Counter(chain.from_iterable(counted))
-    lengths = word_counts(texts.references if texts.sources is None else texts.sources)
+    lengths = [len(line.split()) for line in (texts.references if texts.sources is None else texts.sources)]
     first, second = (
         SystemReport(
             name,

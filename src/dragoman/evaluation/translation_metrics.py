@@ -248,10 +248,8 @@ def length_ratio(bleu_statistics: MetricStatistics) -> float:
 class Bucket(Report):
     """A range of whole numbers.
 
-    >>> [bucket.name for bucket in buckets((1, 2, 10))]
-    ['0', '1', '2 to 9', '10 and more']
-    >>> buckets((6,))[0].name
-    'up to 5'
+    >>> [bucket.name for bucket in buckets((6, 7, 10))]
+    ['up to 5', '6', '7 to 9', '10 and more']
     """
 
     minimum: int = field(metadata={"json": "from"})
@@ -308,8 +306,3 @@ def bleu_by_length(
     indices = bucket_indices(lengths, edges)  # (sentences,)
     parts = [(bucket, bleu_statistics.select(indices == index)) for index, bucket in enumerate(buckets(edges))]
     return tuple(LengthBucket(bucket, len(part), part.score, length_ratio(part)) for bucket, part in parts if len(part))
-
-
-def word_counts(lines: Sequence[str]) -> list[int]:
-    """Count the words between spaces in each line."""
-    return [len(line.split()) for line in lines]

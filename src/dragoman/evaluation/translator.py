@@ -38,7 +38,6 @@ from dragoman.evaluation.translation_metrics import (
     TranslationScores,
     bleu_by_length,
     scores_from_statistics,
-    word_counts,
 )
 
 if TYPE_CHECKING:
@@ -200,9 +199,9 @@ def evaluate_translator(
     seconds = perf_counter() - start
     texts = [translation.text for translation in translations]
     bleu_statistics = Bleu(data.tokenised).statistics(texts, references)
-    source_lengths = (
-        [int(size) - 1 for size in source.encode(lines).sizes] if source.format == TREE else word_counts(lines)
-    )
+    source_lengths = [len(line.split()) for line in lines]
+    if source.format == TREE:
+        source_lengths = [int(size) - 1 for size in source.encode(lines).sizes]  # the leaves
     unknown_word_recall = None
     if target.segmenter.kind == "word":
         unknown_word_recall = word_recall(

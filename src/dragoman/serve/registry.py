@@ -141,12 +141,11 @@ class ModelRegistry:
         """
         runs, entries = list[RunDirectory](), list[ModelEntry]()
         for name, paths in map(_parse_argument, arguments):
-            run = RunDirectory(name, paths[0])
-            if len(paths) == 1 and run.path.is_dir():
-                runs.append(run)
-                entries += run.entries() or [_create_entry(name, paths)]
-            else:
-                entries.append(_create_entry(name, paths))
+            inside = list[ModelEntry]()
+            if len(paths) == 1 and paths[0].is_dir():
+                runs.append(RunDirectory(name, paths[0]))
+                inside = runs[-1].entries()
+            entries += inside or [_create_entry(name, paths)]
         return cls(entries, runs)
 
     def refresh(self) -> None:
@@ -170,11 +169,6 @@ class ModelRegistry:
             kinds = ("a language model", "a translator")
             raise ApiError(f"{name} is {kinds[entry.is_translator]}; this request needs {kinds[is_translator]}")
         return entry
-
-    def get_run(self, name: str) -> RunDirectory:
-        if name not in self.runs:
-            raise ApiError(f"there is no run {shorten(name)!r}; available: {', '.join(self.runs) or 'none'}", NOT_FOUND)
-        return self.runs[name]
 
     @property
     def by_languages(self) -> dict[LanguagePair, ModelEntry]:

@@ -59,11 +59,11 @@ class Service:
         """Return the text pipeline of a translator. Only the worker of the queue calls this: it may load the model."""
         model, pipeline = entry.load_translator(), self._pipelines.get(entry.name)
         if pipeline is None or pipeline.model is not model:
-            lexicon, coverage = (
-                (None, 0.0) if self.aligner is None else self.aligner.best_lexicon_for(model.source.vocab)
-            )
-            replacer = UnknownReplacer(lexicon if coverage >= MIN_COVERAGE else None)
-            pipeline = self._pipelines[entry.name] = TextPipeline(model, replacer)
+            lexicon = None
+            if self.aligner is not None:
+                best, coverage = self.aligner.best_lexicon_for(model.source.vocab)
+                lexicon = best if coverage >= MIN_COVERAGE else None
+            pipeline = self._pipelines[entry.name] = TextPipeline(model, UnknownReplacer(lexicon))
         return pipeline
 
     def detect(self, text: str) -> list[LanguageGuess]:

@@ -20,7 +20,7 @@ from dragoman.models.language_model import LanguageModel
 from dragoman.models.translation import Translation
 from dragoman.search.lattice import Lattice
 from dragoman.serve import schemas
-from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError
+from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError, shorten
 from dragoman.serve.registry import ModelEntry
 from dragoman.serve.service import Service
 from dragoman.serve.text_pipeline import SearchOptions, TextPipeline, TranslatedSentence, join_sentences
@@ -249,7 +249,10 @@ def _add_run_routes(router: APIRouter, service: Service) -> None:
     @router.get("/reports/{name:path}", response_class=HTMLResponse, summary="Report of a run")
     def report(name: str) -> FileResponse:
         """Return the report of a demo, ladder or other run as an HTML page."""
-        path = registry.get_run(name).report
+        if name not in registry.runs:
+            available = ", ".join(registry.runs) or "none"
+            raise ApiError(f"there is no run {shorten(name)!r}; available: {available}", NOT_FOUND)
+        path = registry.runs[name].report
         if path is None:
             raise ApiError(f"{name} has no {REPORT_FILE}; dragoman demo and dragoman ladder write it", NOT_FOUND)
         return FileResponse(path, media_type="text/html; charset=utf-8", headers=REPORT_HEADERS)
@@ -270,9 +273,6 @@ def read_metrics(path: Path) -> list[dict[str, object]]:
         indices = [index for index, entry in enumerate(entries) if ("dev_loss" in entry) == is_evaluation]
         kept += indices[:: -(1 + len(indices) // MAX_METRICS)]
     return [entries[index] for index in sorted(kept)]
-
-
-# -- sentences and numbers ---------------------------------------------------------------------------------------------
 
 
 def _check_length(tokens: Sequence[str], what: str) -> None:
