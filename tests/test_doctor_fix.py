@@ -258,7 +258,7 @@ def test_dropping_all_lines_is_an_error(tmp_path):
 def test_an_error_leaves_no_partial_output(tmp_path, monkeypatch):
     files = DoctorInput((write(tmp_path / "t", ["a"]),))
     fixed = fix_documents(read_documents(files), DoctorLimits())
-    monkeypatch.setattr("dragoman.doctor.fix._rewritten_rows", lambda counts: 1 / 0)
+    monkeypatch.setattr("dragoman.doctor.fix._dropped_rows", lambda dropped: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_fixed(fixed, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,7 @@ from dragoman.align.word_association import WordAssociations
 from dragoman.core.kernels import kernel
 from dragoman.data.scanner import scan
 from dragoman.doctor.documents import Document, join_lines
-from dragoman.doctor.findings import Finding
-from dragoman.doctor.text_checks import shortened
+from dragoman.doctor.findings import CheckResult, Finding
 
 MIN_PAIRS = 300  # fewer pairs teach too few words
 MAX_LINE_WORDS = 60  # further words of a line are ignored
@@ -36,43 +36,32 @@ IMPOSSIBLE = -1e9
 SEPARATE_CHARACTERS = re.compile(r"([^\w\s]|[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff])")
 
 
-@dataclass(frozen=True)
-class AlignmentCheck:
-    """Result of the check of a parallel text."""
-
-    findings: tuple[Finding, ...]
-    remark: str = ""  # why pairs were not checked
-    near: tuple[Finding, ...] = ()  # pairs that are hardly better than misaligned ones
-
-
-def check_alignment(source: Document, target: Document) -> AlignmentCheck:
+def check_alignment(source: Document, target: Document) -> CheckResult:
     """Find lines that are not translations of the lines at the same position."""
+    remark = f"{source.name}: not checked for misaligned pairs"
     if len(source) < MIN_PAIRS:
-        return AlignmentCheck((), f"not checked for misaligned pairs: needs {MIN_PAIRS}, there are {len(source):,}")
+        return CheckResult(remarks=(f"{remark}: needs {MIN_PAIRS}, there are {len(source):,}",))
     scorer = LinePairScorer.train(word_sets(source.lines), word_sets(target.lines))
     lines = np.arange(len(source))
     scores = scorer.scores(lines, lines)
-    limits = ScoreLimits.estimate(scorer, scores)
-    limit = limits.limit(lines)
+    limit, midpoint = _score_limits(scorer, scores)
     is_checked = ~np.isnan(scores) & np.isfinite(limit)
     if 2 * int(is_checked.sum()) < len(source):
-        return AlignmentCheck((), "not checked for misaligned pairs: most have too few words known from other pairs")
-    runs = [run for run in _runs(_best_shifts(scorer, limits, scores)) if _is_clear(run, scores, scorer, limits)]
+        return CheckResult(remarks=(f"{remark}: most have too few words known from other pairs",))
+    runs = _shifted_runs(scorer, scores, scores < midpoint)
     for run in runs:
         is_checked[run.first : run.last + 1] = False
-    misaligned, near = (
-        tuple(_pair_finding(kind, source, target, line) for line in np.flatnonzero(is_checked & is_poor).tolist())
-        for kind, is_poor in (
-            ("misaligned", scores < limit),
-            ("nearly-misaligned", (scores >= limit) & (scores < limit + NEAR_MARGIN)),
-        )
-    )
-    return AlignmentCheck((*(_run_finding(source, target, run) for run in runs), *misaligned), near=near)
 
+    def message(line: int) -> str:
+        return f"{source.quoted(line, 40)} with {target.quoted(line, 40)}"
 
-def _pair_finding(kind: str, source: Document, target: Document, line: int) -> Finding:
-    return source.finding(
-        kind, line, f"{shortened(source.lines[line], 40)!r} with {shortened(target.lines[line], 40)!r}"
+    is_near = is_checked & (scores >= limit) & (scores < limit + NEAR_MARGIN)
+    return CheckResult(
+        (
+            *(_run_finding(source, target, run) for run in runs),
+            *source.findings("misaligned", is_checked & (scores < limit), message),
+        ),
+        near=tuple(source.findings("nearly-misaligned", is_near, message)),
     )
 
 
@@ -143,49 +132,32 @@ class LinePairScorer:
         return (self.source.sizes[source_lines] + self.target.sizes[target_lines]) / 2
 
 
-@dataclass(frozen=True)
-class ScoreLimits:
-    """Below which score a pair of a length is misaligned, and how pairs of this length usually score."""
+def _score_limits(
+    scorer: LinePairScorer, scores: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Estimate limits from the scores of all pairs of a text and of random pairs, for each length.  # scores: (lines,)
 
-    words: NDArray[np.int64]  # (lines,) of each pair
-    limits: NDArray[np.float64]  # (length buckets,) -infinity where nothing is known
-    midpoints: NDArray[np.float64]  # (length buckets,) between the medians of random pairs and of the pairs of the text
-
-    @classmethod
-    def estimate(cls, scorer: LinePairScorer, scores: NDArray[np.float64]) -> ScoreLimits:
-        """Estimate the limits from the scores of all pairs of a text and of random pairs.  # scores: (lines,)"""
-        sources, targets = _random_pairs(scorer.target)
-        random_scores = scorer.scores(sources, targets)
-        words = scorer.source.sizes + scorer.target.sizes
-        buckets = _length_buckets(words)
-        random_buckets = _length_buckets(scorer.source.sizes[sources] + scorer.target.sizes[targets])
-        limits, midpoints = np.full(len(LENGTH_EDGES) + 1, -np.inf), np.full(len(LENGTH_EDGES) + 1, -np.inf)
-        for bucket in range(1, len(limits)):
-            values = scores[(buckets == bucket) & ~np.isnan(scores)]
-            random_values = random_scores[(random_buckets == bucket) & ~np.isnan(random_scores)]
-            if min(len(values), len(random_values)) >= MIN_BUCKET_PAIRS:
-                low, median, high = np.percentile(values, [25, 50, 75])
-                by_chance = float(np.percentile(random_values, CHANCE_PERCENTILES[bucket]))
-                limits[bucket] = min(by_chance, low - OUTLIER_RANGES * (high - low))
-                midpoints[bucket] = (median + float(np.median(random_values))) / 2
-        return cls(words, limits, midpoints)
-
-    def limit(self, lines: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.asarray(self.limits[_length_buckets(self.words[lines])])
-
-    def midpoint(self, lines: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.asarray(self.midpoints[_length_buckets(self.words[lines])])
-
-
-def _length_buckets(words: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.searchsorted(LENGTH_EDGES, words, side="right")
-
-
-def _random_pairs(target: WordSets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of unrelated lines of about the same length."""
+    Returns:
+        For each line, the score below which a pair is misaligned (-infinity where nothing is known), and the midpoint
+        between the median scores of random pairs and of the pairs of the text.
+    """
+    target = scorer.target
     order = np.argsort(target.checksums, kind="stable")[:RANDOM_PAIRS]  # neighbours in a sorted text are related
-    order = order[np.argsort(target.sizes[order], kind="stable")]
-    return np.roll(order, max(1, min(37, len(order) // 10))), order
+    targets = order[np.argsort(target.sizes[order], kind="stable")]
+    sources = np.roll(targets, max(1, min(37, len(order) // 10)))  # unrelated lines of about the same length
+    random_scores = scorer.scores(sources, targets)
+    words, random_words = scorer.source.sizes + target.sizes, scorer.source.sizes[sources] + target.sizes[targets]
+    buckets, random_buckets = (np.searchsorted(LENGTH_EDGES, sizes, side="right") for sizes in (words, random_words))
+    limits, midpoints = np.full((2, len(LENGTH_EDGES) + 1), -np.inf)
+    for bucket in range(1, len(limits)):
+        values = scores[(buckets == bucket) & ~np.isnan(scores)]
+        random_values = random_scores[(random_buckets == bucket) & ~np.isnan(random_scores)]
+        if min(len(values), len(random_values)) >= MIN_BUCKET_PAIRS:
+            low, median, high = np.percentile(values, [25, 50, 75])
+            by_chance = float(np.percentile(random_values, CHANCE_PERCENTILES[bucket]))
+            limits[bucket] = min(by_chance, low - OUTLIER_RANGES * (high - low))
+            midpoints[bucket] = (median + float(np.median(random_values))) / 2
+    return limits[buckets], midpoints[buckets]
 
 
 # -- shifted runs -----------------------------------------------------------------------------------------------------
@@ -200,10 +172,31 @@ class ShiftedRun:
     shift: int  # target line i belongs to source line i + shift
 
 
-def _best_shifts(scorer: LinePairScorer, limits: ScoreLimits, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _shifted_runs(scorer: LinePairScorer, scores: NDArray[np.float64], is_low: NDArray[np.bool_]) -> list[ShiftedRun]:
+    """Find runs that are long enough, and of which most pairs have low scores.
+
+    Lines that repeat the line before are not counted: where a sentence occurs several times with different
+    translations, any of them may fit best.
+    """
+    shifts = _best_shifts(scorer, scores, is_low)
+    is_repeated = np.zeros(len(scores), np.bool_)
+    for checksums in (scorer.source.checksums, scorer.target.checksums):
+        is_repeated[1:] |= checksums[1:] == checksums[:-1]
+    runs = []
+    for first, end in pairwise(np.flatnonzero(np.diff(shifts, prepend=0, append=0)).tolist()):
+        lines = first + np.flatnonzero(~is_repeated[first:end])
+        if shifts[first] and len(lines) >= MIN_RUN_LINES and 2 * int(is_low[lines].sum()) > len(lines):
+            runs.append(ShiftedRun(first, end - 1, int(shifts[first])))
+    return runs
+
+
+def _best_shifts(scorer: LinePairScorer, scores: NDArray[np.float64], is_low: NDArray[np.bool_]) -> NDArray[np.int64]:
     """For each target line the shift of its source line, on the most probable path through all lines."""
     lines = np.arange(len(scores))
-    candidates = _near_low_scores(scores < limits.midpoint(lines))
+    # Other shifts need to be tried only near a place with two low scores out of three.
+    low_of_three = np.convolve(is_low, np.ones(3), mode="same")
+    nearby = np.convolve(low_of_three >= 2, np.ones(2 * MAX_SHIFT + 3), mode="same")
+    candidates = np.flatnonzero(nearby > 0)
     evidence = np.full((len(lines), 2 * MAX_SHIFT + 1), IMPOSSIBLE)
     evidence[:, MAX_SHIFT] = np.nan_to_num(scores * scorer.mean_words(lines, lines))
     for shift in (shift for shift in range(-MAX_SHIFT, MAX_SHIFT + 1) if shift):
@@ -211,14 +204,6 @@ def _best_shifts(scorer: LinePairScorer, limits: ScoreLimits, scores: NDArray[np
         shifted = (target_lines + shift, target_lines)
         evidence[target_lines, MAX_SHIFT + shift] = np.nan_to_num(scorer.scores(*shifted) * scorer.mean_words(*shifted))
     return np.asarray(_best_path(evidence, SHIFT_COST)) - MAX_SHIFT
-
-
-def _near_low_scores(is_low: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Lines near a place with two low scores out of three: only there other shifts need to be tried."""
-    padded = np.concatenate([[False, False], is_low, [False, False]]).astype(np.int64)
-    sums = padded[:-2] + padded[1:-1] + padded[2:]
-    nearby = np.convolve(sums[1:-1] >= 2, np.ones(2 * MAX_SHIFT + 3), mode="same")
-    return np.flatnonzero(nearby[: len(is_low)] > 0)
 
 
 @kernel
@@ -244,27 +229,6 @@ def _best_path(evidence: Any, cost: float) -> Any:
         path[line] = shift
         shift = previous[line, shift]
     return path
-
-
-def _runs(shifts: NDArray[np.int64]) -> Iterator[ShiftedRun]:
-    cuts = np.flatnonzero(np.diff(shifts, prepend=0, append=0))
-    for first, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        if shifts[first]:
-            yield ShiftedRun(first, end - 1, int(shifts[first]))
-
-
-def _is_clear(run: ShiftedRun, scores: NDArray[np.float64], scorer: LinePairScorer, limits: ScoreLimits) -> bool:
-    """Whether a run is long enough, and most of its pairs have low scores.
-
-    Lines that repeat the line before are not counted: where a sentence occurs several times with different
-    translations, any of them may fit best.
-    """
-    lines = np.arange(run.first, run.last + 1)
-    is_repeated = np.zeros(len(lines), np.bool_)
-    for checksums in (scorer.source.checksums, scorer.target.checksums):
-        is_repeated |= (lines > 0) & (checksums[lines] == checksums[lines - 1])
-    lines = lines[~is_repeated]
-    return len(lines) >= MIN_RUN_LINES and 2 * int((scores[lines] < limits.midpoint(lines)).sum()) > len(lines)
 
 
 def _run_finding(source: Document, target: Document, run: ShiftedRun) -> Finding:

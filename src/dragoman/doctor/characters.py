@@ -55,17 +55,13 @@ def character_name(text: str) -> str:
     return f"U+{code:04X} {unicodedata.name(text[0], CONTROL_NAMES.get(code, 'control character'))}"
 
 
-def _describe_mojibake(text: str) -> str:
-    return f"{text!r} is probably {demojibake(text)!r}"
-
-
 def _describe_spaces(text: str) -> str:
     return "TAB" if "\t" in text else "spaces at the start or end, or several in a row"
 
 
 CHECKS = (
     CharacterCheck("nul", re.compile("\0"), character_name),
-    CharacterCheck("mojibake", MOJIBAKE, _describe_mojibake, "ÂÃÄÅâ"),
+    CharacterCheck("mojibake", MOJIBAKE, lambda text: f"{text!r} is probably {demojibake(text)!r}", "ÂÃÄÅâ"),
     CharacterCheck("replacement", re.compile("\ufffd"), character_name),
     CharacterCheck("control", re.compile(f"[{CONTROLS}]"), character_name),
     CharacterCheck("separator", re.compile(f"[{SEPARATORS}]"), character_name),
@@ -106,6 +102,8 @@ def _decode_mojibake(match: re.Match[str]) -> str:
         return match[0]
 
 
+# The characters that Windows-1252 has for control characters
+_PRINTABLE = {chr(byte): letter for byte, letter in CP1252.items() if letter != chr(byte)}
 _REMOVED = re.compile(f"\0|[{CONTROLS}]")
 _REPLACED_BY_SPACE = re.compile(f"[{SEPARATORS}{SPACES}\r]")
 _SUSPICIOUS = re.compile(  # lines without a match need no fix, except for normalisation
@@ -121,10 +119,7 @@ def fix_line(line: str) -> str:
     """
     if not _SUSPICIOUS.search(line) and (line.isascii() or unicodedata.is_normalized("NFC", line)):
         return line
-    for _ in range(len(line) + 1):  # one step may enable another
-        better = _fix_once(line)
-        if better == line:
-            break
+    while (better := _fix_once(line)) != line:  # one step may enable another
         line = better
     return line
 
@@ -133,14 +128,8 @@ def _fix_once(line: str) -> str:
     if _SUSPICIOUS.search(line):
         line = demojibake(line)
         line = _REPLACED_BY_SPACE.sub(" ", line)
-        line = _REMOVED.sub(_printable_or_nothing, line)
+        line = _REMOVED.sub(lambda match: _PRINTABLE.get(match[0], ""), line)
         line = INVISIBLE.sub("", line)
         line = RESERVED.sub(" ", line)
     composed = unicodedata.normalize("NFC", line)
     return " ".join(word for word in composed.replace("\t", " ").split(" ") if word)
-
-
-def _printable_or_nothing(match: re.Match[str]) -> str:
-    """The character that Windows-1252 has for a control character, if any."""
-    character = CP1252.get(ord(match[0]), "")
-    return character if character != match[0] else ""

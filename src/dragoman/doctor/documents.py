@@ -7,9 +7,10 @@ import gzip
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +88,14 @@ class Document:
         index = int(self.places[line])
         return Finding(kind, self.name, self.number(line), message, column, last_line, self.part, index)
 
+    def findings(self, kind: str, is_found: NDArray[np.bool_], message: Callable[[int], str]) -> Iterator[Finding]:
+        """Create a finding, with a message about the line, for each line with a true value.  # is_found: (lines,)"""
+        return (self.finding(kind, line, message(line)) for line in np.flatnonzero(is_found).tolist())
+
+    def quoted(self, line: int, width: int = 60) -> str:
+        """Return a line in quotation marks, shortened to a width."""
+        return repr(shortened(self.lines[line], width))
+
     def fixed(self) -> Document:
         """Return the document with `fix_line` applied to all lines."""
         return replace(self, lines=[fix_line(line) for line in self.lines])
@@ -104,14 +113,18 @@ class ReadFindings:
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, kind: str, line: int | None, message: str, column: int | None = None) -> None:
-        index = None if line is None else line - 1
-        self.findings.append(Finding(kind, self.name, line, message, column, part=self.part, index=index))
+        self.findings.append(Finding(kind, self.name, line, message, column, part=self.part))
 
 
 def read_document(path: str, part: str, field_name: str | None = None) -> Document:
     """Read a file in any encoding."""
     name = display_name(path)
-    raw = _read_bytes(path)
+    if path == "-":
+        raw = sys.stdin.buffer.read()
+    else:
+        with file_errors(Path(path)):
+            raw = Path(path).read_bytes()
+            raw = gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw
     if not raw:
         raise DataError(f"{name}: empty; give a file with one sentence per line")
     collected = ReadFindings(name, part)
@@ -132,17 +145,18 @@ def read_document(path: str, part: str, field_name: str | None = None) -> Docume
     return Document(name, part, lines, np.arange(len(lines)), layout, findings, first)
 
 
-def _read_bytes(path: str) -> bytes:
-    if path == "-":
-        return sys.stdin.buffer.read()
-    with file_errors(Path(path)):
-        raw = Path(path).read_bytes()
-        return gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw
-
-
 def join_lines(lines: Sequence[str]) -> bytes:
     """Encode lines as a file."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+
+def shortened(text: str, width: int = 60) -> str:
+    """Cut a text that is too long for a line of a report.
+
+    >>> shortened("a long story", 8)
+    'a long …'
+    """
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 # -- decoding ---------------------------------------------------------------------------------------------------------
@@ -174,33 +188,21 @@ def _guess_encoding(raw: bytes) -> str:
 
 def _decode_by_line(raw: bytes, collected: ReadFindings) -> str:
     """Decode each line separately; invalid bytes are read as Windows-1252."""
-    lines = raw.split(b"\n")
-    decoded = [_decode_utf8_line(line) for line in lines]
-    familiar = WESTERN.union(*(line for line in decoded if line is not None and not line.isascii()))
-    return "\n".join(
-        text if text is not None else _decode_invalid_line(line, number, familiar, collected)
-        for number, (line, text) in enumerate(zip(lines, decoded, strict=True), 1)
-    )
+    lines = raw.decode("utf-8", "surrogateescape").split("\n")
+    invalid = {number: runs for number, line in enumerate(lines) if (runs := list(INVALID_BYTES.finditer(line)))}
+    valid_lines = (line for number, line in enumerate(lines) if number not in invalid and not line.isascii())
+    familiar = WESTERN.union(*valid_lines)
+    for number, runs in invalid.items():
+        decoded = [_decode_cp1252(run) for run in runs]
+        is_sure = all(len(letters) <= MAX_BYTE_RUN and familiar.issuperset(letters) for letters in decoded)
+        message = f"byte 0x{ord(runs[0][0][0]) - 0xDC00:02x}, which is {decoded[0][0]!r} in Windows-1252"
+        collected.add("not-utf8" if is_sure else "undecodable", number + 1, message, runs[0].start() + 1)
+        lines[number] = INVALID_BYTES.sub(_decode_cp1252, lines[number])
+    return "\n".join(lines)
 
 
-def _decode_utf8_line(line: bytes) -> str | None:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-
-
-def _decode_invalid_line(line: bytes, number: int, familiar: set[str], collected: ReadFindings) -> str:
-    text = line.decode("utf-8", "surrogateescape")
-    runs = list(INVALID_BYTES.finditer(text))
-    decoded = {
-        run[0]: "".join(bytes([ord(byte) - 0xDC00]).decode("cp1252", "replace") for byte in run[0]) for run in runs
-    }
-    is_sure = all(len(run) <= MAX_BYTE_RUN and familiar.issuperset(letters) for run, letters in decoded.items())
-    first = runs[0]
-    message = f"byte 0x{ord(first[0][0]) - 0xDC00:02x}, which is {decoded[first[0]][0]!r} in Windows-1252"
-    collected.add("not-utf8" if is_sure else "undecodable", number, message, first.start() + 1)
-    return INVALID_BYTES.sub(lambda run: decoded[run[0]], text)
+def _decode_cp1252(invalid: re.Match[str]) -> str:
+    return "".join(bytes([ord(byte) - 0xDC00]).decode("cp1252", "replace") for byte in invalid[0])
 
 
 # -- lines and fields -------------------------------------------------------------------------------------------------
@@ -219,12 +221,11 @@ def _split_rows(text: str, collected: ReadFindings) -> list[str]:
     return rows[:-1] if rows[-1] == "" else rows
 
 
-@dataclass(frozen=True)
-class FieldValue:
+class FieldValue(NamedTuple):
     """The value of a field in a row, or why there is none."""
 
-    value: str
-    finding_kind: str = ""
+    text: str | None
+    finding_kind: str = "no-field"
     message: str = ""
 
 
@@ -244,23 +245,17 @@ def _take_field(
         if not rows:
             raise DataError(f"{collected.name}: empty below its first line; give one row per sentence")
     layout = FileLayout(path, kind, name, rows, header)
-    values = _column_values(layout) if kind == "tsv" else (_json_value(row, name) for row in rows)
     lines = []
-    for number, value in enumerate(values, 1 if header is None else 2):
-        if value.finding_kind:
-            collected.add(value.finding_kind, number, value.message)
-        lines.append(value.value)
+    for number, row in enumerate(rows, 1 if header is None else 2):
+        if kind == "tsv":
+            cells = row.split("\t")
+            value = FieldValue(cells[layout.column] if layout.column < len(cells) else None)
+        else:
+            value = _json_value(row, name)
+        if value.text is None:
+            collected.add(value.finding_kind, number, value.message or f"no field {name!r} in this row")
+        lines.append(value.text or "")
     return layout, lines
-
-
-def _column_values(layout: FileLayout) -> Iterator[FieldValue]:
-    for row in layout.rows:
-        cells = row.split("\t")
-        yield FieldValue(cells[layout.column]) if layout.column < len(cells) else _missing_field(layout.field)
-
-
-def _missing_field(name: str) -> FieldValue:
-    return FieldValue("", "no-field", f"no field {name!r} in this row")
 
 
 def _json_value(row: str, name: str) -> FieldValue:
@@ -268,12 +263,12 @@ def _json_value(row: str, name: str) -> FieldValue:
     try:
         record = json.loads(row)
     except json.JSONDecodeError as error:
-        return FieldValue("", "not-json", f"{error.msg} at column {error.colno}")
+        return FieldValue(None, "not-json", f"{error.msg} at column {error.colno}")
     except (ValueError, RecursionError) as error:  # too long numbers, too deep nesting
-        return FieldValue("", "not-json", str(error).split(":")[0])
+        return FieldValue(None, "not-json", str(error).split(":")[0])
     value = record.get(name) if isinstance(record, dict) else None
     if not isinstance(value, str):
-        return _missing_field(name)
+        return FieldValue(None)
     valid = value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")  # replaces unpaired surrogates
     return FieldValue(valid.replace("\r\n", " ").replace("\n", " "))
 
@@ -290,7 +285,7 @@ def _replace_json_value(row: str, name: str, value: str) -> str:
     >>> _replace_json_value('{"n": 1.50, "text":"a  b"}', "text", "a b")
     '{"n": 1.50, "text":"a b"}'
     """
-    if _json_value(row, name).value == value:
+    if _json_value(row, name).text == value:
         return row
     start, end = [(start, end) for key, start, end in _json_members(row) if key == name][-1]
     return row[:start] + json.dumps(value, ensure_ascii=False) + row[end:]
@@ -298,15 +293,15 @@ def _replace_json_value(row: str, name: str, value: str) -> str:
 
 def _json_members(row: str) -> Iterator[tuple[str, int, int]]:
     """The keys of an object, and where in the row the value of each starts and ends."""
-    position = _skip_json_punctuation(row, 0)
+
+    def skip_punctuation(position: int) -> int:
+        match = _JSON_PUNCTUATION.match(row, position)
+        return match.end() if match else position
+
+    position = skip_punctuation(0)
     while row[position] != "}":
         key, position = _JSON.raw_decode(row, position)
-        start = _skip_json_punctuation(row, position)
+        start = skip_punctuation(position)
         _, end = _JSON.raw_decode(row, start)
         yield key, start, end
-        position = _skip_json_punctuation(row, end)
-
-
-def _skip_json_punctuation(row: str, position: int) -> int:
-    match = _JSON_PUNCTUATION.match(row, position)
-    return match.end() if match else position
+        position = skip_punctuation(end)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from dragoman.core.errors import DataError
 from dragoman.doctor.alignment_checks import check_alignment
 from dragoman.doctor.documents import Document, read_document
-from dragoman.doctor.findings import DROP, LEAVE, Finding, group_by_kind
+from dragoman.doctor.findings import DROP, LEAVE, CheckResult, Finding, group_by_kind
 from dragoman.doctor.language_checks import check_pair_languages, check_text_language, script_findings
 from dragoman.doctor.pair_checks import (
     DevStatistics,
@@ -27,9 +26,10 @@ from dragoman.doctor.text_checks import (
     TextStatistics,
     character_findings,
     file_statistics,
-    line_findings,
     monolingual_findings,
+    sorted_findings,
     style_findings,
+    word_length_findings,
 )
 from dragoman.doctor.training_cost import TrainingCost, estimate_training_cost
 
@@ -40,7 +40,7 @@ class DoctorInput:
 
     train: tuple[str, ...]
     dev: tuple[str, ...] = ()
-    fields: tuple[str | None, ...] = (None, None)
+    fields: tuple[str | None, str | None] = (None, None)
 
     def __post_init__(self) -> None:
         if len(self.train) not in (1, 2):
@@ -65,17 +65,7 @@ class DoctorDocuments:
 
     def fixed(self) -> DoctorDocuments:
         """Return the documents with all lines fixed."""
-        train, dev = (tuple(document.fixed() for document in part) for part in (self.train, self.dev))
-        return DoctorDocuments(train, dev)
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """Findings, and remarks about checks that were not possible."""
-
-    findings: tuple[Finding, ...]
-    remarks: tuple[str, ...] = ()
-    near: tuple[Finding, ...] = ()  # pairs just above the limit, which may fall below it when others are dropped
+        return DoctorDocuments(*(tuple(document.fixed() for document in part) for part in (self.train, self.dev)))
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,7 @@ class DoctorReport:
     def fixable(self) -> bool:
         return any(finding.info.fix != LEAVE for finding in self.findings)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         return {
             "files": [asdict(statistics) for statistics in self.files],
@@ -111,9 +101,8 @@ class DoctorReport:
 
 def read_documents(files: DoctorInput) -> DoctorDocuments:
     """Read all files, in any encoding."""
-    fields = (*files.fields, None)
     train, dev = (
-        tuple(read_document(path, part, field) for path, field in zip(paths, fields, strict=False))
+        tuple(read_document(path, part, field) for path, field in zip(paths, files.fields, strict=False))
         for part, paths in (("train", files.train), ("dev", files.dev))
     )
     return DoctorDocuments(train, dev)
@@ -161,7 +150,8 @@ def check_texts(train: Sequence[TextStatistics], dev: Sequence[TextStatistics], 
     remarks: list[str] = []
     for part in (train, dev):
         for side in part:
-            findings += line_findings(side, limits)
+            findings += word_length_findings(side, limits.max_word_length)
+            findings += sorted_findings(side)
             findings += script_findings(side)
         if len(part) == 1:
             findings += monolingual_findings(part[0], limits)
@@ -170,45 +160,25 @@ def check_texts(train: Sequence[TextStatistics], dev: Sequence[TextStatistics], 
             remarks.append(f"{part[0].document.name}: pairs not checked, because the line counts differ")
         elif part:
             findings += pair_findings(part[0], part[1], limits)
-    statistical = _statistical_checks(train)
-    findings += without_explained_misalignments(statistical.findings, findings)
-    remarks += statistical.remarks
+    # Checks whose models are trained on the text itself. Dev texts are too short for them.
+    language = alignment = CheckResult()
+    if len(train) == 1:
+        language = check_text_language(train[0])
+    elif _equal_line_counts(train):
+        language = check_pair_languages(train)
+        alignment = check_alignment(train[0].document, train[1].document)
+    findings += language.findings
+    # Misaligned pairs are left out if there is a more specific finding, such as a copied line.
+    explained = {(finding.part, finding.index) for finding in findings if finding.info.fix == DROP}
+    findings += [f for f in alignment.findings if f.kind != "misaligned" or (f.part, f.index) not in explained]
     if dev and _equal_line_counts(train) and _equal_line_counts(dev):
         findings += overlap_findings([side.document for side in train], [side.document for side in dev])
     for train_side, dev_side in zip(train, dev, strict=False):
         findings += dev_findings(train_side, dev_side)
     if limits.keep_duplicates:
         findings = [finding for finding in findings if finding.kind not in ("duplicate", "duplicate-pair")]
-    return CheckResult(tuple(findings), tuple(remarks), statistical.near)
+    return CheckResult(tuple(findings), (*remarks, *language.remarks, *alignment.remarks), alignment.near)
 
 
 def _equal_line_counts(part: Sequence[TextStatistics]) -> bool:
     return len({len(side.document) for side in part}) <= 1
-
-
-def _statistical_checks(train: Sequence[TextStatistics]) -> CheckResult:
-    """Run the checks whose models are trained on the text itself. Dev texts are too short for them."""
-    if not _equal_line_counts(train):
-        return CheckResult(())
-    name = train[0].document.name
-    if len(train) == 1:
-        language = check_text_language(train[0])
-        return CheckResult(language.findings, _remarks(name, language.remark))
-    language, alignment = check_pair_languages(train), check_alignment(train[0].document, train[1].document)
-    misaligned = without_explained_misalignments(alignment.findings, language.findings)
-    remarks = _remarks(name, language.remark, alignment.remark)
-    return CheckResult((*language.findings, *misaligned), remarks, alignment.near)
-
-
-def _remarks(name: str, *remarks: str) -> tuple[str, ...]:
-    return tuple(f"{name}: {remark}" for remark in remarks if remark)
-
-
-def without_explained_misalignments(findings: Iterable[Finding], others: Iterable[Finding]) -> list[Finding]:
-    """Leave out misaligned pairs for which there is a more specific finding, such as a copied line."""
-    explained = {(finding.part, finding.index) for finding in others if finding.info.fix == DROP}
-    return [
-        finding
-        for finding in findings
-        if finding.kind != "misaligned" or (finding.part, finding.index) not in explained
-    ]

@@ -138,7 +138,8 @@ class Finding:
         """`file:line:column`"""
         return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
 
-    def as_dict(self) -> dict[str, str | int | None]:
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, for JSON."""
         return {
             "kind": self.kind,
             "severity": self.info.severity,
@@ -150,6 +151,15 @@ class Finding:
             "advice": self.info.remedy,
             "fix": self.info.fix,
         }
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Findings, and remarks about checks that were not possible."""
+
+    findings: tuple[Finding, ...] = ()
+    remarks: tuple[str, ...] = ()
+    near: tuple[Finding, ...] = ()  # pairs just above the limit, which may fall below it when others are dropped
 
 
 def group_by_kind(findings: Iterable[Finding]) -> dict[str, list[Finding]]:

@@ -59,7 +59,12 @@ def fix_documents(raw: DoctorDocuments, limits: DoctorLimits) -> FixResult:
     The models that check the text change with every line that is dropped, so the remaining lines are checked again
     until nothing is found. Every round leaves fewer lines.
     """
-    _require_equal_line_counts(raw)
+    for part in (raw.train, raw.dev):
+        if len({len(document) for document in part}) > 1:
+            files = " and ".join(f"{document.name} ({len(document):,} lines)" for document in part)
+            raise DataError(
+                f"{files} have different line counts and cannot be cleaned; run without --fix to see where they diverge"
+            )
     encoding = list(encoding_findings(raw))
     documents, dropped = raw.fixed(), list[DroppedLine]()
     findings = [finding for finding in encoding if finding.info.fix == DROP]
@@ -72,15 +77,6 @@ def fix_documents(raw: DoctorDocuments, limits: DoctorLimits) -> FixResult:
             return FixResult(documents, tuple(dropped), _count_rewritten(encoding, dropped))
         if any(finding.kind in MISALIGNMENT_KINDS for finding in findings):
             findings += result.near  # otherwise they would be dropped one by one in many rounds
-
-
-def _require_equal_line_counts(raw: DoctorDocuments) -> None:
-    for part in (raw.train, raw.dev):
-        if len({len(document) for document in part}) > 1:
-            files = " and ".join(f"{document.name} ({len(document):,} lines)" for document in part)
-            raise DataError(
-                f"{files} have different line counts and cannot be cleaned; run without --fix to see where they diverge"
-            )
 
 
 def _drop_reasons(findings: Iterable[Finding]) -> dict[tuple[str, int], Finding]:
@@ -128,24 +124,16 @@ def _drop_lines(
             if finding is None:
                 remaining.append(line)
                 continue
-            texts = tuple(_original_text(document, place, finding.kind) for document in raw_part)
-            dropped.append(DroppedLine(_finding_at_line(finding, part, line), texts))
+            is_row = finding.kind in WITHOUT_VALUE_KINDS
+            texts = tuple((document.layout.rows if is_row else document.lines)[place] for document in raw_part)
+            if finding.last_line is not None:  # the finding for one line of a run
+                document = next(document for document in part if document.name == finding.file)
+                finding = document.finding(finding.kind, line, finding.message)
+            dropped.append(DroppedLine(finding, texts))
         if part and not remaining:
             raise DataError(f"{part[0].name}: no line would be left; check the findings before cleaning")
         parts.append(tuple(document.select(np.array(remaining, np.int64)) for document in part))
     return DoctorDocuments(*parts), dropped
-
-
-def _original_text(document: Document, place: int, kind: str) -> str:
-    return document.layout.rows[place] if kind in WITHOUT_VALUE_KINDS else document.lines[place]
-
-
-def _finding_at_line(finding: Finding, part: Sequence[Document], line: int) -> Finding:
-    """The finding for one line of a run."""
-    if finding.last_line is None:
-        return finding
-    document = next(document for document in part if document.name == finding.file)
-    return document.finding(finding.kind, line, finding.message)
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -162,7 +150,8 @@ def write_fixed(fixed: FixResult, directory: Path) -> dict[str, Path]:
             content = _file_content(sides)
             (temporary / name).write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
         (temporary / DROPPED_FILE).write_bytes(join_lines(_dropped_rows(fixed.dropped)))
-        (temporary / REWRITTEN_FILE).write_bytes(join_lines(_rewritten_rows(fixed.rewritten)))
+        counts = (f"{r.file}\t{r.kind}\t{'whole file' if r.lines is None else r.lines}" for r in fixed.rewritten)
+        (temporary / REWRITTEN_FILE).write_bytes(join_lines(["file\tkind\tlines", *counts]))
     return {path: directory / name for path, name in names.items()}
 
 
@@ -210,14 +199,6 @@ def _dropped_rows(dropped: Sequence[DroppedLine]) -> list[str]:
     for line in dropped:
         finding = line.finding
         cells = [finding.file, str(finding.line), finding.kind, finding.message, *line.texts]
-        rows.append("\t".join(UNSAFE_CHARACTERS.sub(_escape, cell) for cell in cells))
+        escaped = (UNSAFE_CHARACTERS.sub(lambda match: match[0].encode("unicode_escape").decode(), c) for c in cells)
+        rows.append("\t".join(escaped))
     return rows
-
-
-def _escape(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()
-
-
-def _rewritten_rows(rewritten: Iterable[RewrittenLines]) -> list[str]:
-    rows = (f"{r.file}\t{r.kind}\t{'whole file' if r.lines is None else r.lines}" for r in rewritten)
-    return ["file\tkind\tlines", *rows]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.language_id import LetterModel, LetterText
 from dragoman.doctor.documents import Document
-from dragoman.doctor.findings import Finding
+from dragoman.doctor.findings import CheckResult, Finding
 from dragoman.doctor.pair_checks import is_copied_sentence
-from dragoman.doctor.text_checks import TextStatistics, shortened
+from dragoman.doctor.text_checks import TextStatistics
 
 MIN_TEXT_LETTERS = 20_000  # a letter model trained on less is unreliable
 MIN_LINE_LETTERS = 12  # shorter lines are not checked
@@ -27,18 +26,7 @@ MIN_COMMON_WORDS = 0.15  # a sentence with a smaller share of common words may b
 MIN_SENTENCE_WORDS = 4
 
 
-@dataclass(frozen=True)
-class LanguageCheck:
-    """Result of a check of the languages of lines."""
-
-    findings: tuple[Finding, ...]
-    remark: str = ""  # why the check was not possible
-
-
-# -- pairs ------------------------------------------------------------------------------------------------------------
-
-
-def check_pair_languages(pair: Sequence[TextStatistics]) -> LanguageCheck:
+def check_pair_languages(pair: Sequence[TextStatistics]) -> CheckResult:
     """Find lines to which the other side's letter model gives a much higher probability than their own side's.
 
     Copied sentences are reported anyway, and would train each model on the other language: they are left out.
@@ -46,31 +34,24 @@ def check_pair_languages(pair: Sequence[TextStatistics]) -> LanguageCheck:
     lines = np.flatnonzero(~is_copied_sentence(pair[0], pair[1]))
     documents = [side.document.select(lines) for side in pair]
     texts = [side.letters.select(lines) for side in pair]
+    name = pair[0].document.name
     if min(len(text.codes) for text in texts) < MIN_TEXT_LETTERS:
         remark = f"not checked for swapped sides and wrong languages: needs {MIN_TEXT_LETTERS:,} letters of pairs"
-        return LanguageCheck((), f"{remark} with two different sides")
+        return CheckResult(remarks=(f"{name}: {remark} with two different sides",))
     models = [LetterModel.train(text) for text in texts]
-    gains = [_gain(texts[n], models[1 - n], models[n]) for n in (0, 1)]
-    medians = [float(np.median(gain / np.maximum(1, text.sizes))) for gain, text in zip(gains, texts, strict=True)]
+    is_wrong, medians = [], []
+    for text, model, other in zip(texts, models, reversed(models), strict=True):
+        # A line is left out of both models: a name is on both sides of its pair, and neither model should know it.
+        gain = other.log_probs(text, leave_one_out=True) - model.log_probs(text, leave_one_out=True)  # (lines,)
+        is_clear = gain > np.maximum(MIN_GAIN, MIN_GAIN_PER_LETTER * text.sizes)
+        is_wrong.append((text.sizes >= MIN_LINE_LETTERS) & is_clear)
+        medians.append(float(np.median(gain / np.maximum(1, text.sizes))))
     if max(medians) > -MIN_LANGUAGE_DISTANCE:
-        return LanguageCheck((), "the two sides are too similar to find lines in the wrong language")
-    is_wrong = [_is_clear(gain, text) for gain, text in zip(gains, texts, strict=True)]
+        return CheckResult(remarks=(f"{name}: the two sides are too similar to find lines in the wrong language",))
     findings = list(_wrong_language_findings(documents, is_wrong))
     for document, text, model, known in zip(documents, texts, models, is_wrong, strict=True):
         findings += _outlier_findings(document, text, model, ~known)
-    return LanguageCheck(tuple(findings))
-
-
-def _gain(text: LetterText, other: LetterModel, model: LetterModel) -> NDArray[np.float64]:
-    """Nats by which the other side's model is better.  # (lines,)
-
-    The line is left out of both models: a name is on both sides of its pair, and neither model should know it.
-    """
-    return other.log_probs(text, leave_one_out=True) - model.log_probs(text, leave_one_out=True)
-
-
-def _is_clear(gain: NDArray[np.float64], text: LetterText) -> NDArray[np.bool_]:
-    return (text.sizes >= MIN_LINE_LETTERS) & (gain > np.maximum(MIN_GAIN, MIN_GAIN_PER_LETTER * text.sizes))
+    return CheckResult(tuple(findings))
 
 
 def _wrong_language_findings(documents: Sequence[Document], is_wrong: Sequence[NDArray[np.bool_]]) -> Iterator[Finding]:
@@ -79,24 +60,21 @@ def _wrong_language_findings(documents: Sequence[Document], is_wrong: Sequence[N
     for line in np.flatnonzero(is_wrong[0] | is_wrong[1]).tolist():
         wrong = source if is_wrong[0][line] else target
         if source.lines[line] == target.lines[line]:
-            yield wrong.finding("untranslated", line, repr(shortened(wrong.lines[line])))
+            yield wrong.finding("untranslated", line, wrong.quoted(line))
         elif is_wrong[0][line] and is_wrong[1][line]:
-            message = f"{shortened(source.lines[line], 40)!r} with {shortened(target.lines[line], 40)!r}"
-            yield source.finding("swapped", line, message)
+            yield source.finding("swapped", line, f"{source.quoted(line, 40)} with {target.quoted(line, 40)}")
         else:
-            yield wrong.finding("wrong-language", line, repr(shortened(wrong.lines[line])))
+            yield wrong.finding("wrong-language", line, wrong.quoted(line))
 
 
-# -- one text ---------------------------------------------------------------------------------------------------------
-
-
-def check_text_language(text: TextStatistics) -> LanguageCheck:
+def check_text_language(text: TextStatistics) -> CheckResult:
     """Find lines that are spelled unlike all others."""
     document, letters = text.document, text.letters
     if len(letters.codes) < MIN_TEXT_LETTERS:
-        return LanguageCheck((), f"not checked for lines in other languages: needs {MIN_TEXT_LETTERS:,} letters")
+        remark = f"not checked for lines in other languages: needs {MIN_TEXT_LETTERS:,} letters"
+        return CheckResult(remarks=(f"{document.name}: {remark}",))
     model = LetterModel.train(letters)
-    return LanguageCheck(tuple(_outlier_findings(document, letters, model, np.ones(len(document), np.bool_))))
+    return CheckResult(tuple(_outlier_findings(document, letters, model, np.ones(len(document), np.bool_))))
 
 
 def _outlier_findings(
@@ -115,7 +93,7 @@ def _outlier_findings(
         deviation = max(high - low, 0.05) / 1.349  # of a normal distribution with these quartiles
         limit = median - OUTLIER_DEVIATIONS * deviation
         for line in lines[uncommon[lines] & (mean_log_probs[lines] < limit)].tolist():
-            yield document.finding("odd-language", line, repr(shortened(document.lines[line])))
+            yield document.finding("odd-language", line, document.quoted(line))
 
 
 def _lacks_common_words(text: LetterText) -> NDArray[np.bool_]:
@@ -137,12 +115,8 @@ def _lacks_common_words(text: LetterText) -> NDArray[np.bool_]:
 # -- scripts ----------------------------------------------------------------------------------------------------------
 
 SCRIPT_GROUPS = {
-    "HIRAGANA": "CJK",
-    "KATAKANA": "CJK",
-    "KATAKANA-HIRAGANA": "CJK",
-    "BOPOMOFO": "CJK",
-    "FULLWIDTH": "",
-    "HALFWIDTH": "",
+    **dict.fromkeys(("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO"), "CJK"),
+    **dict.fromkeys(("FULLWIDTH", "HALFWIDTH"), ""),
 }
 MAIN_SCRIPT_SHARE = 0.9  # of the lines; without such a script nothing is reported
 RARE_SCRIPT_SHARE = 0.01  # of the lines; scripts of more lines are not reported
@@ -166,9 +140,11 @@ def script_findings(text: TextStatistics) -> Iterator[Finding]:
     if shares.max() < MAIN_SCRIPT_SHARE:
         return
     is_mostly_one = (total >= min_letters) & (counts.max(axis=1) > MIN_SCRIPT_SHARE * total)
-    for number in np.flatnonzero(is_mostly_one & (shares[main] < RARE_SCRIPT_SHARE)).tolist():
-        message = f"{names[1 + main[number]].lower()} letters: {shortened(document.lines[number])!r}"
-        yield document.finding("odd-script", number, message)
+    yield from document.findings(
+        "odd-script",
+        is_mostly_one & (shares[main] < RARE_SCRIPT_SHARE),
+        lambda line: f"{names[1 + main[line]].lower()} letters: {document.quoted(line)}",
+    )
 
 
 def _scripts(codes: NDArray[np.uint32]) -> tuple[NDArray[np.int64], list[str]]:

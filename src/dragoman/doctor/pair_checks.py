@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.doctor.alignment_checks import divergence_line
-from dragoman.doctor.documents import Document
+from dragoman.doctor.documents import Document, shortened
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.text_checks import DoctorLimits, TextStatistics, repeats, shortened, writing_habits
+from dragoman.doctor.text_checks import DoctorLimits, TextStatistics, repeats, writing_habits
 
 OUTLIER_DEVIATIONS = 5.0  # robust standard deviations from the usual length
 MIN_SENTENCE_WORDS = 4  # shorter lines, such as names and titles, may be the same in two languages
@@ -64,41 +64,32 @@ def line_count_finding(source: Document, target: Document) -> Finding:
     extra = len(longer) - len(shorter)
     message = f"{source.name} has {len(source):,} lines, {target.name} {len(target):,}"
     line = divergence_line(source.lines, target.lines)
-    if line is None:
-        return longer.finding("line-counts", None, message)
-    count = f"{extra} lines" if extra > 1 else "one line"
-    message = f"{message}; this file has {count} too many near here"
-    return longer.finding("line-counts", min(line, len(longer) - 1), message)
+    if line is not None:
+        line = min(line, len(longer) - 1)
+        message += f"; this file has {f'{extra} lines' if extra > 1 else 'one line'} too many near here"
+    return longer.finding("line-counts", line, message)
 
 
 def pair_findings(source: TextStatistics, target: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
     """Find pairs with empty, very long or copied sides, unusual lengths, and repeated pairs."""
-    documents = source.document, target.document
+    first, second = source.document, target.document
     for line in np.flatnonzero((source.words == 0) | (target.words == 0)).tolist():
-        document = documents[0] if source.words[line] == 0 else documents[1]
         both = source.words[line] == 0 and target.words[line] == 0
+        document = first if source.words[line] == 0 else second
         yield document.finding("empty-side", line, "both sides are empty" if both else "no words here")
     for side in (source, target):
-        for line in np.flatnonzero(side.words > limits.max_words).tolist():
-            yield side.document.finding("long-pair", line, f"{side.words[line]:,} words")
+        yield from side.long_lines("long-pair", limits.max_words)
     yield from _length_findings(source, target, limits)
-    yield from _copy_findings(source, target)
-    if documents[0].part == "train":
-        pairs = _rows(documents)
-        for line, first in repeats(pairs):
+    identical = int(_is_identical(first, second).sum())
+    if len(first) >= MIN_PAIRS and identical > MAX_COPIED_SHARE * len(first):
+        message = f"{identical:,} of {len(first):,} pairs are the same in {first.name} and {second.name}"
+        yield second.finding("same-text", None, message)
+    yield from second.findings("untranslated", is_copied_sentence(source, target), second.quoted)
+    if first.part == "train":
+        pairs = _rows((first, second))
+        for line, before in repeats(pairs):
             if all(pairs[line]):
-                message = f"the same pair as in line {documents[0].number(first)}"
-                yield documents[0].finding("duplicate-pair", line, message)
-
-
-def _copy_findings(source: TextStatistics, target: TextStatistics) -> Iterator[Finding]:
-    document = target.document
-    identical = int(_is_identical(source.document, document).sum())
-    if len(document) >= MIN_PAIRS and identical > MAX_COPIED_SHARE * len(document):
-        message = f"{identical:,} of {len(document):,} pairs are the same in {source.document.name} and {document.name}"
-        yield document.finding("same-text", None, message)
-    for line in np.flatnonzero(is_copied_sentence(source, target)).tolist():
-        yield document.finding("untranslated", line, repr(shortened(document.lines[line])))
+                yield first.finding("duplicate-pair", line, f"the same pair as in line {first.number(before)}")
 
 
 def _length_findings(source: TextStatistics, target: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
@@ -125,7 +116,7 @@ def _length_findings(source: TextStatistics, target: TextStatistics, limits: Doc
         is_outlier &= np.maximum(factor, 1 / factor) > limits.max_ratio
         for line in np.flatnonzero(has_words)[is_outlier].tolist():
             lengths = f"{sizes[line]:,} and {target_sizes[line]:,} {unit}"
-            messages.setdefault(line, f"{lengths}: {shortened(source.document.lines[line], 30)!r}")
+            messages.setdefault(line, f"{lengths}: {source.document.quoted(line, 30)}")
     for line, message in sorted(messages.items()):
         yield source.document.finding("length-ratio", line, message)
 

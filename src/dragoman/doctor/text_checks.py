@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dragoman.data.language_id import LetterText
 from dragoman.data.scanner import ScannedText, scan
 from dragoman.doctor.characters import CHECKS, find_matches
-from dragoman.doctor.documents import Document, join_lines
+from dragoman.doctor.documents import Document, join_lines, shortened
 from dragoman.doctor.findings import Finding
 
 MIN_SORTED_CORRELATION = 0.8  # of the position of a line with the rank of its length; about 0 in unsorted text
@@ -56,6 +56,9 @@ class TextStatistics:
     @cached_property
     def letters(self) -> LetterText:
         return LetterText.from_lines(self.document.lines)
+
+    def long_lines(self, kind: str, max_words: int) -> Iterator[Finding]:
+        return self.document.findings(kind, self.words > max_words, lambda line: f"{self.words[line]:,} words")
 
 
 @dataclass(frozen=True)
@@ -134,19 +137,11 @@ def _normal_form_findings(document: Document) -> Iterator[Finding]:
 # -- lines ------------------------------------------------------------------------------------------------------------
 
 
-def line_findings(text: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
-    """Find very long words, text without spaces, and sorted lines. The lines must have been fixed."""
-    yield from _word_length_findings(text, limits.max_word_length)
-    yield from _sorted_finding(text)
-
-
 def monolingual_findings(text: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
     """Find empty, long and repeated lines of a text that is not part of a pair."""
     document = text.document
-    for line in np.flatnonzero(text.words == 0).tolist():
-        yield document.finding("empty", line, "no words")
-    for line in np.flatnonzero(text.words > limits.max_words).tolist():
-        yield document.finding("long-line", line, f"{text.words[line]:,} words")
+    yield from document.findings("empty", text.words == 0, lambda line: "no words")
+    yield from text.long_lines("long-line", limits.max_words)
     if document.part == "train":
         for line, first in repeats(document.lines):
             if document.lines[line]:
@@ -162,7 +157,8 @@ def repeats(lines: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
             yield number, before
 
 
-def _word_length_findings(text: TextStatistics, limit: int) -> Iterator[Finding]:
+def word_length_findings(text: TextStatistics, limit: int) -> Iterator[Finding]:
+    """Find very long words, or a text without spaces. The lines must have been fixed."""
     document, scanned = text.document, text.scan
     if not len(scanned.tokens):
         return
@@ -178,7 +174,8 @@ def _word_length_findings(text: TextStatistics, limit: int) -> Iterator[Finding]
         yield document.finding("long-word", line, f"a word of {len(word):,} characters: {shortened(word)}")
 
 
-def _sorted_finding(text: TextStatistics) -> Iterator[Finding]:
+def sorted_findings(text: TextStatistics) -> Iterator[Finding]:
+    """Report lines that are sorted by length."""
     for lengths, unit in ((text.words, "words"), (text.characters, "characters")):
         if len(lengths) < MIN_LINES or lengths.min() == lengths.max():
             continue
@@ -188,15 +185,6 @@ def _sorted_finding(text: TextStatistics) -> Iterator[Finding]:
             message = f"position and length in {unit} of the lines are correlated (rank correlation {correlation:.2f})"
             yield text.document.finding("sorted", None, message)
             return
-
-
-def shortened(text: str, width: int = 60) -> str:
-    """Cut a text that is too long for a line of a report.
-
-    >>> shortened("a long story", 8)
-    'a long …'
-    """
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 # -- conventions ------------------------------------------------------------------------------------------------------
