@@ -13,7 +13,7 @@ from dragoman.data.corpus import Corpus
 from dragoman.doctor.alignment_checks import LinePairScorer, check_alignment, divergence_line, word_sets
 from dragoman.doctor.documents import Document, FileLayout
 from dragoman.doctor.examination import DoctorDocuments, DoctorInput, check_documents, examine
-from dragoman.doctor.text_checks import DoctorLimits, TextStatistics, file_statistics, style_findings, writing_habits
+from dragoman.doctor.text_checks import DoctorLimits, file_statistics, style_findings, writing_habits
 from dragoman.doctor.training_cost import MAX_TRIAL_TOKENS, _extrapolate, estimate_training_cost
 from dragoman.ngram.model import NgramModel
 
@@ -49,7 +49,7 @@ def kinds(documents: DoctorDocuments) -> set[str]:
 
 
 def test_file_statistics() -> None:
-    result = file_statistics(TextStatistics.from_document(make_document(["a b", "", "b c d", "é"])))
+    result = file_statistics(make_document(["a b", "", "b c d", "é"]))
     assert (result.lines, result.tokens, result.types, result.characters) == (4, 6, 5, 9)
     assert (result.mean, result.longest, result.empty, result.once) == (1.5, 3, 1, 4)
 
@@ -300,12 +300,12 @@ def test_wrong_numbers_of_files_are_rejected(train: tuple[str, ...], dev: tuple[
 @pytest.mark.filterwarnings("ignore:order")
 def test_a_small_text_is_trained_on() -> None:
     lines = list(pairs()[0][:200])
-    cost = estimate_training_cost(TextStatistics.from_document(make_document(lines)))
+    cost = estimate_training_cost(make_document(lines))
     model = NgramModel.train(Corpus.from_sentences(lines))
     assert cost is not None and cost.ngrams == sum(model.table.trie.sizes())
     assert cost.basis == "trained on the whole text" and cost.tokens == cost.tokens_tried
     assert cost.seconds > 0 and cost.memory > cost.disk > 0
-    assert estimate_training_cost(TextStatistics.from_document(make_document(["", ""]))) is None
+    assert estimate_training_cost(make_document(["", ""])) is None
 
 
 @pytest.mark.filterwarnings("ignore:order")
@@ -313,7 +313,7 @@ def test_the_cost_of_a_large_text_is_extrapolated(monkeypatch: pytest.MonkeyPatc
     lines = list(pairs()[0])
     assert MAX_TRIAL_TOKENS > 4000
     monkeypatch.setattr("dragoman.doctor.training_cost.MAX_TRIAL_TOKENS", 4000)
-    cost = estimate_training_cost(TextStatistics.from_document(make_document(lines)))
+    cost = estimate_training_cost(make_document(lines))
     model = NgramModel.train(Corpus.from_sentences(lines))
     assert cost is not None and cost.tokens_tried <= 4000 < cost.tokens and "extrapolated" in cost.basis
     assert cost.ngrams == pytest.approx(sum(model.table.trie.sizes()), rel=0.1)

@@ -63,7 +63,7 @@ def small_grammar(seed: int) -> Grammar:
     b.open_classes = {
         "NAME[man]": MadeUpNames.ending_in(MALE, ("ma", "mo")),
         "NAME[woman]": MadeUpNames.ending_in(FEMALE, ("ma", "mo")),
-        "DIGITS": DigitNumbers(100, 101),
+        "DIGITS": DigitNumbers(range(100, 102)),
     }
     reachable, agenda = {whole.start}, [whole.start]
     while agenda:

@@ -55,14 +55,11 @@ def check_alignment(source: Document, target: Document) -> CheckResult:
     def message(line: int) -> str:
         return f"{source.quoted(line, 40)} with {target.quoted(line, 40)}"
 
+    shifted = [_run_finding(source, target, run) for run in runs]
+    misaligned = source.findings("misaligned", is_checked & (scores < limit), message)
     is_near = is_checked & (scores >= limit) & (scores < limit + NEAR_MARGIN)
-    return CheckResult(
-        (
-            *(_run_finding(source, target, run) for run in runs),
-            *source.findings("misaligned", is_checked & (scores < limit), message),
-        ),
-        near=tuple(source.findings("nearly-misaligned", is_near, message)),
-    )
+    near = source.findings("nearly-misaligned", is_near, message)
+    return CheckResult((*shifted, *misaligned), near=tuple(near))
 
 
 # -- scores of pairs --------------------------------------------------------------------------------------------------
@@ -126,10 +123,6 @@ class LinePairScorer:
         """Nats per word by which the words of two lines are likelier together than apart; NaN without known words."""
         lines = (self.source.lines, self.target.lines, source_lines, target_lines)
         return self.associations.pair_scores(*lines, self.is_training_pair)
-
-    def mean_words(self, source_lines: NDArray[np.int64], target_lines: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The mean number of words of two lines.  # (pairs of lines,)"""
-        return (self.source.sizes[source_lines] + self.target.sizes[target_lines]) / 2
 
 
 def _score_limits(
@@ -198,11 +191,12 @@ def _best_shifts(scorer: LinePairScorer, scores: NDArray[np.float64], is_low: ND
     nearby = np.convolve(low_of_three >= 2, np.ones(2 * MAX_SHIFT + 3), mode="same")
     candidates = np.flatnonzero(nearby > 0)
     evidence = np.full((len(lines), 2 * MAX_SHIFT + 1), IMPOSSIBLE)
-    evidence[:, MAX_SHIFT] = np.nan_to_num(scores * scorer.mean_words(lines, lines))
-    for shift in (shift for shift in range(-MAX_SHIFT, MAX_SHIFT + 1) if shift):
-        target_lines = candidates[(candidates + shift >= 0) & (candidates + shift < len(lines))]
-        shifted = (target_lines + shift, target_lines)
-        evidence[target_lines, MAX_SHIFT + shift] = np.nan_to_num(scorer.scores(*shifted) * scorer.mean_words(*shifted))
+    for shift in range(-MAX_SHIFT, MAX_SHIFT + 1):
+        target_lines = candidates[(candidates + shift >= 0) & (candidates + shift < len(lines))] if shift else lines
+        source_lines = target_lines + shift
+        shifted_scores = scorer.scores(source_lines, target_lines) if shift else scores
+        mean_words = (scorer.source.sizes[source_lines] + scorer.target.sizes[target_lines]) / 2
+        evidence[target_lines, MAX_SHIFT + shift] = np.nan_to_num(shifted_scores * mean_words)
     return np.asarray(_best_path(evidence, SHIFT_COST)) - MAX_SHIFT
 
 

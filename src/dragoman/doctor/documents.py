@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError, error_at_line, file_errors
 from dragoman.data.formats import GZIP_MAGIC, display_name, has_fields
+from dragoman.data.language_id import LetterText
+from dragoman.data.scanner import ScannedText, scan
 from dragoman.doctor.characters import fix_line
 from dragoman.doctor.findings import Finding
 
@@ -55,8 +58,7 @@ class FileLayout:
 
     @property
     def column(self) -> int:
-        names = self.header.split("\t") if self.header is not None else []
-        return names.index(self.field) if names else int(self.field) - 1
+        return int(self.field) - 1 if self.header is None else self.header.split("\t").index(self.field)
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,24 @@ class Document:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    @cached_property
+    def scanned(self) -> ScannedText:
+        return scan(join_lines(self.lines))
+
+    @cached_property
+    def words(self) -> NDArray[np.int64]:
+        """The number of words of each line."""
+        return np.diff(self.scanned.offsets)
+
+    @cached_property
+    def characters(self) -> NDArray[np.int64]:
+        """The number of characters of each line."""
+        return np.fromiter(map(len, self.lines), np.int64, len(self))
+
+    @cached_property
+    def letters(self) -> LetterText:
+        return LetterText.from_lines(self.lines)
 
     def number(self, line: int) -> int:
         """Return the line number in the file of line `line` (from 0) of the document."""
@@ -287,21 +307,18 @@ def _replace_json_value(row: str, name: str, value: str) -> str:
     """
     if _json_value(row, name).text == value:
         return row
-    start, end = [(start, end) for key, start, end in _json_members(row) if key == name][-1]
-    return row[:start] + json.dumps(value, ensure_ascii=False) + row[end:]
-
-
-def _json_members(row: str) -> Iterator[tuple[str, int, int]]:
-    """The keys of an object, and where in the row the value of each starts and ends."""
 
     def skip_punctuation(position: int) -> int:
         match = _JSON_PUNCTUATION.match(row, position)
         return match.end() if match else position
 
+    start = end = 0  # of the old value
     position = skip_punctuation(0)
     while row[position] != "}":
         key, position = _JSON.raw_decode(row, position)
-        start = skip_punctuation(position)
-        _, end = _JSON.raw_decode(row, start)
-        yield key, start, end
-        position = skip_punctuation(end)
+        value_start = skip_punctuation(position)
+        _, position = _JSON.raw_decode(row, value_start)
+        if key == name:
+            start, end = value_start, position
+        position = skip_punctuation(position)
+    return row[:start] + json.dumps(value, ensure_ascii=False) + row[end:]

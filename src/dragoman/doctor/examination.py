@@ -6,31 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from dragoman.core.errors import DataError
+from dragoman.doctor import language_checks, pair_checks, text_checks
 from dragoman.doctor.alignment_checks import check_alignment
 from dragoman.doctor.documents import Document, read_document
 from dragoman.doctor.findings import DROP, LEAVE, CheckResult, Finding, group_by_kind
-from dragoman.doctor.language_checks import check_pair_languages, check_text_language, script_findings
-from dragoman.doctor.pair_checks import (
-    DevStatistics,
-    PairStatistics,
-    dev_findings,
-    dev_statistics,
-    line_count_finding,
-    overlap_findings,
-    pair_findings,
-    pair_statistics,
-)
-from dragoman.doctor.text_checks import (
-    DoctorLimits,
-    FileStatistics,
-    TextStatistics,
-    character_findings,
-    file_statistics,
-    monolingual_findings,
-    sorted_findings,
-    style_findings,
-    word_length_findings,
-)
+from dragoman.doctor.text_checks import DoctorLimits
 from dragoman.doctor.training_cost import TrainingCost, estimate_training_cost
 
 
@@ -72,9 +52,9 @@ class DoctorDocuments:
 class DoctorReport:
     """All results of an examination."""
 
-    files: tuple[FileStatistics, ...]
-    pairs: PairStatistics | None
-    dev: tuple[DevStatistics, ...]
+    files: tuple[text_checks.FileStatistics, ...]
+    pairs: pair_checks.PairStatistics | None
+    dev: tuple[pair_checks.DevStatistics, ...]
     costs: tuple[TrainingCost, ...]
     findings: tuple[Finding, ...]
     remarks: tuple[str, ...]
@@ -116,14 +96,14 @@ def examine(files: DoctorInput, limits: DoctorLimits | None = None, *, with_cost
 def examine_documents(raw: DoctorDocuments, limits: DoctorLimits, *, with_cost: bool = True) -> DoctorReport:
     """Check documents: characters as they are in the file, lines and pairs as `--fix` would write them."""
     fixed = raw.fixed()
-    train, dev = (tuple(map(TextStatistics.from_document, part)) for part in (fixed.train, fixed.dev))
+    train, dev = fixed.train, fixed.dev
     is_parallel = _equal_line_counts(train) and _equal_line_counts(dev)
-    result = check_texts(train, dev, limits)
+    result = check_documents(fixed, limits)
     findings = [*encoding_findings(raw), *result.findings]
     return DoctorReport(
-        files=tuple(map(file_statistics, (*train, *dev))),
-        pairs=pair_statistics(*train) if len(train) == 2 and is_parallel else None,
-        dev=tuple(dev_statistics(train, dev)) if dev and is_parallel else (),
+        files=tuple(map(text_checks.file_statistics, fixed.documents)),
+        pairs=pair_checks.pair_statistics(*train) if len(train) == 2 and is_parallel else None,
+        dev=tuple(pair_checks.dev_statistics(train, dev)) if dev and is_parallel else (),
         costs=tuple(cost for cost in map(estimate_training_cost, train) if cost) if with_cost else (),
         findings=tuple(finding for group in group_by_kind(findings).values() for finding in group),
         remarks=result.remarks,
@@ -134,51 +114,46 @@ def encoding_findings(raw: DoctorDocuments) -> Iterator[Finding]:
     """Find problems with bytes, characters and conventions of writing."""
     for document in raw.documents:
         yield from document.faults
-        yield from character_findings(document)
-        yield from style_findings(document)
+        yield from text_checks.character_findings(document)
+        yield from text_checks.style_findings(document)
 
 
 def check_documents(fixed: DoctorDocuments, limits: DoctorLimits) -> CheckResult:
     """Find problems with the lines and pairs of fixed documents."""
-    train, dev = (tuple(map(TextStatistics.from_document, part)) for part in (fixed.train, fixed.dev))
-    return check_texts(train, dev, limits)
-
-
-def check_texts(train: Sequence[TextStatistics], dev: Sequence[TextStatistics], limits: DoctorLimits) -> CheckResult:
-    """Find problems with lines and pairs."""
+    train, dev = fixed.train, fixed.dev
     findings: list[Finding] = []
     remarks: list[str] = []
     for part in (train, dev):
         for side in part:
-            findings += word_length_findings(side, limits.max_word_length)
-            findings += sorted_findings(side)
-            findings += script_findings(side)
+            findings += text_checks.word_length_findings(side, limits.max_word_length)
+            findings += text_checks.sorted_findings(side)
+            findings += language_checks.script_findings(side)
         if len(part) == 1:
-            findings += monolingual_findings(part[0], limits)
+            findings += text_checks.monolingual_findings(part[0], limits)
         elif part and not _equal_line_counts(part):
-            findings.append(line_count_finding(part[0].document, part[1].document))
-            remarks.append(f"{part[0].document.name}: pairs not checked, because the line counts differ")
+            findings.append(pair_checks.line_count_finding(*part))
+            remarks.append(f"{part[0].name}: pairs not checked, because the line counts differ")
         elif part:
-            findings += pair_findings(part[0], part[1], limits)
+            findings += pair_checks.pair_findings(part[0], part[1], limits)
     # Checks whose models are trained on the text itself. Dev texts are too short for them.
     language = alignment = CheckResult()
     if len(train) == 1:
-        language = check_text_language(train[0])
+        language = language_checks.check_text_language(train[0])
     elif _equal_line_counts(train):
-        language = check_pair_languages(train)
-        alignment = check_alignment(train[0].document, train[1].document)
+        language = language_checks.check_pair_languages(train)
+        alignment = check_alignment(*train)
     findings += language.findings
     # Misaligned pairs are left out if there is a more specific finding, such as a copied line.
     explained = {(finding.part, finding.index) for finding in findings if finding.info.fix == DROP}
     findings += [f for f in alignment.findings if f.kind != "misaligned" or (f.part, f.index) not in explained]
     if dev and _equal_line_counts(train) and _equal_line_counts(dev):
-        findings += overlap_findings([side.document for side in train], [side.document for side in dev])
+        findings += pair_checks.overlap_findings(train, dev)
     for train_side, dev_side in zip(train, dev, strict=False):
-        findings += dev_findings(train_side, dev_side)
+        findings += pair_checks.dev_findings(train_side, dev_side)
     if limits.keep_duplicates:
         findings = [finding for finding in findings if finding.kind not in ("duplicate", "duplicate-pair")]
     return CheckResult(tuple(findings), (*remarks, *language.remarks, *alignment.remarks), alignment.near)
 
 
-def _equal_line_counts(part: Sequence[TextStatistics]) -> bool:
-    return len({len(side.document) for side in part}) <= 1
+def _equal_line_counts(part: Sequence[Document]) -> bool:
+    return len({len(document) for document in part}) <= 1

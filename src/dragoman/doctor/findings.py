@@ -19,101 +19,84 @@ class FindingKind:
     fix: str = LEAVE
 
 
-FINDING_KINDS = {
-    # -- encoding and characters
-    "utf-16": FindingKind("error", "UTF-16 or UTF-32 instead of UTF-8", "--fix or iconv -t UTF-8 converts it", REWRITE),
-    "undecodable": FindingKind(
-        "error", "bytes that are not text", "find out the encoding and convert the file; --fix drops the lines", DROP
-    ),
-    "not-utf8": FindingKind(
-        "error", "Windows-1252 (Latin-1) instead of UTF-8", "--fix or iconv -f CP1252 -t UTF-8 converts it", REWRITE
-    ),
-    "cr-lines": FindingKind(
-        "error", "lines end in CR only", "training would read a single line; --fix ends lines in LF", REWRITE
-    ),
-    "nul": FindingKind("error", "NUL characters", "training rejects them; --fix removes them", REWRITE),
-    "no-field": FindingKind("error", "rows without the field", "correct the file; --fix drops the rows", DROP),
-    "not-json": FindingKind("error", "rows that are not valid JSON", "correct the file; --fix drops the rows", DROP),
-    "reserved": FindingKind(
-        "error", "reserved words <s> or </s>", "training rejects them; --fix removes them", REWRITE
-    ),
-    "mojibake": FindingKind("warning", "UTF-8 that was decoded twice", "--fix decodes it correctly", REWRITE),
-    "replacement": FindingKind(
-        "warning", "U+FFFD, which replaces a lost character", "get the original text; --fix drops the lines", DROP
-    ),
-    "control": FindingKind("warning", "control characters", "--fix removes them", REWRITE),
-    "separator": FindingKind(
-        "warning", "unusual line separators in a line", "they do not end a line here; --fix replaces them by spaces",
-        REWRITE,
-    ),
-    "invisible": FindingKind(
-        "warning", "invisible characters (zero width, bidi)", "they make equal words differ; --fix removes them",
-        REWRITE,
-    ),
-    "odd-space": FindingKind(
-        "note", "unusual spaces", "words are split at spaces and TABs only; --fix replaces them by spaces", REWRITE
-    ),
-    "not-nfc": FindingKind("note", "text not in Unicode normal form C", "--fix normalises it", REWRITE),
-    "mixed-forms": FindingKind("warning", "words in two Unicode normal forms", "--fix normalises them", REWRITE),
-    "bom": FindingKind("note", "byte order mark", "ignored here, but not by all programs; --fix removes it", REWRITE),
-    "crlf": FindingKind("note", "lines end in CR LF", "ignored here; --fix ends lines in LF", REWRITE),
-    "spaces": FindingKind("note", "superfluous spaces", "ignored here; --fix leaves one space between words", REWRITE),
-    # -- lines
-    "empty": FindingKind("note", "empty lines", "training uses them as sentences without words; --fix drops them", DROP),
-    "long-line": FindingKind("note", "very long lines", "put one sentence per line, or raise --max-words"),
-    "long-word": FindingKind("warning", "very long words", "check whether this is text; --fix drops the lines", DROP),
-    "unsegmented": FindingKind("warning", "text without spaces between words", "split it into words or characters first"),
-    "duplicate": FindingKind(
-        "note", "repeated lines", "--fix keeps the first of each; --keep-duplicates keeps all", DROP
-    ),
-    "sorted": FindingKind("note", "lines sorted by length", "shuffle before taking dev lines, test lines or a sample"),
-    "placeholder": FindingKind(
-        "note", "a literal <unk>", "it counts as an unknown word whose spelling has probability 1"
-    ),
-    "markup": FindingKind("note", "markup or escaped characters", "remove or unescape it unless it should be learned"),
-    "mixed-style": FindingKind("note", "two conventions for the same", "use one of them in all texts"),
-    "odd-script": FindingKind("warning", "lines in another script", "probably another language; --fix drops them", DROP),
-    "odd-language": FindingKind(
-        "note", "lines spelled unlike the rest", "check for other languages; remove lines that are wrong"
-    ),
-    # -- pairs
-    "line-counts": FindingKind(
-        "error", "files with different numbers of lines", "line i of one must be the translation of line i of the other"
-    ),
-    "same-text": FindingKind(
-        "error", "source and target are the same text", "check whether one file was given twice, or not translated"
-    ),
-    "empty-side": FindingKind("warning", "pairs with an empty side", "--fix drops them", DROP),
-    "long-pair": FindingKind(
-        "warning", "pairs with a very long side", "--fix drops them; --max-words sets the limit", DROP
-    ),
-    "length-ratio": FindingKind("warning", "pairs of very different lengths", "check them; --fix drops them", DROP),
-    "duplicate-pair": FindingKind(
-        "note", "repeated pairs", "--fix keeps the first of each; --keep-duplicates keeps all", DROP
-    ),
-    "shifted": FindingKind(
-        "error", "runs of shifted lines", "find the missing or extra line; --fix drops the run", DROP
-    ),
-    "misaligned": FindingKind("warning", "pairs that look misaligned", "check them; --fix drops them", DROP),
-    "nearly-misaligned": FindingKind(
-        "warning", "pairs that look nearly misaligned", "--fix drops them with misaligned pairs", DROP
-    ),
-    "swapped": FindingKind("error", "pairs with source and target exchanged", "swap them; --fix drops them", DROP),
-    "wrong-language": FindingKind("warning", "lines in the language of the other side", "--fix drops the pairs", DROP),
-    "untranslated": FindingKind("warning", "pairs with the same words on both sides", "--fix drops them", DROP),
-    # -- dev and train
-    "overlap": FindingKind(
-        "warning", "training lines that are also in dev", "dev scores would be too good; --fix drops them from train",
+KindTable = dict[str, tuple[str, str] | tuple[str, str, str]]  # title, remedy and fix of each kind
+
+ERRORS: KindTable = {
+    "utf-16": ("UTF-16 or UTF-32 instead of UTF-8", "--fix or iconv -t UTF-8 converts it", REWRITE),
+    "undecodable": (
+        "bytes that are not text",
+        "find out the encoding and convert the file; --fix drops the lines",
         DROP,
     ),
-    "overlap-source": FindingKind(
-        "note", "dev sources that are also training sources", "dev scores may be too good"
+    "not-utf8": ("Windows-1252 (Latin-1) instead of UTF-8", "--fix or iconv -f CP1252 -t UTF-8 converts it", REWRITE),
+    "cr-lines": ("lines end in CR only", "training would read a single line; --fix ends lines in LF", REWRITE),
+    "nul": ("NUL characters", "training rejects them; --fix removes them", REWRITE),
+    "no-field": ("rows without the field", "correct the file; --fix drops the rows", DROP),
+    "not-json": ("rows that are not valid JSON", "correct the file; --fix drops the rows", DROP),
+    "reserved": ("reserved words <s> or </s>", "training rejects them; --fix removes them", REWRITE),
+    "line-counts": (
+        "files with different numbers of lines",
+        "line i of one must be the translation of line i of the other",
     ),
-    "unknown-words": FindingKind(
-        "warning", "many unknown words in dev", "use the same language, case and tokenisation as in train"
+    "same-text": ("source and target are the same text", "check whether one file was given twice, or not translated"),
+    "shifted": ("runs of shifted lines", "find the missing or extra line; --fix drops the run", DROP),
+    "swapped": ("pairs with source and target exchanged", "swap them; --fix drops them", DROP),
+}
+WARNINGS: KindTable = {
+    "mojibake": ("UTF-8 that was decoded twice", "--fix decodes it correctly", REWRITE),
+    "replacement": ("U+FFFD, which replaces a lost character", "get the original text; --fix drops the lines", DROP),
+    "control": ("control characters", "--fix removes them", REWRITE),
+    "separator": (
+        "unusual line separators in a line",
+        "they do not end a line here; --fix replaces them by spaces",
+        REWRITE,
     ),
-    "dev-differs": FindingKind("warning", "dev written unlike train", "prepare both in the same way"),
-}  # fmt: skip
+    "invisible": (
+        "invisible characters (zero width, bidi)",
+        "they make equal words differ; --fix removes them",
+        REWRITE,
+    ),
+    "mixed-forms": ("words in two Unicode normal forms", "--fix normalises them", REWRITE),
+    "long-word": ("very long words", "check whether this is text; --fix drops the lines", DROP),
+    "unsegmented": ("text without spaces between words", "split it into words or characters first"),
+    "odd-script": ("lines in another script", "probably another language; --fix drops them", DROP),
+    "empty-side": ("pairs with an empty side", "--fix drops them", DROP),
+    "long-pair": ("pairs with a very long side", "--fix drops them; --max-words sets the limit", DROP),
+    "length-ratio": ("pairs of very different lengths", "check them; --fix drops them", DROP),
+    "misaligned": ("pairs that look misaligned", "check them; --fix drops them", DROP),
+    "nearly-misaligned": ("pairs that look nearly misaligned", "--fix drops them with misaligned pairs", DROP),
+    "wrong-language": ("lines in the language of the other side", "--fix drops the pairs", DROP),
+    "untranslated": ("pairs with the same words on both sides", "--fix drops them", DROP),
+    "overlap": (
+        "training lines that are also in dev",
+        "dev scores would be too good; --fix drops them from train",
+        DROP,
+    ),
+    "unknown-words": ("many unknown words in dev", "use the same language, case and tokenisation as in train"),
+    "dev-differs": ("dev written unlike train", "prepare both in the same way"),
+}
+NOTES: KindTable = {
+    "odd-space": ("unusual spaces", "words are split at spaces and TABs only; --fix replaces them by spaces", REWRITE),
+    "not-nfc": ("text not in Unicode normal form C", "--fix normalises it", REWRITE),
+    "bom": ("byte order mark", "ignored here, but not by all programs; --fix removes it", REWRITE),
+    "crlf": ("lines end in CR LF", "ignored here; --fix ends lines in LF", REWRITE),
+    "spaces": ("superfluous spaces", "ignored here; --fix leaves one space between words", REWRITE),
+    "empty": ("empty lines", "training uses them as sentences without words; --fix drops them", DROP),
+    "long-line": ("very long lines", "put one sentence per line, or raise --max-words"),
+    "duplicate": ("repeated lines", "--fix keeps the first of each; --keep-duplicates keeps all", DROP),
+    "sorted": ("lines sorted by length", "shuffle before taking dev lines, test lines or a sample"),
+    "placeholder": ("a literal <unk>", "it counts as an unknown word whose spelling has probability 1"),
+    "markup": ("markup or escaped characters", "remove or unescape it unless it should be learned"),
+    "mixed-style": ("two conventions for the same", "use one of them in all texts"),
+    "odd-language": ("lines spelled unlike the rest", "check for other languages; remove lines that are wrong"),
+    "duplicate-pair": ("repeated pairs", "--fix keeps the first of each; --keep-duplicates keeps all", DROP),
+    "overlap-source": ("dev sources that are also training sources", "dev scores may be too good"),
+}
+FINDING_KINDS = {
+    kind: FindingKind(severity, *texts)
+    for severity, kinds in zip(SEVERITIES, (ERRORS, WARNINGS, NOTES), strict=True)
+    for kind, texts in kinds.items()
+}
 
 
 @dataclass(frozen=True)
@@ -163,9 +146,8 @@ class CheckResult:
 
 
 def group_by_kind(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """Group findings by kind, the most severe kinds first, otherwise in the order of `FINDING_KINDS`."""
-    groups: dict[str, list[Finding]] = {}
+    """Group findings by kind, in the order of `FINDING_KINDS`."""
+    groups: dict[str, list[Finding]] = {kind: [] for kind in FINDING_KINDS}
     for finding in findings:
-        groups.setdefault(finding.kind, []).append(finding)
-    order = sorted(FINDING_KINDS, key=lambda kind: SEVERITIES.index(FINDING_KINDS[kind].severity))
-    return {kind: groups[kind] for kind in order if kind in groups}
+        groups[finding.kind].append(finding)
+    return {kind: group for kind, group in groups.items() if group}

@@ -12,7 +12,6 @@ from dragoman.data.language_id import LetterModel, LetterText
 from dragoman.doctor.documents import Document
 from dragoman.doctor.findings import CheckResult, Finding
 from dragoman.doctor.pair_checks import is_copied_sentence
-from dragoman.doctor.text_checks import TextStatistics
 
 MIN_TEXT_LETTERS = 20_000  # a letter model trained on less is unreliable
 MIN_LINE_LETTERS = 12  # shorter lines are not checked
@@ -26,15 +25,15 @@ MIN_COMMON_WORDS = 0.15  # a sentence with a smaller share of common words may b
 MIN_SENTENCE_WORDS = 4
 
 
-def check_pair_languages(pair: Sequence[TextStatistics]) -> CheckResult:
+def check_pair_languages(pair: Sequence[Document]) -> CheckResult:
     """Find lines to which the other side's letter model gives a much higher probability than their own side's.
 
     Copied sentences are reported anyway, and would train each model on the other language: they are left out.
     """
     lines = np.flatnonzero(~is_copied_sentence(pair[0], pair[1]))
-    documents = [side.document.select(lines) for side in pair]
-    texts = [side.letters.select(lines) for side in pair]
-    name = pair[0].document.name
+    documents = [document.select(lines) for document in pair]
+    texts = [document.letters.select(lines) for document in pair]
+    name = pair[0].name
     if min(len(text.codes) for text in texts) < MIN_TEXT_LETTERS:
         remark = f"not checked for swapped sides and wrong languages: needs {MIN_TEXT_LETTERS:,} letters of pairs"
         return CheckResult(remarks=(f"{name}: {remark} with two different sides",))
@@ -67,9 +66,9 @@ def _wrong_language_findings(documents: Sequence[Document], is_wrong: Sequence[N
             yield wrong.finding("wrong-language", line, wrong.quoted(line))
 
 
-def check_text_language(text: TextStatistics) -> CheckResult:
+def check_text_language(document: Document) -> CheckResult:
     """Find lines that are spelled unlike all others."""
-    document, letters = text.document, text.letters
+    letters = document.letters
     if len(letters.codes) < MIN_TEXT_LETTERS:
         remark = f"not checked for lines in other languages: needs {MIN_TEXT_LETTERS:,} letters"
         return CheckResult(remarks=(f"{document.name}: {remark}",))
@@ -124,9 +123,9 @@ MIN_SCRIPT_SHARE = 0.8  # of a line's letters
 MIN_OTHER_LETTERS = 3  # letters of a line in another script; of Latin letters, `MIN_LINE_LETTERS`
 
 
-def script_findings(text: TextStatistics) -> Iterator[Finding]:
+def script_findings(document: Document) -> Iterator[Finding]:
     """Find lines mostly in a script that hardly any other line is in."""
-    document, letters = text.document, text.letters
+    letters = document.letters
     scripts, names = _scripts(letters.codes)
     line = np.repeat(np.arange(len(document)), letters.sizes)
     counts = np.bincount(line * len(names) + scripts, minlength=len(document) * len(names)).reshape(-1, len(names))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dragoman.doctor.alignment_checks import divergence_line
 from dragoman.doctor.documents import Document, shortened
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.text_checks import DoctorLimits, TextStatistics, repeats, writing_habits
+from dragoman.doctor.text_checks import DoctorLimits, long_line_findings, repeat_findings, writing_habits
 
 OUTLIER_DEVIATIONS = 5.0  # robust standard deviations from the usual length
 MIN_SENTENCE_WORDS = 4  # shorter lines, such as names and titles, may be the same in two languages
@@ -33,24 +33,24 @@ class PairStatistics:
     other_target: int  # pairs whose source occurred before with another target
 
 
-def pair_statistics(source: TextStatistics, target: TextStatistics) -> PairStatistics:
+def pair_statistics(source: Document, target: Document) -> PairStatistics:
     """Summarise a parallel text."""
-    pairs = list(zip(source.document.lines, target.document.lines, strict=True))
+    pairs = list(zip(source.lines, target.lines, strict=True))
     targets_per_source = Counter(line for line, _ in set(pairs))
     return PairStatistics(
         pairs=len(pairs),
         word_ratio=float(target.words.sum()) / max(1, int(source.words.sum())),
         character_ratio=float(target.characters.sum()) / max(1, int(source.characters.sum())),
-        identical=int(_is_identical(source.document, target.document).sum()),
+        identical=int(_is_identical(source, target).sum()),
         repeated=len(pairs) - len(set(pairs)),
         other_target=targets_per_source.total() - len(targets_per_source),
     )
 
 
-def is_copied_sentence(source: TextStatistics, target: TextStatistics) -> NDArray[np.bool_]:
+def is_copied_sentence(source: Document, target: Document) -> NDArray[np.bool_]:
     """Whether each line is a sentence that is the same on both sides.  # (lines,)"""
     words = np.diff(source.letters.words().offsets)
-    return _is_identical(source.document, target.document) & (words >= MIN_SENTENCE_WORDS)
+    return _is_identical(source, target) & (words >= MIN_SENTENCE_WORDS)
 
 
 def _is_identical(source: Document, target: Document) -> NDArray[np.bool_]:
@@ -70,29 +70,24 @@ def line_count_finding(source: Document, target: Document) -> Finding:
     return longer.finding("line-counts", line, message)
 
 
-def pair_findings(source: TextStatistics, target: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
+def pair_findings(source: Document, target: Document, limits: DoctorLimits) -> Iterator[Finding]:
     """Find pairs with empty, very long or copied sides, unusual lengths, and repeated pairs."""
-    first, second = source.document, target.document
     for line in np.flatnonzero((source.words == 0) | (target.words == 0)).tolist():
         both = source.words[line] == 0 and target.words[line] == 0
-        document = first if source.words[line] == 0 else second
+        document = source if source.words[line] == 0 else target
         yield document.finding("empty-side", line, "both sides are empty" if both else "no words here")
-    for side in (source, target):
-        yield from side.long_lines("long-pair", limits.max_words)
+    for document in (source, target):
+        yield from long_line_findings("long-pair", document, limits)
     yield from _length_findings(source, target, limits)
-    identical = int(_is_identical(first, second).sum())
-    if len(first) >= MIN_PAIRS and identical > MAX_COPIED_SHARE * len(first):
-        message = f"{identical:,} of {len(first):,} pairs are the same in {first.name} and {second.name}"
-        yield second.finding("same-text", None, message)
-    yield from second.findings("untranslated", is_copied_sentence(source, target), second.quoted)
-    if first.part == "train":
-        pairs = _rows((first, second))
-        for line, before in repeats(pairs):
-            if all(pairs[line]):
-                yield first.finding("duplicate-pair", line, f"the same pair as in line {first.number(before)}")
+    identical = int(_is_identical(source, target).sum())
+    if len(source) >= MIN_PAIRS and identical > MAX_COPIED_SHARE * len(source):
+        message = f"{identical:,} of {len(source):,} pairs are the same in {source.name} and {target.name}"
+        yield target.finding("same-text", None, message)
+    yield from target.findings("untranslated", is_copied_sentence(source, target), target.quoted)
+    yield from repeat_findings("duplicate-pair", "the same pair as in", source, target)
 
 
-def _length_findings(source: TextStatistics, target: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
+def _length_findings(source: Document, target: Document, limits: DoctorLimits) -> Iterator[Finding]:
     """Find pairs whose lengths, in characters or words, are far from the usual ratio.
 
     The standard deviation of the length of a translation grows with the square root of the length (Gale and Church),
@@ -116,9 +111,9 @@ def _length_findings(source: TextStatistics, target: TextStatistics, limits: Doc
         is_outlier &= np.maximum(factor, 1 / factor) > limits.max_ratio
         for line in np.flatnonzero(has_words)[is_outlier].tolist():
             lengths = f"{sizes[line]:,} and {target_sizes[line]:,} {unit}"
-            messages.setdefault(line, f"{lengths}: {source.document.quoted(line, 30)}")
+            messages.setdefault(line, f"{lengths}: {source.quoted(line, 30)}")
     for line, message in sorted(messages.items()):
-        yield source.document.finding("length-ratio", line, message)
+        yield source.finding("length-ratio", line, message)
 
 
 # -- dev and train ----------------------------------------------------------------------------------------------------
@@ -155,37 +150,36 @@ def _rows(documents: Sequence[Document]) -> list[tuple[str, ...]]:
     return list(zip(*(document.lines for document in documents), strict=True))
 
 
-def dev_statistics(train: Sequence[TextStatistics], dev: Sequence[TextStatistics]) -> list[DevStatistics]:
+def dev_statistics(train: Sequence[Document], dev: Sequence[Document]) -> list[DevStatistics]:
     """Summarise each dev file; the overlap is the same for both sides."""
-    train_rows = set(_rows([side.document for side in train]))
-    rows = _rows([side.document for side in dev])
+    train_rows, rows = set(_rows(train)), _rows(dev)
     in_train = sum(row in train_rows for row in rows if all(row))
     sources = {row[0] for row in train_rows}
     source_in_train = sum(row[0] in sources for row in rows if all(row)) if len(train) == 2 else None
     return [
-        DevStatistics(side.document.name, len(rows), in_train, source_in_train, *unknown_shares(train_side, side))
+        DevStatistics(side.name, len(rows), in_train, source_in_train, *unknown_shares(train_side, side))
         for train_side, side in zip(train, dev, strict=True)
     ]
 
 
-def unknown_shares(train: TextStatistics, dev: TextStatistics) -> tuple[float, float]:
+def unknown_shares(train: Document, dev: Document) -> tuple[float, float]:
     """Return the shares of the tokens and of the types of dev that are not in train."""
-    known = set(train.scan.types)
-    is_unknown = np.array([word not in known for word in dev.scan.types], np.bool_)
+    known = set(train.scanned.types)
+    is_unknown = np.array([word not in known for word in dev.scanned.types], np.bool_)
     if not len(is_unknown):
         return 0.0, 0.0
-    return float(dev.scan.counts[is_unknown].sum()) / float(dev.scan.counts.sum()), float(is_unknown.mean())
+    return float(dev.scanned.counts[is_unknown].sum()) / float(dev.scanned.counts.sum()), float(is_unknown.mean())
 
 
-def dev_findings(train: TextStatistics, dev: TextStatistics) -> Iterator[Finding]:
+def dev_findings(train: Document, dev: Document) -> Iterator[Finding]:
     """Report a dev side that is unlike its training side."""
-    name = train.document.name
+    name = train.name
     unknown_tokens, _ = unknown_shares(train, dev)
     if unknown_tokens > MAX_UNKNOWN_SHARE:
-        yield dev.document.finding("unknown-words", None, f"{100 * unknown_tokens:.1f}% of the words are not in {name}")
-    train_habits, dev_habits = writing_habits(train.document), writing_habits(dev.document)
+        yield dev.finding("unknown-words", None, f"{100 * unknown_tokens:.1f}% of the words are not in {name}")
+    train_habits, dev_habits = writing_habits(train), writing_habits(dev)
     for habit in train_habits.keys() & dev_habits.keys():
         if abs(train_habits[habit] - dev_habits[habit]) > MAX_HABIT_DIFFERENCE:
             shares = [100 * habits[habit] for habits in (dev_habits, train_habits)]
             message = f"{shares[0]:.0f}% of the lines {habit}, but {shares[1]:.0f}% in {name}"
-            yield dev.document.finding("dev-differs", None, message)
+            yield dev.finding("dev-differs", None, message)

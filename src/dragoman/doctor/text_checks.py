@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dragoman.data.language_id import LetterText
-from dragoman.data.scanner import ScannedText, scan
 from dragoman.doctor.characters import CHECKS, find_matches
-from dragoman.doctor.documents import Document, join_lines, shortened
+from dragoman.doctor.documents import Document, shortened
 from dragoman.doctor.findings import Finding
 
 MIN_SORTED_CORRELATION = 0.8  # of the position of a line with the rank of its length; about 0 in unsorted text
@@ -30,35 +26,6 @@ class DoctorLimits:
     max_word_length: int = 60  # characters
     max_ratio: float = 2.5  # factor by which the length of a translation may differ from the usual
     keep_duplicates: bool = False  # neither report nor drop repeated lines
-
-
-@dataclass(frozen=True)
-class TextStatistics:
-    """A document with its words counted."""
-
-    document: Document
-    scan: ScannedText
-
-    @classmethod
-    def from_document(cls, document: Document) -> TextStatistics:
-        return cls(document, scan(join_lines(document.lines)))
-
-    @cached_property
-    def words(self) -> NDArray[np.int64]:
-        """Words of each line."""
-        return np.diff(self.scan.offsets)
-
-    @cached_property
-    def characters(self) -> NDArray[np.int64]:
-        """Characters of each line."""
-        return np.fromiter(map(len, self.document.lines), np.int64, len(self.document))
-
-    @cached_property
-    def letters(self) -> LetterText:
-        return LetterText.from_lines(self.document.lines)
-
-    def long_lines(self, kind: str, max_words: int) -> Iterator[Finding]:
-        return self.document.findings(kind, self.words > max_words, lambda line: f"{self.words[line]:,} words")
 
 
 @dataclass(frozen=True)
@@ -78,22 +45,22 @@ class FileStatistics:
     once: int  # types that occur once
 
 
-def file_statistics(text: TextStatistics) -> FileStatistics:
+def file_statistics(document: Document) -> FileStatistics:
     """Summarise a text."""
-    words = text.words
+    words, scanned = document.words, document.scanned
     median, percentile_95 = np.percentile(words, [50, 95], method="lower") if len(words) else (0, 0)
     return FileStatistics(
-        file=text.document.name,
+        file=document.name,
         lines=len(words),
         tokens=int(words.sum()),
-        types=len(text.scan.types),
-        characters=int(text.characters.sum()),
+        types=len(scanned.types),
+        characters=int(document.characters.sum()),
         mean=float(words.mean()) if len(words) else 0.0,
         median=int(median),
         percentile_95=int(percentile_95),
         longest=int(words.max(initial=0)),
         empty=int((words == 0).sum()),
-        once=int((text.scan.counts == 1).sum()),
+        once=int((scanned.counts == 1).sum()),
     )
 
 
@@ -124,8 +91,6 @@ def _normal_form_findings(document: Document) -> Iterator[Finding]:
             for word in words:
                 first_lines.setdefault(word, number)
             yield document.finding("not-nfc", number, f"decomposed or other letters in {words[0] if words else line!r}")
-    if not first_lines:
-        return
     present = {word for line in document.lines for word in line.split()}
     for word, number in first_lines.items():
         composed = unicodedata.normalize("NFC", word)
@@ -137,29 +102,33 @@ def _normal_form_findings(document: Document) -> Iterator[Finding]:
 # -- lines ------------------------------------------------------------------------------------------------------------
 
 
-def monolingual_findings(text: TextStatistics, limits: DoctorLimits) -> Iterator[Finding]:
+def monolingual_findings(document: Document, limits: DoctorLimits) -> Iterator[Finding]:
     """Find empty, long and repeated lines of a text that is not part of a pair."""
-    document = text.document
-    yield from document.findings("empty", text.words == 0, lambda line: "no words")
-    yield from text.long_lines("long-line", limits.max_words)
-    if document.part == "train":
-        for line, first in repeats(document.lines):
-            if document.lines[line]:
-                yield document.finding("duplicate", line, f"the same as line {document.number(first)}")
+    yield from document.findings("empty", document.words == 0, lambda line: "no words")
+    yield from long_line_findings("long-line", document, limits)
+    yield from repeat_findings("duplicate", "the same as", document)
 
 
-def repeats(lines: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
-    """Yield the index of each repeated line, and of its first occurrence."""
-    first: dict[Hashable, int] = {}
-    for number, line in enumerate(lines):
-        before = first.setdefault(line, number)
-        if before != number:
-            yield number, before
+def long_line_findings(kind: str, document: Document, limits: DoctorLimits) -> Iterator[Finding]:
+    """Find lines with too many words."""
+    words = document.words
+    return document.findings(kind, words > limits.max_words, lambda line: f"{words[line]:,} words")
 
 
-def word_length_findings(text: TextStatistics, limit: int) -> Iterator[Finding]:
+def repeat_findings(kind: str, relation: str, *documents: Document) -> Iterator[Finding]:
+    """Find lines, or pairs without an empty side, of a training text that occurred before."""
+    if documents[0].part != "train":
+        return
+    first_lines: dict[tuple[str, ...], int] = {}
+    for line, row in enumerate(zip(*(document.lines for document in documents), strict=True)):
+        first = first_lines.setdefault(row, line)
+        if first != line and all(row):
+            yield documents[0].finding(kind, line, f"{relation} line {documents[0].number(first)}")
+
+
+def word_length_findings(document: Document, limit: int) -> Iterator[Finding]:
     """Find very long words, or a text without spaces. The lines must have been fixed."""
-    document, scanned = text.document, text.scan
+    scanned = document.scanned
     if not len(scanned.tokens):
         return
     lengths = np.fromiter(map(len, scanned.types), np.int64, len(scanned.types))
@@ -174,16 +143,16 @@ def word_length_findings(text: TextStatistics, limit: int) -> Iterator[Finding]:
         yield document.finding("long-word", line, f"a word of {len(word):,} characters: {shortened(word)}")
 
 
-def sorted_findings(text: TextStatistics) -> Iterator[Finding]:
+def sorted_findings(document: Document) -> Iterator[Finding]:
     """Report lines that are sorted by length."""
-    for lengths, unit in ((text.words, "words"), (text.characters, "characters")):
+    for lengths, unit in ((document.words, "words"), (document.characters, "characters")):
         if len(lengths) < MIN_LINES or lengths.min() == lengths.max():
             continue
         rank = np.searchsorted(np.sort(lengths), lengths)  # lines of equal length have the same rank
         correlation = float(np.corrcoef(np.arange(len(lengths)), rank)[0, 1])
         if abs(correlation) >= MIN_SORTED_CORRELATION:
             message = f"position and length in {unit} of the lines are correlated (rank correlation {correlation:.2f})"
-            yield text.document.finding("sorted", None, message)
+            yield document.finding("sorted", None, message)
             return
 
 
@@ -195,9 +164,6 @@ STYLES = {  # ways of writing the same thing
     "ellipses": {"...": r"\.\.\.(?<!\.\.\.\.)(?!\.)", "…": "…"},
     "dashes": {"-": " - ", "--": " -- ", "–": "–", "—": "—"},
 }
-STYLE_PATTERNS = {
-    family: {name: re.compile(pattern) for name, pattern in styles.items()} for family, styles in STYLES.items()
-}
 MIN_STYLE_SHARE, MIN_STYLE_COUNT = 0.02, 5  # rarer styles are exceptions, not a second convention
 MAX_HABIT_LINES = 20_000  # larger texts are sampled
 
@@ -205,8 +171,8 @@ MAX_HABIT_LINES = 20_000  # larger texts are sampled
 def style_findings(document: Document) -> Iterator[Finding]:
     """Find conventions of writing of which a text uses several."""
     text = "\n".join(document.lines)
-    for family, styles in STYLE_PATTERNS.items():
-        counts = {name: len(pattern.findall(text)) for name, pattern in styles.items() if name[0] in text}
+    for family, styles in STYLES.items():
+        counts = {name: len(re.findall(pattern, text)) for name, pattern in styles.items() if name[0] in text}
         if "„" in counts:
             counts["„ “"] = counts.pop("„") + counts.pop("“ ”", 0)  # German closes with the English opening mark
         min_count = max(MIN_STYLE_COUNT, MIN_STYLE_SHARE * sum(counts.values()))

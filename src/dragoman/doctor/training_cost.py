@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from dragoman.data.corpus import Corpus
 from dragoman.data.scanner import ScannedText, scan
 from dragoman.data.vocabulary import Vocab
-from dragoman.doctor.documents import join_lines
-from dragoman.doctor.text_checks import TextStatistics
+from dragoman.doctor.documents import Document, join_lines
 from dragoman.ngram.model import NgramModel
 
 MAX_TRIAL_TOKENS = 400_000  # texts up to this size are trained on completely
@@ -51,38 +50,28 @@ class TrainingCost:
         return f"extrapolated from training on samples of up to {self.tokens_tried:,} tokens"
 
 
-@dataclass(frozen=True)
-class TrainingTrial:
-    """What training on a sample took."""
-
-    tokens: int
-    ngrams: NDArray[np.float64]  # (orders,)
-    costs: NDArray[np.float64]  # memory, disk, seconds
-
-
-def estimate_training_cost(text: TextStatistics) -> TrainingCost | None:
+def estimate_training_cost(document: Document) -> TrainingCost | None:
     """Estimate the cost of training on a text; None if it has no words."""
     start = perf_counter()
-    scanned = scan(join_lines(text.document.lines))
+    scanned = scan(join_lines(document.lines))
     reading_seconds = perf_counter() - start
     corpus = Corpus.from_scan(scanned, Vocab.build(scanned.types, scanned.counts.tolist()))
     if not corpus.num_words:
         return None
     _train(corpus.select(np.arange(min(20, len(corpus)))))  # so that compilation is not measured
-    if corpus.num_tokens <= MAX_TRIAL_TOKENS:
-        trials = [_run_trial(corpus)]
-    else:
+    samples = [corpus]
+    if corpus.num_tokens > MAX_TRIAL_TOKENS:
         order = np.random.default_rng(0).permutation(len(corpus))  # the text may be sorted
-        trials = [_run_trial(_sample(corpus, order, MAX_TRIAL_TOKENS // divisor)) for divisor in SAMPLE_DIVISORS]
-    factor = corpus.num_tokens / trials[-1].tokens
-    memory, disk, seconds = _extrapolate([trial.costs for trial in trials], factor).tolist()
+        samples = [_sample(corpus, order, MAX_TRIAL_TOKENS // divisor) for divisor in SAMPLE_DIVISORS]
+    factor = corpus.num_tokens / samples[-1].num_tokens
+    memory, disk, seconds, *ngrams = _extrapolate([_run_trial(sample) for sample in samples], factor).tolist()
     return TrainingCost(
-        file=text.document.name,
-        ngrams=round(float(_extrapolate([trial.ngrams for trial in trials], factor).sum())),
+        file=document.name,
+        ngrams=round(sum(ngrams)),
         memory=memory + PROGRAM_BYTES + TOKEN_BYTES * corpus.num_tokens,
         disk=disk,
         seconds=seconds + reading_seconds + STARTUP_SECONDS,
-        tokens_tried=trials[-1].tokens,
+        tokens_tried=samples[-1].num_tokens,
         tokens=corpus.num_tokens,
     )
 
@@ -117,25 +106,24 @@ def _sample(corpus: Corpus, order: NDArray[np.int64], tokens: int) -> Corpus:
     return Corpus.from_scan(scanned, Vocab.build(words, counts.tolist()))
 
 
-def _run_trial(corpus: Corpus) -> TrainingTrial:
+def _run_trial(corpus: Corpus) -> NDArray[np.float64]:
+    """Train, and return memory, disk, seconds and the number of n-grams of each order.
+
+    Memory is the maximum in use during training, without the text and without arrays inside compiled kernels.
+    """
     with tempfile.TemporaryDirectory() as directory:
         start = perf_counter()
         model = _train(corpus)
         model.save(Path(directory) / "model")
         seconds = perf_counter() - start
         disk = sum(file.stat().st_size for file in Path(directory).rglob("*") if file.is_file())
-    costs = np.array([_peak_memory(corpus), disk, seconds], np.float64)
-    return TrainingTrial(corpus.num_tokens, np.array(model.table.trie.sizes(), np.float64), costs)
-
-
-def _peak_memory(corpus: Corpus) -> float:
-    """Maximum bytes in use during training, without the text and without arrays inside compiled kernels."""
     tracemalloc.start()
     try:
         _train(corpus)
-        return float(tracemalloc.get_traced_memory()[1])
+        memory = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+    return np.array([memory, disk, seconds, *model.table.trie.sizes()], np.float64)
 
 
 def _train(corpus: Corpus) -> NgramModel:

@@ -6,7 +6,7 @@ Importing this module does not build the grammar, so commands can check cheaply 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from dragoman.io.storage import DirectoryKind, atomic_directory
 if TYPE_CHECKING:
     from dragoman.lab.derivation import AnnotatedSentence
     from dragoman.lab.lab import Lab, SentencePair
+    from dragoman.lab.probabilities import PairLogProbs
 
 SPLITS = ("train", "dev", "test")  # sampled independently of each other
 MANIFEST_FILE = "lab.yaml"
@@ -36,7 +37,7 @@ LINE_FORMATS: dict[str, Callable[[SentencePair], str]] = {
     "de.trees": lambda pair: pair.german.tree,
     "en.trees": lambda pair: pair.english.tree,
     "align": lambda pair: " ".join(f"{german}-{english}" for german, english in pair.alignment),
-    "logprob": lambda pair: "\t".join(f"{log_prob:.9f}" for log_prob in pair_log_probs(pair)),
+    "logprob": lambda pair: log_prob_line(pair.log_probs),
 }
 
 LAB_CORPUS = DirectoryKind(
@@ -46,10 +47,9 @@ LAB_CORPUS = DirectoryKind(
 )
 
 
-def pair_log_probs(pair: SentencePair) -> tuple[float, float, float]:
+def log_prob_line(pair: PairLogProbs) -> str:
     """Return log P(E), log P(F), log P(E | F)."""
-    log_probs = pair.log_probs
-    return log_probs.english, log_probs.german, log_probs.english_given_german
+    return "\t".join(f"{log_prob:.9f}" for log_prob in (pair.english, pair.german, pair.english_given_german))
 
 
 def detokenized(sentence: AnnotatedSentence) -> str:
@@ -78,20 +78,14 @@ def write_lab_corpus(lab: Lab, path: Path, sizes: Mapping[str, int], seed: int, 
     """
     with atomic_directory(path, replace=replace, kind=LAB_CORPUS) as directory:
         for split, size in sizes.items():
-            _write_split(directory, split, lab.pairs(size, seed, split))
+            with ExitStack() as stack:
+                paths = [directory / f"{split}.{ending}" for ending in LINE_FORMATS]
+                files = [stack.enter_context(file.open("w", encoding="utf-8", newline="\n")) for file in paths]
+                for pair in lab.pairs(size, seed, split):
+                    for file, line in zip(files, LINE_FORMATS.values(), strict=True):
+                        file.write(line(pair) + "\n")
         manifest = yaml.safe_dump(_manifest(lab, sizes, seed), sort_keys=False)
         (directory / MANIFEST_FILE).write_text(manifest, encoding="utf-8")
-
-
-def _write_split(directory: Path, split: str, pairs: Iterable[SentencePair]) -> None:
-    with ExitStack() as stack:
-        files = {
-            ending: stack.enter_context((directory / f"{split}.{ending}").open("w", encoding="utf-8", newline="\n"))
-            for ending in LINE_FORMATS
-        }
-        for pair in pairs:
-            for ending, line in LINE_FORMATS.items():
-                files[ending].write(line(pair) + "\n")
 
 
 def _manifest(lab: Lab, sizes: Mapping[str, int], seed: int) -> dict[str, object]:

@@ -183,9 +183,8 @@ def features_of(rule: Rule) -> list[str]:
 def with_german_order(derivation: Derivation, items: Items) -> Derivation:
     """Return the derivation with a German right-hand side that the grammar does not have."""
     right_sides = ((RightHandSide(1.0, items),), derivation.rule.right_sides[ENGLISH])
-    return Derivation(
-        replace(derivation.rule, right_sides=right_sides), (0, derivation.choices[ENGLISH]), derivation.children
-    )
+    rule = replace(derivation.rule, right_sides=right_sides)
+    return Derivation(rule, (0, derivation.choices[ENGLISH]), derivation.children)
 
 
 def head_of(node: Derivation) -> Derivation:

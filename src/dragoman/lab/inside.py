@@ -56,6 +56,7 @@ class RulePrefix:
 
 GrammarSymbol = Nonterminal | WordSymbol | RulePrefix
 RightSides = dict[tuple[int, tuple[int, ...]], float]  # probability by parent and right-hand side, as symbol ids
+SymbolIds = defaultdict[GrammarSymbol, int]  # assigned on first access
 Probs = dict[int, float]  # probability by symbol id
 
 
@@ -103,7 +104,7 @@ class MonolingualGrammar:
         Raises:
             ValueError: if a right-hand side is empty, or unary rules form a cycle.
         """
-        ids = _SymbolIds()
+        ids: SymbolIds = defaultdict(lambda: len(ids))
         start = ids[Nonterminal(grammar.start)]
         right_sides = _right_sides(grammar, language, ids)
         open_classes: dict[int, tuple[OpenClass, Probs]] = {}  # each class once, with all symbols that stand for it
@@ -145,24 +146,15 @@ class MonolingualGrammar:
             all_symbols, all_probs = np.tile(entries.symbol, len(rows)), np.outer(probs, entries.prob).ravel()
             parts.append(Entries(np.repeat(rows, len(entries.symbol)), all_symbols, all_probs))
         row, symbol, prob = map(np.concatenate, zip(*parts, strict=True))
-        present = np.full(len(row), True) if with_unknown else row >= first_row
-        return _sparse_rows(
-            Entries(row[present], symbol[present], prob[present]), first_row + len(known), len(self.symbols)
-        )
-
-
-class _SymbolIds(dict[GrammarSymbol, int]):
-    """Ids of symbols, assigned on first access."""
-
-    def __missing__(self, symbol: GrammarSymbol) -> int:
-        self[symbol] = len(self)
-        return self[symbol]
+        present = row >= (first_row - 1 if with_unknown else first_row)
+        entries = Entries(row[present], symbol[present], prob[present])
+        return _sparse_rows(entries, first_row + len(known), len(self.symbols))
 
 
 # -- compilation ------------------------------------------------------------------------------------------------------
 
 
-def _right_sides(grammar: Grammar, language: int, ids: _SymbolIds) -> RightSides:
+def _right_sides(grammar: Grammar, language: int, ids: SymbolIds) -> RightSides:
     """Return the probability of each parent's right-hand sides, with the probabilities of equal ones added up."""
     probs: RightSides = defaultdict(float)
     for symbol, rules in grammar.rules.items():
@@ -179,7 +171,7 @@ def _right_sides(grammar: Grammar, language: int, ids: _SymbolIds) -> RightSides
     return {key: prob for key, prob in probs.items() if prob > 0}
 
 
-def _binarize(right_sides: RightSides, ids: _SymbolIds) -> dict[tuple[int, int, int], float]:
+def _binarize(right_sides: RightSides, ids: SymbolIds) -> dict[tuple[int, int, int], float]:
     """Return binary rules (parent, left, right); the last rule of a right-hand side has its probability."""
     rules: dict[tuple[int, int, int], float] = {}
     for (parent, (left, *middle, last)), prob in right_sides.items():
@@ -349,7 +341,8 @@ def _inside(
     for end in range(1, words.size + 1):
         for start in range(end - 1, -1, -1):
             if start == end - 1:
-                _add_word(lexicon, words[start], start, column)
+                for entry in range(lexicon.begin[words[start]], lexicon.begin[words[start] + 1]):
+                    _add(column, start, lexicon.symbol[entry], lexicon.log_prob[entry])
             else:
                 _add_ancestors(closure, start, column)
             if end == words.size and start == 0:
@@ -367,13 +360,6 @@ def _inside(
                 _combine(rules, symbol, start, log_prob, column, latest, items, zero)
             column.size[start] = 0
     return total, count, items
-
-
-@kernel
-def _add_word(lexicon: Any, word: int, start: int, column: Any) -> None:
-    """Add the symbols of a word."""
-    for entry in range(lexicon.begin[word], lexicon.begin[word + 1]):
-        _add(column, start, lexicon.symbol[entry], lexicon.log_prob[entry])
 
 
 @kernel
@@ -417,6 +403,4 @@ def _add(column: Any, start: int, symbol: int, log_prob: float) -> None:
 
 @kernel
 def _doubled(array: Any) -> Any:
-    larger = np.empty(2 * array.size, array.dtype)
-    larger[: array.size] = array
-    return larger
+    return np.append(array, array)

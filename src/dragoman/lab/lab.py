@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
@@ -37,24 +37,17 @@ class SentencePair:
     log_probs: PairLogProbs
 
 
-@dataclass(frozen=True)
 class Lab:
     """Samples sentences from a synchronous grammar and computes their probabilities."""
 
-    grammar: Grammar = field(repr=False)
+    def __init__(self, grammar: Grammar):
+        self.grammar = grammar
+        self._scorer = DerivationScorer(grammar)
+        self._monolingual: dict[int, MonolingualGrammar] = {}  # compiled on first use, by language
 
     @cached_property
     def _sampler(self) -> DerivationSampler:
         return DerivationSampler(self.grammar)
-
-    @cached_property
-    def _scorer(self) -> DerivationScorer:
-        return DerivationScorer(self.grammar)
-
-    @cached_property
-    def _monolingual(self) -> dict[int, MonolingualGrammar]:
-        """Grammars compiled on first use, by language."""
-        return {}
 
     @cached_property
     def entropy(self) -> PairEntropy:

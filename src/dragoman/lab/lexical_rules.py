@@ -235,27 +235,21 @@ def _sample(shares: Mapping[K, float], uniform: Callable[[], float]) -> K:
 class DigitNumbers:
     """Numbers written in digits, uniformly distributed."""
 
-    smallest: int = 100
-    largest: int = 999
+    numbers: range = range(100, 1000)
     tags: tuple[str, str] = ("CARD", "CD")
 
     def sample(self, uniform: Callable[[], float]) -> str:
-        return str(self.smallest + int(uniform() * self._count))
+        return str(self.numbers[int(uniform() * len(self.numbers))])
 
     def prob(self, word: str) -> float:
-        is_number = word.isascii() and word.isdigit() and len(word) <= len(str(self.largest))
-        fits = is_number and self.smallest <= int(word) <= self.largest and word == str(int(word))
-        return 1 / self._count if fits else 0.0
+        is_number = word.isascii() and word.isdigit() and len(word) <= len(str(self.numbers[-1]))
+        return 1 / len(self.numbers) if is_number and int(word) in self.numbers and word == str(int(word)) else 0.0
 
     def words(self) -> Iterator[str]:
-        return map(str, range(self.smallest, self.largest + 1))
+        return map(str, self.numbers)
 
     def entropy(self) -> float:
-        return math.log(self._count)
-
-    @property
-    def _count(self) -> int:
-        return self.largest - self.smallest + 1
+        return math.log(len(self.numbers))
 
 
 # -- rules ------------------------------------------------------------------------------------------------------------
@@ -279,89 +273,86 @@ def add_lexical_rules(rules: GrammarBuilder) -> None:
             for number in NUMBERS:
                 _add_verb(rules, symbol("SAY", register, number), weight, verb, f"finite-{number}")
         for preposition, translations in PREPOSITIONS.items():
-            german, english = synonym_templates([(preposition,)], "APPR"), synonym_templates(translations, "IN")
-            rules.add(symbol("P", register), 1.0, {}, german, english, (preposition,))
-    _add_numbers(rules)
+            synonyms = Synonyms([(preposition,)], translations, ("APPR", "IN"))
+            synonyms.add(rules, symbol("P", register), 1.0, preposition)
+    numbers = TopicLexicon(GENERAL, REGISTERS[0]).phrases("number")
+    total = math.fsum(weight for _, weight in numbers)
+    for phrase, weight in numbers:
+        synonyms = Synonyms(phrase.german, phrase.english, ("CARD", "CD"))
+        synonyms.add(rules, "NUM", (1 - DIGIT_SHARE) * weight / total, "number", phrase.german[0][0])
+    rules.add_sequence("NUM", DIGIT_SHARE, ["DIGITS"], "digits")
     rules.open_classes["NAME[man]"] = MadeUpNames.ending_in(MALE)
     rules.open_classes["NAME[woman]"] = MadeUpNames.ending_in(FEMALE)
     rules.open_classes["DIGITS"] = DigitNumbers()
 
 
-def synonym_templates(
-    synonyms: Sequence[Tokens], tag: str, article: Callable[[str], str] = lambda word: ""
-) -> dict[str, float]:
-    """Return templates of synonyms with their probabilities; `article` is a function of the first word.
+class Synonyms(NamedTuple):
+    """German and English expressions that translate each other, with their parts of speech.
 
     All words are aligned with all words of the other language; an article only with the other article.
     """
-    templates = {}
-    for expression, share in zipf_shares(synonyms).items():
-        words = [f"{word.lower()}/{tag if word.islower() else 'NN'}=" for word in expression]
-        templates[" ".join([*article(expression[0]).split(), *words])] = share
-    return templates
 
+    german: Sequence[Tokens]
+    english: Sequence[Tokens]
+    tags: tuple[str, str]
 
-def _german_indefinite(gender: str, case: str) -> Callable[[str], str]:
-    return lambda word: f"{INDEFINITE[gender][case]}/ART=d"
-
-
-def _english_indefinite(word: str) -> str:
-    """Return "a" or "an" by the first letter, which decides for all words of the lexicon."""
-    return "an/DT=d" if word[0] in "aeiou" else "a/DT=d"
-
-
-def _rule_name(entry: Noun | Verb) -> tuple[str, ...]:
-    """Name a rule by both languages: two entries may share the words of one language, but not of both."""
-    return " ".join(map(str, entry.german)), " ".join(map(str, entry.english))
+    def add(self, rules: GrammarBuilder, parent: str, weight: float, *name: str, article: str = "") -> None:
+        """Add a rule, without or with the indefinite article, which is given in German."""
+        german, english = (
+            {
+                " ".join([f"{word.lower()}/{tag if word.islower() else 'NN'}=" for word in expression]): share
+                for expression, share in zipf_shares(synonyms).items()
+            }
+            for synonyms, tag in zip((self.german, self.english), self.tags, strict=True)
+        )
+        if article:  # the first letter decides between "a" and "an" for all words of the lexicon
+            german = {f"{article}/ART=d {words}": share for words, share in german.items()}
+            english = {
+                f"{'an' if words[0] in 'aeiou' else 'a'}/DT=d {words}": share for words, share in english.items()
+            }
+        rules.add(parent, weight, {}, german, english, name)
 
 
 def _add_nouns(rules: GrammarBuilder, words: TopicLexicon, kind: str) -> None:
     """Add every noun in all cases (N) and, in the singular, with the indefinite article (AN)."""
     for noun, weight in words.nouns(kind):
-        name = _rule_name(noun)
         for number, case in product(NUMBERS, CASES):
             features = (kind, noun.gender, number, case)
             german = [(form.inflected(number, case),) for form in noun.german]
             english = [form.singular if number == "sg" else form.plural for form in noun.english]
-            templates = synonym_templates(german, "NN"), synonym_templates(english, "N")
-            rules.add(words.symbol("N", *features), weight, {}, *templates, name)
+            synonyms, name = Synonyms(german, english, ("NN", "N")), _rule_name(noun)
+            synonyms.add(rules, words.symbol("N", *features), weight, *name)
             if number == "sg":
-                german_with_article = synonym_templates(german, "NN", _german_indefinite(noun.gender, case))
-                english_with_article = synonym_templates(english, "N", _english_indefinite)
-                rules.add(words.symbol("AN", *features), weight, {}, german_with_article, english_with_article, name)
+                article = INDEFINITE[noun.gender][case]
+                synonyms.add(rules, words.symbol("AN", *features), weight, *name, article=article)
 
 
 def _add_verb(rules: GrammarBuilder, parent: str, weight: float, verb: Verb, form: str) -> None:
-    german = synonym_templates([(word.inflected(form),) for word in verb.german], "V")
-    english = synonym_templates([word.inflected(form) for word in verb.english], "V")
-    rules.add(parent, weight, {}, german, english, _rule_name(verb))
+    german = [(word.inflected(form),) for word in verb.german]
+    english = [word.inflected(form) for word in verb.english]
+    Synonyms(german, english, ("V", "V")).add(rules, parent, weight, *_rule_name(verb))
+
+
+def _rule_name(entry: Noun | Verb) -> tuple[str, str]:
+    """Name a rule by both languages: two entries may share the words of one language, but not of both."""
+    return " ".join(map(str, entry.german)), " ".join(map(str, entry.english))
 
 
 def _add_phrases(rules: GrammarBuilder, words: TopicLexicon, kind: str, parent: str) -> None:
     for number, (phrase, weight) in enumerate(words.phrases(kind)):
-        german, english = synonym_templates(phrase.german, "W"), synonym_templates(phrase.english, "W")
-        rules.add(parent, weight, {}, german, english, (kind, str(number)))
+        Synonyms(phrase.german, phrase.english, ("W", "W")).add(rules, parent, weight, kind, str(number))
 
 
 def _add_adjectives(rules: GrammarBuilder, words: TopicLexicon) -> None:
     """Add every adjective with every ending (A) and, in the singular, after the indefinite article (AA)."""
     for phrase, weight in words.phrases("adjective"):
         name = ("adjective", phrase.german[0][0])
-        with_ending = {ending: [(stem + ending,) for (stem,) in phrase.german] for ending in ADJECTIVE_ENDINGS}
-        for ending, inflected in with_ending.items():
-            german, english = synonym_templates(inflected, "ADJ"), synonym_templates(phrase.english, "ADJ")
-            rules.add(symbol("A", words.register, ending), weight, {}, german, english, name)
+        inflected = {
+            ending: Synonyms([(stem + ending,) for (stem,) in phrase.german], phrase.english, ("ADJ", "ADJ"))
+            for ending in ADJECTIVE_ENDINGS
+        }
+        for ending, synonyms in inflected.items():
+            synonyms.add(rules, symbol("A", words.register, ending), weight, *name)
         for gender, case in product(GENDERS, CASES):
-            german = synonym_templates(with_ending[MIXED[gender][case]], "ADJ", _german_indefinite(gender, case))
-            english = synonym_templates(phrase.english, "ADJ", _english_indefinite)
-            rules.add(symbol("AA", words.register, gender, case), weight, {}, german, english, name)
-
-
-def _add_numbers(rules: GrammarBuilder) -> None:
-    """Add numbers as words and in digits, which are the same in both languages."""
-    numbers = TopicLexicon(GENERAL, REGISTERS[0]).phrases("number")
-    total = math.fsum(weight for _, weight in numbers)
-    for phrase, weight in numbers:
-        german, english = synonym_templates(phrase.german, "CARD"), synonym_templates(phrase.english, "CD")
-        rules.add("NUM", (1 - DIGIT_SHARE) * weight / total, {}, german, english, ("number", phrase.german[0][0]))
-    rules.add_sequence("NUM", DIGIT_SHARE, ["DIGITS"], "digits")
+            parent, article = symbol("AA", words.register, gender, case), INDEFINITE[gender][case]
+            inflected[MIXED[gender][case]].add(rules, parent, weight, *name, article=article)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from functools import cache, cached_property
 from itertools import count as count_from
 from itertools import pairwise, product
@@ -144,9 +144,8 @@ def sample_minimal_pairs(language: str, count: int = 100, seed: int = 1) -> list
 
 def to_tsv(pairs: Iterable[MinimalPair]) -> str:
     """Return minimal pairs as a table with a header."""
-    columns = [field.name for field in fields(MinimalPair)]
-    rows = [columns, *([str(getattr(pair, column)) for column in columns] for pair in pairs)]
-    return "".join("\t".join(row) + "\n" for row in rows)
+    rows = [[field.name for field in fields(MinimalPair)], *(astuple(pair) for pair in pairs)]
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
 
 # -- phenomena of both languages --------------------------------------------------------------------------------------
@@ -182,33 +181,27 @@ def selection(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
 def _crossed_pair(sentence: DerivedSentence, clause: Subtree, subject: int, verb: int) -> WordPair:
     """Return the sentence with one subject and verb of the quadruple, with the preferred and with the other object."""
     subject_node, verb_node, object_node, *rest = clause.derivation.children
-    preferred = subject ^ verb
-    right, wrong = (
-        (
-            _with_crossed_word(sentence.grammar, subject_node, ("N", "AN"), CROSSED_SUBJECTS, subject),
-            _with_crossed_word(sentence.grammar, verb_node, ("V",), ("quad0", "quad1"), verb),
-            _with_crossed_word(sentence.grammar, object_node, ("N", "AN"), CROSSED_OBJECTS, obj),
-            *rest,
-        )
-        for obj in (preferred, 1 - preferred)
-    )
-    with_right, with_wrong = (clause.derivation._replace(children=children) for children in (right, wrong))
-    return sentence.words_with(clause, with_right), sentence.words_with(clause, with_wrong)
+    new_subject = _with_crossed_word(sentence.grammar, subject_node, CROSSED_SUBJECTS, subject)
+    new_verb = _with_crossed_word(sentence.grammar, verb_node, ("quad0", "quad1"), verb)
+    words = []
+    for obj in (subject ^ verb, 1 - (subject ^ verb)):
+        new_object = _with_crossed_word(sentence.grammar, object_node, CROSSED_OBJECTS, obj)
+        new_clause = clause.derivation._replace(children=(new_subject, new_verb, new_object, *rest))
+        words.append(sentence.words_with(clause, new_clause))
+    return words[0], words[1]
 
 
-def _with_crossed_word(
-    grammar: Grammar, node: Derivation, categories: tuple[str, ...], kinds: tuple[str, str], index: int
-) -> Derivation:
+def _with_crossed_word(grammar: Grammar, node: Derivation, kinds: tuple[str, str], index: int) -> Derivation:
     """Return a noun phrase or a verb of a quadruple with one of the two words."""
     for subtree, kind in product(subtrees(node), kinds):
-        if subtree.category in categories and kind in features_of(subtree.derivation.rule):
+        if subtree.category in ("N", "AN", "V") and kind in features_of(subtree.derivation.rule):
             (rule,) = grammar.rules[with_feature(subtree.derivation.rule.parent, kind, kinds[index])]
             german, english = (
                 min(choice, len(sides) - 1)
                 for choice, sides in zip(subtree.derivation.choices, rule.right_sides, strict=True)
             )
             return replace_subtree(node, subtree.path, Derivation(rule, (german, english), ()))
-    raise AssertionError("a noun phrase of a crossed quadruple has its noun")
+    raise AssertionError("a phrase of a crossed quadruple has its word")
 
 
 def topic(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
@@ -217,20 +210,15 @@ def topic(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:
     topical = sorted((pair for pair in topical if pair[0]), key=lambda pair: pair[0][0])
     for (previous_positions, _), (positions, subtree) in pairwise(topical):
         if subtree.category == "N":
-            noun = _noun_of_another_topic(sentence, subtree.derivation)
-            wrong = sentence.words_with(subtree, noun) if noun else ()
-            if len(wrong) == len(sentence.words):
-                yield sentence.minimal_pair(wrong, max(0, positions[0] - previous_positions[-1] - 1))
-
-
-def _noun_of_another_topic(sentence: DerivedSentence, noun: Derivation) -> Derivation | None:
-    """Sample a noun from the corresponding distribution of another topic; None if that topic has none."""
-    noun_topic = features_of(noun.rule)[0]
-    other = sentence.generator.choice([name for name in TOPICS if name != noun_topic])
-    rules = sentence.grammar.rules.get(with_feature(noun.rule.parent, noun_topic, other))
-    if rules is None:
-        return None
-    return Derivation(sentence.generator.choices(rules, [rule.prob for rule in rules])[0], (0, 0), ())
+            noun = subtree.derivation.rule
+            noun_topic = features_of(noun)[0]
+            other_topic = sentence.generator.choice([name for name in TOPICS if name != noun_topic])
+            nouns = sentence.grammar.rules.get(with_feature(noun.parent, noun_topic, other_topic))
+            if nouns is not None:  # some topics have no noun of this kind and gender
+                (other_noun,) = sentence.generator.choices(nouns, [rule.prob for rule in nouns])
+                wrong = sentence.words_with(subtree, Derivation(other_noun, (0, 0), ()))
+                if len(wrong) == len(sentence.words):
+                    yield sentence.minimal_pair(wrong, max(0, positions[0] - previous_positions[-1] - 1))
 
 
 def register(sentence: DerivedSentence) -> Iterator[MinimalPairSet]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import NamedTuple
 
 from dragoman.lab.grammar import GrammarBuilder, symbol
 from dragoman.lab.lexical_rules import PERSON_SHARES, ROLES, TopicLexicon, topic_lexicons
@@ -125,43 +124,28 @@ def _add_noun_phrase(rules: GrammarBuilder, words: TopicLexicon, kind: str, clau
         _add_base(rules, words, kind, gender, number, case)
 
 
-class Determiner(NamedTuple):
-    """The beginning of a noun phrase."""
-
-    name: str
-    weight: float
-    german: str
-    english: str
-    ending: str  # of a following adjective
-    child: str = ""  # the symbol of a number used as determiner
-
-
-def _determiners(gender: str, number: str, case: str) -> Iterator[Determiner]:
-    agree = agreement_class(gender, number)
-    weak, strong = WEAK[agree][case], STRONG[agree][case]
-    this = "this" if number == "sg" else "these"
-    yield Determiner("the", 0.5, f"{DEFINITE[agree][case]}/ART=d", "the/DT=d", weak)
-    yield Determiner("this", 0.1, f"dies{strong}/ART=d", f"{this}/DT=d", weak)
-    if number == "sg":
-        yield Determiner("every", 0.06, f"jed{strong}/ART=d", "every/DT=d", weak)
-    else:
-        yield Determiner("bare", 0.2, "", "", strong)
-        yield Determiner("number", 0.14, "{k}", "{k}", strong, child="NUM")
-
-
 def _add_base(rules: GrammarBuilder, words: TopicLexicon, kind: str, gender: str, number: str, case: str) -> None:
     """Add a determiner, optional adjectives and the noun."""
     features = (kind, gender, number, case)
     parent, noun = words.symbol("BASE", *features), words.symbol("N", *features)
-    for det in _determiners(gender, number, case):
-        first = {"k": det.child} if det.child else {}
-        adjectives = {"a": symbol("AP", words.register, det.ending)}
+    agree = agreement_class(gender, number)
+    weak, strong = WEAK[agree][case], STRONG[agree][case]
+    determiners = [  # name, weight, German, English, and the ending of a following adjective
+        ("the", 0.5, f"{DEFINITE[agree][case]}/ART=d", "the/DT=d", weak),
+        ("this", 0.1, f"dies{strong}/ART=d", "this/DT=d" if number == "sg" else "these/DT=d", weak),
+    ]
+    if number == "sg":
+        determiners += [("every", 0.06, f"jed{strong}/ART=d", "every/DT=d", weak)]
+    else:
+        determiners += [("bare", 0.2, "", "", strong), ("number", 0.14, "{k}", "{k}", strong)]
+    for determiner, weight, german, english, ending in determiners:
+        first = {"k": "NUM"} if determiner == "number" else {}
+        adjectives = {"a": symbol("AP", words.register, ending)}
         for share, children, rest, name in (
             (1 - ADJECTIVE_SHARE, {**first, "n": noun}, "{n}", "noun"),
             (ADJECTIVE_SHARE, {**first, **adjectives, "n": noun}, "{a} {n}", "adjective"),
         ):
-            german, english = f"{det.german} {rest}", f"{det.english} {rest}"
-            rules.add(parent, share * det.weight, children, german, english, (det.name, name))
+            rules.add(parent, share * weight, children, f"{german} {rest}", f"{english} {rest}", (determiner, name))
     if number == "sg":  # "a" or "an" depends on the next word, so a single rule adds article and word
         adjective = symbol("AA", words.register, gender, case)
         more = symbol("AP", words.register, MIXED[gender][case])

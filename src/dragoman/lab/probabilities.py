@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,23 +71,15 @@ class DerivationScorer:
         if rule.parent not in self._rules:  # a word of an open class
             log_prob = math.log(rule.prob)
             return _LogMasses((log_prob,), (log_prob,), ((log_prob,),))
-        self._masses_by_rule.update(_masses(self._rules[rule.parent]))
+        german, english, both = _right_side_masses(self._rules[rule.parent])
+        for other in self._rules[rule.parent]:
+            f_keys, e_keys = ([_right_side_key(other, side.items) for side in sides] for sides in other.right_sides)
+            self._masses_by_rule[id(other)] = _LogMasses(
+                tuple(math.log(german[f]) for f in f_keys),
+                tuple(math.log(english[e]) for e in e_keys),
+                tuple(tuple(math.log(both[f, e]) for e in e_keys) for f in f_keys),
+            )
         return self._masses_by_rule[id(rule)]
-
-
-def _masses(rules: Sequence[Rule]) -> dict[int, _LogMasses]:
-    """Return the masses of the rules of one symbol."""
-    german, english, both = _right_side_masses(rules)
-    result = {}
-    for rule in rules:
-        f_keys = [_right_side_key(rule, side.items) for side in rule.right_sides[GERMAN]]
-        e_keys = [_right_side_key(rule, side.items) for side in rule.right_sides[ENGLISH]]
-        result[id(rule)] = _LogMasses(
-            tuple(math.log(german[f]) for f in f_keys),
-            tuple(math.log(english[e]) for e in e_keys),
-            tuple(tuple(math.log(both[f, e]) for e in e_keys) for f in f_keys),
-        )
-    return result
 
 
 def _right_side_masses(
@@ -148,20 +140,18 @@ def _symbol_entropies(grammar: Grammar, symbol: str) -> tuple[float, float, floa
         entropy = grammar.open_classes[symbol].entropy()
         return entropy, entropy, entropy, 1.0, 1.0
     rules = grammar.rules[symbol]
-    german, english, both = (_entropy(masses.values()) for masses in _right_side_masses(rules))
-    return english, german, both, _expected_words(rules, ENGLISH), _expected_words(rules, GERMAN)
-
-
-def _expected_words(rules: Iterable[Rule], language: int) -> float:
-    return math.fsum(
-        rule.prob * side.prob * sum(isinstance(item, Terminal) for item in side.items)
-        for rule in rules
-        for side in rule.right_sides[language]
+    german, english, both = (
+        -math.fsum(mass * math.log(mass) for mass in masses.values()) for masses in _right_side_masses(rules)
     )
-
-
-def _entropy(masses: Iterable[float]) -> float:
-    return -math.fsum(mass * math.log(mass) for mass in masses)
+    german_words, english_words = (
+        math.fsum(
+            rule.prob * side.prob * sum(isinstance(item, Terminal) for item in side.items)
+            for rule in rules
+            for side in rule.right_sides[language]
+        )
+        for language in (GERMAN, ENGLISH)
+    )
+    return english, german, both, english_words, german_words
 
 
 def expected_counts(grammar: Grammar) -> dict[str, float]:
@@ -187,7 +177,5 @@ def expected_counts(grammar: Grammar) -> dict[str, float]:
         level = np.bincount(children, level[parents] * probs, minlength=len(symbols)).astype(np.float64)
         total += level
         if level.sum() < 1e-14:
-            break
-    else:
-        raise ValueError("the expected size of a derivation is infinite: recursive rules are too probable")
-    return dict(zip(symbols, total.tolist(), strict=True))
+            return dict(zip(symbols, total.tolist(), strict=True))
+    raise ValueError("the expected size of a derivation is infinite: recursive rules are too probable")
