@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from dragoman import Corpus, NgramModel
 from dragoman.serve.app import create_app
 from dragoman.serve.registry import ModelRegistry
 from dragoman.serve.service import Service
@@ -88,6 +89,14 @@ def test_score(client: TestClient) -> None:
     assert response["models"] == ["bigrams", "words"]
     assert [sentence["words"] for sentence in response["sentences"]] == [["the", "dog", "zzz", "</s>"], ["the", "</s>"]]
     assert [len(row) for row in response["sentences"][0]["bits"]] == [4, 4]
+
+
+def test_words_of_probability_zero_have_null_bits(tmp_path: Path) -> None:
+    certain = NgramModel.train(Corpus.from_sentences(["a b"]), order=2, smoothing="maximum-likelihood")
+    certain.save(tmp_path / "certain")
+    with create_client(ModelRegistry.from_arguments([str(tmp_path / "certain")])) as client:
+        [sentence] = client.post("/v1/score", json={"models": ["certain"], "text": "b"}).json()["sentences"]
+    assert sentence == {"words": ["b", "</s>"], "bits": [[None, 0.0]]}
 
 
 def test_next_words(client: TestClient) -> None:
