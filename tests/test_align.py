@@ -18,7 +18,6 @@ import dragoman
 from dragoman import Corpus, DataError
 from dragoman.align.aligner import Aligner
 from dragoman.align.em import (
-    POSITION_MODELS,
     SCHEDULES,
     _exp_digamma,
     maximise,
@@ -27,7 +26,14 @@ from dragoman.align.em import (
     train_directional_model,
 )
 from dragoman.align.pair_grid import NULL, IdLines, PairGrid
-from dragoman.align.positions import MAX_JUMP, DiagonalPositions, JumpPositions, PositionModel, UniformPositions
+from dragoman.align.positions import (
+    MAX_JUMP,
+    POSITION_MODELS,
+    DiagonalPositions,
+    JumpPositions,
+    PositionModel,
+    UniformPositions,
+)
 from dragoman.align.symmetrization import SYMMETRIZATIONS, symmetrize
 from dragoman.align.word_association import WordAssociations
 from dragoman.core.threads import limit_threads

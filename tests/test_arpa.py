@@ -395,7 +395,7 @@ def test_failed_write_leaves_no_file(corpus: Corpus, file: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     file.write_text("before")
-    monkeypatch.setattr(arpa, "write_lines", full)
+    monkeypatch.setattr(arpa_lines, "write_lines", full)
     with pytest.raises(DragomanError, match="No space left on device"):
         write_arpa(train(corpus), file)
     assert [path.name for path in file.parent.iterdir()] == [file.name]

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dragoman.align.em import (
     DIRICHLET_PRIOR,
     ITERATIONS,
-    POSITION_MODELS,
     SCHEDULES,
     DirectionalModel,
     EMProgress,
@@ -23,25 +22,14 @@ from dragoman.align.em import (
 )
 from dragoman.align.lexicon import Lexicon, reversed_keys
 from dragoman.align.pair_grid import PairGrid
+from dragoman.align.positions import POSITION_MODELS
 from dragoman.align.symmetrization import GROW_DIAG_FINAL_AND, symmetrize
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import WordAlignments
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import UNK, Vocab
+from dragoman.io import storage
 from dragoman.io.model_card import render_card
-from dragoman.io.storage import (
-    ALIGNER_DIRECTORY,
-    ALIGNER_KIND,
-    ARRAYS_FILE,
-    CARD_FILE,
-    CONFIG_FILE,
-    LEXICON_FILE,
-    SOURCE_VOCAB_FILE,
-    VOCAB_FILE,
-    atomic_directory,
-    map_arrays,
-    write_arrays,
-)
 
 FORMAT = 1
 DIRECTIONS = ("forward", "backward")
@@ -130,14 +118,20 @@ class Aligner:
             "words": target.num_known,
             "parameters": sum(array.size for array in arrays.values()),
         }
-        config = {"kind": ALIGNER_KIND, "format": FORMAT, **{name: model.config() for name, model in models.items()}}
-        with atomic_directory(Path(path), replace=replace, kind=ALIGNER_DIRECTORY) as directory:
-            (directory / CONFIG_FILE).write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-            (directory / CARD_FILE).write_text(render_card({"data": data or {}, **config}, sizes), encoding="utf-8")
-            for name, vocab in ((SOURCE_VOCAB_FILE, source), (VOCAB_FILE, target)):
+        config = {
+            "kind": storage.ALIGNER_KIND,
+            "format": FORMAT,
+            **{name: model.config() for name, model in models.items()},
+        }
+        with storage.atomic_directory(Path(path), replace=replace, kind=storage.ALIGNER_DIRECTORY) as directory:
+            (directory / storage.CONFIG_FILE).write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+            (directory / storage.CARD_FILE).write_text(
+                render_card({"data": data or {}, **config}, sizes), encoding="utf-8"
+            )
+            for name, vocab in ((storage.SOURCE_VOCAB_FILE, source), (storage.VOCAB_FILE, target)):
                 (directory / name).write_text(vocab.to_text(), encoding="utf-8", newline="\n")
-            write_arrays(directory / ARRAYS_FILE, arrays)
-            with (directory / LEXICON_FILE).open("w", encoding="utf-8", newline="\n") as file:
+            storage.write_arrays(directory / storage.ARRAYS_FILE, arrays)
+            with (directory / storage.LEXICON_FILE).open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in self.lexicon_lines())
 
     @classmethod
@@ -146,8 +140,11 @@ class Aligner:
         directory = Path(path)
         config = _read_config(directory)
         try:
-            source, target = Vocab.read(directory / SOURCE_VOCAB_FILE), Vocab.read(directory / VOCAB_FILE)
-            arrays = map_arrays(directory / ARRAYS_FILE)
+            source, target = (
+                Vocab.read(directory / storage.SOURCE_VOCAB_FILE),
+                Vocab.read(directory / storage.VOCAB_FILE),
+            )
+            arrays = storage.map_arrays(directory / storage.ARRAYS_FILE)
             forward = _load_model(config, arrays, "forward", source, target)
             return cls(forward, _load_model(config, arrays, "backward", target, source))
         except (KeyError, TypeError, ValueError) as error:
@@ -178,10 +175,10 @@ def _load_model(
 
 def _read_config(directory: Path) -> dict[str, Any]:
     try:
-        config = yaml.safe_load((directory / CONFIG_FILE).read_text(encoding="utf-8"))
+        config = yaml.safe_load((directory / storage.CONFIG_FILE).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise DataError(f"{directory}: no aligner here; create one with dragoman align -o DIR") from error
-    if not isinstance(config, dict) or config.get("kind") != ALIGNER_KIND:
+    if not isinstance(config, dict) or config.get("kind") != storage.ALIGNER_KIND:
         raise DataError(f"{directory}: is not an aligner; create one with dragoman align -o DIR")
     if config.get("format") != FORMAT:
         raise DataError(f"{directory}: written in another format; run dragoman align -o again")

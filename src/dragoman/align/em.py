@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 
 from dragoman.align.lexicon import UNSEEN_PROB, Lexicon
 from dragoman.align.pair_grid import PairGrid
-from dragoman.align.positions import (
-    DiagonalPositions,
-    Expectation,
-    FloatArray,
-    JumpPositions,
-    PositionModel,
-    UniformPositions,
-)
+from dragoman.align.positions import POSITION_MODELS, Expectation, FloatArray, PositionModel, UniformPositions
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map
 from dragoman.data.corpus import ParallelCorpus
@@ -29,12 +22,6 @@ DIRICHLET_PRIOR = 0.01  # concentration of the prior on each word's translations
 MIN_PROB = 1e-300
 
 SCHEDULES = {"ibm1": ("ibm1",), "ibm2": ("ibm1", "ibm2"), "hmm": ("ibm1", "hmm")}  # models trained one after the other
-
-POSITION_MODELS: dict[str, type[PositionModel]] = {
-    "ibm1": UniformPositions,
-    "ibm2": DiagonalPositions,
-    "hmm": JumpPositions,
-}
 
 
 class EMProgress(NamedTuple):

@@ -137,6 +137,13 @@ class JumpPositions(PositionModel):
         return replace(self, jumps=(statistics + 1e-3) / (statistics + 1e-3).sum())
 
 
+POSITION_MODELS: dict[str, type[PositionModel]] = {
+    "ibm1": UniformPositions,
+    "ibm2": DiagonalPositions,
+    "hmm": JumpPositions,
+}
+
+
 def _expect_independent(
     grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray, tension: float, null: float
 ) -> Expectation:

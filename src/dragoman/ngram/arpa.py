@@ -38,23 +38,7 @@ from dragoman.core.threads import available_cores, parallel_stream
 from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 from dragoman.io.storage import atomic_file
-from dragoman.ngram.arpa_lines import (
-    DATA,
-    ENDING,
-    NUMBER_BYTES,
-    Chunk,
-    OrderHeader,
-    Spellings,
-    find_contexts,
-    find_words,
-    next_section,
-    parse_lines,
-    read_header,
-    read_sections,
-    repeated_ngram_error,
-    section_name,
-    write_lines,
-)
+from dragoman.ngram import arpa_lines as lines
 from dragoman.ngram.model import IMPORTED, NgramConfig, NgramModel
 from dragoman.ngram.table import NgramTable, lookup
 from dragoman.ngram.trie import build_trie
@@ -110,16 +94,16 @@ def read_arpa(path: str | Path, *, vocab_pad: int | None = None, closed: bool = 
 
 def _read(source: Path) -> tuple[Vocab, list[_Ngrams]]:
     """Read the vocabulary and the n-grams of each order."""
-    sections = read_sections(source)
-    header = read_header(next_section(sections, DATA, source), source)
-    words, unigrams = _read_unigrams(next_section(sections, section_name(1), source), header[0], source)
-    spellings, levels = Spellings.from_words(words), [unigrams]
+    sections = lines.read_sections(source)
+    header = lines.read_header(lines.next_section(sections, lines.DATA, source), source)
+    words, unigrams = _read_unigrams(lines.next_section(sections, lines.section_name(1), source), header[0], source)
+    spellings, levels = lines.Spellings.from_words(words), [unigrams]
     for order_header in header[1:]:
-        chunks = next_section(sections, section_name(order_header.order), source)
+        chunks = lines.next_section(sections, lines.section_name(order_header.order), source)
         level, orphans = _read_rows(chunks, levels, spellings)
         order_header.check(len(level.word), source)
         levels = _with_level(levels, level, orphans, source)
-    next_section(sections, ENDING, source)
+    lines.next_section(sections, lines.ENDING, source)
     while len(levels) > 1 and not len(levels[-1].word):
         levels.pop()
     return Vocab([*SPECIALS, *(word.decode() for word in words[len(SPECIALS) :])]), levels
@@ -149,14 +133,16 @@ def _keys(context: NDArray[np.int32], word: NDArray[np.int32]) -> NDArray[np.int
     return (context.astype(np.int64) << 32) | word
 
 
-def _read_unigrams(chunks: Iterator[Chunk], header: OrderHeader, source: Path) -> tuple[list[bytes], _Ngrams]:
+def _read_unigrams(
+    chunks: Iterator[lines.Chunk], header: lines.OrderHeader, source: Path
+) -> tuple[list[bytes], _Ngrams]:
     """Read the words, in order of the file after `<s>`, `</s>` and `<unk>`, and their probabilities."""
     words: list[bytes] = []
     splits = []
     for chunk in chunks:
         if error := chunk.encoding_error():
             raise error
-        parts = parse_lines(chunk, 1)
+        parts = lines.parse_lines(chunk, 1)
         words += [chunk.text[a:b] for (a,), (b,) in zip(parts.starts.tolist(), parts.ends.tolist(), strict=True)]
         splits.append(parts)
     specials = [special.encode() for special in SPECIALS]
@@ -175,20 +161,20 @@ def _read_unigrams(chunks: Iterator[Chunk], header: OrderHeader, source: Path) -
 
 
 def _read_rows(
-    chunks: Iterator[Chunk], levels: list[_Ngrams], spellings: Spellings
+    chunks: Iterator[lines.Chunk], levels: list[_Ngrams], spellings: lines.Spellings
 ) -> tuple[_Ngrams, NDArray[np.int32]]:
     """Return n-grams in the order of the file, and all words of those whose contexts are missing.  # (orphans, order)"""
     order = len(levels) + 1
     bounds, word, begin = _layout(levels)
 
-    def parse(chunk: Chunk) -> tuple[_Ngrams, NDArray[np.int32]]:
-        lines = parse_lines(chunk, order)
-        words = np.empty(lines.starts.shape, np.int32)
-        missing = find_words(np.frombuffer(chunk.text, np.uint8), lines, spellings, words)
+    def parse(chunk: lines.Chunk) -> tuple[_Ngrams, NDArray[np.int32]]:
+        parsed = lines.parse_lines(chunk, order)
+        words = np.empty(parsed.starts.shape, np.int32)
+        missing = lines.find_words(np.frombuffer(chunk.text, np.uint8), parsed, spellings, words)
         if missing >= 0:
-            raise chunk.line_error(int(lines.starts[missing, 0]), "a word that is not in the 1-grams")
-        context = find_contexts(word, begin, bounds[order - 1], words)
-        return _Ngrams(context, words[:, -1].copy(), lines.log_prob, lines.log_backoff), words[context < 0]
+            raise chunk.line_error(int(parsed.starts[missing, 0]), "a word that is not in the 1-grams")
+        context = lines.find_contexts(word, begin, bounds[order - 1], words)
+        return _Ngrams(context, words[:, -1].copy(), parsed.log_prob, parsed.log_backoff), words[context < 0]
 
     ngrams, orphans = zip(*parallel_stream(parse, chunks, available_cores()), strict=True)
     return _Ngrams.concatenate(ngrams), np.concatenate(orphans)
@@ -237,7 +223,7 @@ def _sorted_order(keys: NDArray[np.int64], order: int, source: Path) -> NDArray[
     sequence = np.argsort(keys)
     repeats = np.flatnonzero(keys[sequence][1:] == keys[sequence][:-1])
     if len(repeats):
-        raise repeated_ngram_error(source, order, int(np.maximum(sequence[repeats], sequence[repeats + 1]).min()))
+        raise lines.repeated_ngram_error(source, order, int(np.maximum(sequence[repeats], sequence[repeats + 1]).min()))
     return sequence
 
 
@@ -312,7 +298,7 @@ def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = N
     for word in model.vocab.tokens:
         if not word or set(word) & set(" \t\r\n\0"):
             raise DataError(f"the word {word!r} cannot be written to an ARPA file: it is empty or has a blank")
-    spellings = Spellings.from_words([word.encode() for word in model.vocab.tokens])
+    spellings = lines.Spellings.from_words([word.encode() for word in model.vocab.tokens])
     members = 1 if vocab_pad is None else UniformUnknownWords(known, vocab_pad).language_size - known
     # A file may have many gzip members, so blocks can be compressed in parallel.
     gzipped = target.suffix == ".gz"
@@ -337,17 +323,19 @@ def _open_output(target: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _block(table: NgramTable, order: int, spellings: Spellings, log_members: float, pack: Pack, first: int) -> Bytes:
+def _block(
+    table: NgramTable, order: int, spellings: lines.Spellings, log_members: float, pack: Pack, first: int
+) -> Bytes:
     """Return the lines of BLOCK_ROWS n-grams from node `first` on."""
     last = min(first + BLOCK_ROWS, table.trie.levels[order + 1])
     prefixes = [first]
     for _ in range(1, order):  # the parent is the last context whose first child is not after the node
         prefixes.insert(0, int(np.searchsorted(table.trie.begin, np.int32(prefixes[0]), side="right")) - 1)
     path = np.array(prefixes, np.int64)
-    max_line_bytes = 2 * NUMBER_BYTES + order * (int(np.diff(spellings.begin).max()) + 1)
+    max_line_bytes = 2 * lines.NUMBER_BYTES + order * (int(np.diff(spellings.begin).max()) + 1)
     arrays, blocks = table.arrays(), []
     while path[-1] < last:  # a second time only if the words are long
         out = np.empty(TYPICAL_LINE_BYTES * (last - int(path[-1])) + max_line_bytes, np.uint8)
-        used = write_lines(arrays, spellings, log_members, max_line_bytes, path, last, out)
+        used = lines.write_lines(arrays, spellings, log_members, max_line_bytes, path, last, out)
         blocks.append(out[:used])
     return pack((blocks[0] if len(blocks) == 1 else np.concatenate(blocks)).data)

@@ -57,19 +57,14 @@ class Chunk:
 
     def encoding_error(self) -> DataError | None:
         """Return an error if the text is not valid UTF-8 or has NUL bytes."""
-        nul = self.text.find(b"\0")
-        if nul >= 0:
-            return self._at(nul, "NUL byte; this is not a text file, or it is UTF-16")
-        try:
-            self.text.decode()
-        except UnicodeDecodeError as error:
-            byte = self.text[error.start]
-            return self._at(
-                error.start, f"not UTF-8 (byte 0x{byte:02x}); convert it, for example with iconv -f LATIN1 -t UTF-8"
-            )
-        return None
-
-    def _at(self, position: int, problem: str) -> DataError:
+        position, problem = self.text.find(b"\0"), "NUL byte; this is not a text file, or it is UTF-16"
+        if position < 0:
+            try:
+                self.text.decode()
+                return None
+            except UnicodeDecodeError as error:
+                position, byte = error.start, self.text[error.start]
+                problem = f"not UTF-8 (byte 0x{byte:02x}); convert it, for example with iconv -f LATIN1 -t UTF-8"
         return error_at_line(str(self.source), self.line + self.text.count(b"\n", 0, position), problem)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class ClassNgramModel(LanguageModel):
         *,
         unknown: UnknownWordModel | None = None,
         heldout: Corpus | None = None,
-        **settings: Any,
+        **settings: object,
     ) -> Self:
         """Replace words by their classes and train an n-gram model. Settings are those of `NgramModel.train`."""
         vocab = corpus.vocab
@@ -91,7 +91,10 @@ class ClassNgramModel(LanguageModel):
             heldout=None if heldout is None else _map_to_classes(heldout, inner_vocab, class_of),
             **settings,
         )
-        return cls(vocab, inner, class_of, np.log(_emission_probs(counts, class_of)), unknown)
+        # P(w | class of w) by relative counts; if a class has unseen words, all its counts are raised by one.
+        smoothed = counts + (np.bincount(class_of, counts == 0) > 0)[class_of]
+        emission = smoothed / np.bincount(class_of, smoothed)[class_of]  # (|V|,)
+        return cls(vocab, inner, class_of, np.log(emission), unknown)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -123,7 +126,7 @@ class ClassNgramModel(LanguageModel):
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Mapping[str, NDArray[np.generic]]:
         return {"class_of": self.class_of, "log_emission": self.log_emission}
 
     def members(self) -> Mapping[str, LanguageModel]:
@@ -142,25 +145,19 @@ def read_classes(path: str | Path) -> dict[str, str]:
     """Read the class of each word from lines `word TAB class`, or `bits TAB word TAB count` of Brown clustering."""
     classes: dict[str, str] = {}
     line_of: dict[str, int] = {}
-    for number, word, name in _read_entries(str(path)):
+    lines = read_utf8(str(path)).decode().removesuffix("\n").split("\n")
+    width = lines[0].count("\t") + 1  # of all lines
+    for number, line in enumerate(lines, 1):
+        fields = line.removesuffix("\r").split("\t")
+        if len(fields) != width or width not in (2, 3) or not all(fields):
+            expected = "`bits TAB word TAB count`" if width == 3 else "`word TAB class`"
+            raise error_at_line(str(path), number, f"expected {expected}, found {line!r}")
+        word, name = fields if width == 2 else (fields[1], fields[0])
         if word in classes:
             problem = f"{word!r} already has a class on line {line_of[word]}; remove one of the two"
             raise error_at_line(str(path), number, problem)
         classes[word], line_of[word] = name, number
     return classes
-
-
-def _read_entries(path: str) -> Iterator[tuple[int, str, str]]:
-    """Yield line number, word and class. All lines must have as many fields as the first."""
-    width = 0
-    for number, line in enumerate(read_utf8(path).decode().removesuffix("\n").split("\n"), 1):
-        fields = line.removesuffix("\r").split("\t")
-        width = width or len(fields)
-        if len(fields) != width or width not in (2, 3) or not all(fields):
-            expected = "`bits TAB word TAB count`" if width == 3 else "`word TAB class`"
-            raise error_at_line(path, number, f"expected {expected}, found {line!r}")
-        word, name = fields if width == 2 else (fields[1], fields[0])
-        yield number, word, name
 
 
 def _number_classes(vocab: Vocab, classes: Mapping[str, str]) -> tuple[list[str], NDArray[np.int32]]:
@@ -175,13 +172,6 @@ def _number_classes(vocab: Vocab, classes: Mapping[str, str]) -> tuple[list[str]
     names = [f"class:{classes[word]}" if word in classes else f"word:{word}" for word in words]
     index = {name: i for i, name in enumerate(dict.fromkeys([*SPECIALS, *names]))}
     return list(index), np.array([index[name] for name in (*SPECIALS, *names)], np.int32)
-
-
-def _emission_probs(counts: NDArray[np.int64], class_of: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return P(w | class of w) by relative counts; if a class has unseen words, all its counts are raised by one."""
-    has_unseen = np.bincount(class_of, counts == 0) > 0
-    smoothed = counts + has_unseen[class_of]
-    return smoothed / np.bincount(class_of, smoothed)[class_of]  # (|V|,)
 
 
 def _map_to_classes(corpus: Corpus, classes: Vocab, class_of: NDArray[np.int32]) -> Corpus:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,50 +124,41 @@ def _first_rows(text: NDArray[np.int32], anchored: bool) -> _SortedRows:
 
 def _blocks(rows: _SortedRows) -> list[_SortedRows]:
     """Split the rows between groups, about every BLOCK_ROWS rows; a larger group is a block of its own."""
-    total, ends = len(rows.node), [0]
-    while ends[-1] < total:
-        start = ends[-1]
-        end = start + BLOCK_ROWS
-        if end >= total:
-            ends.append(total)
-            break
-        before = int(np.searchsorted(rows.node, rows.node[end], side="left"))
-        ends.append(before if before > start else int(np.searchsorted(rows.node, rows.node[end], side="right")))
-    return [_SortedRows(rows.position[a:b], rows.node[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    ends = [0]
+    while ends[-1] + BLOCK_ROWS < len(rows.node):
+        group = rows.node[ends[-1] + BLOCK_ROWS]
+        before = int(np.searchsorted(rows.node, group, side="left"))
+        ends.append(before if before > ends[-1] else int(np.searchsorted(rows.node, group, side="right")))
+    if ends[-1] < len(rows.node):
+        ends.append(len(rows.node))
+    return [_SortedRows(rows.position[a:b], rows.node[a:b]) for a, b in pairwise(ends)]
 
 
 def _refine(
     rows: _SortedRows, *, text: NDArray[np.int32], predicted: NDArray[np.int32], k: int, vocab_size: int
 ) -> _BlockNgrams:
     """Sort a block by its k-th words and find its k-grams."""
-    word = text[rows.position + np.int32(k - 1)]
-    extends = counts = None
-    if predicted is not text:  # each position predicts the word after the gap and is extended by the next word
-        rows, word, counts = _with_predictions(rows, word, predicted[rows.position + np.int32(k - 1)])
-        extends = ~counts
-    order, string = _sort(rows.node, word, vocab_size)
+    position, node, last = rows.position, rows.node, rows.position + np.int32(k - 1)
+    word, is_prediction = text[last], None
+    if (
+        predicted is not text
+    ):  # one row for the word after the gap, if any, and one for the word that extends the string
+        word = np.stack([predicted[last], word], axis=1).ravel()
+        valid = word >= 0
+        is_prediction = np.tile([True, False], len(position))[valid]
+        position, node, word = np.repeat(position, 2)[valid], np.repeat(node, 2)[valid], word[valid]
+    order, string = _sort(node, word, vocab_size)
     is_new = np.ones(len(string), bool)
     np.not_equal(string[1:], string[:-1], out=is_new[1:])
     starts = np.flatnonzero(is_new)
     ngram = np.cumsum(is_new, dtype=np.int32) - np.int32(1)
-    word, position = word[order], rows.position[order]
-    count = np.diff(starts, append=len(string)) if counts is None else np.add.reduceat(counts[order], starts, dtype=int)
-    continues = word != END if extends is None else (word != END) & extends[order]
-    context = rows.node[order[starts]]
+    word, position = word[order], position[order]
+    count, continues = np.diff(starts, append=len(string)), word != END
+    if is_prediction is not None:
+        count = np.add.reduceat(is_prediction[order], starts, dtype=int)
+        continues &= ~is_prediction[order]
+    context = node[order[starts]]
     return _BlockNgrams(word[starts], context, count.astype(np.int32), position[starts], position, ngram, continues)
-
-
-def _with_predictions(
-    rows: _SortedRows, word: NDArray[np.int32], predicted: NDArray[np.int32]
-) -> tuple[_SortedRows, NDArray[np.int32], NDArray[np.bool_]]:
-    """Duplicate each row: once for the word it predicts, if any, and once for the word that extends it.
-
-    Returns the rows, their words, and which rows are predictions.
-    """
-    both = np.stack([predicted, word], axis=1).ravel()
-    counts = np.tile([True, False], len(word))
-    valid = both >= 0
-    return _SortedRows(np.repeat(rows.position, 2)[valid], np.repeat(rows.node, 2)[valid]), both[valid], counts[valid]
 
 
 def _sort(

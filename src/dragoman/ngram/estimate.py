@@ -7,8 +7,9 @@ words, back-off gives it only to words that were not seen after the context.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from dragoman.core.threads import parallel_map
 from dragoman.ngram.counting import NgramCounts
+from dragoman.ngram.heldout import HeldoutText, InterpolationCoefficients
+from dragoman.ngram.trie import context_sums
 
 Floats = NDArray[np.float64]
 BLOCK_NGRAMS = 1 << 16  # computed at a time: temporary arrays of this size stay in the cache
@@ -36,9 +39,7 @@ class BackoffEstimate:
     prob: NDArray[np.float32]  # (nodes,)
     backoff: NDArray[np.float32]  # (contexts,)
     normaliser: NDArray[np.float32] | None = None  # (contexts,) what scores were divided by to sum to one
-
-
-MassFunction = Callable[[int], OrderMasses]
+    coefficients: InterpolationCoefficients | None = None  # if they were fitted
 
 
 @dataclass(frozen=True)
@@ -56,57 +57,6 @@ class _Block:
 
 
 Rule = Callable[[_Block], tuple[NDArray[np.floating], Floats]]  # returns probabilities and back-off weights
-
-
-def context_sums(begin: NDArray[np.int32], value: NDArray[np.generic]) -> Floats:
-    """Sum a value of consecutive n-grams over each context.  # (contexts,)"""
-    sums = np.zeros(len(begin) - 1)
-    has_children = begin[:-1] < begin[1:]
-    starts = begin[:-1][has_children] - begin[0]
-    if len(starts):
-        sums[has_children] = np.add.reduceat(value, starts, dtype=np.float64)
-    return sums
-
-
-def estimate(
-    counts: NgramCounts, zerogram: Floats, masses: MassFunction, keep: NDArray[np.bool_] | None, rule: Rule
-) -> BackoffEstimate:
-    """Apply a rule, `interpolate` or `back_off`, from order 1 upwards, block by block in parallel.
-
-    Below the unigrams is the zerogram distribution (eq. ngramlm:unkinterpolation). N-grams that are not in `keep` give
-    up their mass.
-    """
-    trie = counts.trie
-    prob = np.zeros(trie.nodes, np.float32)
-    backoff = np.ones(trie.contexts, np.float32)
-
-    def estimate_order(order: int) -> None:
-        level = masses(order)
-        mass = level.mass if keep is None or order == 1 else np.where(keep[trie.span(order)], level.mass, 0.0)
-        # The lower probability of a unigram is that of the word in the zerogram distribution.
-        lower, index = (zerogram, trie.word) if order == 1 else (prob, trie.suffix)
-        first, last = trie.levels[order - 1], trie.levels[order]
-
-        def fill(span: tuple[int, int]) -> None:
-            contexts = slice(span[0] - first, span[1] - first)
-            begin = trie.begin[span[0] : span[1] + 1]
-            ngrams = slice(int(begin[0]), int(begin[-1]))
-            masses_of_block = mass[ngrams.start - last : ngrams.stop - last]
-            block = _Block(begin, level.total[contexts], masses_of_block, lower[index[ngrams]])
-            prob[ngrams], backoff[slice(*span)] = rule(block)
-
-        parallel_map(fill, _context_blocks(trie.begin, first, last))
-
-    for order in range(1, trie.order + 1):
-        estimate_order(order)
-    return BackoffEstimate(prob, backoff)
-
-
-def _context_blocks(begin: NDArray[np.int32], first: int, last: int) -> list[tuple[int, int]]:
-    """Split the contexts first..last into blocks with about BLOCK_NGRAMS n-grams each."""
-    targets = np.arange(int(begin[first]) + BLOCK_NGRAMS, int(begin[last]), BLOCK_NGRAMS)
-    ends = first + np.searchsorted(begin[first:last], targets)
-    return list(pairwise([first, *np.unique(ends[(ends > first) & (ends < last)]).tolist(), last]))
 
 
 def interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
@@ -137,3 +87,63 @@ def back_off(block: _Block) -> tuple[NDArray[np.floating], Floats]:
     beta = np.where(all_seen | (total <= 0.0), 1.0, share / np.where(all_seen, 1.0, free))
     listed = block.mass / block.repeat(divisor)
     return np.where(is_seen, listed, block.repeat(beta) * block.lower), beta
+
+
+@dataclass(frozen=True)
+class SmoothingTask:
+    """The input of a smoothing method."""
+
+    counts: NgramCounts
+    zerogram: Floats  # (|V|,) the distribution of order 0
+    coefficients: tuple[float, ...] = ()  # alpha_1, alpha_2, ... of fixed interpolation
+    heldout: HeldoutText | None = None  # for fitted coefficients
+    keep: NDArray[np.bool_] | None = None  # (nodes,) n-grams that are not pruned; the others give up their mass
+    notes: list[str] = field(default_factory=list)  # messages for the user
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+        warnings.warn(message, stacklevel=3)
+
+    def raw(self, order: int) -> NDArray[np.int32]:
+        """Return the counts of the n-grams of one order."""
+        return self.counts.count[self.counts.trie.span(order)]
+
+    def totals(self, order: int, value: NDArray[np.generic]) -> Floats:
+        """Sum a value of the n-grams of one order over each context.  # (contexts,)"""
+        contexts = self.counts.trie.span(order - 1)
+        return context_sums(self.counts.trie.begin[contexts.start : contexts.stop + 1], value)
+
+    def estimate(self, masses: Callable[[int], OrderMasses], rule: Rule = interpolate) -> BackoffEstimate:
+        """Apply a rule from order 1 upwards, block by block in parallel.
+
+        Below the unigrams is the zerogram distribution (eq. ngramlm:unkinterpolation).
+        """
+        trie, keep = self.counts.trie, self.keep
+        prob = np.zeros(trie.nodes, np.float32)
+        backoff = np.ones(trie.contexts, np.float32)
+
+        def estimate_order(order: int) -> None:
+            level = masses(order)
+            mass = level.mass if keep is None or order == 1 else np.where(keep[trie.span(order)], level.mass, 0.0)
+            # The lower probability of a unigram is that of the word in the zerogram distribution.
+            lower, index = (self.zerogram, trie.word) if order == 1 else (prob, trie.suffix)
+            first, last = trie.levels[order - 1], trie.levels[order]
+
+            def fill(span: tuple[int, int]) -> None:
+                begin = trie.begin[span[0] : span[1] + 1]
+                total, ngrams = level.total[span[0] - first : span[1] - first], slice(int(begin[0]), int(begin[-1]))
+                block = _Block(begin, total, mass[ngrams.start - last : ngrams.stop - last], lower[index[ngrams]])
+                prob[ngrams], backoff[slice(*span)] = rule(block)
+
+            parallel_map(fill, _context_blocks(trie.begin, first, last))
+
+        for order in range(1, trie.order + 1):
+            estimate_order(order)
+        return BackoffEstimate(prob, backoff)
+
+
+def _context_blocks(begin: NDArray[np.int32], first: int, last: int) -> list[tuple[int, int]]:
+    """Split the contexts first..last into blocks with about BLOCK_NGRAMS n-grams each."""
+    targets = np.arange(int(begin[first]) + BLOCK_NGRAMS, int(begin[last]), BLOCK_NGRAMS)
+    ends = first + np.searchsorted(begin[first:last], targets)
+    return list(pairwise([first, *np.unique(ends[(ends > first) & (ends < last)]).tolist(), last]))

@@ -14,8 +14,7 @@ from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
 from dragoman.ngram.counting import NgramCounts
-from dragoman.ngram.estimate import context_sums
-from dragoman.ngram.trie import ROOT, advance, find_child
+from dragoman.ngram.trie import ROOT, advance, context_sums, find_child
 
 Floats = NDArray[np.float64]
 BUCKETS = 20
@@ -42,6 +41,14 @@ class InterpolationCoefficients:
     def alpha(self, order: int, context_count: Floats) -> Floats:
         """Return alpha of each context. Orders above the fitted ones use the coefficient of the highest."""
         return self.table[min(order, len(self.table)) - 1, bucket_of(context_count)]
+
+
+@dataclass(frozen=True)
+class HeldoutText:
+    """Text to fit coefficients on, and the counts of other text that they are fitted to."""
+
+    corpus: Corpus
+    counts: NgramCounts
 
 
 class _Evidence(NamedTuple):

@@ -20,9 +20,10 @@ from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.counting import NgramCounts, count_ngrams
 from dragoman.ngram.entropy import prune_by_entropy
-from dragoman.ngram.heldout import InterpolationCoefficients
+from dragoman.ngram.estimate import SmoothingTask
+from dragoman.ngram.heldout import HeldoutText, InterpolationCoefficients
 from dragoman.ngram.quantization import quantise
-from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS, STUPID_BACKOFF_FACTOR, HeldoutText, SmoothingTask
+from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS, STUPID_BACKOFF_FACTOR
 from dragoman.ngram.table import NgramTable, NgramTrace, keep_nodes, validate_table
 from dragoman.ngram.trie import ROOT, Trie, keep_with_contexts
 
@@ -156,15 +157,15 @@ class NgramModel(LanguageModel):
             _heldout_text(corpus, counts, heldout, config) if config.smoothing in FITTED_SMOOTHINGS else None,
             keep,
         )
-        table = NgramTable.from_estimate(counts.trie, SMOOTHINGS[config.smoothing](task))
+        estimate = SMOOTHINGS[config.smoothing](task)
+        table = NgramTable.from_estimate(counts.trie, estimate)
         if keep is not None:
             table = keep_nodes(table, keep)
         if config.entropy_prune:
             table = prune_by_entropy(table, config.entropy_prune)
         if config.quantise:
             table = quantise(table)
-        coefficients = task.fitted_coefficients[0] if task.fitted_coefficients else None
-        return cls(corpus.vocab, table, unknown, config, tuple(task.notes), coefficients)
+        return cls(corpus.vocab, table, unknown, config, tuple(task.notes), estimate.coefficients)
 
     # -- the scorer ------------------------------------------------------------------------------------------------
 
@@ -221,15 +222,8 @@ class NgramModel(LanguageModel):
         return {**self.settings.model_dump(mode="json"), "levels": list(self.table.trie.levels)}
 
     def arrays(self) -> Mapping[str, NDArray[np.generic]]:
-        table, trie = self.table, self.table.trie
-        arrays: dict[str, NDArray[np.generic]] = {
-            "word": trie.word,
-            "begin": trie.begin,
-            "suffix": trie.suffix,
-            "log_prob": table.log_prob,
-            "log_backoff": table.log_backoff,
-            "codebook": table.codebook,
-        }
+        table = self.table
+        arrays = {name: array for name, array in table.arrays()._asdict().items() if name != "levels"}
         return arrays if table.log_normaliser is None else {**arrays, "log_normaliser": table.log_normaliser}
 
     @classmethod

@@ -5,29 +5,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import START
 from dragoman.ngram.counting import NgramCounts
-from dragoman.ngram.estimate import (
-    BackoffEstimate,
-    Floats,
-    MassFunction,
-    OrderMasses,
-    Rule,
-    back_off,
-    context_sums,
-    estimate,
-    interpolate,
-)
+from dragoman.ngram.estimate import BackoffEstimate, Floats, OrderMasses, SmoothingTask, back_off
 from dragoman.ngram.heldout import InterpolationCoefficients, fit_coefficients
 from dragoman.ngram.trie import ROOT
 
@@ -37,51 +25,19 @@ FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # used if the counts of counts give no dis
 DEFAULT_FIRST_COEFFICIENT, DEFAULT_COEFFICIENT = 0.05, 0.5  # alpha_1, and alpha_m of longer contexts
 
 
-@dataclass(frozen=True)
-class HeldoutText:
-    """Text to fit coefficients on, and the counts of other text that they are fitted to."""
+def _interpolate(task: SmoothingTask, totals: Callable[[int, NDArray[np.float32]], Floats]) -> BackoffEstimate:
+    """P(w | h) = c(hw) / total(h) + alpha(h) P(w | h'), where total(h) is c(h) or more."""
 
-    corpus: Corpus
-    counts: NgramCounts
+    def masses(order: int) -> OrderMasses:
+        counts = task.raw(order).astype(np.float32)
+        return OrderMasses(counts, totals(order, counts))
 
-
-@dataclass(frozen=True)
-class SmoothingTask:
-    """The input of a smoothing method."""
-
-    counts: NgramCounts
-    zerogram: Floats  # (|V|,) the distribution of order 0
-    coefficients: tuple[float, ...] = ()  # alpha_1, alpha_2, ... of fixed interpolation
-    heldout: HeldoutText | None = None  # for fitted coefficients
-    keep: NDArray[np.bool_] | None = None  # (nodes,) n-grams that are not pruned
-    notes: list[str] = field(default_factory=list)  # messages for the user
-    fitted_coefficients: list[InterpolationCoefficients] = field(default_factory=list)
-
-    def raw(self, order: int) -> NDArray[np.int32]:
-        """Return the counts of the n-grams of one order."""
-        return self.counts.count[self.counts.trie.span(order)]
-
-    def totals(self, order: int, value: NDArray[np.generic]) -> Floats:
-        """Sum a value of the n-grams of one order over each context.  # (contexts,)"""
-        contexts = self.counts.trie.span(order - 1)
-        return context_sums(self.counts.trie.begin[contexts.start : contexts.stop + 1], value)
-
-    def estimate(self, masses: MassFunction, rule: Rule = interpolate) -> BackoffEstimate:
-        return estimate(self.counts, self.zerogram, masses, self.keep, rule)
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-        warnings.warn(message, stacklevel=3)
+    return task.estimate(masses)
 
 
 def maximum_likelihood(task: SmoothingTask) -> BackoffEstimate:
     """P(e_t | context) = c(context e_t) / c(context): eq. ngramlm:mle. Unseen words have probability 0."""
-
-    def masses(order: int) -> OrderMasses:
-        counts = task.raw(order).astype(np.float32)
-        return OrderMasses(counts, task.totals(order, counts))
-
-    return task.estimate(masses)
+    return _interpolate(task, task.totals)
 
 
 def fixed_interpolation(task: SmoothingTask) -> BackoffEstimate:
@@ -97,28 +53,21 @@ def fitted_interpolation(task: SmoothingTask, *, bucketed: bool) -> BackoffEstim
     if task.heldout is None:
         raise DataError("fitted coefficients need held-out text: give --dev-text")
     coefficients = fit_coefficients(task.heldout.counts, task.zerogram, task.heldout.corpus, bucketed=bucketed)
-    task.fitted_coefficients.append(coefficients)
-    return _interpolate_with(task, coefficients)
+    return replace(_interpolate_with(task, coefficients), coefficients=coefficients)
 
 
 def _interpolate_with(task: SmoothingTask, coefficients: InterpolationCoefficients) -> BackoffEstimate:
-    def masses(order: int) -> OrderMasses:
-        counts = task.raw(order).astype(np.float32)
+    def totals(order: int, counts: NDArray[np.float32]) -> Floats:
         total = task.totals(order, counts)
         with np.errstate(divide="ignore"):
-            return OrderMasses(counts, total / (1 - coefficients.alpha(order, total)))
+            return np.divide(total, 1 - coefficients.alpha(order, total))
 
-    return task.estimate(masses)
+    return _interpolate(task, totals)
 
 
 def witten_bell(task: SmoothingTask) -> BackoffEstimate:
     """alpha(h) = N(h) / (N(h) + c(h)), where N(h) different words follow h (Witten and Bell 1991)."""
-
-    def masses(order: int) -> OrderMasses:
-        counts = task.raw(order).astype(np.float32)
-        return OrderMasses(counts, task.totals(order, counts) + task.totals(order, counts > 0))
-
-    return task.estimate(masses)
+    return _interpolate(task, lambda order, counts: task.totals(order, counts) + task.totals(order, counts > 0))
 
 
 def katz(task: SmoothingTask) -> BackoffEstimate:
@@ -138,41 +87,24 @@ def katz(task: SmoothingTask) -> BackoffEstimate:
     return task.estimate(masses, back_off)
 
 
-def absolute_discounting(task: SmoothingTask) -> BackoffEstimate:
-    """Every count is reduced by the same D = n_1 / (n_1 + 2 n_2) (Ney et al. 1994)."""
+def discounting(task: SmoothingTask, discounts: Callable[[Floats], Floats], *, adjusted: bool) -> BackoffEstimate:
+    """Subtract D(c) from every count c.
+
+    With adjusted counts (Kneser-Ney), lower orders count the different words that precede an n-gram.
+    """
 
     def masses(order: int) -> OrderMasses:
-        counts = task.raw(order)
-        return _discount(task, order, counts, count_of_counts(counts, 2), absolute_discount)
+        counts = adjusted_counts(task.counts, order) if adjusted else task.raw(order)
+        statistics = adjusted_count_of_counts(task.counts, order, counts) if adjusted else count_of_counts(counts, 2)
+        try:
+            D = discounts(statistics)
+        except DiscountError as error:
+            D = _fallback_discounts(task, order, error, "discounts")
+        mass = D.astype(np.float32)[np.minimum(counts, 3)]
+        np.subtract(counts, mass, out=mass, casting="same_kind")
+        return OrderMasses(mass, task.totals(order, counts))
 
     return task.estimate(masses)
-
-
-def kneser_ney(task: SmoothingTask, discounts: Callable[[Floats], Floats]) -> BackoffEstimate:
-    """Discounting where lower orders count the different words that precede an n-gram (Chen and Goodman 1998)."""
-
-    def masses(order: int) -> OrderMasses:
-        adjusted = adjusted_counts(task.counts, order)
-        return _discount(task, order, adjusted, adjusted_count_of_counts(task.counts, order, adjusted), discounts)
-
-    return task.estimate(masses)
-
-
-def _discount(
-    task: SmoothingTask,
-    order: int,
-    counts: NDArray[np.integer],
-    statistics: Floats,
-    discounts: Callable[[Floats], Floats],
-) -> OrderMasses:
-    """Subtract D(c) from every count c."""
-    try:
-        D = discounts(statistics)
-    except DiscountError as error:
-        D = _fallback_discounts(task, order, error, "discounts")
-    mass = D.astype(np.float32)[np.minimum(counts, 3)]
-    np.subtract(counts, mass, out=mass, casting="same_kind")
-    return OrderMasses(mass, task.totals(order, counts))
 
 
 def _fallback_discounts(task: SmoothingTask, order: int, error: DiscountError, what: str) -> Floats:
@@ -320,9 +252,9 @@ SMOOTHINGS: dict[str, Callable[[SmoothingTask], BackoffEstimate]] = {
     "interpolated-bucketed": partial(fitted_interpolation, bucketed=True),
     "witten-bell": witten_bell,
     "katz": katz,
-    "absolute-discounting": absolute_discounting,
-    "kneser-ney": partial(kneser_ney, discounts=absolute_discount),
-    "modified-kneser-ney": partial(kneser_ney, discounts=modified_discounts),  # three discounts per order
+    "absolute-discounting": partial(discounting, discounts=absolute_discount, adjusted=False),  # Ney et al. 1994
+    "kneser-ney": partial(discounting, discounts=absolute_discount, adjusted=True),
+    "modified-kneser-ney": partial(discounting, discounts=modified_discounts, adjusted=True),
     "stupid-backoff": stupid_backoff,
 }
 FITTED_SMOOTHINGS = {"interpolated-fitted", "interpolated-bucketed"}  # these need held-out text

@@ -7,7 +7,6 @@ import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,12 +79,12 @@ class SpellingModel:
         known = np.array([not word or word == SPECIALS[UNK] or self.vocab.id(word) != UNK for word in words], bool)
         return np.where(known, -np.inf, outside).tolist()
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, object]:
         """The checksum distinguishes spelling models: the members of a mixture must share one."""
         tables = b"".join(np.ascontiguousarray(array).tobytes() for array in self.characters.arrays().values())
         return {"kind": "characters", "checksum": zlib.crc32(tables)}
 
-    def members(self) -> Mapping[str, Any]:
+    def members(self) -> Mapping[str, LanguageModel]:
         return {SPELLING_DIR: self.characters}
 
 
@@ -100,8 +99,7 @@ def create_unknown_word_model(
             return UniformUnknownWords(corpus.vocab.num_known, language_size)
         case "characters":
             return SpellingModel.train(corpus)
-        case _:
-            raise DataError(f"unknown-word model {name!r} does not exist; choose {', '.join(UNKNOWN_WORD_MODELS)}")
+    raise DataError(f"unknown-word model {name!r} does not exist; choose {', '.join(UNKNOWN_WORD_MODELS)}")
 
 
 def _code_points(spellings: Sequence[str]) -> NDArray[np.uint32]:

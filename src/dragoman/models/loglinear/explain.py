@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
-from dragoman.data.vocabulary import START, Vocab
+from dragoman.data.vocabulary import START
 from dragoman.models.loglinear.features import WordHistories
 from dragoman.models.loglinear.weights import NOT_FOUND
 
@@ -68,60 +68,18 @@ class Explanation:
     unseen: tuple[str, ...]  # features of the prefix that have no weights
 
 
-@dataclass(frozen=True)
-class _ActiveFeature:
-    """A feature of the prefix with its column of W."""
-
-    name: str
-    value: float
-    words: NDArray[np.int64]  # (weights,) the words it has weights for, increasing
-    amounts: NDArray[np.float64]  # (weights,) W_{w,j} x_j
-
-    def amount(self, word: int) -> float | None:
-        index = int(np.searchsorted(self.words, word))
-        return float(self.amounts[index]) if index < len(self.words) and self.words[index] == word else None
-
-    def strongest_words(self, vocab: Vocab) -> ExplainedFeature:
-        order = np.argsort(-self.amounts, kind="stable").tolist()
-        contributions = [WordContribution(vocab.tokens[self.words[i]], float(self.amounts[i])) for i in order]
-        up = tuple(word for word in contributions[:TOP_WORDS] if word.amount > 0)
-        down = tuple(word for word in contributions[: -TOP_WORDS - 1 : -1] if word.amount < 0)
-        return ExplainedFeature(self.name, self.value, up, down)
-
-
 def explain(model: LogLinearModel, prefix: str, words: Sequence[str], k: int) -> Explanation:
     """Explain the k most probable next words after a prefix, and `words`."""
+    tokens, extractor = model.vocab.tokens, model.extractor
     rows = Corpus.from_sentences([prefix], model.vocab).ids[None, :].astype(np.int64)
     history = WordHistories.from_rows(np.concatenate([np.full((1, 1), START), rows], axis=1))
-    features, unseen = _features(model, history)
-    scores = model.scores(model.extractor.extract(history))[0]
+    scores = model.scores(extractor.extract(history))[0]
     log_probs = scores - np.logaddexp.reduce(scores)
     best = np.argsort(-log_probs, kind="stable")[: min(k, len(scores) - 1)]  # `<s>` is last
-    chosen = dict.fromkeys([*best.tolist(), *(_word_id(word, model.vocab) for word in words)])
-    bias = model.bias.detach().double().numpy()
-    explained = tuple(
-        ExplainedWord(
-            model.vocab.tokens[word],
-            float(np.exp(log_probs[word])),
-            float(scores[word]),
-            float(bias[word]),
-            tuple(FeatureContribution(feature.name, feature.amount(word)) for feature in features),
-        )
-        for word in chosen
-    )
-    return Explanation(prefix, explained, tuple(feature.strongest_words(model.vocab) for feature in features), unseen)
-
-
-def _word_id(word: str, vocab: Vocab) -> int:
-    """Return the id of a word that the model can predict, including `</s>` and `<unk>`."""
-    if word not in vocab.tokens[START + 1 :]:
-        raise DataError(f"{word!r}: the model does not predict this word; choose another word, or <unk>")
-    return vocab.tokens.index(word)
-
-
-def _features(model: LogLinearModel, history: WordHistories) -> tuple[list[_ActiveFeature], tuple[str, ...]]:
-    """Return the active features of the prefix, and the names of those without weights."""
-    extractor, active, unseen = model.extractor, list[_ActiveFeature](), list[str]()
+    for word in words:
+        if word not in tokens[START + 1 :]:  # which include `</s>` and `<unk>`
+            raise DataError(f"{word!r}: the model does not predict this word; choose another word, or <unk>")
+    features, columns, unseen = list[ExplainedFeature](), list[NDArray[np.float64]](), list[str]()
     for template in extractor.templates:
         occurrences = template.extract(history, extractor.tables, extractor.vocab)
         names = template.describe(history, extractor.tables, extractor.vocab)
@@ -129,16 +87,38 @@ def _features(model: LogLinearModel, history: WordHistories) -> tuple[list[_Acti
         for name, feature, value in zip(names, ids, occurrences.value.tolist(), strict=True):
             if feature == NOT_FOUND:
                 unseen.append(name)
-            else:
-                active.append(_active_feature(model, name, feature, value))
-    return active, tuple(unseen)
+                continue
+            amounts = value * _column(model, feature)
+            order = np.argsort(-amounts, kind="stable")[: np.count_nonzero(~np.isnan(amounts))]
+            ranked = [WordContribution(tokens[word], float(amounts[word])) for word in order]
+            up = tuple(word for word in ranked[:TOP_WORDS] if word.amount > 0)
+            down = tuple(word for word in ranked[: -TOP_WORDS - 1 : -1] if word.amount < 0)
+            features.append(ExplainedFeature(name, value, up, down))
+            columns.append(amounts)
+    bias = model.bias.detach().double().numpy()
+    explained = tuple(
+        ExplainedWord(
+            tokens[word],
+            float(np.exp(log_probs[word])),
+            float(scores[word]),
+            float(bias[word]),
+            tuple(
+                FeatureContribution(feature.feature, None if np.isnan(amounts[word]) else float(amounts[word]))
+                for feature, amounts in zip(features, columns, strict=True)
+            ),
+        )
+        for word in dict.fromkeys([*best.tolist(), *map(tokens.index, words)])
+    )
+    return Explanation(prefix, explained, tuple(features), tuple(unseen))
 
 
-def _active_feature(model: LogLinearModel, name: str, feature: int, value: float) -> _ActiveFeature:
+def _column(model: LogLinearModel, feature: int) -> NDArray[np.float64]:
+    """Return the column of W of a feature, NaN for words without a weight.  # (|V|,)"""
     weights, size = model.weights(), len(model.vocab)
     pairs, start = slice(weights.begin[feature], weights.begin[feature + 1]), weights.window_start[feature]
+    column = np.full(size, np.nan)
     if start < 0:
-        amounts = value * weights.pairs[pairs].astype(float)
-        return _ActiveFeature(name, value, weights.word[pairs].astype(np.int64), amounts)
-    window = weights.windows[start + 1 : start + size].astype(float)  # without `<s>`
-    return _ActiveFeature(name, value, np.arange(1, size), value * window)
+        column[weights.word[pairs]] = weights.pairs[pairs]
+    else:
+        column[START + 1 :] = weights.windows[start + START + 1 : start + size]
+    return column

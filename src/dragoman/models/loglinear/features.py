@@ -23,19 +23,21 @@ import hashlib
 import importlib.util
 import os
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError, closest_match
 from dragoman.data.corpus import Corpus
+from dragoman.data.ranges import concatenate_ranges
 from dragoman.data.vocabulary import END, SPECIALS, Vocab
 
 FEATURES_VARIABLE = "DRAGOMAN_FEATURES"  # environment variable with the path of a Python file that defines features
@@ -174,14 +176,7 @@ def _table(values: Sequence[str | None]) -> ValueTable:
     return ValueTable(np.array([0 if value is None else ids[value] for value in values], np.int32), ("", *names))
 
 
-def check_value_table(table: ValueTable, vocab_size: int) -> ValueTable:
-    """Return a table read from a file; raise ValueError if it is not valid."""
-    ids = table.value_ids
-    if ids.dtype != np.int32 or ids.shape != (vocab_size,) or not table.names:
-        raise ValueError("the values do not match the vocabulary")
-    if ids.min() < 0 or ids.max() >= len(table.names):
-        raise ValueError("a word has a value that does not exist")
-    return table
+ValueTables = Mapping[str, ValueTable]  # by the name of the atom
 
 
 # -- feature templates ------------------------------------------------------------------------------------------------
@@ -195,29 +190,19 @@ class FeatureOccurrences(NamedTuple):
     value: NDArray[np.float64]  # (occurrences,)
 
 
-class FeatureTemplate(Protocol):
+class FeatureTemplate(ABC):
     """A family of features, instantiated by the words of a history."""
 
-    @property
-    def name(self) -> str:
-        """The template in the notation of the settings."""
-        ...
+    name: str  # in the notation of the settings
+    context_length: int | None = None  # the number of previous words that it uses; None for the whole sentence
+    is_unigram: bool = False  # whether it has about as many features as the vocabulary has words
 
-    @property
-    def context_length(self) -> int | None:
-        """The number of previous words that it uses; None for the whole sentence."""
-        ...
+    @abstractmethod
+    def extract(self, history: WordHistories, tables: ValueTables, vocab: Vocab) -> FeatureOccurrences: ...
 
-    @property
-    def is_unigram(self) -> bool:
-        """Whether it has about as many features as the vocabulary has words."""
-        ...
-
-    def extract(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> FeatureOccurrences: ...
-
-    def describe(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> list[str]:
+    @abstractmethod
+    def describe(self, history: WordHistories, tables: ValueTables, vocab: Vocab) -> list[str]:
         """Return readable names of the features that are active at the first prediction, in the order of `extract`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -231,31 +216,22 @@ class Atom:
     def name(self) -> str:
         return f"{self.table}{self.offset}"
 
-    def values(self, history: WordHistories, tables: Mapping[str, ValueTable]) -> NDArray[np.int64]:
+    def values(self, history: WordHistories, tables: ValueTables) -> NDArray[np.int64]:
         """Return the value id at each prediction, 0 for no value.  # (predictions,)"""
         words = history.words_at(self.offset)
         return np.where(words == NO_WORD, 0, tables[self.table].value_ids[words])
 
 
-@dataclass(frozen=True)
-class Conjunction:
+class Conjunction(FeatureTemplate):
     """One to four atoms; every combination of values is a feature."""
 
-    atoms: tuple[Atom, ...]
+    def __init__(self, atoms: tuple[Atom, ...]):
+        self.atoms = atoms
+        self.name = "+".join(atom.name for atom in atoms)
+        self.context_length = max(atom.offset for atom in atoms)
+        self.is_unigram = len(atoms) == 1
 
-    @property
-    def name(self) -> str:
-        return "+".join(atom.name for atom in self.atoms)
-
-    @property
-    def context_length(self) -> int:
-        return max(atom.offset for atom in self.atoms)
-
-    @property
-    def is_unigram(self) -> bool:
-        return len(self.atoms) == 1
-
-    def extract(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> FeatureOccurrences:
+    def extract(self, history: WordHistories, tables: ValueTables, vocab: Vocab) -> FeatureOccurrences:
         values = [atom.values(history, tables) for atom in self.atoms]
         active = np.flatnonzero(np.all(values, axis=0))
         key = np.full(len(active), hash_name(self.name), np.uint64)
@@ -263,7 +239,7 @@ class Conjunction:
             key = combine_hashes(key, value[active])
         return FeatureOccurrences(active, key, np.ones(len(active)))
 
-    def describe(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> list[str]:
+    def describe(self, history: WordHistories, tables: ValueTables, vocab: Vocab) -> list[str]:
         values = [int(atom.values(history, tables)[0]) for atom in self.atoms]
         if not all(values):
             return []
@@ -271,19 +247,16 @@ class Conjunction:
         return [f"{self.name}={'+'.join(names)}"]
 
 
-@dataclass(frozen=True)
-class BagOfWords:
+class BagOfWords(FeatureTemplate):
     """All earlier words of the sentence, with their counts as values."""
 
-    name: str = BAG
-    context_length: None = None
-    is_unigram: bool = True
+    name = BAG
+    is_unigram = True
 
-    def extract(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> FeatureOccurrences:
+    def extract(self, history: WordHistories, tables: ValueTables, vocab: Vocab) -> FeatureOccurrences:
         sizes = history.end - history.begin
         prediction = np.repeat(np.arange(len(history)), sizes)
-        starts = np.cumsum(sizes) - sizes
-        words = history.ids[np.arange(sizes.sum()) + np.repeat(history.begin - starts, sizes)]
+        words = history.ids[concatenate_ranges(history.begin, sizes)]
         is_word = words > END  # not `<s>`
         pairs = prediction[is_word] * len(vocab) + words[is_word]
         distinct, counts = np.unique(pairs, return_counts=True)
@@ -291,20 +264,18 @@ class BagOfWords:
         key = combine_hashes(np.full(len(word), hash_name(self.name)), word)
         return FeatureOccurrences(prediction, key, counts.astype(float))
 
-    def describe(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> list[str]:
+    def describe(self, history: WordHistories, tables: ValueTables, vocab: Vocab) -> list[str]:
         words = history.words_before(0)
         return [f"{BAG}: {vocab.tokens[word]}" for word in np.unique(words[words > END])]
 
 
-@dataclass(frozen=True)
-class CustomFeature:
+class CustomFeature(FeatureTemplate):
     """A template defined by a user: a feature for each name that its function returns, with its count as value."""
 
-    name: str
-    context_length: None = None
-    is_unigram: bool = False
+    def __init__(self, name: str):
+        self.name = name
 
-    def extract(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> FeatureOccurrences:
+    def extract(self, history: WordHistories, tables: ValueTables, vocab: Vocab) -> FeatureOccurrences:
         counts = [self._counts(history, prediction, vocab) for prediction in range(len(history))]
         prediction = np.repeat(np.arange(len(history)), [len(names) for names in counts])
         hashes = np.array([hash_name(name) for names in counts for name in names], np.uint64)
@@ -312,7 +283,7 @@ class CustomFeature:
         values = np.array([count for names in counts for count in names.values()], float)
         return FeatureOccurrences(prediction, key, values)
 
-    def describe(self, history: WordHistories, tables: Mapping[str, ValueTable], vocab: Vocab) -> list[str]:
+    def describe(self, history: WordHistories, tables: ValueTables, vocab: Vocab) -> list[str]:
         return [f"{self.name}: {name}" for name in self._counts(history, 0, vocab)]
 
     def _counts(self, history: WordHistories, prediction: int, vocab: Vocab) -> Counter[str]:

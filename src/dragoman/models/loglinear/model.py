@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -17,36 +17,19 @@ from dragoman.core.scorer import Carry, State
 from dragoman.core.settings import validate
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus
+from dragoman.data.ranges import offsets_of
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
 from dragoman.models.base import SavedModel
-from dragoman.models.loglinear import scoring
+from dragoman.models.loglinear import features, scoring
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.models.loglinear.explain import Explanation, explain
-from dragoman.models.loglinear.features import (
-    NO_WORD,
-    Atom,
-    FeatureTemplate,
-    ValueTable,
-    WordHistories,
-    check_value_table,
-    class_table,
-    custom_atom_value,
-    distinct_atoms,
-    function_table,
-    identity_table,
-    load_environment_features,
-    parse_features,
-    suffix_table,
-)
-from dragoman.models.loglinear.scoring import target_log_probs
 from dragoman.models.loglinear.weights import (
     ActiveFeatures,
     FeatureExtractor,
     FeatureIndex,
     WeightLayout,
     check_layout,
-    count_features,
     plan_weights,
 )
 from dragoman.models.neural import LanguageModelOutput, NeuralLanguageModel, saved_settings
@@ -80,7 +63,7 @@ class LogLinearModel(NeuralLanguageModel):
         *,
         windows: int = 0,
         notes: tuple[str, ...] = (),
-        training_metadata: Mapping[str, Any] | None = None,
+        training_metadata: Mapping[str, object] | None = None,
     ):
         super().__init__(settings, training_metadata)
         dtype = PRECISIONS[settings.precision]
@@ -99,7 +82,7 @@ class LogLinearModel(NeuralLanguageModel):
         *,
         unknown: UnknownWordModel | None = None,
         classes: Classes | None = None,
-        **overrides: Any,
+        **overrides: object,
     ) -> Self:
         """Create an untrained model with the features of a corpus. Its bias is the unigram distribution.
 
@@ -111,9 +94,9 @@ class LogLinearModel(NeuralLanguageModel):
         """
         base = settings.model_dump(exclude_unset=True) if settings else {}
         settings, vocab = validate(LogLinearConfig, {**base, **overrides}, "settings"), corpus.vocab
-        templates = parse_features(settings.features)
+        templates = features.parse_features(settings.features)
         tables = _value_tables(templates, vocab, settings, classes)
-        plan = plan_weights(count_features(corpus, templates, tables), templates, len(vocab), settings)
+        plan = plan_weights(corpus, templates, tables, settings)
         extractor = FeatureExtractor(vocab, templates, tables, FeatureIndex.build(plan.key))
         unknown = unknown or UniformUnknownWords(vocab.num_known)
         notes = (plan.note,) if plan.note else ()
@@ -132,18 +115,23 @@ class LogLinearModel(NeuralLanguageModel):
         """Return log P of every token of some sentences."""
         if self.bias.device.type != "cpu":
             raise DataError(f"device {self.bias.device}: a log-linear model needs --device cpu")
-        active = self.extractor.extract(WordHistories.from_corpus(batch))
-        if self.training:
-            active = _drop_features(active, self.settings.dropout, generator)
+        active = self.extractor.extract(features.WordHistories.from_corpus(batch))
+        rate = self.settings.dropout
+        if self.training and rate > 0:  # drop active features and scale up the others
+            retained = (torch.rand(len(active.feature), generator=generator) >= rate).numpy()
+            begin = offsets_of(retained)[active.begin]
+            active = ActiveFeatures(begin, active.feature[retained], active.value[retained] / (1.0 - rate))
         groups = scoring.group_predictions(active, self.layout, len(self.windows) > 0)
         words = batch.ids_with_boundaries(starts=0)
-        return LanguageModelOutput(target_log_probs(self.bias, self.pairs, self.windows, self.layout, groups, words))
+        tensors = self.bias, self.pairs, self.windows
+        log_probs: Tensor = scoring.SparseLogProbs.apply(*tensors, self.layout, groups, words)  # type: ignore[no-untyped-call]
+        return LanguageModelOutput(log_probs)
 
     # -- scorer ------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         """Rows hold the previous words that the features use."""
-        rows = torch.full((batch.num_rows, self.extractor.context_length or 1), NO_WORD)
+        rows = torch.full((batch.num_rows, self.extractor.context_length or 1), features.NO_WORD)
         rows[:, -1] = START
         return State(rows)
 
@@ -152,7 +140,7 @@ class LogLinearModel(NeuralLanguageModel):
         return State(torch.cat([history, words[:, None]], dim=1))
 
     def log_probs(self, state: State) -> Tensor:
-        active = self.extractor.extract(WordHistories.from_rows(state.rows.numpy()))
+        active = self.extractor.extract(features.WordHistories.from_rows(state.rows.numpy()))
         return torch.log_softmax(torch.from_numpy(self.scores(active)), dim=1)
 
     def scores(self, active: ActiveFeatures) -> NDArray[np.float64]:
@@ -171,7 +159,7 @@ class LogLinearModel(NeuralLanguageModel):
 
     # -- files -----------------------------------------------------------------------------------------------------
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Mapping[str, NDArray[np.generic]]:
         tables = {name: values for name, values in self.extractor.tables.items() if name != "word"}
         names = {name: json.dumps(values.names).encode() for name, values in tables.items()}
         return {
@@ -186,21 +174,15 @@ class LogLinearModel(NeuralLanguageModel):
     def from_saved(cls, saved: SavedModel) -> Self:
         settings = saved_settings(saved, LogLinearConfig)
         arrays = {name: np.array(array) for name, array in saved.arrays.items()}
-        tables = {"word": identity_table(saved.vocab), **_saved_tables(arrays, len(saved.vocab))}
+        tables = {"word": features.identity_table(saved.vocab), **_saved_tables(arrays, len(saved.vocab))}
         templates = _saved_templates(saved, settings, tables)
         keys, layout = arrays["keys"].view(np.uint64), WeightLayout(*(arrays[name] for name in WeightLayout._fields))
         windows, pairs = len(arrays.get("windows", ())), len(arrays.get("pairs", ()))
         check_layout(layout, windows, len(saved.vocab), len(keys), pairs)
         extractor = FeatureExtractor(saved.vocab, templates, tables, FeatureIndex.build(keys))
-        training_metadata = {key: value for key, value in saved.config.items() if key != "model"}
+        metadata = {key: value for key, value in saved.config.items() if key != "model"}
         model = cls(
-            saved.vocab,
-            saved.unknown,
-            settings,
-            extractor,
-            layout,
-            windows=windows,
-            training_metadata=training_metadata,
+            saved.vocab, saved.unknown, settings, extractor, layout, windows=windows, training_metadata=metadata
         )
         model.load_arrays(arrays, str(saved.path))
         if not all(bool(tensor.isfinite().all()) for tensor in model.parameters()):
@@ -208,53 +190,50 @@ class LogLinearModel(NeuralLanguageModel):
         return model
 
 
-# -- helpers -----------------------------------------------------------------------------------------------------------
-
-
 def _value_tables(
-    templates: tuple[FeatureTemplate, ...], vocab: Vocab, settings: LogLinearConfig, classes: Classes | None
-) -> dict[str, ValueTable]:
+    templates: tuple[features.FeatureTemplate, ...], vocab: Vocab, settings: LogLinearConfig, classes: Classes | None
+) -> dict[str, features.ValueTable]:
     """Return the value tables of all atoms of the templates."""
-    tables: dict[str, ValueTable] = {}
-    for atom in distinct_atoms(templates):
+    tables: dict[str, features.ValueTable] = {}
+    for atom in features.distinct_atoms(templates):
         match atom.table:
             case "word":
-                tables["word"] = identity_table(vocab)
+                tables["word"] = features.identity_table(vocab)
             case "suffix":
-                tables["suffix"] = suffix_table(vocab, settings.suffix_types)
+                tables["suffix"] = features.suffix_table(vocab, settings.suffix_types)
             case "class":
-                tables["class"] = class_table(vocab, _required_classes(classes, atom))
+                if classes is None:
+                    remedy = "give classes, or leave the feature out"
+                    raise DataError(f"feature {atom.name}: needs the class of each word; {remedy}")
+                tables["class"] = features.class_table(vocab, classes)
             case name:
-                tables[name] = function_table(vocab, partial(custom_atom_value, name))
+                tables[name] = features.function_table(vocab, partial(features.custom_atom_value, name))
     return tables
 
 
-def _required_classes(classes: Classes | None, atom: Atom) -> Classes:
-    if classes is None:
-        raise DataError(f"feature {atom.name}: needs the class of each word; give classes, or leave the feature out")
-    return classes
-
-
-def _saved_tables(arrays: Mapping[str, NDArray[Any]], vocab_size: int) -> dict[str, ValueTable]:
+def _saved_tables(arrays: Mapping[str, NDArray[np.generic]], vocab_size: int) -> dict[str, features.ValueTable]:
+    """Return the value tables; raise ValueError if they are not valid."""
     tables = {}
-    for name in arrays:
-        if name.startswith(VALUES):
-            table = name.removeprefix(VALUES)
-            names = json.loads(arrays[NAMES + table].tobytes())
-            tables[table] = check_value_table(ValueTable(arrays[name], tuple(map(str, names))), vocab_size)
+    for name in (name.removeprefix(VALUES) for name in arrays if name.startswith(VALUES)):
+        ids, names = arrays[VALUES + name], json.loads(arrays[NAMES + name].tobytes())
+        if ids.dtype != np.int32 or ids.shape != (vocab_size,) or not names:
+            raise ValueError("the values do not match the vocabulary")
+        tables[name] = features.ValueTable(ids.astype(np.int32, copy=False), tuple(map(str, names)))
+        if tables[name].value_ids.min() < 0 or tables[name].value_ids.max() >= len(names):
+            raise ValueError("a word has a value that does not exist")
     return tables
 
 
 def _saved_templates(
-    saved: SavedModel, settings: LogLinearConfig, tables: Mapping[str, ValueTable]
-) -> tuple[FeatureTemplate, ...]:
+    saved: SavedModel, settings: LogLinearConfig, tables: Mapping[str, features.ValueTable]
+) -> tuple[features.FeatureTemplate, ...]:
     """Parse the templates of a saved model. User-defined features must be defined again; atoms are saved as tables."""
-    load_environment_features()
+    features.load_environment_features()
     try:
-        templates = parse_features(settings.features, known=tables)
+        templates = features.parse_features(settings.features, known=tables)
     except DataError as error:
         raise DataError(f"{saved.path}: {error}") from None
-    missing = sorted({atom.table for atom in distinct_atoms(templates)} - tables.keys())
+    missing = sorted({atom.table for atom in features.distinct_atoms(templates)} - tables.keys())
     if missing:
         raise ValueError(f"no values of {', '.join(missing)}")
     return templates
@@ -264,12 +243,3 @@ def _parameter(size: int, dtype: torch.dtype) -> Tensor:
     """Return zero weights: a parameter, unless there are none."""
     weights = torch.zeros(size, dtype=dtype)
     return nn.Parameter(weights) if size else weights
-
-
-def _drop_features(active: ActiveFeatures, rate: float, generator: Generator | None) -> ActiveFeatures:
-    """Drop each active feature with this probability and scale up the others."""
-    if rate == 0.0:
-        return active
-    retained = (torch.rand(len(active.feature), generator=generator) >= rate).numpy()
-    begin = np.concatenate([[0], np.cumsum(retained)])[active.begin]
-    return ActiveFeatures(begin, active.feature[retained], active.value[retained] / (1.0 - rate))

@@ -12,7 +12,9 @@ per group; the *tail*, all other features, is added for each prediction.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, cast
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -59,18 +61,13 @@ class PredictionGroups(NamedTuple):
     cost: NDArray[np.int64]  # (groups,) number of weights to visit
 
 
-class BiasDistribution(NamedTuple):
-    """The distribution of a prediction without features."""
-
-    score: NDArray[np.float64]  # (|V|,) b, and -inf for `<s>`
-    mass: NDArray[np.float64]  # (|V|,) exp(score - shift)
-    shift: float
-    total: float  # sum of the masses
-
-
 class Workspace(NamedTuple):
-    """Scores of the current group and prediction."""
+    """Scores of a prediction without features, of the current group, and of the current prediction."""
 
+    bias: NDArray[np.float64]  # (|V|,) b, and -inf for `<s>`
+    bias_mass: NDArray[np.float64]  # (|V|,) exp(bias - shift)
+    shift: float  # the largest bias
+    total: float  # sum of the masses
     score: NDArray[np.float64]  # (|V|,) bias and head
     mass: NDArray[np.float64]  # (|V|,) exp(score - shift)
     extra: NDArray[np.float64]  # (|V|,) sum of the tail
@@ -92,19 +89,9 @@ def group_predictions(active: ActiveFeatures, layout: WeightLayout, has_windows:
 # -- the differentiable function --------------------------------------------------------------------------------------
 
 
-def target_log_probs(
-    bias: Tensor,
-    pairs: Tensor,
-    windows: Tensor,
-    layout: WeightLayout,
-    groups: PredictionGroups,
-    target: NDArray[np.int32],
-) -> Tensor:
-    """Return log p_{e_t} of every prediction, differentiable with respect to the weights.  # (predictions,) float64"""
-    return cast(Tensor, _SparseLogProbs.apply(bias, pairs, windows, layout, groups, target))  # type: ignore[no-untyped-call]
+class SparseLogProbs(torch.autograd.Function):
+    """log p_{e_t} of every prediction, differentiable with respect to the weights.  # (predictions,) float64"""
 
-
-class _SparseLogProbs(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -117,9 +104,7 @@ class _SparseLogProbs(torch.autograd.Function):
     ) -> Tensor:
         weights = LogLinearWeights(*layout, *(tensor.detach().numpy() for tensor in (bias, pairs, windows)))
         out, log_normalizer = np.empty(len(target)), np.empty(len(target))
-        parallel_map(
-            lambda part: log_probs(weights, groups, target, *part, out, log_normalizer), _balanced_parts(groups)
-        )
+        parallel_map(partial(log_probs, weights, groups, target, out, log_normalizer), _balanced_parts(groups))
         ctx.save_for_backward(bias, pairs, windows)
         ctx.constants = layout, groups, target, log_normalizer
         return torch.from_numpy(out)
@@ -132,7 +117,7 @@ class _SparseLogProbs(torch.autograd.Function):
 
         def work(part: tuple[int, int]) -> WeightGradients:
             out = WeightGradients(*(np.zeros_like(array) for array in (weights.bias, weights.pairs, weights.windows)))
-            gradients(weights, groups, target, *part, log_normalizer, upstream_array, out)
+            gradients(weights, groups, target, log_normalizer, upstream_array, out, part)
             return out
 
         total, *others = parallel_map(work, _balanced_parts(groups))
@@ -148,8 +133,7 @@ def _balanced_parts(groups: PredictionGroups) -> list[tuple[int, int]]:
     total = int(cumulative[-1]) if len(cumulative) else 0
     parts = max(1, min(available_cores(), total // MIN_THREAD_COST))
     cuts = np.searchsorted(cumulative, [total * part // parts for part in range(1, parts)])
-    edges = [0, *cuts.tolist(), len(cumulative)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise([0, *cuts.tolist(), len(cumulative)]))
 
 
 # -- kernels: grouping ------------------------------------------------------------------------------------------------
@@ -169,21 +153,15 @@ def _split_heads(begin: Any, feature: Any, value: Any, layout: Any, has_windows:
                     _swap(feature, value, k, tail[t])
                     tail[t] += 1
         elif begin[t] < begin[t + 1]:
-            _swap(feature, value, _longest_column(layout, feature, begin[t], begin[t + 1]), begin[t])
+            longest, most = begin[t], -1  # the feature with the most pairs
+            for k in range(begin[t], begin[t + 1]):
+                size = layout.begin[feature[k] + 1] - layout.begin[feature[k]]
+                if size > most:
+                    longest, most = k, size
+            _swap(feature, value, longest, begin[t])
             head[t] = feature[begin[t]] + 1
             tail[t] += 1
     return tail, head
-
-
-@kernel
-def _longest_column(layout: Any, feature: Any, first: int, last: int) -> int:
-    """Return the index of the feature with the most pairs."""
-    longest, most = first, -1
-    for k in range(first, last):
-        size = layout.begin[feature[k] + 1] - layout.begin[feature[k]]
-        if size > most:
-            longest, most = k, size
-    return longest
 
 
 @kernel
@@ -201,14 +179,12 @@ def _group_boundaries(begin: Any, feature: Any, value: Any, tail: Any, order: An
         cost[k] = 16
         if k > 0:
             previous = order[k - 1]
-            size = tail[t] - begin[t]
-            same = size == tail[previous] - begin[previous]
-            i = 0
-            while same and i < size:
-                a, b = begin[t] + i, begin[previous] + i
-                same = feature[a] == feature[b] and value[a] == value[b]
-                i += 1
-            is_first[k] = not same
+            first, last, other = begin[t], tail[t], begin[previous]
+            is_first[k] = last - first != tail[previous] - other
+            for i in range(0 if is_first[k] else last - first):
+                if feature[first + i] != feature[other + i] or value[first + i] != value[other + i]:
+                    is_first[k] = True
+                    break
         for i in range(begin[t] if is_first[k] else tail[t], begin[t + 1]):
             j = feature[i]
             cost[k] += layout.begin[j + 1] - layout.begin[j]
@@ -219,27 +195,19 @@ def _group_boundaries(begin: Any, feature: Any, value: Any, tail: Any, order: An
 
 
 @kernel
-def _bias_distribution(bias: Any) -> Any:
-    score = bias.astype(np.float64)
-    score[START] = -np.inf
-    shift = score.max()
-    mass = np.exp(score - shift)
-    return BiasDistribution(score, mass, shift, mass.sum())
+def _new_workspace(weights: Any) -> Any:
+    bias = weights.bias.astype(np.float64)
+    bias[START] = -np.inf
+    shift, size = bias.max(), bias.size
+    mass = np.exp(bias - shift)
+    extra, touched, is_touched = np.zeros(size), np.empty(size, np.int32), np.zeros(size, np.bool_)
+    return Workspace(bias, mass, shift, mass.sum(), bias.copy(), mass.copy(), extra, touched, is_touched)
 
 
 @kernel
-def _new_workspace(base: Any) -> Any:
-    size = base.score.size
-    return Workspace(
-        base.score.copy(), base.mass.copy(), np.zeros(size), np.empty(size, np.int32), np.zeros(size, np.bool_)
-    )
-
-
-@kernel
-def _add_head(weights: Any, groups: Any, t: int, base: Any, work: Any) -> Any:
+def _add_head(weights: Any, groups: Any, t: int, work: Any) -> Any:
     """Add the head's columns; return shift and total of the masses, and whether every word has changed."""
-    dense = weights.windows.size > 0
-    total = base.total
+    dense, total = weights.windows.size > 0, work.total
     score, mass = work.score, work.mass
     for k in range(groups.begin[t], groups.tail[t]):
         j, x = groups.feature[k], groups.value[k]
@@ -247,17 +215,17 @@ def _add_head(weights: Any, groups: Any, t: int, base: Any, work: Any) -> Any:
             w = weights.word[i]
             score[w] += x * weights.pairs[i]
             if not dense:
-                new = math.exp(score[w] - base.shift)
+                new = math.exp(score[w] - work.shift)
                 total += new - mass[w]
                 mass[w] = new
         if weights.window_start[j] >= 0:
             window = weights.windows[weights.window_start[j] : weights.window_start[j] + score.size]
             for w in range(score.size):
                 score[w] += x * window[w]
-    if not dense and base.total * MIN_REMAINDER < total < np.inf:
-        return base.shift, total, False
+    if not dense and work.total * MIN_REMAINDER < total < np.inf:
+        return work.shift, total, False
     if groups.begin[t] == groups.tail[t]:
-        return base.shift, base.total, False
+        return work.shift, work.total, False
     shift, total = score.max(), 0.0
     for w in range(score.size):
         mass[w] = math.exp(score[w] - shift)
@@ -266,17 +234,17 @@ def _add_head(weights: Any, groups: Any, t: int, base: Any, work: Any) -> Any:
 
 
 @kernel
-def _remove_head(weights: Any, groups: Any, t: int, base: Any, work: Any, dense: bool) -> None:
+def _remove_head(weights: Any, groups: Any, t: int, work: Any, dense: bool) -> None:
     """Restore the bias."""
     if dense:
-        work.score[:] = base.score
-        work.mass[:] = base.mass
+        work.score[:] = work.bias
+        work.mass[:] = work.bias_mass
         return
     for k in range(groups.begin[t], groups.tail[t]):
         j = groups.feature[k]
         for i in range(weights.begin[j], weights.begin[j + 1]):
             w = weights.word[i]
-            work.score[w], work.mass[w] = base.score[w], base.mass[w]
+            work.score[w], work.mass[w] = work.bias[w], work.bias_mass[w]
 
 
 @kernel
@@ -293,15 +261,6 @@ def _add_tail(weights: Any, groups: Any, t: int, work: Any) -> int:
                 touched += 1
             work.extra[w] += x * weights.pairs[i]
     return touched
-
-
-@kernel
-def _touch_all(work: Any) -> int:
-    """Mark every word as touched, for a sum that has to be computed again."""
-    for w in range(work.touched.size):
-        work.touched[w] = w
-        work.is_touched[w] = True
-    return work.touched.size
 
 
 @kernel
@@ -325,20 +284,19 @@ def _log_normalizer(work: Any, touched: int, shift: float, total: float) -> floa
 
 
 @kernel
-def log_probs(weights: Any, groups: Any, target: Any, first: int, last: int, out: Any, log_normalizer: Any) -> None:
-    """Compute log p_{e_t} and the log normaliser of all predictions of the groups first..last."""
-    base = _bias_distribution(weights.bias)
-    work = _new_workspace(base)
-    for group in range(first, last):
+def log_probs(weights: Any, groups: Any, target: Any, out: Any, log_normalizer: Any, part: Any) -> None:
+    """Compute log p_{e_t} and the log normaliser of all predictions of a range of groups."""
+    work = _new_workspace(weights)
+    for group in range(part[0], part[1]):
         head = groups.order[groups.first[group]]
-        shift, total, dense = _add_head(weights, groups, head, base, work)
+        shift, total, dense = _add_head(weights, groups, head, work)
         for k in range(groups.first[group], groups.first[group + 1]):
             t = groups.order[k]
             touched = _add_tail(weights, groups, t, work)
             log_normalizer[t] = _log_normalizer(work, touched, shift, total)
             out[t] = work.score[target[t]] + work.extra[target[t]] - log_normalizer[t]
             _remove_tail(work, touched)
-        _remove_head(weights, groups, head, base, work, dense)
+        _remove_head(weights, groups, head, work, dense)
 
 
 @kernel
@@ -360,29 +318,27 @@ def all_scores(weights: Any, begin: Any, feature: Any, value: Any, out: Any) -> 
 
 
 @kernel
-def gradients(
-    weights: Any, groups: Any, target: Any, first: int, last: int, log_normalizer: Any, upstream: Any, out: Any
-) -> None:
+def gradients(weights: Any, groups: Any, target: Any, log_normalizer: Any, upstream: Any, out: Any, part: Any) -> None:
     """Add sum_t g_t x_j (onehot(e_t) - p) to the gradient of each column, where g_t is the upstream gradient.
 
     For a group, sum_t g_t (onehot(e_t) - p) is `error` at the touched words, minus `scale` times the mass of all words.
     """
-    base = _bias_distribution(weights.bias)
-    work = _new_workspace(base)
-    size = base.score.size
+    work = _new_workspace(weights)
+    size = work.score.size
     error, residual = np.zeros(size), np.empty(size)
     changed, is_changed = np.empty(size, np.int32), np.zeros(size, np.bool_)
     base_scale = 0.0
-    for group in range(first, last):
+    for group in range(part[0], part[1]):
         head = groups.order[groups.first[group]]
-        shift, total, dense = _add_head(weights, groups, head, base, work)
+        shift, total, dense = _add_head(weights, groups, head, work)
         scale, count = 0.0, 0
         for k in range(groups.first[group], groups.first[group + 1]):
             t = groups.order[k]
             g, ratio = upstream[t], math.exp(shift - log_normalizer[t])
             touched = _add_tail(weights, groups, t, work)
             if not total * ratio * MIN_REMAINDER < 1.0:  # the common part would drown the differences
-                touched, ratio = _touch_all(work), 0.0
+                touched, ratio = size, 0.0
+                work.touched[:], work.is_touched[:] = np.arange(size), True
             if not work.is_touched[target[t]]:
                 work.is_touched[target[t]] = True
                 work.touched[touched] = target[t]
@@ -395,30 +351,24 @@ def gradients(
                     is_changed[w] = True
                     changed[count] = w
                     count += 1
-            _add_tail_gradients(weights, groups, t, g, residual, out)
+            for i in range(groups.tail[t], groups.begin[t + 1]):
+                j = groups.feature[i]
+                for pair in range(weights.begin[j], weights.begin[j + 1]):
+                    out.pairs[pair] += g * groups.value[i] * residual[weights.word[pair]]
             _remove_tail(work, touched)
             scale += g * ratio
-        base_scale += _add_head_gradients(weights, groups, head, base, work, dense, error, scale, out)
+        base_scale += _add_head_gradients(weights, groups, head, work, dense, error, scale, out)
         for i in range(count):
             out.bias[changed[i]] += error[changed[i]]
             error[changed[i]], is_changed[changed[i]] = 0.0, False
-        _remove_head(weights, groups, head, base, work, dense)
+        _remove_head(weights, groups, head, work, dense)
     for w in range(size):
-        out.bias[w] -= base_scale * base.mass[w]
-
-
-@kernel
-def _add_tail_gradients(weights: Any, groups: Any, t: int, g: float, residual: Any, out: Any) -> None:
-    """Add g x_j (onehot - p) at the words that the tail's features have weights for."""
-    for k in range(groups.tail[t], groups.begin[t + 1]):
-        j, x = groups.feature[k], groups.value[k]
-        for i in range(weights.begin[j], weights.begin[j + 1]):
-            out.pairs[i] += g * x * residual[weights.word[i]]
+        out.bias[w] -= base_scale * work.bias_mass[w]
 
 
 @kernel
 def _add_head_gradients(
-    weights: Any, groups: Any, t: int, base: Any, work: Any, dense: bool, error: Any, scale: float, out: Any
+    weights: Any, groups: Any, t: int, work: Any, dense: bool, error: Any, scale: float, out: Any
 ) -> float:
     """Add the gradients of the head's columns for a whole group; return the scale of the bias' own masses."""
     mass = work.mass
@@ -428,7 +378,7 @@ def _add_head_gradients(
             w = weights.word[i]
             out.pairs[i] += x * (error[w] - scale * mass[w])
             if not dense:
-                out.bias[w] -= scale * (mass[w] - base.mass[w])
+                out.bias[w] -= scale * (mass[w] - work.bias_mass[w])
         if weights.window_start[j] >= 0:
             window = out.windows[weights.window_start[j] : weights.window_start[j] + mass.size]
             for w in range(mass.size):

@@ -8,7 +8,6 @@ is a window that overlaps no other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -23,7 +22,7 @@ from dragoman.models.loglinear.config import MAX_HASH_BITS, LogLinearConfig
 from dragoman.models.loglinear.features import (
     FeatureOccurrences,
     FeatureTemplate,
-    ValueTable,
+    ValueTables,
     WordHistories,
     combine_hashes,
 )
@@ -55,8 +54,7 @@ class FeatureIndex:
 
     @classmethod
     def build(cls, keys: NDArray[np.uint64]) -> Self:
-        size = 1 << max(1, 2 * len(keys)).bit_length()  # at most half full
-        slots = np.full(size, NOT_FOUND, np.int32)
+        slots = np.full(1 << max(1, 2 * len(keys)).bit_length(), NOT_FOUND, np.int32)  # at most half full
         if not _fill(keys, slots):
             raise ValueError("a feature has two ids")
         return cls(keys, slots)
@@ -99,7 +97,7 @@ class FeatureExtractor:
 
     vocab: Vocab
     templates: tuple[FeatureTemplate, ...]
-    tables: Mapping[str, ValueTable]  # by the name of the atom
+    tables: ValueTables
     index: FeatureIndex
 
     @property
@@ -133,53 +131,26 @@ class FeatureCounts:
     word: NDArray[np.int32]  # (pairs,)
     count: NDArray[np.int64]  # (pairs,)
 
-    @property
-    def of_feature(self) -> NDArray[np.int64]:
-        """The count of each feature.  # (features,)"""
-        return np.add.reduceat(self.count, self.begin[:-1]) if len(self.key) else np.zeros(0, np.int64)
 
-
-def count_features(
-    corpus: Corpus, templates: tuple[FeatureTemplate, ...], tables: Mapping[str, ValueTable]
-) -> FeatureCounts:
+def count_features(corpus: Corpus, templates: tuple[FeatureTemplate, ...], tables: ValueTables) -> FeatureCounts:
     """Count features and next words, chunk by chunk."""
     if not corpus.num_tokens:
         raise DataError("the training text is empty, and a log-linear model takes its features from it")
-    parts = [part for chunk in corpus.chunks(CHUNK_TOKENS) for part in _count_chunk(chunk, templates, tables)]
-    key = np.concatenate([part.key for part in parts])
-    word = np.concatenate([part.word for part in parts])
-    count = np.concatenate([part.count for part in parts])
-    template = np.concatenate([part.template for part in parts])
+    size, parts = len(corpus.vocab), []
+    for chunk in corpus.chunks(CHUNK_TOKENS):
+        history, target = WordHistories.from_corpus(chunk), chunk.ids_with_boundaries(starts=0)
+        for index, template in enumerate(templates):
+            occurrences = template.extract(history, tables, corpus.vocab)
+            keys, key_ids = np.unique(occurrences.key, return_inverse=True)
+            pairs, count = np.unique(key_ids * size + target[occurrences.prediction], return_counts=True)
+            parts.append((keys[pairs // size], np.full(len(pairs), index), pairs % size, count))
+    key, of_template, word, count = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     keys, first, feature_ids = np.unique(key, return_index=True, return_inverse=True)
-    pairs, pair_ids = np.unique(feature_ids * len(corpus.vocab) + word, return_inverse=True)
-    feature, word = np.divmod(pairs, len(corpus.vocab))
+    pairs, pair_ids = np.unique(feature_ids * size + word, return_inverse=True)
+    feature, word = np.divmod(pairs, size)
     begin = np.searchsorted(feature, np.arange(len(keys) + 1))
     counts = np.bincount(pair_ids, count, len(pairs)).astype(np.int64)
-    return FeatureCounts(keys, template[first], begin, word.astype(np.int32), counts)
-
-
-@dataclass(frozen=True)
-class _PairCounts:
-    """Counts of the pairs of feature and next word in a chunk."""
-
-    key: NDArray[np.uint64]  # (pairs,)
-    template: NDArray[np.int64]  # (pairs,)
-    word: NDArray[np.int64]  # (pairs,)
-    count: NDArray[np.int64]  # (pairs,)
-
-
-def _count_chunk(
-    corpus: Corpus, templates: tuple[FeatureTemplate, ...], tables: Mapping[str, ValueTable]
-) -> list[_PairCounts]:
-    history, target = WordHistories.from_corpus(corpus), corpus.ids_with_boundaries(starts=0)
-    parts = []
-    for index, template in enumerate(templates):
-        occurrences = template.extract(history, tables, corpus.vocab)
-        keys, key_ids = np.unique(occurrences.key, return_inverse=True)
-        pairs, count = np.unique(key_ids * len(corpus.vocab) + target[occurrences.prediction], return_counts=True)
-        key_ids, word = np.divmod(pairs, len(corpus.vocab))
-        parts.append(_PairCounts(keys[key_ids], np.full(len(pairs), index), word, count))
-    return parts
+    return FeatureCounts(keys, of_template[first], begin, word.astype(np.int32), counts)
 
 
 # -- layout -----------------------------------------------------------------------------------------------------------
@@ -204,9 +175,10 @@ class WeightPlan:
 
 
 def plan_weights(
-    counts: FeatureCounts, templates: tuple[FeatureTemplate, ...], vocab_size: int, settings: LogLinearConfig
+    corpus: Corpus, templates: tuple[FeatureTemplate, ...], tables: ValueTables, settings: LogLinearConfig
 ) -> WeightPlan:
-    """Choose the storage of each feature's column."""
+    """Count the features of a corpus and choose the storage of each feature's column."""
+    counts, vocab_size = count_features(corpus, templates, tables), len(corpus.vocab)
     windowed, note = _has_window(counts, templates, vocab_size, settings)
     retained_pairs = (counts.count >= settings.min_seen) & ~np.repeat(windowed, np.diff(counts.begin))
     sizes = np.diff(np.concatenate([[0], np.cumsum(retained_pairs)])[counts.begin])  # pairs of each feature
@@ -225,7 +197,8 @@ def _has_window(
 
     With `auto`, features of single words have windows unless that needs too many weights.
     """
-    frequent = counts.of_feature >= settings.min_seen
+    counts_of_features = np.add.reduceat(counts.count, counts.begin[:-1]) if len(counts.key) else np.zeros(0)
+    frequent = counts_of_features >= settings.min_seen
     if settings.weights in ("full", "hashed"):
         return frequent, ""
     is_unigram = np.array([template.is_unigram for template in templates])
@@ -244,10 +217,8 @@ def _window_starts(
     if settings.weights == "hashed" and len(keys):
         size = 1 << settings.hash_bits
         if size < vocab_size:
-            remedy = f"choose {vocab_size.bit_length()} or more"
-            raise DataError(
-                f"hash_bits {settings.hash_bits}: a column of {vocab_size:,} weights does not fit; {remedy}"
-            )
+            problem = f"a column of {vocab_size:,} weights does not fit; choose {vocab_size.bit_length()} or more"
+            raise DataError(f"hash_bits {settings.hash_bits}: {problem}")
         hashes = combine_hashes(keys, np.zeros(len(keys), np.int64))
         return (hashes % np.uint64(size - vocab_size + 1)).astype(np.int64), size
     size = len(keys) * vocab_size
