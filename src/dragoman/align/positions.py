@@ -248,7 +248,8 @@ def _fill_transitions(n_f, jumps, null, transitions):  # type: ignore[no-untyped
 @kernel
 def _forward(first, n_f, n_e, entries, t, null, work):  # type: ignore[no-untyped-def]
     """P(a_j, e_1 ... e_j), scaled to sum to 1 for each j; return the log-likelihood of the sentence."""
-    at_word, at_null, transitions, likelihood = work.at_word, work.at_null, work.transitions, 0.0
+    transitions, at_word, at_null, _, scale = work
+    likelihood = 0.0
     for j in range(n_e):
         row = first + j * (n_f + 1)
         total = 0.0
@@ -264,7 +265,7 @@ def _forward(first, n_f, n_e, entries, t, null, work):  # type: ignore[no-untype
             at_word[j, i] = p_word * t[entries[row + 1 + i]]
             at_null[j, i] = p_null * t[entries[row]]
             total += at_word[j, i] + at_null[j, i]
-        work.scale[j] = total
+        scale[j] = total
         likelihood += np.log(total)
         for i in range(n_f):
             at_word[j, i] /= total
@@ -275,7 +276,7 @@ def _forward(first, n_f, n_e, entries, t, null, work):  # type: ignore[no-untype
 @kernel
 def _backward(first, n_f, n_e, entries, t, null, work, posteriors, counts):  # type: ignore[no-untyped-def]
     """P(e_{j+1} ... | a_j), with the same scale; fill in the posteriors and add up the expected jumps."""
-    at_word, at_null, backward, scale = work.at_word, work.at_null, work.backward, work.scale
+    transitions, at_word, at_null, backward, scale = work
     for i in range(n_f):
         backward[n_e - 1, i] = 1.0
     for j in range(n_e - 1, -1, -1):
@@ -292,7 +293,7 @@ def _backward(first, n_f, n_e, entries, t, null, work, posteriors, counts):  # t
         for k in range(n_f):
             total = null * t[entries[row]] * backward[j, k]
             for i in range(n_f):
-                step = work.transitions[k, i] * t[entries[row + 1 + i]] * backward[j, i]
+                step = transitions[k, i] * t[entries[row + 1 + i]] * backward[j, i]
                 total += step
                 expected = (at_word[j - 1, k] + at_null[j - 1, k]) * step / scale[j]
                 counts[min(max(i - k, -MAX_JUMP), MAX_JUMP) + MAX_JUMP] += expected

@@ -74,10 +74,9 @@ def _find(keys, first, last, key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _find_pair(associations, source, target):  # type: ignore[no-untyped-def]
+def _find_pair(keys, starts, width, source, target):  # type: ignore[no-untyped-def]
     """The index of a word pair, or -1."""
-    key = np.int64(source) * associations.target_counts.size + target
-    return _find(associations.keys, associations.starts[source], associations.starts[source + 1], key)
+    return _find(keys, starts[source], starts[source + 1], np.int64(source) * width + target)
 
 
 @kernel
@@ -90,6 +89,7 @@ def _score(associations, source, target, source_lines, target_lines, is_training
     result = np.full(rows[1] - rows[0], np.nan)
     joint, left_out = np.empty((longest, longest)), np.empty((longest, longest))
     weights, total = np.empty(longest), associations.target_counts.sum()
+    keys, starts = associations.keys, associations.starts
     for row in range(rows[0], rows[1]):
         a, b = source_lines[row], target_lines[row]
         f = source.ids[source.offsets[a] : source.offsets[a + 1]]
@@ -99,7 +99,7 @@ def _score(associations, source, target, source_lines, target_lines, is_training
         left_out[: f.size, : e.size] = 0.0
         for j in range(e.size):
             for i in range(f.size):
-                index = _find_pair(associations, f[i], e[j])
+                index = _find_pair(keys, starts, target.vocab_size, f[i], e[j])
                 joint[i, j] = associations.counts[index] if index >= 0 else 0.0
             if is_training_pair[a] and _find(target.ids, target.offsets[a], target.offsets[a + 1], e[j]) >= 0:
                 _add_left_out(left_out[:, j], f, f, e[j], associations, weights)
@@ -114,9 +114,10 @@ def _score(associations, source, target, source_lines, target_lines, is_training
 @kernel
 def _add_left_out(left_out, f, trained, word, associations, weights):  # type: ignore[no-untyped-def]
     """Add to `left_out` what a training pair with the source words `trained` contributed to the counts of `word`."""
-    norm = associations.previous_probs[_find_pair(associations, NULL, word)]
+    keys, starts, _, previous_probs, _, target_counts = associations
+    norm = previous_probs[_find_pair(keys, starts, target_counts.size, NULL, word)]
     for k in range(trained.size):
-        weights[k] = associations.previous_probs[_find_pair(associations, trained[k], word)]
+        weights[k] = previous_probs[_find_pair(keys, starts, target_counts.size, trained[k], word)]
         norm += weights[k]
     for i in range(f.size):
         k = _find(trained, 0, trained.size, f[i])
