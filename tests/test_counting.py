@@ -10,6 +10,7 @@ import pytest
 from dragoman import Corpus, DataError, Vocab
 from dragoman.ngram import counting
 from dragoman.ngram.counting import count_ngrams
+from zoo import ngram_words
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def one_by_one(corpus: Corpus, order: int) -> Counter[tuple[int, ...]]:
 
 
 def as_counter(counts: counting.NgramCounts, order: int) -> dict[tuple[int, ...], int]:
-    rows, count = counts.trie.words(order).tolist(), counts.count[counts.trie.span(order)].tolist()
+    rows, count = ngram_words(counts.trie, order).tolist(), counts.count[counts.trie.span(order)].tolist()
     assert rows == sorted(rows)
     assert len({tuple(row) for row in rows}) == len(rows)
     return {tuple(row): number for row, number in zip(rows, count, strict=True) if number}

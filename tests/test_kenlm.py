@@ -20,6 +20,7 @@ from dragoman.data.vocabulary import END, START, UNK
 from dragoman.evaluation.likelihood import unknown_log_probs
 from dragoman.ngram.arpa import read_arpa
 from dragoman.ngram.model import NgramModel
+from zoo import ngram_words
 
 ORACLES = Path(__file__).parent / "oracles" / "kenlm"
 LOG_10 = math.log(10)
@@ -97,7 +98,7 @@ def numbers_of(model: NgramModel) -> Numbers:
     table, words, numbers = model.table, model.vocab.tokens, Numbers()
     for order in range(1, table.trie.order + 1):
         log_prob = table.values(order).astype(float)
-        rows = table.trie.words(order)
+        rows = ngram_words(table.trie, order)
         if not isinstance(model.unknown, ClosedVocabulary):
             log_prob[rows[:, -1] == UNK] += model.unknown.log_probs(["any"])[0]
         for node, row, value in zip(range(table.trie.levels[order], table.trie.nodes), rows, log_prob, strict=False):

@@ -12,6 +12,7 @@ from dragoman import Corpus, NgramModel
 from dragoman.data.vocabulary import END, START
 from dragoman.ngram.entropy import context_log_probs, prune_by_entropy, pruning_losses
 from dragoman.ngram.table import NgramTable, keep_nodes, renormalise
+from zoo import ngram_words
 
 
 def _walk(source: random.Random) -> str:
@@ -41,7 +42,7 @@ def bigrams() -> NgramTable:
 
 
 def _strings(table: NgramTable, order: int) -> set[tuple[int, ...]]:
-    return set(map(tuple, table.trie.words(order).tolist())) if order <= table.trie.order else set()
+    return set(map(tuple, ngram_words(table.trie, order).tolist())) if order <= table.trie.order else set()
 
 
 def _perplexity(table: NgramTable, corpus: Corpus) -> float:
@@ -49,7 +50,7 @@ def _perplexity(table: NgramTable, corpus: Corpus) -> float:
 
 
 def test_loss_is_the_relative_entropy_between_the_model_with_and_without_the_bigram(bigrams: NgramTable) -> None:
-    words, contexts = bigrams.trie.words(1)[:, 0], context_log_probs(bigrams)
+    words, contexts = ngram_words(bigrams.trie, 1)[:, 0], context_log_probs(bigrams)
     closed = pruning_losses(bigrams)
     first = bigrams.trie.levels[2]
     assert bigrams.trie.nodes - first == 12
@@ -68,7 +69,7 @@ def test_contexts_have_the_probabilities_along_their_strings(trigrams: NgramMode
     contexts = context_log_probs(table)
     assert contexts[1 + START] == table.log_prob[1 + END]
     node = table.trie.levels[3] - 1
-    first, _ = table.trie.words(2)[-1]
+    first, _ = ngram_words(table.trie, 2)[-1]
     assert contexts[node] == pytest.approx(float(table.log_prob[1 + first] + table.log_prob[node]))
 
 
@@ -99,7 +100,7 @@ def test_drops_ngrams_with_small_loss_that_are_not_contexts(trigrams: NgramModel
     threshold = 2e-4
     table = trigrams.table
     pruned, loss = prune_by_entropy(table, threshold), np.expm1(pruning_losses(table))
-    dear = [set(map(tuple, table.trie.words(k)[loss[table.trie.span(k)] >= threshold].tolist())) for k in (2, 3)]
+    dear = [set(map(tuple, ngram_words(table.trie, k)[loss[table.trie.span(k)] >= threshold].tolist())) for k in (2, 3)]
     needed = {string[:2] for string in dear[1]}
     assert _strings(pruned, 3) == dear[1]
     assert _strings(pruned, 2) == dear[0] | needed

@@ -21,6 +21,7 @@ from dragoman.ngram.counting import count_ngrams
 from dragoman.ngram.heldout import _collect_evidence, _iterate, fit_coefficients
 from dragoman.ngram.model import zerogram
 from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS
+from zoo import ngram_words
 
 DISCOUNTED = ("katz", "absolute-discounting", "kneser-ney", "modified-kneser-ney")
 
@@ -189,7 +190,8 @@ def test_katz_discounts_seen_words_and_backs_off_for_the_rest() -> None:
     model = NgramModel.train(text, order=2, smoothing="katz")
     assert model.notes == ()
     counts = count_ngrams(text, 2)
-    pairs = {tuple(row): int(c) for row, c in zip(counts.trie.words(2), counts.count[counts.trie.span(2)], strict=True)}
+    bigrams = zip(ngram_words(counts.trie, 2), counts.count[counts.trie.span(2)], strict=True)
+    pairs = {tuple(row): int(count) for row, count in bigrams}
     history = text.vocab.id("w3")
     total = sum(count for (first, _), count in pairs.items() if first == history)
     after, unigrams = _probs(model, "w3"), dict(zip(text.vocab.tokens, np.exp(model.table.values(1)), strict=True))
@@ -296,7 +298,8 @@ def test_literal_unk_is_counted_like_a_word() -> None:
 def test_unseen_contexts_back_off(smoothing: str, text: Corpus) -> None:
     model = NgramModel.train(text, order=3, smoothing=smoothing)
     pairs = {
-        (text.vocab.tokens[first], text.vocab.tokens[second]) for first, second in count_ngrams(text, 2).trie.words(2)
+        (text.vocab.tokens[first], text.vocab.tokens[second])
+        for first, second in ngram_words(count_ngrams(text, 2).trie, 2)
     }
     context = next(word for word in text.vocab.tokens[3:] if (word, "w59") not in pairs)
     usual = next(word for word in text.vocab.tokens[3:] if (word, "w59") in pairs)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dragoman import Corpus, FeedForwardModel, LogLinearModel, Mixture, NgramModel, RecurrentModel, fit
 from dragoman.align.aligner import Aligner
@@ -33,6 +34,7 @@ from dragoman.ngram.arpa import read_arpa, write_arpa
 from dragoman.ngram.class_model import ClassNgramModel
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
+from dragoman.ngram.trie import Trie
 
 ORDERS = (2, 5)
 
@@ -397,3 +399,13 @@ def model(name: str, text: Text = TOY) -> LanguageModel:
 @cache
 def translator(name: str, text: Text = TOY) -> Any:
     return TRANSLATORS[name](text)
+
+
+def ngram_words(trie: Trie, order: int) -> NDArray[np.int32]:
+    """Return all n-grams of one order as rows of words.  # (n-grams, order)"""
+    node = np.arange(trie.levels[order], trie.levels[order + 1])
+    columns = []
+    for k in range(order, 0, -1):
+        columns.append(trie.word[node])
+        node = trie.parents(k)[node - trie.levels[k]]
+    return np.stack(columns[::-1], axis=1)

@@ -139,38 +139,28 @@ class Aligner:
         """Read a directory that `save` wrote."""
         directory = Path(path)
         config = _read_config(directory)
+
+        def load_model(direction: str, source: Vocab, target: Vocab) -> DirectionalModel:
+            parameters = dict(config[direction])
+            model = parameters.pop("model")
+            keys, probs = (np.asarray(arrays[f"{direction}.{name}"]) for name in ("keys", "probs"))
+            if len(keys) != len(probs) or (np.diff(keys) <= 0).any():
+                raise ValueError(f"{direction}: entries are not sorted")
+            if len(keys) and not 0 <= keys[0] <= keys[-1] < len(source) * len(target):
+                raise ValueError(f"{direction}: entries are outside the vocabularies")
+            positions = POSITION_MODELS[model].from_config(parameters)
+            return DirectionalModel(model, Lexicon(source, target, keys, probs), positions)
+
         try:
             source, target = (
                 Vocab.read(directory / storage.SOURCE_VOCAB_FILE),
                 Vocab.read(directory / storage.VOCAB_FILE),
             )
             arrays = storage.map_arrays(directory / storage.ARRAYS_FILE)
-            forward = _load_model(config, arrays, "forward", source, target)
-            return cls(forward, _load_model(config, arrays, "backward", target, source))
+            return cls(load_model("forward", source, target), load_model("backward", target, source))
         except (KeyError, TypeError, ValueError) as error:
             problem = f"{type(error).__name__}: {error}"
             raise DataError(f"{directory}: damaged aligner ({problem}); run dragoman align -o again") from error
-
-
-def _load_model(
-    config: Mapping[str, Mapping[str, object]],
-    arrays: Mapping[str, NDArray[np.generic]],
-    direction: str,
-    source: Vocab,
-    target: Vocab,
-) -> DirectionalModel:
-    parameters = dict(config[direction])
-    model = str(parameters.pop("model"))
-    keys, probs = (
-        np.asarray(arrays[f"{direction}.keys"], np.int64),
-        np.asarray(arrays[f"{direction}.probs"], np.float64),
-    )
-    if len(keys) != len(probs) or (np.diff(keys) <= 0).any():
-        raise ValueError(f"{direction}: entries are not sorted")
-    if len(keys) and not 0 <= keys[0] <= keys[-1] < len(source) * len(target):
-        raise ValueError(f"{direction}: entries are outside the vocabularies")
-    positions = POSITION_MODELS[model].from_config(parameters)
-    return DirectionalModel(model, Lexicon(source, target, keys, probs), positions)
 
 
 def _read_config(directory: Path) -> dict[str, Any]:

@@ -51,13 +51,6 @@ class Lexicon:
         words = self.target.tokens
         return [LexiconEntry(words[int(self.keys[n]) % len(words)], float(self.probs[n])) for n in order]
 
-    def best_translations(self) -> NDArray[np.int32]:
-        """Return the most probable translation of each source word; `<unk>` where there is none.  # (|V_f|,)"""
-        best = np.full(len(self.source), UNK, np.int32)
-        sources, targets = np.divmod(self.keys[self.top_entries(1)], len(self.target))
-        best[sources] = targets
-        return best
-
     def top_entries(self, k: int, min_prob: float = 0.0) -> NDArray[np.int64]:
         """Return the indices, in order, of each source word's k most probable entries of at least `min_prob`."""
         sources, targets = np.divmod(self.keys, len(self.target))

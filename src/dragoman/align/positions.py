@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,16 +222,6 @@ def _distance_moments(shapes, frequencies, tension):  # type: ignore[no-untyped-
     return total, mean, variance
 
 
-class _Workspace(NamedTuple):
-    """Arrays for the sentences of a chunk."""
-
-    transitions: FloatArray  # (source + 1, source) P(a_j = i | a_{j-1} = k) in row k
-    at_word: FloatArray  # (target, source) forward probability of position i
-    at_null: FloatArray  # (target, source) forward probability of NULL, i the last position before
-    backward: FloatArray  # (target, source)
-    scale: FloatArray  # (target,)
-
-
 @kernel
 def _fill_transitions(n_f, jumps, null, transitions):  # type: ignore[no-untyped-def]
     """P(a_j = i | a_{j-1} = k) in row k; the last row is the start of a sentence, one position before the first."""
@@ -307,15 +297,17 @@ def _forward_backward(at, entries, t, jumps, null, posteriors, chunk):  # type: 
     for pair in range(chunk[0], chunk[1]):
         max_f = max(max_f, at.source[pair + 1] - at.source[pair])
         max_e = max(max_e, at.target[pair + 1] - at.target[pair])
-    shape = (max_e, max_f)
-    work = _Workspace(np.empty((max_f + 1, max_f)), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(max_e))
+    transitions, backward, scale = np.empty((max_f + 1, max_f)), np.empty((max_e, max_f)), np.empty(max_e)
+    at_word = np.empty((max_e, max_f))  # forward probability of position i
+    at_null = np.empty((max_e, max_f))  # forward probability of NULL, i the last position before
+    work = (transitions, at_word, at_null, backward, scale)
     likelihood, counts = 0.0, np.zeros_like(jumps)
     for pair in range(chunk[0], chunk[1]):
         n_f, n_e, first = at.source[pair + 1] - at.source[pair], at.target[pair + 1] - at.target[pair], at.cells[pair]
         if n_f == 0:
             likelihood += _align_with_null(first, n_e, entries, t, posteriors)
         elif n_e > 0:
-            _fill_transitions(n_f, jumps, null, work.transitions)
+            _fill_transitions(n_f, jumps, null, transitions)
             likelihood += _forward(first, n_f, n_e, entries, t, null, work)
             _backward(first, n_f, n_e, entries, t, null, work, posteriors, counts)
     return likelihood, counts

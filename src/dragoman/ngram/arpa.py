@@ -102,7 +102,16 @@ def _read(source: Path) -> tuple[Vocab, list[_Ngrams]]:
         chunks = lines.next_section(sections, lines.section_name(order_header.order), source)
         level, orphans = _read_rows(chunks, levels, spellings)
         order_header.check(len(level.word), source)
-        levels = _with_level(levels, level, orphans, source)
+        if len(orphans):
+            levels, moved, added = _with_contexts(levels, orphans[:, :-1])
+            known = level.context >= 0
+            context = np.empty_like(level.context)
+            context[known], context[~known] = moved[level.context[known]], added
+            level = level._replace(context=context)
+        keys = level.keys()
+        if not (keys[1:] > keys[:-1]).all():
+            level = level.take(_sorted_order(keys, order_header.order, source))
+        levels = [*levels, level]
     lines.next_section(sections, lines.ENDING, source)
     while len(levels) > 1 and not len(levels[-1].word):
         levels.pop()
@@ -178,20 +187,6 @@ def _read_rows(
 
     ngrams, orphans = zip(*parallel_stream(parse, chunks, available_cores()), strict=True)
     return _Ngrams.concatenate(ngrams), np.concatenate(orphans)
-
-
-def _with_level(levels: list[_Ngrams], level: _Ngrams, orphans: NDArray[np.int32], source: Path) -> list[_Ngrams]:
-    """Add a level, sorted by context and then by last word."""
-    if len(orphans):
-        levels, moved, added = _with_contexts(levels, orphans[:, :-1])
-        known = level.context >= 0
-        context = np.empty_like(level.context)
-        context[known], context[~known] = moved[level.context[known]], added
-        level = level._replace(context=context)
-    keys = level.keys()
-    if not (keys[1:] > keys[:-1]).all():
-        level = level.take(_sorted_order(keys, len(levels) + 1, source))
-    return [*levels, level]
 
 
 def _with_contexts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 CLASSES_DIR = "classes"  # the directory of the n-gram model over classes
 
 
+@dataclass(eq=False, repr=False)
 class ClassNgramModel(LanguageModel):
     """P(w | h) = P(class of w | classes of h) P(w | class of w).
 
@@ -49,20 +51,11 @@ class ClassNgramModel(LanguageModel):
     """
 
     kind: ClassVar[str] = "class-ngram"
-
-    def __init__(
-        self,
-        vocab: Vocab,
-        inner: LanguageModel,
-        class_of: NDArray[np.int32],
-        log_emission: NDArray[np.float64],
-        unknown: UnknownWordModel,
-    ):
-        self.vocab = vocab
-        self.inner = inner  # an n-gram model over the names of the classes
-        self.class_of = class_of  # (|V|,) the class of each word in the inner vocabulary
-        self.log_emission = log_emission  # (|V|,) log P(w | class of w)
-        self.unknown = unknown
+    vocab: Vocab
+    inner: LanguageModel  # an n-gram model over the names of the classes
+    class_of: NDArray[np.int32]  # (|V|,) the class of each word in the inner vocabulary
+    log_emission: NDArray[np.float64]  # (|V|,) log P(w | class of w)
+    unknown: UnknownWordModel
 
     @classmethod
     def train(

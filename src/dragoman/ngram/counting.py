@@ -57,11 +57,8 @@ class _BlockNgrams:
 def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = False) -> NgramCounts:
     """Count the n-grams of orders 1 to `order`.
 
-    Args:
-        corpus: the text.
-        order: the longest n-gram.
-        gap: number of words skipped between a context and the word it predicts.
-        anchored: count only strings at the start of a sentence, the tutorial's c_prefix (above order 1).
+    `gap` words are skipped between a context and the word it predicts. If `anchored`, only strings at the start of a
+    sentence are counted, the tutorial's c_prefix (above order 1).
     """
     if corpus.num_tokens + (1 + gap) * corpus.num_sentences >= MAX_NODES:
         raise DataError(f"{corpus.num_tokens:,} tokens: the limit for n-gram counts is {MAX_NODES:,}; split the text")

@@ -21,15 +21,10 @@ from dragoman.ngram.heldout import HeldoutText, InterpolationCoefficients
 from dragoman.ngram.trie import context_sums
 
 Floats = NDArray[np.float64]
+# mass(hw) and total(h) of the n-grams of one order: P(w | h) keeps mass(hw) / total(h). A total of 0 means that h was
+# never seen.  # (n-grams,), (contexts,)
+OrderMasses = tuple[NDArray[np.floating], Floats]
 BLOCK_NGRAMS = 1 << 16  # computed at a time: temporary arrays of this size stay in the cache
-
-
-@dataclass(frozen=True)
-class OrderMasses:
-    """The n-grams of one order: P(w | h) keeps mass(hw) / total(h). A total of 0 means that h was never seen."""
-
-    mass: NDArray[np.floating]  # (n-grams,)
-    total: Floats  # (contexts,)
 
 
 @dataclass(frozen=True)
@@ -123,16 +118,18 @@ class SmoothingTask:
         backoff = np.ones(trie.contexts, np.float32)
 
         def estimate_order(order: int) -> None:
-            level = masses(order)
-            mass = level.mass if keep is None or order == 1 else np.where(keep[trie.span(order)], level.mass, 0.0)
+            mass, total = masses(order)
+            if keep is not None and order > 1:
+                mass = np.where(keep[trie.span(order)], mass, 0.0)
             # The lower probability of a unigram is that of the word in the zerogram distribution.
             lower, index = (self.zerogram, trie.word) if order == 1 else (prob, trie.suffix)
             first, last = trie.levels[order - 1], trie.levels[order]
 
             def fill(span: tuple[int, int]) -> None:
                 begin = trie.begin[span[0] : span[1] + 1]
-                total, ngrams = level.total[span[0] - first : span[1] - first], slice(int(begin[0]), int(begin[-1]))
-                block = _Block(begin, total, mass[ngrams.start - last : ngrams.stop - last], lower[index[ngrams]])
+                contexts, ngrams = slice(span[0] - first, span[1] - first), slice(int(begin[0]), int(begin[-1]))
+                block_mass = mass[ngrams.start - last : ngrams.stop - last]
+                block = _Block(begin, total[contexts], block_mass, lower[index[ngrams]])
                 prob[ngrams], backoff[slice(*span)] = rule(block)
 
             parallel_map(fill, _context_blocks(trie.begin, first, last))

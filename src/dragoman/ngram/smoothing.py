@@ -30,7 +30,7 @@ def _interpolate(task: SmoothingTask, totals: Callable[[int, NDArray[np.float32]
 
     def masses(order: int) -> OrderMasses:
         counts = task.raw(order).astype(np.float32)
-        return OrderMasses(counts, totals(order, counts))
+        return counts, totals(order, counts)
 
     return task.estimate(masses)
 
@@ -82,7 +82,7 @@ def katz(task: SmoothingTask) -> BackoffEstimate:
             mass = counts - _fallback_discounts(task, order, error, "Good-Turing discounts")[np.minimum(counts, 3)]
         total, remaining = task.totals(order, counts), task.totals(order, mass)
         undiscounted = (remaining >= total) & (total > 0)
-        return OrderMasses(mass, np.where(undiscounted, total + 1, total))  # leave some mass for unseen words
+        return mass, np.where(undiscounted, total + 1, total)  # leave some mass for unseen words
 
     return task.estimate(masses, back_off)
 
@@ -102,7 +102,7 @@ def discounting(task: SmoothingTask, discounts: Callable[[Floats], Floats], *, a
             D = _fallback_discounts(task, order, error, "discounts")
         mass = D.astype(np.float32)[np.minimum(counts, 3)]
         np.subtract(counts, mass, out=mass, casting="same_kind")
-        return OrderMasses(mass, task.totals(order, counts))
+        return mass, task.totals(order, counts)
 
     return task.estimate(masses)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
+from dragoman.core.types import Json
 from dragoman.data.corpus import Corpus
 from dragoman.data.ranges import offsets_of
 from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
@@ -79,7 +80,7 @@ class SpellingModel:
         known = np.array([not word or word == SPECIALS[UNK] or self.vocab.id(word) != UNK for word in words], bool)
         return np.where(known, -np.inf, outside).tolist()
 
-    def config(self) -> dict[str, object]:
+    def config(self) -> dict[str, Json]:
         """The checksum distinguishes spelling models: the members of a mixture must share one."""
         tables = b"".join(np.ascontiguousarray(array).tobytes() for array in self.characters.arrays().values())
         return {"kind": "characters", "checksum": zlib.crc32(tables)}

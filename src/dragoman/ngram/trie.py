@@ -59,15 +59,6 @@ class Trie:
         first, last = self.levels[order - 1], self.levels[order]
         return np.repeat(np.arange(first, last), np.diff(self.begin[first : last + 1]))
 
-    def words(self, order: int) -> NDArray[np.int32]:
-        """Return all n-grams of one order as rows of words.  # (n-grams, order)"""
-        node = np.arange(self.levels[order], self.levels[order + 1])
-        columns = []
-        for k in range(order, 0, -1):
-            columns.append(self.word[node])
-            node = self.parents(k)[node - self.levels[k]]
-        return np.stack(columns[::-1], axis=1)
-
     def for_each_level(self, visit: Callable[[tuple[int, int]], object]) -> None:
         """Call a function on ranges of contexts of order 1, then of order 2 and so on, each order in parallel."""
         for order in range(1, self.order):

@@ -3,18 +3,8 @@
 An *atom* maps the word at some offset to a value: `word1` is the identity of e_{t-1}, `class2` the class of e_{t-2},
 `suffix1` the suffix of e_{t-1}. A *feature template* is an atom or the conjunction of two to four atoms, such as
 `word1+word2`; every combination of values is one feature. `bag` has a feature for every earlier word of the sentence,
-whose value is the word's count. Presets stand for several templates: `5-gram`, `words-4`.
-
-Two decorators define more:
-
->>> @atom("capital")
-... def capital(word):
-...     return "yes" if word[0].isupper() else None
->>> @feature("question")
-... def question(words):
-...     return ["begins with " + words[0]] if words and words[0] in ("who", "what") else []
->>> [template.name for template in parse_features(["capital1+word2", "question"])]
-['capital1+word2', 'question']
+whose value is the word's count. Presets stand for several templates: `5-gram`, `words-4`. The decorators `atom` and
+`feature` define more.
 """
 
 from __future__ import annotations
@@ -308,15 +298,10 @@ def combine_hashes(keys: NDArray[np.uint64], values: NDArray[np.integer]) -> NDA
 # -- notation ---------------------------------------------------------------------------------------------------------
 
 
-def _ngram(order: int) -> list[str]:
-    """Return the templates of all context lengths of an n-gram model: word1, word1+word2, ..."""
-    atoms = [f"word{offset}" for offset in range(1, order)]
-    return ["+".join(atoms[:length]) for length in range(1, order)]
-
-
-PRESETS = {
-    **{f"{order}-gram": _ngram(order) for order in range(2, MAX_ATOMS + 2)},
-    **{f"words-{count}": [f"word{offset}" for offset in range(1, count + 1)] for count in range(1, 10)},
+WORDS = [f"word{offset}" for offset in range(1, 10)]
+PRESETS = {  # 3-gram: word1, word1+word2, the contexts of all lengths of an n-gram model
+    **{f"{n}-gram": ["+".join(WORDS[:length]) for length in range(1, n)] for n in range(2, MAX_ATOMS + 2)},
+    **{f"words-{count}": WORDS[:count] for count in range(1, 10)},
 }
 
 
