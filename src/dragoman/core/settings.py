@@ -24,8 +24,6 @@ MAX_DEPTH = 8  # of lists and mappings inside each other; protects the stack
 MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 SURROGATES = re.compile("[\ud800-\udfff]")  # what Python decodes invalid UTF-8 to
 
-Scalar = int | float | str | bool | None
-
 
 class Settings(BaseModel):
     """The settings of a component. They are immutable, and unknown keys are errors."""
@@ -62,14 +60,12 @@ def read_settings(path: str | Path) -> dict[str, GivenValue]:
     except UnicodeDecodeError as error:
         raise encoding_error(content, error.start, source) from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        mark, problem = error.problem_mark or error.context_mark, f"not YAML ({error.problem})"
         line = mark.line + 1 if mark else 1
-        problem = f"not YAML ({error.problem}); check indentation, colons and quotes"
-        raise error_at_line(source, line, problem) from None
+        raise error_at_line(source, line, f"{problem}; check indentation, colons and quotes") from None
     except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        problem = f"character U+{error.character:04X} is not allowed; remove it"
-        raise error_at_line(source, line, problem) from None
+        line, problem = text.count("\n", 0, error.position) + 1, f"character U+{error.character:04X} is not allowed"
+        raise error_at_line(source, line, f"{problem}; remove it") from None
     if node is None or not isinstance(node, yaml.MappingNode):
         line = node.start_mark.line + 1 if node else 1
         raise error_at_line(source, line, "no settings; write `section:` and under it, indented, `key: value` lines")
@@ -121,7 +117,7 @@ FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 NON_FINITE = re.compile(r"([-+]?)\.?(inf|nan)", re.IGNORECASE)  # also Python's `inf`, to reject it as a number
 
 
-def parse_scalar(text: str) -> Scalar:
+def parse_scalar(text: str) -> int | float | str | bool | None:
     """Return the value of an unquoted YAML 1.2 scalar.
 
     >>> [parse_scalar(text) for text in ("5", "1e-3", "true", "null", "no", "1:30")]
@@ -159,7 +155,9 @@ def check_sections(
             raise DataError(f"{section.origin}: {problem}")
         if not isinstance(section.value, dict | None):
             remedy = "write `key: value` lines under it, indented"
-            raise DataError(f"{section.origin}: section {name} holds {_truncated(section.value)}; {remedy}")
+            raise DataError(
+                f"{section.origin}: section {name} holds {_truncated(format_value(section.value))}; {remedy}"
+            )
         sections[name] = section.value or {}
     return sections
 
@@ -204,7 +202,7 @@ def _error_message(
         return f"{origin}: {section}{': ' if section else ''}{_requirement_message(error)}"
     if key not in given:
         return f"{origin}: {key} is missing{where}; give it a value"
-    value, shown = given[key].value, _truncated(given[key].value)
+    value, shown = given[key].value, _truncated(format_value(given[key].value))
     if not origin.startswith("--"):  # an option is both origin and key
         origin, shown = f"{origin}: {key}", f"[{shown}]" if isinstance(value, list | tuple) else shown
     return f"{origin} {shown}: {_requirement_message(error)}{_suggest_value(value, kind.model_fields[key].annotation)}"
@@ -313,14 +311,12 @@ def format_value(value: object) -> str:
     return value if is_plain and value == value.strip() else json.dumps(value)
 
 
-def _truncated(value: object) -> str:
-    text = format_value(value)
-    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}..."
+def _truncated(text: str, end: str = "...") -> str:
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + end
 
 
 def _quote(name: str) -> str:
-    text = repr(name)
-    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}...'"
+    return _truncated(repr(name), "...'")
 
 
 def config_differences(old_config: Mapping[str, object], new_config: Mapping[str, object]) -> list[str]:

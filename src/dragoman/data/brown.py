@@ -63,7 +63,7 @@ class BrownClustering:
         return tuple(map(tuple, members))
 
     def as_mapping(self) -> dict[str, str]:
-        """The path of each clustered word: what `ClassModel.train` takes as classes."""
+        """The path of each clustered word: what `ClassNgramModel.train` takes as classes."""
         return {word: path for path, words in zip(self.paths, self.members, strict=True) if path for word in words}
 
     def to_text(self) -> str:

@@ -148,12 +148,11 @@ def _scan_chunk(text: memoryview) -> ScannedText:
     counts, hashes = np.empty(max_tokens, np.int64), np.empty(max_tokens, np.uint64)
     slots = np.full(1 << 15, -1, np.int32)  # hash -> type
     byte = line = token = types = 0
-    while True:
-        tables = slots, starts, lengths, counts, hashes
-        byte, line, token, types = _assign_types(data, token_type, offsets, *tables, byte, line, token, types)
-        if byte == data.size:
-            break
-        slots = rehash(hashes[:types], 4 * slots.size)
+    while byte < data.size:
+        tables, done = (slots, starts, lengths, counts, hashes), (byte, line, token, types)
+        byte, line, token, types = _assign_types(data, token_type, offsets, tables, done)
+        if byte < data.size:
+            slots = rehash(hashes[:types], 4 * slots.size)
     offsets[-1] = token
     ranges = zip(starts[:types].tolist(), lengths[:types].tolist(), strict=True)
     return ScannedText([str(text[a : a + n], "utf-8") for a, n in ranges], counts[:types], token_type[:token], offsets)
@@ -171,21 +170,10 @@ def _ends_word(data: Any, i: int) -> bool:
 
 
 @kernel
-def _assign_types(
-    data: Any,
-    token_type: Any,
-    offsets: Any,
-    slots: Any,
-    starts: Any,
-    lengths: Any,
-    counts: Any,
-    hashes: Any,
-    i: int,
-    line: int,
-    token: int,
-    types: int,
-) -> tuple[int, int, int, int]:
-    """Number the words from byte `i` on, until the text ends or the hash table is half full."""
+def _assign_types(data: Any, token_type: Any, offsets: Any, tables: Any, done: Any) -> tuple[int, int, int, int]:
+    """Number the words after those that are done, until the text ends or the hash table is half full."""
+    slots, starts, lengths, counts, hashes = tables
+    i, line, token, types = done
     mask = np.uint64(slots.size - 1)
     while i < data.size and 2 * types < slots.size:
         if _ends_word(data, i):
