@@ -116,8 +116,8 @@ def random_lines(seed: int, words: str = "abcdefghij", sentences: int = 30) -> l
     return [*lines, "", " ".join(words)]
 
 
-@pytest.mark.parametrize("classes", [2, 3, 5, 9, 10])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("classes", [2, 5, 10])
+@pytest.mark.parametrize("seed", range(3))
 def test_agrees_with_exhaustive_search_of_merges(seed: int, classes: int) -> None:
     lines = random_lines(seed)
     corpus = Corpus.from_sentences(lines)

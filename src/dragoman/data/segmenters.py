@@ -219,37 +219,25 @@ def _split_specials(pieces: list[str]) -> list[str]:
 # -- creating segmenters -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SegmenterSpec:
-    """A kind of segmenter and, for subwords, their number (None: chosen by the text).
+def parse_spec(spec: str) -> tuple[str, int | None]:
+    """Return the kind of segmenter and, for subwords, their number (None: chosen by the text).
 
-    >>> SegmenterSpec.parse("bpe:8000")
-    SegmenterSpec(kind='subword', size=8000)
-    >>> str(SegmenterSpec.parse("char"))
-    'char'
+    >>> parse_spec("bpe:8000"), parse_spec("char")
+    (('subword', 8000), ('char', None))
     """
-
-    kind: str
-    size: int | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> SegmenterSpec:
-        name, colon, number = text.partition(":")
-        kind = ALIASES.get(name, name)
-        if kind not in KINDS:
-            match = closest_match(name, [*KINDS, *ALIASES])
-            hint = f"did you mean {match!r}?" if match else "choose auto, word, char, subword:N or unigram:N"
-            raise DataError(f"unknown units {text!r}; {hint}")
-        if not colon:
-            return cls(kind)
-        if kind not in ALGORITHMS:
-            raise DataError(f"units {text!r}: {kind} takes no number; write {kind}")
-        if not (number.isascii() and number.isdecimal() and len(number) <= MAX_SIZE_DIGITS and int(number) > 0):
-            raise DataError(f"units {text!r}: the number of subwords follows the colon, as in {kind}:8000")
-        return cls(kind, int(number))
-
-    def __str__(self) -> str:
-        return self.kind if self.size is None else f"{self.kind}:{self.size}"
+    name, colon, number = spec.partition(":")
+    kind = ALIASES.get(name, name)
+    if kind not in KINDS:
+        match = closest_match(name, [*KINDS, *ALIASES])
+        hint = f"did you mean {match!r}?" if match else "choose auto, word, char, subword:N or unigram:N"
+        raise DataError(f"unknown units {spec!r}; {hint}")
+    if not colon:
+        return kind, None
+    if kind not in ALGORITHMS:
+        raise DataError(f"units {spec!r}: {kind} takes no number; write {kind}")
+    if not (number.isascii() and number.isdecimal() and len(number) <= MAX_SIZE_DIGITS and int(number) > 0):
+        raise DataError(f"units {spec!r}: the number of subwords follows the colon, as in {kind}:8000")
+    return kind, int(number)
 
 
 def train_segmenter(spec: str, *texts: Iterable[str]) -> Segmenter:
@@ -259,36 +247,32 @@ def train_segmenter(spec: str, *texts: Iterable[str]) -> Segmenter:
     number of subwords by the texts, at least two per character: Chinese has thousands of characters.
     """
     lines = [list(text) for text in texts]
-    parsed = SegmenterSpec.parse(spec)
-    if parsed.kind == "auto":
-        parsed = SegmenterSpec(choose_segmenter(*lines))
-    if parsed.kind not in ALGORITHMS:
-        return _untrained_segmenter(parsed.kind)
-    all_lines, size = [line for text in lines for line in text], parsed.size
+    kind, size = parse_spec(spec)
+    if kind == "auto":
+        kind = choose_segmenter(*lines)
+    if kind not in ALGORITHMS:
+        return WordSegmenter() if kind == "word" else CharSegmenter()
+    all_lines = [line for text in lines for line in text]
     if size is None:
         types = (
             None if looks_unsegmented(all_lines) else len({word for line in all_lines for word in split_words(line)})
         )
         size = max(recommended_size(len(all_lines), types), 2 * minimum_size(all_lines))
-    return _train_subwords(parsed.kind, size, all_lines)
+    return _train_subwords(kind, size, all_lines)
 
 
 def load_segmenter(spec: str, files: Mapping[str, bytes]) -> Segmenter:
     """Create a segmenter from its specification and saved files."""
-    parsed = SegmenterSpec.parse(spec)
-    if parsed.kind not in ALGORITHMS:
-        return _untrained_segmenter(parsed.kind)
-    if MODEL_FILE not in files:
-        raise DataError(f"units {spec}: {MODEL_FILE} is missing; train the subwords again")
-    segmenter = SubwordSegmenter(str(parsed), files[MODEL_FILE])
-    segmenter.validate()
-    return segmenter
-
-
-def _untrained_segmenter(kind: str) -> Segmenter:
+    kind, size = parse_spec(spec)
     if kind == "auto":
         raise DataError("units auto: there is no text here to choose by; name the units")
-    return WordSegmenter() if kind == "word" else CharSegmenter()
+    if kind not in ALGORITHMS:
+        return WordSegmenter() if kind == "word" else CharSegmenter()
+    if MODEL_FILE not in files:
+        raise DataError(f"units {spec}: {MODEL_FILE} is missing; train the subwords again")
+    segmenter = SubwordSegmenter(kind if size is None else f"{kind}:{size}", files[MODEL_FILE])
+    segmenter.validate()
+    return segmenter
 
 
 def choose_segmenter(*texts: Iterable[str]) -> str:
