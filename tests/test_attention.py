@@ -25,7 +25,7 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def create(name: str, query: int = SIZE, vector: int = SIZE) -> Attention:
-    attention = Attention(SCORES[name](query, vector, UNITS, dtype=torch.float64))
+    attention = Attention(SCORES[name](query, vector, UNITS).double())
     attention.reset_parameters(torch.Generator().manual_seed(1))
     return attention.eval()
 

@@ -20,7 +20,7 @@ def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Te
 
 def create_layer(cell: str, dtype: torch.dtype = torch.float64) -> RecurrentLayer:
     """A layer with large random weights and biases."""
-    layer = RecurrentLayer(cell, INPUTS, HIDDEN, dtype=dtype)
+    layer = RecurrentLayer(cell, INPUTS, HIDDEN).to(dtype)
     with torch.no_grad():
         for seed, parameter in enumerate(layer.parameters()):
             parameter.copy_(random(*parameter.shape, seed=seed))

@@ -251,7 +251,7 @@ def test_full_disk_while_writing_arrays(run, shared, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("1000 requested and 0 written")
 
-    monkeypatch.setattr("dragoman.models.base.write_arrays", fail)
+    monkeypatch.setattr("dragoman.io.storage.write_arrays", fail)
     outcome = run("train", "ngram", "--order", 1, "--text", shared / "train.txt", "-o", tmp_path / "m")
     assert outcome.code == 1 and list(tmp_path.iterdir()) == []
     assert "(1000 requested and 0 written; is the disk full?); nothing was changed" in outcome.err

@@ -18,13 +18,13 @@ from dragoman.nn.cells import CELLS
 from dragoman.nn.encoders import (
     LEFT_TO_RIGHT,
     RIGHT_TO_LEFT,
+    TREE_CELLS,
     ConvolutionalEncoder,
     Encoder,
     EncoderOutput,
     RecurrentEncoder,
     TreeEncoder,
 )
-from dragoman.nn.tree import TREE_CELLS
 
 LINES = ["a b c d e", "", "c", "b b a", "e d", "a b c d"]
 TREES = ["(S (X a b) (X (Y c d) e))", "", "(S c)", "(S b (X b a))", "(S e d)", "(S (X (X a b) c) d)"]
@@ -34,23 +34,19 @@ BOTH = (RIGHT_TO_LEFT, LEFT_TO_RIGHT)
 
 
 def recurrent(directions: tuple[str, ...], cell: str, layers: int) -> RecurrentEncoder:
-    encoder = RecurrentEncoder(
-        directions, cell, layers, INPUTS, HIDDEN, embedding_dropout=0.5, dropout=0.5, dtype=torch.float64
-    )
+    encoder = RecurrentEncoder(directions, cell, layers, INPUTS, HIDDEN, embedding_dropout=0.5, dropout=0.5).double()
     randomise(encoder)
     return encoder
 
 
 def convolutional(pooling: str, width: int) -> ConvolutionalEncoder:
-    encoder = ConvolutionalEncoder(
-        HIDDEN, width, pooling, 2, INPUTS, embedding_dropout=0.5, dropout=0.5, dtype=torch.float64
-    )
+    encoder = ConvolutionalEncoder(HIDDEN, width, pooling, 2, INPUTS, embedding_dropout=0.5, dropout=0.5).double()
     randomise(encoder)
     return encoder
 
 
 def tree(cell: str) -> TreeEncoder:
-    encoder = TreeEncoder(cell, INPUTS, HIDDEN, embedding_dropout=0.5, dropout=0.5, dtype=torch.float64)
+    encoder = TreeEncoder(cell, INPUTS, HIDDEN, embedding_dropout=0.5, dropout=0.5).double()
     randomise(encoder)
     return encoder
 

@@ -43,13 +43,13 @@ def randomised(layer: torch.nn.Module) -> torch.nn.Module:
 
 
 def full() -> FullSoftmax:
-    layer = FullSoftmax(WORDS, HIDDEN, dtype=torch.float64)
+    layer = FullSoftmax(WORDS, HIDDEN).double()
     randomised(layer)
     return layer
 
 
 def factored(classes: WordClasses) -> ClassFactoredSoftmax:
-    layer = ClassFactoredSoftmax(classes, HIDDEN, dtype=torch.float64)
+    layer = ClassFactoredSoftmax(classes, HIDDEN).double()
     randomised(layer)
     return layer
 
@@ -135,7 +135,7 @@ def test_a_layer_can_start_as_a_unigram_model(name: str) -> None:
 
 
 def test_a_tied_layer_uses_the_given_matrix(x: Tensor, targets: Tensor) -> None:
-    layer, tied = full(), FullSoftmax(WORDS, HIDDEN, tied=True, dtype=torch.float64)
+    layer, tied = full(), FullSoftmax(WORDS, HIDDEN, tied=True).double()
     with torch.no_grad():
         tied.bias.copy_(layer.bias)
     assert layer.weight is not None

@@ -95,7 +95,7 @@ def test_second_gradients_are_refused(product: Product) -> None:
 
 
 def test_second_gradients_of_the_mlp_score_are_refused() -> None:
-    score = MLPScore(3, 3, 3, dtype=torch.float64)
+    score = MLPScore(3, 3, 3).double()
     scores = score(random(ROWS, LONGEST, 3), random(ROWS, 1, 3, seed=1))
     (gradient,) = torch.autograd.grad(scores.square().sum(), [score.output], create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
@@ -106,8 +106,8 @@ def test_second_gradients_of_the_mlp_score_are_refused() -> None:
 
 
 def create_decoder(cell: str, layers: int, attention: str) -> Decoder:
-    score = SCORES[attention](HIDDEN, HIDDEN, 3, dtype=torch.float64)
-    decoder = Decoder(cell, layers, INPUTS, HIDDEN, Attention(score), HIDDEN, dropout=0.5, dtype=torch.float64)
+    score = SCORES[attention](HIDDEN, HIDDEN, 3).double()
+    decoder = Decoder(cell, layers, INPUTS, HIDDEN, Attention(score), HIDDEN, dropout=0.5).double()
     with torch.no_grad():
         for seed, parameter in enumerate(decoder.parameters()):
             parameter.copy_(random(*parameter.shape, seed=seed))

@@ -269,7 +269,7 @@ def test_a_full_disk_leaves_the_old_model(saved: Path, monkeypatch: pytest.Monke
     before = content(saved)
     match place:
         case "write_arrays":
-            monkeypatch.setattr("dragoman.models.base.write_arrays", full_disk)
+            monkeypatch.setattr("dragoman.io.storage.write_arrays", full_disk)
         case "_sync":
             monkeypatch.setattr(storage, "_sync", fail_second(storage._sync))
         case "move away":

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from dragoman.data.trees import Treebank, TreeBatch, parse_tree
 from dragoman.data.vocabulary import END, Vocab
+from dragoman.nn.encoders import TREE_CELLS, EncodedTrees, TreeLayer
 from dragoman.nn.recurrent import RecurrentLayer
-from dragoman.nn.tree import TREE_CELLS, EncodedTrees, TreeLayer
 
 INPUTS, HIDDEN = 3, 4
 LINES = [
@@ -30,7 +30,7 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def layer_of(cell: str) -> TreeLayer:
-    layer = TreeLayer(cell, INPUTS, HIDDEN, dtype=torch.float64)
+    layer = TreeLayer(cell, INPUTS, HIDDEN).double()
     with torch.no_grad():
         for seed, parameter in enumerate(layer.parameters()):
             parameter.copy_(random(*parameter.shape, seed=seed))
@@ -160,7 +160,7 @@ def test_a_recursive_network_over_a_chain_equals_an_elman_network() -> None:
     trees = Treebank.from_lines(["(S " * (words - 1) + "the" + " cat)" * (words - 1)], TREES.vocab)
     vectors = encoded("recursive", trees, layer).vectors[0]
     leaves = vectors[:words]
-    recurrent = RecurrentLayer("rnn", HIDDEN, HIDDEN, dtype=torch.float64)
+    recurrent = RecurrentLayer("rnn", HIDDEN, HIDDEN).double()
     with torch.no_grad():
         recurrent.input.weight.copy_(layer.right.weight)
         recurrent.recurrent.weight.copy_(layer.left.weight)
@@ -186,7 +186,7 @@ def test_a_tree_lstm_with_open_gates_sums_its_leaves() -> None:
 @cells
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_initial_parameters(cell: str, dtype: torch.dtype) -> None:
-    layer = TreeLayer(cell, INPUTS, HIDDEN, dtype=dtype)
+    layer = TreeLayer(cell, INPUTS, HIDDEN).to(dtype)
     layer.reset_parameters(torch.Generator().manual_seed(1))
     assert all(parameter.dtype == dtype for parameter in layer.parameters())
     matrices = (layer.word.weight, layer.left.weight, layer.right.weight)

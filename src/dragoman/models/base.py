@@ -13,18 +13,8 @@ from numpy.typing import NDArray
 from dragoman.core.scorer import Carry, State
 from dragoman.data.unknown_words import UnknownWordModel
 from dragoman.data.vocabulary import Vocab
+from dragoman.io import storage
 from dragoman.io.model_card import CardScore, render_card
-from dragoman.io.storage import (
-    ARRAYS_FILE,
-    CARD_FILE,
-    CONFIG_FILE,
-    VOCAB_FILE,
-    atomic_directory,
-    atomic_file,
-    is_user_written,
-    to_yaml,
-    write_arrays,
-)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,16 +40,11 @@ class SavedModel:
     members: Mapping[str, LanguageModel] = field(default_factory=dict)  # models in subdirectories, by name
 
 
-class Model(ABC):
-    """A scorer (see dragoman.core.scorer) that can be saved in a directory."""
+class BaseScorer(ABC):
+    """A scorer (see dragoman.core.scorer) that carries no state to the next sentence by default."""
 
-    kind: ClassVar[str]  # the name in config.yaml
     vocab: Vocab
     unknown: UnknownWordModel
-
-    def __repr__(self) -> str:
-        sizes = ", ".join(f"{name.replace(' ', '_')}={size}" for name, size in self.sizes().items())
-        return f"{type(self).__name__}({sizes})"
 
     @abstractmethod
     def start(self, batch: Batch, carry: Carry = None) -> State: ...
@@ -77,6 +62,16 @@ class Model(ABC):
     def carries(self) -> bool:
         """Whether `finish` returns a state for the next sentence."""
         return False
+
+
+class Model(BaseScorer):
+    """A scorer that can be saved in a directory."""
+
+    kind: ClassVar[str]  # the name in config.yaml
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name.replace(' ', '_')}={size}" for name, size in self.sizes().items())
+        return f"{type(self).__name__}({sizes})"
 
     # -- on disk -----------------------------------------------------------------------------------------------------
 
@@ -101,7 +96,7 @@ class Model(ABC):
 
     def save(self, path: str | Path, *, replace: bool = False) -> None:
         """Write the model directory, completely or not at all."""
-        with atomic_directory(Path(path), replace=replace) as directory:
+        with storage.atomic_directory(Path(path), replace=replace) as directory:
             self.write_into(directory)
 
     def full_config(self) -> Config:
@@ -120,18 +115,18 @@ class Model(ABC):
 
     def write_card(self, path: str | Path, scores: Sequence[CardScore], data: Config | None = None) -> None:
         """Write the card again with these scores, unless the user has written one."""
-        if is_user_written(Path(path) / CARD_FILE):
+        if storage.is_user_written(Path(path) / storage.CARD_FILE):
             return
-        with atomic_file(Path(path) / CARD_FILE) as temporary:
+        with storage.atomic_file(Path(path) / storage.CARD_FILE) as temporary:
             temporary.write_text(self.card(scores, data), encoding="utf-8")
 
     def write_into(self, directory: Path) -> None:
         """Write the model's files into a new directory."""
-        (directory / CARD_FILE).write_text(self.card(), encoding="utf-8")
-        (directory / CONFIG_FILE).write_text(to_yaml(self.full_config()), encoding="utf-8")
-        (directory / VOCAB_FILE).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
+        (directory / storage.CARD_FILE).write_text(self.card(), encoding="utf-8")
+        (directory / storage.CONFIG_FILE).write_text(storage.to_yaml(self.full_config()), encoding="utf-8")
+        (directory / storage.VOCAB_FILE).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
         if arrays := self.arrays():
-            write_arrays(directory / ARRAYS_FILE, arrays)
+            storage.write_arrays(directory / storage.ARRAYS_FILE, arrays)
         for name, content in self.files().items():
             (directory / name).write_bytes(content)
         for name, member in {**self.unknown.members(), **self.members()}.items():

@@ -31,11 +31,11 @@ class FeedForwardModel(EmbeddingLanguageModel):
     config_class = FeedForwardConfig
     settings: FeedForwardConfig
 
-    def _create_body(self, dtype: torch.dtype) -> tuple[int, int]:
+    def _create_body(self) -> tuple[int, int]:
         settings = self.settings
         sizes = [settings.embedding * (settings.order - 1), *settings.hidden]
         self.embedding_dropout = Dropout(settings.embedding_dropout)
-        self.mlp = MLP(sizes, settings.activation, settings.dropout, dtype=dtype)
+        self.mlp = MLP(sizes, settings.activation, settings.dropout)
         return sizes[-1], sizes[0] if settings.direct else 0
 
     def _reset_body(self, generator: Generator) -> None:

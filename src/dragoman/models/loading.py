@@ -13,16 +13,7 @@ import yaml
 from dragoman.core.errors import DataError
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import Vocab
-from dragoman.io.storage import (
-    ALIGNER_KIND,
-    ARRAYS_FILE,
-    BACKWARD,
-    CONFIG_FILE,
-    FORWARD,
-    TWO_WAY_KIND,
-    VOCAB_FILE,
-    map_arrays,
-)
+from dragoman.io import storage
 from dragoman.models.base import FORMAT_VERSION, Config, Model, SavedModel
 from dragoman.models.language_model import LanguageModel
 
@@ -62,11 +53,14 @@ def load(path: str | Path) -> Any:
     if version != FORMAT_VERSION:
         problem = f"model format {version} is from an older version of dragoman and cannot be loaded"
         raise DataError(f"{directory}: {problem}; train the model again")
-    if not (directory / VOCAB_FILE).exists():
-        raise DataError(f"{directory / VOCAB_FILE}: missing; this model directory is broken, train or copy it again")
-    vocab = Vocab.read(directory / VOCAB_FILE)
-    members = {file.parent.name: load(file.parent) for file in sorted(directory.glob(f"*/{CONFIG_FILE}"))}
-    arrays = map_arrays(directory / ARRAYS_FILE) if (directory / ARRAYS_FILE).exists() or kind == "ngram" else {}
+    if not (directory / storage.VOCAB_FILE).exists():
+        raise DataError(
+            f"{directory / storage.VOCAB_FILE}: missing; this model directory is broken, train or copy it again"
+        )
+    vocab = Vocab.read(directory / storage.VOCAB_FILE)
+    members = {file.parent.name: load(file.parent) for file in sorted(directory.glob(f"*/{storage.CONFIG_FILE}"))}
+    arrays_file = directory / storage.ARRAYS_FILE
+    arrays = storage.map_arrays(arrays_file) if arrays_file.exists() or kind == "ngram" else {}
     try:
         unknown = _load_unknown_model(config.pop("unknown"), vocab, members)
         module, _, name = MODEL_CLASSES[kind].partition(":")
@@ -117,7 +111,7 @@ def check_distinct(paths: Sequence[Path]) -> None:
 
 
 def _read_config(directory: Path) -> dict[str, Any]:
-    path = directory / CONFIG_FILE
+    path = directory / storage.CONFIG_FILE
     if directory.is_file():
         remedy = "convert an ARPA file to one with dragoman import"
         raise DataError(f"{directory}: is a file, not a model directory; {remedy}")
@@ -126,7 +120,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
     except FileNotFoundError:
         if not directory.exists():
             raise DataError(f"{directory}: no such directory; pass a directory written by dragoman train") from None
-        problem = f"not a model directory (it has no {CONFIG_FILE})"
+        problem = f"not a model directory (it has no {storage.CONFIG_FILE})"
         raise DataError(f"{directory}: {problem}; pass a directory written by dragoman train") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
@@ -140,14 +134,15 @@ def _read_config(directory: Path) -> dict[str, Any]:
 
 
 def _check_kind(kind: object, directory: Path) -> str:
-    if kind == ALIGNER_KIND:
+    if kind == storage.ALIGNER_KIND:
         remedy = "use it with dragoman align --with, or --lexicon and --shortlist of translate and evaluate"
         raise DataError(f"{directory}: is an aligner, not a model; {remedy}")
-    if kind == TWO_WAY_KIND:
-        raise DataError(f"{directory}: holds two translators; name {directory / FORWARD} or {directory / BACKWARD}")
+    if kind == storage.TWO_WAY_KIND:
+        names = f"{directory / storage.FORWARD} or {directory / storage.BACKWARD}"
+        raise DataError(f"{directory}: holds two translators; name {names}")
     if not isinstance(kind, str) or kind not in MODEL_CLASSES:
         known = ", ".join(MODEL_CLASSES)
-        raise DataError(f"{directory / CONFIG_FILE}: unknown kind of model {kind!r}; known are {known}")
+        raise DataError(f"{directory / storage.CONFIG_FILE}: unknown kind of model {kind!r}; known are {known}")
     return kind
 
 

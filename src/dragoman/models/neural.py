@@ -172,11 +172,11 @@ def create_output(
 
     The projection brings the hidden vector to the length of the embedding, if a tied output needs it.
     """
-    dtype, size = PRECISIONS[settings.precision], settings.embedding if settings.tied else hidden_size
-    projection = empty_linear(hidden_size, size, dtype=dtype) if size != hidden_size else None
+    size = settings.embedding if settings.tied else hidden_size
+    projection = empty_linear(hidden_size, size) if size != hidden_size else None
     if classes is None:
-        return projection, FullSoftmax(words, size, tied=settings.tied, direct_size=direct_size, dtype=dtype)
-    return projection, ClassFactoredSoftmax(classes, size, tied=settings.tied, direct_size=direct_size, dtype=dtype)
+        return projection, FullSoftmax(words, size, tied=settings.tied, direct_size=direct_size)
+    return projection, ClassFactoredSoftmax(classes, size, tied=settings.tied, direct_size=direct_size)
 
 
 def softmax_classes(corpus: Corpus, settings: NetworkConfig) -> WordClasses | None:
@@ -219,13 +219,13 @@ class EmbeddingLanguageModel(NeuralLanguageModel):
         """Create a model without initial parameters; see `create`."""
         super().__init__(settings, training_metadata)
         self.vocab, self.unknown, self.classes = vocab, unknown, classes
-        dtype = PRECISIONS[settings.precision]
-        self.embedding = empty_embedding(len(vocab), settings.embedding, dtype=dtype)  # M
-        hidden_size, direct_size = self._create_body(dtype)
+        self.embedding = empty_embedding(len(vocab), settings.embedding)  # M
+        hidden_size, direct_size = self._create_body()
         self.projection, self.output = create_output(hidden_size, len(vocab), settings, classes, direct_size)
+        self.to(PRECISIONS[settings.precision])
 
     @abstractmethod
-    def _create_body(self, dtype: torch.dtype) -> tuple[int, int]:
+    def _create_body(self) -> tuple[int, int]:
         """Create the body. Return the length of its output, and of word vectors connected directly to the output."""
 
     @abstractmethod

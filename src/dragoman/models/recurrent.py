@@ -37,7 +37,7 @@ class RecurrentModel(EmbeddingLanguageModel):
     config_class = RecurrentConfig
     settings: RecurrentConfig
 
-    def _create_body(self, dtype: torch.dtype) -> tuple[int, int]:
+    def _create_body(self) -> tuple[int, int]:
         settings = self.settings
         self.embedding_dropout = Dropout(settings.embedding_dropout, shared_dim=0 if settings.variational else None)
         self.rnn = RecurrentStack(
@@ -47,7 +47,6 @@ class RecurrentModel(EmbeddingLanguageModel):
             dropout=settings.dropout,
             variational=settings.variational,
             weight_dropout=settings.weight_dropout,
-            dtype=dtype,
         )
         return settings.hidden, 0
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -21,15 +20,12 @@ from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import END, SPECIALS, UNK
 from dragoman.evaluation.likelihood import PairLikelihood, TextLengths
+from dragoman.models.base import BaseScorer
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from dragoman.align.unknown_words import Replacement, UnknownReplacer
-    from dragoman.core.scorer import Carry, Scorer, State
+    from dragoman.core.scorer import Scorer
     from dragoman.data.batches import Batch
-    from dragoman.data.unknown_words import UnknownWordModel
-    from dragoman.data.vocabulary import Vocab
     from dragoman.models.language_model import LanguageModel
     from dragoman.search.diagnosis import ErrorKind
     from dragoman.search.hypothesis import Hypothesis
@@ -158,19 +154,11 @@ class AttentionMatrix:
         return argmax_links(np.concatenate([self.matrix, end]))
 
 
-class _EncodedSource(NamedTuple):
+class _Source(NamedTuple):
     """Source sentences as ids, with their tokens; for trees, the words under each node."""
 
     corpus: Corpus
     tokens: list[Tokens]
-
-
-class _EncodedPairs(NamedTuple):
-    """Source sentences with given translations."""
-
-    source: _EncodedSource
-    target_tokens: list[list[str]]
-    batch: Batch
 
 
 class TranslateOptions(TypedDict, total=False):
@@ -189,26 +177,12 @@ class TranslateOptions(TypedDict, total=False):
 # -- translators -------------------------------------------------------------------------------------------------------
 
 
-class BaseTranslator(ABC):
+class BaseTranslator(BaseScorer):
     """A scorer of P(E | F) with a tokenizer for each language. This class has the methods for text."""
 
     source: Tokenizer
     target: Tokenizer
-    vocab: Vocab  # of the target
-    unknown: UnknownWordModel
     length_prior: LengthPrior  # P(|E| given |F|) of the training text
-
-    @abstractmethod
-    def start(self, batch: Batch, carry: Carry = None) -> State: ...
-
-    @abstractmethod
-    def log_probs(self, state: State) -> Tensor: ...
-
-    @abstractmethod
-    def advance(self, state: State, words: Tensor) -> State: ...
-
-    def finish(self, state: State) -> Carry:
-        return None
 
     @property
     def has_attention(self) -> bool:
@@ -394,10 +368,8 @@ class BaseTranslator(ABC):
 
         return [
             self._to_translation(hypothesis, source_tokens, target_tokens)
-            for pairs in self._encode_pairs(list(sources), list(targets))
-            for hypothesis, source_tokens, target_tokens in zip(
-                force_decode(self, pairs.batch), pairs.source.tokens, pairs.target_tokens, strict=True
-            )
+            for batch, source, target in self._encode_pairs(list(sources), list(targets))
+            for hypothesis, source_tokens, target_tokens in zip(force_decode(self, batch), source, target, strict=True)
         ]
 
     def diagnose(
@@ -423,13 +395,12 @@ class BaseTranslator(ABC):
             Hypothesis(tuple(self.target.vocab.ids(best.tokens).tolist()), best.log_prob, best.score, best.finished)
             for best in (translations[index] for index in indices)
         )
+        chosen = ([texts[index] for index in indices] for texts in (lines, references))
         diagnoses = (
             diagnosis.error
-            for pairs in self._encode_pairs(
-                [lines[index] for index in indices], [references[index] for index in indices]
-            )
+            for batch, *_ in self._encode_pairs(*chosen)
             for diagnosis in diagnose(
-                self, pairs.batch, [next(hypotheses) for _ in pairs.target_tokens], length=handling, coverage=coverage
+                self, batch, list(islice(hypotheses, batch.num_rows)), length=handling, coverage=coverage
             )
         )
         errors = dict(zip(indices, diagnoses, strict=True))
@@ -497,25 +468,27 @@ class BaseTranslator(ABC):
 
     # -- text to ids and back ------------------------------------------------------------------------------------------
 
-    def _encode_lines(self, lines: Sequence[str | SegmentedLine]) -> _EncodedSource:
+    def _encode_lines(self, lines: Sequence[str | SegmentedLine]) -> _Source:
         """Encode whole lines, also blank and long ones."""
         if self.source.format == TREE:
             trees = Treebank.from_lines([_text(line) for line in lines], self.source.vocab)
-            return _EncodedSource(trees, [tuple(trees.phrases(number)) for number in range(len(trees))])
+            return _Source(trees, [tuple(trees.phrases(number)) for number in range(len(trees))])
         segmented = iter(self.source.segmenter.segment_all([line for line in lines if isinstance(line, str)]))
         tokens = [line.tokens if isinstance(line, SegmentedLine) else tuple(next(segmented)) for line in lines]
-        return _EncodedSource(Corpus.from_sentences(tokens, self.source.vocab), tokens)
+        return _Source(Corpus.from_sentences(tokens, self.source.vocab), tokens)
 
-    def _encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> Iterator[_EncodedPairs]:
-        """Encode sentence pairs, some at a time."""
+    def _encode_pairs(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> Iterator[tuple[Batch, list[Tokens], list[list[str]]]]:
+        """Encode sentence pairs, some at a time: their ids, and the tokens of sources and targets."""
         from dragoman.data.batches import Batch
 
         _check_pairs(sources, targets)
         for first in range(0, len(sources), PAIRS_PER_BATCH):
             source = self._encode_lines(sources[first : first + PAIRS_PER_BATCH])
             tokens = self.target.segmenter.segment_all(targets[first : first + PAIRS_PER_BATCH])
-            corpus = Corpus.from_sentences(tokens, self.target.vocab)
-            yield _EncodedPairs(source, tokens, Batch.from_sentences(corpus, source.corpus))
+            target = Corpus.from_sentences(tokens, self.target.vocab)
+            yield Batch.from_sentences(target, source.corpus), source.tokens, tokens
 
     def _prefix_ids(self, prefix: str | Sequence[str], lines: Sequence[SegmentedLine]) -> list[int]:
         if any(line.is_split for line in lines):

@@ -117,19 +117,19 @@ class Translator(NeuralModel, BaseTranslator):
         self.source_vocab, self.vocab = source.vocab, target.vocab
         self.length_prior, self.classes = length_prior, classes
         self.has_auxiliary_loss = bool(settings.supervision or settings.fertility_penalty)
-        dtype = PRECISIONS[settings.precision]
-        self.source_embedding = empty_embedding(len(source.vocab), settings.embedding, dtype=dtype)  # M^(f)
-        self.embedding = empty_embedding(len(target.vocab), settings.embedding, dtype=dtype)  # M
+        self.source_embedding = empty_embedding(len(source.vocab), settings.embedding)  # M^(f)
+        self.embedding = empty_embedding(len(target.vocab), settings.embedding)  # M
         self.embedding_dropout, self.dropout = Dropout(settings.embedding_dropout), Dropout(settings.dropout)
-        self.encoder = create_encoder(settings, dtype)
-        self.bridge = create_bridge(settings, self.encoder, dtype)
+        self.encoder = create_encoder(settings)
+        self.bridge = create_bridge(settings, self.encoder)
         context_size = self.encoder.output_size if settings.attention != "none" else 0
-        self.decoder = create_decoder(settings, context_size, dtype)
+        self.decoder = create_decoder(settings, context_size)
         size = settings.hidden + context_size
-        self.readout = empty_linear(size, settings.readout, dtype=dtype) if settings.readout else None
+        self.readout = empty_linear(size, settings.readout) if settings.readout else None
         words = len(target.vocab)
         self.projection, self.output = create_output(settings.readout or size, words, settings, classes)
         self.lexicon = None if lexicon is None else LexiconBias(lexicon, words, settings.lexicon_floor)
+        self.to(PRECISIONS[settings.precision])
 
     @classmethod
     def create(
@@ -163,7 +163,7 @@ class Translator(NeuralModel, BaseTranslator):
         if settings.symmetry:
             raise DataError("symmetry needs two translators; create them with TwoWayTranslator.create")
         prior = LengthPrior.estimate(pairs.source.sizes - 1, pairs.target.sizes - 1)
-        lexicon = learn_lexicon(pairs, PRECISIONS[settings.precision]) if settings.lexicon else None
+        lexicon = learn_lexicon(pairs) if settings.lexicon else None
         unknown = unknown or UniformUnknownWords(target.vocab.num_known)
         model = cls(source, target, unknown, settings, prior, softmax_classes(pairs.target, settings), lexicon)
         model.reset_parameters(Generator().manual_seed(seed))

@@ -28,49 +28,43 @@ from dragoman.nn.encoders import (
 )
 from dragoman.nn.lexicon import LexiconTable
 
-DIRECTIONS = {
-    "forward": (LEFT_TO_RIGHT,),
-    "reverse": (RIGHT_TO_LEFT,),
-    "bidirectional": (RIGHT_TO_LEFT, LEFT_TO_RIGHT),
-}
+DIRECTIONS = {"forward": (LEFT_TO_RIGHT,), "reverse": (RIGHT_TO_LEFT,), "bidirectional": (RIGHT_TO_LEFT, LEFT_TO_RIGHT)}
 ALIGNMENT_MODEL = "hmm"  # from which the lexicon is learned
 MAX_TRANSLATIONS = 20  # per source word
 MIN_PROB = 0.01  # of a translation
 
 
-def create_encoder(settings: TranslatorConfig, dtype: torch.dtype) -> Encoder:
+def create_encoder(settings: TranslatorConfig) -> Encoder:
     """Return the encoder that the settings ask for."""
     word_size, size, rates = settings.embedding, settings.encoder_size, (settings.embedding_dropout, settings.dropout)
     if settings.reads_trees:
-        return TreeEncoder(settings.encoder, word_size, size, *rates, dtype=dtype)
+        return TreeEncoder(settings.encoder, word_size, size, *rates)
     if settings.encoder == "convolutional":
         filters = (settings.filters, settings.filter_width, settings.pooling, settings.k_max)
-        return ConvolutionalEncoder(*filters, word_size, *rates, dtype=dtype)
+        return ConvolutionalEncoder(*filters, word_size, *rates)
     directions, layers = DIRECTIONS[settings.encoder], settings.encoder_layers
-    return RecurrentEncoder(directions, settings.cell, layers, word_size, size, *rates, dtype=dtype)
+    return RecurrentEncoder(directions, settings.cell, layers, word_size, size, *rates)
 
 
-def create_bridge(settings: TranslatorConfig, encoder: Encoder, dtype: torch.dtype) -> Bridge:
+def create_bridge(settings: TranslatorConfig, encoder: Encoder) -> Bridge:
     """Return the bridge from encoder to decoder."""
     copy = settings.bridge == "copy"
     if copy and (encoder.state_size != settings.hidden or encoder.num_layers < settings.layers):
         layers = f"{encoder.num_layers} of {encoder.state_size} in the encoder"
         sizes = f"{layers}, {settings.layers} of {settings.hidden} in the decoder"
         raise DataError(f"bridge copy needs as many layers in both, with states of the same length ({sizes})")
-    return Bridge(settings.cell, settings.layers, encoder.state_size, settings.hidden, copy=copy, dtype=dtype)
+    return Bridge(settings.cell, settings.layers, encoder.state_size, settings.hidden, copy=copy)
 
 
-def create_decoder(settings: TranslatorConfig, context_size: int, dtype: torch.dtype) -> Decoder:
+def create_decoder(settings: TranslatorConfig, context_size: int) -> Decoder:
     """Return the decoder; without attention the context size is 0."""
     hidden, attention = settings.hidden, None
     if settings.attention != "none":
-        score = SCORES[settings.attention](hidden, context_size, settings.attention_hidden or hidden, dtype=dtype)
-        priors = {
-            name: PRIORS[name](value, hidden, context_size, dtype=dtype) for name, value in settings.priors.items()
-        }
+        score = SCORES[settings.attention](hidden, context_size, settings.attention_hidden or hidden)
+        priors = {name: PRIORS[name](value, hidden, context_size) for name, value in settings.priors.items()}
         attention = Attention(score, priors, hard=settings.hard)
     sizes = (settings.layers, settings.embedding, hidden)
-    return Decoder(settings.cell, *sizes, attention, context_size, dropout=settings.dropout, dtype=dtype)
+    return Decoder(settings.cell, *sizes, attention, context_size, dropout=settings.dropout)
 
 
 def attention_loss(
@@ -98,14 +92,13 @@ def attention_loss(
     return sum(losses[1:], losses[0]) if losses else None
 
 
-def learn_lexicon(pairs: ParallelCorpus, dtype: torch.dtype) -> LexiconTable:
+def learn_lexicon(pairs: ParallelCorpus) -> LexiconTable:
     """Estimate P(e | f) with an alignment model and return the most probable translations of each word."""
     lexicon = train_directional_model(pairs, ALIGNMENT_MODEL).lexicon
     entries = lexicon.top_entries(MAX_TRANSLATIONS, MIN_PROB)
     source, target = np.divmod(lexicon.keys[entries], len(pairs.target.vocab))
     starts = np.searchsorted(source, np.arange(len(pairs.source.vocab) + 1))
-    probs = torch.from_numpy(lexicon.probs[entries]).to(dtype)
-    return LexiconTable(torch.from_numpy(starts), torch.from_numpy(target), probs)
+    return LexiconTable(*(torch.from_numpy(column) for column in (starts, target, lexicon.probs[entries])))
 
 
 def lexicon_text(table: LexiconTable, source: Vocab, target: Vocab) -> str:

@@ -138,17 +138,13 @@ class TwoWayTranslator(nn.Module):
         return {"kind": self.kind, "format": FORMAT_VERSION, "model": settings, **self.training_metadata}
 
     def configs(self) -> Mapping[str, Config]:
-        configs = {CONFIG_FILE: self.config()}
-        for directory, translator in self.translators.items():
-            configs |= {f"{directory}/{file}": config for file, config in translator.configs().items()}
-        return configs
+        parts = self.translators.items()
+        configs = {f"{name}/{file}": config for name, part in parts for file, config in part.configs().items()}
+        return {CONFIG_FILE: self.config(), **configs}
 
     def arrays(self) -> Arrays:
-        return {
-            f"{directory}.{name}": array
-            for directory, translator in self.translators.items()
-            for name, array in translator.arrays().items()
-        }
+        parts = self.translators.items()
+        return {f"{name}.{key}": array for name, part in parts for key, array in part.arrays().items()}
 
     def arrays_by_file(self, parameters: Arrays) -> Mapping[str, Arrays]:
         tables: dict[str, Arrays] = {}

@@ -60,7 +60,7 @@ class AttentionScore(nn.Module, ABC):
     The number of hidden units is used by `MLPScore` only.
     """
 
-    def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
+    def __init__(self, query_size: int, vector_size: int, hidden_size: int):
         super().__init__()
 
     def reset_parameters(self, generator: Generator) -> None:
@@ -92,7 +92,7 @@ class _ProductScore(AttentionScore):
 class DotScore(_ProductScore):
     """attn_score = h^(f)_j . h^(e)_t: no parameters, but both vectors need the same length."""
 
-    def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
+    def __init__(self, query_size: int, vector_size: int, hidden_size: int):
         super().__init__(query_size, vector_size, hidden_size)
         if query_size != vector_size:
             sizes = f"the decoder's have {query_size} numbers, the encoder's {vector_size}"
@@ -107,9 +107,9 @@ class DotScore(_ProductScore):
 class BilinearScore(_ProductScore):
     """attn_score = h^(f)_j W_a h^(e)_t."""
 
-    def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
+    def __init__(self, query_size: int, vector_size: int, hidden_size: int):
         super().__init__(query_size, vector_size, hidden_size)
-        self.bilinear = empty_linear(query_size, vector_size, bias=False, dtype=dtype)  # W_a
+        self.bilinear = empty_linear(query_size, vector_size, bias=False)  # W_a
 
     def reset_parameters(self, generator: Generator) -> None:
         glorot_(self.bilinear.weight, generator)
@@ -121,11 +121,11 @@ class BilinearScore(_ProductScore):
 class MLPScore(AttentionScore):
     """attn_score = w_a2 . tanh(W_a1 [h^(e)_t; h^(f)_j]), W_a1 = [W_e, W_f] (Bahdanau et al. 2015)."""
 
-    def __init__(self, query_size: int, vector_size: int, hidden_size: int, *, dtype: torch.dtype | None = None):
+    def __init__(self, query_size: int, vector_size: int, hidden_size: int):
         super().__init__(query_size, vector_size, hidden_size)
-        self.query_input = empty_linear(query_size, hidden_size, bias=False, dtype=dtype)  # W_e
-        self.key_input = empty_linear(vector_size, hidden_size, bias=False, dtype=dtype)  # W_f
-        self.output = nn.Parameter(torch.zeros(hidden_size, dtype=dtype))  # w_a2
+        self.query_input = empty_linear(query_size, hidden_size, bias=False)  # W_e
+        self.key_input = empty_linear(vector_size, hidden_size, bias=False)  # W_f
+        self.output = nn.Parameter(torch.zeros(hidden_size))  # w_a2
 
     def reset_parameters(self, generator: Generator) -> None:
         glorot_(self.query_input.weight, generator)

@@ -55,7 +55,7 @@ class PriorInput(NamedTuple):
 class AttentionPrior(nn.Module):
     """A term added to attention scores, from the decoder's state and the source vectors."""
 
-    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+    def __init__(self, value: float, query_size: int, vector_size: int):
         super().__init__()
         self.value = value  # initial strength, or size, from the settings
 
@@ -72,17 +72,17 @@ class AttentionPrior(nn.Module):
         """Return the term added to a_t.  # (rows, longest)"""
 
 
-def _scalar(dtype: torch.dtype | None) -> nn.Parameter:
-    return nn.Parameter(torch.zeros((), dtype=dtype))
+def _scalar() -> nn.Parameter:
+    return nn.Parameter(torch.zeros(()))
 
 
 class PositionPrior(AttentionPrior):
     """Attention near the diagonal."""
 
-    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+    def __init__(self, value: float, query_size: int, vector_size: int):
         super().__init__(value, query_size, vector_size)
-        self.log_strength = _scalar(dtype)
-        self.log_ratio = _scalar(dtype)  # log of |E| / |F|
+        self.log_strength = _scalar()
+        self.log_ratio = _scalar()  # log of |E| / |F|
 
     def reset_parameters(self, generator: Generator) -> None:
         nn.init.constant_(self.log_strength, math.log(self.value))
@@ -97,10 +97,10 @@ class PositionPrior(AttentionPrior):
 class MarkovPrior(AttentionPrior):
     """Attention to the words after those attended to last."""
 
-    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+    def __init__(self, value: float, query_size: int, vector_size: int):
         super().__init__(value, query_size, vector_size)
-        self.log_strength = _scalar(dtype)
-        self.jumps = nn.Parameter(torch.zeros(2 * MAX_JUMP + 1, dtype=dtype))  # from -MAX_JUMP to MAX_JUMP
+        self.log_strength = _scalar()
+        self.jumps = nn.Parameter(torch.zeros(2 * MAX_JUMP + 1))  # from -MAX_JUMP to MAX_JUMP
 
     def reset_parameters(self, generator: Generator) -> None:
         """At first, a step to the next word is most probable."""
@@ -120,11 +120,11 @@ class MarkovPrior(AttentionPrior):
 class FertilityPrior(AttentionPrior):
     """Less attention to words that have had their share."""
 
-    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+    def __init__(self, value: float, query_size: int, vector_size: int):
         super().__init__(value, query_size, vector_size)
-        self.log_strength = _scalar(dtype)
-        self.u = nn.Parameter(torch.zeros(vector_size, dtype=dtype))
-        self.b = _scalar(dtype)
+        self.log_strength = _scalar()
+        self.u = nn.Parameter(torch.zeros(vector_size))
+        self.b = _scalar()
 
     def reset_parameters(self, generator: Generator) -> None:
         """At first, every word is expected to have about one translation."""
@@ -144,12 +144,12 @@ class FertilityPrior(AttentionPrior):
 class CoveragePrior(AttentionPrior):
     """A learned function of coverage. Its value is the number of hidden units."""
 
-    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+    def __init__(self, value: float, query_size: int, vector_size: int):
         super().__init__(value, query_size, vector_size)
         hidden_size = int(value)
-        self.vector_input = empty_linear(vector_size, hidden_size, bias=False, dtype=dtype)  # U
-        self.u = nn.Parameter(torch.zeros(hidden_size, dtype=dtype))
-        self.v = nn.Parameter(torch.zeros(hidden_size, dtype=dtype))
+        self.vector_input = empty_linear(vector_size, hidden_size, bias=False)  # U
+        self.u = nn.Parameter(torch.zeros(hidden_size))
+        self.v = nn.Parameter(torch.zeros(hidden_size))
 
     def reset_parameters(self, generator: Generator) -> None:
         glorot_(self.vector_input.weight, generator)
@@ -167,10 +167,10 @@ class CoveragePrior(AttentionPrior):
 class LocalPrior(AttentionPrior):
     """Attention around a position that the decoder predicts. Its value is the width of the window in words."""
 
-    def __init__(self, value: float, query_size: int, vector_size: int, *, dtype: torch.dtype | None = None):
+    def __init__(self, value: float, query_size: int, vector_size: int):
         super().__init__(value, query_size, vector_size)
-        self.state_input = empty_linear(query_size, query_size, bias=False, dtype=dtype)  # W
-        self.v = nn.Parameter(torch.zeros(query_size, dtype=dtype))
+        self.state_input = empty_linear(query_size, query_size, bias=False)  # W
+        self.v = nn.Parameter(torch.zeros(query_size))
 
     def reset_parameters(self, generator: Generator) -> None:
         glorot_(self.state_input.weight, generator)

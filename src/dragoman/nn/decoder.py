@@ -51,17 +51,16 @@ class Decoder(nn.Module):
         context_size: int = 0,  # D
         *,
         dropout: float = 0.0,  # between layers
-        dtype: torch.dtype | None = None,
     ):
         super().__init__()
         self.hidden_size = hidden_size
         sizes = [input_size] + [hidden_size] * (num_layers - 1)
-        self.layers = TypedModuleList(RecurrentLayer(cell, size, hidden_size, dtype=dtype) for size in sizes)
+        self.layers = TypedModuleList(RecurrentLayer(cell, size, hidden_size) for size in sizes)
         self.attention = attention
         self.context_input: nn.Linear | None = None  # W_c
         if attention is not None:
             gates = self.layers[0].input.out_features
-            self.context_input = empty_linear(context_size, gates, bias=False, dtype=dtype)
+            self.context_input = empty_linear(context_size, gates, bias=False)
         self.dropout = Dropout(dropout)
 
     def reset_parameters(self, generator: Generator) -> None:
@@ -167,12 +166,11 @@ class Bridge(nn.Module):
         hidden_size: int,  # of the decoder's states
         *,
         copy: bool = False,  # copy the states; they must have the same length
-        dtype: torch.dtype | None = None,
     ):
         super().__init__()
         self.names, self.num_layers, self.copy = CELLS[cell].state, num_layers, copy
         self.layers = TypedModuleList(
-            TypedModuleDict({name: empty_linear(input_size, hidden_size, dtype=dtype) for name in self.names})
+            TypedModuleDict({name: empty_linear(input_size, hidden_size) for name in self.names})
             for _ in range(0 if copy else num_layers)
         )
 

@@ -48,7 +48,7 @@ class TypedModuleDict(nn.ModuleDict, Generic[M]):
 # -- parameters --------------------------------------------------------------------------------------------------------
 
 
-def empty_linear(inputs: int, outputs: int, *, bias: bool = True, dtype: torch.dtype | None = None) -> nn.Linear:
+def empty_linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     """Return a linear layer without initial values.
 
     `torch.nn.utils.skip_init` would import torch._dynamo, which takes longer than translating a line.
@@ -56,14 +56,14 @@ def empty_linear(inputs: int, outputs: int, *, bias: bool = True, dtype: torch.d
     layer = nn.Linear.__new__(nn.Linear)
     nn.Module.__init__(layer)
     layer.in_features, layer.out_features = inputs, outputs
-    layer.weight = nn.Parameter(torch.empty(outputs, inputs, dtype=dtype))
-    layer.register_parameter("bias", nn.Parameter(torch.empty(outputs, dtype=dtype)) if bias else None)
+    layer.weight = nn.Parameter(torch.empty(outputs, inputs))
+    layer.register_parameter("bias", nn.Parameter(torch.empty(outputs)) if bias else None)
     return layer
 
 
-def empty_embedding(words: int, size: int, *, dtype: torch.dtype | None = None) -> nn.Embedding:
+def empty_embedding(words: int, size: int) -> nn.Embedding:
     """Return an embedding without initial values."""
-    return nn.Embedding.from_pretrained(torch.empty(words, size, dtype=dtype), freeze=False)
+    return nn.Embedding.from_pretrained(torch.empty(words, size), freeze=False)
 
 
 @torch.no_grad()
@@ -154,12 +154,10 @@ class MLP(nn.Module):
     The sizes are those of the input and of each hidden layer. There is dropout after each layer.
     """
 
-    def __init__(
-        self, sizes: Sequence[int], activation: str, dropout: float = 0.0, *, dtype: torch.dtype | None = None
-    ):
+    def __init__(self, sizes: Sequence[int], activation: str, dropout: float = 0.0):
         super().__init__()
         self.activation = activation
-        self.layers = TypedModuleList(empty_linear(*pair, dtype=dtype) for pair in pairwise(sizes))
+        self.layers = TypedModuleList(empty_linear(*pair) for pair in pairwise(sizes))
         self.dropout = Dropout(dropout)
 
     def reset_parameters(self, generator: Generator) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -49,13 +48,12 @@ class FullSoftmax(nn.Module):
         *,
         tied: bool = False,  # the layer has no matrix; the embedding is passed at each call
         direct_size: int = 0,  # length of the word vectors that are connected directly; 0 for none
-        dtype: torch.dtype | None = None,
     ):
         super().__init__()
-        self.weight = None if tied else empty_linear(hidden_size, words, bias=False, dtype=dtype)
-        self.direct = empty_linear(direct_size, words, bias=False, dtype=dtype) if direct_size else None
-        self.bias = nn.Parameter(torch.zeros(words, dtype=dtype))
-        start_mask = torch.zeros(words, dtype=dtype)
+        self.weight = None if tied else empty_linear(hidden_size, words, bias=False)
+        self.direct = empty_linear(direct_size, words, bias=False) if direct_size else None
+        self.bias = nn.Parameter(torch.zeros(words))
+        start_mask = torch.zeros(words)
         start_mask[START] = -torch.inf
         self.start_mask = nn.Buffer(start_mask, persistent=False)
 
@@ -104,44 +102,31 @@ class FullSoftmax(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class WordClasses:
-    """The class of each word of a vocabulary. Create it with `from_numbers`, which numbers classes without gaps."""
+    """The class of each word of a vocabulary."""
 
     class_of: Tensor  # (|V|,)
+    sizes: list[int]  # (|C|,) |V_c| of each class
+    words: Tensor  # (|V|,) the words, class by class
+    places: Tensor  # (|V|,) the place of each word in `words`
+    places_within: Tensor  # (|V|,) the place of each word within its class
 
     @classmethod
-    def from_numbers(cls, class_of: NDArray[np.integer]) -> Self:
+    def from_numbers(cls, numbers: NDArray[np.integer]) -> Self:
         """Create classes from any numbers. `<s>`, which has no probability, joins the class of `</s>`.
 
         >>> WordClasses.from_numbers(np.array([0, 1, 2, 9, 2])).class_of.tolist()
         [0, 0, 1, 2, 1]
         """
-        joined = np.where(np.arange(len(class_of)) == START, class_of[END], class_of)
-        return cls(torch.from_numpy(np.unique(joined, return_inverse=True)[1].astype(np.int64)))
-
-    @cached_property
-    def sizes(self) -> list[int]:
-        """|V_c| of each class.  # (|C|,)"""
-        return torch.bincount(self.class_of).tolist()
+        joined = np.where(np.arange(len(numbers)) == START, numbers[END], numbers)
+        class_of = torch.from_numpy(np.unique(joined, return_inverse=True)[1].astype(np.int64))
+        sizes = torch.bincount(class_of)
+        words = torch.argsort(class_of, stable=True)
+        places = torch.argsort(words)
+        return cls(class_of, sizes.tolist(), words, places, places - (sizes.cumsum(0) - sizes)[class_of])
 
     def __len__(self) -> int:
         """|C|."""
         return len(self.sizes)
-
-    @cached_property
-    def words(self) -> Tensor:
-        """The words, class by class.  # (|V|,)"""
-        return torch.argsort(self.class_of, stable=True)
-
-    @cached_property
-    def places(self) -> Tensor:
-        """The place of each word in `words`.  # (|V|,)"""
-        return torch.argsort(self.words)
-
-    @cached_property
-    def places_within(self) -> Tensor:
-        """The place of each word within its class.  # (|V|,)"""
-        firsts = torch.tensor([0, *self.sizes[:-1]], device=self.class_of.device).cumsum(0)
-        return self.places - firsts[self.class_of]
 
 
 def frequency_classes(counts: NDArray[np.integer], classes: int | None = None, power: float = 0.0) -> WordClasses:
@@ -181,19 +166,11 @@ class ClassFactoredSoftmax(nn.Module):
     words of one class.
     """
 
-    def __init__(
-        self,
-        classes: WordClasses,
-        hidden_size: int,
-        *,
-        tied: bool = False,
-        direct_size: int = 0,
-        dtype: torch.dtype | None = None,
-    ):
+    def __init__(self, classes: WordClasses, hidden_size: int, *, tied: bool = False, direct_size: int = 0):
         super().__init__()
         words = len(classes.class_of)
-        self.within = FullSoftmax(words, hidden_size, tied=tied, direct_size=direct_size, dtype=dtype)
-        self.classes = empty_linear(hidden_size + direct_size, len(classes), dtype=dtype)  # scores of classes
+        self.within = FullSoftmax(words, hidden_size, tied=tied, direct_size=direct_size)
+        self.classes = empty_linear(hidden_size + direct_size, len(classes))  # scores of classes
         self.sizes = classes.sizes  # words of each class
         # Buffers, (|V|,) each; see `WordClasses`.
         self.class_of = nn.Buffer(classes.class_of)

@@ -29,15 +29,14 @@ class RecurrentLayer(nn.Module):
         *,
         learned_state: bool = False,  # learn the initial state; otherwise it is zero
         weight_dropout: float = 0.0,  # of the recurrent weights
-        dtype: torch.dtype | None = None,
     ):
         super().__init__()
         self.cell_name, self.cell, self.hidden_size = cell, CELLS[cell], hidden_size
         gates = len(self.cell.gates) * hidden_size
-        self.input = empty_linear(input_size, gates, dtype=dtype)  # W_x and b
-        self.recurrent = empty_linear(hidden_size, gates, bias=False, dtype=dtype)  # W_h
+        self.input = empty_linear(input_size, gates)  # W_x and b
+        self.recurrent = empty_linear(hidden_size, gates, bias=False)  # W_h
         names = self.cell.state if learned_state else ()
-        self.initial = nn.ParameterDict({name: torch.zeros(hidden_size, dtype=dtype) for name in names})
+        self.initial = nn.ParameterDict({name: torch.zeros(hidden_size) for name in names})
         self.weight_dropout = Dropout(weight_dropout)
 
     def reset_parameters(self, generator: Generator) -> None:
@@ -174,11 +173,10 @@ class RecurrentStack(nn.Module):
         dropout: float = 0.0,  # of the output of each layer
         variational: bool = False,  # drop the same elements at all steps
         weight_dropout: float = 0.0,
-        dtype: torch.dtype | None = None,
     ):
         super().__init__()
         self.residual = residual
-        create = partial(RecurrentLayer, learned_state=learned_state, weight_dropout=weight_dropout, dtype=dtype)
+        create = partial(RecurrentLayer, learned_state=learned_state, weight_dropout=weight_dropout)
         sizes = [input_size] + [hidden_size] * (num_layers - 1)
         self.layers = TypedModuleList(create(cell, size, hidden_size) for size in sizes)
         self.dropout = Dropout(dropout, shared_dim=0 if variational else None)
