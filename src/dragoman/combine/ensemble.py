@@ -81,8 +81,6 @@ class Combination:
         weights = [round(weight, 4) for weight in self.weights]
         return f"{type(self).__name__}([{members}], weights={weights}, mode={self.mode!r})"
 
-    # -- the scorer --------------------------------------------------------------------------------------------------
-
     def start(self, batch: Batch, carry: Carry = None) -> State:
         carries = carry or [None] * len(self.members)
         return join_states([member.start(batch, part) for member, part in zip(self.members, carries, strict=True)])

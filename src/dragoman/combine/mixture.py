@@ -30,9 +30,6 @@ PRIOR_STRENGTH = 10.0  # dev tokens that the global weights count as in each buc
 Floats = NDArray[np.float64]
 
 
-# -- parts that mixtures and ensembles share ---------------------------------------------------------------------------
-
-
 def join_states(states: Sequence[State], *extra_rows: Rows) -> State:
     """Return the states of several scorers as one; `extra_rows` follow those of the scorers."""
     sentences = [state.sentence for state in states if state.sentence is not None]
@@ -56,9 +53,6 @@ def log_weighted_sum(log_probs: Sequence[Tensor], log_weights: Sequence[Tensor |
     for part, log_weight in zip(log_probs[1:], log_weights[1:], strict=True):
         total = torch.logaddexp(total, part + log_weight)
     return total
-
-
-# -- the mixture -------------------------------------------------------------------------------------------------------
 
 
 class MixtureConfig(Settings):
@@ -183,8 +177,6 @@ class Mixture(LanguageModel):
     def _model_states(self, state: State) -> list[tuple[LanguageModel, State]]:
         return list(zip(self.models, split_state(state), strict=True))
 
-    # -- on disk -----------------------------------------------------------------------------------------------------
-
     def config(self) -> Config:
         config = {"weights": self.weights.tolist()}
         if self.buckets == NO_BUCKETS:
@@ -212,9 +204,6 @@ class Mixture(LanguageModel):
 def _check_weights(weights: Floats, models: int, name: str) -> None:
     if weights.shape != (models,) or (weights < 0).any() or not abs(weights.sum() - 1) < 1e-6:
         raise DataError(f"{name} {weights.tolist()}: give one for each of {models} models, with a sum of 1")
-
-
-# -- weights and likelihood --------------------------------------------------------------------------------------------
 
 
 def fit_mixture_weights(log_probs: Floats, prior_weights: Floats | None = None, prior_strength: float = 0.0) -> Floats:

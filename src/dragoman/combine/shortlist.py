@@ -109,8 +109,6 @@ class ShortlistScorer(BaseTranslator):
         self._prepared = model.prepare_for_search()
         self._last: _AllowedWords | None = None
 
-    # -- the scorer ----------------------------------------------------------------------------------------------------
-
     def start(self, batch: Batch, carry: Carry = None) -> State:
         assert batch.source is not None, "a translator needs a source"
         state = self._prepared.start(batch, carry)

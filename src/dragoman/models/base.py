@@ -73,8 +73,6 @@ class Model(BaseScorer):
         sizes = ", ".join(f"{name.replace(' ', '_')}={size}" for name, size in self.sizes().items())
         return f"{type(self).__name__}({sizes})"
 
-    # -- on disk -----------------------------------------------------------------------------------------------------
-
     def config(self) -> Config:
         """Return the model's part of config.yaml, without its kind and unknown-word model."""
         return {}

@@ -83,8 +83,6 @@ class CacheModel(LanguageModel):
         counts[START] = 0.0  # words and `</s>` are counted, with one added; (|V|,)
         return cls(corpus.vocab, counts / counts.sum(), unknown, settings)
 
-    # -- the scorer ------------------------------------------------------------------------------------------------
-
     def start(self, batch: Batch, carry: Carry = None) -> State:
         import torch
 
@@ -122,8 +120,6 @@ class CacheModel(LanguageModel):
         tokens = corpus.ids_with_boundaries(starts=0)
         weights = self.decay ** np.arange(self.size + 1)  # by age; the last word has age 1
         return np.log(_stream_probs(tokens, np.array(self.unigram), weights, self.prior, self.order))
-
-    # -- on disk -----------------------------------------------------------------------------------------------------
 
     def config(self) -> Config:
         return self.settings.model_dump(mode="json")

@@ -60,8 +60,6 @@ class FeedForwardModel(EmbeddingLanguageModel):
         settings = self.settings
         return {"order": settings.order, "embedding": settings.embedding, "hidden": settings.hidden}
 
-    # -- the scorer ----------------------------------------------------------------------------------------------------
-
     def start(self, batch: Batch, carry: Carry = None) -> State:
         return State(torch.full((batch.num_rows, self.settings.order - 1), START))
 

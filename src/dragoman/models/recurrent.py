@@ -67,8 +67,6 @@ class RecurrentModel(EmbeddingLanguageModel):
             "hidden": settings.hidden,
         }
 
-    # -- all words of sentences at once --------------------------------------------------------------------------------
-
     def embed(self, words: NDArray[np.integer]) -> Tensor:
         """Return the vectors of words.  # (...) -> (..., L_m)"""
         return self.embedding(torch.from_numpy(words).long().to(self.device))
@@ -135,8 +133,6 @@ class RecurrentModel(EmbeddingLanguageModel):
             places = np.concatenate([np.arange(offsets[number], offsets[number + 1]) for number in sentences])
             log_probs[places] = self(corpus.select(sentences)).log_probs.double().cpu().numpy()
         return log_probs
-
-    # -- the scorer ----------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         """A stream continues after the `</s>` of the sentence before, and starts as if there had been one."""

@@ -24,19 +24,11 @@ from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
 from dragoman.io.storage import LEXICON_FILE, SOURCE_PREFIX, SOURCE_VOCAB_FILE, TARGET_PREFIX
+from dragoman.models import translator_parts as parts
 from dragoman.models.base import Arrays, Config, SavedModel
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
 from dragoman.models.neural import NeuralModel, create_output, saved_classes, saved_settings, softmax_classes
 from dragoman.models.translation import BaseTranslator
-from dragoman.models.translator_parts import (
-    attention_loss,
-    create_bridge,
-    create_decoder,
-    create_encoder,
-    learn_lexicon,
-    lexicon_text,
-    saved_lexicon,
-)
 from dragoman.nn.attention import Memory, RowLayout, reinforce
 from dragoman.nn.attention_priors import PositionPrior
 from dragoman.nn.decoder import DecoderState
@@ -120,10 +112,10 @@ class Translator(NeuralModel, BaseTranslator):
         self.source_embedding = empty_embedding(len(source.vocab), settings.embedding)  # M^(f)
         self.embedding = empty_embedding(len(target.vocab), settings.embedding)  # M
         self.embedding_dropout, self.dropout = Dropout(settings.embedding_dropout), Dropout(settings.dropout)
-        self.encoder = create_encoder(settings)
-        self.bridge = create_bridge(settings, self.encoder)
+        self.encoder = parts.create_encoder(settings)
+        self.bridge = parts.create_bridge(settings, self.encoder)
         context_size = self.encoder.output_size if settings.attention != "none" else 0
-        self.decoder = create_decoder(settings, context_size)
+        self.decoder = parts.create_decoder(settings, context_size)
         size = settings.hidden + context_size
         self.readout = empty_linear(size, settings.readout) if settings.readout else None
         words = len(target.vocab)
@@ -163,7 +155,7 @@ class Translator(NeuralModel, BaseTranslator):
         if settings.symmetry:
             raise DataError("symmetry needs two translators; create them with TwoWayTranslator.create")
         prior = LengthPrior.estimate(pairs.source.sizes - 1, pairs.target.sizes - 1)
-        lexicon = learn_lexicon(pairs) if settings.lexicon else None
+        lexicon = parts.learn_lexicon(pairs) if settings.lexicon else None
         unknown = unknown or UniformUnknownWords(target.vocab.num_known)
         model = cls(source, target, unknown, settings, prior, softmax_classes(pairs.target, settings), lexicon)
         model.reset_parameters(Generator().manual_seed(seed))
@@ -241,7 +233,7 @@ class Translator(NeuralModel, BaseTranslator):
             baseline = self._soft_attention_baseline(h, memory, targets, random_state)
             attention, choices = (_gather_tokens(part, places) for part in (decoded.attention, decoded.choices))
             log_probs = reinforce(log_probs, attention, choices, baseline)
-        loss = attention_loss(decoded.attention, pairs, memory, self.settings)
+        loss = parts.attention_loss(decoded.attention, pairs, memory, self.settings)
         return TranslatorOutput(log_probs, decoded.attention, None if loss is None else _gather_tokens(loss, places))
 
     def _memory(self, encoded: EncoderOutput, source: Corpus) -> Memory | None:
@@ -305,10 +297,11 @@ class Translator(NeuralModel, BaseTranslator):
         # words: (rows,), word_inputs: (|V|, gates * H) of all words, if they are known
         """
         with self.inference_mode():
-            before, words = _rows(state), words.to(self.device)
+            before: DecoderState = state.rows
+            words = words.to(self.device)
             if state.sentence is None:
                 return State(before._replace(layers=self.decoder.plain_step(self.embedding(words), before.layers)))
-            memory = _memory_of(state)
+            memory: Memory = state.memory
             layout = RowLayout.of(state.sentence, len(memory.vectors))
             if word_inputs is not None:
                 p = word_inputs.index_select(0, words)  # (rows, gates * H)
@@ -325,7 +318,8 @@ class Translator(NeuralModel, BaseTranslator):
 
     def attention(self, state: State) -> Tensor | None:
         """alpha_t: attention while the next word is predicted.  # (rows, longest source)"""
-        return None if state.memory is None else _rows(state).attention.cpu()
+        rows: DecoderState = state.rows
+        return None if state.memory is None else rows.attention.cpu()
 
     def prepare_for_search(self) -> Translator | PreparedTranslator:
         """Return a scorer in which W_x embed(e_{t-1}) + b of every word is computed once.
@@ -354,14 +348,15 @@ class Translator(NeuralModel, BaseTranslator):
 
     def _output_input(self, state: State) -> Tensor:
         """# (rows, inputs)"""
-        rows = _rows(state)
+        rows: DecoderState = state.rows
         return self._read_out(rows.layers[-1][0], None if state.memory is None else rows.context)
 
     def _candidate_boosts(self, lexicon: LexiconBias, state: State) -> tuple[Tensor, Tensor]:
         """Return the lexicon's candidates of each row and their boosts.  # (rows, K) each"""
-        candidates = _memory_of(state).candidates
-        assert candidates is not None and state.sentence is not None
-        words, boost = lexicon.row_boosts(candidates, _rows(state).attention, state.sentence)
+        rows: DecoderState = state.rows
+        memory: Memory = state.memory
+        assert memory.candidates is not None and state.sentence is not None
+        words, boost = lexicon.row_boosts(memory.candidates, rows.attention, state.sentence)
         return words.cpu(), boost.cpu()
 
     # -- saving and loading --------------------------------------------------------------------------------------------
@@ -385,7 +380,7 @@ class Translator(NeuralModel, BaseTranslator):
         }
         files[SOURCE_VOCAB_FILE] = self.source_vocab.to_text().encode()
         if self.lexicon is not None:
-            files[LEXICON_FILE] = lexicon_text(self.lexicon.table, self.source_vocab, self.vocab).encode()
+            files[LEXICON_FILE] = parts.lexicon_text(self.lexicon.table, self.source_vocab, self.vocab).encode()
         return files
 
     @classmethod
@@ -403,7 +398,7 @@ class Translator(NeuralModel, BaseTranslator):
             }
         )
         classes = saved_classes(saved, settings)
-        lexicon = saved_lexicon(saved.arrays, len(source_vocab), len(saved.vocab)) if settings.lexicon else None
+        lexicon = parts.saved_lexicon(saved.arrays, len(source_vocab), len(saved.vocab)) if settings.lexicon else None
         metadata = {name: value for name, value in saved.config.items() if name not in ("model", "source", "target")}
         model = cls(source, target, saved.unknown, settings, prior, classes, lexicon, metadata)
         return model.load_arrays(saved.arrays, str(saved.path))
@@ -443,16 +438,6 @@ def _check_source_format(settings: TranslatorConfig, source: Tokenizer) -> None:
         raise DataError(
             f"encoder {settings.encoder} reads plain text; for trees choose --encoder tree-lstm or recursive"
         )
-
-
-def _rows(state: State) -> DecoderState:
-    assert isinstance(state.rows, DecoderState)
-    return state.rows
-
-
-def _memory_of(state: State) -> Memory:
-    assert isinstance(state.memory, Memory)
-    return state.memory
 
 
 def _gather_tokens(part: Tensor, places: Tensor) -> Tensor:

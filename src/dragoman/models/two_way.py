@@ -88,8 +88,6 @@ class TwoWayTranslator(nn.Module):
         """The translators by the names of their directories."""
         return {FORWARD: self.source_to_target, BACKWARD: self.target_to_source}
 
-    # -- training ------------------------------------------------------------------------------------------------------
-
     def forward(
         self, batch: BidirectionalCorpus, *, generator: Generator | None = None, label_smoothing: float = 0.0
     ) -> TranslatorOutput:
@@ -112,8 +110,6 @@ class TwoWayTranslator(nn.Module):
 
     def __repr__(self) -> str:
         return f"TwoWayTranslator({self.source_to_target!r}, {self.target_to_source!r})"
-
-    # -- saving --------------------------------------------------------------------------------------------------------
 
     @property
     def training_metadata(self) -> Config:
