@@ -57,8 +57,7 @@ class FeedForwardModel(EmbeddingLanguageModel):
         return LanguageModelOutput(self._target_log_probs(x, batch.ids_with_boundaries(starts=0), label_smoothing))
 
     def shape(self) -> dict[str, object]:
-        settings = self.settings
-        return {"order": settings.order, "embedding": settings.embedding, "hidden": settings.hidden}
+        return {name: getattr(self.settings, name) for name in ("order", "embedding", "hidden")}
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         return State(torch.full((batch.num_rows, self.settings.order - 1), START))

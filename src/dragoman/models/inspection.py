@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Generator, Tensor
+from torch import Generator
 
 from dragoman.core.errors import DataError
 from dragoman.data.batches import Batch
@@ -145,35 +145,28 @@ def gradient_by_distance(model: RecurrentModel, corpus: Corpus, words: int = 20)
 
 def _gradient_norms(model: RecurrentModel, ids: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return |dl / d state| after each word, where l is the loss of the last word.  # (rows, steps) -> (steps, rows)"""
-    first = np.full((len(ids), 1), END if model.carries else START, ids.dtype)
-    read = np.concatenate([first, ids[:, :-1]], axis=1).T  # (steps, rows)
+    start = np.full((len(ids), 1), END if model.carries else START, ids.dtype)
+    read = np.concatenate([start, ids[:, :-1]], axis=1).T  # (steps, rows)
     with torch.enable_grad():
-        states, output = _unrolled_states(model, model.embed(read).detach())
+        m = model.embed(read).detach()  # (steps, rows, L_m)
+        states: LayerStates = tuple(
+            tuple(part.detach().clone().requires_grad_(True) for part in state)
+            for state in model.rnn.initial_states(m.shape[1])
+        )
+        steps: list[CellState] = []  # the parts of the states of all layers after each step, (rows, H) each
+        for x in m:
+            _, after = model.rnn.step(x, states)
+            # Views make h and c separate parts of the state: the gradient of c must not include its effect on this h.
+            states = tuple(tuple(part.view_as(part) for part in state) for state in after)
+            steps.append(tuple(part for state in states for part in state))
+        h = [state[0] for state in states]
+        output = torch.stack([m[-1], *h]).sum(dim=0) if model.settings.residual else h[-1]
         loss = -model.target_log_probs(output, ids[:, -1]).sum()
-        parts = [part for state in states for part in state]
+        parts = [part for step in steps for part in step]
         gradients = torch.autograd.grad(loss, parts, allow_unused=True, materialize_grads=True)
-    size = len(states[0])
-    by_step = [torch.cat(gradients[step : step + size], dim=1) for step in range(0, len(gradients), size)]
+    size = len(steps[0])
+    by_step = [torch.cat(gradients[first : first + size], dim=1) for first in range(0, len(gradients), size)]
     return torch.stack([gradient.double().norm(dim=1) for gradient in by_step]).cpu().numpy()
-
-
-def _unrolled_states(model: RecurrentModel, m: Tensor) -> tuple[list[CellState], Tensor]:
-    """Return the states of all layers after each step, and the output of the last step.
-
-    # m: (steps, rows, L_m) -> for each step (rows, H) for each part of the state; (rows, H)
-    """
-    states: LayerStates = tuple(
-        tuple(part.detach().clone().requires_grad_(True) for part in state)
-        for state in model.rnn.initial_states(m.shape[1])
-    )
-    steps = []
-    for x in m:
-        _, after = model.rnn.step(x, states)
-        # Views make h and c separate parts of the state: the gradient of c must not include its effect on this h.
-        states = tuple(tuple(part.view_as(part) for part in state) for state in after)
-        steps.append(tuple(part for state in states for part in state))
-    h = [state[0] for state in states]
-    return steps, torch.stack([m[-1], *h]).sum(dim=0) if model.settings.residual else h[-1]
 
 
 def untrained_copy(model: RecurrentModel, seed: int | None = None) -> RecurrentModel:

@@ -55,17 +55,10 @@ class RecurrentModel(EmbeddingLanguageModel):
 
     @property
     def carries(self) -> bool:
-        """Whether a sentence starts from the state after the one before."""
         return self.settings.carries
 
     def shape(self) -> dict[str, object]:
-        settings = self.settings
-        return {
-            "cell": settings.cell,
-            "layers": settings.layers,
-            "embedding": settings.embedding,
-            "hidden": settings.hidden,
-        }
+        return {name: getattr(self.settings, name) for name in ("cell", "layers", "embedding", "hidden")}
 
     def embed(self, words: NDArray[np.integer]) -> Tensor:
         """Return the vectors of words.  # (...) -> (..., L_m)"""
@@ -92,7 +85,10 @@ class RecurrentModel(EmbeddingLanguageModel):
             label_smoothing: Share of the label smoothing.
         """
         if isinstance(batch, Segment):
-            return self._segment_output(batch, carry, generator, label_smoothing)
+            states = carry or self.rnn.initial_states(batch.targets.shape[1])
+            h, states = self.rnn(self.embedding_dropout(self.embed(batch.inputs), generator), states, generator)
+            log_probs = self.target_log_probs(h.flatten(0, 1), batch.targets.reshape(-1), label_smoothing)
+            return LanguageModelOutput(log_probs, tuple(tuple(part.detach() for part in state) for state in states))
         if not len(batch):
             return LanguageModelOutput(self.embedding.weight.new_zeros(0))
         rows = Batch.from_sentences(list(batch))
@@ -102,15 +98,6 @@ class RecurrentModel(EmbeddingLanguageModel):
         tokens = h.transpose(0, 1)[rows.mask.to(self.device)]  # (tokens, H) sentence after sentence
         words = batch.ids_with_boundaries(starts=0)
         return LanguageModelOutput(self.target_log_probs(tokens, words, label_smoothing))
-
-    def _segment_output(
-        self, segment: Segment, carry: LayerStates | None, generator: Generator | None, label_smoothing: float
-    ) -> LanguageModelOutput:
-        """Return log P of the tokens of a segment, step by step, and the states after it without gradients."""
-        states = carry or self.rnn.initial_states(segment.targets.shape[1])
-        h, states = self.rnn(self.embedding_dropout(self.embed(segment.inputs), generator), states, generator)
-        log_probs = self.target_log_probs(h.flatten(0, 1), segment.targets.reshape(-1), label_smoothing)
-        return LanguageModelOutput(log_probs, tuple(tuple(part.detach() for part in state) for state in states))
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         with self.inference_mode():

@@ -425,10 +425,9 @@ class BaseTranslator(BaseScorer):
         """
         if translation.attention is None:
             return None
-        if self.source.format == TREE:
-            return AttentionMatrix(translation.tokens_with_end, translation.source_tokens, translation.attention)
-        if tokens:
-            labels = (*translation.source_tokens, END_TOKEN)
+        if self.source.format == TREE or tokens:
+            end = () if self.source.format == TREE else (END_TOKEN,)
+            labels = (*translation.source_tokens, *end)
             return AttentionMatrix(translation.tokens_with_end, labels, translation.attention)
         source = self.source.segmenter.word_indices(translation.source_tokens)
         target = self.target.segmenter.word_indices(translation.tokens)
@@ -436,21 +435,21 @@ class BaseTranslator(BaseScorer):
         matrix = attention_to_words(translation.attention, rows, append_end(source))
         target_words = _words(translation.text, target)
         source_words = _words(self.source.join(translation.source_tokens), source)
-        end = (END_TOKEN,) if translation.finished else ()
-        return AttentionMatrix((*target_words, *end), (*source_words, END_TOKEN), matrix)
+        if translation.finished:
+            target_words = (*target_words, END_TOKEN)
+        return AttentionMatrix(target_words, (*source_words, END_TOKEN), matrix)
 
     # -- unknown words -------------------------------------------------------------------------------------------------
 
     def check_unknown_replacement(self) -> None:
         """Raise an error if unknown words cannot be replaced, because a segmenter has no words."""
-        if self.target.segmenter.kind != "word":
-            problem = f"unknown words can be replaced in words only, and it predicts {self.target.segmenter.spec}"
-            raise DataError(f"{problem}; train with --units word")
-        if self.source.segmenter.kind != "word":
-            raise DataError(
-                f"unknown words are replaced by source words, and it reads {self.source.segmenter.spec}; "
-                "train with --units word"
-            )
+        problems = {
+            "unknown words can be replaced in words only, and it predicts": self.target.segmenter,
+            "unknown words are replaced by source words, and it reads": self.source.segmenter,
+        }
+        for problem, segmenter in problems.items():
+            if segmenter.kind != "word":
+                raise DataError(f"{problem} {segmenter.spec}; train with --units word")
 
     def _replace_unknown(self, translation: Translation, replacer: UnknownReplacer | None) -> Translation:
         if replacer is None:

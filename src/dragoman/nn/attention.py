@@ -210,7 +210,12 @@ class Attention(nn.Module):
         query = layout.to_grid(self.score.query(h, products))  # (sentences, rows per sentence, K)
         a = self.score(memory.keys, query, products) + memory.padding_mask[:, None]  # (sentences, rows, longest)
         if previous is not None and history is not None:
-            a = a + layout.to_grid(self._prior_bias(memory, h, previous, history, layout))
+            sizes = layout.expand((memory.padding_mask == 0).sum(dim=1)).to(h)  # (rows,)
+            terms = []
+            for prior, features in zip(self.priors.values(), memory.prior_features, strict=True):
+                of_rows = None if features is None else layout.expand(features)
+                terms.append(prior(PriorInput(h, previous, history, sizes, of_rows)))
+            a = a + layout.to_grid(torch.stack(terms).sum(dim=0))
         alpha = a.softmax(dim=2)
         choice = None
         if self.hard:
@@ -219,17 +224,6 @@ class Attention(nn.Module):
         return AttentionOutput(
             layout.to_rows(alpha), layout.to_rows(context), None if choice is None else layout.to_rows(choice)
         )
-
-    def _prior_bias(
-        self, memory: Memory, h: Tensor, previous: Tensor, history: AttentionHistory, layout: RowLayout
-    ) -> Tensor:
-        """The sum of the terms of all priors.  # (rows, longest)"""
-        sizes = layout.expand((memory.padding_mask == 0).sum(dim=1)).to(h)  # (rows,)
-        terms = []
-        for prior, features in zip(self.priors.values(), memory.prior_features, strict=True):
-            of_rows = None if features is None else layout.expand(features)
-            terms.append(prior(PriorInput(h, previous, history, sizes, of_rows)))
-        return torch.stack(terms).sum(dim=0)
 
 
 def most_probable(alpha: Tensor) -> Tensor:

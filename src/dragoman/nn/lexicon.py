@@ -116,25 +116,18 @@ class LexiconBias(nn.Module):
         """
         W, b = output.weights(tied)
         log_probs, log_z = target_scores(x, W, b, targets)
-        words, boost, scores = self._token_candidates(x, W, b, candidates, attention, places)  # (tokens, K) each
-        norm = ((scores - log_z[:, None]).exp() * boost).sum(dim=1).log1p()  # (tokens,)
-        target_boost = (boost * (words == targets[:, None])).sum(dim=1)  # (tokens,)
-        result = log_probs + target_boost.log1p() - norm
-        if not label_smoothing:
-            return result
-        mean_bias = boost.log1p().sum(dim=1) / b.isfinite().sum()  # (tokens,) over all words
-        mean = mean_log_prob(x, W, b, log_z) + mean_bias - norm
-        return (1 - label_smoothing) * result + label_smoothing * mean
-
-    def _token_candidates(
-        self, x: Tensor, W: Tensor, b: Tensor, candidates: Candidates, attention: Tensor, places: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the candidates of each token, their boosts and their scores.  # (tokens, K) each"""
         steps, sentences, _ = attention.shape
         places = places % sentences * steps + places // sentences  # sentences first
         grid = x.new_zeros(sentences * steps, x.shape[1]).index_copy(0, places, x).view(sentences, steps, -1)
         words = candidates.words
         scores = torch.baddbmm(b[words][:, None], grid, W[words].transpose(1, 2))  # (sentences, steps, K)
         boost = self.boosts(candidates, attention.transpose(0, 1))
-        boost, scores = (part.flatten(0, 1).index_select(0, places) for part in (boost, scores))
-        return words[places // steps], boost, scores
+        boost, scores = (part.flatten(0, 1).index_select(0, places) for part in (boost, scores))  # (tokens, K) each
+        norm = ((scores - log_z[:, None]).exp() * boost).sum(dim=1).log1p()  # (tokens,)
+        target_boost = (boost * (words[places // steps] == targets[:, None])).sum(dim=1)  # (tokens,)
+        result = log_probs + target_boost.log1p() - norm
+        if not label_smoothing:
+            return result
+        mean_bias = boost.log1p().sum(dim=1) / b.isfinite().sum()  # (tokens,) over all words
+        mean = mean_log_prob(x, W, b, log_z) + mean_bias - norm
+        return (1 - label_smoothing) * result + label_smoothing * mean
