@@ -193,7 +193,9 @@ def _error_message(
 ) -> str:
     """Return one line for the first error; an unknown key comes first because it may explain the others."""
     error = min(errors, key=lambda error: error["type"] != "extra_forbidden")
-    key = str(error["loc"][0]) if error["loc"] else _key_with_invalid_text(given)
+    texts = {key: json.dumps(_without_origins(value), ensure_ascii=False, default=str) for key, value in given.items()}
+    invalid = next((key for key, text in texts.items() if SURROGATES.search(text)), "")  # JSON cannot hold surrogates
+    key = str(error["loc"][0]) if error["loc"] else invalid
     origin, where = given[key].origin if key in given else source, f" in {section}" if section else ""
     if error["type"] == "extra_forbidden" and key not in kind.model_fields:
         shown = key[: 10 * MAX_SHOWN_CHARACTERS]
@@ -206,14 +208,6 @@ def _error_message(
     if not origin.startswith("--"):  # an option is both origin and key
         origin, shown = f"{origin}: {key}", f"[{shown}]" if isinstance(value, list | tuple) else shown
     return f"{origin} {shown}: {_requirement_message(error)}{_suggest_value(value, kind.model_fields[key].annotation)}"
-
-
-def _key_with_invalid_text(given: Mapping[str, GivenValue]) -> str:
-    """Return the key of a value with surrogates, which JSON cannot hold, or an empty string."""
-    for key, value in given.items():
-        if SURROGATES.search(json.dumps(_without_origins(value), ensure_ascii=False, default=str)):
-            return key
-    return ""
 
 
 REQUIREMENTS = {

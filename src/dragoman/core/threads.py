@@ -6,14 +6,13 @@ import ctypes
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-
 
 _limit: ContextVar[int | None] = ContextVar("_limit", default=None)
 
@@ -64,8 +63,5 @@ def split_range(start: int, stop: int, min_size: int = 4096, per_core: int = 4) 
 
 def release_freed_memory() -> None:
     """Return freed memory to the operating system, where the C library can do that (glibc)."""
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):
-        return
-    trim(0)
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)

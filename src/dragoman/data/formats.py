@@ -7,8 +7,9 @@ import gzip
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from dragoman.core.errors import DataError, encoding_error, error_at_line, file_errors
 
@@ -99,18 +100,10 @@ def read_utf8(path: str | Path) -> bytes:
     return text
 
 
-class ByteStream(Protocol):
-    def read(self) -> bytes: ...
-
-    def read1(self, size: int, /) -> bytes:
-        """Return the bytes that are available; wait only if there are none. Empty at the end."""
-        ...
-
-
-def _stdin() -> ByteStream:
+def _stdin() -> BufferedReader:
     if sys.stdin is None:
         raise DataError("<stdin>: closed; give a file, or text on standard input")
-    return sys.stdin.buffer  # type: ignore[return-value]  # a BufferedReader, which has read1
+    return sys.stdin.buffer  # type: ignore[return-value]
 
 
 def _check_utf8(text: bytes, source: str, first_line: int = 1) -> None:
@@ -202,10 +195,10 @@ def read_line_batches(
     return _batches(chunks, display_name(path), check or (lambda *line: None))
 
 
-def split_stream(stream: ByteStream) -> Iterator[list[bytes]]:
+def split_stream(stream: BufferedReader) -> Iterator[list[bytes]]:
     """Yield complete lines, as many at a time as have arrived. The last may have no line break."""
     incomplete: list[bytes] = []  # chunks of a line whose end has not arrived
-    while chunk := stream.read1(READ_SIZE):
+    while chunk := stream.read1(READ_SIZE):  # what is available; waits only if there is nothing
         if b"\n" not in chunk:
             incomplete.append(chunk)
             continue

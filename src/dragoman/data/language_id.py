@@ -130,12 +130,9 @@ class LetterModel:
         and each line is removed from the counts before it is scored.
         """
         tables = self.counts, self.context_counts, self.alphabet, self.stride if leave_one_out else 0
-
-        def score(span: tuple[int, int]) -> NDArray[np.float64]:
-            log_probs: NDArray[np.float64] = _log_probs(text.codes, text.offsets, *span, *tables)
-            return log_probs
-
-        return np.concatenate([np.zeros(0), *parallel_map(score, split_range(0, len(text.sizes)))])
+        spans = split_range(0, len(text.sizes))
+        parts = parallel_map(lambda span: _log_probs(text.codes, text.offsets, *span, *tables), spans)
+        return np.concatenate([np.zeros(0), *parts])
 
 
 @kernel
