@@ -9,7 +9,7 @@ of the translator itself and cannot be compared with them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START, UNK, Vocab
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator import Translator
+from dragoman.nn.output import WordSubset
 
 if TYPE_CHECKING:
     from dragoman.data.batches import Batch
@@ -89,7 +90,7 @@ class _AllowedWords(NamedTuple):
 
     allowed: Tensor  # (sentences, |V|)
     words: Tensor  # (n,)
-    subset: Any  # the translator's parameters for these words
+    subset: WordSubset  # the translator's parameters for these words
     bias: Tensor  # (sentences, n) 0 where a sentence allows a word, else -inf
 
 

@@ -100,26 +100,21 @@ class RecurrentModel(EmbeddingLanguageModel):
         return LanguageModelOutput(self.target_log_probs(tokens, words, label_smoothing))
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
+        """Read sentences of similar length together or, if the state is carried, the whole text as one row."""
+        log_probs, offsets = np.zeros(corpus.num_tokens), corpus.token_offsets
+        order = np.argsort(corpus.sizes, kind="stable")
         with self.inference_mode():
-            return self._stream_log_probs(corpus) if self.carries else self._sentence_log_probs(corpus)
-
-    def _stream_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        """Read the whole text as one row, as the scorer methods do."""
-        parts, carry = [np.zeros(0)], None
-        for segment in TextStream.from_corpus(corpus, rows=1, steps=STREAM_STEPS) if corpus.num_tokens else ():
-            output = self(segment, carry=carry)
-            carry = output.carry
-            parts.append(output.log_probs.double().cpu().numpy())
-        return np.concatenate(parts)
-
-    def _sentence_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        """Read sentences of similar length together."""
-        log_probs = np.zeros(corpus.num_tokens)
-        offsets = corpus.token_offsets
-        for sentences in split_by_size(np.argsort(corpus.sizes, kind="stable"), corpus.sizes, TOKENS_PER_BATCH):
-            places = np.concatenate([np.arange(offsets[number], offsets[number + 1]) for number in sentences])
-            log_probs[places] = self(corpus.select(sentences)).log_probs.double().cpu().numpy()
-        return log_probs
+            if not self.carries:
+                for sentences in split_by_size(order, corpus.sizes, TOKENS_PER_BATCH):
+                    places = np.concatenate([np.arange(offsets[number], offsets[number + 1]) for number in sentences])
+                    log_probs[places] = self(corpus.select(sentences)).log_probs.double().cpu().numpy()
+                return log_probs
+            parts, carry = [np.zeros(0)], None
+            for segment in TextStream.from_corpus(corpus, rows=1, steps=STREAM_STEPS) if corpus.num_tokens else ():
+                output = self(segment, carry=carry)
+                carry = output.carry
+                parts.append(output.log_probs.double().cpu().numpy())
+            return np.concatenate(parts)
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         """A stream continues after the `</s>` of the sentence before, and starts as if there had been one."""

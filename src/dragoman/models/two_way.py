@@ -91,8 +91,7 @@ class TwoWayTranslator(nn.Module):
     def forward(
         self, batch: BidirectionalCorpus, *, generator: Generator | None = None, label_smoothing: float = 0.0
     ) -> TranslatorOutput:
-        """Return log P of every token of the targets, then of the sources. In training, the auxiliary loss has the
-        agreement. See `Translator.forward`."""
+        """Return log P of the tokens of targets, then sources, and in training the agreement as an auxiliary loss."""
         if not isinstance(batch, BidirectionalCorpus):
             raise DataError("two translators learn from pairs in both directions: BidirectionalCorpus(source, target)")
         options = {"generator": generator, "label_smoothing": label_smoothing}
