@@ -33,7 +33,14 @@ from dragoman.lab.inside import MonolingualGrammar, inside_log_probs_with_spelli
 from dragoman.lab.lab import SentencePair, german_english_lab
 from dragoman.lab.lexical_rules import CROSSED_OBJECTS, CROSSED_SUBJECTS, FEMALE, MALE, DigitNumbers, MadeUpNames
 from dragoman.lab.lexicon import TOPICS
-from dragoman.lab.minimal_pairs import DISTANCE_CLASSES, PHENOMENA, MinimalPair, distance_class, sample_minimal_pairs
+from dragoman.lab.minimal_pairs import (
+    DISTANCE_CLASSES,
+    PHENOMENA,
+    RELATIVE_CLAUSE_SHARE,
+    MinimalPair,
+    distance_class,
+    sample_minimal_pairs,
+)
 from dragoman.lab.probabilities import DerivationScorer, PairLogProbs, expected_counts, pair_entropy
 from dragoman.lab.sentence_rules import PREFERENCE, german_english_grammar
 
@@ -228,7 +235,7 @@ def test_a_deeply_nested_sentence_has_only_one_tree(language):
 
 @cache
 def nested_sample() -> ScoredSample:
-    return ScoredSample.sample(german_english_grammar(relative_clause_share=0.4), 100, seed=3)
+    return ScoredSample.sample(german_english_grammar(RELATIVE_CLAUSE_SHARE), 100, seed=3)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +336,7 @@ def additive_model_exists(preferred: dict[tuple[str, str], str]) -> bool:
 
 
 def test_equal_right_hand_sides_have_children_in_the_same_order():
-    """`Exact` adds up rules whose words and children are the same, in order: no two rules differ only in the order."""
+    """The scorer adds up rules with the same words and children in order: no two rules differ only in the order."""
     for language in LANGUAGES.values():
         for rules in LAB.grammar.rules.values():
             orders = defaultdict(set)
