@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, product
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -24,8 +24,11 @@ from torch import Generator, Tensor, nn
 
 from dragoman import fit
 from dragoman.nn.layers import ACTIVATIONS, glorot_, uniform_
-from dragoman.report.networks import HiddenLayerView, draw_hidden_spaces
+from dragoman.report.figures import COLOURS, FONT_SIZE, GREY, WIDTH, add_axes, new_figure
 from dragoman.report.tables import format_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SIZES = (2, 20)  # hidden units; the tutorial's program has 20
 SOLVED = 0.01  # mean squared errors below this count as solved
@@ -182,25 +185,79 @@ def first_solved(activation: str) -> tuple[Network, int]:
     return network, seed
 
 
-def view(network: Network, name: str) -> HiddenLayerView:
-    """Return a network as arrays, for drawing."""
-    return HiddenLayerView(
-        name,
-        POINTS.x.double().numpy(),
-        POINTS.y.double().numpy(),
-        network.hidden(POINTS.x).detach().double().numpy(),
-        lambda x: network(torch.from_numpy(x).float()).detach().double().numpy(),
-        lambda h: network.output(torch.from_numpy(h).float()).detach().double().numpy(),
-    )
+# -- the picture -----------------------------------------------------------------------------------------------------
+
+POSITIVE_COLOUR, NEGATIVE_COLOUR = COLOURS[2], COLOURS[1]  # of points whose y is positive or negative
+GRID_SIZE = 51  # points along each side of the grid on which the output is computed
+SMALL_FONT = FONT_SIZE - 1
+MARGIN = 0.45  # around the points, as a share of their spread
+SAME_POINT = 0.04  # points that are closer than this share of the spread have one label
+LEFT, GAP = 0.4, 0.35  # inches
+BOUNDARY_TOLERANCE = 1e-6
 
 
 def draw(path: Path) -> None:
     """Draw three networks with two hidden units: one set by hand, two trained."""
-    views = [view(by_hand(), "step, by hand")]
+    networks = {"step, by hand": by_hand()}
     for activation in ("tanh", "relu"):
         network, seed = first_solved(activation)
-        views.append(view(network, f"{activation}, trained (seed {seed})"))
-    draw_hidden_spaces(views, path, title="Equal (circles) or not (squares): input space above, hidden space below")
+        networks[f"{activation}, trained (seed {seed})"] = network
+    draw_hidden_spaces(networks, path, title="Equal (circles) or not (squares): input space above, hidden space below")
+
+
+@torch.no_grad()
+def draw_hidden_spaces(networks: Mapping[str, Network], path: Path, *, title: str = "") -> None:
+    """Draw two panels per network: the points x with the boundary y = 0, and below the same points as h.
+
+    In the space of h the boundary is a straight line. Points are labelled with their x.
+    """
+    side = (WIDTH - LEFT - (len(networks) - 1) * GAP - 0.1) / max(3, len(networks))  # inches
+    with new_figure(2 * side + 1.5, path, title, LEFT) as figure:
+        for number, (name, network) in enumerate(networks.items()):
+            left = LEFT + number * (side + GAP)
+            above, below = (add_axes(figure, left, bottom, side, side) for bottom in (side + 0.95, 0.42))
+            draw_space(above, POINTS.x, network, "x")
+            draw_space(below, network.hidden(POINTS.x), network.output, "h")
+            above.set_title(name, loc="left", fontsize=FONT_SIZE)
+
+
+def draw_space(axes: Axes, points: Tensor, output: Callable[[Tensor], Tensor], letter: str) -> None:
+    """Draw points, and the two sides of the boundary of a network's output in their space."""
+    places = points.double().numpy()
+    low, high = places.min(axis=0), places.max(axis=0)
+    radius = (0.5 + MARGIN) * (float((high - low).max()) or 1.0)
+    edges = [np.linspace(centre - radius, centre + radius, GRID_SIZE) for centre in (low + high) / 2]
+    grid_x, grid_y = np.meshgrid(*edges)
+    grid = torch.from_numpy(np.stack([grid_x.ravel(), grid_y.ravel()], axis=1)).float()
+    values = output(grid).double().numpy().reshape(grid_x.shape)
+    levels = [min(values.min(), 0) - 1, 0, max(values.max(), 0) + 1]
+    axes.contourf(grid_x, grid_y, values, levels, colors=[NEGATIVE_COLOUR, POSITIVE_COLOUR], alpha=0.16)
+    if values.min() < -BOUNDARY_TOLERANCE and values.max() > BOUNDARY_TOLERANCE:
+        axes.contour(grid_x, grid_y, values, [0.0], colors=[GREY], linewidths=1.4)
+    for sign, marker, colour in ((1, "o", POSITIVE_COLOUR), (-1, "s", NEGATIVE_COLOUR)):
+        axes.plot(*places[POINTS.y.sign().numpy() == sign].T, marker, color=colour, markersize=7)
+    names = [f"({first:g}, {second:g})".replace("-", "−") for first, second in POINTS.x.tolist()]
+    for point, text in merge_labels(places, names, SAME_POINT * radius).items():
+        axes.annotate(text, point, (0, -6), textcoords="offset points", ha="center", va="top", fontsize=SMALL_FONT)
+    axes.set_xlim(edges[0][0], edges[0][-1])
+    axes.set_ylim(edges[1][0], edges[1][-1])
+    axes.set_xlabel(f"{letter}₁", labelpad=1)
+    axes.set_ylabel(f"{letter}₂", labelpad=0, rotation=0)
+    axes.locator_params(nbins=3)
+    axes.tick_params(length=2, pad=1.5, labelsize=SMALL_FONT - 1)
+
+
+def merge_labels(points: NDArray[np.float64], names: Sequence[str], tolerance: float) -> dict[tuple[float, float], str]:
+    """Return labels by position; points at the same position share one."""
+    labels: dict[tuple[float, float], str] = {}
+    for (x, y), name in zip(points.tolist(), names, strict=True):
+        for position, text in labels.items():
+            if max(abs(position[0] - x), abs(position[1] - y)) <= tolerance:
+                labels[position] = f"{text}\n{name}"
+                break
+        else:
+            labels[x, y] = name
+    return labels
 
 
 def main() -> None:

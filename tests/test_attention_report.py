@@ -7,8 +7,9 @@ import re
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import cast
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from dragoman.report.attention import (
 from dragoman.report.charts import draw_bleu_by_length, draw_learning_curves
 from dragoman.report.lattice import BEST, lattice_text
 from dragoman.report.tables import display_width
-from dragoman.search.lattice import LatticeNode
+from dragoman.search.lattice import Fate, LatticeNode
 
 ENGLISH = ("I", "like", "cats", "</s>")
 JAPANESE = ("私", "は", "猫", "が", "好き", "です", "</s>")
@@ -250,30 +251,29 @@ def test_values_that_cannot_be_drawn_are_errors(tmp_path: Path) -> None:
 # -- the lattice -----------------------------------------------------------------------------------------------------
 
 
-class Hypothesis(NamedTuple):
-    id: int
-    parent: int | None
-    token: str
-    log_prob: float
-    score: float
-    fate: str
+WORDS: list[str] = []  # of the nodes, by their ids
+
+
+def node(id: int, parent: int | None, word: str, log_prob: float, score: float, fate: Fate) -> LatticeNode:
+    WORDS.append(word)
+    return LatticeNode(id, 0, parent, len(WORDS) - 1, log_prob, score, fate)
 
 
 BEAM = [
-    Hypothesis(0, None, "<s>", 0.0, 0.0, "kept"),
-    Hypothesis(1, 0, "a", -1.0, -1.0, "kept"),
-    Hypothesis(2, 0, "b", -0.5, -0.5, "kept"),
-    Hypothesis(3, 0, "</s>", -3.0, -0.75, "pruned"),  # pruned by log P, not by its score
-    Hypothesis(4, 1, "c", -1.25, -1.25, "kept"),
-    Hypothesis(5, 2, "d", -2.5, -2.5, "kept"),
-    Hypothesis(6, 4, "</s>", -1.5, -0.5, "finished"),
-    Hypothesis(7, 5, "</s>", -4.5, -1.5, "finished"),
-    *(Hypothesis(8 + n, 5, f"w{n}", -9.0 - n, -9.0 - n, "pruned") for n in range(5)),
+    node(0, None, "<s>", 0.0, 0.0, "kept"),
+    node(1, 0, "a", -1.0, -1.0, "kept"),
+    node(2, 0, "b", -0.5, -0.5, "kept"),
+    node(3, 0, "</s>", -3.0, -0.75, "pruned"),  # pruned by log P, not by its score
+    node(4, 1, "c", -1.25, -1.25, "kept"),
+    node(5, 2, "d", -2.5, -2.5, "kept"),
+    node(6, 4, "</s>", -1.5, -0.5, "finished"),
+    node(7, 5, "</s>", -4.5, -1.5, "finished"),
+    *(node(8 + n, 5, f"w{n}", -9.0 - n, -9.0 - n, "pruned") for n in range(5)),
 ]
 
 
-def lines_of(nodes: list[Hypothesis], **options: int) -> list[str]:
-    return lattice_text(nodes, **options).splitlines()[1:-2]
+def lines_of(nodes: list[LatticeNode], **options: int) -> list[str]:
+    return lattice_text(nodes, spell=WORDS.__getitem__, **options).splitlines()[1:-2]
 
 
 def test_lattice_shows_every_hypothesis_below_its_parent() -> None:
@@ -296,29 +296,21 @@ def test_lattice_shows_every_hypothesis_below_its_parent() -> None:
     assert all(line[places[0]] in "│├" for line in lines[1:-1])  # what leads from the root to its last child
 
 
-def test_ids_are_spelled_as_words() -> None:
-    """As the recorder of a beam search has them."""
-    spelled = ["<unk>", "<s>", "</s>", "cat"]
-    nodes = [LatticeNode(0, 0, None, 1, 0.0, 0.0, "kept"), LatticeNode(1, 0, 0, 3, -1.0, -1.0, "kept")]
-    lines = lattice_text(nodes, spell=spelled.__getitem__).splitlines()[1:-2]
-    assert [line.split()[-1] for line in lines] == ["<s>", "cat"]
-
-
 def test_pruned_hypotheses_that_are_not_shown_are_counted() -> None:
     lines = lines_of(BEAM, max_pruned=2)
     assert [line.split()[-1] for line in lines if line[5] == "x"] == ["w0", "w1", "more)", "</s>"]
     assert any("(3 more)" in line for line in lines)
-    continued = [*BEAM, Hypothesis(99, 12, "odd", -20.0, -20.0, "kept")]  # pruned, but continued
+    continued = [*BEAM, node(99, 12, "odd", -20.0, -20.0, "kept")]  # pruned, but continued
     assert any("odd" in line for line in lines_of(continued, max_pruned=0))
 
 
 def test_lattice_without_a_root_counts_the_same_steps() -> None:
-    without = [node._replace(parent=node.parent or None) for node in BEAM[1:]]
+    without = [replace(each, parent=each.parent or None) for each in BEAM[1:]]
     assert lines_of(without) == lines_of(BEAM)[1:]
 
 
 def test_long_sentences_stay_within_the_width() -> None:
-    chain = [Hypothesis(n, n - 1 if n else None, f"猫{n}", -float(n), -float(n), "kept") for n in range(1500)]
+    chain = [node(n, n - 1 if n else None, f"猫{n}", -float(n), -float(n), "kept") for n in range(1500)]
     lines = lines_of(chain, width=80)
     assert len(lines) == 1500 and max(map(display_width, lines)) <= 80
     assert all(line.endswith(f"猫{n}") for n, line in enumerate(lines))
@@ -337,11 +329,11 @@ def test_colour_dims_pruned_hypotheses() -> None:
     [
         ([BEAM[0], BEAM[0]], "same id"),
         ([BEAM[4]], "4 continues 1, which is not there"),
-        ([BEAM[0]._replace(fate="lost")], "'lost'"),
-        ([BEAM[1]._replace(parent=4), BEAM[4]], "in a circle"),
+        ([replace(BEAM[0], fate=cast(Fate, "lost"))], "'lost'"),
+        ([replace(BEAM[1], parent=4), BEAM[4]], "in a circle"),
     ],
 )
-def test_nodes_that_are_not_a_tree_are_errors(nodes: list[Hypothesis], problem: str) -> None:
+def test_nodes_that_are_not_a_tree_are_errors(nodes: list[LatticeNode], problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         lattice_text(nodes)
 

@@ -20,6 +20,7 @@ from dragoman.core import errors
 from dragoman.evaluation.translation_metrics import score_translations
 from dragoman.experiments import demo, recipes
 from dragoman.experiments.results import read_learning_curve
+from dragoman.report import document
 from dragoman.report.document import render_document
 from dragoman.report.page import Heatmap, PageFigure, PageSection, PageTable, Paragraphs, Preformatted, section_text
 
@@ -164,6 +165,18 @@ def test_documents_omit_missing_parts_and_keep_values_on_one_line() -> None:
         render_document("demo.txt.j2", {}, trained=False)
     (section,) = render_document("demo.txt.j2", {"pairs": Preformatted("x")}, trained=False)
     assert section.in_summary and section.parts[-1] == Preformatted("x")
+
+
+def test_comparisons_in_words() -> None:
+    words = document.templates().get_template("wording.txt.j2").module
+    changes = [words.change(*pair) for pair in ((80, 100), (100.2, 100), (110, 100), (math.inf, 100))]
+    assert changes == ["20% lower", "about the same", "10% higher", "about the same"]
+    points = [words.points(*pair) for pair in ((30, 20), (20, 20.1), (18, 20))]
+    assert points == ["10.0 points higher", "about the same", "2.0 points lower"]
+    assert [words.than(each, "before") for each in changes[:2]] == ["20% lower than before", "about the same as before"]
+    assert [words.listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+    units = [words.units(spec) for spec in ("subword:4000", "word", "char")]
+    assert units == ["subwords (a vocabulary of 4000)", "words", "characters"]
 
 
 def test_learning_curves_contain_only_evaluations_on_dev_text(tmp_path: Path) -> None:

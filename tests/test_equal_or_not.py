@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -13,9 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman import DataError
 from dragoman.nn.layers import ACTIVATIONS
-from dragoman.report.networks import HiddenLayerView, draw_hidden_spaces, merge_labels
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "equal_or_not.py"
 SEEDS = (1, 2)
@@ -143,40 +140,14 @@ def texts_of(path: Path) -> set[str]:
     return {"".join(element.itertext()).strip() for element in root.iter("{http://www.w3.org/2000/svg}text")}
 
 
-@pytest.fixture
-def view(example: ModuleType) -> HiddenLayerView:
-    drawn: HiddenLayerView = example.view(example.by_hand(), "mine")
-    return drawn
-
-
-def test_a_picture_has_every_label_as_text(tmp_path: Path, view: HiddenLayerView) -> None:
-    draw_hidden_spaces([view], tmp_path / "picture.svg", title="Mine & yours")
+def test_a_picture_has_every_label_as_text(example: ModuleType, tmp_path: Path) -> None:
+    example.draw_hidden_spaces({"mine": example.by_hand()}, tmp_path / "picture.svg", title="Mine & yours")
     texts = texts_of(tmp_path / "picture.svg")
     assert {"mine", "Mine & yours", "x₁", "x₂", "h₁", "h₂", "(1, −1)"} <= texts
 
 
-def test_points_in_one_place_share_a_label() -> None:
+def test_points_in_one_place_share_a_label(example: ModuleType) -> None:
     """Points nearer than this share a label; the others have separate labels."""
     points = np.array([[1.0, 1.0], [0.0, 0.0], [1.02, 0.99], [1.0, 2.0]])
-    labels = merge_labels(points, ["a", "b", "c", "d"], tolerance=0.05)
+    labels = example.merge_labels(points, ["a", "b", "c", "d"], tolerance=0.05)
     assert labels == {(1.0, 1.0): "a\nc", (0.0, 0.0): "b", (1.0, 2.0): "d"}
-
-
-def test_the_same_networks_make_the_same_bytes(tmp_path: Path, view: HiddenLayerView) -> None:
-    for name in ("one.svg", "two.svg"):
-        draw_hidden_spaces([view, view], tmp_path / name)
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-
-
-def test_only_two_dimensions_can_be_drawn(tmp_path: Path, view: HiddenLayerView) -> None:
-    path = tmp_path / "picture.svg"
-    for views, message in [
-        ([], "nothing to draw"),
-        ([replace(view, h=np.zeros((4, 3)))], "h of mine is not a set of points in a plane; use two hidden units"),
-        ([replace(view, h=np.full((4, 2), np.nan))], "mine has a point that is infinite or undefined"),
-    ]:
-        with pytest.raises(DataError, match=message):
-            draw_hidden_spaces(views, path)
-    with pytest.raises(DataError, match=r"end the name in \.svg or \.png"):
-        draw_hidden_spaces([view], tmp_path / "picture.pdf")
-    assert not any(tmp_path.iterdir())

@@ -16,18 +16,9 @@ from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.translation_metrics import TranslationScores, score_translations
 from dragoman.evaluation.translator import DEFAULT_BEAM, ReferenceData
+from dragoman.experiments import recipes
 from dragoman.experiments.corpus_data import CorpusFiles, CorpusNames, CorpusPart, CorpusSplit, split_corpus
 from dragoman.experiments.pipeline import RESUME, Experiment, ExperimentReport, check_settings, claim_directory
-from dragoman.experiments.recipes import (
-    ATTENTION,
-    CORPUS_LANGUAGE_MODELS,
-    CORPUS_TRANSLATORS,
-    ENSEMBLE,
-    SEARCHING,
-    SECOND,
-    time_weights,
-    translator_names,
-)
 from dragoman.experiments.results import (
     AttentionExample,
     Results,
@@ -93,6 +84,11 @@ class CorpusResults(Results):
     searches: list[SearchVariant] = field(default_factory=list)
     bleu_by_replacement: dict[str, float] = field(default_factory=dict)  # how unknown words are replaced
 
+    @property
+    def scores_by_search(self) -> dict[tuple[int, str], TranslationScores]:
+        """Scores by beam size and length handling."""
+        return {(variant.beam, variant.length): variant.scores for variant in self.searches}
+
 
 # -- experiment ------------------------------------------------------------------------------------------------------
 
@@ -122,7 +118,7 @@ def run_corpus_ladder(
         output=output,
         models=output / MODELS_DIRECTORY,
         seed=seed,
-        budget=TimeBudget(output, minutes, time_weights(split.is_parallel, minutes), start=start),
+        budget=TimeBudget(output, minutes, recipes.time_weights(split.is_parallel, minutes), start=start),
         callbacks=callbacks,
         split=split,
         names=files.names,
@@ -146,15 +142,15 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
     def measure(self, split: CorpusSplit) -> CorpusResults:
         results = CorpusResults()
         train, dev, test = split.target_words
-        language_models = self.trainer(CORPUS_LANGUAGE_MODELS, train, dev, load_language_model)
-        for rung in language_models.train_all(CORPUS_LANGUAGE_MODELS):
+        language_models = self.trainer(recipes.CORPUS_LANGUAGE_MODELS, train, dev, load_language_model)
+        for rung in language_models.train_all(recipes.CORPUS_LANGUAGE_MODELS):
             results.language_models.append(measure_language_model(rung, test, callbacks=self.callbacks))
             self.budget.save()
         if split.is_parallel:
             lexicon, pairs = self._train_lexicon(split)
             translators: dict[str, TrainedRung[Translator]] = {}
-            trainer = self.trainer(CORPUS_TRANSLATORS, split, split, load_translator)
-            for translator in trainer.train_all(translator_names(self.budget.minutes)):
+            trainer = self.trainer(recipes.CORPUS_TRANSLATORS, split, split, load_translator)
+            for translator in trainer.train_all(recipes.translator_names(self.budget.minutes)):
                 translators[translator.name] = translator
                 self.budget.save()
             results.lexicon = summarise_lexicon(lexicon, pairs)
@@ -184,22 +180,22 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
         results: CorpusResults,
     ) -> None:
         """Translate as many test sentences as there is time for, with each translator and in several ways."""
-        model = rungs[ATTENTION].model
+        model = rungs[recipes.ATTENTION].model
         results.units = (model.source.segmenter.spec, model.target.segmenter.spec)
         results.translated = part = self._choose_sentences(split.test, model, len(rungs))
         references = ReferenceData(part.target, tokenised=model.target.tokenised)
         models: dict[str, tuple[Translator | Ensemble, float]] = {
             name: (rung.model, rung.seconds) for name, rung in rungs.items()
         }
-        if SECOND in rungs:
-            members = [rungs[ATTENTION], rungs[SECOND]]
+        if recipes.SECOND in rungs:
+            members = [rungs[recipes.ATTENTION], rungs[recipes.SECOND]]
             ensemble = Ensemble([member.model for member in members])
-            models[ENSEMBLE] = ensemble, sum(member.seconds for member in members)
+            models[recipes.ENSEMBLE] = ensemble, sum(member.seconds for member in members)
         results.translators = [
             measure_translator(name, translator, part.sources, references, seconds, self.callbacks)
             for name, (translator, seconds) in models.items()
         ]
-        with_attention = next(rung for rung in results.translators if rung.name == ATTENTION)
+        with_attention = next(rung for rung in results.translators if rung.name == recipes.ATTENTION)
         results.searches = self._compare_searches(with_attention, model, part, references)
         if _has_unknown_words(model):
             results.bleu_by_replacement = _compare_replacements(with_attention, model, part, references, lexicon)
@@ -218,7 +214,7 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
             ensemble = 2 * beam_and_greedy if translators > 2 else 0.0
             variants = sum(0.2 + 0.16 * beam for beam, _ in OTHER_SEARCHES)
             searches = translators * beam_and_greedy + ensemble + variants + 2 * _has_unknown_words(model)
-            return self.budget.seconds_for(SEARCHING) / max(1e-9, TIME_MARGIN * seconds * searches)
+            return self.budget.seconds_for(recipes.SEARCHING) / max(1e-9, TIME_MARGIN * seconds * searches)
 
         number = self.budget.decide_once("translated", affordable_sentences)
         return test.spread(max(MIN_TRANSLATED, number))
@@ -269,7 +265,7 @@ def _attention_examples(model: Translator, part: CorpusPart) -> list[AttentionEx
     if words is None or len(words.source) > MAX_ATTENTION_WORDS:
         return []
     sentence = part.sources[number], part.target[number], translation.text
-    return [AttentionExample(ATTENTION, *sentence, words.target, words.source, words.matrix)]
+    return [AttentionExample(recipes.ATTENTION, *sentence, words.target, words.source, words.matrix)]
 
 
 def summarise_lexicon(lexicon: Lexicon, pairs: int) -> LexiconSummary:

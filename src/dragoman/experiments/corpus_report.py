@@ -10,6 +10,7 @@ from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.translation_metrics import FEW_SENTENCES
 from dragoman.evaluation.translator import DEFAULT_BEAM
+from dragoman.experiments import recipes
 from dragoman.experiments.corpus_data import SOURCE, TARGET, CorpusSplit, ThreeCorpora
 from dragoman.experiments.corpus_ladder import (
     MODELS_DIRECTORY,
@@ -20,47 +21,24 @@ from dragoman.experiments.corpus_ladder import (
     LexiconExample,
 )
 from dragoman.experiments.pipeline import ExperimentReport, SuggestedCommand, commands_part
-from dragoman.experiments.recipes import (
-    ATTENTION,
-    CLASSES_AND_CACHE,
-    CORPUS_LANGUAGE_MODELS,
-    DESCRIPTIONS,
-    ENSEMBLE,
-    MIXTURES,
-    NETWORKS,
-    NGRAMS,
-    SECOND,
-)
 from dragoman.experiments.results import LanguageModelRung, TranslatorRung, first_of_each_length, read_learning_curve
 from dragoman.experiments.time_budget import TimeBudget
 from dragoman.io.storage import METRICS_FILE
-from dragoman.report.document import SAME_PERPLEXITY, NamedParts, render_document
-from dragoman.report.ladder import (
-    FigureWriter,
-    attention_heatmap,
-    example_tables,
-    lengths_table,
-    overview_table,
-    perplexity_table,
-    score_table,
-    with_descriptions,
-)
+from dragoman.report import ladder
+from dragoman.report.document import NamedParts, render_document
 from dragoman.report.page import PageTable, Preformatted
 
 SAMPLE_LINES, MAX_LINE_LENGTH = 3, 160  # of the text that is shown
 UNKNOWN_EXAMPLES = 15
 MIN_CURVE_POINTS = 3  # evaluations on the dev text, below which there is no curve to draw
 MIN_LEXICON_PROB = 0.03  # of a translation that is shown
-FEW_TRANSLATED = 300  # sentences, below which small differences of BLEU say little
-MIN_LEARNED_BLEU = 2.0  # below which no search helps
-MIN_SHORT_BLEU = 10.0  # of short sentences, from which on that of long ones is given as a share of it
 PERPLEXITY_CAPTION = "perplexity of the test text, on a logarithmic scale"
 
 Facts = dict[str, object]
 
 
 def corpus_report(experiment: CorpusExperiment, split: CorpusSplit, results: CorpusResults) -> ExperimentReport:
-    figures, budget, names = FigureWriter(experiment.output), experiment.budget, experiment.names
+    figures, budget, names = ladder.FigureWriter(experiment.output), experiment.budget, experiment.names
     commands = suggested_commands(experiment.output, results)
     languages = {names.source: split.source_words} if split.is_parallel else {}
     languages[names.target] = split.target_words
@@ -90,14 +68,14 @@ def corpus_report(experiment: CorpusExperiment, split: CorpusSplit, results: Cor
 
 def _overview(results: CorpusResults, split: CorpusSplit) -> PageTable:
     """Return the best model of each kind."""
-    ngrams, networks = (_select(results.language_models, names) for names in (NGRAMS, NETWORKS[1:]))
+    ngrams, networks = (_select(results.language_models, names) for names in (recipes.NGRAMS, recipes.NETWORKS[1:]))
     best = [_best(rungs) for rungs in (ngrams, networks, results.language_models)]
     unique = list({rung.name: rung for rung in best}.values())  # the best of all may come twice
-    translators = [rung for rung in results.translators if rung.name != SECOND]
+    translators = [rung for rung in results.translators if rung.name != recipes.SECOND]
     translated, total = len(results.translated), len(split.test)
     caption = f"language models: {total:,} test sentences; translators: {translated:,} of them"
-    table = overview_table(unique, translators, caption if 0 < translated < total else "")
-    return with_descriptions(table, DESCRIPTIONS)
+    table = ladder.overview_table(unique, translators, caption if 0 < translated < total else "")
+    return ladder.with_descriptions(table, recipes.DESCRIPTIONS)
 
 
 def _best(rungs: Sequence[LanguageModelRung]) -> LanguageModelRung:
@@ -146,8 +124,8 @@ def _language_facts(name: str, train: Corpus, dev: Corpus, test: Corpus) -> Fact
 # -- language models -------------------------------------------------------------------------------------------------
 
 
-def _language_model_parts(rungs: Sequence[LanguageModelRung], figures: FigureWriter) -> NamedParts:
-    ngrams = _select(rungs, NGRAMS)
+def _language_model_parts(rungs: Sequence[LanguageModelRung], figures: ladder.FigureWriter) -> NamedParts:
+    ngrams = _select(rungs, recipes.NGRAMS)
     likelihood = ngrams[-1].evaluation.likelihood
     unknown_rows: list[list[object]] = [
         ["unknown words left out", likelihood.tokens - likelihood.unknown_words, likelihood.perplexity_known],
@@ -156,31 +134,30 @@ def _language_model_parts(rungs: Sequence[LanguageModelRung], figures: FigureWri
     ]
     orders_title, models_title = "Perplexity by the order of the n-grams", "Perplexity of all language models"
     return {
-        "orders": perplexity_table(ngrams),
+        "orders": ladder.perplexity_table(ngrams),
         "orders_figure": figures.ladder("orders.svg", PERPLEXITY_CAPTION, ngrams, orders_title),
         "unknown_words": PageTable([f"unknown words, by {ngrams[-1].name}", "tokens", "perplexity"], unknown_rows),
-        "classes": perplexity_table(_select(rungs, CLASSES_AND_CACHE)),
-        "networks": perplexity_table(_select(rungs, NETWORKS)),
-        "all_models": perplexity_table(rungs),
+        "classes": ladder.perplexity_table(_select(rungs, recipes.CLASSES_AND_CACHE)),
+        "networks": ladder.perplexity_table(_select(rungs, recipes.NETWORKS)),
+        "all_models": ladder.perplexity_table(rungs),
         "models_figure": figures.ladder("models.svg", PERPLEXITY_CAPTION, rungs, models_title),
     }
 
 
 def _language_model_facts(rungs: Sequence[LanguageModelRung], test: Corpus) -> Facts:
-    ngrams = _select(rungs, NGRAMS)
+    ngrams = _select(rungs, recipes.NGRAMS)
     likelihood = ngrams[-1].evaluation.likelihood
     cost = likelihood.log_likelihood_unknown_class + likelihood.log_likelihood_unknown
     total = likelihood.log_likelihood_total
-    members = {name: _select(rungs, CORPUS_LANGUAGE_MODELS[name].parts) for name in MIXTURES}
+    members = {name: _select(rungs, recipes.CORPUS_LANGUAGE_MODELS[name].parts) for name in recipes.MIXTURES}
     return {
         "ngrams": ngrams,
-        "same": SAME_PERPLEXITY,
         "likelihood": likelihood,
         "unknown_cost": cost / total if total else 0.0,
         "unknown_examples": [word for word, _ in Counter(test.unknown_words).most_common(UNKNOWN_EXAMPLES)],
-        "classes": _select(rungs, CLASSES_AND_CACHE),
-        "networks": _select(rungs, NETWORKS),
-        "mixtures": [(rung, _best(members[rung.name])) for rung in _select(rungs, MIXTURES)],
+        "classes": _select(rungs, recipes.CLASSES_AND_CACHE),
+        "networks": _select(rungs, recipes.NETWORKS),
+        "mixtures": [(rung, _best(members[rung.name])) for rung in _select(rungs, recipes.MIXTURES)],
         "best": _best(rungs),
     }
 
@@ -190,36 +167,38 @@ def _language_model_facts(rungs: Sequence[LanguageModelRung], test: Corpus) -> F
 
 def _single(results: CorpusResults) -> list[TranslatorRung]:
     """Return the encoder-decoder and the translator with attention."""
-    return [rung for rung in results.translators if rung.name not in (SECOND, ENSEMBLE)]
+    return [rung for rung in results.translators if rung.name not in (recipes.SECOND, recipes.ENSEMBLE)]
 
 
-def _translator_parts(results: CorpusResults, experiment: CorpusExperiment, figures: FigureWriter) -> NamedParts:
+def _translator_parts(results: CorpusResults, experiment: CorpusExperiment, figures: ladder.FigureWriter) -> NamedParts:
     rungs, names, part = _single(results), experiment.names, results.translated
-    shown = [rung for rung in results.translators if rung.name != SECOND]
+    shown = [rung for rung in results.translators if rung.name != recipes.SECOND]
     examples = [] if results.lexicon is None else results.lexicon.examples
     words = [[example.word, example.count, _format_translations(example)] for example in examples]
     parts: NamedParts = {
         "lexicon": PageTable([f"word of {names.source}", "count", f"translations into {names.target}"], words),
-        "scores": score_table(rungs, caption=f"BLEU by sacreBLEU: {rungs[1].evaluation.scores.signature}"),
-        "lengths": lengths_table(rungs),
+        "scores": ladder.score_table(rungs, caption=f"BLEU by sacreBLEU: {rungs[1].evaluation.scores.signature}"),
+        "lengths": ladder.lengths_table(rungs),
         "lengths_figure": figures.lengths(rungs, "BLEU by words of the source sentence"),
         "searches": _search_table(results),
         "replacements": PageTable(
             ["unknown words", "BLEU"], [[name, f"{bleu:.1f}"] for name, bleu in results.bleu_by_replacement.items()]
         ),
-        "ensemble": score_table([rung for rung in results.translators if rung not in rungs or rung.name == ATTENTION]),
-        "samples": example_tables(
+        "ensemble": ladder.score_table(
+            [rung for rung in results.translators if rung not in rungs or rung.name == recipes.ATTENTION]
+        ),
+        "samples": ladder.example_tables(
             part.sources, part.target, shown, first_of_each_length(part.sources, rungs[0]), "source"
         ),
     }
-    trained = [rung.name for rung in results.translators if rung.name != ENSEMBLE]
+    trained = [rung.name for rung in results.translators if rung.name != recipes.ENSEMBLE]
     curves = {name: read_learning_curve(experiment.models / name / METRICS_FILE) for name in trained}
     curves = {name: points for name, points in curves.items() if len(points) >= MIN_CURVE_POINTS}
     caption = "perplexity of the dev text by minutes of training"
     parts["curves"] = figures.curves(curves, caption, "Dev text, per token, by class") if curves else None
     for example in results.attention:
         lines = [["source", example.source], ["reference", example.reference], ["translation", example.translation]]
-        parts |= {"sentence": PageTable(["", "a test sentence"], lines), "attention": attention_heatmap(example)}
+        parts |= {"sentence": PageTable(["", "a test sentence"], lines), "attention": ladder.attention_heatmap(example)}
     return parts
 
 
@@ -235,7 +214,9 @@ def _search_table(results: CorpusResults) -> PageTable:
     for variant in results.searches:
         scores = f"{variant.scores.bleu:.1f}", f"{variant.scores.length_ratio:.3f}", f"{variant.scores.chrf:.1f}"
         rows.append([variant.length, variant.beam, *scores])
-    return PageTable(["length handling", "beam", "BLEU", "length", "chrF"], rows, f"{ATTENTION}, by several searches")
+    return PageTable(
+        ["length handling", "beam", "BLEU", "length", "chrF"], rows, f"{recipes.ATTENTION}, by several searches"
+    )
 
 
 def _translator_facts(results: CorpusResults, split: CorpusSplit, *, has_curves: bool) -> Facts:
@@ -245,49 +226,12 @@ def _translator_facts(results: CorpusResults, split: CorpusSplit, *, has_curves:
         "plain": rungs[0],
         "attention": rungs[1],
         "best_translator": min(rung.perplexity for rung in rungs) if translated == total else None,
-        "few_translated": translated < FEW_TRANSLATED,
         "min_class": FEW_SENTENCES,
-        "lengths": _length_facts(rungs),
-        "search": _search_facts(results),
+        "length": DEFAULT_LENGTH,
         "unknown_source_words": _unknown_share(split.source_words[2]),
-        "ensemble": next((rung for rung in results.translators if rung.name == ENSEMBLE), None),
-        "members": [rung for rung in results.translators if rung.name in (ATTENTION, SECOND)],
+        "ensemble": next((rung for rung in results.translators if rung.name == recipes.ENSEMBLE), None),
+        "members": [rung for rung in results.translators if rung.name in (recipes.ATTENTION, recipes.SECOND)],
         "has_curves": has_curves,
-    }
-
-
-def _length_facts(rungs: Sequence[TranslatorRung]) -> Facts | None:
-    """Compare the shortest and the longest class with enough sentences."""
-    classes = rungs[0].evaluation.by_length
-    large = [number for number, length_class in enumerate(classes) if not length_class.is_small]
-    if len(large) < 2:
-        return None
-    models = []
-    for rung in rungs:
-        short, long = (rung.evaluation.by_length[number].bleu for number in (large[0], large[-1]))
-        ratio = long / short if short >= MIN_SHORT_BLEU else None
-        models.append({"name": rung.name, "short": short, "long": long, "ratio": ratio})
-    return {
-        "models": models,
-        "shortest": classes[large[0]].bucket.name,
-        "longest": classes[large[-1]].bucket.name,
-        "has_small": len(large) < len(classes),
-    }
-
-
-def _search_facts(results: CorpusResults) -> Facts:
-    scores = {(variant.beam, variant.length): variant.scores for variant in results.searches}
-    best = max(results.searches, key=lambda variant: variant.scores.bleu)
-    unnormalised = [variant for variant in results.searches if variant.length == "none"]
-    widest = max(unnormalised, key=lambda variant: variant.beam)
-    default = scores[DEFAULT_BEAM, DEFAULT_LENGTH]
-    return {
-        "greedy": scores[1, DEFAULT_LENGTH].bleu,
-        "beam": default.bleu,
-        "unnormalised": widest,
-        "normalised_ratio": scores.get((widest.beam, DEFAULT_LENGTH), default).length_ratio,
-        "best": best,
-        "learned": best.scores.bleu >= MIN_LEARNED_BLEU,
     }
 
 
@@ -314,7 +258,7 @@ def suggested_commands(output: Path, results: CorpusResults) -> list[SuggestedCo
     test = {extension: str(text / f"test.{extension}") for extension in (SOURCE, TARGET)}
     commands = [SuggestedCommand(["evaluate", best, "--text", test[TARGET]]), SuggestedCommand(["sample", best])]
     if results.translators:
-        attention, line = str(models / ATTENTION), results.translated.sources[0]
+        attention, line = str(models / recipes.ATTENTION), results.translated.sources[0]
         options = {"--src": "train.src", "--tgt": "train.tgt", "--dev-src": "dev.src", "--dev-tgt": "dev.tgt"}
         pairs = [word for option, file in options.items() for word in (option, str(text / file))]
         commands += [

@@ -13,20 +13,9 @@ from dragoman.experiments.results import NGRAM_WINDOW, LanguageModelRung, Result
 from dragoman.experiments.trainer import SILENT, Callbacks, select_models
 from dragoman.lab.corpus_files import GRAMMAR_VERSION
 from dragoman.models.configs import TREE_ENCODERS
+from dragoman.report import ladder
 from dragoman.report.charts import draw_accuracy_by_distance
 from dragoman.report.document import NamedParts, render_document
-from dragoman.report.ladder import (
-    FigureWriter,
-    accuracy_table,
-    attention_heatmap,
-    bleu_by_class,
-    class_sizes,
-    distance_proportions,
-    distance_tables,
-    lengths_table,
-    perplexity_table,
-    score_table,
-)
 from dragoman.report.page import PageTable
 
 PAIRS = 20_000  # to train on, by default
@@ -77,7 +66,7 @@ def run_lab_ladder(
 
 class LabLadder(LabExperiment):
     def report(self, data: LabData, results: Results) -> ExperimentReport:
-        figures, pairs = FigureWriter(self.output), self.sizes["train"]
+        figures, pairs = ladder.FigureWriter(self.output), self.sizes["train"]
         parts: NamedParts = {}
         values: dict[str, object] = {"pairs": pairs, "seed": self.seed, "minutes": self.minutes}
         if rungs := results.language_models:
@@ -92,8 +81,8 @@ class LabLadder(LabExperiment):
         return ExperimentReport("The ladder", sections, figures.files, commands, values)
 
 
-def _language_model_parts(rungs: Sequence[LanguageModelRung], figures: FigureWriter, pairs: int) -> NamedParts:
-    ladder = figures.ladder(
+def _language_model_parts(rungs: Sequence[LanguageModelRung], figures: ladder.FigureWriter, pairs: int) -> NamedParts:
+    ladder_figure = figures.ladder(
         "ladder.svg",
         "Perplexity of each model, the floor, and accuracy on minimal pairs",
         rungs,
@@ -101,7 +90,9 @@ def _language_model_parts(rungs: Sequence[LanguageModelRung], figures: FigureWri
         floor=None if rungs[0].floor is None else rungs[0].floor.perplexity.value,
         shares={rung.name: rung.accuracy_by_column for rung in rungs},
     )
-    proportions = distance_proportions([rung for rung in rungs if rung.name in DISTANCE_MODELS] or rungs[-MAX_LINES:])
+    proportions = ladder.distance_proportions(
+        [rung for rung in rungs if rung.name in DISTANCE_MODELS] or rungs[-MAX_LINES:]
+    )
     distances = None
     if proportions:
         title = "Accuracy by distance, in words"
@@ -111,24 +102,24 @@ def _language_model_parts(rungs: Sequence[LanguageModelRung], figures: FigureWri
             lambda path: draw_accuracy_by_distance(proportions, path, title=title),
         )
     return {
-        "perplexities": perplexity_table(rungs, "English"),
-        "accuracies": accuracy_table(rungs),
-        "distances": distance_tables(rungs),
-        "ladder_figure": ladder,
+        "perplexities": ladder.perplexity_table(rungs, "English"),
+        "accuracies": ladder.accuracy_table(rungs),
+        "distances": ladder.distance_tables(rungs),
+        "ladder_figure": ladder_figure,
         "distances_figure": distances,
     }
 
 
-def _translator_parts(results: Results, data: LabData, figures: FigureWriter, pairs: int) -> NamedParts:
+def _translator_parts(results: Results, data: LabData, figures: ladder.FigureWriter, pairs: int) -> NamedParts:
     rungs, caption = results.translators, "BLEU by words of the German sentence"
     shares = {
-        name: {length: bleu / 100 for length, bleu in zip(class_sizes(rungs), bleus, strict=True)}
-        for name, bleus in bleu_by_class(rungs).items()
+        name: {length: bleu / 100 for length, bleu in zip(ladder.class_sizes(rungs), bleus, strict=True)}
+        for name, bleus in ladder.bleu_by_class(rungs).items()
     }
     selected = rungs if len(rungs) <= MAX_LINES else [rung for rung in rungs if rung.name in LENGTH_MODELS]
     sentence = [["German", data.test.german[data.example]], ["reference", data.test.english[data.example]]]
     return {
-        "scores": score_table(rungs, "German to English"),
+        "scores": ladder.score_table(rungs, "German to English"),
         "translators_figure": figures.ladder(
             "translators.svg",
             "Perplexity of each translator, the floor, and BLEU by sentence length",
@@ -138,11 +129,12 @@ def _translator_parts(results: Results, data: LabData, figures: FigureWriter, pa
             shares=shares,
             note=caption,
         ),
-        "lengths": lengths_table(rungs),
+        "lengths": ladder.lengths_table(rungs),
         "lengths_figure": figures.lengths(selected, caption),
         "sentence": PageTable(["", "a test sentence"], sentence),
         "heatmaps": [
-            attention_heatmap(attention, f"{attention.name}: each row sums to 1") for attention in results.attention
+            ladder.attention_heatmap(attention, f"{attention.name}: each row sums to 1")
+            for attention in results.attention
         ],
     }
 

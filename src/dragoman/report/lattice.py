@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 from dragoman.core.errors import DataError
 from dragoman.report.tables import display_width, printable, truncate
+from dragoman.search.lattice import LatticeNode
 
 KEPT, FINISHED, PRUNED = "kept", "finished", "pruned"
 MARKS = {KEPT: " ", FINISHED: "*", PRUNED: "x"}
@@ -14,42 +15,26 @@ BEST = "<- best"
 HEADER = f"{'step':>4}    {'log P(word)':>11}  {'log P':>9}  {'score':>9}   hypotheses"
 LEGEND = "* finished, x pruned, best first; log P(word): log-probability of the last word; log P: of all words so far"
 DIM, BOLD, RESET = "\x1b[2m", "\x1b[1m", "\x1b[0m"  # terminal codes
+CODES = {KEPT: "", FINISHED: BOLD, PRUNED: DIM}
 MIN_TREE_WIDTH = 12  # columns
-
-
-class HypothesisNode(Protocol):
-    """A hypothesis of a search, which has one token more than its parent."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def parent(self) -> int | None: ...  # None for the first
-    @property
-    def token(self) -> int | str: ...  # its id in a vocabulary, or the token itself
-    @property
-    def log_prob(self) -> float: ...  # of all tokens so far
-    @property
-    def score(self) -> float: ...  # what the search compares
-    @property
-    def fate(self) -> str: ...  # kept, finished or pruned
 
 
 class LatticeBranch(NamedTuple):
     """A node at its place in the tree; or, without a node, a number of nodes that are not shown."""
 
-    node: HypothesisNode | None
-    parent: HypothesisNode | None
+    node: LatticeNode | None
+    parent: LatticeNode | None
     lines: str  # that connect it to its parent
     step: int  # the number of tokens so far
     omitted: int = 0
 
 
 def lattice_text(
-    nodes: Sequence[HypothesisNode],
+    nodes: Sequence[LatticeNode],
     width: int = 100,
     colour: bool = False,
     max_pruned: int = 3,
-    spell: Callable[[Any], str] = str,
+    spell: Callable[[int], str] = str,
 ) -> str:
     """Return the search for one sentence as text, one line per hypothesis.
 
@@ -60,7 +45,7 @@ def lattice_text(
         width: columns of the terminal.
         colour: dim pruned hypotheses.
         max_pruned: pruned hypotheses that are shown below each hypothesis; the others are counted.
-        spell: returns the text of a token, such as `vocab.tokens.__getitem__` for ids.
+        spell: returns the text of a token, such as `vocab.tokens.__getitem__`.
     """
     finished = [node for node in nodes if node.fate == FINISHED]
     best = max(finished, key=lambda node: node.score, default=None)
@@ -68,14 +53,15 @@ def lattice_text(
     lines = [HEADER.rstrip()]
     for branch in walk(nodes, max_pruned):
         line = _format_branch(branch, room, spell, is_best=branch.node is not None and branch.node is best)
-        lines.append(_with_colour(line, branch) if colour else line)
+        code = DIM if branch.node is None else CODES[branch.node.fate]
+        lines.append(f"{code}{line}{RESET}" if colour and code else line)
     return "\n".join([*lines, "", LEGEND])
 
 
 # -- the tree --------------------------------------------------------------------------------------------------------
 
 
-def walk(nodes: Sequence[HypothesisNode], max_pruned: int) -> Iterator[LatticeBranch]:
+def walk(nodes: Sequence[LatticeNode], max_pruned: int) -> Iterator[LatticeBranch]:
     """Yield every node after its parent and before its parent's next child, without recursion."""
     children = _children(nodes)
     count = 0
@@ -91,12 +77,12 @@ def walk(nodes: Sequence[HypothesisNode], max_pruned: int) -> Iterator[LatticeBr
         raise DataError("lattice: some hypotheses continue each other in a circle; every one must have a start")
 
 
-def _children(nodes: Sequence[HypothesisNode]) -> dict[int | None, list[HypothesisNode]]:
+def _children(nodes: Sequence[LatticeNode]) -> dict[int | None, list[LatticeNode]]:
     """Return the children of each node by its id, the best first and pruned ones last; raise an error if not a tree."""
     ids = {node.id for node in nodes}
     if len(ids) < len(nodes):
         raise DataError("lattice: two hypotheses have the same id; give each its own")
-    children: dict[int | None, list[HypothesisNode]] = {}
+    children: dict[int | None, list[LatticeNode]] = {}
     for node in nodes:
         if node.parent is not None and node.parent not in ids:
             raise DataError(f"lattice: hypothesis {node.id} continues {node.parent}, which is not there; add it")
@@ -109,7 +95,7 @@ def _children(nodes: Sequence[HypothesisNode]) -> dict[int | None, list[Hypothes
 
 
 def _branches(
-    children: Mapping[int | None, Sequence[HypothesisNode]], above: LatticeBranch | None, max_pruned: int
+    children: Mapping[int | None, Sequence[LatticeNode]], above: LatticeBranch | None, max_pruned: int
 ) -> list[LatticeBranch]:
     """Return the continuations of a hypothesis. The worst pruned ones are only counted, unless they are continued."""
     parent = above.node if above else None
@@ -118,7 +104,7 @@ def _branches(
         return [LatticeBranch(siblings[0], None, "", 0)]  # the empty hypothesis
     pruned = [node for node in siblings if node.fate == PRUNED]
     omitted = {node.id for node in pruned[max_pruned:] if node.id not in children}
-    entries: list[HypothesisNode | None] = [node for node in siblings if node.id not in omitted]
+    entries: list[LatticeNode | None] = [node for node in siblings if node.id not in omitted]
     entries += [None] if omitted else []
     indent = above.lines.replace("├", "│").replace("└", " ") if above else ""
     step = above.step + 1 if above else 1
@@ -133,7 +119,7 @@ def _branches(
 # -- lines -----------------------------------------------------------------------------------------------------------
 
 
-def _format_branch(branch: LatticeBranch, room: int, spell: Callable[[Any], str], *, is_best: bool) -> str:
+def _format_branch(branch: LatticeBranch, room: int, spell: Callable[[int], str], *, is_best: bool) -> str:
     node = branch.node
     if node is None:
         return f"{branch.step:4d} {MARKS[PRUNED]}  {'':33}   {_fit(branch.lines, f'({branch.omitted:,} more)', room)}"
@@ -149,9 +135,3 @@ def _fit(lines: str, word: str, room: int) -> str:
     word = truncate(word, room - 3)
     excess = len(lines) + display_width(word) - room
     return f"{lines}{word}" if excess <= 0 else f"…{lines[excess + 1 :]}{word}"
-
-
-def _with_colour(line: str, branch: LatticeBranch) -> str:
-    if branch.node is None or branch.node.fate == PRUNED:
-        return f"{DIM}{line}{RESET}"
-    return f"{BOLD}{line}{RESET}" if branch.node.fate == FINISHED else line

@@ -1,10 +1,9 @@
-"""Figures of the inside of networks: cell values, saliency, gradients over time, and the space of a hidden layer."""
+"""Figures of the inside of networks: cell values, saliency, and gradients over time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.report.figures import (
     COLOURS,
-    FONT_SIZE,
     GREY,
     LINE_COLOURS,
     TITLE_HEIGHT,
@@ -215,86 +213,3 @@ def _format_power(exponent: int) -> str:
     if -3 < exponent < 4:
         return f"{10.0**exponent:g}"
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-# -- hidden layer ----------------------------------------------------------------------------------------------------
-
-POSITIVE_COLOUR, NEGATIVE_COLOUR = COLOURS[2], COLOURS[1]  # of points whose y is positive or negative
-GRID_SIZE = 51  # points along each side of the grid on which the output is computed
-SMALL_FONT = FONT_SIZE - 1
-MARGIN = 0.45  # around the points, as a share of their spread
-SAME_POINT = 0.04  # points that are closer than this share of the spread have one label
-VIEW_LEFT, VIEW_GAP = 0.4, 0.35  # inches
-BOUNDARY_TOLERANCE = 1e-6
-
-Plane = Callable[[FloatArray], FloatArray]  # a network's output: (points, 2) -> (points,)
-
-
-@dataclass(frozen=True, eq=False)
-class HiddenLayerView:
-    """A network with two hidden units, and the points it was trained on."""
-
-    name: str
-    x: FloatArray  # (points, 2)
-    y: FloatArray  # (points,) the desired output; its sign is drawn
-    h: FloatArray  # (points, 2) the hidden layer's values at x
-    output: Plane  # output at x
-    output_of_hidden: Plane  # output at h: only the output layer
-
-
-def draw_hidden_spaces(views: Sequence[HiddenLayerView], path: Path, *, title: str = "") -> None:
-    """Draw two panels per network: the points x with the boundary y = 0, and below the same points as h.
-
-    In the space of h the boundary is a straight line. Points are labelled with their x.
-    """
-    check_figure(path, (not views, "there is nothing to draw; give at least one network"))
-    for view in views:
-        for letter, points in (("x", view.x), ("h", view.h)):
-            plane = f"{letter} of {view.name} is not a set of points in a plane; use two hidden units"
-            infinite = f"{view.name} has a point that is infinite or undefined; leave it out"
-            check_figure(path, (points.shape != (len(view.y), 2), plane), (not np.isfinite(points).all(), infinite))
-    side = (WIDTH - VIEW_LEFT - (len(views) - 1) * VIEW_GAP - 0.1) / max(3, len(views))  # inches
-    with new_figure(2 * side + 1.5, path, title, VIEW_LEFT) as figure:
-        for number, view in enumerate(views):
-            left = VIEW_LEFT + number * (side + VIEW_GAP)
-            above, below = (add_axes(figure, left, bottom, side, side) for bottom in (side + 0.95, 0.42))
-            _draw_space(above, view.x, view, view.output, "x")
-            _draw_space(below, view.h, view, view.output_of_hidden, "h")
-            above.set_title(view.name, loc="left", fontsize=FONT_SIZE)
-
-
-def _draw_space(axes: Axes, points: FloatArray, view: HiddenLayerView, output: Plane, letter: str) -> None:
-    """Draw points, and the two sides of the boundary."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    radius = (0.5 + MARGIN) * (float((high - low).max()) or 1.0)
-    edges = [np.linspace(centre - radius, centre + radius, GRID_SIZE) for centre in (low + high) / 2]
-    grid_x, grid_y = np.meshgrid(*edges)
-    values = output(np.stack([grid_x.ravel(), grid_y.ravel()], axis=1)).reshape(grid_x.shape)
-    levels = [min(values.min(), 0) - 1, 0, max(values.max(), 0) + 1]
-    axes.contourf(grid_x, grid_y, values, levels, colors=[NEGATIVE_COLOUR, POSITIVE_COLOUR], alpha=0.16)
-    if values.min() < -BOUNDARY_TOLERANCE and values.max() > BOUNDARY_TOLERANCE:
-        axes.contour(grid_x, grid_y, values, [0.0], colors=[GREY], linewidths=1.4)
-    for sign, marker, colour in ((1, "o", POSITIVE_COLOUR), (-1, "s", NEGATIVE_COLOUR)):
-        axes.plot(*points[np.sign(view.y) == sign].T, marker, color=colour, markersize=7)
-    names = [f"({first:g}, {second:g})".replace("-", "−") for first, second in view.x]
-    for point, text in merge_labels(points, names, SAME_POINT * radius).items():
-        axes.annotate(text, point, (0, -6), textcoords="offset points", ha="center", va="top", fontsize=SMALL_FONT)
-    axes.set_xlim(edges[0][0], edges[0][-1])
-    axes.set_ylim(edges[1][0], edges[1][-1])
-    axes.set_xlabel(f"{letter}₁", labelpad=1)
-    axes.set_ylabel(f"{letter}₂", labelpad=0, rotation=0)
-    axes.locator_params(nbins=3)
-    axes.tick_params(length=2, pad=1.5, labelsize=SMALL_FONT - 1)
-
-
-def merge_labels(points: FloatArray, names: Sequence[str], tolerance: float) -> dict[tuple[float, float], str]:
-    """Return labels by position; points at the same position share one."""
-    labels: dict[tuple[float, float], str] = {}
-    for (x, y), name in zip(points.tolist(), names, strict=True):
-        for position, text in labels.items():
-            if max(abs(position[0] - x), abs(position[1] - y)) <= tolerance:
-                labels[position] = f"{text}\n{name}"
-                break
-        else:
-            labels[x, y] = name
-    return labels
